@@ -1,0 +1,106 @@
+"""A project folder: pipelines/inlet.yml, pipelines/tables/*.yml, dbt/, expectations/. Reading it checks all of it.
+
+    lakehouse: lakehouse                  # a folder (or any URL that Spark can write)
+    sources:
+      shop:
+        codec: qlik_json
+        from: landing/shop/*.parquet      # a folder or pattern, any fsspec URL
+        tables: {shop.orders: SHOP.ORDERS}
+        options: {...}                    # the codec's own, named in its docstring
+"""
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from inlet.errors import ConfigError
+from inlet.table import Table
+
+
+class Source(BaseModel):
+    """One ordered feed. `tables` maps the feed's own word for a table (topic, extraction id) to SCHEMA.TABLE."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+    name: str = Field(pattern=r"^[A-Za-z0-9_]+$")
+    codec: str
+    path: str = Field(alias="from")
+    tables: dict[str, str] = {}
+    options: dict[str, Any] = {}
+    settle_minutes: float = 60             # how long an unfinished last record may still grow
+
+
+class Project(BaseModel):
+    """All that one project folder says. Made by `load`."""
+
+    root: Path
+    lakehouse: str
+    sources: dict[str, Source]
+    tables: dict[str, Table]               # by SCHEMA.TABLE
+
+    def tables_of(self, source: Source) -> dict[str, Table]:
+        """The contracts that this source may carry, by SCHEMA.TABLE."""
+        return {t.table: t for t in self.tables.values() if not t.sources or source.name in t.sources}
+
+    def resolve(self, path: str) -> str:
+        """A path of inlet.yml as an absolute one; URLs stay as they are."""
+        return path if "://" in path else str((self.root / path).resolve())
+
+    def lakehouse_path(self, *parts: str) -> str:
+        return "/".join([self.resolve(self.lakehouse).rstrip("/"), *parts])
+
+
+def load(root: Path | str) -> Project:
+    """Read and check a project folder.
+
+    Raises: ConfigError, naming file, field, what was expected and found.
+    """
+    from inlet.codecs import CODECS
+
+    root = Path(root).resolve()
+    config = root / "pipelines" / "inlet.yml"
+    if not config.is_file():
+        raise ConfigError(f"{root} is no Inlet project: it has no pipelines/inlet.yml",
+                          "Name one with --project DIR, or make one with `inlet init DIR`")
+    said = _yaml(config)
+    unknown = set(said) - {"lakehouse", "sources"}
+    if unknown:
+        raise ConfigError(f"{config}: unknown field {', '.join(sorted(unknown))}", "It knows `lakehouse` and `sources`")
+    sources = {name: _build(Source, {"name": name, **(body or {})}, f"{config}: sources.{name}")
+               for name, body in (said.get("sources") or {}).items()}
+    tables: dict[str, Table] = {}
+    for path in sorted((root / "pipelines" / "tables").glob("*.yml")):
+        table = _build(Table, _yaml(path), str(path))
+        if table.table in tables or table.name in {t.name for t in tables.values()}:
+            raise ConfigError(f"{path}: {table.table} ({table.name}) is declared twice", "Keep one file per table")
+        tables[table.table] = table
+    for source in sources.values():
+        if source.codec not in CODECS:
+            raise ConfigError(f"{config}: sources.{source.name}.codec is {source.codec!r}",
+                              f"Known codecs: {', '.join(CODECS)}")
+        for word, name in source.tables.items():
+            if name not in tables:
+                raise ConfigError(f"{config}: sources.{source.name}.tables maps {word} to {name}, which has no contract",
+                                  f"Write pipelines/tables/{name.split('.')[-1].lower()}.yml")
+    return Project(root=root, lakehouse=said.get("lakehouse", "lakehouse"), sources=sources, tables=tables)
+
+
+def _yaml(path: Path) -> dict:
+    try:
+        said = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path} is not YAML: {error}", "Mend the line it names") from error
+    if not isinstance(said, dict):
+        raise ConfigError(f"{path}: expected fields, found {type(said).__name__}", "See docs/architecture.md")
+    return said
+
+
+def _build(model, said: dict, place: str):
+    try:
+        return model(**said)
+    except (ValidationError, TypeError) as error:
+        problems = error.errors() if isinstance(error, ValidationError) else [{"loc": (), "msg": str(error)}]
+        text = "; ".join(f"{'.'.join(map(str, p['loc'])) or 'here'}: {p['msg'].removeprefix('Value error, ')}"
+                         for p in problems)
+        raise ConfigError(f"{place}: {text}", "Mend it and run `inlet doctor`") from error

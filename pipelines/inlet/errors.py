@@ -1,0 +1,106 @@
+"""What can go wrong, and how it is said: kind, place, expected, found, what to do next.
+
+Two families. An `InletError` stops a command (wrong config, missing Java, a failed check) and carries the exit code a
+scheduler sees. A `Reject` stops nothing: it is a *row*, the record that could not be decoded, with its bytes.
+
+Exit codes: 0 done, 1 internal error, 2 wrong usage or configuration, 3 a check of severity `error` failed,
+4 the accounting of a batch does not add up, 5 the environment lacks something (Java, disk, a free catalog).
+"""
+
+from dataclasses import dataclass
+
+
+class InletError(Exception):
+    """An error a person can act on. In: what is wrong, and the remedy in one sentence."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, remedy: str = ""):
+        super().__init__(message)
+        self.message, self.remedy = message, remedy
+
+    def __str__(self) -> str:
+        return f"{self.message}. {self.remedy}" if self.remedy else self.message
+
+
+class ConfigError(InletError):
+    """inlet.yml, a table contract, a suite or a command line says something that cannot be meant."""
+
+    exit_code = 2
+
+
+class CheckFailed(InletError):
+    """An expectation of severity `error` does not hold: the next step must not run."""
+
+    exit_code = 3
+
+
+class AccountingError(InletError):
+    """Bytes or records went in that neither came out nor were rejected."""
+
+    exit_code = 4
+
+
+class EnvironmentLacks(InletError):
+    """Something outside the project is missing: Java, disk, a port, the catalog's lock."""
+
+    exit_code = 5
+
+
+@dataclass(frozen=True)
+class Reject:
+    """One record (or unit) that could not be decoded. Offsets are bytes from the start of the unit."""
+
+    kind: str                  # a member of REJECT_KINDS
+    unit_offset: int           # first byte of the rejected record
+    unit_length: int           # its length in bytes
+    byte_offset: int           # the byte at which reading failed
+    expected: str
+    found: str
+    raw: bytes                 # the record's bytes, untouched
+    source_schema: str | None = None
+    source_table: str | None = None
+    column_name: str | None = None
+    change_seq: str | None = None
+
+    def __str__(self) -> str:
+        where = ".".join(filter(None, (self.source_schema, self.source_table, self.column_name)))
+        place = f"{self.kind} at byte {self.byte_offset}" + (f" ({where})" if where else "")
+        return f"{place}: expected {self.expected}, found {self.found}"
+
+
+REJECT_KINDS = {               # every kind there is; docs/rejects.md is made from this and a test keeps it whole
+    # any format
+    "unknown_table": "the record names a table that has no contract in pipelines/tables/",
+    "unknown_operation": "the operation is none of those that the format defines",
+    "ambiguous_table": "two rules name different tables for one record",
+    "ambiguous_layout": "two readings of the bytes both fit to the last byte, so neither is taken",
+    "conflicting_duplicate": "the same source and change_seq came before with other content; the first stays",
+    "missing_key": "a key column is null or was not supplied",
+    "unknown_column": "the record holds a column that the contract does not declare",
+    "value_does_not_fit": "the value does not fit the column's type, or VARIANT cannot hold it exactly",
+    "missing_change_seq": "a change has no usable sequence, so its place in the order is unknown",
+    # message formats
+    "invalid_utf8": "the bytes are not UTF-8",
+    "invalid_json": "the text is not one JSON object",
+    "trailing_data": "bytes follow the end of the JSON object",
+    "duplicate_member": "a JSON object holds one member name twice",
+    "wrong_shape": "the JSON is well formed but is not a message of this format",
+    "wrong_magic": "the envelope does not begin with the format's magic",
+    "mask_too_long": "a column mask sets a bit beyond the table's last column",
+    "unsupported_message": "a legal message whose meaning cannot be applied without guessing",
+    "unreadable_file": "the file cannot be opened as what its source declares",
+    # binary formats
+    "bad_length": "a record length that no record can have: zero, negative, too short, too long",
+    "truncated": "the file ends inside a record",
+    "bad_column_count": "the record's number of columns is not that of the table",
+    "unknown_extraction_id": "the record carries an extraction id that inlet.yml does not map to a table",
+    "bad_null_indicator": "a null indicator that is neither 0000 nor FFFF",
+    "bad_digit": "a digit of a packed or zoned number is not 0-9",
+    "bad_sign": "a sign that the encoding does not define",
+    "bad_text": "bytes that the character set does not define",
+    "bad_date": "a date or time that no calendar has",
+    "bad_value_length": "a variable item claims more bytes or characters than its column can hold",
+    "trailing_bytes": "bytes of the record are left over after its last item",
+    "file_rewritten": "bytes of a file that were landed before have changed since",
+}

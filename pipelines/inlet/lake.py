@@ -1,0 +1,53 @@
+"""The Delta tables of one lakehouse: created from their declarations, appended to exactly once, peeked at without Spark.
+
+Layout: <lakehouse>/<database>/<table>; databases bronze, silver, gold, checks. `peek` uses delta-rs, so that a run with
+nothing to do and `inlet status` need no JVM.
+"""
+
+from pathlib import Path
+
+from inlet import change, unit
+
+DATABASES = ("bronze", "silver", "gold", "checks")
+STATISTICS = {                 # columns with file statistics, where all columns would only cost (facts: a fifth of an append)
+    "silver.changes": ",".join(change.HEADER_COLUMNS),
+    "bronze.messages": "source,topic,partition,offset,timestamp,batch_id",
+    "bronze.blocks": "source,path,file_offset,batch_id",
+}
+
+
+def create(spark, lakehouse: str) -> None:
+    """Create what is not there yet of the databases and the bronze and silver tables."""
+    there = {row.namespace for row in spark.sql("show databases").collect()}
+    for database in DATABASES:
+        if database not in there:
+            spark.sql(f"create database if not exists {database} location '{lakehouse}/{database}'")
+    declared = unit.TABLES | change.TABLES
+    for database in ("bronze", "silver"):
+        tables = {row.tableName for row in spark.sql(f"show tables in {database}").collect()}
+        for name, columns in declared.items():
+            if name.startswith(database + ".") and name.split(".")[1] not in tables:
+                spark.sql(create_sql(name, columns))
+
+
+def create_sql(name: str, columns) -> str:
+    """The CREATE TABLE of a declared table."""
+    properties = "delta.enableDeletionVectors = true"
+    if name in STATISTICS:
+        properties += f", delta.dataSkippingStatsColumns = '{STATISTICS[name]}'"
+    return f"create table if not exists {name} (\n  {change.ddl(columns)}\n) using delta tblproperties ({properties})"
+
+
+def append(rows, table: str, app_id: str, version: int) -> None:
+    """Append a DataFrame once: a second append under the same (app_id, version) is skipped by Delta itself."""
+    (rows.write.format("delta").mode("append").option("txnAppId", app_id).option("txnVersion", version).saveAsTable(table))
+
+
+def peek(lakehouse: str, table: str, columns: list[str]):
+    """Columns of a small state table as a list of dicts, read without Spark; [] while the table does not exist."""
+    import deltalake
+
+    path = f"{lakehouse}/{table.replace('.', '/')}"
+    if "://" not in path and not (Path(path) / "_delta_log").exists():
+        return []
+    return deltalake.DeltaTable(path).to_pyarrow_table(columns=columns).to_pylist()

@@ -1,0 +1,68 @@
+"""A unit is the smallest thing that can be decoded alone: one message, or one block of a file cut at a record
+(better: transaction) boundary, with the small *context* it needs from before the cut. Bronze's grain.
+
+Bronze's tables are declared here. Nothing in them is interpreted: bytes out equal bytes in.
+"""
+
+from dataclasses import dataclass, field
+
+from inlet.change import Column
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One unit in memory. `context` is what `frame` of its codec knew at the cut; a message has none."""
+
+    unit_id: str
+    source: str
+    data: bytes
+    context: dict = field(default_factory=dict)
+
+
+FILES = (                      # written first: the plan of a batch, from which a crashed run is finished
+    Column("source", "string", "the ordered feed"),
+    Column("path", "string", "the file, relative to the project where it lies inside"),
+    Column("ofs_start", "bigint", "first byte of the file that this batch landed"),
+    Column("ofs_end", "bigint", "end of the landed bytes; the next batch starts here"),
+    Column("sha256", "string", "of the bytes from the start of the file to ofs_end"),
+    Column("size_bytes", "bigint", "size of the file when it was read; more than ofs_end while a record is unfinished"),
+    Column("modified_at", "timestamp", "the file system's time of the file"),
+    Column("num_units", "bigint", "units cut from it in this batch"),
+    Column("problem", "string", "why nothing could be read from it, else null"),
+    Column("batch_id", "bigint", "the run"),
+    Column("landed_at", "timestamp", "when"),
+)
+
+BLOCKS = (
+    Column("unit_id", "string", "`<source>/<path>@<file_offset>`"),
+    Column("source", "string", "the ordered feed"),
+    Column("path", "string", "the file"),
+    Column("file_offset", "bigint", "where the block starts in its file"),
+    Column("size_bytes", "bigint", "its length"),
+    Column("sha256", "string", "of its bytes"),
+    Column("context", "string", "JSON: what the codec knew at the cut"),
+    Column("num_records", "bigint", "records framed in it, commit records and unreadable rests included"),
+    Column("bytes", "binary", "the bytes, untouched"),
+    Column("batch_id", "bigint", "the run that landed it"),
+    Column("landed_at", "timestamp", "when"),
+)
+
+MESSAGES = (
+    Column("unit_id", "string", "`<source>/<topic>/<partition>/<offset>`"),
+    Column("source", "string", "the ordered feed"),
+    Column("topic", "string", "Kafka topic"),
+    Column("partition", "int", "Kafka partition"),
+    Column("offset", "bigint", "Kafka offset"),
+    Column("timestamp", "timestamp", "Kafka timestamp (UTC)"),
+    Column("timestamp_type", "int", "0 created by the producer, 1 appended by the log"),
+    Column("key", "binary", "message key, untouched"),
+    Column("value", "binary", "message value, untouched; null is a tombstone"),
+    Column("headers", "array<struct<key: string, value: binary>>", "message headers, null when there are none"),
+    Column("size_bytes", "bigint", "length of the value; 0 for a tombstone"),
+    Column("sha256", "string", "of the value"),
+    Column("path", "string", "the file it was kept in"),
+    Column("batch_id", "bigint", "the run that landed it"),
+    Column("landed_at", "timestamp", "when"),
+)
+
+TABLES = {"bronze.files": FILES, "bronze.blocks": BLOCKS, "bronze.messages": MESSAGES}

@@ -1,0 +1,26 @@
+"""One Spark session for all tests that need one; tests without the `spark` fixture run without Java in seconds."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if "spark" in item.fixturenames:
+            item.add_marker("spark")
+
+
+@pytest.fixture(scope="session")
+def lakehouse(tmp_path_factory) -> str:
+    return str(tmp_path_factory.mktemp("lakehouse"))
+
+
+@pytest.fixture(scope="session")
+def spark(lakehouse):
+    from inlet.spark import session
+
+    return session(lakehouse, app="inlet-tests")
