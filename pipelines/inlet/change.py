@@ -117,6 +117,8 @@ BATCHES = (                    # the ledger: a row here means that the batch is 
     Column("bytes_repeated", "bigint", "bytes of repeats"),
     Column("bytes_framing", "bigint", "bytes of control records and between records"),
     Column("bytes_rejected", "bigint", "bytes of rejects"),
+    Column("first_change_seq", "string", "least change_seq among its changes and repeats"),
+    Column("last_change_seq", "string", "greatest"),
     Column("finished_at", "timestamp", "when the batch became whole"),
 )
 

@@ -46,8 +46,18 @@ def append(rows, table: str, app_id: str, version: int) -> None:
 def peek(lakehouse: str, table: str, columns: list[str]):
     """Columns of a small state table as a list of dicts, read without Spark; [] while the table does not exist."""
     import deltalake
+    import pyarrow as pa
 
     path = f"{lakehouse}/{table.replace('.', '/')}"
     if "://" not in path and not (Path(path) / "_delta_log").exists():
         return []
-    return deltalake.DeltaTable(path).to_pyarrow_table(columns=columns).to_pylist()
+    rows = deltalake.QueryBuilder().register("rows", deltalake.DeltaTable(path))
+    return pa.table(rows.execute(f"select {', '.join(columns)} from rows").read_all()).to_pylist()
+
+
+def arrow_schema(ddl: str):
+    """Arrow schema of a column list with simple types, for workers, where Spark's own parser is out of reach."""
+    import pyarrow as pa
+
+    types = {"string": pa.string(), "bigint": pa.int64(), "int": pa.int32(), "binary": pa.binary(), "boolean": pa.bool_()}
+    return pa.schema([(name, types[type_]) for name, type_ in (column.split() for column in ddl.split(", "))])

@@ -10,6 +10,8 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 
 from inlet import lake
@@ -47,6 +49,7 @@ def session(lakehouse: str, app: str = "inlet"):
     Raises: EnvironmentLacks when Java is missing or too old, the jars cannot be had or the catalog is taken.
     """
     check_java()
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     from pyspark.sql import SparkSession
 
@@ -56,7 +59,8 @@ def session(lakehouse: str, app: str = "inlet"):
     for key, value in (settings(lakehouse) | _jar_setting()).items():
         builder = builder.config(key, value)
     try:
-        spark = builder.getOrCreate()
+        with _jvm_messages_to_file():
+            spark = builder.getOrCreate()
         _remember_jars(spark)
         lake.create(spark, lakehouse)
         return spark
@@ -78,6 +82,23 @@ def check_java() -> str:
         raise EnvironmentLacks(f"Java {major} at {java} is too old for Spark",
                                f"Install Java {JAVA_AT_LEAST} or later and name it in JAVA_HOME")
     return said.splitlines()[0]
+
+
+JVM_LOG = Path(tempfile.gettempdir()) / f"inlet-spark-{os.getuid()}.log"
+
+
+@contextmanager
+def _jvm_messages_to_file():
+    """The JVM inherits standard error when it starts; its chatter goes to JVM_LOG instead of between a person's lines."""
+    sys.stderr.flush()
+    kept, log = os.dup(2), os.open(JVM_LOG, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    os.dup2(log, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(log)
 
 
 def _jars_file() -> Path:
@@ -108,5 +129,10 @@ def _explained(error: Exception, lakehouse: str) -> Exception:
                                 "Wait for the other run (or close its session) and try again")
     if "unresolved dependency" in text or "JAVA_GATEWAY_EXITED" in text:
         return EnvironmentLacks(f"Spark could not start: {text.splitlines()[0]}",
-                                f"Check that Maven Central can be reached for {DELTA}, then try again")
+                                f"Check that Maven Central can be reached for {DELTA} and read {JVM_LOG}")
     return error
+
+
+if __name__ == "__main__":                        # `make` resolves the jars once, before anything is measured or tested
+    with tempfile.TemporaryDirectory() as folder:
+        session(folder)

@@ -1,0 +1,32 @@
+# `make demo` and `make test` work on a fresh clone: Python 3.11+, Java 17+ and the package registries are all they need.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.PHONY: demo test bench docs soak clean
+
+demo: $(READY)          ## two real feeds from bytes to gold, with answers
+	@$(BIN)/python -m infra.local.demo
+
+test: $(READY)          ## all tests (core tests alone: .venv/bin/pytest -m "not spark")
+	@$(BIN)/python -m pytest
+
+bench: $(READY)         ## ratios measured in one run, written to docs/performance.md
+	@$(BIN)/python -m tests.bench
+
+docs: $(READY)          ## generated pages: docs/change_table.md, docs/rejects.md
+	@$(BIN)/python -m infra.local.docs
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) infra/local/preflight.py
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing the locked packages into $(VENV) (a few minutes the first time) ..."
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements.lock
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@echo "Resolving Spark's jars ..."
+	@$(BIN)/python -m inlet.spark
+	@touch $@
+
+clean:                  ## remove what the demo made
+	@rm -rf lakehouse landing build

@@ -1,0 +1,10 @@
+{# A filter on source and batch_id in literals, so that file statistics prune. In: rows of `progress`, behind. -#}
+{% macro batch_filter(behind, is_bounded=false) -%}
+  {%- set ranges = {} -%}
+  {%- for row in behind -%}
+    {%- do ranges.setdefault((row.applied_batch_id | int, row.through_batch_id | int if is_bounded), []).append(row.source) -%}
+  {%- endfor -%}
+  ({% for range, sources in ranges.items() -%}
+  batch_id > {{ range[0] }} {% if is_bounded %}and batch_id <= {{ range[1] }} {% endif %}and source in ({{ quoted(sources) }}){{ ' or ' if not loop.last }}
+  {%- endfor %})
+{%- endmacro %}

@@ -1,0 +1,53 @@
+{# What the new changes of a table ask for. One aggregate, and one more each where loads or key changes are among them.
+
+   Out: none where nothing is new, else
+     filter       the new rows of the log, in literals
+     sources      one per source with new rows: source, through_batch_id, through_seq, applied_batch_id, applied_seq,
+                  rewind_seq: the earliest place that a late change can alter (none: all in order)
+     starts       loads that start in this batch: [source, load_id, change_seq]
+     disturbed    places before which every live key is folded again: [source, change_seq]
+     continued    loads that started in an earlier batch and closed keys there: [source, load_id, change_seq]
+     has_rewind, has_partial, has_key_change, has_chain, has_wipe #}
+{% macro survey(name, behind) -%}
+  {%- set log = ref(name ~ '__before_after') -%}
+  {%- set filter = batch_filter(behind) -%}
+  {%- set query -%}
+with applied as (
+  {{ literals('applied', {'source': 'string', 'applied_seq': 'string', 'applied_batch_id': 'bigint'}, rows_of(behind, ['source', 'applied_change_seq', 'applied_batch_id'])) }}
+)
+
+select l.source, max(applied_batch_id) as applied_batch_id, max(applied_seq) as applied_seq,
+       max(batch_id) as through_batch_id, max(change_seq) as through_seq, min(change_seq) as first_seq,
+       min(case when change_seq <= applied_seq then change_seq end) as late_seq,
+       cast(bool_or(size(not_supplied) > 0) as int) as has_partial,
+       cast(bool_or(key_changed) as int) as has_key_change,
+       cast(bool_or(operation in ('TRUNCATE', 'EMPTY_LOAD')) as int) as has_wipe,
+       cast(bool_or(load_id is not null) as int) as has_load
+from (select * from {{ log }} where {{ filter }}) l join applied on applied.source = l.source
+group by l.source order by l.source
+  {%- endset -%}
+  {%- set found = run_query(query) | list -%}
+  {%- if not found %}{{ return(none) }}{% endif -%}
+
+  {%- set batch = {'filter': filter, 'sources': [], 'starts': [], 'disturbed': [], 'continued': []} -%}
+  {%- for flag in ['has_partial', 'has_key_change', 'has_wipe', 'has_load'] -%}
+    {%- do batch.update({flag: found | selectattr(flag) | list | length > 0}) -%}
+  {%- endfor -%}
+  {%- set rewind = {} -%}
+  {%- for row in found if row.late_seq %}{% do rewind.update({row.source: row.late_seq}) %}{% endfor -%}
+  {%- if batch.has_load -%}{%- do survey_loads(name, batch, found, rewind) -%}{%- endif -%}
+  {%- for row in found -%}
+    {%- do batch.sources.append({
+      'source': row.source, 'applied_batch_id': row.applied_batch_id | int, 'applied_seq': row.applied_seq,
+      'through_batch_id': row.through_batch_id | int, 'through_seq': [row.through_seq, row.applied_seq or ''] | max,
+      'rewind_seq': rewind.get(row.source), 'start_seq': rewind.get(row.source) or row.first_seq}) -%}
+  {%- endfor -%}
+  {%- do batch.update({'has_rewind': rewind != {}, 'has_wipe': batch.has_wipe or batch.starts != []}) -%}
+  {%- if rewind -%}
+    {%- do batch.update({'has_partial': true, 'has_key_change': true, 'has_wipe': true, 'has_chain': true,
+                         'rewind_seq': rewind.values() | min, 'start_seq': batch.sources | map(attribute='start_seq') | min}) -%}
+  {%- elif batch.has_key_change -%}
+    {%- do batch.update({'has_chain': survey_chains(name, filter)}) -%}
+  {%- endif -%}
+  {{ return(batch) }}
+{%- endmacro %}

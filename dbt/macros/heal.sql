@@ -1,0 +1,6 @@
+{# Finish a batch that an earlier run staged and did not commit. -#}
+{% macro heal(name) -%}
+  {% call statement('heal_past') %}{{ apply_past(name, is_replacing=true) }}{% endcall %}
+  {% call statement('heal_current') %}{{ apply_current(name) }}{% endcall %}
+  {% call statement('heal_applied') %}{{ commit_applied(name) }}{% endcall %}
+{%- endmacro %}

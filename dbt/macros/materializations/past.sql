@@ -1,0 +1,25 @@
+{# Materialization of `<t>__past`: finish what a crash left, fold the new changes, write the versions they close. #}
+{% materialization past, adapter='spark', supported_languages=['sql'] %}
+  {%- set name = model.name.removesuffix('__past') -%}
+  {%- set there = gold_tables(name) -%}
+  {%- if this.identifier not in there -%}
+    {%- do create_gold_table(model, ['source', 'valid_from_seq', 'valid_to_seq'] + contract(name).key[:2]) -%}
+  {%- endif -%}
+  {%- if name ~ '__current' not in there -%}
+    {%- do create_gold_table(graph.nodes['model.inlet.' ~ name ~ '__current'], ['source', 'valid_from_seq'] + contract(name).key[:3]) -%}
+  {%- endif -%}
+
+  {%- set behind = progress(name, name ~ '__folded' in there) -%}
+  {%- if behind | selectattr('state', 'equalto', 'staged') | list -%}
+    {%- do heal(name) -%}
+    {%- set behind = progress(name, true) -%}
+  {%- endif -%}
+  {%- set batch = survey(name, behind) if behind else none -%}
+  {%- if batch -%}
+    {%- do stage(name, batch) -%}
+    {% call statement('main') %}{{ apply_past(name, batch.has_rewind, batch.rewind_seq) }}{% endcall %}
+  {%- else -%}
+    {% call noop_statement('main', 'nothing new') %}{% endcall %}
+  {%- endif -%}
+  {{ return({'relations': [this.incorporate(type='table')]}) }}
+{% endmaterialization %}

@@ -1,0 +1,124 @@
+"""`make demo`: two real feeds from bytes to gold, in this folder, with answers.
+
+It delivers a web shop's Qlik messages and two depots' Linkexpress extracts in batches, runs Inlet after each, compares gold
+with what the simulated business knows to be true, and asks three questions. A second run finds nothing new and says so.
+"""
+
+import sys
+import time
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table as RichTable
+
+from inlet import config, run as running, status
+from inlet.log import Log
+
+ROOT = Path(__file__).resolve().parents[2]
+FEED = ROOT / "build" / "feed"
+SEED = 20260105
+out = Console(highlight=False)
+
+
+def main() -> None:
+    started = time.monotonic()
+    project = config.load(ROOT)
+    log = Log(is_human=True)
+    if (FEED / "delivered").exists():
+        _again(project, log, started)
+        return
+    from infra.local.feed import write_feed
+
+    _title("The feeds: a web shop (Qlik messages) and two depots (Linkexpress extracts)")
+    with log.step("feed", seed=SEED) as figures:
+        feed = write_feed(FEED, seed=SEED, scale=1.0)
+        figures |= {"batches": len(feed.batches), "changes": feed.num_changes}
+    for number, batch in enumerate(feed.batches, 1):
+        _title(f"Batch {number} of {len(feed.batches)}")
+        files = feed.deliver(number - 1, ROOT / "landing")
+        log.say({"step": "delivered", "files": len(files)})
+        work = running.find_work(project, running.STEPS, [], [])
+        running.run(project, work, running.STEPS, [], log)
+    (FEED / "delivered").write_text("")
+    _summary(project, feed, log, started)
+
+
+def _again(project, log: Log, started: float) -> None:
+    work = running.find_work(project, running.STEPS, [], [])
+    if work:
+        running.run(project, work, running.STEPS, [], log)
+    else:
+        log.say({"step": "nothing", "new": "everything delivered is in gold already"})
+    _ledger(project)
+    out.print(f"\nDone in {time.monotonic() - started:.1f} s. Start over with [bold]make clean demo[/].")
+    _next()
+
+
+def _summary(project, feed, log: Log, started: float) -> None:
+    from inlet.spark import session
+
+    spark = session(project.lakehouse_path())
+    _ledger(project)
+    _title("Rejected, and why")
+    _rows([{k: v for k, v in status.reject_line(r, False).items() if k != "unit"} for r in status.rejects(project, None, None)])
+    _title("Checks")
+    _rows([row.asDict() for row in spark.sql(
+        "select step, severity, count(*) as expectations, count_if(success) as passed, count_if(not success) as failed "
+        "from checks.results group by step, severity order by step, severity").collect()])
+    _title("Is gold what the source database holds?")
+    _rows(feed.compare(spark))
+    _questions(spark)
+    out.print(f"\nDone in {time.monotonic() - started:.1f} s, of which per step: " + ", ".join(
+        f"{name} {seconds:.1f} s" for name, seconds in _seconds(log).items()))
+    _next()
+
+
+def _ledger(project) -> None:
+    _title("What came in, and what became of it")
+    for rows in status.status(project).values():
+        _rows(rows)
+
+
+def _questions(spark) -> None:
+    text = (ROOT / "infra" / "local" / "queries.sql").read_text()
+    for statement in filter(str.strip, text.split(";")):
+        lines = [line for line in statement.strip().splitlines() if line.strip()]
+        question = " ".join(line.removeprefix("--").strip() for line in lines if line.startswith("--"))
+        _title(question)
+        out.print("[dim]" + "\n".join(line for line in lines if not line.startswith("--")) + "[/]")
+        _rows([row.asDict() for row in spark.sql("\n".join(lines)).limit(8).collect()])
+
+
+def _seconds(log: Log) -> dict[str, float]:
+    total: dict[str, float] = {}
+    for step in log.steps:
+        total[step["step"]] = total.get(step["step"], 0) + step["seconds"]
+    return total
+
+
+def _next() -> None:
+    out.print("""
+What to type next (`source .venv/bin/activate` first):
+  inlet status                                   what came in, what is in gold
+  inlet rejects --raw                            the broken records, with their bytes
+  inlet decode landing/depot_tokyo/*.lxg | head  any file's changes, nothing written
+  inlet sql "select * from gold.orders__history where order_id = 1001 order by valid_from_seq"
+  inlet init ../mine                             a project of your own""", markup=False)
+
+
+def _title(text: str) -> None:
+    out.print(f"\n[bold]{text}[/]")
+
+
+def _rows(rows: list[dict]) -> None:
+    table = RichTable(header_style="dim", box=None, pad_edge=False)
+    for name in rows[0] if rows else []:
+        table.add_column(name, overflow="fold",
+                         justify="right" if isinstance(rows[0][name], (int, float)) and not isinstance(rows[0][name], bool) else "left")
+    for row in rows:
+        table.add_row(*["" if v is None else f"{v:,}" if isinstance(v, int) and not isinstance(v, bool) else str(v) for v in row.values()])
+    out.print(table if rows else "none")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

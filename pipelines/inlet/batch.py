@@ -1,0 +1,113 @@
+"""One batch on its way through silver: its accounts, its writes, and the rule that a change is written once.
+
+`(source, change_seq)` identifies a change. The same content again is a repeat and is counted; other content is a reject of
+kind `conflicting_duplicate`, and the first stays. Looking for that costs a join, so it is done only where a batch's range of
+change_seq meets one that the ledger has, or where the batch can hold a change twice in itself.
+"""
+
+from dataclasses import dataclass, field
+
+from inlet import change, lake
+from inlet.config import Project
+from inlet.errors import AccountingError
+
+CONTENT = "sha2(to_json(struct(source_schema, source_table, operation, before, after)), 256)"
+
+
+@dataclass
+class Account:
+    """What one source put into one batch, and what became of it. Counts of records, and bytes."""
+
+    num_units: int = 0
+    num_records: int = 0
+    num_changes: int = 0
+    num_repeats: int = 0
+    num_control: int = 0
+    num_rejected: int = 0
+    bytes_landed: int = 0
+    bytes_decoded: int = 0
+    bytes_repeated: int = 0
+    bytes_framing: int = 0
+    bytes_rejected: int = 0
+    first_change_seq: str | None = None
+    last_change_seq: str | None = None
+
+    def balance(self, source: str, batch_id: int) -> None:
+        """Raises: AccountingError when a record or a byte is unaccounted for."""
+        records = self.num_changes + self.num_repeats + self.num_control + self.num_rejected
+        size = self.bytes_decoded + self.bytes_repeated + self.bytes_framing + self.bytes_rejected
+        if (records, size) != (self.num_records, self.bytes_landed):
+            raise AccountingError(
+                f"batch {batch_id} of {source} does not add up: {self.num_records} records landed, {self.num_changes} changes + "
+                f"{self.num_repeats} repeats + {self.num_control} control + {self.num_rejected} rejected = {records}; "
+                f"{self.bytes_landed} bytes landed, {size} accounted for",
+                "Nothing of it is visible to gold. Please report it with the source's files: it is a fault of the codec")
+
+
+@dataclass
+class Batch:
+    """One batch on its way through silver."""
+
+    spark: object
+    project: Project
+    batch_id: int
+    sources: list[str]
+    accounts: dict[str, Account] = field(default_factory=dict)
+
+    def account(self, source: str) -> Account:
+        return self.accounts.setdefault(source, Account())
+
+    def append(self, rows, table: str, part: str = "") -> None:
+        """Append the rows of one part of this batch, once. Adds batch_id and decoded_at."""
+        declared = [c.name for c in change.TABLES[table]]
+        rows = rows.selectExpr(*[f"{self.batch_id}L as batch_id" if name == "batch_id" else
+                                 "current_timestamp() as decoded_at" if name == "decoded_at" else name for name in declared])
+        lake.append(rows, table, f"inlet-{table}{part}", self.batch_id)
+
+
+def write_changes(batch: Batch, changes, may_repeat: bool, part: str = "", among_own: bool = False):
+    """Append changes, one row per (source, change_seq). In: whether any of them can have come before, or twice; whether
+    what this batch has written already counts as before.
+
+    Out: None, or a persisted DataFrame of all given changes with their `verdict`: new, repeat, conflict.
+    """
+    if not may_repeat:
+        batch.append(changes, "silver.changes", part)
+        return None
+    judged = _judge(batch, changes, among_own).persist()
+    batch.append(judged.where("verdict = 'new'"), "silver.changes", part)
+    for row in judged.where("verdict = 'repeat'").groupBy("source").agg({"*": "count", "unit_length": "sum"}).collect():
+        account = batch.account(row["source"])
+        account.num_repeats += row["count(1)"]
+        account.bytes_repeated += row["sum(unit_length)"]
+    return judged
+
+
+def conflicts(judged):
+    """The rejects of judged changes: same place in the order, other content. `raw` is filled in by the caller's units."""
+    return judged.where("verdict = 'conflict'").selectExpr(
+        "source", "source_schema", "source_table", "cast(null as string) as column_name", "'conflicting_duplicate' as kind",
+        "unit_offset as byte_offset", "'the content that came first' as expected",
+        "concat(operation, ' ', coalesce(to_json(after), to_json(before), '')) as found", "change_seq", "unit_id", "unit_offset",
+        "unit_length")
+
+
+def overlaps(batch: Batch, spans: dict[str, tuple[str, str]]) -> bool:
+    """Can any of these changes be in silver already? In: least and greatest change_seq by source."""
+    ledger = lake.peek(batch.project.lakehouse_path(), "silver.batches",
+                       ["batch_id", "source", "first_change_seq", "last_change_seq"])
+    return any(row["batch_id"] != batch.batch_id and row["source"] in spans and row["first_change_seq"]
+               and row["first_change_seq"] <= spans[row["source"]][1] and spans[row["source"]][0] <= row["last_change_seq"]
+               for row in ledger)
+
+
+def _judge(batch: Batch, changes, among_own: bool):
+    sources = ", ".join(f"'{s}'" for s in batch.sources)
+    changes = changes.selectExpr("*", f"{CONTENT} as content").persist()
+    low, high = changes.selectExpr("min(change_seq)", "max(change_seq)").first()
+    known = batch.spark.sql(f"select source, change_seq, {CONTENT} as known from silver.changes where source in ({sources}) "
+                            f"and change_seq between '{low}' and '{high}'" + ("" if among_own else f" and batch_id <> {batch.batch_id}"))
+    order = "over (partition by source, change_seq order by unit_id, unit_offset)"
+    return changes.join(known, ["source", "change_seq"], "left").selectExpr("*", f"row_number() {order} as nth",
+        f"coalesce(known, first_value(content) {order}) as first_content").selectExpr("*",
+        "case when known is null and nth = 1 then 'new' when content = first_content then 'repeat' else 'conflict' end as verdict")

@@ -1,0 +1,220 @@
+"""The command line. Each command is thin: read the project, call one function, say what happened.
+
+Exit codes (errors.py): 0 done, 1 internal error, 2 wrong usage or configuration, 3 a check of severity `error` failed,
+4 the accounting of a batch does not add up, 5 the environment lacks something.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table as RichTable
+
+from inlet import config
+from inlet.errors import InletError
+from inlet.log import Log
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich",
+                  help="Change streams of Qlik and Linkexpress into a lakehouse: bronze, silver, gold, with checks at each step.",
+                  context_settings={"help_option_names": ["-h", "--help"]})
+out = Console(highlight=False)
+
+ProjectDir = Annotated[Path, typer.Option("--project", metavar="DIR", help="Project folder (holds pipelines/inlet.yml).")]
+HERE = Path(".")
+state = {"debug": False}
+
+
+@app.callback()
+def options(debug: Annotated[bool, typer.Option(help="Show the stack trace of an error.")] = False):
+    state["debug"] = debug
+
+
+@app.command()
+def run(project: ProjectDir = HERE,
+        source: Annotated[list[str], typer.Option(help="Land only this source; may be given several times.")] = [],
+        table: Annotated[list[str], typer.Option(help="Build only this gold table; may be given several times.")] = [],
+        step: Annotated[str | None, typer.Option(help="Run one step alone: bronze, silver or gold.")] = None,
+        until: Annotated[str | None, typer.Option(help="Run up to and with this step.")] = None):
+    """Land what is new, decode it, bring the tables up to date, check each step. Safe to run again at any time."""
+    from inlet import run as running
+
+    log = Log()
+    loaded = config.load(project)
+    steps = running.steps_to_run(step, until)
+    work = running.find_work(loaded, steps, source, table)
+    if not work:
+        log.say({"step": "run", "nothing_new": True} if not log.is_human else
+                {"step": "nothing", "new": f"in {len(loaded.sources)} sources since the last run"})
+        return
+    running.run(loaded, work, steps, table, log)
+
+
+@app.command()
+def decode(file: Annotated[Path, typer.Argument(help="A file of any source: an extract, or Parquet with Kafka messages.")],
+           project: ProjectDir = HERE,
+           source: Annotated[str | None, typer.Option(help="Read it as a file of this source; else the source whose "
+                                                           "folder or pattern it matches.")] = None,
+           limit: Annotated[int | None, typer.Option(help="Stop after this many changes.")] = None):
+    """Print a file's changes as JSON lines; rejects go to standard error. Nothing is written. Exit code 3 if any was rejected."""
+    from inlet import decoding
+
+    num_rejects = 0
+    for n, (kind, row) in enumerate(decoding.decode_file(config.load(project), file, source)):
+        if limit is not None and n >= limit:
+            break
+        num_rejects += kind == "reject"
+        print(json.dumps(row, ensure_ascii=False, default=decoding.as_json), file=sys.stderr if kind == "reject" else sys.stdout)
+    raise typer.Exit(3 if num_rejects else 0)
+
+
+@app.command()
+def status(project: ProjectDir = HERE, as_json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False):
+    """What has been landed, decoded and built, and what waits. Needs no Spark."""
+    from inlet import status as reading
+
+    found = reading.status(config.load(project))
+    if as_json:
+        print(json.dumps(found, default=str))
+    else:
+        for title, rows in found.items():
+            _print_rows(title, rows)
+
+
+@app.command()
+def sql(query: Annotated[str, typer.Argument(help="One SQL statement; tables are gold.<table>__current, silver.changes, ...")],
+        project: ProjectDir = HERE,
+        format: Annotated[str, typer.Option(help="table, csv or json (lines).")] = "table",
+        limit: Annotated[int, typer.Option(help="Rows shown at most; 0 for all.")] = 100):
+    """Ask the lakehouse a question."""
+    from inlet.errors import ConfigError
+
+    if format not in ("table", "csv", "json"):
+        raise ConfigError(f"--format {format} is unknown", "Use table, csv or json")
+    rows, columns, is_more = _query(config.load(project), query, limit)
+    if format == "table":
+        _print_rows("", [dict(zip(columns, row, strict=True)) for row in rows], columns)
+        if is_more:
+            out.print(f"[dim]the first {limit} rows; --limit 0 shows all[/]")
+        return
+    import csv
+    writer = csv.writer(sys.stdout)
+    if format == "csv":
+        writer.writerow(columns)
+    for row in rows:
+        if format == "csv":
+            writer.writerow(row)
+        else:
+            print(json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False, default=str))
+
+
+@app.command()
+def rejects(project: ProjectDir = HERE, source: str | None = None, kind: str | None = None,
+            limit: Annotated[int, typer.Option(help="Rows shown at most.")] = 20,
+            raw: Annotated[bool, typer.Option(help="Show the record's bytes as hex and text.")] = False,
+            as_json: Annotated[bool, typer.Option("--json", help="As JSON lines.")] = False):
+    """What could not be decoded, and why. Needs no Spark."""
+    from inlet import status as reading
+
+    rows = reading.rejects(config.load(project), source, kind)
+    if as_json:
+        for row in rows[:limit]:
+            print(json.dumps(row | {"raw": (row["raw"] or b"").hex()}, default=str, ensure_ascii=False))
+        return
+    _print_rows("rejects", [reading.reject_line(row, raw) for row in rows[:limit]])
+    if len(rows) > limit:
+        out.print(f"[dim]{limit} of {len(rows)}; --limit shows more[/]")
+
+
+@app.command()
+def doctor(project: ProjectDir = HERE):
+    """Look for what is missing or wrong here, and say how to mend it."""
+    from inlet import doctor as examining
+
+    worst = 0
+    for finding in examining.examine(project):
+        mark = "[green]ok[/]  " if finding.is_good else "[red]no[/]  "
+        out.print(f"{mark} {finding.what}: {finding.found}" + ("" if finding.is_good else f"\n      {finding.remedy}"))
+        worst = max(worst, 0 if finding.is_good else finding.exit_code)
+    raise typer.Exit(worst)
+
+
+@app.command()
+def generate(project: ProjectDir = HERE,
+             check: Annotated[bool, typer.Option(help="Write nothing; exit 2 if something is stale.")] = False):
+    """Write the dbt models of the contracts in pipelines/tables/."""
+    from inlet import generate as generating
+    from inlet.errors import ConfigError
+
+    loaded = config.load(project)
+    stale = generating.stale(loaded)
+    if check and stale:
+        raise ConfigError(f"{len(stale)} generated files are stale: {', '.join(map(str, stale[:5]))}", "Run `inlet generate`")
+    if not check:
+        generating.write(loaded)
+    out.print(f"{len(stale)} files {'would change' if check else 'written'}; {len(loaded.tables)} tables")
+
+
+@app.command()
+def init(folder: Annotated[Path, typer.Argument(help="A folder that does not exist yet, or is empty.")]):
+    """Make a new, empty project that runs as it is: config, a folder for contracts, dbt, expectations."""
+    from inlet import project as making
+
+    for line in making.init(folder):
+        out.print(line)
+
+
+def _query(project, query: str, limit: int):
+    from inlet.spark import session
+
+    try:
+        rows = session(project.lakehouse_path()).sql(query)
+        found = rows.limit(limit + 1).collect() if limit else rows.collect()
+    except InletError:
+        raise
+    except Exception as error:
+        name = type(error).__name__
+        if name in ("AnalysisException", "ParseException") or "SparkException" in name or "Exception" in name and not state["debug"]:
+            raise InletError(str(error).split("JVM stacktrace")[0].split("\n\n")[0].strip(), "Mend the query, or look with "
+                             "`inlet sql 'show tables in gold'`") from error
+        raise
+    return [tuple(row) for row in (found[:limit] if limit else found)], rows.columns, bool(limit) and len(found) > limit
+
+
+def _print_rows(title: str, rows: list[dict], columns: list[str] | None = None) -> None:
+    table = RichTable(title=title or None, title_justify="left", title_style="bold", header_style="dim")
+    names = columns or (list(rows[0]) if rows else [])
+    for name in names:
+        values = [row[name] for row in rows]
+        is_number = any(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values)
+        table.add_column(name, justify="right" if is_number else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*["" if row[n] is None else f"{row[n]:,}" if isinstance(row[n], int) and not isinstance(row[n], bool)
+                        and not n.endswith("_id") else str(row[n]) for n in names])
+    out.print(table if rows else f"[bold]{title}[/]: none" if title else "no rows")
+
+
+def main() -> None:
+    """Entry point: errors become one line on standard error and an exit code."""
+    try:
+        app()
+    except InletError as error:
+        if state["debug"]:
+            raise
+        Console(stderr=True, highlight=False).print(f"[red]inlet:[/] {error}", markup=True, soft_wrap=True)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except Exception as error:                     # below the command line nothing is swallowed; here it is put in words
+        if state["debug"]:
+            raise
+        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        print(f"inlet: {type(error).__name__}: {first}\nThis is a fault of Inlet or of its setting; "
+              "`inlet --debug ...` shows the whole trace.", file=sys.stderr)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

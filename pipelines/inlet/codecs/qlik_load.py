@@ -1,0 +1,46 @@
+"""Full loads of sources whose REFRESH messages carry no order: which load a message belongs to, and when that began.
+
+A full load of a table is a run of its REFRESH messages. It starts at the Kafka timestamp of its first message, cut to
+hundredths; a message more than the gap (option `load_gap_minutes`) after the last one seen starts a new load.
+A load that is known keeps its start and id for good; a message up to the gap before its first one belongs to it too.
+ASSUMED: Kafka timestamps of one load are never further apart than the gap, those of two loads always are.
+"""
+
+import datetime
+
+HUNDREDTH_MICROSECONDS = 10_000
+
+
+def assign_loads(known: list[dict], seen: dict, gap_minutes: float = 60) -> list[dict]:
+    """Loads with what was seen added. In: loads {source, table, load_id, started_at16, first_at, last_at}; by (source,
+    table) the (first, last) times of REFRESH messages, in any order. Out: the same, sorted by source, table, first_at."""
+    gap = datetime.timedelta(minutes=gap_minutes)
+    loads = [dict(load) for load in known]
+    for (source, table), spans in sorted(seen.items()):
+        own = [load for load in loads if (load["source"], load["table"]) == (source, table)]
+        for first, last in sorted(spans):
+            load = next((one for one in own if first <= one["last_at"] + gap and last >= one["first_at"] - gap), None)
+            if load is None:
+                load = {"source": source, "table": table, "load_id": f"{table}@{time16(first)}",
+                        "started_at16": time16(first), "first_at": first, "last_at": last}
+                own.append(load)
+                loads.append(load)
+            load["first_at"], load["last_at"] = min(load["first_at"], first), max(load["last_at"], last)
+    return sorted(loads, key=lambda load: (load["source"], load["table"], load["first_at"]))
+
+
+def load_of(loads: list[dict], source: str, table: str, at: datetime.datetime, gap_minutes: float = 60) -> dict | None:
+    """The load of a message: the last one that began at or before it and had not ended more than the gap before it."""
+    gap = datetime.timedelta(minutes=gap_minutes)
+    fitting = [load for load in loads if (load["source"], load["table"]) == (source, table)
+               and load["first_at"] <= at <= load["last_at"] + gap]
+    return max(fitting, key=lambda load: load["first_at"], default=None)
+
+
+def time16(at: datetime.datetime) -> str:
+    """YYYYMMDDHHmmSShh of a UTC time.
+
+    >>> time16(datetime.datetime(2026, 1, 2, 3, 4, 5, 678901))
+    '2026010203040567'
+    """
+    return f"{at:%Y%m%d%H%M%S}{at.microsecond // HUNDREDTH_MICROSECONDS:02d}"

@@ -1,0 +1,164 @@
+"""What a Qlik message says, once its text or Avro is read: headers, table, order, masks, images. No JSON, no Spark.
+
+Headers     "", null and missing are the same. Text but for transactionEventCounter (integer), transactionLastEvent
+            (boolean). [documented] `timestamp` is UTC
+Order       changeSequence, 35 digits. REFRESH has none: start of its load (see qlik_load), then 4 digits of the topic, 5 of
+            the partition, 10 of the offset, so that loads which start in the same hundredth do not share a place
+Table       schema and table of the message, else the topic by the source's `tables`; two answers are one too many
+Masks       hex text, one big-endian number, bit n-1 = ordinal n [documented; inferred byte order, 390 of 390 change rows].
+            Bits beyond the last column must be zero. Columns outside columnMask are sent as null and mean "not supplied"
+Images      REFRESH, INSERT: data. UPDATE: data, beforeData. DELETE: data, or beforeData where data is null
+
+Rejects     wrong_shape, unknown_operation, unknown_table, ambiguous_table, missing_change_seq, mask_too_long,
+            unknown_column, value_does_not_fit, missing_key
+"""
+
+import datetime
+import re
+import zlib
+
+from inlet import change
+from inlet.fields.fit import fit
+from inlet.fields.json_exact import Number
+from inlet.fields.wrong import Wrong
+
+OPERATIONS = {"REFRESH": "REFRESH", "READ": "REFRESH", "INSERT": "INSERT", "UPDATE": "UPDATE", "DELETE": "DELETE"}
+TEXT_HEADERS = ("operation", "changeSequence", "timestamp", "streamPosition", "transactionId", "changeMask", "columnMask",
+                "externalSchemaId")
+HEADERS = TEXT_HEADERS + ("transactionEventCounter", "transactionLastEvent")
+CHANGE_SEQ = re.compile(r"[0-9]{35}")
+HEX = re.compile(r"(?:[0-9A-Fa-f]{2})+")
+UTC_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6}0*)?")
+
+
+class Refused(Exception):
+    """One thing wrong with a message: the kind, the member it is about, what was expected and found."""
+
+    def __init__(self, kind: str, path: tuple, expected: str, found, column: str | None = None):
+        super().__init__(kind, path, expected, found)
+        self.kind, self.path, self.expected, self.column = kind, path, expected, column
+        self.found = found if isinstance(found, str) and not isinstance(found, Number) else shown(found)
+
+
+def shown(value) -> str:
+    """A value for `found`."""
+    return {dict: "an object", list: "an array", type(None): "null"}.get(type(value)) or repr(str(value)[:40])
+
+
+def check_names(given: dict, known: tuple[str, ...], path: tuple) -> None:
+    """Refuse a known member in other case: it would be read as missing. Members nobody knows are let be."""
+    for name in given.keys() - set(known):
+        for right in known:
+            if name.lower() == right.lower():
+                raise Refused("wrong_shape", (*path, name), f"member {right}", f"{name!r}")
+
+
+def headers(given: dict, path: tuple) -> dict:
+    """Every header by name; "" and missing are None. Raises: Refused."""
+    check_names(given, HEADERS, path)
+    said = {name: None if given.get(name) == "" else given.get(name) for name in HEADERS}
+    for name in TEXT_HEADERS:
+        if said[name] is not None and (not isinstance(said[name], str) or isinstance(said[name], Number)):
+            raise Refused("wrong_shape", (*path, name), "text or null", said[name])
+    counter, last = said["transactionEventCounter"], said["transactionLastEvent"]
+    if counter is not None and not (isinstance(counter, (Number, int)) and re.fullmatch(r"[0-9]{1,18}", str(counter))):
+        raise Refused("wrong_shape", (*path, "transactionEventCounter"), "a whole number or null", counter)
+    if last is not None and not isinstance(last, bool):
+        raise Refused("wrong_shape", (*path, "transactionLastEvent"), "true, false or null", last)
+    return said
+
+
+def operation(said: dict, path: tuple) -> str:
+    """REFRESH, INSERT, UPDATE or DELETE. Raises: Refused."""
+    word = said["operation"]
+    if word is None:
+        raise Refused("wrong_shape", path, "header operation", "none")
+    if word.upper() not in OPERATIONS:
+        raise Refused("unknown_operation", (*path, "operation"), " ".join(OPERATIONS), f"{word[:40]!r}")
+    return OPERATIONS[word.upper()]
+
+
+def table(schema: str | None, name: str | None, mapped: str | None, tables: dict, source: str, path: tuple = ()):
+    """The contract of the table that a message is about. Raises: Refused."""
+    for member, value in (("schema", schema), ("table", name)):
+        if value is not None and not isinstance(value, str) or isinstance(value, Number):
+            raise Refused("wrong_shape", (*path, member), "text or null", value)
+    parts = [schema or None, name or None]
+    if mapped:
+        if any(part not in (None, right) for part, right in zip(parts, mapped.split("."))):
+            raise Refused("ambiguous_table", (*path, "table" if parts[1] else "schema"), f"{mapped}, as the topic says",
+                          f"{parts[0] or ''}.{parts[1] or ''}")
+        parts = mapped.split(".")
+    full = ".".join(filter(None, parts))
+    contract = tables.get(full) if all(parts) else None
+    if contract is None or contract.sources and source not in contract.sources:
+        raise Refused("unknown_table", path if not any(parts) else (*path, "table"),
+                      "a table with a contract, by topic or by schema and table", full or "neither")
+    return contract
+
+
+def refresh_seq(started_at16: str, message: dict) -> str:
+    """change_seq of a full-load row."""
+    topic = 1 + zlib.crc32(message["topic"].encode()) % 9999
+    return change.change_seq(started_at16, topic * 10**5 + message["partition"], message["offset"])
+
+
+def mask_bytes(text: str | None, contract, path: tuple) -> bytes | None:
+    """Inlet's form of a mask's hex text. Raises: Refused."""
+    if text is None:
+        return None
+    if not HEX.fullmatch(text):
+        raise Refused("wrong_shape", path, "pairs of hex digits", f"{text[:40]!r}")
+    bits = int(text, 16)
+    if bits.bit_length() > len(contract.columns):
+        raise Refused("mask_too_long", path, f"bits of {len(contract.columns)} columns", f"bit {bits.bit_length()} is set")
+    return bits.to_bytes((bits.bit_length() + 7) // 8, "little")
+
+
+def utc_time(text: str | None, path: tuple) -> datetime.datetime | None:
+    """A header's time. Raises: Refused."""
+    if text is None:
+        return None
+    try:
+        if UTC_TIME.fullmatch(text):
+            return datetime.datetime.fromisoformat(text[:26]).replace(tzinfo=datetime.timezone.utc)
+    except ValueError:
+        pass
+    raise Refused("wrong_shape", path, "a UTC time, at most 6 digits of a second's fraction", f"{text[:40]!r}")
+
+
+def image(given, supplied: set | None, contract, path: tuple) -> dict | None:
+    """An image as VARIANT shall hold it: supplied columns only, each fit for its type, the key among them. Raises: Refused."""
+    if given is None:
+        return None
+    if not isinstance(given, dict):
+        raise Refused("wrong_shape", path, "an object or null", given)
+    columns = {column.name: column for column in contract.columns}
+    read = {}
+    for name, value in given.items():
+        if name not in columns:
+            raise Refused("unknown_column", (*path, name), f"a column of {contract.table}", f"{name[:40]!r}", name)
+        if supplied is not None and name not in supplied:
+            continue
+        try:
+            read[name] = fit(value, columns[name].type, columns[name].encoding)
+        except Wrong as wrong:
+            raise Refused(wrong.kind, (*path, name), wrong.expected, wrong.found, name) from None
+    for name in contract.key:
+        if read.get(name) is None:
+            raise Refused("missing_key", (*path, name), "a value of the key", "null" if name in read else "none", name)
+    return read
+
+
+def images(body: dict, oper: str, supplied: set | None, contract, path: tuple) -> tuple[dict | None, dict | None]:
+    """before and after. Raises: Refused."""
+    data, old = (image(body.get(name), supplied, contract, (*path, name)) for name in ("data", "beforeData"))
+    if oper == "DELETE":
+        before, after = old if data is None else data, None
+    else:
+        before, after = old, data
+    if oper != "UPDATE" and data is not None and old is not None:
+        raise Refused("wrong_shape", (*path, "beforeData"), f"one image in a message of {oper}", "two")
+    if (before if oper == "DELETE" else after) is None:
+        raise Refused("wrong_shape", (*path, "data"), f"the row of a message of {oper}", "null")
+    return before, after

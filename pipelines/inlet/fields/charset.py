@@ -1,0 +1,161 @@
+"""Character sets as tables: one byte -> code point, two bytes -> code point; -1 is undefined and rejected, never replaced.
+
+A set has one of five ways of walking its bytes:
+  SINGLE  every byte is a character
+  LEAD    a byte is a character, or leads a pair (Shift-JIS, EUC)
+  SHIFT   28 or 38 begins pairs, 29 ends them; each item begins with single bytes (EBCDIC with JEF)
+  DOUBLE  pairs only (national characters)
+  UTF8    checked and copied
+Source: docs/formats/linkexpress.md#character-sets. Rejects: bad_text.
+>>> text(bytes.fromhex("c1c228bbb3c5c429f1"), charset("ebcdic_kana"))
+'AB山田1'
+>>> text(bytes.fromhex("8e529363"), charset("cp932"))
+'山田'
+"""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from inlet.fields import jef
+from inlet.fields.wrong import Wrong
+
+SINGLE, LEAD, SHIFT, DOUBLE, UTF8 = range(5)
+SHIFT_TO_DOUBLE, SHIFT_TO_SINGLE = (0x28, 0x38), 0x29
+ALIASES = {"sjisms": "cp932", "gs_kana": "ebcdic_kana", "gs_ascii": "ebcdic_ascii"}
+
+
+class Charset(NamedTuple):
+    mode: int
+    single: np.ndarray         # int32[256]
+    double: np.ndarray         # int32[65536]
+
+
+def text(data: bytes, charset: Charset) -> str:
+    """All of `data` as text. The plain spec of the interpreter's text functions."""
+    if charset.mode == UTF8:
+        return _utf8(data)
+    chars, at, in_pairs = [], 0, charset.mode == DOUBLE
+    while at < len(data):
+        byte = data[at]
+        if charset.mode == SHIFT and byte in (*SHIFT_TO_DOUBLE, SHIFT_TO_SINGLE):
+            in_pairs, at = byte != SHIFT_TO_SINGLE, at + 1
+            continue
+        if charset.mode == SHIFT and in_pairs and byte == 0x40 and data[at + 1:at + 2] in (b"", b"\x29"):
+            code, width = 0x20, 1                      # ASSUMED: half an ideographic space is a blank
+        elif in_pairs or charset.single[byte] < 0 and charset.mode == LEAD:
+            code, width = int(charset.double[byte << 8 | data[at + 1]]) if at + 1 < len(data) else -1, 2
+        else:
+            code, width = int(charset.single[byte]), 1
+        if code < 0:
+            raise Wrong("bad_text", at, "a character of the set", data[at:at + width].hex().upper())
+        chars.append(chr(code))
+        at += width
+    return "".join(chars)
+
+
+def _utf8(data: bytes) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        found = data[error.start:error.start + 4].hex().upper()
+        raise Wrong("bad_text", error.start, "UTF-8", found) from None
+
+
+@lru_cache(maxsize=32)
+def charset(name: str, jef_mapping: str = "glyph", mixed: str = "shift", overrides: tuple = (),
+            pua_base: int = 0xE000) -> Charset:
+    """The set of that name.
+
+    In: jef_mapping glyph | modern; mixed, for EBCDIC: shift | single | double; overrides as ((hex of 1 or 2 bytes,
+    character), ...). Raises: KeyError for an unknown name.
+    """
+    name = ALIASES.get(name, name)
+    mode, single, double = SETS[name]()
+    if name.startswith("ebcdic_"):
+        mode = {"shift": SHIFT, "single": SINGLE, "double": DOUBLE}[mixed]
+    if name.startswith("ebcdic_") or name == "jef":
+        double = jef.table(jef_mapping, pua_base)
+    for code, char in overrides:
+        (single if len(code) == 2 else double)[int(code, 16)] = ord(char)
+    return Charset(mode, single, double)
+
+
+def _empty(size: int) -> np.ndarray:
+    return np.full(size, -1, np.int32)
+
+
+def _ascii():
+    single = _empty(256)
+    single[:128] = range(128)
+    return SINGLE, single, _empty(65536)
+
+
+def _pairs(codec: str, leads, trails) -> np.ndarray:
+    double = _empty(65536)
+    for lead in leads:
+        for trail in trails:
+            char = bytes([lead, trail]).decode(codec, "ignore")
+            if len(char) == 1:
+                double[lead << 8 | trail] = ord(char)
+    return double
+
+
+def _cp932():
+    _, single, _ = _ascii()
+    single[0xA1:0xE0] = range(0xFF61, 0xFFA0)
+    leads = [*range(0x81, 0xA0), *range(0xE0, 0xFD)]
+    return LEAD, single, _pairs("cp932", leads, [*range(0x40, 0x7F), *range(0x80, 0xFD)])
+
+
+def _euc_jp():
+    _, single, _ = _ascii()                            # 8F leads three bytes, whose meaning the vendor keeps: undefined
+    return LEAD, single, _pairs("euc_jp", [0x8E, *range(0xA1, 0xFF)], range(0xA1, 0xFF))
+
+
+def _utf_8():
+    return UTF8, *_ascii()[1:]
+
+
+def _utf_16(byte_order: str):
+    double = np.arange(65536, dtype=np.int32)
+    double[0xD800:0xE000] = -1
+    return DOUBLE, _empty(256), double if byte_order == "big" else double.reshape(256, 256).T.copy().reshape(-1)
+
+
+def _ebcdic(codec: str, removed: tuple, changed: dict):
+    """The ASCII part of a stdlib code page; cells that the vendor's table does not surely share stay undefined."""
+    single = _empty(256)
+    for byte in range(256):
+        code = ord(bytes([byte]).decode(codec))
+        if code < 0x7F or byte < 0x40:
+            single[byte] = code
+    single[[0x15, 0x25, 0x0E, 0x0F]] = 0x0A, 0x85, 0x88, 0x89
+    single[[*SHIFT_TO_DOUBLE, SHIFT_TO_SINGLE, *removed]] = -1
+    for byte, char in changed.items():
+        single[byte] = ord(char)
+    return SHIFT, single, None
+
+
+def _ebcdic_kana():
+    _, single, _ = _ebcdic("cp037", (*range(0x81, 0xC0),), {0x4A: "£", 0x5B: "\\", 0x5F: "¬", 0x6A: "¦", 0xE0: "$", 0xA1: "~"})
+    for start, first, size in ((0x41, 0xFF61, 9), (0x51, 0xFF6A, 6), (0x58, 0xFF70, 1), (0x81, 0xFF71, 10),
+                               (0x8C, 0xFF7B, 4), (0x90, 0xFF7F, 11), (0x9D, 0xFF8A, 3), (0xA2, 0xFF8D, 9),
+                               (0xAC, 0xFF96, 4), (0xBA, 0xFF9A, 6)):
+        single[start:start + size] = range(first, first + size)
+    return SHIFT, single, None
+
+
+SETS = {
+    "cp932": _cp932,
+    "euc_jp": _euc_jp,
+    "utf_8": _utf_8,
+    "ascii": _ascii,
+    "ebcdic_kana": _ebcdic_kana,
+    "ebcdic_ascii": lambda: _ebcdic("cp500", (0xBB,), {0x6A: "¦"}),
+    "ebcdic_lower": lambda: _ebcdic("cp037", (0xB0,), {0x4A: "£", 0x5B: "\\", 0x5F: "^", 0x6A: "¦", 0xE0: "$"}),
+    "jef": lambda: (DOUBLE, _empty(256), None),
+    "utf_16_be": lambda: _utf_16("big"),
+    "utf_16_le": lambda: _utf_16("little"),
+}

@@ -1,0 +1,102 @@
+"""Silver: units become changes and rejects, and nothing goes missing between.
+
+One bronze batch is one silver batch. Its parts are written in this order, each exactly once: changes, then what is not a
+change (rejects, control events), transactions, table versions, and last its lines in the ledger `silver.batches`, which
+make the batch visible to gold. Before that the conservation law must hold, on what was *stored*, source by source:
+
+    records landed = changes + repeats + control + rejected        bytes landed = decoded + repeated + framing + rejected
+"""
+
+import json
+from datetime import datetime, timezone
+
+from inlet import bronze, change, lake, silver_block, silver_message, transaction
+from inlet.batch import Account, Batch
+from inlet.config import Project
+
+LEDGER = [c.name for c in change.BATCHES]
+
+
+def pending(project: Project) -> list[int]:
+    """Batches in bronze that the ledger does not have yet, oldest first. Read without Spark."""
+    done = {(row["batch_id"], row["source"])
+            for row in lake.peek(project.lakehouse_path(), "silver.batches", ["batch_id", "source"])}
+    return bronze.unfinished(bronze.landed(project), done)
+
+
+def run(project: Project, spark, batch_id: int) -> dict[str, Account]:
+    """Decode one bronze batch. Out: the accounts by source. Raises: AccountingError; then gold does not see the batch."""
+    files = [row for row in bronze.landed(project) if row["batch_id"] == batch_id]
+    batch = Batch(spark, project, batch_id, sorted({row["source"] for row in files}))
+    for source in batch.sources:
+        batch.account(source)
+    of_grain = {grain: bronze.Plan(batch_id, files).of(grain, project) for grain in ("block", "message")}
+    if of_grain["block"]:
+        silver_block.run(batch)
+    if of_grain["message"]:
+        silver_message.run(batch, sorted({row["source"] for row in of_grain["message"]}))
+    _reject_files(batch, files)
+    _count_stored(batch)
+    for source, account in batch.accounts.items():
+        account.balance(source, batch_id)
+    transaction.update(spark, batch_id)
+    _table_versions(batch)
+    _close(batch)
+    return batch.accounts
+
+
+def _reject_files(batch: Batch, files: list[dict]) -> None:
+    """Files that could not be read at all are rejects too."""
+    rows = []
+    for row in files:
+        if row["problem"]:
+            problem = json.loads(row["problem"])
+            rows.append((row["source"], problem["kind"], problem["byte_offset"], problem["expected"],
+                         f"{row['path']}: {problem['found']}", f"{row['source']}/{row['path']}"))
+    if rows:
+        rejects = batch.spark.createDataFrame(rows, "source string, kind string, byte_offset bigint, expected string, "
+                                              "found string, unit_id string")
+        batch.append(rejects.selectExpr(
+            "*", "cast(null as string) as source_schema", "cast(null as string) as source_table", "cast(null as string) as column_name",
+            "cast(null as string) as change_seq", "cast(null as binary) as raw", "0L as unit_offset", "0L as unit_length"),
+            "silver.rejects", "-files")
+
+
+def _count_stored(batch: Batch) -> None:
+    """Count what is in the tables, not what was meant to be written."""
+    of_batch = f"where batch_id = {batch.batch_id} group by source"
+    for row in batch.spark.sql(f"select source, count(*) as n, sum(unit_length) as size, min(change_seq) as low, "
+                               f"max(change_seq) as high from silver.changes {of_batch}").collect():
+        account = batch.account(row.source)
+        account.num_changes, account.bytes_decoded = row.n, row["size"]
+        account.first_change_seq, account.last_change_seq = row.low, row.high
+    for row in batch.spark.sql(f"select source, count_if(unit_length > 0 or kind not in ('unreadable_file', 'file_rewritten')) as n, "
+                               f"sum(unit_length) as size from silver.rejects {of_batch}").collect():
+        account = batch.account(row.source)
+        account.num_rejected, account.bytes_rejected = row.n, row["size"]
+
+
+def _table_versions(batch: Batch) -> None:
+    """Keep the column list of every table version that this batch used."""
+    columns = [c.name for c in change.TABLE_VERSIONS]
+    known = {(r["source"], f"{r['source_schema']}.{r['source_table']}", r["table_version"])
+             for r in lake.peek(batch.project.lakehouse_path(), "silver.table_versions", columns[:4])}
+    used = batch.spark.sql(f"select distinct source, source_schema, source_table from silver.changes where batch_id = {batch.batch_id}")
+    rows = []
+    for row in used.collect():
+        table = batch.project.tables[f"{row.source_schema}.{row.source_table}"]
+        if (row.source, table.table, table.version) not in known:
+            listed = [{"name": c.name, "type": c.type, "nullable": c.nullable} for c in table.columns]
+            rows.append((row.source, row.source_schema, row.source_table, table.version, json.dumps(listed), "contract"))
+    if rows:
+        batch.append(batch.spark.createDataFrame(rows, "source string, source_schema string, source_table string, "
+                                                 "table_version int, columns string, origin string"), "silver.table_versions")
+
+
+def _close(batch: Batch) -> None:
+    now = datetime.now(timezone.utc)
+    rows = [tuple((vars(account) | {"batch_id": batch.batch_id, "source": source, "finished_at": now,
+                                    "codec": batch.project.sources[source].codec})[name] for name in LEDGER)
+            for source, account in sorted(batch.accounts.items())]
+    ledger = batch.spark.createDataFrame(rows, ", ".join(f"{c.name} {c.type}" for c in change.BATCHES)).coalesce(1)
+    lake.append(ledger, "silver.batches", "inlet-silver.batches", batch.batch_id)

@@ -1,0 +1,99 @@
+"""Units of message formats in Spark: what JVM expressions certainly read right is written at once; every other message
+of the batch is found by its missing change and goes to the codec's exact path, whose answer is a change, a reject or a
+control event. No message has a third way out.
+"""
+
+import json
+
+from inlet import change, lake
+from inlet.batch import Batch, conflicts, overlaps, write_changes
+from inlet.codecs import CODECS
+
+CHANGE_SQL = [c.name for c in change.CHANGES if c.name not in ("batch_id", "decoded_at")]
+LOAD = "full_load"             # the control event that keeps where each full load began and how far it was seen
+
+
+def run(batch: Batch, sources: list[str]) -> None:
+    """Decode the messages of a batch into silver's tables, and fill in the accounts. In: the sources that have any."""
+    for name in sorted({batch.project.sources[s].codec for s in sources}):
+        _run_codec(batch, CODECS[name], [batch.project.sources[s] for s in sources if batch.project.sources[s].codec == name])
+
+
+def _run_codec(batch: Batch, codec, sources: list) -> None:
+    names = ", ".join(f"'{s.name}'" for s in sources)
+    messages = batch.spark.sql(f"select * from bronze.messages where batch_id = {batch.batch_id} and source in ({names})")
+    spans, has_twice = _survey(batch, codec, messages)
+    loads = _loads(batch, codec, messages, sources)
+    tables = batch.project.tables
+    may_repeat = has_twice or overlaps(batch, spans)
+    judged = write_changes(batch, codec.fast(messages, sources, tables, loads), may_repeat, "-fast")
+    answered = batch.spark.sql(f"select unit_id from silver.changes where batch_id = {batch.batch_id} and source in ({names})")
+    if judged is not None:
+        answered = answered.union(judged.where("verdict <> 'new'").select("unit_id"))
+    if answered.count() < messages.count():
+        left = messages.join(answered, "unit_id", "left_anti")
+        _write_exact(batch, codec, left, sources, loads)
+    if judged is not None:
+        _reject_conflicts(batch, judged, messages, "-fast-conflicts")
+
+
+def _survey(batch: Batch, codec, messages) -> tuple[dict, bool]:
+    """What the raw text tells cheaply: sizes, the range of change_seq, whether one stands there twice."""
+    asked = codec.survey_sql()
+    rows = messages.groupBy("source").agg(*[_expr(batch, f"{sql} as {name}") for name, sql in asked.items()],
+                                          _expr(batch, "sum(size_bytes) as bytes_landed")).collect()
+    spans = {}
+    for row in rows:
+        account = batch.account(row.source)
+        account.num_units += row.num_records
+        account.num_records += row.num_records
+        account.bytes_landed += row.bytes_landed
+        if row.min_seq is not None:
+            spans[row.source] = (row.min_seq, row.max_seq)
+    return spans, any(row.num_distinct_seq < row.num_seq for row in rows)
+
+
+def _expr(batch: Batch, sql: str):
+    from pyspark.sql.functions import expr
+    return expr(sql)
+
+
+def _write_exact(batch: Batch, codec, left, sources: list, loads: list) -> None:
+    decode = codec.exact_batches(sources, batch.project.tables, loads)
+    exact = left.mapInArrow(decode, codec.EXACT_DDL).persist()
+    judged = write_changes(batch, exact.where("result = 'change'").selectExpr(*CHANGE_SQL), True, "-exact", among_own=True)
+    batch.append(exact.where("result = 'reject'"), "silver.rejects", "-exact")
+    batch.append(exact.where("result = 'control'"), "silver.control_events", "-exact")
+    for row in exact.where("result = 'control'").groupBy("source").agg({"*": "count", "unit_length": "sum"}).collect():
+        account = batch.account(row["source"])
+        account.num_control += row["count(1)"]
+        account.bytes_framing += row["sum(unit_length)"]
+    _reject_conflicts(batch, judged, left, "-exact-conflicts")
+    exact.unpersist()
+
+
+def _reject_conflicts(batch: Batch, judged, messages, part: str) -> None:
+    rejects = conflicts(judged).join(messages.selectExpr("unit_id", "value as raw"), "unit_id")
+    batch.append(rejects, "silver.rejects", part)
+    judged.unpersist()
+
+
+def _loads(batch: Batch, codec, messages, sources: list) -> list[dict]:
+    """The full loads known after this batch; new ones and later ends are kept as control events."""
+    lakehouse = batch.project.lakehouse_path()
+    kept = lake.peek(lakehouse, "silver.control_events", ["source", "kind", "detail", "batch_id"])
+    known: dict[tuple, dict] = {}
+    for row in sorted(kept, key=lambda row: row["batch_id"]):
+        if row["kind"] == LOAD:
+            load = json.loads(row["detail"])
+            known[load["source"], load["load_id"]] = load
+    loads = codec.find_loads(messages, sources, batch.project.tables, list(known.values()))
+    new = [load for load in loads if known.get((load["source"], load["load_id"])) != load]
+    if new:
+        rows = [(load["source"], *load["table"].split("."), load["started_at16"] + "0" * 19, LOAD, load["load_id"], json.dumps(load))
+                for load in new]
+        events = batch.spark.createDataFrame(rows, "source string, source_schema string, source_table string, change_seq string, "
+                                             "kind string, load_id string, detail string")
+        batch.append(events.selectExpr("*", "cast(null as string) as unit_id", "cast(null as bigint) as unit_offset",
+                                       "cast(null as bigint) as unit_length"), "silver.control_events", "-loads")
+    return loads

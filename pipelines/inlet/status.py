@@ -1,0 +1,46 @@
+"""`inlet status` and `inlet rejects`: what the state tables say, read without Spark."""
+
+from inlet import bronze, change, gold, lake, silver
+from inlet.config import Project
+
+REJECT_COLUMNS = [c.name for c in change.REJECTS]
+
+
+def status(project: Project) -> dict[str, list[dict]]:
+    """Lists of plain rows under the titles `sources`, `gold`."""
+    lakehouse = project.lakehouse_path()
+    ledger = lake.peek(lakehouse, "silver.batches", [c.name for c in change.BATCHES])
+    files = bronze.landed(project)
+    waiting = bronze.plan(project, list(project.sources.values()), files)
+    sources = []
+    for name, source in project.sources.items():
+        mine = [row for row in ledger if row["source"] == name]
+        total = {key: sum(row[key] for row in mine) for key in ("num_records", "num_changes", "num_repeats", "num_rejected")}
+        sources.append({
+            "source": name, "codec": source.codec, "files": len({r["path"] for r in files if r["source"] == name}),
+            "new files": sum(f["source"] == name for f in waiting.files),
+            **{key.removeprefix("num_"): value for key, value in total.items()},
+            "last batch": max((row["batch_id"] for row in mine), default=None),
+            "finished at": max((row["finished_at"] for row in mine), default=None)})
+    undecoded = silver.pending(project)
+    return {"sources": sources, "gold": gold.status(project),
+            **({"waiting for silver": [{"batch": b} for b in undecoded]} if undecoded else {}),
+            **({"unfinished records": [{"file": p, "bytes": n} for p, n in waiting.waiting.items()]} if waiting.waiting else {})}
+
+
+def rejects(project: Project, source: str | None, kind: str | None) -> list[dict]:
+    """Rows of silver.rejects, newest batch first."""
+    rows = lake.peek(project.lakehouse_path(), "silver.rejects", REJECT_COLUMNS)
+    rows = [r for r in rows if (not source or r["source"] == source) and (not kind or r["kind"] == kind)]
+    return sorted(rows, key=lambda r: (-r["batch_id"], r["unit_id"], r["unit_offset"] or 0))
+
+
+def reject_line(row: dict, with_raw: bool) -> dict:
+    """A reject as a person wants to see it."""
+    place = ".".join(filter(None, (row["source_table"], row["column_name"])))
+    line = {"batch": row["batch_id"], "kind": row["kind"], "where": place, "unit": row["unit_id"], "record at": row["unit_offset"],
+            "byte": row["byte_offset"], "expected": row["expected"], "found": row["found"]}
+    if with_raw:
+        raw = row["raw"] or b""
+        line["raw"] = raw[:512].hex(" ") + "\n" + "".join(chr(b) if 32 <= b < 127 else "." for b in raw[:512])
+    return line

@@ -1,0 +1,45 @@
+"""silver.transactions: one row per source transaction, from the changes that are there.
+
+A transaction is an id *and* its first change_seq, because sources use ids again within minutes: a run of changes of one id
+begins at each change with counter 1. It is complete when its last event was seen and there are as many changes as that
+event's counter says. Most transactions of a batch are whole in it and are simply appended; only the ids of the others are
+looked up in all of silver.
+"""
+
+RUN = """
+select source, transaction_id, min(change_seq) as first_change_seq, max(change_seq) as last_change_seq, count(*) as num_changes,
+       max(transaction_event_counter) as last_counter, array_sort(collect_set(concat(source_schema, '.', source_table))) as tables,
+       coalesce(bool_or(transaction_last_event) and count(*) = max(transaction_event_counter)
+                and min(transaction_event_counter) = 1, false) as is_complete, {batch_id}L as batch_id
+from (select *, count_if(transaction_event_counter = 1) over
+             (partition by source, transaction_id order by change_seq) as run from {changes})
+group by source, transaction_id, run
+"""
+
+
+def update(spark, batch_id: int) -> None:
+    """Bring silver.transactions up to a batch whose changes are stored. Doing it twice changes nothing."""
+    batch = (f"(select * from silver.changes where batch_id = {batch_id} and transaction_id is not null and operation <> 'REFRESH')")
+    spark.sql(RUN.format(changes=batch, batch_id=batch_id)).createOrReplaceTempView("runs_of_batch")
+    spark.table("runs_of_batch").persist().createOrReplaceTempView("runs")
+    open_ids = spark.sql("select distinct source, transaction_id from runs where not is_complete")
+    open_ids.createOrReplaceTempView("open_ids")
+    again = ("(select c.* from silver.changes c left semi join open_ids o on c.source = o.source "
+             "and c.transaction_id = o.transaction_id where c.operation <> 'REFRESH')")
+    spark.sql(RUN.format(changes=again, batch_id=batch_id)).createOrReplaceTempView("runs_again")
+    spark.sql("""
+        merge into silver.transactions t using (
+            select *, false as is_gone from runs r
+             where not exists (select 1 from open_ids o where o.source = r.source and o.transaction_id = r.transaction_id)
+            union all
+            select *, false from runs_again
+            union all
+            select t.*, true from silver.transactions t left semi join open_ids o
+                on t.source = o.source and t.transaction_id = o.transaction_id
+             where not exists (select 1 from runs_again a where a.source = t.source and a.transaction_id = t.transaction_id
+                               and a.first_change_seq = t.first_change_seq)) n
+        on t.source = n.source and t.transaction_id = n.transaction_id and t.first_change_seq = n.first_change_seq
+        when matched and n.is_gone then delete
+        when matched then update set *
+        when not matched and not n.is_gone then insert *""")
+    spark.table("runs").unpersist()

@@ -1,0 +1,83 @@
+"""Write Qlik's JSON messages, and the rows that Spark's Kafka source would give for them. Knows nothing of inlet.
+
+A change is a dict: operation, change_seq, before, after (dicts of Python values), transaction_id,
+transaction_event_counter, transaction_last_event, change_timestamp (text), stream_position. What it lacks is sent as Qlik
+sends it. A column that is absent from an image is sent as null and left out of the column mask.
+"""
+
+import datetime
+import decimal
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+KAFKA_SOURCE = pa.schema([
+    ("key", pa.binary()), ("value", pa.binary()), ("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()),
+    ("timestamp", pa.timestamp("us", tz="UTC")), ("timestampType", pa.int32()),
+    ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
+])
+START = datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.timezone.utc)
+HEADERS = {"change_seq": "changeSequence", "change_timestamp": "timestamp", "stream_position": "streamPosition",
+           "transaction_id": "transactionId"}
+plain = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=lambda value: text_of(value)).encode
+
+
+def text_of(value) -> str:
+    """Numbers with a scale, times and bytes travel as text."""
+    if isinstance(value, decimal.Decimal):
+        return format(value, "f")
+    if isinstance(value, bytes):
+        return value.hex().upper()
+    if isinstance(value, (datetime.date, datetime.datetime)):
+        return value.isoformat()
+    raise TypeError(f"no Qlik text for {value!r}")
+
+
+def mask(names, columns: list[str]) -> str:
+    """Hex text, one big-endian number, bit 0 is the first column; as wide as Qlik writes it."""
+    bits = sum(1 << ordinal for ordinal, column in enumerate(columns) if column in names)
+    return bits.to_bytes(len(columns) // 8 + 1, "big").hex().upper()
+
+
+def value(change: dict, columns: list[str], shape: str = "envelope", schema: str | None = None, table: str | None = None,
+          delete_in: str = "data", masks: bool = True, dumps=plain) -> bytes:
+    """Message value of one change. shape: `envelope` or `bare`; delete_in: the member that carries a deleted row."""
+    operation, before, after = change["operation"], change.get("before"), change.get("after")
+    row = before if operation == "DELETE" else after
+    headers = {"operation": operation}
+    headers |= {name: change.get(field) or "" for field, name in HEADERS.items()}
+    is_load = operation == "REFRESH"
+    headers["changeMask"] = None if is_load or not masks else mask(_changed(operation, before, after), columns)
+    headers["columnMask"] = None if is_load or not masks else mask(row, columns)
+    headers["transactionEventCounter"] = change.get("transaction_event_counter")
+    headers["transactionLastEvent"] = change.get("transaction_last_event")
+    image = {column: row.get(column) for column in columns}
+    body = {"data": image, "beforeData": None, "headers": headers}
+    if operation == "UPDATE" and before is not None:
+        body["beforeData"] = {column: before.get(column) for column in columns}
+    if operation == "DELETE" and delete_in == "beforeData":
+        body["data"], body["beforeData"] = None, image
+    if schema:
+        body |= {"schema": schema, "table": table}
+    if shape == "envelope":
+        body = {"magic": "atMSG", "type": "DT", "headers": None, "messageSchemaId": None, "messageSchema": None, "message": body}
+    return dumps(body).encode()
+
+
+def _changed(operation: str, before, after) -> list[str]:
+    if operation == "UPDATE" and before is not None:
+        return [name for name in after if before.get(name) != after[name]]
+    return list((before if operation == "DELETE" else after) or ())
+
+
+def rows(values, topic: str, partition: int = 0, offset: int = 0, start=START, seconds: float = 0.001, key=None) -> list[dict]:
+    """Messages of one partition as the Kafka source gives them, a millisecond apart unless told otherwise."""
+    return [{"key": key, "value": value_, "topic": topic, "partition": partition, "offset": offset + n,
+             "timestamp": start + datetime.timedelta(seconds=seconds * n), "timestampType": 0, "headers": None}
+            for n, value_ in enumerate(values)]
+
+
+def write_parquet(messages: list[dict], path) -> None:
+    """One file with exactly the schema of Spark's Kafka source (includeHeaders=true)."""
+    pq.write_table(pa.Table.from_pylist(messages, schema=KAFKA_SOURCE), path)

@@ -1,0 +1,112 @@
+"""Change streams for tests: hand-written or random, with everything a real feed does to us.
+
+A stream is a list of `Change` in source order; `deliver` cuts it into batches the way transport does: late, repeated, split
+anywhere. Few keys and many key changes, so that conflicts are common rather than rare.
+"""
+
+import datetime as dt
+import random
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+KEY = ["REGION", "ITEM"]
+COLUMNS = ["REGION", "ITEM", "NAME", "PRICE", "MADE", "PHOTO"]
+
+
+@dataclass(frozen=True)
+class Change:
+    """One row change, or an empty full load. An absent member of an image was not supplied, None is SQL NULL."""
+
+    source: str
+    table: str
+    seq: str
+    op: str                                    # REFRESH INSERT UPDATE DELETE TRUNCATE EMPTY_LOAD
+    before: dict[str, Any] | None = None
+    after: dict[str, Any] | None = None
+    transaction_id: str | None = None
+    counter: int | None = None
+    last: bool | None = None
+    load_id: str | None = None
+    timestamp: dt.datetime | None = None
+    states: dict[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        images = " ".join(f"{name}={_short(image)}" for name, image in (("before", self.before), ("after", self.after)) if image)
+        return f"{int(self.seq[16:]):>4} {self.op:<10} {self.load_id or '':<5} {images} {self.states or ''}".rstrip()
+
+
+def _short(image: dict) -> str:
+    return "{" + ", ".join(f"{n}: {v}" for n, v in image.items()) + "}"
+
+
+def seq(place: int) -> str:
+    """A change_seq: one hundredth of a second per ten places."""
+    return f"2026010203{place // 60000:02d}{place // 1000 % 60:02d}{place // 10 % 100:02d}" + f"{place:019d}"
+
+
+def stream(rng: random.Random, source: str = "shop", table: str = "SHOP.ITEMS", length: int = 25, *,
+           partial: float = 0.4, key_changes: float = 0.15, wipes: float = 0.06, loads: int = 2) -> list[Change]:
+    """A random stream of one source. Probabilities: of a partial image, a key change, a TRUNCATE or empty load."""
+    changes: list[Change] = []
+    place, transaction, left = 0, 0, 0
+    open_loads = [f"L{n}" for n in range(rng.randint(0, loads))]
+    keys = [(region, item) for region in ("north", "south") for item in (1, 2)]
+    while len(changes) < length:
+        on_wipe = changes and changes[-1].op == "EMPTY_LOAD" and rng.random() < 0.5      # an empty load may share its place
+        place += 0 if on_wipe else rng.randint(1, 3)
+        if left == 0:
+            transaction, left, counter = transaction + 1, rng.randint(1, 4), 0
+        left, counter = left - 1, counter + 1
+        said = {"source": source, "table": table, "seq": seq(place), "transaction_id": f"T{transaction % 5}", "counter": counter,
+                "last": left == 0, "timestamp": dt.datetime(2026, 1, 2, 3) + dt.timedelta(seconds=place)}
+        key = rng.choice(keys)
+        dice = rng.uniform(wipes, 0.5) if on_wipe else rng.random()
+        if dice < wipes:
+            changes.append(Change(op=rng.choice(["TRUNCATE", "EMPTY_LOAD"]), **said))
+        elif dice < 0.3 and open_loads:
+            load = rng.choice(open_loads)
+            changes.append(Change(op="REFRESH", after=_image(rng, key), load_id=load, **said))
+            if rng.random() < 0.1:
+                open_loads.remove(load)
+        elif dice < 0.5:
+            changes.append(Change(op="INSERT", after=_image(rng, key, partial / 4), states=_states(rng), **said))
+        elif dice < 0.65:
+            changes.append(Change(op="DELETE", before=_image(rng, key, partial), **said))
+        else:
+            new_key = rng.choice(keys) if rng.random() < key_changes * 3 else key
+            before = _image(rng, key, partial) if new_key != key or rng.random() < 0.5 else None
+            changes.append(Change(op="UPDATE", before=before, after=_image(rng, new_key, partial), states=_states(rng), **said))
+    return changes
+
+
+def _image(rng, key, partial: float = 0.0) -> dict:
+    """An image with its key; with that probability, any of the other columns may be absent."""
+    image = {"REGION": key[0], "ITEM": key[1]}
+    values = {"NAME": rng.choice([None, "", "a", "ä\u0000b", "ba"]), "PRICE": rng.choice([None, Decimal("0.00"), Decimal("-9999999.99"), Decimal("1.10")]),
+              "MADE": rng.choice([None, dt.date(1, 1, 1), dt.date(2026, 2, 28)]), "PHOTO": rng.choice([None, b"", b"\x00\xff"])}
+    is_partial = rng.random() < partial
+    return image | {n: v for n, v in values.items() if not is_partial or rng.random() < 0.4}
+
+
+def _states(rng) -> dict:
+    return {rng.choice(["NAME", "PRICE"]): rng.choice(["missing", "fetched"])} if rng.random() < 0.1 else {}
+
+
+def deliver(rng: random.Random, changes: list[Change], num_batches: int, late: float = 0.2, repeated: float = 0.1) -> list[list[Change]]:
+    """Cut a stream into batches: mostly in order, some changes later than their place, some twice, shuffled within a batch."""
+    batches: list[list[Change]] = [[] for _ in range(num_batches)]
+    cuts = sorted(rng.randint(0, len(changes)) for _ in range(num_batches - 1))
+    for place, change in enumerate(changes):
+        on_time = sum(cut <= place for cut in cuts)
+        for _ in range(2 if rng.random() < repeated else 1):
+            batches[rng.randint(on_time, num_batches - 1) if rng.random() < late else on_time].append(change)
+    for batch in batches:
+        rng.shuffle(batch)
+    return batches
+
+
+def once(batches: list[list[Change]]) -> list[list[Change]]:
+    """The batches without repeats of a change, as silver writes them."""
+    seen: set = set()
+    return [[c for c in batch if (c.seq, c.op) not in seen and not seen.add((c.seq, c.op))] for batch in batches]

@@ -1,0 +1,169 @@
+"""The one runner of tests/cases/<codec>/{ok_,bad_}*.yml: bytes or messages in, whole rows out.
+
+A case holds
+    why, source_of      one line each: what it shows, where its bytes came from
+    path                file name (binary formats)
+    options, tables_map what inlet.yml says of the source
+    tables              the contracts, as in pipelines/tables/*.yml
+    bytes | messages    commented hex | {topic, partition, offset, timestamp, key, value or value_hex, headers}
+    expected            changes: rows of the change table without unit_id, batch_id and decoded_at, members that are null
+                        left out; rejects and controls: at least the members that the case names. File formats: `file`
+                        for a file that is rejected as a whole
+A value of an image is plain, or says its type: {decimal: "1.50"}, {hex: "00ff"}, {date: ...}, {timestamp: ...}.
+
+Binary cases also run cut at every byte and with junk behind.
+"""
+
+import datetime
+import importlib
+import re
+from dataclasses import asdict
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+import yaml
+
+from inlet.config import Source
+from inlet.errors import Reject
+from inlet.table import Table
+
+CASES = sorted((Path(__file__).parent / "cases").glob("*/*.yml"))
+LEN_BLOCK = 1 << 20
+JUNK = bytes.fromhex("00000000deadbeef")
+
+
+def load(path: Path) -> dict:
+    case = yaml.safe_load(path.read_text(encoding="utf-8"))
+    tables = [Table(**table) for table in case["tables"]]
+    return case | {
+        "codec": importlib.import_module(f"inlet.codecs.{path.parent.name}"),
+        "tables": {table.table: table for table in tables},
+        "source": Source(**{"name": "case", "codec": path.parent.name, "from": "landing", "tables": case.get("tables_map", {}),
+                            "options": case.get("options", {})}),
+        "data": hexadecimal(case["bytes"]) if "bytes" in case else None,
+    }
+
+
+def hexadecimal(text: str) -> bytes:
+    """Commented hex as bytes."""
+    return bytes.fromhex("".join(line.split("#")[0] for line in text.splitlines()))
+
+
+def plain(value):
+    """A value as a case writes it."""
+    if isinstance(value, dict):
+        return {name: plain(member) for name, member in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(member) for member in value]
+    for type_, write in ((Decimal, lambda v: {"decimal": str(v)}), (bytes, lambda v: {"hex": v.hex()}),
+                         (datetime.datetime, lambda v: {"timestamp": v.isoformat(sep=" ")}),
+                         (datetime.date, lambda v: {"date": v.isoformat()})):
+        if isinstance(value, type_):
+            return write(value)
+    return value
+
+
+def said(row: dict) -> dict:
+    """A row without what is null in it and without what only a batch knows."""
+    return {name: plain(value) for name, value in row.items()
+            if value is not None and name not in ("source", "unit_id", "batch_id", "decoded_at", "raw")}
+
+
+def assert_named(expected: list[dict], actual: list[dict]):
+    """Each expected row's members are in the actual one, and there are as many."""
+    assert expected == [{name: row.get(name) for name in wish} for wish, row in zip(expected, actual)], actual
+    assert len(expected) == len(actual), actual
+
+
+def decode_file(case: dict, data: bytes) -> dict:
+    """Open, cut and decode a whole file; every byte is accounted for."""
+    codec, source, tables = case["codec"], case["source"], case["tables"]
+    found = {"file": None, "changes": [], "rejects": [], "controls": [], "rest": 0}
+    context = codec.open_file(case["path"], data, True, source, tables)
+    if isinstance(context, Reject):
+        return found | {"file": said(asdict(context)), "rest": len(data)}
+    cut = codec.cut(data, context, source, tables, LEN_BLOCK)
+    blocks = list(cut.blocks)
+    if cut.problem:
+        rest = len(data) - cut.consumed
+        assert (cut.problem.unit_offset, cut.problem.unit_length) == (cut.consumed, rest)
+        problem = said(asdict(cut.problem))
+        blocks.append(type(blocks[0] if blocks else codec.Block(0, 0, {}, 0))(
+            cut.consumed, rest, cut.context | {"problem": problem}, 1))
+    for block in blocks:
+        unit = data[block.offset:block.offset + block.length]
+        decoded = codec.decode(unit, block.context, source, tables)
+        rows = codec.changes_as_rows(decoded, block.context, source, tables)
+        assert len(rows) + len(decoded.rejects) + decoded.num_control == block.num_records
+        assert (sum(r["unit_length"] for r in rows) + sum(r.unit_length for r in decoded.rejects) + decoded.bytes_framing
+                == block.length)
+        for reject in decoded.rejects:
+            assert reject.raw == unit[reject.unit_offset:reject.unit_offset + reject.unit_length]
+        found["changes"] += [said(row) for row in rows]
+        found["rejects"] += [said(asdict(reject)) for reject in decoded.rejects]
+        found["controls"] += decoded.controls
+    found["rest"] = 0 if cut.problem else len(data) - cut.consumed
+    return found
+
+
+def decode_messages(case: dict) -> dict:
+    found, loads = {"changes": [], "rejects": [], "controls": []}, {}
+    for message in case["messages"]:
+        for row in case["codec"].decode_message(_message(message), case["source"], case["tables"], loads):
+            if isinstance(row, Reject):
+                found["rejects"].append(said(asdict(row)))
+            else:
+                found["changes" if "operation" in row else "controls"].append(said(row))
+    return found
+
+
+def _message(written: dict) -> dict:
+    value = hexadecimal(written["value_hex"]) if "value_hex" in written else written.get("value")
+    key = written.get("key")
+    return written | {"value": value.encode() if isinstance(value, str) else value,
+                      "key": key.encode() if isinstance(key, str) else key}
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_case(path):
+    case = load(path)
+    assert re.match(r"(ok|bad)_", path.stem) and case["why"] and case["source_of"]
+    found, expected = decode_messages(case) if case["data"] is None else decode_file(case, case["data"]), case["expected"]
+    assert expected.get("changes", []) == found["changes"]
+    assert_named(expected.get("rejects", []), found["rejects"])
+    assert_named(expected.get("controls", []), [plain(control) for control in found["controls"]])
+    if path.stem.startswith("ok_"):
+        assert not found["rejects"]
+    if case["data"] is not None:
+        assert_named([expected["file"]] if "file" in expected else [], [found["file"]] if found["file"] else [])
+
+
+@pytest.mark.parametrize("path", [p for p in CASES if p.stem.startswith("ok_")], ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_case_cut_at_every_byte(path):
+    """Never a crash and never a row that the whole file does not give; what is missing is the unfinished last record."""
+    case = load(path)
+    if case["data"] is None:
+        pytest.skip("a message is whole or is none")
+    whole = decode_file(case, case["data"])["changes"]
+    for length in range(len(case["data"])):
+        found = decode_file(case, case["data"][:length])
+        assert not found["rejects"] and (not found["file"] or found["rest"] == length)
+        given = [row | {"transaction_last_event": None} for row in found["changes"]]
+        assert given == [row | {"transaction_last_event": None} for row in whole[:len(given)]] or not given
+
+
+@pytest.mark.parametrize("path", [p for p in CASES if p.stem.startswith("ok_")], ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_case_with_junk_behind(path):
+    """The junk is one reject that holds all of it; nothing before it is lost."""
+    case = load(path)
+    if case["data"] is None:
+        pytest.skip("junk behind a message is a case of its own")
+    whole, found = decode_file(case, case["data"]), decode_file(case, case["data"] + JUNK)
+    if not case["data"]:
+        assert found["file"] or len(found["rejects"]) == 1
+        return
+    assert found["changes"] == whole["changes"] and found["controls"] == whole["controls"]
+    assert [(r["kind"], r["unit_length"]) for r in found["rejects"]] == [("bad_length", len(JUNK))]
+
+

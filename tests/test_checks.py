@@ -1,0 +1,197 @@
+"""Checks: suites as data, what they find, what they leave behind, and that nothing declared is dropped in silence."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from inlet import checks, lake
+from inlet.config import Project
+from inlet.errors import CheckFailed, ConfigError
+from inlet.table import Table
+
+ROOT = Path(__file__).resolve().parents[1]
+BATCH, EARLIER = 990_000_002, 990_000_001
+SEQ = "2026010500000000" + "0" * 16
+ORDERS = Table(table="T.PARCELS", name="parcels", key=["SHOP", "PARCEL_ID"], columns=[
+    {"name": "SHOP", "type": "int"}, {"name": "PARCEL_ID", "type": "int"}, {"name": "STATE", "type": "string"}])
+
+
+@pytest.fixture
+def project(tmp_path, request) -> Project:
+    shutil.copytree(ROOT / "expectations", tmp_path / "expectations")
+    where = request.getfixturevalue("lakehouse") if "spark" in request.fixturenames else "lakehouse"
+    return Project(root=tmp_path, lakehouse=where, sources={}, tables={"T.PARCELS": ORDERS})
+
+
+def write_suite(project, text: str, step: str = "silver"):
+    (project.root / "expectations" / f"{step}.yml").write_text(text)
+
+
+@pytest.fixture
+def silver(spark):
+    """Appends changes of one batch as (change_seq end, operation, before, after) and a ledger row; removes them after the test."""
+
+    def add(changes, batch_id=BATCH, num_rejected=0, num_records=None):
+        rows = ", ".join(f"""('checked', 'PARCELS', '{SEQ}{end}', '{operation}', '{operation[0]}', parse_json({sql(before)}),
+            parse_json({sql(after)}), 'u', {batch_id})""" for end, operation, before, after in changes)
+        spark.sql(f"""insert into silver.changes (source, source_table, change_seq, operation, change_oper, before, after, unit_id, batch_id)
+            values {rows}""")
+        total = len(changes) + num_rejected if num_records is None else num_records
+        spark.sql(f"""insert into silver.batches (batch_id, source, num_records, num_changes, num_repeats, num_control, num_rejected,
+            bytes_landed, bytes_decoded, bytes_repeated, bytes_framing, bytes_rejected)
+            values ({batch_id}, 'checked', {total}, {len(changes)}, 0, 0, {num_rejected}, 10, 10, 0, 0, 0)""")
+
+    yield add
+    for table in ("silver.changes", "silver.batches", "silver.rejects"):
+        spark.sql(f"delete from {table} where batch_id >= {EARLIER}")
+
+
+def sql(text):
+    return "null" if text is None else f"'{text}'"
+
+
+def kept(spark, where: str) -> list[tuple]:
+    return [tuple(r) for r in spark.sql(f"select `table`, expectation, severity, success, unexpected_count from checks.results where {where} "
+                                        "order by `table`, expectation").collect()]
+
+
+GOOD = [("001", "INSERT", None, '{"PARCEL_ID":1}'), ("002", "UPDATE", None, '{"PARCEL_ID":1}'), ("003", "DELETE", '{"PARCEL_ID":1}', None)]
+
+
+def test_every_declared_expectation_of_this_project_can_be_built(project):
+    for step in checks.STEPS:
+        suite = checks.expand(checks.load(project, step), [ORDERS])
+        assert len(checks.build(suite)) == len(suite) > 0
+
+
+def test_a_template_becomes_one_expectation_per_contract_and_key_column(project):
+    write_suite(project, """
+- {table: "*__current", expect: expect_column_values_to_not_be_null, kwargs: {column: "{key_column}"}, severity: error, why: w}
+- {table: "*__current", expect: unexpected_rows_expectation, kwargs: {unexpected_rows_query: "select {key} from {batch}"}, severity: warn, why: w}
+""", "gold")
+    suite = checks.expand(checks.load(project, "gold"), [ORDERS])
+    assert [(e.table, e.kwargs) for e in suite] == [
+        ("gold.parcels__current", {"column": "SHOP"}),
+        ("gold.parcels__current", {"column": "PARCEL_ID"}),
+        ("gold.parcels__current", {"unexpected_rows_query": "select `SHOP`, `PARCEL_ID` from {batch}"}),
+    ]
+
+
+def test_an_expectation_may_be_named_by_its_class(project):
+    write_suite(project, "- {table: silver.changes, expect: ExpectColumnValuesToNotBeNull, kwargs: {column: source}, severity: error, why: w}")
+    assert checks.build(checks.expand(checks.load(project, "silver"), []))[0].expectation_type == "expect_column_values_to_not_be_null"
+
+
+ENTRY = "- {table: silver.changes, expect: expect_column_values_to_not_be_null, kwargs: {column: source}, severity: error, why: w}\n"
+
+
+@pytest.mark.parametrize("text, said", [
+    (ENTRY.replace("not_be_null", "not_be_nul"), "entry 2 (silver.changes, expect_column_values_to_not_be_nul): Great Expectations has no"),
+    (ENTRY.replace("column:", "colum:"), "entry 2 (silver.changes, expect_column_values_to_not_be_null): kwargs do not fit: column: field required"),
+    (ENTRY.replace("severity: error", "severity: fatal"), "severity: Input should be 'error' or 'warn'"),
+    (ENTRY.replace(", why: w", ""), "why: Field required"),
+    ("- only text", "entry 2"),
+])
+def test_a_wrong_entry_is_named_with_its_file(project, text, said):
+    write_suite(project, ENTRY + text)
+    with pytest.raises(ConfigError) as raised:
+        checks.build(checks.expand(checks.load(project, "silver"), []))
+    assert said in str(raised.value) and "silver.yml" in str(raised.value)
+
+
+def test_a_good_batch_passes_and_leaves_results_once_and_pages(project, spark, silver):
+    silver([("001", "UPDATE", None, None)], batch_id=EARLIER)           # would fail, but is not asked about
+    silver(GOOD)
+    results = checks.check(project, spark, "silver", [BATCH])
+    assert all(r.success for r in results) and len(results) == len(checks.load(project, "silver"))
+    run = results[0].run_id
+    lake.append(spark.table("checks.results").where(f"run_id = {run}"), "checks.results", "checks.silver", run)
+    assert spark.table("checks.results").where(f"run_id = {run}").count() == len(results)
+    assert kept(spark, f"run_id = {run} and `table` = 'silver.rejects'") == [
+        ("silver.rejects", "expect_column_values_to_be_in_set", "error", True, 0)]
+    docs = Path(project.lakehouse) / "checks" / "docs"
+    assert f"{run}/silver.changes.html" in (docs / "index.html").read_text()
+    page = (docs / str(run) / "silver.changes.html").read_text()
+    assert "change_seq" in page and "http" not in page.replace("http://www.w3.org", "")
+
+
+def test_an_error_stops_after_its_results_are_kept(project, spark, silver):
+    silver([*GOOD, ("004", "UPDATE", None, None), ("04x", "INSERT", None, '{"PARCEL_ID":2}')])
+    with pytest.raises(CheckFailed) as raised:
+        checks.check(project, spark, "silver", [BATCH])
+    text = str(raised.value)
+    assert "2 checks of silver failed" in text and f"observed '{SEQ}04x'" in text and "1 unwanted rows" in text and "index.html" in text
+    run = int(text.rsplit("run_id = ", 1)[1])
+    assert kept(spark, f"run_id = {run} and not success") == [
+        ("silver.changes", "expect_column_values_to_match_regex", "error", False, 1),
+        ("silver.changes", "unexpected_rows_expectation", "error", False, 1)]
+    queries = [r.rows_sql for r in spark.table("checks.results").where(f"run_id = {run} and not success").collect()]
+    assert sorted(spark.sql(q).first().change_seq for q in queries) == [f"{SEQ}004", f"{SEQ}04x"]
+
+
+def only(project, table: str):
+    """Keep the entries of the project's own suite that are about one table."""
+    path = project.root / "expectations" / "silver.yml"
+    path.write_text(yaml.safe_dump([e for e in yaml.safe_load(path.read_text()) if e["table"] == table]))
+
+
+def test_a_warning_does_not_stop(project, spark, silver):
+    silver(GOOD, num_rejected=1)
+    only(project, "silver.batches")
+    warned = [r for r in checks.check(project, spark, "silver", [BATCH]) if not r.success]
+    assert [(r.table, r.severity, r.unexpected_count) for r in warned] == [("silver.batches", "warn", 1)]
+
+
+def test_a_ledger_that_does_not_add_up_stops(project, spark, silver):
+    silver(GOOD, num_records=4)
+    only(project, "silver.batches")
+    with pytest.raises(CheckFailed, match="conservation: records"):
+        checks.check(project, spark, "silver", [BATCH])
+
+
+def test_what_cannot_run_has_failed_even_as_a_warning(project, spark, silver):
+    silver(GOOD)
+    write_suite(project, """
+- {table: silver.changes, expect: expect_column_values_to_not_be_null, kwargs: {column: nowhere}, severity: warn, why: w}
+- {table: silver.nothing, expect: expect_column_values_to_not_be_null, kwargs: {column: source}, severity: warn, why: w}
+""")
+    with pytest.raises(CheckFailed, match=r"(?s)could not run.*nowhere.*the table does not exist"):
+        checks.check(project, spark, "silver", [BATCH])
+
+
+@pytest.fixture
+def gold(spark):
+    """Gold tables of the contract with the rows given: current keys, history periods, and the log of touched keys."""
+
+    def make(current, history, touched):
+        names = {"current": ("source string, SHOP int, PARCEL_ID int, valid_from_seq string, is_complete boolean, not_supplied array<string>",
+                             [(*key, "1", True, []) for key in current]),
+                 "history": ("source string, SHOP int, PARCEL_ID int, valid_from_seq string, valid_to_seq string", history),
+                 "before_after": ("source string, before struct<SHOP int, PARCEL_ID int>, after struct<SHOP int, PARCEL_ID int>, batch_id bigint", touched)}
+        for name, (schema, rows) in names.items():
+            spark.createDataFrame(rows, schema).write.format("delta").mode("overwrite").saveAsTable(f"gold.parcels__{name}")
+
+    yield make
+    for name in ("current", "history", "before_after"):
+        spark.sql(f"drop table if exists gold.parcels__{name}")
+
+
+def test_gold_keys_are_unique_and_periods_sound_among_the_keys_a_batch_touched(project, spark, gold):
+    history = [(1, "1", "2"), (1, "2", None),               # closed, then open: sound
+               (2, "1", "3"), (2, "2", None),               # overlap
+               (3, "5", "5"),                               # empty
+               (4, "1", None), (4, "1", None)]              # two live versions, but of a key that the batch did not touch
+    gold(current=[("s", 1, 1), ("s", 1, 1), ("s", 1, 4), ("s", 1, 4)], history=[("s", 1, *version) for version in history],
+         touched=[("s", (1, 1), (1, 2), BATCH), ("s", None, (1, 3), BATCH), ("s", None, (1, 4), EARLIER)])
+    with pytest.raises(CheckFailed, match="3 checks of gold failed") as raised:
+        checks.check(project, spark, "gold", [BATCH], ["parcels"])
+    queries = [line.split("see them: ")[1] for line in str(raised.value).splitlines() if "see them" in line]
+    assert [[tuple(row)[:3] for row in spark.sql(query).collect()] for query in queries] == [[("s", 1, 1)], [("s", 1, 3)], [("s", 1, 2)]]
+
+
+def test_contracts_without_gold_tables_are_passed_over_unless_named(project, spark):
+    assert checks.check(project, spark, "gold") == []
+    with pytest.raises(CheckFailed, match="gold.parcels__current.*the table does not exist"):
+        checks.check(project, spark, "gold", tables=["parcels"])

@@ -1,0 +1,92 @@
+"""Generated models: deterministic, marked, checked fresh; and dbt's profile says what inlet.spark says."""
+
+import os
+import shutil
+from pathlib import Path
+
+import yaml
+from jinja2 import Environment
+
+from inlet import config, generate, spark
+
+REPO = Path(__file__).resolve().parents[1]
+ITEMS = """
+table: SHOP.ITEMS
+name: items
+key: [REGION, ITEM]
+columns:
+  - {name: REGION, type: string, nullable: false, description: "where it's sold"}
+  - {name: ITEM, type: bigint, nullable: false}
+  - {name: NAME, type: string}
+  - {name: PRICE, type: "decimal(9,2)"}
+  - {name: MADE, type: date}
+  - {name: PHOTO, type: binary, encoding: hex}
+"""
+
+
+def project(root: Path, lakehouse: str = "lakehouse", tables: dict[str, str] | None = None) -> config.Project:
+    """A project folder with the repository's macros and its own tables: {name: contract}, `items` by default."""
+    (root / "pipelines" / "tables").mkdir(parents=True)
+    (root / "pipelines" / "inlet.yml").write_text(f"lakehouse: {lakehouse}\n")
+    for name, text in (tables or {"items": ITEMS}).items():
+        (root / "pipelines" / "tables" / f"{name}.yml").write_text(text)
+    shutil.copytree(REPO / "dbt", root / "dbt", ignore=shutil.ignore_patterns("target", "gold"))
+    return config.load(root)
+
+
+def test_a_table_is_a_folder_of_one_line_models_and_a_yml(tmp_path):
+    files = generate.generate(project(tmp_path))
+    assert sorted(files) == [f"dbt/models/gold/items/items{end}" for end in (
+        ".yml", "__anomalies.sql", "__before_after.sql", "__current.sql", "__history.sql", "__past.sql")]
+    assert files["dbt/models/gold/items/items__current.sql"] == (
+        f"-- {generate.MARK}\n{{{{ config(materialized='current') }}}}\n{{{{ current('items') }}}}\n")
+
+
+def test_columns_types_and_tests_are_visible(tmp_path):
+    models = {m["name"]: m for m in yaml.safe_load(generate.generate(project(tmp_path))["dbt/models/gold/items/items.yml"])["models"]}
+    current = models["items__current"]
+    assert {c["name"]: c["data_type"] for c in current["columns"]} == {
+        "source": "string", "region": "string", "item": "bigint", "name": "string", "price": "decimal(9,2)", "made": "date",
+        "photo": "binary", "valid_from_seq": "string", "is_complete": "boolean", "not_supplied": "array<string>",
+        "conflict": "string", "operation": "string", "change_timestamp": "timestamp", "transaction_id": "string",
+        "unit_id": "string", "unit_offset": "bigint", "batch_id": "bigint"}
+    assert current["data_tests"] == [{"one_row_per": {"arguments": {"columns": ["source", "region", "item"]}}}]
+    assert [c["name"] for c in current["columns"] if "data_tests" in c] == ["source", "region", "item"]
+    assert "struct<region:string,item:bigint,name:string" in str(models["items__before_after"]["columns"])
+
+
+def test_what_differs_lacks_or_should_not_be_there_is_stale_until_written(tmp_path):
+    here = project(tmp_path)
+    assert generate.stale(here) == sorted(generate.generate(here))
+    assert generate.write(here) == sorted(generate.generate(here))
+    assert generate.stale(here) == []
+    edited = tmp_path / "dbt/models/gold/items/items__past.sql"
+    edited.write_text(edited.read_text() + "-- by hand\n")
+    left = tmp_path / "dbt/models/gold/gone/gone__past.sql"
+    left.parent.mkdir()
+    left.write_text(f"-- {generate.MARK}\n")
+    (tmp_path / "dbt/models/gold/mine.sql").write_text("select 1\n")          # not generated: none of our business
+    assert generate.stale(here) == ["dbt/models/gold/gone/gone__past.sql", "dbt/models/gold/items/items__past.sql"]
+    generate.write(here)
+    assert generate.stale(here) == [] and not left.parent.exists() and (tmp_path / "dbt/models/gold/mine.sql").exists()
+
+
+def test_generating_twice_gives_the_same_bytes(tmp_path):
+    here = project(tmp_path)
+    assert generate.generate(here) == generate.generate(config.load(tmp_path))
+
+
+def test_every_column_that_gold_adds_is_reserved():
+    from inlet.table import RESERVED
+
+    added = {name for name, *_ in (*generate.CHANGE, generate.FROM, generate.TO, *generate.TIMES, *generate.QUALITY, *generate.LINEAGE)}
+    assert added - RESERVED - {"key_changed", "column_states"} == set()      # these two stand beside no column of a table
+
+
+def test_dbt_starts_spark_with_the_settings_that_inlet_uses(monkeypatch):
+    monkeypatch.delenv("INLET_DRIVER_MEMORY", raising=False)
+    monkeypatch.delenv("INLET_SHUFFLE_PARTITIONS", raising=False)
+    text = (REPO / "dbt" / "profiles.yml").read_text()
+    said = Environment().from_string(text).render(env_var=lambda name, default=None: {"INLET_LAKEHOUSE": "/lake"}.get(name, os.environ.get(name, default)))
+    local = yaml.safe_load(said)["inlet"]["outputs"]["local"]["server_side_parameters"]
+    assert local == {"spark.jars.packages": spark.DELTA} | spark.settings("/lake")

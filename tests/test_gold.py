@@ -1,0 +1,242 @@
+"""Gold equals the reference: for every stream, order of arrival, split, repeat and crash.
+
+Many streams run at once, as many sources of one table: gold keys everything by source, so each proves its own case. A
+failing stream is shown whole, batch by batch, next to what was expected and found.
+"""
+
+import datetime as dt
+import json
+import random
+from decimal import Decimal
+
+import pytest
+
+from inlet import generate, gold, lake
+from tests import reference
+from tests.streams import COLUMNS, KEY, Change, deliver, once, seq, stream
+from tests.test_generate import ITEMS, project
+
+LETTER = {"REFRESH": "R", "INSERT": "I", "UPDATE": "U", "DELETE": "D", "TRUNCATE": "T"}
+FLAVOURS = {        # table -> how its streams are made and delivered; each asks another part of the fold
+    "mixed": dict(streams=120, late=0.2),
+    "in_order": dict(streams=60, late=0.0),
+    "full_images": dict(streams=40, late=0.0, partial=0.0),
+    "updates_only": dict(streams=40, late=0.0, wipes=0.0, key_changes=0.0, loads=0),
+    "plain": dict(streams=20, late=0.0, wipes=0.0, key_changes=0.0, loads=0, partial=0.0),
+}
+NUM_BATCHES = 4
+
+
+def ins(place, k=1, **columns):
+    return Change("", "", seq(place), "INSERT", after=_row(k, NAME="a", PRICE=Decimal("1.10"), MADE=None, PHOTO=b"\x01") | columns)
+
+
+def upd(place, k=1, **columns):
+    return Change("", "", seq(place), "UPDATE", after=_row(k, **columns))
+
+
+def move(place, old, new, **columns):
+    return Change("", "", seq(place), "UPDATE", before=_row(old), after=_row(new, **columns))
+
+
+def dele(place, k=1):
+    return Change("", "", seq(place), "DELETE", before=_row(k))
+
+
+def load(place, k=1, load_id="L"):
+    return Change("", "", seq(place), "REFRESH", after=ins(place, k).after, load_id=load_id)
+
+
+def wipe(place, op="TRUNCATE"):
+    return Change("", "", seq(place), op)
+
+
+def _row(k, **columns):
+    return {"REGION": "north", "ITEM": k, **columns}
+
+
+EXAMPLES = {        # sentence -> batches
+    "a row lives, changes and goes": [[ins(1)], [upd(2, NAME="b")], [dele(3)]],
+    "an update of nothing makes an incomplete row": [[upd(1, NAME="b")], [upd(2, PRICE=None)]],
+    "an incomplete row is complete once every column came": [[upd(1, NAME="b")], [upd(2, PRICE=None, MADE=None)], [upd(3, PHOTO=b"")]],
+    "a delete of nothing has no effect": [[dele(1)], [ins(2), dele(3), dele(4)]],
+    "an insert over a row replaces it": [[ins(1)], [ins(2, NAME="b")]],
+    "a null overwrites and an absent column does not": [[ins(1)], [upd(2, NAME=None)]],
+    "a late insert is folded where it belongs": [[ins(1), dele(5)], [upd(3, NAME="late")]],
+    "a late delete closes what was live then": [[ins(1), upd(9, NAME="b")], [dele(5)]],
+    "a late insert completes the updates after it": [[upd(5, NAME="b")], [ins(1)]],
+    "a late change before everything opens the first version": [[upd(5, NAME="b")], [upd(1, PRICE=None)]],
+    "a late truncate closes all rows that were live then": [[ins(1, 1), ins(2, 2), ins(6, 3)], [wipe(5)]],
+    "a late empty load closes all rows that were live then": [[ins(1, 1), ins(2, 2)], [upd(8, 1, NAME="b")], [wipe(5, "EMPTY_LOAD")]],
+    "a key change carries what it does not supply": [[ins(1)], [move(2, 1, 2, NAME="b")]],
+    "a chain of key changes carries through a batch": [[ins(1)], [move(2, 1, 2), move(3, 2, 3), move(4, 3, 4), upd(5, 4, NAME="z")]],
+    "a chain of key changes carries across batches": [[ins(1)], [move(2, 1, 2)], [move(3, 2, 3)], [move(4, 3, 1)]],
+    "two rows swap their keys": [[ins(1, 1), ins(2, 2, NAME="b")], [move(3, 1, 9), move(4, 2, 1), move(5, 9, 2)]],
+    "rows are renumbered": [[ins(k, k, NAME=str(k)) for k in range(1, 9)], [move(20 - k, k, k + 1) for k in range(8, 0, -1)]],
+    "a row moves away and comes back": [[ins(1)], [move(2, 1, 2), upd(3, 2, NAME="b"), move(4, 2, 1)]],
+    "a key change onto a row replaces it": [[ins(1, 1), ins(2, 2, NAME="b")], [move(3, 1, 2)]],
+    "a key change of nothing is an update without a row": [[ins(2, 2)], [move(3, 1, 2, NAME="b")]],
+    "a late update is carried through a key change": [[ins(1), move(5, 1, 2)], [upd(3, NAME="late")]],
+    "a late key change moves what followed": [[ins(1), upd(5, 1, NAME="b")], [move(3, 1, 2)]],
+    "a late insert at the start of a chain reaches its end": [[move(2, 1, 2), move(3, 2, 3), move(4, 3, 4)], [ins(1)]],
+    "a load closes at its start what it does not send": [[ins(1, 1), ins(2, 2)], [load(5, 1), load(6, 3)]],
+    "a change after the start of a load wins": [[ins(1, 1)], [load(5, 2), ins(6, 4), load(7, 1)]],
+    "a load over several batches keeps what it sends later": [[ins(1, 1), ins(2, 2), ins(3, 3)], [load(5, 1)], [load(6, 2)], [upd(7, 2, NAME="b")]],
+    "a row of a load comes before the others' start": [[ins(1, 1), ins(2, 2), ins(4, 3)], [load(6, 1)], [load(3, 2)]],
+    "a whole load comes late": [[ins(1, 1), ins(2, 2), ins(9, 3)], [load(5, 2), load(6, 4)]],
+    "an earlier row moves the start of a load": [[ins(1, 1)], [ins(4, 2), load(6, 3)], [load(3, 4)], [upd(8, 2, NAME="b")]],
+    "two loads follow each other": [[load(1, 1, "A"), load(2, 2, "A")], [load(5, 2, "B"), load(6, 3, "B")]],
+    "two loads follow each other within the first batch": [[load(1, 1, "A"), load(2, 2, "A"), load(5, 2, "B"), load(6, 3, "B")]],
+    "an empty load and a row share a place": [[ins(1)], [wipe(5, "EMPTY_LOAD"), load(5)]],
+    "changes of one batch arrive in any order": [[dele(3), ins(1), upd(2, NAME="b")]],
+}
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory, lakehouse):
+    tables = {name: ITEMS.replace("SHOP.ITEMS", f"SHOP.{name.upper()}").replace("name: items", f"name: {name}")
+              for name in [*FLAVOURS, "examples", "crashed"]}
+    made = project(tmp_path_factory.mktemp("gold"), lakehouse, tables)
+    generate.write(made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def delivered(spark, here):
+    """table -> source -> batches, all of them written to silver and run through gold batch by batch."""
+    streams: dict[str, dict[str, list[list[Change]]]] = {}
+    for table, flavour in FLAVOURS.items():
+        shape = {k: v for k, v in flavour.items() if k not in ("streams", "late")}
+        for number in range(flavour["streams"]):
+            rng = random.Random(f"{table} {number}")
+            changes = stream(rng, **shape)
+            streams.setdefault(table, {})[f"s{number:03d}"] = once(deliver(rng, changes, NUM_BATCHES, late=flavour["late"]))
+    streams["examples"] = {sentence.replace(" ", "_").replace("'", ""): batches for sentence, batches in EXAMPLES.items()}
+    for batch_id in range(NUM_BATCHES):
+        write_silver(spark, batch_id, {t: {s: b[batch_id] for s, b in sources.items() if batch_id < len(b)} for t, sources in streams.items()})
+        gold.run(here, spark, list(streams))
+    return streams
+
+
+def write_silver(spark, batch_id: int, tables: dict[str, dict[str, list[Change]]]) -> None:
+    """One whole batch, as silver writes it: changes, empty loads, then the ledger."""
+    changes, control, sources = [], [], set()
+    for table, of_source in tables.items():
+        for source, rows in of_source.items():
+            sources.add(source)
+            for c in rows:
+                unit = f"{source}/{c.seq}", 0
+                if c.op == "EMPTY_LOAD":
+                    control.append((source, "SHOP", table.upper(), c.seq, "empty_load", *unit, batch_id))
+                else:
+                    changes.append((source, "SHOP", table.upper(), 1, c.seq, c.op, LETTER[c.op], c.transaction_id, c.counter, c.last,
+                                    c.timestamp, _json(c.before), _json(c.after), c.states or None, c.load_id, *unit, batch_id))
+    names = ("source", "source_schema", "source_table", "table_version", "change_seq", "operation", "change_oper", "transaction_id",
+             "transaction_event_counter", "transaction_last_event", "change_timestamp", "before", "after", "column_states", "load_id",
+             "unit_id", "unit_offset", "batch_id")
+    if changes:
+        spark.createDataFrame(changes, "source string, source_schema string, source_table string, table_version int, change_seq string, "
+            "operation string, change_oper string, transaction_id string, transaction_event_counter bigint, transaction_last_event boolean, "
+            "change_timestamp timestamp, before string, after string, column_states map<string,string>, load_id string, unit_id string, "
+            "unit_offset bigint, batch_id bigint").createOrReplaceTempView("new_changes")
+        spark.sql(f"insert into silver.changes ({', '.join(names)}) select " + ", ".join(
+            f"parse_json({n})" if n in ("before", "after") else n for n in names) + " from new_changes")
+    if control:
+        spark.createDataFrame(control, "source string, source_schema string, source_table string, change_seq string, kind string, unit_id string, "
+                              "unit_offset bigint, batch_id bigint").createOrReplaceTempView("new_control")
+        spark.sql("insert into silver.control_events (source, source_schema, source_table, change_seq, kind, unit_id, unit_offset, batch_id) "
+                  "select * from new_control")
+    spark.createDataFrame([(batch_id, s) for s in sorted(sources)], "batch_id bigint, source string").createOrReplaceTempView("new_batches")
+    spark.sql("insert into silver.batches (batch_id, source) select * from new_batches")
+
+
+def _json(image: dict | None) -> str | None:
+    def said(value):
+        return value.hex() if isinstance(value, bytes) else value.isoformat() if isinstance(value, dt.date) else float(value) if isinstance(value, Decimal) else value
+    return None if image is None else json.dumps({n: said(v) for n, v in image.items()})
+
+
+def opened_by(batches) -> dict:
+    """(change_seq, is it an empty load) -> batch."""
+    return {(c.seq, c.op == "EMPTY_LOAD"): number for number, batch in enumerate(batches) for c in batch}
+
+
+def expected_history(batches, first_batch: int = 0) -> list[tuple]:
+    changes = [c for batch in batches for c in batch]
+    by_seq = {c.seq: c for c in changes if c.op != "EMPTY_LOAD"}
+    brought = opened_by(batches)
+    return [(*(v.values.get(n) for n in COLUMNS), v.valid_from_seq, v.valid_to_seq, v.is_complete,
+             [n.lower() for n in COLUMNS if n not in v.values], v.conflict, by_seq[v.valid_from_seq].op, by_seq[v.valid_from_seq].transaction_id,
+             by_seq[v.valid_from_seq].timestamp, first_batch + brought[v.valid_from_seq, False])
+            for v in reference.fold(changes, KEY, COLUMNS)[0]]
+
+
+def found_history(spark, table: str) -> dict[str, list[tuple]]:
+    names = [*(n.lower() for n in COLUMNS), "valid_from_seq", "valid_to_seq", "is_complete", "not_supplied", "conflict", "operation",
+             "transaction_id", "change_timestamp", "batch_id"]
+    found: dict[str, list[tuple]] = {}
+    for row in spark.sql(f"select source, {', '.join(names)} from gold.{table}__history order by source, region, item, valid_from_seq").collect():
+        found.setdefault(row.source, []).append(tuple(bytes(v) if isinstance(v, bytearray) else v for v in row[1:]))
+    return found
+
+
+def show(batches, expected: list, found: list) -> str:
+    """The first difference of one stream, with the stream."""
+    lines = [f"batch {n}:\n" + "\n".join(f"  {c}" for c in batch) for n, batch in enumerate(batches)]
+    missing, extra = [r for r in expected if r not in found], [r for r in found if r not in expected]
+    return "\n".join(["", *lines, "expected, not found:", *map(str, missing), "found, not expected:", *map(str, extra)])
+
+
+def assert_history(spark, table: str, streams: dict[str, list]) -> None:
+    found = found_history(spark, table)
+    wrong = [(len(batches), source) for source, batches in streams.items() if expected_history(batches) != found.get(source, [])]
+    if wrong:
+        source = min(wrong, key=lambda w: sum(len(b) for b in streams[w[1]]))[1]
+        pytest.fail(f"{len(wrong)} of {len(streams)} streams of {table} differ, the shortest is {source}:"
+                    + show(streams[source], expected_history(streams[source]), found.get(source, [])), pytrace=False)
+
+
+@pytest.mark.parametrize("table", FLAVOURS)
+def test_history_equals_the_reference(spark, delivered, table):
+    assert_history(spark, table, delivered[table])
+
+
+@pytest.mark.parametrize("sentence", EXAMPLES)
+def test_an_example(spark, delivered, histories, sentence):
+    source = sentence.replace(" ", "_").replace("'", "")
+    batches = delivered["examples"][source]
+    assert histories.get(source, []) == expected_history(batches), show(batches, expected_history(batches), histories.get(source, []))
+
+
+@pytest.fixture(scope="module")
+def histories(spark, delivered):
+    return found_history(spark, "examples")
+
+
+@pytest.mark.parametrize("table", FLAVOURS)
+def test_current_holds_the_open_versions_and_no_others(spark, delivered, table):
+    found = spark.sql(f"select source, region, item, valid_from_seq from gold.{table}__current order by all").collect()
+    assert [tuple(r) for r in found] == sorted(
+        (source, *v.key, v.valid_from_seq) for source, batches in delivered[table].items()
+        for v in reference.current(reference.fold([c for b in batches for c in b], KEY, COLUMNS)[0]))
+
+
+@pytest.mark.parametrize("table", ["mixed", "in_order"])
+def test_before_after_is_the_typed_log(spark, delivered, table):
+    def image(row):
+        return row and {n: bytes(v) if isinstance(v, bytearray) else v for n, v in zip(COLUMNS, row)}
+
+    found: dict[str, list] = {}
+    for r in spark.sql(f"select * from gold.{table}__before_after order by source, change_seq, operation <> 'EMPTY_LOAD'").collect():
+        found.setdefault(r.source, []).append({"seq": r.change_seq, "op": r.operation, "before": image(r.before), "after": image(r.after),
+            "changed": [n.upper() for n in r.changed], "not_supplied": [n.upper() for n in r.not_supplied], "key_changed": r.key_changed})
+    for source, batches in delivered[table].items():
+        assert found[source] == reference.before_after([c for b in batches for c in b], KEY, COLUMNS), source
+
+
+@pytest.mark.parametrize("table", ["mixed", "in_order", "full_images"])
+def test_anomalies_are_those_of_the_reference(spark, delivered, table):
+    found = spark.sql(f"select source, change_seq, kind from gold.{table}__anomalies order by all").collect()
+    assert [tuple(r) for r in found] == sorted(
+        (source, *anomaly) for source, batches in delivered[table].items()
+        for anomaly in reference.fold([c for b in batches for c in b], KEY, COLUMNS)[1])

@@ -1,0 +1,263 @@
+"""linkexpress_group against an independent encoder: decode(encode(x)) == x for any tables, rows, variants, cuts and damage."""
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from inlet.codecs import linkexpress_group as codec
+from inlet.config import Source
+from inlet.errors import ConfigError, REJECT_KINDS, Reject
+from inlet.fields import variant
+from inlet.table import Table
+from tests.encode.linkexpress import encode_file
+
+quick = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+PATH = "SHOP.T1_20260102030405_3.dat"
+TEXTS = {"cp932": "Aｱ山 z", "ebcdic_kana": "AZｱ山田 1", "ebcdic_ascii": "aZ山 1", "euc_jp": "Aｱ山", "utf_8": "Aé山😀"}
+
+
+def decimals(precision: int, scale: int):
+    return st.integers(1 - 10**precision, 10**precision - 1).map(lambda n: Decimal((int(n < 0), tuple(map(int, str(abs(n)))), -scale)))
+
+
+def column_types(charset: str):
+    """(source type, values that it holds)"""
+    text = st.text(TEXTS[charset], max_size=3)
+    wide = st.text("山田", max_size=3)
+    types = [("INTEGER", st.integers(-2**31, 2**31 - 1)), ("SMALLINT", st.integers(-2**15, 2**15 - 1)),
+             ("DATE", st.dates()), ("TIME", st.times().map(lambda t: t.strftime("%H:%M:%S"))),
+             ("TIMESTAMP", st.datetimes().map(lambda t: t.replace(microsecond=0))),
+             ("REAL", st.integers(-2**20, 2**20).map(lambda n: n / 16)), ("DOUBLE", st.integers(-2**40, 2**40).map(lambda n: n / 256)),
+             ("VARCHAR(20)", text), ("CHAR(20)", text), ("BLOB(9)", st.binary(max_size=9))]
+    types += [] if charset == "utf_8" else [("NVARCHAR(3)", wide), ("NCHAR(3)", wide)]
+    numbers = st.tuples(st.integers(1, 38), st.integers(0, 38)).map(lambda n: (n[0], min(n)))
+    drawn = st.tuples(st.sampled_from(("NUMERIC", "DECIMAL")), numbers).map(
+        lambda n: (f"{n[0]}({n[1][0]},{n[1][1]})", decimals(*n[1])))
+    return st.one_of(st.sampled_from(types), drawn)
+
+
+@st.composite
+def files(draw):
+    """Tables, records and how they are written."""
+    how = {"null_areas": draw(st.booleans()), "byte_order": draw(st.sampled_from(("big", "little"))),
+           "charset": draw(st.sampled_from(sorted(TEXTS))), "logtype": draw(st.sampled_from(("normal", "little")))}
+    names = st.lists(st.text("ABCDEFGH", min_size=1, max_size=2), min_size=1, max_size=6, unique=True)
+    tables = {id_: [(name, *draw(column_types(how["charset"]))) for name in draw(names)]
+              for id_ in draw(st.lists(st.integers(1, 65535), min_size=1, max_size=3, unique=True))}
+    values = {id_: st.fixed_dictionaries({name: st.one_of(v, st.none()) if how["null_areas"] else v for name, _, v in columns})
+              for id_, columns in tables.items()}
+    record = st.sampled_from(sorted(tables)).flatmap(
+        lambda id_: st.tuples(st.sampled_from(("insert", "update", "delete")), st.just(id_), values[id_]))
+    records = draw(st.lists(st.one_of(record, record, st.just(("commit",))), max_size=14))
+    return how, {id_: [(name, type_) for name, type_, _ in columns] for id_, columns in tables.items()}, records
+
+
+def project(layouts: dict, **options):
+    names = {id_: f"SHOP.T{id_}" for id_ in layouts}
+    tables = {name: Table(table=name, name=f"t{id_}", key=[layouts[id_][0][0]], columns=[
+        {"name": column, "type": "string", "source_type": type_} for column, type_ in layouts[id_]]) for id_, name in names.items()}
+    source = Source(**{"name": "shop", "codec": "linkexpress_group", "from": "landing", "options": options,
+                       "tables": {str(id_): name for id_, name in names.items()}})
+    return source, tables
+
+
+def blank(value, type_: str, charset: str):
+    """A value as its column gives it back: CHAR padded, decimals at their scale without minus zero."""
+    if value is None:
+        return None
+    if type_.startswith("CHAR"):
+        len_value = len(encode_file([("insert", 1, {"C": value})], False, "big", charset, {1: [("C", "VARCHAR(20)")]}, "little")) - 12
+        return value + " " * (20 - len_value)
+    return value.ljust(3, "\u3000") if type_.startswith("NCHAR") else value
+
+
+def expected_rows(records, layouts, charset) -> list[tuple]:
+    rows, transaction, counter = [], 0, 0
+    for n, record in enumerate(records):
+        if record[0] == "commit":
+            transaction, counter = transaction + 1, 0
+            continue
+        counter += 1
+        is_last = n + 1 < len(records) and records[n + 1][0] == "commit"
+        image = {name: blank(record[2][name], type_, charset) for name, type_ in layouts[record[1]]}
+        rows.append((n, record[0].upper(), f"T{record[1]}", transaction, counter, is_last, image))
+    return rows
+
+
+def rows_of(data, contexts_and_blocks, source, tables) -> tuple[list[tuple], int]:
+    rows, num_rejects = [], 0
+    for block in contexts_and_blocks:
+        decoded = codec.decode(data[block.offset:block.offset + block.length], block.context, source, tables)
+        num_rejects += len(decoded.rejects)
+        for row in codec.changes_as_rows(decoded, block.context, source, tables):
+            rows.append((int(row["change_seq"][-10:]), row["operation"], row["source_table"], int(row["transaction_id"].split("-")[1]),
+                         row["transaction_event_counter"], row["transaction_last_event"],
+                         row["before"] if row["operation"] == "DELETE" else row["after"]))
+            assert row["before" if row["operation"] != "DELETE" else "after"] is None
+    return rows, num_rejects
+
+
+@quick
+@given(files(), st.integers(1, 400), st.booleans())
+def test_what_was_encoded_is_decoded_whatever_the_blocks(file, len_block, is_told):
+    how, layouts, records = file
+    data = encode_file(records, layouts=layouts, **how)
+    told = {"byte_order": how["byte_order"], "null_areas": "yes" if how["null_areas"] else "no"}
+    source, tables = project(layouts, charset=how["charset"], logtype=how["logtype"], numeric_sign="separate",
+                             null_var_body="len0", **(told if is_told else {}))
+    context = codec.open_file(PATH, data, True, source, tables)
+    if isinstance(context, Reject):
+        assert not is_told and context.kind == "ambiguous_layout"
+        return
+    cut = codec.cut(data, context, source, tables, len_block)
+    assert cut.consumed == len(data) and not cut.problem and sum(b.num_records for b in cut.blocks) == len(records)
+    assert rows_of(data, cut.blocks, source, tables) == (expected_rows(records, layouts, how["charset"]), 0)
+
+
+@quick
+@given(files(), st.integers(0, 5000), st.integers(1, 300))
+def test_a_file_that_grows_gives_the_same_changes(file, at, len_block):
+    how, layouts, records = file
+    data = encode_file(records, layouts=layouts, **how)
+    source, tables = project(layouts, charset=how["charset"], logtype=how["logtype"], byte_order=how["byte_order"],
+                             null_areas="yes" if how["null_areas"] else "no", numeric_sign="separate", null_var_body="len0")
+    context = codec.open_file(PATH, data, True, source, tables)
+    first = codec.cut(data[:at], context, source, tables, len_block, is_final=False)
+    second = codec.cut(data[first.consumed:], first.context, source, tables, len_block)
+    early, _ = rows_of(data, first.blocks, source, tables)
+    late, _ = rows_of(data[first.consumed:], second.blocks, source, tables)
+    assert early + late == expected_rows(records, layouts, how["charset"])
+
+
+@quick
+@given(files(), st.data())
+def test_damage_never_crashes_and_every_byte_is_accounted_for(file, data):
+    how, layouts, records = file
+    damaged = bytearray(encode_file(records, layouts=layouts, **how))
+    for _ in range(data.draw(st.integers(1, 4)) if damaged else 0):
+        damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+    source, tables = project(layouts, charset=how["charset"], logtype=how["logtype"])
+    context = codec.open_file(PATH, bytes(damaged), True, source, tables)
+    if isinstance(context, Reject):
+        assert (context.kind in REJECT_KINDS) and context.unit_length == len(damaged)
+        return
+    cut = codec.cut(bytes(damaged), context, source, tables, 100)
+    assert sum(b.length for b in cut.blocks) == cut.consumed
+    for block in cut.blocks:
+        unit = bytes(damaged[block.offset:block.offset + block.length])
+        found = codec.decode(unit, block.context, source, tables)
+        decoded = sum(found.changes.column("unit_length").to_pylist())
+        assert decoded + found.bytes_framing + sum(r.unit_length for r in found.rejects) == len(unit)
+        assert found.changes.num_rows + found.num_control + len(found.rejects) == block.num_records
+        for reject in found.rejects:
+            assert reject.unit_offset <= reject.byte_offset <= reject.unit_offset + reject.unit_length
+
+
+@quick
+@given(st.binary(max_size=120))
+def test_any_bytes_are_read_or_rejected(data):
+    source, tables = project({1: [("A", "INTEGER"), ("B", "VARCHAR(5)")]})
+    for byte_order in ("big", "little"):
+        context = {"byte_order": byte_order, "null_areas": "yes", "time": "2026010203040500", "file_ordinal": 0, "table": None,
+                   "load_id": None, "record_ordinal": 0, "transaction_ordinal": 0, "counter": 0}
+        found = codec.decode(data, context, source, tables)
+        decoded = sum(found.changes.column("unit_length").to_pylist())
+        assert decoded + found.bytes_framing + sum(r.unit_length for r in found.rejects) == len(data)
+
+
+LAYOUT = {1: [("N", "INTEGER")]}
+INSERTS = [("insert", 1, {"N": n}) for n in range(40)]
+
+
+def test_a_block_ends_behind_a_commit_record():
+    records = [r for n, insert in enumerate(INSERTS) for r in ([insert, ("commit",)] if n % 3 == 2 else [insert])]
+    data = encode_file(records, True, "big", "cp932", LAYOUT)
+    source, tables = project(LAYOUT)
+    cut = codec.cut(data, codec.open_file(PATH, data, True, source, tables), source, tables, 50)
+    assert all(block.context["counter"] == 0 for block in cut.blocks) and len(cut.blocks) > 5
+
+
+def test_a_long_transaction_is_cut_but_never_before_its_commit_record():
+    data = encode_file([*INSERTS, ("commit",)], True, "big", "cp932", LAYOUT)
+    source, tables = project(LAYOUT)
+    for len_block in range(1, 60):
+        cut = codec.cut(data, codec.open_file(PATH, data, True, source, tables), source, tables, len_block)
+        rows, _ = rows_of(data, cut.blocks, source, tables)
+        assert [row[5] for row in rows] == [False] * 39 + [True]
+        assert max(block.length for block in cut.blocks) <= 4 * len_block + 18 + 10
+
+
+def test_a_change_waits_for_what_follows_it_while_the_file_may_grow():
+    data = encode_file(INSERTS[:2], True, "big", "cp932", LAYOUT)
+    source, tables = project(LAYOUT)
+    context = codec.open_file(PATH, data, True, source, tables)
+    assert codec.cut(data, context, source, tables, 100, is_final=False).consumed == 18
+    assert codec.cut(data, context, source, tables, 100).consumed == 36
+
+
+def test_a_file_without_a_whole_record_is_read_when_it_has_grown():
+    source, tables = project(LAYOUT)
+    data = encode_file(INSERTS[:1], True, "big", "cp932", LAYOUT)
+    context = codec.open_file(PATH, data[:11], True, source, tables)
+    assert context["byte_order"] is None
+    cut = codec.cut(data[:11], context, source, tables, 100)
+    assert (cut.blocks, cut.consumed, cut.problem) == ([], 0, None)
+
+
+def test_an_image_is_one_sorted_object_of_fewest_bytes():
+    layout = {1: [("B", "INTEGER"), ("A", "CHAR(2)"), ("C", "DECIMAL(3,1)")]}
+    row = {"B": 70000, "A": "xy", "C": Decimal("1.5")}
+    source, tables = project(layout)
+    data = encode_file([("insert", 1, row)], True, "big", "cp932", layout)
+    context = codec.open_file(PATH, data, True, source, tables)
+    image = codec.decode(data, context, source, tables).changes.column("after")[0].as_py()
+    value, metadata = variant.encode(row)
+    assert image["metadata"] == metadata and len(image["value"]) == len(value) and variant.decode(**image) == row
+
+
+@pytest.mark.parametrize("num_columns, size", [(3, 20), (3, 300), (300, 5), (2, 20000)])
+def test_images_of_every_width(num_columns, size):
+    layout = {1: [(f"C{n}", f"VARCHAR({size})") for n in range(num_columns)]}
+    records = [("insert", 1, {f"C{n}": "x" * ((n * 7 + shift) % (size + 1)) for n in range(num_columns)}) for shift in (0, size, 1)]
+    data = encode_file(records, True, "little", "cp932", layout, "little")
+    source, tables = project(layout, logtype="little", max_record_bytes=1 << 20)
+    context = codec.open_file(PATH, data, True, source, tables)
+    rows = codec.changes_as_rows(codec.decode(data, context, source, tables), context, source, tables)
+    assert [row["after"] for row in rows] == [record[2] for record in records]
+
+
+@pytest.mark.parametrize("options, said", [({"charsett": "cp932"}, "charsett"), ({"charset": "klingon"}, "charset"), ({"byte_order": 1}, "byte_order")])
+def test_a_wrong_option_is_named(options, said):
+    source, tables = project(LAYOUT, **options)
+    with pytest.raises(ConfigError, match=said):
+        codec.open_file(PATH, b"", True, source, tables)
+
+
+@pytest.mark.parametrize("type_", ["INTERVAL", "BYTEA", None, "DECIMAL", "DECIMAL(39,0)", "VARCHAR", "what?"])
+def test_an_unsupported_type_names_its_column_and_what_is_supported(type_):
+    source, tables = project({1: [("ID", type_)]})
+    data = encode_file([("commit",)], True, "big", "cp932", {})
+    with pytest.raises(ConfigError, match=r"SHOP\.T1\.ID.*CHARACTER, VARCHAR"):
+        codec.open_file(PATH, data, True, source, tables)
+
+
+def test_every_option_is_documented():
+    assert all(field.description for field in codec.OPTIONS.model_fields.values())
+
+
+def test_a_block_landed_with_its_problem_is_one_reject():
+    source, tables = project(LAYOUT)
+    problem = {"kind": "truncated", "unit_offset": 100, "byte_offset": 103, "expected": "a record", "found": "3 bytes"}
+    found = codec.decode(b"abc", {"problem": problem}, source, tables)
+    assert [(r.kind, r.unit_offset, r.unit_length, r.byte_offset, r.raw) for r in found.rejects] == [("truncated", 0, 3, 3, b"abc")]
+    assert found.changes.num_rows == 0 and found.changes.schema.equals(codec.DECODED)
+
+
+def test_dates_of_a_file_name():
+    source, tables = project(LAYOUT)
+    for name, expected in {"20260102030405.dat": ("2026010203040500", 0), "a-2026010203040567-12.dat.gz": ("2026010203040567", 12),
+                           "x/y/t1_20260102030405.1.x": ("2026010203040500", 1)}.items():
+        context = codec.open_file(name, b"", True, source, tables)
+        assert (context["time"], context["file_ordinal"]) == expected

@@ -1,0 +1,100 @@
+"""The reference itself, example by example: each test is one sentence of section 5 of the design."""
+
+import random
+
+import pytest
+
+from tests.reference import before_after, current, fold
+from tests.streams import COLUMNS, KEY, Change, deliver, seq, stream
+
+AB = ["K", "A", "B"]
+
+
+def change(place, op, before=None, after=None, **more) -> Change:
+    return Change("s", "T.T", seq(place), op, before, after, **more)
+
+
+def rows(*changes):
+    """key -> (values without the key, from, to, conflict), one per version, places instead of sequences."""
+    versions, _ = fold(changes, ["K"], AB)
+    return [(v.key[0], {n: x for n, x in v.values.items() if n != "K"}, int(v.valid_from_seq[16:]),
+             v.valid_to_seq and int(v.valid_to_seq[16:]), v.conflict) for v in versions]
+
+
+INSERT = change(1, "INSERT", after={"K": 1, "A": 1, "B": 1})
+
+
+def test_an_update_replaces_what_it_supplies_and_keeps_the_rest():
+    assert rows(INSERT, change(2, "UPDATE", after={"K": 1, "A": None})) == [
+        (1, {"A": 1, "B": 1}, 1, 2, None), (1, {"A": None, "B": 1}, 2, None, None)]
+
+
+def test_a_delete_closes_the_row_and_a_delete_of_nothing_is_counted():
+    changes = INSERT, change(2, "DELETE", before={"K": 1}), change(3, "DELETE", before={"K": 1})
+    assert rows(*changes) == [(1, {"A": 1, "B": 1}, 1, 2, None)]
+    assert fold(changes, ["K"], AB)[1] == [(seq(3), "delete_without_row")]
+
+
+def test_an_update_without_a_row_makes_an_incomplete_row_until_every_column_came():
+    changes = change(1, "UPDATE", after={"K": 1, "A": 1}), change(2, "UPDATE", after={"K": 1, "B": 2})
+    assert rows(*changes) == [(1, {"A": 1}, 1, 2, "update_without_row"), (1, {"A": 1, "B": 2}, 2, None, None)]
+    assert [v.is_complete for v in fold(changes, ["K"], AB)[0]] == [False, True]
+
+
+def test_a_key_change_carries_what_it_does_not_supply():
+    assert rows(INSERT, change(2, "UPDATE", {"K": 1}, {"K": 2, "A": 5})) == [
+        (1, {"A": 1, "B": 1}, 1, 2, None), (2, {"A": 5, "B": 1}, 2, None, None)]
+
+
+def test_a_key_change_onto_a_row_replaces_it():
+    other = change(2, "INSERT", after={"K": 2, "A": 9, "B": 9})
+    assert rows(INSERT, other, change(3, "UPDATE", {"K": 1}, {"K": 2})) == [
+        (1, {"A": 1, "B": 1}, 1, 3, None), (2, {"A": 9, "B": 9}, 2, 3, None), (2, {"A": 1, "B": 1}, 3, None, "key_change_onto_row")]
+
+
+def test_a_key_change_of_nothing_is_an_update_without_a_row_even_onto_a_row():
+    assert rows(INSERT, change(2, "UPDATE", {"K": 7}, {"K": 1, "A": 5})) == [
+        (1, {"A": 1, "B": 1}, 1, 2, None), (1, {"A": 5}, 2, None, "update_without_row")]
+
+
+def test_an_insert_over_a_row_is_flagged_and_a_refresh_over_a_row_is_not():
+    again = {"K": 1, "A": 2, "B": 2}
+    assert rows(INSERT, change(2, "INSERT", after=again))[1][4] == "insert_over_row"
+    assert rows(INSERT, change(2, "REFRESH", after=again))[1][4] is None
+
+
+@pytest.mark.parametrize("op", ["TRUNCATE", "EMPTY_LOAD"])
+def test_a_wipe_closes_every_row(op):
+    other = change(2, "INSERT", after={"K": 2, "A": 9, "B": 9})
+    assert rows(INSERT, other, change(3, op)) == [(1, {"A": 1, "B": 1}, 1, 3, None), (2, {"A": 9, "B": 9}, 2, 3, None)]
+
+
+def test_a_load_closes_at_its_start_what_it_does_not_send_and_changes_after_its_start_win():
+    def row(key):
+        return {"K": key, "A": 0, "B": 0}
+    inserted = [change(n, "INSERT", after=row(n)) for n in (1, 2)]
+    load = [change(10, "REFRESH", after=row(3), load_id="L"), change(12, "REFRESH", after=row(1), load_id="L")]
+    assert [(key, start, end) for key, _, start, end, _ in rows(*inserted, *load, change(11, "INSERT", after=row(4)))] == [
+        (1, 1, 12), (1, 12, None), (2, 2, 10), (3, 10, None), (4, 11, None)]
+
+
+def test_missing_never_overwrites_a_value():
+    assert rows(INSERT, change(2, "UPDATE", after={"K": 1, "A": None}, states={"A": "missing"}))[1][1] == {"A": 1, "B": 1}
+
+
+def test_before_after_names_what_changed_and_what_was_not_supplied():
+    row = before_after([change(1, "UPDATE", {"K": 1, "A": 1}, {"K": 2, "A": 1})], ["K"], AB)[0]
+    assert (row["changed"], row["not_supplied"], row["key_changed"]) == (["K"], ["B"], True)
+
+
+@pytest.mark.parametrize("number", range(200))
+def test_the_result_depends_only_on_the_set_of_changes(number):
+    rng = random.Random(number)
+    changes = stream(rng)
+    delivered = [c for batch in deliver(rng, changes, 4) for c in batch]
+    expected = fold(changes, KEY, COLUMNS)
+    assert fold(delivered, KEY, COLUMNS) == expected
+    assert len({v.key for v in current(expected[0])}) == len(current(expected[0]))
+    for one, two in zip(expected[0], expected[0][1:]):
+        assert one.valid_from_seq < (one.valid_to_seq or "9")
+        assert one.key != two.key or one.valid_to_seq <= two.valid_from_seq
