@@ -18,7 +18,7 @@ from inlet.fields.wrong import Wrong
 
 MODULES = ("charset", "date", "jef", "number", "sql_type", "variant")
 CHARSETS = ("cp932", "euc_jp", "ascii", "utf_8", "ebcdic_kana", "ebcdic_ascii", "ebcdic_lower", "jef", "utf_16_be", "utf_16_le")
-settings.register_profile("quick", max_examples=150, deadline=None)
+settings.register_profile("quick", max_examples=100, deadline=None)
 settings.load_profile("quick")
 
 
@@ -204,13 +204,16 @@ def test_variant_comes_back(value):
     assert variant.decode(*variant.encode(value)) == value
 
 
-@given(st.dictionaries(st.text(max_size=5), scalars.filter(lambda v: not isinstance(v, (str, bytes)) or v), max_size=5))
+def spark_reads(value) -> bool:
+    """Spark's Python reader fails on empty texts and rounds decimals of more than 28 digits; its JVM reader does neither."""
+    return value not in ("", b"") and not (isinstance(value, Decimal) and len(value.as_tuple().digits) > 28)
+
+
+@given(st.dictionaries(st.text(min_size=1, max_size=5), scalars.filter(spark_reads), max_size=5))
 @example({f"c{n:03}": n for n in range(300)})
+@example({"a": Decimal("-1.50"), "b": Decimal("12345678901234567890.12345")})
 def test_spark_reads_the_same(value):
-    if "" in value:
-        return                                         # Spark's Python reader fails on empty names; its JVM reader does not
-    assert VariantUtils.to_python(*variant.encode(value)) == {
-        name: v + 0 if isinstance(v, Decimal) else v for name, v in value.items()} or any(isinstance(v, Decimal) for v in value.values())
+    assert VariantUtils.to_python(*variant.encode(value)) == value
 
 
 @pytest.mark.parametrize("value, text", [

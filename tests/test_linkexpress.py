@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from inlet.codecs import linkexpress_group as codec
@@ -13,7 +13,7 @@ from inlet.fields import variant
 from inlet.table import Table
 from tests.encode.linkexpress import encode_file
 
-quick = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+quick = settings(max_examples=40, deadline=None, phases=[p for p in Phase if p is not Phase.explain], suppress_health_check=list(HealthCheck))
 PATH = "SHOP.T1_20260102030405_3.dat"
 TEXTS = {"cp932": "Aｱ山 z", "ebcdic_kana": "AZｱ山田 1", "ebcdic_ascii": "aZ山 1", "euc_jp": "Aｱ山", "utf_8": "Aé山😀"}
 

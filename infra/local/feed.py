@@ -50,11 +50,11 @@ class Feed:
     num_rejected: dict[str, int]
     underpaid: set[int]                        # orders whose payments do not sum to their lines
 
-    def deliver(self, batch: int) -> list[Path]:
-        """Move the files of batch 1, 2, ... into landing. Out: their new places."""
+    def deliver(self, batch: int, landing: Path | None = None) -> list[Path]:
+        """Move the files of batch 1, 2, ... into landing (default: <folder>/landing). Out: their new places."""
         moved = []
         for path in self.batches[batch - 1]:
-            to = self.folder / "landing" / path.relative_to(path.parts[0])
+            to = (landing or self.folder / "landing") / path.relative_to(path.parts[0])
             to.parent.mkdir(parents=True, exist_ok=True)
             os.replace(self.folder / "staging" / path, to)
             moved.append(to)

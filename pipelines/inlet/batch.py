@@ -54,6 +54,11 @@ class Batch:
     sources: list[str]
     accounts: dict[str, Account] = field(default_factory=dict)
 
+    @property
+    def rows(self) -> str:
+        """SQL for what this batch wrote."""
+        return f"batch_id = {self.batch_id} and source in ({', '.join(repr(s) for s in self.sources)})"
+
     def account(self, source: str) -> Account:
         return self.accounts.setdefault(source, Account())
 

@@ -11,16 +11,15 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table as RichTable
 
 from inlet import config
 from inlet.errors import InletError
-from inlet.log import Log
+from inlet.log import Log, console, print_rows
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich",
                   help="Change streams of Qlik and Linkexpress into a lakehouse: bronze, silver, gold, with checks at each step.",
                   context_settings={"help_option_names": ["-h", "--help"]})
-out = Console(highlight=False)
+out = console()
 
 ProjectDir = Annotated[Path, typer.Option("--project", metavar="DIR", help="Project folder (holds pipelines/inlet.yml).")]
 HERE = Path(".")
@@ -80,7 +79,7 @@ def status(project: ProjectDir = HERE, as_json: Annotated[bool, typer.Option("--
         print(json.dumps(found, default=str))
     else:
         for title, rows in found.items():
-            _print_rows(title, rows)
+            print_rows(out, rows, title)
 
 
 @app.command()
@@ -95,7 +94,7 @@ def sql(query: Annotated[str, typer.Argument(help="One SQL statement; tables are
         raise ConfigError(f"--format {format} is unknown", "Use table, csv or json")
     rows, columns, is_more = _query(config.load(project), query, limit)
     if format == "table":
-        _print_rows("", [dict(zip(columns, row, strict=True)) for row in rows], columns)
+        print_rows(out, [dict(zip(columns, row, strict=True)) for row in rows], columns=columns)
         if is_more:
             out.print(f"[dim]the first {limit} rows; --limit 0 shows all[/]")
         return
@@ -123,7 +122,7 @@ def rejects(project: ProjectDir = HERE, source: str | None = None, kind: str | N
         for row in rows[:limit]:
             print(json.dumps(row | {"raw": (row["raw"] or b"").hex()}, default=str, ensure_ascii=False))
         return
-    _print_rows("rejects", [reading.reject_line(row, raw) for row in rows[:limit]])
+    print_rows(out, [reading.reject_line(row, raw) for row in rows[:limit]], "rejects")
     if len(rows) > limit:
         out.print(f"[dim]{limit} of {len(rows)}; --limit shows more[/]")
 
@@ -183,19 +182,6 @@ def _query(project, query: str, limit: int):
     return [tuple(row) for row in (found[:limit] if limit else found)], rows.columns, bool(limit) and len(found) > limit
 
 
-def _print_rows(title: str, rows: list[dict], columns: list[str] | None = None) -> None:
-    table = RichTable(title=title or None, title_justify="left", title_style="bold", header_style="dim")
-    names = columns or (list(rows[0]) if rows else [])
-    for name in names:
-        values = [row[name] for row in rows]
-        is_number = any(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values)
-        table.add_column(name, justify="right" if is_number else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*["" if row[n] is None else f"{row[n]:,}" if isinstance(row[n], int) and not isinstance(row[n], bool)
-                        and not n.endswith("_id") else str(row[n]) for n in names])
-    out.print(table if rows else f"[bold]{title}[/]: none" if title else "no rows")
-
-
 def main() -> None:
     """Entry point: errors become one line on standard error and an exit code."""
     try:
@@ -203,7 +189,7 @@ def main() -> None:
     except InletError as error:
         if state["debug"]:
             raise
-        Console(stderr=True, highlight=False).print(f"[red]inlet:[/] {error}", markup=True, soft_wrap=True)
+        print(f"inlet: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(130)

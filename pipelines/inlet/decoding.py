@@ -58,7 +58,11 @@ def _decode_messages(project: Project, source: Source, file: Path) -> Iterator[t
                           "See docs/architecture.md for the columns") from error
     for message in messages:
         message["unit_id"] = f"{source.name}/{message['topic']}/{message['partition']}/{message['offset']}"
-    loads = codec.loads_of(messages, source, tables)
+    seen: dict[tuple, list] = {}
+    for message in messages:
+        if table := codec.refresh_table(message, source, tables):
+            seen.setdefault((source.name, table), []).append((message["timestamp"], message["timestamp"]))
+    loads = codec.assign_loads([], seen, codec.options(source).load_gap_minutes)
     for message in messages:
         for found in codec.decode_message(message, source, tables, loads):
             result = found["result"]

@@ -8,15 +8,52 @@ import json
 import sys
 import time
 from contextlib import contextmanager
+from datetime import datetime
 
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+
+WIDE = 180                     # columns where there is no terminal to ask
+
+
+def console(stderr: bool = False) -> Console:
+    """A console that does not fold tables to 80 columns when its output goes to a file."""
+    plain = Console(stderr=stderr, highlight=False)
+    return plain if plain.is_terminal else Console(stderr=stderr, highlight=False, width=WIDE)
+
+
+def print_rows(to: Console, rows: list[dict], title: str = "", columns: list[str] | None = None) -> None:
+    """A table of plain rows: numbers to the right with separators, ids as they are, null as nothing."""
+    if title:
+        to.print(f"[bold]{title}[/]")
+    if not rows:
+        to.print("none")
+        return
+    table = Table(header_style="dim", box=None, pad_edge=False)
+    for name in columns or rows[0]:
+        is_number = any(isinstance(row[name], (int, float)) and not isinstance(row[name], bool) for row in rows)
+        table.add_column(name, justify="right" if is_number else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*[Text(_cell(name, row[name])) for name in columns or row])
+    to.print(table)
+
+
+def _cell(name: str, value) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, datetime):
+        return str(value.replace(microsecond=0, tzinfo=None))
+    is_count = isinstance(value, int) and not isinstance(value, bool) and not name.lower().endswith(("id", "no", "code", "year"))
+    return f"{value:,}" if is_count else str(value)
 
 
 class Log:
     """In: whether to speak to a person; by default, whether standard error is a terminal."""
 
     def __init__(self, is_human: bool | None = None):
-        self.console = Console(stderr=True, highlight=False)
+        self.console = console(stderr=True)
         self.is_human = self.console.is_terminal if is_human is None else is_human
         self.steps: list[dict] = []
 
@@ -49,5 +86,5 @@ class Log:
 
 
 def _plain(figures: dict) -> str:
-    return "  ".join(f"{k.replace('_', ' ')} {v:,}" if isinstance(v, int) and not isinstance(v, bool) else f"{k.replace('_', ' ')} {v}"
-                     for k, v in figures.items() if v not in (None, ""))
+    said = {k.replace("_", " "): f"{v:,}" if isinstance(v, int) and not isinstance(v, bool) else v for k, v in figures.items()}
+    return "  ".join(f"{k} {v}" for k, v in said.items() if v not in (None, ""))

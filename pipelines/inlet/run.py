@@ -1,12 +1,13 @@
 """One run: land, decode, build, with a gate of checks behind each step. What a scheduler calls through `inlet run`.
 
 What there is to do is found without Spark; a run with nothing to do ends in a second. A gate checks the batches that the
-next step has not taken yet, so a run that failed at a gate fails there again until the data or the suite is mended.
+next step has not taken yet, and a gate behind gold that failed is asked again: a run fails at the same gate until the data
+or the suite is mended.
 """
 
 from dataclasses import dataclass, field
 
-from inlet import bronze, checks, gold, silver
+from inlet import bronze, checks, gold, lake, silver
 from inlet.config import Project
 from inlet.errors import ConfigError
 from inlet.log import Log
@@ -21,9 +22,10 @@ class Work:
     plan: bronze.Plan
     unlanded: list[int] = field(default_factory=list)     # batches whose plan is written but which silver has not closed
     tables: list[str] = field(default_factory=list)       # gold tables behind silver
+    failed: list[int] = field(default_factory=list)       # batches at which the last gate behind gold failed
 
     def __bool__(self) -> bool:
-        return bool(self.plan.files or self.unlanded or self.tables)
+        return bool(self.plan.files or self.unlanded or self.tables or self.failed)
 
 
 def steps_to_run(step: str | None, until: str | None) -> tuple[str, ...]:
@@ -42,7 +44,7 @@ def find_work(project: Project, steps: tuple[str, ...], sources: list[str], tabl
     plan = bronze.plan(project, chosen, bronze.landed(project)) if "bronze" in steps else bronze.Plan(0)
     unlanded = silver.pending(project) if "silver" in steps or "bronze" in steps else []
     behind = gold.pending(project) if "gold" in steps else []
-    return Work(plan, unlanded, [t for t in behind if not wanted or t in wanted])
+    return Work(plan, unlanded, [t for t in behind if not wanted or t in wanted], _failed_gate(project) if "gold" in steps else [])
 
 
 def run(project: Project, work: Work, steps: tuple[str, ...], tables: list[str], log: Log) -> None:
@@ -62,12 +64,37 @@ def run(project: Project, work: Work, steps: tuple[str, ...], tables: list[str],
                     figures[name.removeprefix("num_")] = sum(getattr(a, name) for a in accounts)
         _gate(project, spark, "silver", pending, None, log)
     if "gold" in steps:
-        wanted = {t for t in tables}
-        behind = [t for t in gold.pending(project) if not wanted or t in wanted or _table_of(project, t) in wanted]
-        if behind:
-            with log.step("gold", tables=len(behind)) as figures:
-                figures |= gold.run(project, spark, behind)
-            _gate(project, spark, "gold", pending, behind, log)
+        _gold(project, spark, work, set(pending) if "silver" in steps else set(), tables, log)
+
+
+def _gold(project: Project, spark, work: Work, checked: set[int], tables: list[str], log: Log) -> None:
+    behind = [t for t in gold.pending(project) if not tables or t in tables or _table_of(project, t) in tables]
+    batches = _not_in_gold(project) if behind else []
+    if set(batches) - checked:
+        _gate(project, spark, "silver", sorted(set(batches) - checked), None, log)
+    if behind:
+        with log.step("gold", tables=len(behind)) as figures:
+            figures["models"] = len(gold.run(project, spark, behind))
+    if batches or work.failed:
+        _gate(project, spark, "gold", sorted({*batches, *work.failed}), None if work.failed else behind, log)
+
+
+def _not_in_gold(project: Project) -> list[int]:
+    """Batches of the ledger that some table of gold has not taken yet."""
+    lakehouse = project.lakehouse_path()
+    ledger = lake.peek(lakehouse, "silver.batches", ["source", "batch_id"])
+    applied = lake.peek(lakehouse, "gold.applied", ["table_name", "source", "through_batch_id"])
+    lags = gold.behind(ledger, applied, project.tables.values())
+    return sorted({row["batch_id"] for row in ledger for sources in lags.values()
+                   if row["batch_id"] > sources.get(row["source"], (row["batch_id"], 0))[0]})
+
+
+def _failed_gate(project: Project) -> list[int]:
+    """The batches of the last check of gold, if an `error` failed there."""
+    results = lake.peek(project.lakehouse_path(), "checks.results", ["run_id", "step", "severity", "success", "batch_ids"])
+    last = max((row["run_id"] for row in results if row["step"] == "gold"), default=None)
+    failed = [row for row in results if row["run_id"] == last and row["severity"] == "error" and not row["success"]]
+    return sorted({batch for row in failed for batch in row["batch_ids"] or ()})
 
 
 def _bronze(project: Project, spark, work: Work, log: Log) -> list[int]:

@@ -39,7 +39,7 @@ def run(project: Project, spark, batch_id: int) -> dict[str, Account]:
     _count_stored(batch)
     for source, account in batch.accounts.items():
         account.balance(source, batch_id)
-    transaction.update(spark, batch_id)
+    transaction.update(spark, batch_id, batch.rows)
     _table_versions(batch)
     _close(batch)
     return batch.accounts
@@ -64,7 +64,7 @@ def _reject_files(batch: Batch, files: list[dict]) -> None:
 
 def _count_stored(batch: Batch) -> None:
     """Count what is in the tables, not what was meant to be written."""
-    of_batch = f"where batch_id = {batch.batch_id} group by source"
+    of_batch = f"where {batch.rows} group by source"
     for row in batch.spark.sql(f"select source, count(*) as n, sum(unit_length) as size, min(change_seq) as low, "
                                f"max(change_seq) as high from silver.changes {of_batch}").collect():
         account = batch.account(row.source)
@@ -81,7 +81,7 @@ def _table_versions(batch: Batch) -> None:
     columns = [c.name for c in change.TABLE_VERSIONS]
     known = {(r["source"], f"{r['source_schema']}.{r['source_table']}", r["table_version"])
              for r in lake.peek(batch.project.lakehouse_path(), "silver.table_versions", columns[:4])}
-    used = batch.spark.sql(f"select distinct source, source_schema, source_table from silver.changes where batch_id = {batch.batch_id}")
+    used = batch.spark.sql(f"select distinct source, source_schema, source_table from silver.changes where {batch.rows}")
     rows = []
     for row in used.collect():
         table = batch.project.tables[f"{row.source_schema}.{row.source_table}"]

@@ -4,6 +4,7 @@ control event. No message has a third way out.
 """
 
 import json
+from datetime import datetime
 
 from inlet import change, lake
 from inlet.batch import Batch, conflicts, overlaps, write_changes
@@ -80,20 +81,29 @@ def _reject_conflicts(batch: Batch, judged, messages, part: str) -> None:
 
 def _loads(batch: Batch, codec, messages, sources: list) -> list[dict]:
     """The full loads known after this batch; new ones and later ends are kept as control events."""
-    lakehouse = batch.project.lakehouse_path()
-    kept = lake.peek(lakehouse, "silver.control_events", ["source", "kind", "detail", "batch_id"])
-    known: dict[tuple, dict] = {}
-    for row in sorted(kept, key=lambda row: row["batch_id"]):
-        if row["kind"] == LOAD:
-            load = json.loads(row["detail"])
-            known[load["source"], load["load_id"]] = load
-    loads = codec.find_loads(messages, sources, batch.project.tables, list(known.values()))
-    new = [load for load in loads if known.get((load["source"], load["load_id"])) != load]
-    if new:
-        rows = [(load["source"], *load["table"].split("."), load["started_at16"] + "0" * 19, LOAD, load["load_id"], json.dumps(load))
-                for load in new]
+    known = _known_loads(batch)
+    seen = codec.find_loads(messages, sources, batch.project.tables)
+    loads = []
+    for source in sources:
+        of_source = {place: times for place, times in seen.items() if place[0] == source.name}
+        loads += codec.assign_loads([load for load in known if load["source"] == source.name], of_source,
+                                    codec.options(source).load_gap_minutes)
+    rows = [(load["source"], *load["table"].split("."), load["started_at16"] + "0" * 19, LOAD, load["load_id"],
+             json.dumps(load, default=str)) for load in loads if load not in known]
+    if rows:
         events = batch.spark.createDataFrame(rows, "source string, source_schema string, source_table string, change_seq string, "
                                              "kind string, load_id string, detail string")
         batch.append(events.selectExpr("*", "cast(null as string) as unit_id", "cast(null as bigint) as unit_offset",
                                        "cast(null as bigint) as unit_length"), "silver.control_events", "-loads")
     return loads
+
+
+def _known_loads(batch: Batch) -> list[dict]:
+    """Each load as the last batch before this one left it."""
+    known = {}
+    events = lake.peek(batch.project.lakehouse_path(), "silver.control_events", ["source", "kind", "detail", "batch_id"])
+    for row in sorted(events, key=lambda row: row["batch_id"]):
+        if row["kind"] == LOAD and row["batch_id"] != batch.batch_id:
+            load = json.loads(row["detail"])
+            known[load["source"], load["load_id"]] = load | {name: datetime.fromisoformat(load[name]) for name in ("first_at", "last_at")}
+    return list(known.values())

@@ -23,9 +23,24 @@ def status(project: Project) -> dict[str, list[dict]]:
             "last batch": max((row["batch_id"] for row in mine), default=None),
             "finished at": max((row["finished_at"] for row in mine), default=None)})
     undecoded = silver.pending(project)
-    return {"sources": sources, "gold": gold.status(project),
+    return {"sources": sources, "gold": _gold(project, ledger),
             **({"waiting for silver": [{"batch": b} for b in undecoded]} if undecoded else {}),
             **({"unfinished records": [{"file": p, "bytes": n} for p, n in waiting.waiting.items()]} if waiting.waiting else {})}
+
+
+def _gold(project: Project, ledger: list[dict]) -> list[dict]:
+    """How far each table is, per source that feeds it: the last batch in gold, and how many of the ledger are still to come."""
+    applied: dict[tuple, int] = {}
+    for row in lake.peek(project.lakehouse_path(), "gold.applied", ["table_name", "source", "through_batch_id"]):
+        place = row["table_name"], row["source"]
+        applied[place] = max(row["through_batch_id"], applied.get(place, 0))
+    behind = gold.pending(project)
+    rows = []
+    for table in sorted(project.tables.values(), key=lambda t: t.name):
+        batches = [batch for (name, _), batch in applied.items() if name == table.name]
+        rows.append({"table": table.name, "sources": ", ".join(sorted(s for name, s in applied if name == table.name)),
+                     "through batch": max(batches, default=None), "is current": table.name not in behind and bool(batches)})
+    return rows
 
 
 def rejects(project: Project, source: str | None, kind: str | None) -> list[dict]:

@@ -17,9 +17,10 @@ group by source, transaction_id, run
 """
 
 
-def update(spark, batch_id: int) -> None:
-    """Bring silver.transactions up to a batch whose changes are stored. Doing it twice changes nothing."""
-    batch = (f"(select * from silver.changes where batch_id = {batch_id} and transaction_id is not null and operation <> 'REFRESH')")
+def update(spark, batch_id: int, rows: str) -> None:
+    """Bring silver.transactions up to a batch whose changes are stored. In: SQL that selects them. Doing it twice changes
+    nothing."""
+    batch = f"(select * from silver.changes where {rows} and transaction_id is not null and operation <> 'REFRESH')"
     spark.sql(RUN.format(changes=batch, batch_id=batch_id)).createOrReplaceTempView("runs_of_batch")
     spark.table("runs_of_batch").persist().createOrReplaceTempView("runs")
     open_ids = spark.sql("select distinct source, transaction_id from runs where not is_complete")

@@ -138,8 +138,8 @@ def _nvarchar(value, sizes, how):
 def _digits(value, sizes) -> tuple[bool, str]:
     scale = sizes[1] if len(sizes) > 1 else 0
     sign, digits, exponent = Decimal(value).as_tuple()
-    text = "".join(map(str, digits)) + "0" * (exponent + scale)
-    return bool(sign), text.rjust(sizes[0], "0")
+    unscaled = int("".join(map(str, digits))) * 10 ** (exponent + scale)
+    return bool(sign), str(unscaled).rjust(sizes[0], "0")
 
 
 def _numeric(value, sizes, how):

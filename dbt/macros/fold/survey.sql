@@ -4,10 +4,10 @@
      filter       the new rows of the log, in literals
      sources      one per source with new rows: source, through_batch_id, through_seq, applied_batch_id, applied_seq,
                   rewind_seq: the earliest place that a late change can alter (none: all in order)
-     starts       loads that start in this batch: [source, load_id, change_seq]
+     starts       loads that start in what is read: [source, load_id, change_seq]
      disturbed    places before which every live key is folded again: [source, change_seq]
      continued    loads that started in an earlier batch and closed keys there: [source, load_id, change_seq]
-     has_rewind, has_partial, has_key_change, has_chain, has_wipe #}
+     has_rewind, has_partial, has_key_change, has_wipe #}
 {% macro survey(name, behind) -%}
   {%- set log = ref(name ~ '__before_after') -%}
   {%- set filter = batch_filter(behind) -%}
@@ -35,7 +35,7 @@ group by l.source order by l.source
   {%- endfor -%}
   {%- set rewind = {} -%}
   {%- for row in found if row.late_seq %}{% do rewind.update({row.source: row.late_seq}) %}{% endfor -%}
-  {%- if batch.has_load -%}{%- do survey_loads(name, batch, found, rewind) -%}{%- endif -%}
+  {%- if batch.has_load or rewind -%}{%- do survey_loads(name, batch, found, rewind) -%}{%- endif -%}
   {%- for row in found -%}
     {%- do batch.sources.append({
       'source': row.source, 'applied_batch_id': row.applied_batch_id | int, 'applied_seq': row.applied_seq,
@@ -44,10 +44,8 @@ group by l.source order by l.source
   {%- endfor -%}
   {%- do batch.update({'has_rewind': rewind != {}, 'has_wipe': batch.has_wipe or batch.starts != []}) -%}
   {%- if rewind -%}
-    {%- do batch.update({'has_partial': true, 'has_key_change': true, 'has_wipe': true, 'has_chain': true,
-                         'rewind_seq': rewind.values() | min, 'start_seq': batch.sources | map(attribute='start_seq') | min}) -%}
-  {%- elif batch.has_key_change -%}
-    {%- do batch.update({'has_chain': survey_chains(name, filter)}) -%}
+    {%- do batch.update({'has_partial': true, 'has_key_change': true, 'has_wipe': true, 'rewind_seq': rewind.values() | min,
+                         'start_seq': batch.sources | map(attribute='start_seq') | min}) -%}
   {%- endif -%}
   {{ return(batch) }}
 {%- endmacro %}

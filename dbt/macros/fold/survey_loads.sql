@@ -19,23 +19,21 @@ loads as (
   group by l.source, load_id
 )
 
-select source, load_id, start_seq, start_before_seq from loads where is_new = 1 order by source, load_id
+select source, load_id, start_seq, start_before_seq, is_new from loads order by source, load_id
   {%- endset -%}
   {%- set of = {} -%}
   {%- for row in found %}{% do of.update({row.source: row}) %}{% endfor -%}
+  {%- set loads = run_query(query) | list -%}
   {%- set continued = [] -%}
-  {%- for load in run_query(query) -%}
-    {%- set source = of[load.source] -%}
+  {%- for load in loads if load.is_new -%}
     {%- if load.start_before_seq and load.start_before_seq == load.start_seq -%}
       {%- do continued.append([load.source, load.load_id, load.start_seq]) -%}
-    {%- elif load.start_before_seq or load.start_seq <= (source.applied_seq or '') -%}
+    {%- elif load.start_before_seq or load.start_seq <= (of[load.source].applied_seq or '') -%}
       {%- for place in [load.start_seq, load.start_before_seq] if place -%}
         {%- do batch.disturbed.append([load.source, place]) -%}
         {%- do rewind.update({load.source: [rewind.get(load.source, place), place] | min}) -%}
       {%- endfor -%}
-    {%- elif source.applied_seq or load.start_seq != source.first_seq -%}
-      {%- do batch.starts.append([load.source, load.load_id, load.start_seq]) -%}
-    {%- endif -%}      {# else the source's first change of all: nothing is live that it could close #}
+    {%- endif -%}
   {%- endfor -%}
   {%- if continued and name ~ '__past' in gold_tables(name) -%}
     {%- set query -%}
@@ -49,4 +47,11 @@ where valid_to_seq in ({{ quoted(continued | map('last') | unique) }})
       {%- do rewind.update({source: [rewind.get(source, place), place] | min}) -%}
     {%- endfor -%}
   {%- endif -%}
+  {%- for load in loads -%}
+    {%- set source = of[load.source] -%}
+    {%- set is_first = not source.applied_seq and load.start_seq == source.first_seq -%}      {# nothing is live that it could close #}
+    {%- if not is_first and load.start_seq >= (rewind.get(load.source) or source.first_seq) -%}
+      {%- do batch.starts.append([load.source, load.load_id, load.start_seq]) -%}
+    {%- endif -%}
+  {%- endfor -%}
 {%- endmacro %}

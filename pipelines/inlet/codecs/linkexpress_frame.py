@@ -18,8 +18,10 @@ FAULTS = ("", "truncated", "bad_null_indicator", "unknown_operation", "bad_colum
           "trailing_bytes", "unknown_table")
 OK, TRUNCATED, BAD_NULL_INDICATOR, UNKNOWN_OPERATION, BAD_COLUMN_COUNT, UNKNOWN_ID, TRAILING_BYTES, UNKNOWN_TABLE = range(8)
 
+inlined = njit(forceinline=True, _nrt=False)    # no allocation, so no counting of references to every array at every call
 
-@njit
+
+@inlined
 def _uint(data, at, width, little):
     n = 0
     for k in range(width):
@@ -27,7 +29,7 @@ def _uint(data, at, width, little):
     return n
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def walk(data, little, len_min, len_max, offsets):
     """Follow the lengths. Out: offsets[i] of each whole record and behind the last.
 
@@ -47,7 +49,7 @@ def walk(data, little, len_min, len_max, offsets):
     return num, at, False
 
 
-@njit
+@inlined
 def _commit(data, at, end, little, len_null):
     """A record of one column: (what, operation, table, items, fault, byte)."""
     op_at = at + 6 + len_null
@@ -61,7 +63,7 @@ def _commit(data, at, end, little, len_null):
     return COMMIT, op, -1, end, OK, at
 
 
-@njit
+@inlined
 def _data(data, at, end, little, len_null, table_of, num_items, full_table):
     """A record of two columns or more, the same way."""
     items = at + 10 + len_null
@@ -86,7 +88,7 @@ def _data(data, at, end, little, len_null, table_of, num_items, full_table):
     return (EMPTY_LOAD if op == OP_EMPTY_LOAD else CHANGE), op, table, items, OK, at
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def heads(data, offsets, num, little, has_null_areas, table_of, num_items, full_table, transaction, counter, rows):
     """Read every head. Out: rows[i] as named above. Returns: (transaction, counter) behind the last record.
 

@@ -29,10 +29,10 @@ from itertools import product
 
 from inlet import change
 from inlet.codecs.linkexpress_block import DECODED, Block, Cut, Decoded, cut, decode, frames, ids_of
-from inlet.codecs.linkexpress_item import Options, options_of
+from inlet.codecs.linkexpress_item import Options, compile_layouts, options_of
+from inlet.codecs.linkexpress_reject import change_seq_prefix, of_file
 from inlet.errors import Reject
 from inlet.fields import sql_type, variant
-from inlet.codecs.linkexpress_reject import change_seq_prefix, of_file
 
 GRAIN = "block"
 OPTIONS = Options
@@ -93,6 +93,7 @@ def _readings(source, tables: dict, named: dict) -> list[dict]:
     """Every reading that the options leave open. Knobs that no column of the tables depends on are not varied."""
     options = options_of(source)
     carried = set(ids_of(source, tables).values()) | {named["table"]} - {None}
+    compile_layouts(tables, frozenset(carried), options, named)            # so that a wrong type is named by its column
     types = {sql_type.parse(c.source_type)[0] for t in carried for c in tables[t].columns if c.source_type}
     is_variable = options.logtype == "little" and types & {"VARCHAR", "NVARCHAR", "BLOB"}
     values = {

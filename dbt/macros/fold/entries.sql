@@ -1,0 +1,36 @@
+{# Changes as entries in the timelines of the keys they touch: one row per change and key, a wipe has no key of its own.
+
+   Kinds: `set` (INSERT, REFRESH), `update`, `arrives` and `leaves` (a key change touches two keys), `gone` (DELETE), `wipe`
+   (TRUNCATE, empty load). A rewound source is read again from where it was rewound to, any other where it is new. -#}
+{% macro entries(name, batch) -%}
+{%- set key = contract(name).key -%}
+{%- set kind -%}
+case when operation = 'DELETE' then 'gone' when operation = 'UPDATE' then 'update'
+                 when operation in ('TRUNCATE', 'EMPTY_LOAD') then 'wipe' else 'set' end
+{%- endset -%}
+with log as (
+  {%- if batch.has_rewind %}
+  select l.*, l.batch_id > p.applied_batch_id as is_new, p.applied_seq, p.rewind_seq
+  from {{ ref(name ~ '__before_after') }} l join ({{ progress_of(batch) }}) p on p.source = l.source and l.change_seq >= p.start_seq
+  where l.change_seq >= '{{ batch.start_seq }}'
+  {%- else %}
+  select *, true as is_new, cast(null as string) as applied_seq, cast(null as string) as rewind_seq
+  from {{ ref(name ~ '__before_after') }} where {{ batch.filter }}
+  {%- endif %}
+),
+
+kinds as (
+  {%- if batch.has_key_change %}
+  select *, explode(if(key_changed, array('leaves', 'arrives'), array({{ kind }}))) as kind from log
+  {%- else %}
+  select *, {{ kind }} as kind from log
+  {%- endif %}
+)
+
+select source, kind, change_seq,
+       {%- for k in key %}
+       if(kind in ('gone', 'leaves'), coalesce(before.`{{ k }}`, after.`{{ k }}`), coalesce(after.`{{ k }}`, before.`{{ k }}`)) as _key_{{ loop.index }},
+       {%- endfor %}
+       after as image, not_supplied, load_id, key_changed, is_new, applied_seq, rewind_seq, {{ lineage() | join(', ') }}
+from kinds
+{%- endmacro %}

@@ -1,0 +1,86 @@
+{# The timeline of every key that a batch touches: one row per entry, with what stands before and after it.
+
+   `base` is the version that is live where the key's new entries begin. A wipe becomes `gone` for each touched key; the start
+   of a load is a wipe of the keys that the load does not send. -#}
+{% macro timeline(name, batch, entries, touched) -%}
+{%- set key = contract(name).key -%}
+{%- set lineage = lineage() | join(', ') -%}
+with entries as (
+  {{ entries }}
+),
+
+touched as (
+  {{ touched }}
+),
+{%- if batch.has_wipe %}
+
+wipes as (
+  select source, change_seq, cast(null as string) as load_id from entries where kind = 'wipe'
+  {%- if batch.starts %}
+  union all
+  {{ literals('starts', {'source': 'string', 'change_seq': 'string', 'load_id': 'string'}, rows_of(batch.starts, [0, 2, 1])) }}
+  {%- endif %}
+),
+
+sent as (
+  select distinct source, load_id, {{ keys(key) }} from entries where load_id is not null and kind <> 'wipe'
+),
+{%- endif %}
+
+changes as (
+  select e.* from entries e
+  {%- if batch.has_rewind %}
+  join touched t on {{ same_key(key, 't', 'e') }} and (t.rewind_seq is not null or e.change_seq > coalesce(t.applied_seq, ''))
+  {%- endif %}
+  where kind <> 'wipe'
+),
+
+base as (
+  select k.*, false as is_rewound from ({{ versions_of(name, 'current', 'cast(null as string)') }}) k
+  left semi join touched t on {{ same_key(key, 't', 'k') }} {{- ' and t.rewind_seq is null' if batch.has_rewind }}
+  {%- if batch.has_rewind %}
+  union all
+  select k.*, true from (
+    {{ versions_of(name, 'past', 'valid_to_seq') }} where valid_to_seq >= '{{ batch.rewind_seq }}'
+    union all
+    {{ versions_of(name, 'current', 'cast(null as string)') }}
+  ) k left semi join touched t on {{ same_key(key, 't', 'k') }} and k.valid_from_seq < t.rewind_seq and coalesce(k.valid_to_seq, '~') >= t.rewind_seq
+  {%- endif %}
+),
+
+timeline as (
+  select source, {{ keys(key) }}, kind, change_seq, 1 as place, image, not_supplied, cast(null as string) as conflict, {{ lineage }}, false as is_rewound
+  from changes
+  union all
+  select source, {{ keys(key) }}, 'base', valid_from_seq, 1, image, not_supplied, conflict, {{ lineage }}, is_rewound
+  from base
+  {%- if batch.has_wipe %}
+  union all       -- before a row at the same place
+  select t.source, {{ keys(key, 't.') }}, 'gone', w.change_seq, 0, null, array(), null, null, null, null, null, null, null, false
+  from touched t join wipes w on w.source = t.source and (w.change_seq > coalesce(t.applied_seq, '') or w.change_seq >= t.rewind_seq)
+  left anti join sent s on {{ same_key(key, 's', 't') }} and s.load_id = w.load_id
+  {%- endif %}
+),
+
+ordered as (
+  select *,
+         lag(kind) over per_key as previous_kind,
+         lead(change_seq) over per_key as next_seq,
+         max(case when kind not in ('gone', 'leaves') then change_seq end) over (partition by source, {{ keys(key) }}) as last_opened_seq
+  from timeline
+  window per_key as (partition by source, {{ keys(key) }} order by change_seq, place)
+),
+
+judged as (
+  select *, previous_kind is null or previous_kind in ('gone', 'leaves') as is_row_absent from ordered
+)
+
+{% if batch.has_key_change -%}
+select *,       -- opened_seq: since which change the key has held this row
+       last_value(case when kind in ('set', 'base', 'arrives') or kind = 'update' and is_row_absent then change_seq end, true)
+         over (partition by source, {{ keys(key) }} order by change_seq, place rows between unbounded preceding and current row) as opened_seq
+from judged
+{%- else -%}
+select * from judged
+{%- endif %}
+{%- endmacro %}

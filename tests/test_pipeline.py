@@ -1,0 +1,235 @@
+"""Real bytes of both formats, the whole way: random streams go through bronze, silver and gold and must equal the reference.
+
+One run carries many streams, each as a source of its own. `qlik` and `linkexpress` below say what each format can carry
+of a stream, write it as files, and give the changes as the format must place them; everything else is the pipeline's.
+"""
+
+import datetime as dt
+import random
+import shutil
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+import yaml
+
+from inlet import bronze, config, generate, gold, silver
+from tests import reference
+from tests.encode import linkexpress, qlik
+from tests.streams import Change, stream
+
+NUM_BATCHES, NUM_STREAMS = 3, 40                          # streams of each format
+REPO = Path(__file__).resolve().parents[1]
+KEY = ["REGION", "ITEM"]
+ITEMS = [("REGION", "string", None), ("ITEM", "bigint", None), ("NAME", "string", None), ("PRICE", "decimal(9,2)", None),
+         ("MADE", "date", None), ("PHOTO", "binary", None)]
+PARTS = [("REGION", "string", "CHAR(5)"), ("ITEM", "int", "INTEGER"), ("NAME", "string", "VARCHAR(10)"),
+         ("PRICE", "decimal(9,2)", "DECIMAL(9,2)"), ("MADE", "date", "DATE")]
+TABLES = {"SIM.ITEMS": ("sim_items", ITEMS), "SIM.PARTS": ("sim_parts", PARTS)}
+LAYOUT = {id_: [(name, source_type) for name, _, source_type in PARTS] for id_ in (0, 1)}
+DEFAULTS = {"NAME": "none", "PRICE": Decimal("0.00"), "MADE": dt.date(2000, 1, 1)}
+
+
+def random_stream(rng: random.Random) -> list[Change]:
+    """Two lives of a few rows, each begun by a full load in about half of the streams."""
+    parts = []
+    for _ in range(2):
+        load = stream(rng, length=4, loads=0, partial=0) if rng.random() < 0.5 else []
+        parts.append(([c.after for c in load if c.op == "INSERT"], [c for c in stream(rng, length=14, loads=0)
+                                                                    if c.op in ("INSERT", "UPDATE", "DELETE")]))
+    return parts
+
+
+# -- Qlik: JSON messages --------------------------------------------------------------------------------------------------
+
+def write_qlik(rng: random.Random, source: str, landing: Path) -> tuple[dict, list[Change]]:
+    columns, shape, messages, expected, offset, number = [n for n, _, _ in ITEMS], rng.choice(["envelope", "bare"]), [], [], 0, 0
+    for part, (load, changes) in enumerate(random_stream(rng)):
+        begun = dt.datetime(2026, 1, 2, 3 + 4 * part, tzinfo=dt.timezone.utc)
+        for row in {(r["REGION"], r["ITEM"]): r for r in load}.values():
+            seq = f"{begun:%Y%m%d%H%M%S}00{0:09d}{offset:010d}"
+            expected.append(Change(source, "SIM.ITEMS", seq, "REFRESH", after=row, load_id=f"L{part}"))
+            messages.append((begun, {"operation": "REFRESH", "after": row}))
+            offset += 1
+        for change in changes:
+            number += rng.randint(1, 40)
+            at = begun + dt.timedelta(minutes=70, seconds=number)
+            row = change.before if change.op == "DELETE" else change.after
+            before = change.before and (row if change.op == "DELETE" else {n: change.before.get(n) for n in row})
+            seq = f"{at:%Y%m%d%H%M%S}00{number:019d}"
+            expected.append(Change(source, "SIM.ITEMS", seq, change.op, before, change.after))
+            messages.append((at, {"operation": change.op, "change_seq": seq, "before": before, "after": change.after}))
+            offset += 1
+    rows = [qlik.rows([qlik.value(said, columns, shape=shape)], source, offset=n, start=at)[0] for n, (at, said) in enumerate(messages)]
+    is_load = [said["operation"] == "REFRESH" for _, said in messages]
+    for batch, found in enumerate(deliver(rng, rows, is_load)):
+        if found:
+            target = landing / f"{batch}" / source / f"{batch}.parquet"
+            target.parent.mkdir(parents=True)
+            qlik.write_parquet(found, target)
+    return {"codec": "qlik_json", "from": f"landing/{source}/*.parquet", "tables": {source: "SIM.ITEMS"}}, expected
+
+
+def deliver(rng: random.Random, rows: list[dict], is_load: list[bool]) -> list[list[dict]]:
+    """Messages of each batch: some late, some sent again at a later offset. A load's row keeps its place: it has no other."""
+    batches: list[list[dict]] = [[] for _ in range(NUM_BATCHES)]
+    again = len(rows)
+    for n, row in enumerate(rows):
+        on_time = n * NUM_BATCHES // len(rows)
+        batches[rng.randint(on_time, NUM_BATCHES - 1) if rng.random() < 0.2 else on_time].append(row)
+        if not is_load[n] and rng.random() < 0.15:
+            batches[rng.randint(on_time, NUM_BATCHES - 1)].append(row | {"offset": again})
+            again += 1
+    return batches
+
+
+# -- Linkexpress: group extracts ------------------------------------------------------------------------------------------
+
+def write_linkexpress(rng: random.Random, source: str, landing: Path) -> tuple[dict, list[Change]]:
+    how = {"null_areas": rng.random() < 0.5, "byte_order": rng.choice(["big", "little"]), "charset": rng.choice(["cp932", "ebcdic_kana"])}
+    files, expected, at = [], [], dt.datetime(2026, 1, 2)
+    for load, changes in random_stream(rng):
+        if load or rng.random() < 0.2:
+            at += dt.timedelta(hours=1)
+            records = [("row", whole(row, how)) for row in {(r["REGION"], r["ITEM"]): r for r in load}.values()] or [("empty",)]
+            files.append((f"PARTS_{at:%Y%m%d%H%M%S}_{len(files):03d}", records))
+        for cut in range(0, len(changes), 5):
+            at += dt.timedelta(hours=1)
+            files.append((f"{at:%Y%m%d%H%M%S}_{len(files):03d}", list(records_of(rng, changes[cut:cut + 5], how))))
+    for number, (name, records) in enumerate(files):
+        expected += [change for n, record in enumerate(records) for change in placed(source, name, number, n, record)]
+        data = linkexpress.encode_file(records, layouts=LAYOUT, **how)
+        batch = number * NUM_BATCHES // len(files)
+        late = rng.randint(batch, NUM_BATCHES - 1) if rng.random() < 0.2 else batch
+        put(landing / f"{late}" / source / f"{name}.lxg", data)
+        if rng.random() < 0.2:
+            put(landing / f"{rng.randint(late, NUM_BATCHES - 1)}" / source / f"{name}.resend.lxg", data)
+    options = {"charset": how["charset"], "byte_order": how["byte_order"], "null_areas": "yes" if how["null_areas"] else "no"}
+    return {"codec": "linkexpress_group", "from": f"landing/{source}/*.lxg", "tables": {"1": "SIM.PARTS"}, "options": options}, expected
+
+
+def put(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+
+
+def whole(row: dict, how: dict) -> dict:
+    """All columns, as this format and character set can carry them."""
+    row = {**DEFAULTS, **{n: row[n] for n in row if n != "PHOTO"}}
+    row["REGION"] = row["REGION"].upper()
+    row["NAME"] = row["NAME"] and row["NAME"].replace("ä\0b", "ｱｲｳ").upper()
+    return {n: DEFAULTS.get(n) if v is None and not how["null_areas"] else v for n, v in row.items()}
+
+
+def records_of(rng: random.Random, changes: list[Change], how: dict):
+    """Records of a difference file; a key change is a delete and an insert; a commit closes each transaction."""
+    for change in changes:
+        old, new = change.before and whole(change.before, how), change.after and whole(change.after, how)
+        is_move = change.op == "UPDATE" and old and (old["REGION"], old["ITEM"]) != (new["REGION"], new["ITEM"])
+        if is_move or change.op == "DELETE":
+            yield "delete", 1, old
+        if is_move or change.op == "INSERT":
+            yield "insert", 1, new
+        elif change.op == "UPDATE":
+            yield "update", 1, new
+        if rng.random() < 0.5 or change is changes[-1]:
+            yield ("commit",)
+
+
+def placed(source: str, name: str, number: int, record_number: int, record: tuple):
+    """The change of one record, with the place in the order that its file and number give it."""
+    prefix = f"{name.split('_')[-2]}00{number:09d}"
+    said = {"source": source, "table": "SIM.PARTS", "seq": f"{prefix}{record_number:010d}"}
+    if record[0] == "row":
+        yield Change(op="REFRESH", after=record[1], load_id=prefix, **said)
+    elif record[0] == "empty":
+        yield Change(op="EMPTY_LOAD", **said)
+    elif record[0] == "delete":
+        yield Change(op="DELETE", before=record[2], **said)
+    elif record[0] in ("insert", "update"):
+        yield Change(op=record[0].upper(), after=record[2], **said)
+
+
+# -- the run --------------------------------------------------------------------------------------------------------------
+
+@pytest.fixture(scope="module")
+def expected(spark, lakehouse, tmp_path_factory) -> dict[str, dict[str, list[Change]]]:
+    """table -> source -> changes, after all batches went through the pipeline."""
+    root = tmp_path_factory.mktemp("pipeline")
+    sources, changes = {}, {table: {} for table in TABLES}
+    for n in range(NUM_STREAMS):
+        for table, write in (("SIM.ITEMS", write_qlik), ("SIM.PARTS", write_linkexpress)):
+            name = f"{write.__name__.removeprefix('write_')}_{n:03d}"
+            sources[name], changes[table][name] = write(random.Random(name), name, root / "delivery")
+    project = make_project(root, lakehouse, sources)
+    for batch in range(NUM_BATCHES):
+        shutil.copytree(root / "delivery" / str(batch), root / "landing", dirs_exist_ok=True)
+        new = bronze.plan(project, list(project.sources.values()), bronze.landed(project))
+        bronze.land(project, spark, new)
+        silver.run(project, spark, new.batch_id)
+        gold.run(project, spark, gold.pending(project))
+    return changes
+
+
+def make_project(root: Path, lakehouse: str, sources: dict) -> config.Project:
+    (root / "pipelines" / "tables").mkdir(parents=True)
+    (root / "pipelines" / "inlet.yml").write_text(yaml.safe_dump({"lakehouse": lakehouse, "sources": sources}))
+    for table, (name, columns) in TABLES.items():
+        said = [{"name": n, "type": type_, "source_type": source_type, "encoding": "hex" if type_ == "binary" else None}
+                for n, type_, source_type in columns]
+        (root / "pipelines" / "tables" / f"{name}.yml").write_text(yaml.safe_dump({"table": table, "name": name, "key": KEY, "columns": said}))
+    shutil.copytree(REPO / "dbt", root / "dbt", ignore=shutil.ignore_patterns("target", "gold"))
+    project = config.load(root)
+    generate.write(project)
+    return project
+
+
+def plain(row) -> tuple:
+    return tuple(bytes(v) if isinstance(v, bytearray) else v for v in row)
+
+
+def by_source(rows) -> dict[str, list[tuple]]:
+    found: dict[str, list[tuple]] = {}
+    for row in rows:
+        found.setdefault(row[0], []).append(plain(row[1:]))
+    return found
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_history_equals_the_reference(spark, expected, table):
+    name, columns = TABLES[table][0], [n for n, _, _ in TABLES[table][1]]
+    found = by_source(spark.sql(f"select source, {', '.join(columns)}, valid_from_seq, valid_to_seq, is_complete, conflict from "
+                                f"gold.{name}__history order by source, REGION, ITEM, valid_from_seq").collect())
+    for source, changes in expected[table].items():
+        versions = reference.fold(changes, KEY, columns)[0]
+        wanted = [(*(v.values.get(n) for n in columns), v.valid_from_seq, v.valid_to_seq, v.is_complete, v.conflict) for v in versions]
+        assert found.get(source, []) == wanted, source + "\n" + "\n".join(map(str, reference.in_order(changes)))
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_current_equals_the_reference(spark, expected, table):
+    name, columns = TABLES[table][0], [n for n, _, _ in TABLES[table][1]]
+    found = by_source(spark.sql(f"select source, {', '.join(columns)} from gold.{name}__current order by source, REGION, ITEM").collect())
+    for source, changes in expected[table].items():
+        wanted = [tuple(v.values.get(n) for n in columns) for v in reference.current(reference.fold(changes, KEY, columns)[0])]
+        assert found.get(source, []) == wanted, source
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_before_after_equals_the_reference(spark, expected, table):
+    name, columns = TABLES[table][0], [n for n, _, _ in TABLES[table][1]]
+    found = by_source(spark.sql(f"select source, change_seq, operation, before, after, not_supplied from gold.{name}__before_after "
+                                "order by source, change_seq").collect())
+    for source, changes in expected[table].items():
+        wanted = reference.before_after(changes, KEY, columns)
+        assert [(seq, operation, before and plain(before), after and plain(after), absent) for seq, operation, before, after, absent in
+                found.get(source, [])] == \
+            [(w["seq"], w["op"], w["before"] and tuple(w["before"].values()), w["after"] and tuple(w["after"].values()),
+              [n.lower() for n in w["not_supplied"]]) for w in wanted], source
+
+
+def test_nothing_was_rejected_and_every_account_balances(spark, expected):
+    names = ", ".join(f"'{source}'" for sources in expected.values() for source in sources)
+    assert spark.sql(f"select * from silver.rejects where source in ({names})").collect() == []
+    assert spark.sql(f"select count(distinct source) from silver.batches where source in ({names}) and num_records = "
+                     "num_changes + num_repeats + num_control + num_rejected").first()[0] == 2 * NUM_STREAMS
