@@ -11,20 +11,19 @@ from decimal import Decimal
 
 import pytest
 
-from inlet import generate, gold, lake
+from inlet import generate, gold
 from tests import reference
 from tests.streams import COLUMNS, KEY, Change, deliver, once, seq, stream
 from tests.test_generate import ITEMS, project
 
 LETTER = {"REFRESH": "R", "INSERT": "I", "UPDATE": "U", "DELETE": "D", "TRUNCATE": "T"}
 FLAVOURS = {        # table -> how its streams are made and delivered; each asks another part of the fold
-    "mixed": dict(streams=120, late=0.2),
-    "in_order": dict(streams=60, late=0.0),
-    "full_images": dict(streams=40, late=0.0, partial=0.0),
-    "updates_only": dict(streams=40, late=0.0, wipes=0.0, key_changes=0.0, loads=0),
-    "plain": dict(streams=20, late=0.0, wipes=0.0, key_changes=0.0, loads=0, partial=0.0),
+    "mixed": dict(streams=120, batches=3, late=0.2),
+    "in_order": dict(streams=60, batches=2, late=0.0),
+    "full_images": dict(streams=40, batches=2, late=0.0, partial=0.0, loads=0),
+    "updates_only": dict(streams=40, batches=2, late=0.0, wipes=0.0, key_changes=0.0, loads=0),
+    "plain": dict(streams=20, batches=2, late=0.0, wipes=0.0, key_changes=0.0, loads=0, partial=0.0),
 }
-NUM_BATCHES = 4
 
 
 def ins(place, k=1, **columns):
@@ -106,13 +105,13 @@ def delivered(spark, here):
     """table -> source -> batches, all of them written to silver and run through gold batch by batch."""
     streams: dict[str, dict[str, list[list[Change]]]] = {}
     for table, flavour in FLAVOURS.items():
-        shape = {k: v for k, v in flavour.items() if k not in ("streams", "late")}
+        shape = {k: v for k, v in flavour.items() if k not in ("streams", "batches", "late")}
         for number in range(flavour["streams"]):
             rng = random.Random(f"{table} {number}")
             changes = stream(rng, **shape)
-            streams.setdefault(table, {})[f"s{number:03d}"] = once(deliver(rng, changes, NUM_BATCHES, late=flavour["late"]))
+            streams.setdefault(table, {})[f"s{number:03d}"] = once(deliver(rng, changes, flavour["batches"], late=flavour["late"]))
     streams["examples"] = {sentence.replace(" ", "_").replace("'", ""): batches for sentence, batches in EXAMPLES.items()}
-    for batch_id in range(NUM_BATCHES):
+    for batch_id in range(max(len(batches) for sources in streams.values() for batches in sources.values())):
         write_silver(spark, batch_id, {t: {s: b[batch_id] for s, b in sources.items() if batch_id < len(b)} for t, sources in streams.items()})
         gold.run(here, spark, list(streams))
     return streams
@@ -161,13 +160,13 @@ def opened_by(batches) -> dict:
     return {(c.seq, c.op == "EMPTY_LOAD"): number for number, batch in enumerate(batches) for c in batch}
 
 
-def expected_history(batches, first_batch: int = 0) -> list[tuple]:
+def expected_history(batches) -> list[tuple]:
     changes = [c for batch in batches for c in batch]
     by_seq = {c.seq: c for c in changes if c.op != "EMPTY_LOAD"}
     brought = opened_by(batches)
     return [(*(v.values.get(n) for n in COLUMNS), v.valid_from_seq, v.valid_to_seq, v.is_complete,
              [n.lower() for n in COLUMNS if n not in v.values], v.conflict, by_seq[v.valid_from_seq].op, by_seq[v.valid_from_seq].transaction_id,
-             by_seq[v.valid_from_seq].timestamp, first_batch + brought[v.valid_from_seq, False])
+             by_seq[v.valid_from_seq].timestamp, brought[v.valid_from_seq, False])
             for v in reference.fold(changes, KEY, COLUMNS)[0]]
 
 
@@ -240,3 +239,44 @@ def test_anomalies_are_those_of_the_reference(spark, delivered, table):
     assert [tuple(r) for r in found] == sorted(
         (source, *anomaly) for source, batches in delivered[table].items()
         for anomaly in reference.fold([c for b in batches for c in b], KEY, COLUMNS)[1])
+
+
+STEPS = ["gold.applied", "gold.crashed__current", "gold.crashed__past", "gold.crashed__folded", "gold.crashed__before_after"]
+
+
+def test_a_crash_between_any_two_steps_heals_on_the_next_run(spark, here, delivered):
+    """A crash after step n is the state in which the tables of the steps after it are as they were before the run."""
+    streams = {}
+    for number in range(30):
+        rng = random.Random(f"crashed {number}")
+        streams[f"c{number:02d}"] = once(deliver(rng, stream(rng), len(STEPS) + 1))
+    first = spark.sql("select max(batch_id) from silver.batches").first()[0] + 1
+    for undone in range(len(STEPS) + 1):
+        versions = {t: _version(spark, t) for t in STEPS[:undone]}
+        write_silver(spark, first + undone, {"crashed": {s: batches[undone] for s, batches in streams.items()}})
+        gold.run(here, spark, ["crashed"])
+        for table in STEPS[:undone]:
+            spark.sql(f"restore table {table} to version as of {versions[table]}")
+    gold.run(here, spark, ["crashed"])
+    empty = [[] for _ in range(first)]
+    assert_history(spark, "crashed", {s: empty + batches for s, batches in streams.items()})
+
+
+def _version(spark, table: str) -> int:
+    return spark.sql(f"describe history {table} limit 1").first().version
+
+
+def test_nothing_new_is_nothing_to_do(spark, here, delivered):
+    assert gold.run(here, spark, list(FLAVOURS)) == []
+    state = [r.asDict() for r in spark.sql("select * from gold.applied").collect()]
+    ledger = [r.asDict() for r in spark.sql("select source, batch_id from silver.batches").collect()]
+    assert gold.behind(ledger, state, [t for t in here.tables.values() if t.name in FLAVOURS]) == {}
+
+
+def test_changes_of_a_batch_that_is_not_in_the_ledger_are_not_read(spark, here, delivered):
+    before = spark.sql("select count(*) from gold.plain__before_after").first()[0]
+    spark.sql("insert into silver.changes (source, source_schema, source_table, change_seq, operation, change_oper, after, batch_id) "
+              f"values ('s000', 'SHOP', 'PLAIN', '{seq(9999)}', 'INSERT', 'I', parse_json('{{\"REGION\": \"x\", \"ITEM\": 1}}'), 99)")
+    assert gold.run(here, spark, ["plain"]) == []
+    assert spark.sql("select count(*) from gold.plain__before_after").first()[0] == before
+    spark.sql("delete from silver.changes where batch_id = 99")

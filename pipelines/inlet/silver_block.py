@@ -73,12 +73,16 @@ def headers(spark, project: Project, batch_id: int) -> list[dict]:
     return found
 
 
+def decoded(spark, project: Project, batch_id: int, units: list[dict]):
+    """What Python makes of the units: a row per change, without what is constant for a unit."""
+    return _units(spark, batch_id).mapInArrow(_decoder(project, _numbers(units)), DECODED)
+
+
 def changes(spark, project: Project, batch_id: int, units: list[dict]):
     """The changes of a batch's units as rows of the change table, without batch_id and decoded_at."""
-    decoded = _units(spark, batch_id).mapInArrow(_decoder(project, _numbers(units)), DECODED)
     places = spark.createDataFrame(_places(project, units), "place bigint, unit_id string, source string, prefix string, "
                                    "load_of_unit string, source_schema string, source_table string, table_version int")
-    return decoded.join(places.hint("broadcast"), "place").selectExpr(
+    return decoded(spark, project, batch_id, units).join(places.hint("broadcast"), "place").selectExpr(
         "source", "source_schema", "source_table", "table_version",
         "concat(prefix, lpad(cast(record_ordinal as string), 10, '0')) as change_seq",
         "element_at(array('REFRESH', 'INSERT', 'UPDATE', 'DELETE'), operation + 1) as operation",

@@ -1,183 +1,244 @@
-"""Qlik JSON in the JVM: one regular expression per message says that it is plain (qlik_grammar), then `from_json` with VARIANT
-members reads it. One scan, one parse, no column that needs a second look. SQL text only; what is not plain is left out.
+"""Qlik JSON at speed: Arrow batches of messages -> the compiled walk (qlik_scan) -> Arrow batches of changes.
 
-The contract of a message is a number, `p`: the place of (source, table) in `_places`.
+What the walk is sure of becomes a row; constants of a table, a load, an operation are numbers on the way and are filled in by
+SQL text afterwards. What it is not sure of is left out.
 """
 
 import datetime
+import re
+import zlib
 
+import numpy as np
 import pyarrow as pa
 
 from inlet import change
-from inlet.codecs import qlik_grammar
+from inlet.codecs import qlik_load, qlik_scan
+from inlet.codecs.qlik_scan import (BOOLEAN, COUNT, DATE, DECIMAL, FLOAT, HEX, INTEGER, IS_LAST, LOAD, N_COUNTER, N_LAST, N_TIME, NEVER,
+                                    NUM_NUMBERS, NUM_VALID, OPER, PLACE, ROW, T_AFTER, T_BEFORE, T_CHANGE_MASK, T_COLUMN_MASK,
+                                    T_POSITION, T_SEQ, T_TRANSACTION, TEXT, TEXTS, TIME, TIMESTAMP, TIMESTAMP_NTZ)
+from inlet.fields import fit, variant
 
 LIKELY_REFRESH = r"(upper(cast(value as string)) rlike r'REFRESH|\"READ\"|\\U00[4-7]')"        # a superset, on raw bytes
-MEMBERS = ("data VARIANT, beforeData VARIANT, headers STRUCT<operation STRING, changeSequence STRING, `timestamp` STRING, "
-           "streamPosition STRING, transactionId STRING, changeMask STRING, columnMask STRING, "
-           "transactionEventCounter BIGINT, transactionLastEvent BOOLEAN>")
-PARSE = f"from_json(text, 'message STRUCT<{MEMBERS}>, {MEMBERS}', map('allowNonNumericNumbers', 'false', 'allowSingleQuotes', 'false'))"
-NAME = r"""regexp_extract(text, r'"schema"[ \t\r\n]*:[ \t\r\n]*"([^"\\]*"[ \t\r\n]*,[ \t\r\n]*"table"[ \t\r\n]*:[ \t\r\n]*"[^"\\]*)"[ \t\r\n}]*\z', 1)"""
+NAMES = re.compile(rb'"schema"\s*:\s*"([^"\\]*)"\s*,\s*"table"\s*:\s*"([^"\\]*)"')
+TYPES = {"string": TEXT, "float": FLOAT, "double": FLOAT, "date": DATE, "timestamp": TIMESTAMP, "timestamp_ntz": TIMESTAMP_NTZ,
+         "boolean": BOOLEAN, "binary": HEX} | dict.fromkeys(fit.LEN_INTEGER, INTEGER)
+OPERATIONS = "INSERT", "UPDATE", "DELETE", "REFRESH"           # as qlik_scan numbers them
+EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+LEN_PAD = 64                   # zero bytes behind the last message, where every walk ends
+IMAGE = [pa.field("value", pa.binary(), False), pa.field("metadata", pa.binary(), False)]
+WALKED = pa.schema([("unit_id", pa.string()), ("unit_length", pa.int64()), ("p", pa.int32()), ("l", pa.int32()), ("o", pa.int32()),
+                    ("change_seq", pa.string()), ("stream_position", pa.string()), ("transaction_id", pa.string()),
+                    ("change_mask", pa.binary()), ("column_mask", pa.binary()), ("before", pa.struct(IMAGE)), ("after", pa.struct(IMAGE)),
+                    ("change_timestamp", pa.timestamp("us", tz="UTC")), ("transaction_event_counter", pa.int64()),
+                    ("transaction_last_event", pa.bool_())])
+WALKED_DDL = ("unit_id string, unit_length bigint, p int, l int, o int, change_seq string, stream_position string, transaction_id string, "
+              "change_mask binary, column_mask binary, before variant, after variant, change_timestamp timestamp, "
+              "transaction_event_counter bigint, transaction_last_event boolean")
+READ = "unit_id", "source", "topic", "partition", "`offset`", "timestamp", "value"
 SEQ = (r"""nullif(regexp_extract(cast(value as string), r'"headers"\s*:\s*\{\s*"operation"\s*:\s*"[A-Za-z]+"\s*,\s*"""
        r""""changeSequence"\s*:\s*"([0-9]{35})"', 1), '')""")
 REFRESH_HEAD = r"""r'"headers"\s*:\s*\{\s*"operation"\s*:\s*"REFRESH"'"""
-EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
-PLACE = f"""coalesce({SEQ}, if(cast(value as string) rlike {REFRESH_HEAD}, concat_ws('/', topic, partition, `offset`), null))"""
+MARK = f"""coalesce({SEQ}, if(cast(value as string) rlike {REFRESH_HEAD}, concat_ws('/', topic, partition, `offset`), null))"""
 
 
 def survey_sql() -> dict[str, str]:
     """Aggregates over raw messages that tell whether a change can be there twice: it cannot if every message has a sequence
     (a full-load row: its place in its topic) and all are distinct. No parse; a message of another shape counts as without."""
-    return {"num_records": "count(*)", "num_seq": f"count({PLACE})", "num_distinct_seq": f"count(distinct {PLACE})",
+    return {"num_records": "count(*)", "num_seq": f"count({MARK})", "num_distinct_seq": f"count(distinct {MARK})",
             "min_seq": f"min({SEQ})", "max_seq": f"max({SEQ})"}
 
 
 def fast(messages, sources: list, tables: dict, loads: list[dict]):
-    """Changes of the plain messages. In: DataFrame of bronze.messages. Out: columns of CHANGES without batch_id, decoded_at."""
-    places = _places(sources, tables)
-    placed = _placed(messages, places, sources).selectExpr("*", f"{_load(loads, places, sources)} as l")
-    plain = placed.where(f"{_grammars(places)} and (l is not null or not contains(text, '\"REFRESH\"')) and partition < 100000")
-    read = plain.selectExpr("*", f"{PARSE} as j").selectExpr("*", *(f"{_image(name)} as {name}_read" for name in ("data", "beforeData")),
-                                                                  "coalesce(j.message.headers, j.headers) as headers_read")
-    columns = _columns(places, loads, max((len(table.columns) for _, table in places), default=1))
-    return read.selectExpr(*(f"{columns[c.name]} as {c.name}" for c in change.CHANGES if c.name in columns))
+    """Changes of the messages that are in no doubt. In: DataFrame of bronze.messages. Out: CHANGES without batch_id, decoded_at."""
+    contracts = Contracts(sources, tables)
+    walked = messages.selectExpr(*READ).mapInArrow(_walk(contracts, _load_spans(loads, contracts, sources)), WALKED_DDL)
+    owners, contract = [name for name, _ in contracts.places], [table for _, table in contracts.places]
+    constants = {
+        "source": _pick(owners, "p"), "source_schema": _pick([x.schema_name for x in contract], "p"),
+        "source_table": _pick([x.table_name for x in contract], "p"), "table_version": f"cast({_pick([x.version for x in contract], 'p')} as int)",
+        "operation": _pick(OPERATIONS, "o"), "change_oper": _pick([change.OPERATIONS[name] for name in OPERATIONS], "o"),
+        "load_id": f"if(l < 0, null, {_pick([load['load_id'] for load in loads], 'l')})", "column_states": "cast(null as map<string,string>)",
+        "unit_offset": "0L"}
+    return walked.selectExpr(*(f"{constants.get(c.name, c.name)} as {c.name}" for c in change.CHANGES
+                               if c.name not in ("batch_id", "decoded_at")))
 
 
-def find_loads(messages, sources: list, tables: dict) -> dict:
-    """Times of full-load messages, as `assign_loads` wants them: {(source, table): [(first, last), ...]}. Runs one or two small
-    jobs; within a span no two messages are further apart than the source's gap. What is not plain is read exactly."""
-    places = _places(sources, tables)
-    if not places:
-        return {}
-    likely = _placed(messages.where(LIKELY_REFRESH), places, sources)
-    name = _pick([table.table for _, table in places], "p")
-    likely = likely.selectExpr("*", f"if({_grammars(places, 'REFRESH')}, {name}, null) as t")
-    seen, others = _spans(likely, sources)
-    if others:
-        columns = "unit_id", "source", "topic", "partition", "`offset`", "timestamp", "value"
-        exact = likely.where("t is null").selectExpr(*columns).mapInArrow(
-            _refreshes({source.name: source for source in sources}, tables), "source string, t string, timestamp timestamp")
-        for key, spans in _spans(exact, sources)[0].items():
-            seen.setdefault(key, []).extend(spans)
+def find_loads(messages, sources: list, tables: dict, refresh_table) -> dict:
+    """Times of full-load messages, as `assign_loads` wants them: {(source, table): [(first, last), ...]}. Runs one small job;
+    within a span no two messages are further apart than the source's gap."""
+    rows = messages.where(LIKELY_REFRESH).selectExpr(*READ).mapInArrow(
+        _refreshes(Contracts(sources, tables), {source.name: source for source in sources}, tables, refresh_table),
+        "source string, t string, at bigint")
+    gaps = " ".join(f"when {_text(s.name)} then {int(qlik_load.options(s).load_gap_minutes * 60e6)}" for s in sources)
+    spans = (rows.selectExpr("source", "t", f"at div (case source {gaps} end) as bucket", "at as first", "at as last")
+             .groupBy("source", "t", "bucket").agg({"first": "min", "last": "max"}).collect()) if sources else []
+    seen = {}
+    for row in spans:
+        seen.setdefault((row["source"], row["t"]), []).append(
+            tuple(EPOCH + datetime.timedelta(microseconds=row[name]) for name in ("min(first)", "max(last)")))
     return seen
 
 
-def _spans(messages, sources: list) -> tuple[dict, int]:
-    """Spans by (source, table), and the number of messages without table."""
-    from inlet.codecs import qlik_json
+class Contracts:
+    """Every (source, contract) that can occur, and the integers that the compiled walk knows it by."""
 
-    gaps = " ".join(f"when {_text(s.name)} then {int(qlik_json.options(s).load_gap_minutes * 60e6)}" for s in sources)
-    at = "unix_micros(timestamp)"
-    rows = (messages.selectExpr("source", "t", f"{at} div (case source {gaps} end) as bucket", f"{at} as first", f"{at} as last", "1 as n")
-            .groupBy("source", "t", "bucket").agg({"first": "min", "last": "max", "n": "sum"}).collect())
-    seen = {}
-    for row in rows:
-        if row["t"] is not None:
-            span = tuple(EPOCH + datetime.timedelta(microseconds=row[name]) for name in ("min(first)", "max(last)"))
-            seen.setdefault((row["source"], row["t"]), []).append(span)
-    return seen, sum(row["sum(n)"] for row in rows if row["t"] is None)
+    def __init__(self, sources: list, tables: dict):
+        self.places = [(s.name, t) for s in sources for t in tables.values() if not t.sources or s.name in t.sources]
+        by_name = {(name, table.table): place for place, (name, table) in enumerate(self.places)}
+        self.by_topic = {(s.name, topic): by_name.get((s.name, table), -1) for s in sources for topic, table in s.tables.items()}
+        self.by_name = {(name, *(part.encode() for part in table.split("."))): place for (name, table), place in by_name.items()}
+        columns = [column for _, table in self.places for column in table.columns]
+        letters, ends = _joined([column.name for column in columns])
+        keys = [column.name in table.key for _, table in self.places for column in table.columns]
+        plan = np.array([[ends[i], ends[i + 1] - ends[i], *_plan(column), keys[i]] for i, column in enumerate(columns)], np.int64).reshape(-1, 6)
+        orders = [sorted(range(len(t.columns)), key=lambda k: t.columns[k].name) for _, t in self.places]
+        first = np.cumsum([0] + [len(order) for order in orders])
+        self.plans = plan, first, letters, np.array([k for order in orders for k in order], np.int64)
+        self.table_names = _joined([part for _, table in self.places for part in table.table.split(".")])
+        self.metadata = pa.array([variant.metadata(sorted(t.column_names)) for _, t in self.places], pa.binary())
+
+    def places_of(self, batch: pa.RecordBatch) -> np.ndarray:
+        """The place of each message's contract by its topic, -1 for none; plus the number of places if its names must confirm it."""
+        places = np.full(len(batch), -1, np.int64)
+        for (source, topic), at in _groups(batch, "source", "topic"):
+            if (source, topic) in self.by_topic:
+                places[at] = self.by_topic[source, topic]
+                continue
+            for i in at:
+                named = NAMES.search(batch.column("value")[i].as_py() or b"")
+                place = self.by_name.get((source, *named.groups()), -1) if named else -1
+                places[i] = place + len(self.places) if place >= 0 else -1
+        places[~np.asarray(batch.column("value").is_valid())] = -1
+        return places
 
 
-def _refreshes(sources: dict, tables: dict):
-    from inlet.codecs import qlik_json
+def _plan(column) -> tuple[int, int, int]:
+    """TYPE, FIRST and SECOND of a column."""
+    if column.type.startswith("decimal"):
+        digits, scale = map(int, re.findall(r"\d+", column.type))
+        return DECIMAL, digits - scale, scale
+    return (NEVER if column.type == "binary" and not column.encoding else TYPES[column.type]), fit.LEN_INTEGER.get(column.type, 0), 0
+
+
+def _joined(words: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    encoded = [word.encode() for word in words]
+    return np.frombuffer(b"".join(encoded) or b"\0", np.uint8), np.cumsum([0] + [len(word) for word in encoded])
+
+
+def _groups(batch: pa.RecordBatch, *columns: str):
+    """Rows of a batch by the values of these columns."""
+    codes, values = np.zeros(len(batch), np.int64), [()]
+    for name in columns:
+        coded = batch.column(name).dictionary_encode()
+        own = coded.dictionary.to_pylist()
+        codes = codes * len(own) + np.asarray(coded.indices)
+        values = [(*value, one) for value in values for one in own]
+    return [(values[code], np.flatnonzero(codes == code)) for code in np.unique(codes)]
+
+
+def _load_spans(loads: list[dict], contracts: Contracts, sources: list) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Loads by first_at: (place, first, last with the gap), start digits, place in the given list."""
+    gaps = {s.name: datetime.timedelta(minutes=qlik_load.options(s).load_gap_minutes) for s in sources}
+    places = {(name, table.table): place for place, (name, table) in enumerate(contracts.places)}
+    order = sorted((k for k, load in enumerate(loads) if (load["source"], load["table"]) in places), key=lambda k: loads[k]["first_at"])
+    spans = [(places[load["source"], load["table"]], _micros(load["first_at"]), _micros(load["last_at"] + gaps[load["source"]]))
+             for load in (loads[k] for k in order)]
+    starts = [list(loads[k]["started_at16"].encode()) for k in order]
+    return np.array(spans, np.int64).reshape(-1, 3), np.array(starts, np.uint8).reshape(-1, 16), np.array(order + [-1], np.int32)
+
+
+def _micros(at: datetime.datetime) -> int:
+    return (at - EPOCH) // datetime.timedelta(microseconds=1)
+
+
+def _bytes(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """Letters with zeros behind, and where each value ends, from 0."""
+    ends = np.frombuffer(column.buffers()[1], np.int32)[column.offset:column.offset + len(column) + 1]
+    padded = np.zeros(ends[-1] - ends[0] + LEN_PAD, np.uint8)
+    padded[:-LEN_PAD] = np.frombuffer(column.buffers()[2] or b"", np.uint8)[ends[0]:ends[-1]]
+    return padded, ends.astype(np.int64) - ends[0]
+
+
+def _walk(contracts: Contracts, load_spans):
+    spans, starts, load_of = load_spans
 
     def batches(messages):
         for batch in messages:
-            found = [{"source": m["source"], "t": qlik_json.refresh_table(m, sources[m["source"]], tables), "timestamp": m["timestamp"]}
-                     for m in batch.to_pylist()]
-            yield pa.RecordBatch.from_pylist([row for row in found if row["t"]], schema=pa.schema(
-                [("source", pa.string()), ("t", pa.string()), ("timestamp", pa.timestamp("us", tz="UTC"))]))
+            letters, ends = _bytes(batch.column("value"))
+            num, size = len(batch), len(letters)
+            widest = int(np.diff(contracts.plans[1]).max(initial=0))
+            lengths = [size + 35 * num, size, size, size, size, *[size + num * (6 * widest + 16)] * 2]
+            texts = tuple(np.empty(length, np.uint8) for length in lengths), np.zeros((len(TEXTS), num + 1), np.int64)
+            numbers, valid = np.zeros((NUM_NUMBERS, num), np.int64), np.zeros((NUM_VALID, num), np.bool_)
+            count = qlik_scan.rows(letters, ends, contracts.places_of(batch), _placing(batch), contracts.plans, contracts.table_names,
+                                   spans, starts, texts, numbers, valid) if contracts.places else 0
+            yield _arrow(batch, ends, texts, numbers[:, :count], valid[:, :count], contracts.metadata, load_of)
 
     return batches
 
 
-def _places(sources: list, tables: dict) -> list[tuple]:
-    """Every (source name, contract) that can occur."""
-    return [(s.name, t) for s in sources for t in tables.values() if not t.sources or s.name in t.sources]
+def _placing(batch: pa.RecordBatch) -> np.ndarray:
+    """What a full-load row's place is made from: topic's digits, partition, offset, time."""
+    placing = np.empty((len(batch), 4), np.int64)
+    for (topic,), at in _groups(batch, "topic"):
+        placing[at, 0] = 1 + zlib.crc32(topic.encode()) % 9999
+    for k, name in enumerate(("partition", "offset"), 1):
+        placing[:, k] = batch.column(name)
+    placing[:, 3] = batch.column("timestamp").cast(pa.int64())
+    return placing
 
 
-def _placed(messages, places: list, sources: list):
-    """With `text`, and `p`: the place of the contract, by topic, else by the names that end the text; -1 for none."""
-    cases = []
-    for source in sources:
-        own = {table.table: i for i, (name, table) in enumerate(places) if name == source.name}
-        topics = "".join(f" when {_text(topic)} then {own.get(table, -1)}" for topic, table in source.tables.items())
-        names = "".join(" when " + _text('","table":"'.join(table.split("."))) + f" then {i}" for table, i in own.items())
-        named = f"case translate({NAME}, ' \t\r\n', '') {names} end" if names else "null"
-        cases.append(f"when {_text(source.name)} then " + (f"case topic {topics} else {named} end" if topics else named))
-    return messages.selectExpr("*", "cast(value as string) as text").selectExpr(
-        "*", f"cast({'case source ' + ' '.join(cases) + ' end' if cases else 'null'} as int) as p")
+def _arrow(batch, ends, texts, numbers, valid, metadata, load_of) -> pa.RecordBatch:
+    rows, count = numbers[ROW], numbers.shape[1]
+
+    def text(column: int, type_) -> pa.Array:
+        stops = texts[1][column, :count + 1].astype(np.int32)
+        return pa.Array.from_buffers(type_, count, [_bits(valid[column]), pa.py_buffer(stops), pa.py_buffer(texts[0][column])])
+
+    def number(column: int, validity: int, type_) -> pa.Array:
+        return pa.Array.from_buffers(pa.int64(), count, [_bits(valid[validity]), pa.py_buffer(numbers[column].copy())]).cast(type_)
+
+    def image(column: int) -> pa.Array:
+        value = pa.Array.from_buffers(pa.binary(), count, [None, *text(column, pa.binary()).buffers()[1:]])
+        return pa.StructArray.from_arrays([value, names], fields=IMAGE, mask=pa.array(~valid[column]))
+
+    names = metadata.take(pa.array(numbers[PLACE]))
+    unit = batch.column("unit_id") if count == len(batch) else batch.column("unit_id").take(pa.array(rows))
+    small = [pa.array(values.astype(np.int32)) for values in (numbers[PLACE], load_of[numbers[LOAD]], numbers[OPER])]
+    return pa.RecordBatch.from_arrays(
+        [unit, pa.array(ends[rows + 1] - ends[rows]), *small, text(T_SEQ, pa.string()), text(T_POSITION, pa.string()),
+         text(T_TRANSACTION, pa.string()), text(T_CHANGE_MASK, pa.binary()), text(T_COLUMN_MASK, pa.binary()), image(T_BEFORE), image(T_AFTER),
+         number(TIME, N_TIME, WALKED.field("change_timestamp").type), number(COUNT, N_COUNTER, pa.int64()), number(IS_LAST, N_LAST, pa.bool_())],
+        schema=WALKED)
 
 
-def _grammars(places: list, operations: str = "INSERT|UPDATE|DELETE|REFRESH") -> str:
-    """Is the text plain for the contract of its place? Without blanks first, as Qlik writes."""
-    cases = []
-    for i, (_, table) in enumerate(places):
-        either = " or ".join(f"text rlike r'{qlik_grammar.message(table, blank, operations)}'" for blank in ("", qlik_grammar.BLANK))
-        cases.append(f"when {i} then ({either})")
-    return f"(case p {' '.join(cases)} else false end and is_valid_utf8(value))" if cases else "false"
+def _bits(valid: np.ndarray) -> pa.Buffer | None:
+    return None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
 
 
-def _load(loads: list[dict], places: list, sources: list) -> str:
-    """The place in `loads` of the load that a message would belong to; the latest that fits."""
-    from inlet.codecs import qlik_json
+def _refreshes(contracts: Contracts, sources: dict, tables: dict, refresh_table):
+    def batches(messages):
+        for batch in messages:
+            letters, ends = _bytes(batch.column("value"))
+            found = np.full(len(batch), qlik_scan.DOUBT, np.int64)
+            if contracts.places:
+                qlik_scan.refreshes(letters, ends, contracts.places_of(batch), contracts.plans, contracts.table_names, found)
+            times, owners = batch.column("timestamp").cast(pa.int64()), batch.column("source")
+            names = np.array([table.table for _, table in contracts.places] + [None], object)[np.maximum(found, -1)]
+            names[found == qlik_scan.NONE] = None
+            for i in np.flatnonzero(found == qlik_scan.DOUBT):
+                message = batch.slice(i, 1).to_pylist()[0]
+                names[i] = refresh_table(message, sources[message["source"]], tables)
+            yield pa.RecordBatch.from_arrays([owners, pa.array(names, pa.string()), times], names=["source", "t", "at"]).filter(
+                pa.array(names != None))                                     # noqa: E711, element by element
 
-    gaps = {source.name: qlik_json.options(source).load_gap_minutes for source in sources}
-    cases = []
-    for k, load in sorted(enumerate(loads), key=lambda one: one[1]["first_at"], reverse=True):
-        fitting = [i for i, (name, table) in enumerate(places) if (name, table.table) == (load["source"], load["table"])]
-        if fitting:
-            last = load["last_at"] + datetime.timedelta(minutes=gaps[load["source"]])
-            cases.append(f"when p = {fitting[0]} and timestamp between {_time(load['first_at'])} and {_time(last)} then {k}")
-    return f"case {' '.join(cases)} end" if cases else "cast(null as int)"
-
-
-def _columns(places: list, loads: list[dict], num_columns: int) -> dict[str, str]:
-    """SQL of each output column."""
-    header, tables = "headers_read.", [table for _, table in places]
-    t = "p"
-    topic_place = "lpad(1 + crc32(cast(topic as binary)) % 9999, 4, '0'), lpad(partition, 5, '0'), lpad(`offset`, 10, '0')"
-    is_load, is_delete = f"{header}operation = 'REFRESH'", f"{header}operation = 'DELETE'"
-    oper = " ".join(f"when '{word}' then '{letter}'" for word, letter in change.OPERATIONS.items())
-    whole = [change.mask(range(1, len(table.columns) + 1)).hex() for table in tables]
-    return {
-        "source": "source", "source_schema": _pick([x.schema_name for x in tables], t), "source_table": _pick([x.table_name for x in tables], t),
-        "table_version": f"cast({_pick([x.version for x in tables], t)} as int)",
-        "change_seq": f"if({is_load}, concat({_pick([x['started_at16'] for x in loads], 'l')}, {topic_place}), {header}changeSequence)",
-        "operation": f"{header}operation", "change_oper": f"case {header}operation {oper} end",
-        "transaction_id": f"nullif({header}transactionId, '')", "transaction_event_counter": f"{header}transactionEventCounter",
-        "transaction_last_event": f"{header}transactionLastEvent",
-        "change_timestamp": f"cast(concat(nullif({header}`timestamp`, ''), 'Z') as timestamp)",
-        "stream_position": f"nullif({header}streamPosition, '')", "change_mask": _mask(f"{header}changeMask", num_columns),
-        "column_mask": f"if(nullif({header}columnMask, '') is null, null, unhex({_pick(whole, t)}))",
-        "before": f"if({is_delete}, coalesce(data_read, beforeData_read), beforeData_read)",
-        "after": f"if({is_delete}, null, data_read)", "column_states": "cast(null as map<string,string>)",
-        "load_id": f"if({is_load}, {_pick([x['load_id'] for x in loads], 'l')}, null)",
-        "unit_id": "unit_id", "unit_offset": "0L", "unit_length": "cast(octet_length(value) as bigint)",
-    }
+    return batches
 
 
-def _image(name: str) -> str:
-    """An image of either shape; JSON's null is no image."""
-    either = f"coalesce(j.message.{name}, j.{name})"
-    return f"if(is_variant_null({either}), null, {either})"
-
-
-def _mask(text: str, num_columns: int) -> str:
-    """Big-endian hex text as bytes, least significant first, without trailing zeros."""
-    num_bytes = (num_columns + 7) // 8
-    padded = f"right(concat('{'00' * num_bytes}', {text}), {2 * num_bytes})"
-    pairs = ", ".join(f"substr({padded}, {2 * i + 1}, 2)" for i in reversed(range(num_bytes)))
-    return f"if(nullif({text}, '') is null, null, unhex(regexp_replace(concat({pairs}), '(00)+$', '')))"
-
-
-def _pick(values: list, place: str) -> str:
+def _pick(values, place: str) -> str:
     """The value at a place, out of constants."""
     shown = ", ".join(_text(value) if isinstance(value, str) else str(value) for value in values)
     return f"array({shown})[{place}]" if values else "cast(null as string)"
-
-
-def _time(at: datetime.datetime) -> str:
-    return f"timestamp_micros({(at - EPOCH) // datetime.timedelta(microseconds=1)})"
 
 
 def _text(value: str) -> str:

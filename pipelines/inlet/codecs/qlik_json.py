@@ -16,7 +16,6 @@ Rejects     invalid_utf8, invalid_json, trailing_data, duplicate_member, wrong_m
 """
 
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from inlet import change, errors
 from inlet.codecs import qlik_fast, qlik_load, qlik_message
@@ -34,24 +33,8 @@ EXACT = (change.Column("result", "string", "change, reject or control"), *CHANGE
          *(c for name, c in _FURTHER.items() if name not in {c.name for c in CHANGE_COLUMNS}))
 EXACT_DDL = ", ".join(f"{c.name} {c.type}" for c in EXACT)
 
-fast, find_loads, survey_sql = qlik_fast.fast, qlik_fast.find_loads, qlik_fast.survey_sql
-assign_loads = qlik_load.assign_loads
-
-
-class Options(BaseModel):
-    """A source's `options`."""
-
-    model_config = ConfigDict(extra="forbid")
-    load_gap_minutes: float = Field(default=60, gt=0)
-
-
-def options(source) -> Options:
-    """The options of a source. Raises: ConfigError."""
-    try:
-        return Options(**source.options)
-    except ValidationError as error:
-        said = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-        raise errors.ConfigError(f"sources.{source.name}.options: {said}", f"qlik_json knows {', '.join(Options.model_fields)}")
+fast, survey_sql = qlik_fast.fast, qlik_fast.survey_sql
+assign_loads, Options, options = qlik_load.assign_loads, qlik_load.Options, qlik_load.options
 
 
 def decode_message(message: dict, source, tables: dict, loads: list[dict]) -> list[dict]:
@@ -75,6 +58,11 @@ def refresh_table(message: dict, source, tables: dict) -> str | None:
     except (Wrong, Refused):
         pass
     return f"{known['source_schema']}.{known['source_table']}" if known.get("operation") == "REFRESH" else None
+
+
+def find_loads(messages, sources: list, tables: dict) -> dict:
+    """Times of full-load messages by (source, table), for `assign_loads`. In: DataFrame of bronze.messages."""
+    return qlik_fast.find_loads(messages, sources, tables, refresh_table)
 
 
 def _read(message: dict, source, tables: dict, loads: list[dict], known: dict) -> dict:

@@ -8,7 +8,27 @@ ASSUMED: Kafka timestamps of one load are never further apart than the gap, thos
 
 import datetime
 
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from inlet.errors import ConfigError
+
 HUNDREDTH_MICROSECONDS = 10_000
+
+
+class Options(BaseModel):
+    """A source's `options`."""
+
+    model_config = ConfigDict(extra="forbid")
+    load_gap_minutes: float = Field(default=60, gt=0)
+
+
+def options(source) -> Options:
+    """The options of a source. Raises: ConfigError."""
+    try:
+        return Options(**source.options)
+    except ValidationError as error:
+        said = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+        raise ConfigError(f"sources.{source.name}.options: {said}", f"qlik_json knows {', '.join(Options.model_fields)}")
 
 
 def assign_loads(known: list[dict], seen: dict, gap_minutes: float = 60) -> list[dict]:

@@ -1,0 +1,698 @@
+"""Qlik JSON, compiled: one walk over the bytes of a message gives its headers and writes its images as VARIANT.
+
+Strategy. The walk accepts only what it fully understands: members of Qlik's shapes, each at most once, in any order, no
+escapes in names and headers, numbers without exponent up to 18 digits, values certainly of their column's type. At anything
+else it returns DOUBT and the message is left to the exact path; there are no errors here. Every function takes a place and
+returns the next one. A zero byte behind the last message ends every loop; a walk that ends not exactly at its message's end
+is in doubt. The plan of a table (columns, types, sorted names) is integers, see qlik_fast.
+
+All functions stand in one file because Numba's cache of a function does not notice a change in another file.
+"""
+
+import numpy as np
+from numba import njit
+
+DOUBT = -1
+TEXT, INTEGER, DECIMAL, FLOAT, DATE, TIMESTAMP, TIMESTAMP_NTZ, BOOLEAN, HEX, NEVER = range(10)     # a column's type
+NAME, LEN_NAME, TYPE, FIRST, SECOND, KEY = range(6)      # of a column; FIRST, SECOND: bytes of an integer, digits of a decimal
+INSERT, UPDATE, DELETE, REFRESH = range(4)
+(TOP_MAGIC, TOP_TYPE, TOP_HEADERS, TOP_SCHEMA_ID, TOP_SCHEMA, TOP_MESSAGE, DATA, BEFORE, HEADERS, SCHEMA, TABLE, OPERATION, SEQ,
+ AT, POSITION, TRANSACTION, CHANGE_MASK, COLUMN_MASK, EXTERNAL, COUNTER, LAST, MAGIC_IS, TYPE_IS, INSERT_IS, _, _, REFRESH_IS) = range(27)
+WORDS = ["magic", "type", "headers", "messageSchemaId", "messageSchema", "message", "data", "beforeData", "headers", "schema", "table",
+         "operation", "changeSequence", "timestamp", "streamPosition", "transactionId", "changeMask", "columnMask", "externalSchemaId",
+         "transactionEventCounter", "transactionLastEvent", "atMSG", "DT", "INSERT", "UPDATE", "DELETE", "REFRESH"]
+NUM_WORDS = len(WORDS)
+TEXTS = T_SEQ, T_POSITION, T_TRANSACTION, T_CHANGE_MASK, T_COLUMN_MASK, T_BEFORE, T_AFTER = range(7)      # outputs of many lengths
+N_TIME, N_COUNTER, N_LAST, NUM_VALID = 7, 8, 9, 10             # validity of the numbers that may be null, behind that of the texts
+ROW, PLACE, LOAD, OPER, TIME, COUNT, IS_LAST, NUM_NUMBERS = range(8)
+LETTERS = np.frombuffer("".join(WORDS).encode(), np.uint8)
+ENDS = np.cumsum([0] + [len(word) for word in WORDS])
+MONTH_DAYS = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
+LEN_SEQ = 35
+NONE = -2                      # in place of a length: no value
+COMPILED = {"cache": True, "_nrt": False}
+
+
+@njit(**COMPILED)
+def _blank(d, i):
+    while d[i] == 32 or d[i] == 10 or d[i] == 13 or d[i] == 9:
+        i += 1
+    return i
+
+
+@njit(**COMPILED)
+def _same(d, i, j, letters, a, b):
+    if j - i != b - a:
+        return False
+    for k in range(b - a):
+        if d[i + k] != letters[a + k]:
+            return False
+    return True
+
+
+@njit(**COMPILED)
+def _word(d, i, j, first, last):
+    """Which of the words first..last stands at i..j, else DOUBT."""
+    for word in range(first, last + 1):
+        if _same(d, i, j, LETTERS, ENDS[word], ENDS[word + 1]):
+            return word
+    return DOUBT
+
+
+@njit(**COMPILED)
+def _text_end(d, i):
+    """Where text that began before i ends (its quote); DOUBT at an escape or a control character."""
+    while d[i] != 34:
+        if d[i] < 32 or d[i] == 92:
+            return DOUBT
+        i += 1
+    return i
+
+
+@njit(**COMPILED)
+def _member(d, i):
+    """From the quote of a name: start and end of the name, start of the value."""
+    if d[i] != 34:
+        return DOUBT, 0, 0
+    end = _text_end(d, i + 1)
+    if end < 0:
+        return DOUBT, 0, 0
+    at = _blank(d, end + 1)
+    if d[at] != 58:
+        return DOUBT, 0, 0
+    return i + 1, end, _blank(d, at + 1)
+
+
+@njit(**COMPILED)
+def _next(d, i):
+    """Behind a value: (place, is there another member)."""
+    i = _blank(d, i)
+    if d[i] == 44:
+        i = _blank(d, i + 1)
+        return (i, True) if d[i] == 34 else (DOUBT, False)
+    return (i + 1, False) if d[i] == 125 else (DOUBT, False)
+
+
+@njit(**COMPILED)
+def _is_null(d, i):
+    return d[i] == 110 and d[i + 1] == 117 and d[i + 2] == 108 and d[i + 3] == 108
+
+
+@njit(**COMPILED)
+def _truth(d, i):
+    """(place behind, 1 or 0), or DOUBT."""
+    if d[i] == 116 and d[i + 1] == 114 and d[i + 2] == 117 and d[i + 3] == 101:
+        return i + 4, 1
+    if d[i] == 102 and d[i + 1] == 97 and d[i + 2] == 108 and d[i + 3] == 115 and d[i + 4] == 101:
+        return i + 5, 0
+    return DOUBT, 0
+
+
+@njit(**COMPILED)
+def _header(d, i):
+    """Text or null: (place behind, start, length), NONE for null and ""."""
+    if _is_null(d, i):
+        return i + 4, i, NONE
+    if d[i] != 34:
+        return DOUBT, 0, 0
+    end = _text_end(d, i + 1)
+    return (DOUBT, 0, 0) if end < 0 else (end + 1, i + 1, end - i - 1 if end > i + 1 else NONE)
+
+
+@njit(**COMPILED)
+def _is_utf8(d, i, end):
+    while i < end:
+        b = d[i]
+        n = 0 if b < 0x80 else 1 if 0xC2 <= b < 0xE0 else 2 if 0xE0 <= b < 0xF0 else 3 if 0xF0 <= b < 0xF5 else -1
+        if n < 0 or i + n >= end:
+            return False
+        for k in range(1, n + 1):
+            if d[i + k] & 0xC0 != 0x80:
+                return False
+        if b == 0xE0 and d[i + 1] < 0xA0 or b == 0xED and d[i + 1] > 0x9F or b == 0xF0 and d[i + 1] < 0x90 or b == 0xF4 and d[i + 1] > 0x8F:
+            return False
+        i += n + 1
+    return True
+
+
+@njit(**COMPILED)
+def _put(out, pos, n, width):
+    for k in range(width):
+        out[pos + k] = n >> 8 * k & 0xFF
+    return pos + width
+
+
+@njit(**COMPILED)
+def _put_integer(out, pos, n):
+    kind = 0 if -128 <= n < 128 else 1 if -32768 <= n < 32768 else 2 if -2147483648 <= n < 2147483648 else 3
+    out[pos] = 3 + kind << 2
+    return _put(out, pos + 1, n, 1 << kind)
+
+
+@njit(**COMPILED)
+def _put_decimal(out, pos, n, scale):
+    is_short = -1_000_000_000 < n < 1_000_000_000 and scale <= 9
+    out[pos] = (8 if is_short else 9) << 2
+    out[pos + 1] = scale
+    return _put(out, pos + 2, n, 4 if is_short else 8)
+
+
+@njit(**COMPILED)
+def _put_text(d, i, out, pos):
+    """From behind the quote: (place behind the text, next place in the output)."""
+    start = pos + 5
+    end, at = i, start
+    while d[end] != 34:
+        b = d[end]
+        if b < 32:
+            return DOUBT, 0
+        if b == 92:
+            end, b = _escape(d, end)
+            if end < 0:
+                return DOUBT, 0
+            if b >= 0x800:
+                out[at] = 0xE0 | b >> 12
+                out[at + 1] = 0x80 | b >> 6 & 63
+                at += 2
+                b = 0x80 | b & 63
+            elif b >= 0x80:
+                out[at] = 0xC0 | b >> 6
+                at += 1
+                b = 0x80 | b & 63
+        out[at] = b
+        at += 1
+        end += 1
+    size = at - start
+    if size < 64:
+        out[pos] = size << 2 | 1
+        for k in range(size):
+            out[pos + 1 + k] = out[start + k]
+        return end + 1, pos + 1 + size
+    out[pos] = 16 << 2
+    _put(out, pos + 1, size, 4)
+    return end + 1, at
+
+
+@njit(**COMPILED)
+def _escape(d, i):
+    """From the backslash: (last byte of the escape, character); surrogates are in doubt."""
+    b = d[i + 1]
+    if b == 34 or b == 92 or b == 47:
+        return i + 1, np.int64(b)
+    if b != 117:
+        code = 8 if b == 98 else 12 if b == 102 else 10 if b == 110 else 13 if b == 114 else 9 if b == 116 else 0
+        return (i + 1, code) if code else (DOUBT, 0)
+    code = 0
+    for k in range(2, 6):
+        digit = _hex(d[i + k])
+        if digit < 0:
+            return DOUBT, 0
+        code = code << 4 | digit
+    return (DOUBT, 0) if 0xD800 <= code < 0xE000 else (i + 5, code)
+
+
+@njit(**COMPILED)
+def _hex(b):
+    return np.int64(b) - 48 if 48 <= b < 58 else np.int64(b) - 55 if 65 <= b < 71 else np.int64(b) - 87 if 97 <= b < 103 else np.int64(-1)
+
+
+@njit(**COMPILED)
+def _number(d, i):
+    """Digits, maybe a point and digits: (place behind, number without its point, scale, digits before the point without leading
+    zeros, scale without trailing zeros, is there a leading zero). More than 18 digits are in doubt."""
+    minus = d[i] == 45
+    i += minus
+    n, start = 0, i
+    while 48 <= d[i] < 58 and (i - start < 18 or i - start == 18 and n < 922337203685477580):
+        n = n * 10 + (np.int64(d[i]) - 48)
+        i += 1
+    num_before, zeros = i - start, 0
+    while zeros < num_before and d[start + zeros] == 48:
+        zeros += 1
+    scale, needed = 0, 0
+    if d[i] == 46:
+        i += 1
+        while 48 <= d[i] < 58 and num_before + scale < 18:
+            n = n * 10 + (np.int64(d[i]) - 48)
+            scale += 1
+            needed = scale if d[i] != 48 else needed
+            i += 1
+        if scale == 0:
+            return DOUBT, 0, 0, 0, 0, False
+    if num_before == 0 or scale and num_before + scale > 18 or minus and n == 0:
+        return DOUBT, 0, 0, 0, 0, False
+    return i, -n if minus else n, scale, num_before - zeros, needed, zeros > 0 and num_before > 1
+
+
+@njit(**COMPILED)
+def _put_number(d, i, type_, first, second, out, pos):
+    """A JSON number or text of one that fits the column."""
+    is_text = d[i] == 34
+    end, n, scale, num_before, needed, is_padded = _number(d, i + is_text)
+    if end < 0 or is_text and d[end] != 34 or not is_text and (is_padded or d[end] == 46 or d[end] == 101 or d[end] == 69):
+        return DOUBT, 0
+    if type_ == INTEGER:
+        limit = np.int64(1) << min(8 * first - 1, 62)
+        if scale or first < 8 and not -limit <= n < limit:
+            return DOUBT, 0
+    if type_ == DECIMAL and (num_before > first or needed > second):
+        return DOUBT, 0
+    if is_text:
+        return _put_text(d, i + 1, out, pos)
+    return end, _put_decimal(out, pos, n, scale) if scale else _put_integer(out, pos, n)
+
+
+@njit(**COMPILED)
+def _digits(d, i, num):
+    n = 0
+    for k in range(num):
+        if not 48 <= d[i + k] < 58:
+            return DOUBT
+        n = n * 10 + (np.int64(d[i + k]) - 48)
+    return n
+
+
+@njit(**COMPILED)
+def _day(d, i):
+    """YYYY-MM-DD as days since 1970, or a number below any day in doubt."""
+    year, month, day = _digits(d, i, 4), _digits(d, i + 5, 2), _digits(d, i + 8, 2)
+    if year < 1 or d[i + 4] != 45 or d[i + 7] != 45 or not 1 <= month <= 12 or day < 1:
+        return -(1 << 40)
+    is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    if day > MONTH_DAYS[month] + (month == 2 and is_leap):
+        return -(1 << 40)
+    y, m = year - (month <= 2), (month + 9) % 12
+    era_days = y // 400 * 146097 + y % 400 * 365 + y % 400 // 4 - y % 400 // 100
+    return era_days + (153 * m + 2) // 5 + day - 1 - 719468
+
+
+@njit(**COMPILED)
+def _time(d, i):
+    """A time without a zone, up to its quote: (place of the quote, microseconds since 1970), or DOUBT."""
+    day, hour, minute, second = _day(d, i), _digits(d, i + 11, 2), _digits(d, i + 14, 2), _digits(d, i + 17, 2)
+    if day < -(1 << 30) or d[i + 10] != 84 and d[i + 10] != 32 or d[i + 13] != 58 or d[i + 16] != 58:
+        return DOUBT, 0
+    if not (0 <= hour < 24 and 0 <= minute < 60 and 0 <= second < 60):
+        return DOUBT, 0
+    i, fraction, unit = i + 19, 0, 100_000
+    if d[i] == 46:
+        i += 1
+        if d[i] == 34:
+            return DOUBT, 0
+        while 48 <= d[i] < 58:
+            if unit == 0 and d[i] != 48:
+                return DOUBT, 0
+            fraction += (np.int64(d[i]) - 48) * unit
+            unit //= 10
+            i += 1
+    return (i, ((day * 24 + hour) * 60 + minute) * 60_000_000 + second * 1_000_000 + fraction) if d[i] == 34 else (DOUBT, 0)
+
+
+@njit(**COMPILED)
+def _value(d, i, column, out, pos):
+    """A value, certainly of the column's type: (place behind, next place in the output)."""
+    type_ = column[TYPE]
+    if _is_null(d, i):
+        out[pos] = 0
+        return i + 4, pos + 1
+    if INTEGER <= type_ <= FLOAT:
+        return _put_number(d, i, type_, column[FIRST], column[SECOND], out, pos)
+    if type_ == BOOLEAN:
+        end, truth = _truth(d, i)
+        out[pos] = (1 if truth else 2) << 2
+        return end, pos + 1
+    if d[i] != 34 or type_ == NEVER:
+        return DOUBT, 0
+    if type_ == DATE and (_day(d, i + 1) < -(1 << 30) or d[i + 11] != 34):
+        return DOUBT, 0
+    if (type_ == TIMESTAMP or type_ == TIMESTAMP_NTZ) and _time(d, i + 1)[0] < 0:
+        return DOUBT, 0
+    if type_ == HEX:
+        at = i + 1
+        while _hex(d[at]) >= 0:
+            at += 1
+        if d[at] != 34 or (at - i - 1) & 1:
+            return DOUBT, 0
+    return _put_text(d, i + 1, out, pos)
+
+
+@njit(**COMPILED)
+def _image(d, i, plan, names, scratch, starts, ends):
+    """An object of columns: values go to the scratch, their places to starts and ends (-1: absent). The place behind it."""
+    num, guess, pos = len(plan), 0, 0
+    for k in range(num):
+        starts[k] = -1
+    more = d[i] == 123
+    i = _blank(d, i + 1)
+    if not more or d[i] == 125:
+        return DOUBT
+    while more:
+        a, b, i = _member(d, i)
+        if a < 0:
+            return DOUBT
+        tried = 0
+        while tried < num and not _same(d, a, b, names, plan[guess, NAME], plan[guess, NAME] + plan[guess, LEN_NAME]):
+            guess = guess + 1 if guess + 1 < num else 0
+            tried += 1
+        if tried == num or starts[guess] >= 0:
+            return DOUBT
+        starts[guess] = pos
+        i, pos = _value(d, i, plan[guess], scratch, pos)
+        if i < 0:
+            return DOUBT
+        ends[guess] = pos
+        guess = guess + 1 if guess + 1 < num else 0
+        i, more = _next(d, i)
+        if i < 0:
+            return DOUBT
+    return i
+
+
+@njit(**COMPILED)
+def _put_image(scratch, starts, ends, plan, order, mask, num_mask, out, pos):
+    """The supplied columns of an image as a VARIANT object, sorted by name; DOUBT if a key column is null or absent."""
+    count, size = 0, 0
+    for k in range(len(plan)):
+        if num_mask >= 0 and (k >> 3 >= num_mask or not mask[k >> 3] >> (k & 7) & 1):
+            starts[k] = -1
+        if starts[k] >= 0:
+            count += 1
+            size += ends[k] - starts[k]
+        if plan[k, KEY] and (starts[k] < 0 or scratch[starts[k]] == 0):
+            return DOUBT
+    len_id = 1 if len(plan) <= 256 else 2
+    len_end = 1 if size < 256 else 2 if size < 65536 else 4
+    len_count = 4 if count > 255 else 1
+    out[pos] = (len_count == 4) << 6 | len_id - 1 << 4 | len_end - 1 << 2 | 2
+    ids = _put(out, pos + 1, count, len_count)
+    offsets = ids + count * len_id
+    values = offsets + (count + 1) * len_end
+    at = values
+    for rank in range(len(plan)):
+        k = order[rank]
+        if starts[k] >= 0:
+            ids = _put(out, ids, rank, len_id)
+            offsets = _put(out, offsets, at - values, len_end)
+            for j in range(starts[k], ends[k]):
+                out[at] = scratch[j]
+                at += 1
+    _put(out, offsets, at - values, len_end)
+    return at
+
+
+@njit(**COMPILED)
+def _put_mask(d, start, length, num_columns, out):
+    """Big-endian hex text as bytes, least significant first: their number without trailing zeros; NONE for none, else DOUBT."""
+    if length == NONE:
+        return NONE
+    if length & 1:
+        return DOUBT
+    num = 0
+    for k in range(length // 2):
+        high, low = _hex(d[start + length - 2 * k - 2]), _hex(d[start + length - 2 * k - 1])
+        if high < 0 or low < 0:
+            return DOUBT
+        byte = high << 4 | low
+        if byte:
+            if 8 * k >= num_columns or byte >> min(num_columns - 8 * k, 8):
+                return DOUBT
+            for j in range(num, k):
+                out[j] = 0
+            out[k] = byte
+            num = k + 1
+    return num
+
+
+@njit(**COMPILED)
+def _headers(d, i, fields):
+    """The headers object; fields: (start, length) by header. The place behind it."""
+    more = d[i] == 123
+    i = _blank(d, i + 1)
+    if not more:
+        return DOUBT
+    while more:
+        a, b, i = _member(d, i)
+        word = _word(d, a, b, OPERATION, LAST) if a >= 0 else DOUBT
+        if word < 0 or fields[word, 1] != DOUBT:
+            return DOUBT
+        if word == COUNTER and not _is_null(d, i):
+            end, n, scale, _, _, is_padded = _number(d, i)
+            if end < 0 or scale or is_padded or n < 0 or d[end] == 101 or d[end] == 69:
+                return DOUBT
+            i, fields[word, 0], fields[word, 1] = end, n, 1
+        elif word == LAST and not _is_null(d, i):
+            i, fields[word, 0] = _truth(d, i)
+            fields[word, 1] = 1
+        else:
+            i, fields[word, 0], fields[word, 1] = _header(d, i)
+            if (word == COUNTER or word == LAST) and i >= 0 and d[i - 1] == 34:
+                return DOUBT
+        if i < 0:
+            return DOUBT
+        i, more = _next(d, i)
+        if i < 0:
+            return DOUBT
+    return i
+
+
+@njit(**COMPILED)
+def _body(d, i, more, plan, names, work, places, fields):
+    """Members of the object that holds data and headers, from the first name or behind the last; the place behind the object."""
+    while more:
+        a, b, i = _member(d, i)
+        word = _word(d, a, b, DATA, TABLE) if a >= 0 else DOUBT
+        if word < 0 or fields[word, 1] != DOUBT:
+            return DOUBT
+        if word == HEADERS:
+            i = _headers(d, i, fields)
+            fields[word, 1] = 1
+        elif word == SCHEMA or word == TABLE:
+            i, fields[word, 0], fields[word, 1] = _header(d, i)
+        elif _is_null(d, i):
+            i, fields[word, 1] = i + 4, NONE
+        else:
+            k = word - DATA
+            i, fields[word, 1] = _image(d, i, plan, names, work[k], places[k, 0], places[k, 1]), 1
+        if i < 0:
+            return DOUBT
+        i, more = _next(d, i)
+        if i < 0:
+            return DOUBT
+    return i
+
+
+@njit(**COMPILED)
+def message(d, start, end, plan, names, work, places, fields):
+    """Walk one message, enveloped or bare. fields: start and length by word, length NONE for null, DOUBT for missing."""
+    fields[:, 1] = DOUBT
+    some = np.uint8(0)
+    for k in range(start, end):
+        some |= d[k]
+    if some >= 128 and not _is_utf8(d, start, end):
+        return False
+    i = _blank(d, start)
+    if d[i] != 123:
+        return False
+    i, more, is_envelope = _blank(d, i + 1), True, False
+    a, b, _ = _member(d, i)
+    if a >= 0 and _word(d, a, b, DATA, TABLE) >= 0 and not _is_application_headers(d, a, b, i):
+        i = _body(d, i, True, plan, names, work, places, fields)
+        return i >= 0 and _rest(d, i, end)
+    while more:
+        a, b, i = _member(d, i)
+        word = _word(d, a, b, TOP_MAGIC, TOP_MESSAGE) if a >= 0 else DOUBT
+        if word < 0 or fields[word, 1] != DOUBT:
+            return False
+        if word == TOP_MESSAGE:
+            first = _blank(d, i + 1)
+            if d[i] != 123 or d[first] != 34:
+                return False
+            i, is_envelope = _body(d, first, True, plan, names, work, places, fields), True
+            fields[word, 1] = 1
+        else:
+            i, fields[word, 0], fields[word, 1] = _header(d, i)
+        if i < 0:
+            return False
+        i, more = _next(d, i)
+        if i < 0:
+            return False
+    for word, wanted in ((TOP_MAGIC, MAGIC_IS), (TOP_TYPE, TYPE_IS)):
+        at = fields[word, 0]
+        if fields[word, 1] < 0 or _word(d, at, at + fields[word, 1], wanted, wanted) < 0:
+            return False
+    return is_envelope and _rest(d, i, end)
+
+
+@njit(**COMPILED)
+def _is_application_headers(d, a, b, i):
+    """`headers` as the first name: the body's is an object, the envelope's is null."""
+    if _word(d, a, b, HEADERS, HEADERS) < 0:
+        return False
+    return d[_member(d, i)[2]] != 123
+
+
+@njit(**COMPILED)
+def _rest(d, i, end):
+    while i < end and (d[i] == 32 or d[i] == 10 or d[i] == 13 or d[i] == 9):
+        i += 1
+    return i == end
+
+
+@njit(**COMPILED)
+def _copy(d, start, length, out, ends, valid, k):
+    """A text of the message into column k of an output; null for NONE and missing."""
+    at = ends[k]
+    for j in range(length):
+        out[at + j] = d[start + j]
+    ends[k + 1] = at + max(length, 0)
+    valid[k] = length >= 0
+
+
+@njit(**COMPILED)
+def _put_digits(n, width, out, at):
+    for j in range(width):
+        out[at + width - 1 - j] = 48 + n % 10
+        n //= 10
+    return at + width
+
+
+@njit(**COMPILED)
+def _put_seq(d, fields, is_load, message, load, starts, out, at):
+    """35 digits: the message's own, or of its load, topic, partition and offset. message: topic's digits, partition, offset."""
+    if not is_load:
+        start, length = fields[SEQ, 0], fields[SEQ, 1]
+        if length != LEN_SEQ:
+            return DOUBT
+        for j in range(LEN_SEQ):
+            if not 48 <= d[start + j] < 58:
+                return DOUBT
+            out[at + j] = d[start + j]
+        return at + LEN_SEQ
+    if load < 0 or not 0 <= message[1] < 100_000 or not 0 <= message[2] < 10_000_000_000:
+        return DOUBT
+    for j in range(16):
+        out[at + j] = starts[load, j]
+    at = _put_digits(message[0], 4, out, at + 16)
+    return _put_digits(message[2], 10, out, _put_digits(message[1], 5, out, at))
+
+
+@njit(**COMPILED)
+def _is_named(d, fields, table_names, place, must):
+    """Do schema and table of the message, where they are given, say the table of that place?"""
+    for k, word in ((0, SCHEMA), (1, TABLE)):
+        start, length = fields[word, 0], fields[word, 1]
+        if length < 0 and must:
+            return False
+        a, b = table_names[1][2 * place + k], table_names[1][2 * place + k + 1]
+        if length >= 0 and not _same(d, start, start + length, table_names[0], a, b):
+            return False
+    return True
+
+
+@njit(**COMPILED)
+def _operation(d, fields):
+    """INSERT .. REFRESH, if the images are those that it asks for; else DOUBT."""
+    start, length = fields[OPERATION, 0], fields[OPERATION, 1]
+    word = _word(d, start, start + length, INSERT_IS, REFRESH_IS) if length >= 0 else DOUBT
+    has_data, has_before, oper = fields[DATA, 1] == 1, fields[BEFORE, 1] == 1, word - INSERT_IS
+    if word < 0 or (has_data == has_before if oper == DELETE else not has_data or has_before and oper != UPDATE):
+        return DOUBT
+    return oper
+
+
+@njit(**COMPILED)
+def _load(loads, place, at):
+    """The last load of the table that began before and had not ended; loads: place, first, last, in order of first."""
+    for k in range(len(loads) - 1, -1, -1):
+        if loads[k, 0] == place and loads[k, 1] <= at <= loads[k, 2]:
+            return k
+    return DOUBT
+
+
+@njit(**COMPILED)
+def rows(d, ends, places_of, messages, plans, table_names, loads, starts, texts, numbers, valid):
+    """Walk every message of a batch; the rows of those that are in no doubt. Out: their number.
+
+    In: bytes, where each message ends (from 0); its place, plus the number of places if it must name its table; topic's digits,
+    partition, offset, time. plans: rows, first row by place, names' letters, columns by rank. texts: bytes, ends by column of
+    TEXTS; numbers, valid: columns of NUMBERS, all columns."""
+    plan, first, names, orders = plans
+    num_places, k = len(first) - 1, 0
+    longest = 0
+    for i in range(len(ends) - 1):
+        longest = max(longest, ends[i + 1] - ends[i])
+    work = np.empty((2, longest + 16 * len(plan) + 64), np.uint8)
+    places = np.empty((2, 2, len(plan)), np.int64)
+    fields, mask = np.empty((NUM_WORDS, 2), np.int64), np.empty(longest + 8, np.uint8)
+    for i in range(len(ends) - 1):
+        place = places_of[i] % num_places if places_of[i] >= 0 else -1
+        if place < 0:
+            continue
+        a, b = first[place], first[place + 1]
+        if not message(d, ends[i], ends[i + 1], plan[a:b], names, work, places, fields):
+            continue
+        oper = _operation(d, fields)
+        if oper < 0 or not _is_named(d, fields, table_names, place, places_of[i] >= num_places):
+            continue
+        load = _load(loads, place, messages[i, 3]) if oper == REFRESH else -1
+        if not _put_row(d, plan[a:b], orders[a:b], oper, load, messages[i], starts, work, places, fields, mask, texts, numbers, valid, k):
+            continue
+        numbers[ROW, k], numbers[PLACE, k], numbers[LOAD, k], numbers[OPER, k] = i, place, load, oper
+        k += 1
+    return k
+
+
+@njit(**COMPILED)
+def _put_row(d, plan, order, oper, load, source, starts, work, places, fields, mask, texts, numbers, valid, k):
+    """All columns of one row; False in doubt, and then nothing counts of what was written."""
+    ends = texts[1]
+    at = _put_seq(d, fields, oper == REFRESH, source, load, starts, texts[0][T_SEQ], ends[T_SEQ, k])
+    if at < 0:
+        return False
+    ends[T_SEQ, k + 1], valid[T_SEQ, k] = at, True
+    _copy(d, fields[POSITION, 0], fields[POSITION, 1], texts[0][T_POSITION], ends[T_POSITION], valid[T_POSITION], k)
+    _copy(d, fields[TRANSACTION, 0], fields[TRANSACTION, 1], texts[0][T_TRANSACTION], ends[T_TRANSACTION], valid[T_TRANSACTION], k)
+    for column, word in ((T_CHANGE_MASK, CHANGE_MASK), (T_COLUMN_MASK, COLUMN_MASK)):
+        num = _put_mask(d, fields[word, 0], max(fields[word, 1], NONE) if fields[word, 1] != DOUBT else NONE, len(plan), mask)
+        if num == DOUBT:
+            return False
+        _copy(mask, 0, num, texts[0][column], ends[column], valid[column], k)
+    num_mask = num                                              # the column mask is the one that `mask` still holds
+    start, length = fields[AT, 0], fields[AT, 1]
+    if length >= 0:
+        end, numbers[TIME, k] = _time(d, start)
+        if end != start + length:
+            return False
+    valid[N_TIME, k] = length >= 0
+    for column, word, number in ((N_COUNTER, COUNTER, COUNT), (N_LAST, LAST, IS_LAST)):
+        valid[column, k] = fields[word, 1] == 1
+        numbers[number, k] = fields[word, 0] if fields[word, 1] == 1 else 0
+    data, old = fields[DATA, 1] == 1, fields[BEFORE, 1] == 1
+    for column, which, is_there in ((T_BEFORE, 0 if oper == DELETE and data else 1, old or oper == DELETE), (T_AFTER, 0, data and oper != DELETE)):
+        valid[column, k] = is_there
+        ends[column, k + 1] = ends[column, k]
+        if is_there:
+            at = _put_image(work[which], places[which, 0], places[which, 1], plan, order, mask, num_mask, texts[0][column], ends[column, k])
+            if at < 0:
+                return False
+            ends[column, k + 1] = at
+    return True
+
+
+@njit(**COMPILED)
+def refreshes(d, ends, places_of, plans, table_names, found):
+    """Of each message: its place if it is a full-load row, NONE if it is another, DOUBT if in doubt."""
+    plan, first, names, orders = plans
+    num_places, longest = len(first) - 1, 0
+    for i in range(len(ends) - 1):
+        longest = max(longest, ends[i + 1] - ends[i])
+    work = np.empty((2, longest + 16 * len(plan) + 64), np.uint8)
+    places = np.empty((2, 2, len(plan)), np.int64)
+    fields = np.empty((NUM_WORDS, 2), np.int64)
+    for i in range(len(ends) - 1):
+        found[i] = DOUBT
+        place = places_of[i] % num_places if places_of[i] >= 0 else -1
+        if place >= 0 and message(d, ends[i], ends[i + 1], plan[first[place]:first[place + 1]], names, work, places, fields):
+            oper = _operation(d, fields)
+            if oper >= 0 and _is_named(d, fields, table_names, place, places_of[i] >= num_places):
+                found[i] = place if oper == REFRESH else NONE

@@ -1,0 +1,61 @@
+"""`make bench`: ratios measured in one run, printed and written to docs/performance.md.
+
+Absolute times of a busy machine mean little; each figure is a ratio between two things done one after the other here, best of a
+few rounds. `--rows N` sets the number of records, `--quick` runs everything small to see that it works.
+"""
+
+import argparse
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from datetime import date
+from pathlib import Path
+
+from rich.console import Console
+
+from tests.bench import binary, empty_run, gold_apply, messages
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "performance.md"
+PARTS = {"binary": binary.measure, "messages": messages.measure, "gold": gold_apply.measure, "empty run": empty_run.measure}
+out = Console(highlight=False, width=160)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--only", choices=list(PARTS))
+    said = parser.parse_args()
+    from inlet.spark import session
+
+    lines = []
+    with tempfile.TemporaryDirectory() as folder:
+        lakehouse = f"{folder}/lakehouse"
+        spark = session(lakehouse, app="inlet-bench")
+        for name, measure in PARTS.items():
+            if said.only in (None, name):
+                out.print(f"[bold]{name}[/]")
+                for figure in measure(spark, Path(folder) / name.replace(" ", "_"), lakehouse, said.quick):
+                    out.print("  " + figure.line())
+                    lines.append(figure.row())
+    if not said.quick and not said.only:
+        PAGE.write_text(page(lines))
+        out.print(f"written to {PAGE.relative_to(ROOT)}")
+
+
+def page(rows: list[str]) -> str:
+    java = subprocess.run(["java", "-version"], capture_output=True, text=True).stderr.splitlines()[0]
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return "\n".join([
+        "<!-- written by `make bench`; do not edit -->", "# Performance", "",
+        f"Measured on {date.today():%Y-%m-%d}: {os.cpu_count()} cores, {memory:.0f} GiB, {platform.system()} {platform.machine()}, "
+        f"Python {sys.version.split()[0]}, {java}, local Spark.", "",
+        "Ratios between two things done in one run; above the bound is better where the bound says *at least*, below it where it says",
+        "*at most*. Seconds and rates are for orientation only.", "",
+        "| what | against | ratio | bound | measured |", "|---|---|---|---|---|", *rows, ""])
+
+
+if __name__ == "__main__":
+    main()

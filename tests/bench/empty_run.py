@@ -1,0 +1,22 @@
+"""A run with nothing new, from the shell: what a scheduler pays every few minutes."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from inlet import bronze, silver
+from tests.bench import messages
+from tests.bench.figure import Figure, best
+
+
+def measure(spark, folder: Path, lakehouse: str, is_quick: bool) -> Iterator[Figure]:
+    project = messages.make_project(folder, lakehouse)
+    messages.write(folder / "landing" / "messages.parquet", 1000)
+    assert bronze.plan(project, list(project.sources.values()), bronze.landed(project)).files
+    new = bronze.plan(project, list(project.sources.values()), bronze.landed(project))
+    bronze.land(project, spark, new)
+    silver.run(project, spark, new.batch_id)
+    command = [sys.executable, "-m", "inlet.cli", "run", "--until", "silver", "--project", str(folder)]
+    taken = best(lambda: subprocess.run(command, check=True, capture_output=True))
+    yield Figure("an empty run, from the shell", "20 seconds", taken / 20, "at most 1", f"{taken:.1f} s, no JVM")

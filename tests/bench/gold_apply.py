@@ -1,0 +1,122 @@
+"""Gold: a batch into before_after, past and current, against two hand-written MERGEs of the same batch.
+
+`row_number` + MERGE keeps current alone; the history MERGE closes old versions and inserts new ones. Both read silver's changes,
+like gold, and start from a copy of the same rows.
+"""
+
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import yaml
+
+from inlet import config, generate, gold
+from tests.bench.figure import Figure
+
+NUM_COLUMNS = 20
+TYPES = ["bigint", "string", "decimal(9,2)", "date", "int"]
+REPO = Path(__file__).resolve().parents[2]
+
+
+def measure(spark, folder: Path, lakehouse: str, is_quick: bool) -> Iterator[Figure]:
+    sizes, batches = ((2_000,), (100, 500)) if is_quick else ((250_000, 2_000_000), (1_000, 100_000))
+    taken: dict[tuple, float] = {}
+    for size in sizes:
+        name = f"rows_{size}"
+        project = make_project(folder / name, lakehouse, name)
+        fill(spark, project, name, size)
+        for number, batch in enumerate(batches, 2):
+            add_changes(spark, name, number, batch, size)
+            ours = seconds(lambda: gold.run(project, spark, [name]))
+            merged = seconds(lambda: merge_current(spark, name, number))
+            history = seconds(lambda: merge_history(spark, name, number))
+            taken[size, batch] = ours
+            told = f"{size} rows of {NUM_COLUMNS} columns, {batch} changes; {ours:.1f} s"
+            yield Figure("before_after, past and current", "hand-written history MERGE", ours / history, "at most 0.8", told)
+            yield Figure("before_after, past and current", "row_number + MERGE of current alone", ours / merged, "at most 1.5", told)
+    if len(sizes) > 1:
+        for batch in batches:
+            yield Figure(f"a table {sizes[1] // sizes[0]} times as large", "the small one", taken[sizes[1], batch] / taken[sizes[0], batch],
+                         "at most 1.5", f"{batch} changes")
+
+
+def seconds(action) -> float:
+    started = time.perf_counter()
+    action()
+    return time.perf_counter() - started
+
+
+def columns() -> list[tuple[str, str]]:
+    return [("ID", "bigint")] + [(f"C{n:02d}", TYPES[n % len(TYPES)]) for n in range(1, NUM_COLUMNS)]
+
+
+def image(salt: str) -> str:
+    """SQL of an object with all columns of row `id`."""
+    values = {"bigint": f"id * 3 + {salt}", "string": f"concat('value ', id, ' ', {salt})", "decimal(9,2)": f"cast((id + {salt}) % 99999 / 100 as decimal(9,2))",
+              "date": f"date_add(date'2020-01-01', cast((id + {salt}) % 1000 as int))", "int": f"cast((id + {salt}) % 1000 as int)"}
+    return "to_variant_object(named_struct('ID', id, " + ", ".join(f"'{n}', {values[t]}" for n, t in columns()[1:]) + "))"
+
+
+def make_project(folder: Path, lakehouse: str, name: str) -> config.Project:
+    (folder / "pipelines" / "tables").mkdir(parents=True)
+    (folder / "pipelines" / "inlet.yml").write_text(yaml.safe_dump({"lakehouse": lakehouse}))
+    (folder / "pipelines" / "tables" / f"{name}.yml").write_text(yaml.safe_dump(
+        {"table": f"BENCH.{name.upper()}", "name": name, "key": ["ID"], "columns": [{"name": n, "type": t} for n, t in columns()]}))
+    shutil.copytree(REPO / "dbt", folder / "dbt", ignore=shutil.ignore_patterns("target", "gold"))
+    project = config.load(folder)
+    generate.write(project)
+    return project
+
+
+def fill(spark, project, name: str, size: int) -> None:
+    insert(spark, name, 1, f"select id, id as place from range({size})", "INSERT", "0")
+    gold.run(project, spark, [name])
+    spark.sql(f"create table bench_current_{name} using delta cluster by (id) as select * from gold.{name}__current")
+    spark.sql(f"create table bench_history_{name} using delta cluster by (id) as select *, cast(null as string) as valid_to_seq from gold.{name}__current")
+
+
+def add_changes(spark, name: str, batch_id: int, num: int, size: int) -> None:
+    """Updates of scattered keys, full images."""
+    keys = f"select cast(pmod(id * 7919 * {batch_id}, {size}) as bigint) as id, id as place from range({num})"
+    insert(spark, name, batch_id, keys, "UPDATE", str(batch_id))
+
+
+def insert(spark, name: str, batch_id: int, rows: str, operation: str, salt: str) -> None:
+    spark.sql(f"""
+        insert into silver.changes (source, source_schema, source_table, table_version, change_seq, operation, change_oper, transaction_id,
+            transaction_event_counter, transaction_last_event, after, unit_id, unit_offset, unit_length, batch_id)
+        select 'bench_{name}', 'BENCH', '{name.upper()}', 1, concat('2026010{batch_id}00000000', lpad(place, 19, '0')), '{operation}',
+            left('{operation}', 1), concat('T', place), 1, true, {image(salt)}, 'bench', 0, 1, {batch_id} from ({rows})""")
+    spark.sql(f"insert into silver.batches (batch_id, source) values ({batch_id}, 'bench_{name}')")
+
+
+def typed(name: str, batch_id: int) -> str:
+    members = ", ".join(f"{n}: {t}" for n, t in columns())
+    return (f"select source, a.*, change_seq from (select source, change_seq, cast(after as struct<{members}>) as a from silver.changes "
+            f"where source = 'bench_{name}' and batch_id = {batch_id})")
+
+
+def merge_current(spark, name: str, batch_id: int) -> None:
+    own = [n for n, _ in columns()]
+    spark.sql(f"""
+        merge into bench_current_{name} t using (
+            select * from (select *, row_number() over (partition by id order by change_seq desc) as nth from ({typed(name, batch_id)})) where nth = 1) s
+        on t.id = s.id
+        when matched then update set {", ".join(f"t.{n} = s.{n}" for n in own)}, t.valid_from_seq = s.change_seq
+        when not matched then insert (source, {", ".join(own)}, valid_from_seq) values (s.source, {", ".join(f"s.{n}" for n in own)}, s.change_seq)""")
+
+
+def merge_history(spark, name: str, batch_id: int) -> None:
+    """Close what is open for a changed key at its first change, insert each change with the next one as its end."""
+    own = [n for n, _ in columns()]
+    spark.sql(f"""
+        merge into bench_history_{name} t using (
+            with changes as (select *, lead(change_seq) over (partition by id order by change_seq) as next_seq,
+                                    row_number() over (partition by id order by change_seq) as nth from ({typed(name, batch_id)}))
+            select id as merge_id, * from changes where nth = 1
+            union all select null as merge_id, * from changes) s
+        on t.id = s.merge_id and t.valid_to_seq is null
+        when matched then update set t.valid_to_seq = s.change_seq
+        when not matched and s.merge_id is null then insert (source, {", ".join(own)}, valid_from_seq, valid_to_seq)
+            values (s.source, {", ".join(f"s.{n}" for n in own)}, s.change_seq, s.next_seq)""")

@@ -1,0 +1,70 @@
+"""Qlik JSON messages into silver against bare `parse_json` of the same values into Delta."""
+
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import yaml
+
+from inlet import bronze, config, silver
+from inlet.codecs import qlik_json
+from tests.bench.figure import Figure, best
+from tests.encode import qlik
+
+COLUMNS = [("ID", "bigint"), ("REGION", "string"), ("CODE", "string"), ("NAME", "string"), ("STATE", "string"), ("QUANTITY", "int"),
+           ("PRICE", "decimal(9,2)"), ("TOTAL", "decimal(13,2)"), ("ORDERED", "date"), ("CHANGED_AT", "timestamp_ntz"), ("NOTE", "string"),
+           ("STOCK", "int")]
+NUM_DISTINCT = 10_000
+SEQ = b"20260102030405000000000000000000000"
+
+
+def measure(spark, folder: Path, lakehouse: str, is_quick: bool) -> Iterator[Figure]:
+    num = 20_000 if is_quick else 400_000
+    project = make_project(folder, lakehouse)
+    write(folder / "landing" / "messages.parquet", num)
+    new = bronze.plan(project, list(project.sources.values()), bronze.landed(project))
+    bronze.land(project, spark, new)
+    messages = spark.table("bronze.messages").where("source = 'bench_messages'")
+    size = messages.agg({"size_bytes": "avg"}).first()[0]
+    started = time.perf_counter()
+    silver.run(project, spark, new.batch_id)
+    whole = time.perf_counter() - started
+
+    def bare():
+        messages.selectExpr("unit_id", "parse_json(cast(value as string)) as value").write.format("delta").mode("overwrite").saveAsTable("bench_bare")
+
+    def fast():
+        changes = qlik_json.fast(messages, list(project.sources.values()), project.tables, [])
+        changes.write.format("delta").mode("overwrite").saveAsTable("bench_fast")
+
+    alone, decoded = best(bare), best(fast)
+    told = f"{num} messages of {size:.0f} bytes; {num / alone / 1e3:.0f}k messages/s bare"
+    yield Figure("JSON decoded into Delta", "bare parse_json", alone / decoded, "at least 0.7", told)
+    yield Figure("JSON into silver, survey, accounts and transactions included", "bare parse_json", alone / whole, "", told)
+
+
+def write(path: Path, num: int) -> None:
+    """Enveloped updates with both images. A few thousand are encoded, and repeated with another sequence and offset each."""
+    names, values = [n for n, _ in COLUMNS], []
+    for n in range(NUM_DISTINCT):
+        after = dict(zip(names, (n, "EAST", f"C{n:07d}", f"Item number {n}", "OK", n % 999, Decimal(n) / 100, Decimal(n * 7) / 100, "2026-01-02",
+                                 "2026-01-02T03:04:05.678", "as agreed by telephone", n * 3)))
+        before = after | {"QUANTITY": n % 998, "STATE": "NEW"}
+        values.append(qlik.value({"operation": "UPDATE", "before": before, "after": after, "change_seq": SEQ.decode(),
+                                  "transaction_id": "00000000000000000000000000060008", "transaction_event_counter": 1, "transaction_last_event": True,
+                                  "change_timestamp": "2026-01-02T03:04:05.000", "stream_position": "00000000.00bb2531.00000001"}, names))
+    path.parent.mkdir(parents=True)
+    numbered = (values[n % NUM_DISTINCT].replace(SEQ, SEQ[:16] + b"%019d" % n) for n in range(num))
+    qlik.write_parquet([row for row in qlik.rows(numbered, "bench", start=qlik.START + timedelta(hours=1))], path)
+
+
+def make_project(folder: Path, lakehouse: str) -> config.Project:
+    (folder / "pipelines" / "tables").mkdir(parents=True)
+    source = {"codec": "qlik_json", "from": "landing/*.parquet", "tables": {"bench": "BENCH.MESSAGES"}}
+    (folder / "pipelines" / "inlet.yml").write_text(yaml.safe_dump({"lakehouse": lakehouse, "sources": {"bench_messages": source}}))
+    columns = [{"name": n, "type": t} for n, t in COLUMNS]
+    (folder / "pipelines" / "tables" / "messages.yml").write_text(
+        yaml.safe_dump({"table": "BENCH.MESSAGES", "name": "bench_messages", "key": ["ID"], "columns": columns}))
+    return config.load(folder)

@@ -1,0 +1,234 @@
+"""qlik_json: the exact path by itself, the grammar of plain messages, full loads, and that both paths say the same.
+
+What single messages mean is in tests/cases/qlik_json; here is what no single message shows.
+"""
+
+import datetime
+import decimal
+import random
+
+import pytest
+
+from inlet import change, errors
+from inlet.codecs import qlik_json, qlik_load
+from inlet.config import Source
+from inlet.fields import json_exact, variant
+from inlet.fields.fit import fit
+from inlet.fields.wrong import Wrong
+from inlet.table import Table
+from tests import test_cases
+from tests.encode import qlik
+
+START = datetime.datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=datetime.timezone.utc)
+COLUMNS = {"ID": "bigint", "NAME": "string", "PRICE": "decimal(9,2)", "STOCK": "int", "SOLD_AT": "timestamp", "DUE": "date",
+           "IS_NEW": "boolean", "WEIGHT": "double", "PICTURE": "binary"}
+TABLE = Table(table="SHOP.ITEM", name="item", key=["ID"], columns=[
+    {"name": name, "type": type_} | ({"encoding": "hex"} if type_ == "binary" else {}) for name, type_ in COLUMNS.items()])
+TABLES = {TABLE.table: TABLE}
+SOURCE = Source(name="shop", codec="qlik_json", **{"from": "landing"}, tables={"item": "SHOP.ITEM"})
+PATHS = [path for path in test_cases.CASES if path.parent.name == "qlik_json"]
+
+
+def minutes(*spans):
+    return [tuple(START + datetime.timedelta(minutes=m) for m in span) for span in spans]
+
+
+def message(value, offset=0, topic="item", at=START, source="shop"):
+    return {"unit_id": f"{source}/{topic}/0/{offset}", "source": source, "topic": topic, "partition": 0, "offset": offset,
+            "timestamp": at, "key": None, "value": value, "headers": None}
+
+
+def random_row(rng, key: int) -> dict:
+    pick = {"ID": key, "NAME": rng.choice(["", "Köln", 'a "quoted" \\ text', "日本 🎈", "REFRESH", "x" * 300]),
+            "PRICE": decimal.Decimal(rng.randrange(10**9)).scaleb(-2), "STOCK": rng.randrange(-2**31, 2**31),
+            "SOLD_AT": datetime.datetime(2000, 1, 1) + datetime.timedelta(microseconds=rng.randrange(10**15)),
+            "DUE": datetime.date(2000, 1, 1) + datetime.timedelta(days=rng.randrange(20_000)),
+            "IS_NEW": rng.random() < .5, "WEIGHT": rng.randrange(-10**6, 10**6) / 64, "PICTURE": rng.randbytes(rng.randrange(9))}
+    return {name: value if name == "ID" or rng.random() < .9 else None for name, value in pick.items()}
+
+
+def random_messages(num: int, seed: int) -> list[dict]:
+    rng, found = random.Random(seed), []
+    for n in range(num):
+        operation = rng.choice(["REFRESH", "INSERT", "UPDATE", "UPDATE", "DELETE"])
+        row, old = random_row(rng, n), random_row(rng, n) if rng.random() < .7 else None
+        said = {"operation": operation, "before": row if operation == "DELETE" else old if operation == "UPDATE" else None,
+                "after": None if operation == "DELETE" else row, "change_seq": "" if operation == "REFRESH" else f"2026010203040500{n:019d}",
+                "transaction_id": f"{n // 3:032d}", "transaction_event_counter": n % 3 + 1, "transaction_last_event": n % 3 == 2,
+                "change_timestamp": "2026-01-02T03:04:05.000"}
+        if rng.random() < .1 and operation != "DELETE":
+            said["after"] = {name: value for name, value in row.items() if name in ("ID", "PRICE", "DUE")}
+        value = qlik.value(said, list(COLUMNS), shape=rng.choice(["envelope", "bare"]), masks=rng.random() < .7,
+                           delete_in=rng.choice(["data", "beforeData"]), schema=rng.choice([None, "SHOP"]), table="ITEM")
+        found.append(message(value, n, at=START + datetime.timedelta(seconds=n)))
+    return found
+
+
+def loads_of(messages: list[dict], source, tables) -> list[dict]:
+    seen = {}
+    for one in messages:
+        table = qlik_json.refresh_table(one, source, tables)
+        if table:
+            seen.setdefault((source.name, table), []).append((one["timestamp"], one["timestamp"]))
+    return qlik_json.assign_loads([], seen, qlik_json.options(source).load_gap_minutes)
+
+
+def test_what_the_encoder_writes_the_codec_reads():
+    row = random_row(random.Random(1), 7)
+    old = row | {"NAME": "old", "STOCK": 3}
+    said = {"operation": "UPDATE", "change_seq": "2026010203040500" + "0" * 18 + "7", "before": old, "after": row, "transaction_id": "77"}
+    found = qlik_json.decode_message(message(qlik.value(said, list(COLUMNS))), SOURCE, TABLES, [])[0]
+    assert (found["operation"], found["transaction_id"], found["change_seq"]) == ("UPDATE", "77", said["change_seq"])
+    assert found["after"]["NAME"] == row["NAME"] and found["before"]["STOCK"] == 3
+    assert change.mask_ordinals(found["change_mask"]) == [n for n, c in enumerate(COLUMNS, 1) if row[c] != old[c]]
+
+
+def test_a_load_is_a_run_of_messages_without_a_gap():
+    seen = {("shop", "SHOP.ITEM"): minutes((100, 130), (0, 0), (0, 50))}
+    assert [(load["load_id"], load["last_at"]) for load in qlik_json.assign_loads([], seen)] == [
+        ("SHOP.ITEM@2026010203040567", minutes((130,))[0][0])]
+    assert len(qlik_json.assign_loads([], seen, 40)) == 2
+
+
+def test_a_known_load_goes_on_and_keeps_its_start():
+    known = qlik_json.assign_loads([], {("shop", "SHOP.ITEM"): minutes((0, 10))})
+    later = qlik_json.assign_loads(known, {("shop", "SHOP.ITEM"): minutes((60, 65), (200, 201))})
+    assert [load["started_at16"] for load in later] == ["2026010203040567", "2026010206240567"]
+    assert later[0]["last_at"] == minutes((65,))[0][0] and known[0]["last_at"] == minutes((10,))[0][0]
+
+
+def test_loads_that_start_together_do_not_share_a_place():
+    said = qlik.value({"operation": "REFRESH", "after": {"ID": 1}}, list(COLUMNS))
+    source = SOURCE.model_copy(update={"tables": {"a": "SHOP.ITEM", "b": "SHOP.ITEM"}})
+    messages = [message(said, topic="a"), message(said, topic="b")]
+    loads = loads_of(messages, source, TABLES)
+    places = {qlik_json.decode_message(one, source, TABLES, loads)[0]["change_seq"] for one in messages}
+    assert len(places) == 2 and all(place.startswith("2026010203040567") and len(place) == 35 for place in places)
+
+
+def test_a_full_load_row_without_its_load_is_rejected():
+    value = qlik.value({"operation": "REFRESH", "after": {"ID": 1}}, list(COLUMNS))
+    assert qlik_json.decode_message(message(value), SOURCE, TABLES, [])[0]["reject"].kind == "missing_change_seq"
+
+
+def test_an_unknown_option_is_refused():
+    with pytest.raises(errors.ConfigError, match="load_gap_minute"):
+        qlik_json.options(SOURCE.model_copy(update={"options": {"load_gap_minute": 5}}))
+
+
+@pytest.mark.parametrize("path", [path for path in PATHS if path.stem.startswith("ok_")], ids=lambda path: path.stem)
+def test_a_message_cut_anywhere_is_a_reject(path):
+    case = test_cases.load(path)
+    for written in case["messages"]:
+        value = test_cases._message(written)["value"] or b""
+        for end in range(len(value)):
+            found = qlik_json.decode_message(message(value[:end], topic="cdc"), case["source"], case["tables"], [])
+            assert [row["result"] for row in found] == ["reject"]
+            assert found[0]["reject"].raw == value[:end] and 0 <= found[0]["reject"].byte_offset <= end
+
+
+@pytest.mark.parametrize("value, type_, expected", [
+    ("1.50", "decimal(9,2)", decimal.Decimal("1.50")), ("1" * 38, "decimal(38,0)", int("1" * 38)),
+    ("0." + "0" * 37 + "1", "decimal(38,38)", decimal.Decimal("1E-38")), ("1." + "0" * 60, "decimal(9,2)", 1),
+    ("1e2", "decimal(9,2)", 100), ("9" * 39, "double", 1e39), ("1e-5", "float", 1e-5), ("127", "tinyint", 127),
+    ("-32768", "smallint", -32768), ("12", "string", "12")])
+def test_numbers_that_fit(value, type_, expected):
+    found = fit(json_exact.Number(value), type_)
+    assert (type(found), found) == (type(expected), expected)
+    assert variant.decode(*variant.encode(found)) == expected
+
+
+@pytest.mark.parametrize("value, type_", [
+    ("128", "tinyint"), ("1e0", "int"), ("1e999999", "decimal(38,0)"), ("1e9999999", "decimal(9,2)"), ("1e-400", "double"),
+    ("3.5e38", "float"), ("9" * 5000, "bigint"), ("0.001", "decimal(9,2)")])
+def test_numbers_that_do_not_fit(value, type_):
+    with pytest.raises(Wrong):
+        fit(json_exact.Number(value), type_)
+
+
+def comparable(row: dict) -> dict:
+    images = {name: variant.decode(bytes(row[name].value), bytes(row[name].metadata)) if hasattr(row[name], "metadata") else row[name]
+              for name in ("before", "after")}
+    at = row["change_timestamp"]
+    return {**{c.name: row[c.name] for c in qlik_json.CHANGE_COLUMNS}, **images, "change_timestamp": at and at.replace(tzinfo=None),
+            "change_mask": row["change_mask"] and bytes(row["change_mask"]), "column_mask": row["column_mask"] and bytes(row["column_mask"])}
+
+
+def typed(value):
+    """Equal only if the types are: 1 is not 1.0, and a decimal keeps its scale."""
+    return {k: typed(v) for k, v in value.items()} if isinstance(value, dict) else repr(value)
+
+
+def frame(spark, messages: list[dict]):
+    ddl = ("unit_id string, source string, topic string, partition int, `offset` bigint, timestamp timestamp, key binary, value binary, "
+           "headers array<struct<key: string, value: binary>>")
+    names = [part.split()[0].strip("`") for part in ddl.split(", ")[:-1]] + ["headers"]
+    return spark.createDataFrame([tuple(one[name] for name in names[:9]) for one in messages], ddl)
+
+
+def assert_paths_agree(spark, messages, source, tables) -> tuple[int, int]:
+    """fast answers a part of exact's changes, with equal rows; mapInArrow equals exact. Out: answered, changes."""
+    loads = loads_of(messages, source, tables)
+    exact = {one["unit_id"]: qlik_json.decode_message(one, source, tables, loads)[0] for one in messages}
+    rows = frame(spark, messages)
+    found = qlik_json.find_loads(rows, [source], tables)
+    assert qlik_load.assign_loads([], found, qlik_json.options(source).load_gap_minutes) == loads
+    fast = [row.asDict() for row in qlik_json.fast(rows, [source], tables, loads).collect()]
+    assert len({row["unit_id"] for row in fast}) == len(fast)
+    for row in fast:
+        assert exact[row["unit_id"]]["result"] == "change", row
+        assert typed(comparable(row)) == typed(comparable(exact[row["unit_id"]]))
+    slow = rows.mapInArrow(qlik_json.exact_batches([source], tables, loads), qlik_json.EXACT_DDL).collect()
+    assert {row["unit_id"]: row["result"] for row in slow} == {unit: row["result"] for unit, row in exact.items()}
+    for row in slow:
+        if row["result"] == "change":
+            assert typed(comparable(row.asDict())) == typed(comparable(exact[row["unit_id"]]))
+        elif row["result"] == "reject":
+            assert row["kind"] == exact[row["unit_id"]]["reject"].kind and bytes(row["raw"]) == exact[row["unit_id"]]["reject"].raw
+    return len(fast), sum(row["result"] == "change" for row in exact.values())
+
+
+def test_both_paths_say_the_same_of_every_case(spark):
+    """All cases of one set of contracts and options in one run; the plain ones are all answered by the fast path."""
+    groups = {}
+    for path in PATHS:
+        case = test_cases.load(path)
+        groups.setdefault(repr((case["tables"], case["source"])), []).append((path.stem, case))
+    for cases in groups.values():
+        messages, names = [], []
+        for hour, (name, case) in enumerate(cases):
+            for written in case["messages"]:
+                one = test_cases._message(written)
+                one |= {"offset": len(messages), "unit_id": f"case/{len(messages)}", "timestamp": one["timestamp"] + datetime.timedelta(hours=9 * hour)}
+                messages.append(one)
+                names.append(name)
+        source, tables = cases[0][1]["source"], cases[0][1]["tables"]
+        assert_paths_agree(spark, messages, source, tables)
+        loads = loads_of(messages, source, tables)
+        answered = {row["unit_id"] for row in qlik_json.fast(frame(spark, messages), [source], tables, loads).collect()}
+        plain = {one["unit_id"] for one, name in zip(messages, names) if name.startswith("ok_plain")}
+        assert plain <= answered, sorted(plain - answered)
+
+
+def test_both_paths_say_the_same_of_random_streams(spark):
+    answered, changes = assert_paths_agree(spark, random_messages(400, 1), SOURCE, TABLES)
+    assert changes == 400 and answered > 300
+
+
+def test_both_paths_say_the_same_of_broken_messages(spark):
+    """Each message with one byte changed, dropped or doubled."""
+    rng, messages = random.Random(2), random_messages(400, 3)
+    for one in messages:
+        value, at = one["value"], rng.randrange(len(one["value"]))
+        new = rng.choice([b"", value[at:at + 1] * 2, rng.choice([b'"', b"{", b"}", b",", b"0", b"9", b"\\", b"\xff", b" ", b"\n", b"e", b"."])])
+        one["value"] = value[:at] + new + value[at + 1:]
+    assert_paths_agree(spark, messages, SOURCE, TABLES)
+
+
+def test_the_survey_tells_whether_a_change_is_there_twice(spark):
+    messages = random_messages(60, 4)
+    asked = [f"{sql} as {name}" for name, sql in qlik_json.survey_sql().items()]
+    once = frame(spark, messages).selectExpr(*asked).collect()[0]
+    assert once.num_records == once.num_seq == once.num_distinct_seq == 60
+    twice = frame(spark, messages + [messages[5] | {"offset": 99, "unit_id": "again"}]).selectExpr(*asked).collect()[0]
+    assert twice.num_distinct_seq == 60 + (b"REFRESH" in messages[5]["value"]) and len(twice.min_seq) == 35
