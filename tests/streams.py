@@ -46,8 +46,8 @@ def seq(place: int) -> str:
 
 
 def stream(rng: random.Random, source: str = "shop", table: str = "SHOP.ITEMS", length: int = 25, *,
-           partial: float = 0.4, key_changes: float = 0.15, wipes: float = 0.06, loads: int = 2) -> list[Change]:
-    """A random stream of one source. Probabilities: of a partial image, a key change, a TRUNCATE or empty load."""
+           partial: float = 0.4, key_changes: float = 0.15, wipes: float = 0.06, loads: int = 2, states: float = 0.1) -> list[Change]:
+    """A random stream of one source. Probabilities: of a partial image, a key change, a wipe, a column state."""
     changes: list[Change] = []
     place, transaction, left = 0, 0, 0
     open_loads = [f"L{n}" for n in range(rng.randint(0, loads))]
@@ -70,13 +70,13 @@ def stream(rng: random.Random, source: str = "shop", table: str = "SHOP.ITEMS", 
             if rng.random() < 0.1:
                 open_loads.remove(load)
         elif dice < 0.5:
-            changes.append(Change(op="INSERT", after=_image(rng, key, partial / 4), states=_states(rng), **said))
+            changes.append(Change(op="INSERT", after=_image(rng, key, partial / 4), states=_states(rng, states), **said))
         elif dice < 0.65:
             changes.append(Change(op="DELETE", before=_image(rng, key, partial), **said))
         else:
             new_key = rng.choice(keys) if rng.random() < key_changes * 3 else key
             before = _image(rng, key, partial) if new_key != key or rng.random() < 0.5 else None
-            changes.append(Change(op="UPDATE", before=before, after=_image(rng, new_key, partial), states=_states(rng), **said))
+            changes.append(Change(op="UPDATE", before=before, after=_image(rng, new_key, partial), states=_states(rng, states), **said))
     return changes
 
 
@@ -89,8 +89,8 @@ def _image(rng, key, partial: float = 0.0) -> dict:
     return image | {n: v for n, v in values.items() if not is_partial or rng.random() < 0.4}
 
 
-def _states(rng) -> dict:
-    return {rng.choice(["NAME", "PRICE"]): rng.choice(["missing", "fetched"])} if rng.random() < 0.1 else {}
+def _states(rng, probability) -> dict:
+    return {rng.choice(["NAME", "PRICE"]): rng.choice(["missing", "fetched"])} if rng.random() < probability else {}
 
 
 def deliver(rng: random.Random, changes: list[Change], num_batches: int, late: float = 0.2, repeated: float = 0.1) -> list[list[Change]]:

@@ -6,6 +6,7 @@ change_seq meets one that the ledger has, or where the batch can hold a change t
 """
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from inlet import change, lake
 from inlet.config import Project
@@ -70,26 +71,42 @@ class Batch:
         lake.append(rows, table, f"inlet-{table}{part}", self.batch_id)
 
 
+class Judged(NamedTuple):
+    """Changes with their verdict, as a persisted DataFrame."""
+
+    rows: object
+    has_conflicts: bool
+
+
 def write_changes(batch: Batch, changes, may_repeat: bool, part: str = "", among_own: bool = False):
     """Append changes, one row per (source, change_seq). In: whether any of them can have come before, or twice; whether
     what this batch has written already counts as before.
 
-    Out: None, or a persisted DataFrame of all given changes with their `verdict`: new, repeat, conflict.
+    Out: None, or all given changes with their `verdict`: new, repeat, conflict; persisted, to be unpersisted by the caller.
     """
     if not may_repeat:
         batch.append(changes, "silver.changes", part)
         return None
     judged = _judge(batch, changes, among_own).persist()
     batch.append(judged.where("verdict = 'new'"), "silver.changes", part)
-    for row in judged.where("verdict = 'repeat'").groupBy("source").agg({"*": "count", "unit_length": "sum"}).collect():
-        account = batch.account(row["source"])
-        account.num_repeats += row["count(1)"]
-        account.bytes_repeated += row["sum(unit_length)"]
-    return judged
+    found = judged.groupBy("source", "verdict").agg({"*": "count", "unit_length": "sum"}).collect()
+    for row in found:
+        if row["verdict"] == "repeat":
+            account = batch.account(row["source"])
+            account.num_repeats += row["count(1)"]
+            account.bytes_repeated += row["sum(unit_length)"]
+    return Judged(judged, any(row["verdict"] == "conflict" for row in found))
 
 
-def conflicts(judged):
-    """The rejects of judged changes: same place in the order, other content. `raw` is filled in by the caller's units."""
+def reject_conflicts(batch: Batch, judged: Judged, units, part: str) -> None:
+    """Reject judged changes that come at a known place in the order with other content. In: unit_id and bytes of each unit."""
+    if judged.has_conflicts:
+        raw = "substring(bytes, cast(unit_offset as int) + 1, cast(unit_length as int)) as raw"
+        batch.append(_conflicts(judged.rows).join(units, "unit_id").selectExpr("*", raw), "silver.rejects", part)
+    judged.rows.unpersist()
+
+
+def _conflicts(judged):
     return judged.where("verdict = 'conflict'").selectExpr(
         "source", "source_schema", "source_table", "cast(null as string) as column_name", "'conflicting_duplicate' as kind",
         "unit_offset as byte_offset", "'the content that came first' as expected",

@@ -8,7 +8,7 @@ again rather than trusted from the writing pass. Decoding is several times cheap
 import json
 
 from inlet import lake
-from inlet.batch import Batch, conflicts, overlaps, write_changes
+from inlet.batch import Batch, overlaps, reject_conflicts, write_changes
 from inlet.codecs import CODECS
 from inlet.config import Project
 
@@ -30,23 +30,20 @@ def run(batch: Batch) -> None:
         account.num_units += 1
         account.num_records += unit["num_records"]
         account.bytes_landed += unit["size_bytes"]
-    decoded = changes(batch.spark, batch.project, batch.batch_id, units)
-    judged = write_changes(batch, decoded, _may_repeat(batch, units), "-blocks")
+    judged = write_changes(batch, changes(batch.spark, batch.project, batch.batch_id, units), _may_repeat(batch, units), "-blocks")
     rows = aside(batch.spark, batch.project, batch.batch_id).persist()
-    for row in rows.where("kind = 'account'").groupBy("source").sum("num_control", "bytes_framing").collect():
-        account = batch.account(row["source"])
-        account.num_control += row["sum(num_control)"]
-        account.bytes_framing += row["sum(bytes_framing)"]
-    batch.append(rows.where("kind = 'reject'").withColumnRenamed("kind", "_").withColumnRenamed("reject_kind", "kind"),
-                 "silver.rejects", "-blocks")
-    batch.append(rows.where("kind = 'control'").withColumnRenamed("kind", "_").withColumnRenamed("reject_kind", "kind"),
-                 "silver.control_events", "-blocks")
-    if judged is not None:
-        raw = "substring(bytes, cast(unit_offset as int) + 1, cast(unit_length as int)) as raw"
-        blocks = _units(batch.spark, batch.batch_id).select("unit_id", "bytes")
-        batch.append(conflicts(judged).join(blocks, "unit_id").selectExpr("*", raw), "silver.rejects", "-conflicts")
-        judged.unpersist()
+    found = rows.groupBy("source", "kind").agg({"*": "count", "num_control": "sum", "bytes_framing": "sum"}).collect()
+    for row in found:
+        if row["kind"] == "account":
+            account = batch.account(row["source"])
+            account.num_control += row["sum(num_control)"]
+            account.bytes_framing += row["sum(bytes_framing)"]
+    for kind, table in (("reject", "silver.rejects"), ("control", "silver.control_events")):
+        if any(row["kind"] == kind for row in found):
+            batch.append(rows.where(f"kind = '{kind}'").withColumnRenamed("kind", "_").withColumnRenamed("reject_kind", "kind"), table, "-blocks")
     rows.unpersist()
+    if judged is not None:
+        reject_conflicts(batch, judged, _units(batch.spark, batch.batch_id).selectExpr("unit_id", "bytes"), "-conflicts")
 
 
 def _may_repeat(batch: Batch, units: list[dict]) -> bool:

@@ -7,7 +7,7 @@ import json
 from datetime import datetime
 
 from inlet import change, lake
-from inlet.batch import Batch, conflicts, overlaps, write_changes
+from inlet.batch import Batch, overlaps, reject_conflicts, write_changes
 from inlet.codecs import CODECS
 
 CHANGE_SQL = [c.name for c in change.CHANGES if c.name not in ("batch_id", "decoded_at")]
@@ -30,19 +30,20 @@ def _run_codec(batch: Batch, codec, sources: list) -> None:
     judged = write_changes(batch, codec.fast(messages, sources, tables, loads), may_repeat, "-fast")
     answered = batch.spark.sql(f"select unit_id from silver.changes where batch_id = {batch.batch_id} and source in ({names})")
     if judged is not None:
-        answered = answered.union(judged.where("verdict <> 'new'").select("unit_id"))
+        answered = answered.union(judged.rows.where("verdict <> 'new'").select("unit_id"))
     if answered.count() < messages.count():
         left = messages.join(answered, "unit_id", "left_anti")
         _write_exact(batch, codec, left, sources, loads)
     if judged is not None:
-        _reject_conflicts(batch, judged, messages, "-fast-conflicts")
+        reject_conflicts(batch, judged, messages.selectExpr("unit_id", "value as bytes"), "-fast-conflicts")
 
 
 def _survey(batch: Batch, codec, messages) -> tuple[dict, bool]:
     """What the raw text tells cheaply: sizes, the range of change_seq, whether one stands there twice."""
-    asked = codec.survey_sql()
-    rows = messages.groupBy("source").agg(*[_expr(batch, f"{sql} as {name}") for name, sql in asked.items()],
-                                          _expr(batch, "sum(size_bytes) as bytes_landed")).collect()
+    from pyspark.sql.functions import expr
+
+    asked = codec.survey_sql() | {"bytes_landed": "sum(size_bytes)"}
+    rows = messages.groupBy("source").agg(*[expr(sql).alias(name) for name, sql in asked.items()]).collect()
     spans = {}
     for row in rows:
         account = batch.account(row.source)
@@ -54,29 +55,23 @@ def _survey(batch: Batch, codec, messages) -> tuple[dict, bool]:
     return spans, any(row.num_distinct_seq < row.num_seq for row in rows)
 
 
-def _expr(batch: Batch, sql: str):
-    from pyspark.sql.functions import expr
-    return expr(sql)
-
-
 def _write_exact(batch: Batch, codec, left, sources: list, loads: list) -> None:
     decode = codec.exact_batches(sources, batch.project.tables, loads)
     exact = left.mapInArrow(decode, codec.EXACT_DDL).persist()
-    judged = write_changes(batch, exact.where("result = 'change'").selectExpr(*CHANGE_SQL), True, "-exact", among_own=True)
-    batch.append(exact.where("result = 'reject'"), "silver.rejects", "-exact")
-    batch.append(exact.where("result = 'control'"), "silver.control_events", "-exact")
-    for row in exact.where("result = 'control'").groupBy("source").agg({"*": "count", "unit_length": "sum"}).collect():
-        account = batch.account(row["source"])
-        account.num_control += row["count(1)"]
-        account.bytes_framing += row["sum(unit_length)"]
-    _reject_conflicts(batch, judged, left, "-exact-conflicts")
+    found = exact.groupBy("source", "result").agg({"*": "count", "unit_length": "sum"}).collect()
+    for row in found:
+        if row["result"] == "control":
+            account = batch.account(row["source"])
+            account.num_control += row["count(1)"]
+            account.bytes_framing += row["sum(unit_length)"]
+    there = {row["result"] for row in found}
+    for result, table in (("reject", "silver.rejects"), ("control", "silver.control_events")):
+        if result in there:
+            batch.append(exact.where(f"result = '{result}'"), table, "-exact")
+    if "change" in there:
+        judged = write_changes(batch, exact.where("result = 'change'").selectExpr(*CHANGE_SQL), True, "-exact", among_own=True)
+        reject_conflicts(batch, judged, left.selectExpr("unit_id", "value as bytes"), "-exact-conflicts")
     exact.unpersist()
-
-
-def _reject_conflicts(batch: Batch, judged, messages, part: str) -> None:
-    rejects = conflicts(judged).join(messages.selectExpr("unit_id", "value as raw"), "unit_id")
-    batch.append(rejects, "silver.rejects", part)
-    judged.unpersist()
 
 
 def _loads(batch: Batch, codec, messages, sources: list) -> list[dict]:

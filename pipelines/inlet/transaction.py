@@ -6,6 +6,8 @@ event's counter says. Most transactions of a batch are whole in it and are simpl
 looked up in all of silver.
 """
 
+from inlet import lake
+
 RUN = """
 select source, transaction_id, min(change_seq) as first_change_seq, max(change_seq) as last_change_seq, count(*) as num_changes,
        max(transaction_event_counter) as last_counter, array_sort(collect_set(concat(source_schema, '.', source_table))) as tables,
@@ -21,9 +23,13 @@ def update(spark, batch_id: int, rows: str) -> None:
     """Bring silver.transactions up to a batch whose changes are stored. In: SQL that selects them. Doing it twice changes
     nothing."""
     batch = f"(select * from silver.changes where {rows} and transaction_id is not null and operation <> 'REFRESH')"
-    spark.sql(RUN.format(changes=batch, batch_id=batch_id)).createOrReplaceTempView("runs_of_batch")
-    spark.table("runs_of_batch").persist().createOrReplaceTempView("runs")
-    open_ids = spark.sql("select distinct source, transaction_id from runs where not is_complete")
+    runs = spark.sql(RUN.format(changes=batch, batch_id=batch_id)).persist()
+    runs.createOrReplaceTempView("runs")
+    open_ids = runs.where("not is_complete").select("source", "transaction_id").distinct()
+    if open_ids.isEmpty():
+        lake.append(runs, "silver.transactions", "inlet-silver.transactions", batch_id)
+        runs.unpersist()
+        return
     open_ids.createOrReplaceTempView("open_ids")
     again = ("(select c.* from silver.changes c left semi join open_ids o on c.source = o.source "
              "and c.transaction_id = o.transaction_id where c.operation <> 'REFRESH')")
@@ -43,4 +49,4 @@ def update(spark, batch_id: int, rows: str) -> None:
         when matched and n.is_gone then delete
         when matched then update set *
         when not matched and not n.is_gone then insert *""")
-    spark.table("runs").unpersist()
+    runs.unpersist()

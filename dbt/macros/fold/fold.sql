@@ -38,8 +38,8 @@ judged as (
 carried as (   -- a start supplies `not supplied` too, so nothing comes from before it
   select *,
     {%- for c in columns %}
-         last_value(case when is_start or not array_contains(not_supplied, '{{ c }}')
-                         then named_struct('value', image.`{{ c }}`, 'is_absent', array_contains(not_supplied, '{{ c }}')) end, true) over thread as _column_{{ loop.index }}{{ ',' if not loop.last }}
+         last_value(case when not array_contains(not_supplied, '{{ c }}') then named_struct('value', image.`{{ c }}`, 'is_absent', false)
+                         when is_start then named_struct('value', null, 'is_absent', true) end, true) over thread as _column_{{ loop.index }}{{ ',' if not loop.last }}
     {%- endfor %}
   from judged
   window thread as (partition by source, {{ 'thread_seq' if batch.has_key_change else keys(contract.key) }} order by change_seq

@@ -44,8 +44,16 @@ group by l.source order by l.source
   {%- endfor -%}
   {%- do batch.update({'has_rewind': rewind != {}, 'has_wipe': batch.has_wipe or batch.starts != []}) -%}
   {%- if rewind -%}
-    {%- do batch.update({'has_partial': true, 'has_key_change': true, 'has_wipe': true, 'rewind_seq': rewind.values() | min,
-                         'start_seq': batch.sources | map(attribute='start_seq') | min}) -%}
+    {%- do batch.update({'rewind_seq': rewind.values() | min, 'start_seq': batch.sources | map(attribute='start_seq') | min}) -%}
+    {%- set query -%}
+select cast(bool_or(size(not_supplied) > 0) as int) as has_partial, cast(bool_or(key_changed) as int) as has_key_change,
+       cast(bool_or(operation in ('TRUNCATE', 'EMPTY_LOAD')) as int) as has_wipe
+from {{ log }} l join ({{ progress_of(batch) }}) p on p.source = l.source and l.change_seq >= p.start_seq
+where l.change_seq >= '{{ batch.start_seq }}'
+    {%- endset -%}
+    {%- set again = run_query(query)[0] -%}
+    {%- do batch.update({'has_partial': again.has_partial | int == 1, 'has_key_change': again.has_key_change | int == 1,
+                         'has_wipe': again.has_wipe | int == 1 or batch.starts != []}) -%}
   {%- endif -%}
   {{ return(batch) }}
 {%- endmacro %}

@@ -154,7 +154,8 @@ def _micros(at: datetime.datetime) -> int:
 def _bytes(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     """Letters with zeros behind, and where each value ends, from 0."""
     ends = np.frombuffer(column.buffers()[1], np.int32)[column.offset:column.offset + len(column) + 1]
-    padded = np.zeros(ends[-1] - ends[0] + LEN_PAD, np.uint8)
+    padded = np.empty(ends[-1] - ends[0] + LEN_PAD, np.uint8)
+    padded[-LEN_PAD:] = 0
     padded[:-LEN_PAD] = np.frombuffer(column.buffers()[2] or b"", np.uint8)[ends[0]:ends[-1]]
     return padded, ends.astype(np.int64) - ends[0]
 
@@ -171,7 +172,7 @@ def _walk(contracts: Contracts, load_spans):
             texts = tuple(np.empty(length, np.uint8) for length in lengths), np.zeros((len(TEXTS), num + 1), np.int64)
             numbers, valid = np.zeros((NUM_NUMBERS, num), np.int64), np.zeros((NUM_VALID, num), np.bool_)
             count = qlik_scan.rows(letters, ends, contracts.places_of(batch), _placing(batch), contracts.plans, contracts.table_names,
-                                   spans, starts, texts, numbers, valid) if contracts.places else 0
+                                   spans, starts, texts, numbers, valid, qlik_scan.scratch_of(ends, widest)) if contracts.places else 0
             yield _arrow(batch, ends, texts, numbers[:, :count], valid[:, :count], contracts.metadata, load_of)
 
     return batches
@@ -222,7 +223,8 @@ def _refreshes(contracts: Contracts, sources: dict, tables: dict, refresh_table)
             letters, ends = _bytes(batch.column("value"))
             found = np.full(len(batch), qlik_scan.DOUBT, np.int64)
             if contracts.places:
-                qlik_scan.refreshes(letters, ends, contracts.places_of(batch), contracts.plans, contracts.table_names, found)
+                qlik_scan.refreshes(letters, ends, contracts.places_of(batch), contracts.plans, contracts.table_names, found,
+                                    qlik_scan.scratch_of(ends, len(contracts.plans[0])))
             times, owners = batch.column("timestamp").cast(pa.int64()), batch.column("source")
             names = np.array([table.table for _, table in contracts.places] + [None], object)[np.maximum(found, -1)]
             names[found == qlik_scan.NONE] = None

@@ -28,9 +28,17 @@ ROW, PLACE, LOAD, OPER, TIME, COUNT, IS_LAST, NUM_NUMBERS = range(8)
 LETTERS = np.frombuffer("".join(WORDS).encode(), np.uint8)
 ENDS = np.cumsum([0] + [len(word) for word in WORDS])
 MONTH_DAYS = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
+STOPS = np.array([code < 32 or code in (34, 92) for code in range(256)])
 LEN_SEQ = 35
 NONE = -2                      # in place of a length: no value
-COMPILED = {"cache": True, "_nrt": False}
+COMPILED = {"cache": True, "_nrt": False, "forceinline": True}
+
+
+def scratch_of(ends: np.ndarray, num_columns: int) -> tuple:
+    """Working space of `rows` and `refreshes`: values of both images, their places, fields, a mask."""
+    longest = int(np.diff(ends).max(initial=0))
+    return (np.empty((2, longest + 16 * num_columns + 64), np.uint8), np.empty((2, 2, num_columns), np.int64),
+            np.empty((NUM_WORDS, 2), np.int64), np.empty(longest + 8, np.uint8))
 
 
 @njit(**COMPILED)
@@ -62,11 +70,9 @@ def _word(d, i, j, first, last):
 @njit(**COMPILED)
 def _text_end(d, i):
     """Where text that began before i ends (its quote); DOUBT at an escape or a control character."""
-    while d[i] != 34:
-        if d[i] < 32 or d[i] == 92:
-            return DOUBT
+    while not STOPS[d[i]]:
         i += 1
-    return i
+    return i if d[i] == 34 else DOUBT
 
 
 @njit(**COMPILED)
@@ -160,6 +166,23 @@ def _put_decimal(out, pos, n, scale):
 @njit(**COMPILED)
 def _put_text(d, i, out, pos):
     """From behind the quote: (place behind the text, next place in the output)."""
+    end = _text_end(d, i)
+    if end < 0:
+        return _put_escaped(d, i, out, pos)
+    size = end - i
+    if size < 64:
+        out[pos] = size << 2 | 1
+        pos += 1
+    else:
+        out[pos] = 16 << 2
+        pos = _put(out, pos + 1, size, 4)
+    for k in range(size):
+        out[pos + k] = d[i + k]
+    return end + 1, pos + size
+
+
+@njit(**COMPILED)
+def _put_escaped(d, i, out, pos):
     start = pos + 5
     end, at = i, start
     while d[end] != 34:
@@ -610,20 +633,15 @@ def _load(loads, place, at):
 
 
 @njit(**COMPILED)
-def rows(d, ends, places_of, messages, plans, table_names, loads, starts, texts, numbers, valid):
+def rows(d, ends, places_of, messages, plans, table_names, loads, starts, texts, numbers, valid, scratch):
     """Walk every message of a batch; the rows of those that are in no doubt. Out: their number.
 
     In: bytes, where each message ends (from 0); its place, plus the number of places if it must name its table; topic's digits,
     partition, offset, time. plans: rows, first row by place, names' letters, columns by rank. texts: bytes, ends by column of
     TEXTS; numbers, valid: columns of NUMBERS, all columns."""
     plan, first, names, orders = plans
+    work, places, fields, mask = scratch
     num_places, k = len(first) - 1, 0
-    longest = 0
-    for i in range(len(ends) - 1):
-        longest = max(longest, ends[i + 1] - ends[i])
-    work = np.empty((2, longest + 16 * len(plan) + 64), np.uint8)
-    places = np.empty((2, 2, len(plan)), np.int64)
-    fields, mask = np.empty((NUM_WORDS, 2), np.int64), np.empty(longest + 8, np.uint8)
     for i in range(len(ends) - 1):
         place = places_of[i] % num_places if places_of[i] >= 0 else -1
         if place < 0:
@@ -680,15 +698,11 @@ def _put_row(d, plan, order, oper, load, source, starts, work, places, fields, m
 
 
 @njit(**COMPILED)
-def refreshes(d, ends, places_of, plans, table_names, found):
+def refreshes(d, ends, places_of, plans, table_names, found, scratch):
     """Of each message: its place if it is a full-load row, NONE if it is another, DOUBT if in doubt."""
     plan, first, names, orders = plans
-    num_places, longest = len(first) - 1, 0
-    for i in range(len(ends) - 1):
-        longest = max(longest, ends[i + 1] - ends[i])
-    work = np.empty((2, longest + 16 * len(plan) + 64), np.uint8)
-    places = np.empty((2, 2, len(plan)), np.int64)
-    fields = np.empty((NUM_WORDS, 2), np.int64)
+    work, places, fields, mask = scratch
+    num_places = len(first) - 1
     for i in range(len(ends) - 1):
         found[i] = DOUBT
         place = places_of[i] % num_places if places_of[i] >= 0 else -1

@@ -1,0 +1,90 @@
+"""The command line as a person or a scheduler meets it: exit codes, one sentence per error, no stack traces."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from tests import projects
+from tests.encode import linkexpress
+from tests.test_bronze import NAME, deliver, extract
+
+
+def inlet(*words, cwd=None, **environment):
+    return subprocess.run([sys.executable, "-m", "inlet.cli", *map(str, words)], capture_output=True, text=True, cwd=cwd,
+                          env={**__import__("os").environ, **environment})
+
+
+@pytest.fixture
+def project(tmp_path):
+    (tmp_path / "landing" / "depot").mkdir(parents=True)
+    return projects.make(tmp_path)
+
+
+def test_a_folder_that_is_no_project_is_named_with_the_remedy(tmp_path):
+    done = inlet("status", "--project", tmp_path)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "inlet init" in done.stderr
+
+
+@pytest.mark.parametrize(("field", "value", "said"), [
+    ("codec", "qlik_avro", "Known codecs"), ("tables", {"1": "DEPOT.OTHER"}, "has no contract"), ("from", None, "from"), ("colour", "red", "colour")])
+def test_a_wrong_config_is_named_by_file_and_field(tmp_path, field, value, said):
+    projects.make(tmp_path)
+    source = {**projects.DEPOT, field: value}
+    (tmp_path / "pipelines" / "inlet.yml").write_text(yaml.safe_dump({"sources": {"depot": source}}))
+    done = inlet("status", "--project", tmp_path)
+    assert done.returncode == 2 and "inlet.yml" in done.stderr and said in done.stderr and "Traceback" not in done.stderr
+
+
+def test_an_unknown_source_step_or_table_is_a_usage_error(project):
+    for words in (["--source", "nowhere"], ["--step", "platinum"], ["--table", "nothing"]):
+        assert inlet("run", *words, "--project", project.root).returncode == 2
+
+
+def test_a_run_with_nothing_new_needs_no_java_and_logs_json_off_a_terminal(project):
+    done = inlet("run", "--project", project.root, PATH="/nowhere", JAVA_HOME="/nowhere")
+    assert done.returncode == 0 and json.loads(done.stderr)["nothing_new"] is True
+
+
+def test_missing_java_is_said_in_one_sentence(project):
+    deliver(project, extract(projects.item_records(1, 2)))
+    done = inlet("run", "--project", project.root, PATH="/nowhere", JAVA_HOME="/nowhere")
+    assert done.returncode == 5 and "No Java was found" in done.stderr and "Install Java 17" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_an_old_java_is_said_with_its_version(project, tmp_path):
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\necho 'openjdk version \"1.8.0_402\"' >&2\n")
+    java.chmod(0o755)
+    done = inlet("doctor", "--project", project.root, JAVA_HOME=str(tmp_path))
+    assert done.returncode == 5 and "Java 8" in done.stdout
+
+
+def test_decode_prints_changes_as_json_lines_and_rejects_apart(project):
+    good = extract([("insert", 1, {"ITEM_ID": 1, "NAME": "a", "PRICE": None}), ("commit",)])
+    broken = bytearray(extract([("delete", 1, {"ITEM_ID": 2, "NAME": "b", "PRICE": None}), ("commit",)]))
+    broken[11] = 9                                             # an operation that does not exist
+    deliver(project, good + bytes(broken))
+    done = inlet("decode", project.root / "landing" / "depot" / NAME, "--project", project.root)
+    [change], [reject] = map(json.loads, done.stdout.splitlines()), map(json.loads, done.stderr.splitlines())
+    assert (done.returncode, change["operation"], change["after"]) == (3, "INSERT", {"ITEM_ID": 1, "NAME": "a", "PRICE": None})
+    assert (reject["kind"], reject["file_offset"]) == ("unknown_operation", len(good) + 10)
+
+
+def test_decode_stops_quietly_when_its_reader_goes_away(project):
+    deliver(project, extract(projects.item_records(1, 3000)))
+    command = f"{sys.executable} -m inlet.cli decode {project.root}/landing/depot/{NAME} --project {project.root} | head -1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True)
+    assert json.loads(done.stdout)["change_seq"].endswith("0") and done.stderr == ""
+
+
+def test_init_makes_a_project_that_runs_as_it_is(tmp_path):
+    made = tmp_path / "mine"
+    assert inlet("init", made).returncode == 0
+    assert inlet("run", "--project", made).returncode == 0
+    assert inlet("doctor", "--project", made).returncode == 0
+    assert inlet("init", made).returncode == 2
+    assert linkexpress and (made / "dbt" / "macros").is_dir() and (made / "expectations" / "silver.yml").exists()

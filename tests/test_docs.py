@@ -1,0 +1,47 @@
+"""Anything registered is documented, generated pages are fresh, and the README only shows commands that exist."""
+
+import re
+from pathlib import Path
+
+from inlet import config, generate
+from inlet.cli import app
+from inlet.codecs import CODECS
+from inlet.errors import REJECT_KINDS
+from infra.local import docs, readme
+
+ROOT = Path(__file__).resolve().parents[1]
+COMMANDS = {command.name or command.callback.__name__ for command in app.registered_commands}
+
+
+def test_generated_pages_are_fresh():
+    stale = [str(path.relative_to(ROOT)) for path, text in docs.pages().items() if not path.exists() or path.read_text() != text]
+    assert stale == [], "run `make docs`"
+
+
+def test_generated_models_are_fresh():
+    assert generate.stale(config.load(ROOT)) == [], "run `inlet generate`"
+
+
+def test_every_codec_says_what_it_reads_and_rejects():
+    for name, codec in CODECS.items():
+        assert re.search(r"^Unit\s", codec.__doc__, re.M) and re.search(r"^Rejects\s", codec.__doc__, re.M), name
+        assert (ROOT / "tests" / "cases" / name).is_dir(), name
+        assert name in (ROOT / "README.md").read_text()
+
+
+def test_every_reject_kind_a_codec_makes_is_known():
+    source = "\n".join(path.read_text() for path in (ROOT / "pipelines" / "inlet" / "codecs").glob("*.py"))
+    assert set(re.findall(r"(?:Refused|Wrong|Reject|of_file)\(\"([a-z_0-9]+)\"", source)) <= set(REJECT_KINDS)
+
+
+def test_every_command_has_help_and_every_command_of_the_readme_exists():
+    for command in app.registered_commands:
+        assert command.callback.__doc__, command.callback.__name__
+    shown = {line.split()[line.split().index("inlet") + 1] for line, _ in readme.commands((ROOT / "README.md").read_text()) if "inlet " in line}
+    assert shown <= COMMANDS and {"status", "rejects", "decode", "sql", "run", "doctor", "generate", "init"} <= shown
+
+
+def test_links_between_pages_lead_somewhere():
+    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name} -> {target}"
