@@ -1,4 +1,4 @@
-"""Units of message formats in Spark: what JVM expressions certainly read right is written at once; every other message
+"""Units of message formats in Spark: what the codec's fast path certainly reads right is written at once; every other message
 of the batch is found by its missing change and goes to the codec's exact path, whose answer is a change, a reject or a
 control event. No message has a third way out.
 """

@@ -28,6 +28,7 @@ ROW, PLACE, LOAD, OPER, TIME, COUNT, IS_LAST, NUM_NUMBERS = range(8)
 LETTERS = np.frombuffer("".join(WORDS).encode(), np.uint8)
 ENDS = np.cumsum([0] + [len(word) for word in WORDS])
 MONTH_DAYS = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
+ONE = np.uint64(1)
 STOPS = np.array([code < 32 or code in (34, 92) for code in range(256)])
 LEN_SEQ = 35
 NONE = -2                      # in place of a length: no value
@@ -42,6 +43,15 @@ def scratch_of(ends: np.ndarray, num_columns: int) -> tuple:
 
 
 @njit(**COMPILED)
+def _move(source, start, size, out, pos):
+    """Copy, and the place behind it."""
+    a, b = np.uint64(start), np.uint64(pos)
+    for k in range(np.uint64(max(size, 0))):
+        out[b + k] = source[a + k]
+    return pos + size
+
+
+@njit(**COMPILED)
 def _blank(d, i):
     while d[i] == 32 or d[i] == 10 or d[i] == 13 or d[i] == 9:
         i += 1
@@ -52,8 +62,9 @@ def _blank(d, i):
 def _same(d, i, j, letters, a, b):
     if j - i != b - a:
         return False
-    for k in range(b - a):
-        if d[i + k] != letters[a + k]:
+    at, of = np.uint64(i), np.uint64(a)
+    for k in range(np.uint64(b - a)):
+        if d[at + k] != letters[of + k]:
             return False
     return True
 
@@ -70,9 +81,10 @@ def _word(d, i, j, first, last):
 @njit(**COMPILED)
 def _text_end(d, i):
     """Where text that began before i ends (its quote); DOUBT at an escape or a control character."""
-    while not STOPS[d[i]]:
-        i += 1
-    return i if d[i] == 34 else DOUBT
+    at = np.uint64(i)                                           # unsigned: no test for an index from the end
+    while not STOPS[d[at]]:
+        at += ONE
+    return np.int64(at) if d[at] == 34 else DOUBT
 
 
 @njit(**COMPILED)
@@ -176,9 +188,7 @@ def _put_text(d, i, out, pos):
     else:
         out[pos] = 16 << 2
         pos = _put(out, pos + 1, size, 4)
-    for k in range(size):
-        out[pos + k] = d[i + k]
-    return end + 1, pos + size
+    return end + 1, _move(d, i, size, out, pos)
 
 
 @njit(**COMPILED)
@@ -416,9 +426,7 @@ def _put_image(scratch, starts, ends, plan, order, mask, num_mask, out, pos):
         if starts[k] >= 0:
             ids = _put(out, ids, rank, len_id)
             offsets = _put(out, offsets, at - values, len_end)
-            for j in range(starts[k], ends[k]):
-                out[at] = scratch[j]
-                at += 1
+            at = _move(scratch, starts[k], ends[k] - starts[k], out, at)
     _put(out, offsets, at - values, len_end)
     return at
 
@@ -509,7 +517,7 @@ def message(d, start, end, plan, names, work, places, fields):
     """Walk one message, enveloped or bare. fields: start and length by word, length NONE for null, DOUBT for missing."""
     fields[:, 1] = DOUBT
     some = np.uint8(0)
-    for k in range(start, end):
+    for k in range(np.uint64(start), np.uint64(end)):
         some |= d[k]
     if some >= 128 and not _is_utf8(d, start, end):
         return False
@@ -564,10 +572,7 @@ def _rest(d, i, end):
 @njit(**COMPILED)
 def _copy(d, start, length, out, ends, valid, k):
     """A text of the message into column k of an output; null for NONE and missing."""
-    at = ends[k]
-    for j in range(length):
-        out[at + j] = d[start + j]
-    ends[k + 1] = at + max(length, 0)
+    ends[k + 1] = _move(d, start, max(length, 0), out, ends[k])
     valid[k] = length >= 0
 
 
