@@ -7,6 +7,7 @@ of a stream, write it as files, and give the changes as the format must place th
 import datetime as dt
 import random
 import shutil
+import zlib
 from decimal import Decimal
 from pathlib import Path
 
@@ -47,7 +48,7 @@ def write_qlik(rng: random.Random, source: str, landing: Path) -> tuple[dict, li
     for part, (load, changes) in enumerate(random_stream(rng)):
         begun = dt.datetime(2026, 1, 2, 3 + 4 * part, tzinfo=dt.timezone.utc)
         for row in {(r["REGION"], r["ITEM"]): r for r in load}.values():
-            seq = f"{begun:%Y%m%d%H%M%S}00{0:09d}{offset:010d}"
+            seq = f"{begun:%Y%m%d%H%M%S}00{1 + zlib.crc32(source.encode()) % 9999:04d}{0:05d}{offset:010d}"
             expected.append(Change(source, "SIM.ITEMS", seq, "REFRESH", after=row, load_id=f"L{part}"))
             messages.append((begun, {"operation": "REFRESH", "after": row}))
             offset += 1

@@ -7,8 +7,8 @@ Shapes      {"magic": "atMSG", "type": "DT", ..., "message": {data, beforeData, 
             flattened (user-named prefixes), legacy ("op", "change_seq") and tombstones are refused by name
 Options     load_gap_minutes (60): see qlik_load
 Meaning     see qlik_message; full loads: see qlik_load
-Two paths   `decode_message` reads any message exactly, in Python. `fast` (see qlik_fast) answers in the JVM for messages that
-            are plainly well-formed and leaves out every other one; where it answers, both say the same
+Two paths   `decode_message` reads any message exactly, in Python. `fast` (qlik_fast, qlik_scan: compiled, through Arrow) answers
+            for messages that are in no doubt and leaves out every other one; where it answers, both say the same
 Facts       [documented] Qlik, "Metadata and data messages", "The Replicate envelope", "Supported data types"; [sample seen]
             enveloped UPDATE and REFRESH, metadata, partial column capture: tests/cases/qlik_json
             ASSUMED: a message without magic whose top level has `headers` is the bare shape

@@ -68,6 +68,7 @@ def _decimal(value, most_before: int, most_after: int):
     if short.adjusted() >= most_before and short or -short.as_tuple().exponent > most_after:
         return None
     exact = Decimal(value)
+    exact = exact if exact else exact.copy_abs()                  # VARIANT has no decimal -0
     return _as_sent(value, exact if _fits_variant(exact) else short)
 
 

@@ -1,0 +1,67 @@
+"""Silver: every record and byte accounted for, a change written once, nothing visible before the ledger has it."""
+
+import pytest
+
+from inlet import bronze, silver
+from inlet.batch import Account
+from inlet.errors import AccountingError
+from tests import projects
+from tests.encode import linkexpress, qlik
+
+SHOP = {"codec": "qlik_json", "from": "landing/silver_shop/*.parquet", "tables": {"items": "DEPOT.ITEMS"}}
+COLUMNS = [c["name"] for c in projects.ITEMS["columns"]]
+
+
+def test_a_batch_that_does_not_add_up_is_an_error_that_names_both_sides():
+    Account(num_records=3, num_changes=2, num_rejected=1, bytes_landed=30, bytes_decoded=20, bytes_rejected=10).balance("depot", 1)
+    with pytest.raises(AccountingError, match="3 records landed, 2 changes .* = 2; 30 bytes landed, 20 accounted for"):
+        Account(num_records=3, num_changes=2, bytes_landed=30, bytes_decoded=20).balance("depot", 1)
+
+
+def message(number: int, item: int, name: str) -> bytes:
+    row = {"ITEM_ID": item, "NAME": name, "PRICE": None}
+    return qlik.value({"operation": "INSERT", "after": row, "change_seq": f"20260102030405{number:021d}"}, COLUMNS)
+
+
+def land(project, spark) -> int:
+    new = bronze.plan(project, list(project.sources.values()), bronze.landed(project))
+    bronze.land(project, spark, new)
+    return new.batch_id
+
+
+def test_repeats_conflicts_and_a_crash_before_the_ledger(spark, lakehouse, tmp_path):
+    project = projects.make(tmp_path, {"silver_shop": SHOP, "silver_depot": {**projects.DEPOT, "from": "landing/silver_depot/*.lxg"}},
+                            lakehouse=lakehouse)
+    for source in project.sources:
+        (tmp_path / "landing" / source).mkdir(parents=True)
+    records = linkexpress.encode_file(projects.item_records(1, 4), True, "big", "cp932", {1: projects.LAYOUT})
+    (tmp_path / "landing" / "silver_depot" / "20260105031500_000012.lxg").write_bytes(records)
+    qlik.write_parquet(qlik.rows([message(1, 1, "a"), message(2, 2, "b"), message(2, 2, "b"), b"{broken"], "items"),
+                       tmp_path / "landing" / "silver_shop" / "1.parquet")
+    first = land(project, spark)
+    close, silver._close = silver._close, lambda batch: None
+    try:
+        silver.run(project, spark, first)                        # dies before the ledger
+    finally:
+        silver._close = close
+    assert first in silver.pending(project)
+    accounts = silver.run(project, spark, first)                 # and is finished by the next run
+    assert first not in silver.pending(project)
+    shop, depot = accounts["silver_shop"], accounts["silver_depot"]
+    assert (shop.num_records, shop.num_changes, shop.num_repeats, shop.num_rejected) == (4, 2, 1, 1)
+    assert (depot.num_records, depot.num_changes, depot.num_control, depot.num_rejected) == (6, 4, 2, 0)
+
+    qlik.write_parquet(qlik.rows([message(1, 1, "other"), message(3, 3, "c"), message(2, 2, "b")], "items", offset=10),
+                       tmp_path / "landing" / "silver_shop" / "2.parquet")
+    (tmp_path / "landing" / "silver_depot" / "20260105031500_000012.resend.lxg").write_bytes(records)
+    accounts = silver.run(project, spark, land(project, spark))
+    shop, depot = accounts["silver_shop"], accounts["silver_depot"]
+    assert (shop.num_changes, shop.num_repeats, shop.num_rejected) == (1, 1, 1)
+    assert (depot.num_changes, depot.num_repeats, depot.num_control) == (0, 4, 2)
+
+    found = spark.sql("select change_seq, cast(after:NAME as string) as name from silver.changes where source = 'silver_shop' order by 1").collect()
+    assert [row.name for row in found] == ["a", "b", "c"]
+    kinds = spark.sql("select kind, raw from silver.rejects where source = 'silver_shop' order by batch_id").collect()
+    assert [(row.kind, bytes(row.raw)) for row in kinds] == [("invalid_json", b"{broken"), ("conflicting_duplicate", message(1, 1, "other"))]
+    transactions = spark.sql("select num_changes, is_complete from silver.transactions where source = 'silver_depot'").collect()
+    assert [tuple(row) for row in transactions] == [(2, True), (2, True)]
