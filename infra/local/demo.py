@@ -92,7 +92,7 @@ def _compare(project, spark, feed) -> list[dict]:
 
 def _questions(spark) -> None:
     text = (ROOT / "infra" / "local" / "queries.sql").read_text()
-    for statement in filter(str.strip, text.split(";")):
+    for statement in filter(str.strip, text.split(";\n")):
         lines = [line for line in statement.strip().splitlines() if line.strip()]
         question = " ".join(line.removeprefix("--").strip() for line in lines if line.startswith("--"))
         _title(question)

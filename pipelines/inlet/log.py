@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 
-WIDE = 180                     # columns where there is no terminal to ask
+WIDE = 200                     # columns where there is no terminal to ask
 
 
 def console(stderr: bool = False) -> Console:
