@@ -276,6 +276,17 @@ def test_nothing_new_is_nothing_to_do(spark, here, delivered):
     assert gold.behind(ledger, state, [t for t in here.tables.values() if t.name in FLAVOURS]) == {}
 
 
+def test_gold_applied_does_not_grow_for_ever(spark, here, delivered, monkeypatch):
+    def greatest():
+        return spark.sql("select table_name, source, max(through_batch_id), max(through_change_seq), max(applied_at) from gold.applied "
+                         "group by all order by all").collect()
+
+    before = greatest()
+    monkeypatch.setattr(gold, "NUM_APPLIED", 1)
+    gold.run(here, spark, ["plain"])
+    assert [tuple(r) for r in spark.sql("select * from gold.applied order by all").collect()] == [tuple(r) for r in before]
+
+
 def test_changes_of_a_batch_that_is_not_in_the_ledger_are_not_read(spark, here, delivered):
     before = spark.sql("select count(*) from gold.plain__before_after").first()[0]
     spark.sql("insert into silver.changes (source, source_schema, source_table, change_seq, operation, change_oper, after, batch_id) "

@@ -5,6 +5,6 @@
     {%- do ranges.setdefault((row.applied_batch_id | int, row.through_batch_id | int if is_bounded), []).append(row.source) -%}
   {%- endfor -%}
   ({% for range, sources in ranges.items() -%}
-  batch_id > {{ range[0] }} {% if is_bounded %}and batch_id <= {{ range[1] }} {% endif %}and source in ({{ quoted(sources) }}){{ ' or ' if not loop.last }}
+  batch_id > {{ range[0] }} {% if is_bounded %}and batch_id <= {{ range[1] }} {% endif %}and {{ source_filter(sources) }}{{ ' or ' if not loop.last }}
   {%- endfor %})
 {%- endmacro %}

@@ -12,6 +12,7 @@ from inlet import change, lake
 from inlet.config import Project
 from inlet.errors import AccountingError
 
+MAX_PRUNED = 20
 CONTENT = "sha2(to_json(struct(source_schema, source_table, operation, before, after)), 256)"
 
 
@@ -58,7 +59,7 @@ class Batch:
     @property
     def rows(self) -> str:
         """SQL for what this batch wrote."""
-        return f"batch_id = {self.batch_id} and source in ({', '.join(repr(s) for s in self.sources)})"
+        return f"batch_id = {self.batch_id} and {among(self.sources)}"
 
     def account(self, source: str) -> Account:
         return self.accounts.setdefault(source, Account())
@@ -69,6 +70,13 @@ class Batch:
         rows = rows.selectExpr(*[f"{self.batch_id}L as batch_id" if name == "batch_id" else
                                  "current_timestamp() as decoded_at" if name == "decoded_at" else name for name in declared])
         lake.append(rows, table, f"inlet-{table}{part}", self.batch_id)
+
+
+def among(sources: list[str]) -> str:
+    """SQL filter on source. Delta makes a chain of comparisons of an `in` list to prune files, and the JVM needs minutes to
+    compile one of hundreds; a long list is therefore an array, which prunes nothing."""
+    listed = ", ".join(f"'{source}'" for source in sources)
+    return f"source in ({listed})" if len(sources) <= MAX_PRUNED else f"array_contains(array({listed}), source)"
 
 
 class Judged(NamedTuple):
@@ -124,10 +132,9 @@ def overlaps(batch: Batch, spans: dict[str, tuple[str, str]]) -> bool:
 
 
 def _judge(batch: Batch, changes, among_own: bool):
-    sources = ", ".join(f"'{s}'" for s in batch.sources)
     changes = changes.selectExpr("*", f"{CONTENT} as content").persist()
     low, high = changes.selectExpr("min(change_seq)", "max(change_seq)").first()
-    known = batch.spark.sql(f"select source, change_seq, {CONTENT} as known from silver.changes where source in ({sources}) "
+    known = batch.spark.sql(f"select source, change_seq, {CONTENT} as known from silver.changes where {among(batch.sources)} "
                             f"and change_seq between '{low}' and '{high}'" + ("" if among_own else f" and batch_id <> {batch.batch_id}"))
     order = "over (partition by source, change_seq order by unit_id, unit_offset)"
     return changes.join(known, ["source", "change_seq"], "left").selectExpr("*", f"row_number() {order} as nth",

@@ -16,6 +16,7 @@ from inlet.table import Table
 
 STEPS = ("before_after", "past", "current")            # in order; the views over them are made once
 VIEWS = ("history", "anomalies")
+NUM_APPLIED = 1000             # rows of gold.applied, one small file a batch, above which a run folds it to the greatest
 
 
 @dataclass(frozen=True)
@@ -68,13 +69,18 @@ def run(project: Project, spark, tables: list[str] | None = None, full_refresh: 
     if failed:
         raise InletError("gold: " + "; ".join(f"{b.model}: {b.message}" for b in failed if b.status != "skipped"),
                          "Mend the cause and run again: gold goes on from where it stopped")
-    _mark(spark, behind(ledger, _applied(spark), wanted) if built or lags else {})
+    if built or lags:
+        _mark(spark, behind(ledger, _applied(spark), wanted))
+    if sum(row["num_rows"] for row in applied) > NUM_APPLIED:
+        spark.sql("insert overwrite table gold.applied select table_name, source, max(through_batch_id), max(through_change_seq), "
+                  "max(applied_at) from gold.applied group by table_name, source")
     return built
 
 
 def _applied(spark) -> list[dict]:
     return [r.asDict() for r in spark.sql(
-        "select table_name, source, max(through_batch_id) as through_batch_id from gold.applied group by table_name, source").collect()]
+        "select table_name, source, max(through_batch_id) as through_batch_id, count(*) as num_rows from gold.applied "
+        "group by table_name, source").collect()]
 
 
 def _changed(spark, tables: list[Table], lags: dict, there: set[str]) -> list[Table]:

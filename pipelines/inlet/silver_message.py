@@ -7,7 +7,7 @@ import json
 from datetime import datetime
 
 from inlet import change, lake
-from inlet.batch import Batch, overlaps, reject_conflicts, write_changes
+from inlet.batch import Batch, among, overlaps, reject_conflicts, write_changes
 from inlet.codecs import CODECS
 
 CHANGE_SQL = [c.name for c in change.CHANGES if c.name not in ("batch_id", "decoded_at")]
@@ -21,14 +21,14 @@ def run(batch: Batch, sources: list[str]) -> None:
 
 
 def _run_codec(batch: Batch, codec, sources: list) -> None:
-    names = ", ".join(f"'{s.name}'" for s in sources)
-    messages = batch.spark.sql(f"select * from bronze.messages where batch_id = {batch.batch_id} and source in ({names})")
+    own = f"batch_id = {batch.batch_id} and {among([s.name for s in sources])}"
+    messages = batch.spark.sql(f"select * from bronze.messages where {own}")
     spans, has_twice = _survey(batch, codec, messages)
     loads = _loads(batch, codec, messages, sources)
     tables = batch.project.tables
     may_repeat = has_twice or overlaps(batch, spans)
     judged = write_changes(batch, codec.fast(messages, sources, tables, loads), may_repeat, "-fast")
-    answered = batch.spark.sql(f"select unit_id from silver.changes where batch_id = {batch.batch_id} and source in ({names})")
+    answered = batch.spark.sql(f"select unit_id from silver.changes where {own}")
     if judged is not None:
         answered = answered.union(judged.rows.where("verdict <> 'new'").select("unit_id"))
     if answered.count() < messages.count():
