@@ -19,7 +19,7 @@ from tests import reference
 from tests.encode import linkexpress, qlik
 from tests.streams import Change, stream
 
-NUM_BATCHES, NUM_STREAMS = 3, 20                          # streams of each format
+NUM_BATCHES, NUM_STREAMS = 3, 12                          # streams of each format
 REPO = Path(__file__).resolve().parents[1]
 KEY = ["REGION", "ITEM"]
 ITEMS = [("REGION", "string", None), ("ITEM", "bigint", None), ("NAME", "string", None), ("PRICE", "decimal(9,2)", None),
