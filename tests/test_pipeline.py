@@ -28,7 +28,7 @@ PARTS = [("REGION", "string", "CHAR(5)"), ("ITEM", "int", "INTEGER"), ("NAME", "
          ("PRICE", "decimal(9,2)", "DECIMAL(9,2)"), ("MADE", "date", "DATE")]
 TABLES = {"SIM.ITEMS": ("sim_items", ITEMS), "SIM.PARTS": ("sim_parts", PARTS)}
 LAYOUT = {id_: [(name, source_type) for name, _, source_type in PARTS] for id_ in (0, 1)}
-DEFAULTS = {"NAME": "none", "PRICE": Decimal("0.00"), "MADE": dt.date(2000, 1, 1)}
+DEFAULTS = {"NAME": "NONE", "PRICE": Decimal("0.00"), "MADE": dt.date(2000, 1, 1)}
 
 
 def random_stream(rng: random.Random) -> list[Change]:

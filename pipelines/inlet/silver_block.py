@@ -38,12 +38,21 @@ def run(batch: Batch) -> None:
             account = batch.account(row["source"])
             account.num_control += row["sum(num_control)"]
             account.bytes_framing += row["sum(bytes_framing)"]
-    for kind, table in (("reject", "silver.rejects"), ("control", "silver.control_events")):
-        if any(row["kind"] == kind for row in found):
-            batch.append(rows.where(f"kind = '{kind}'").withColumnRenamed("kind", "_").withColumnRenamed("reject_kind", "kind"), table, "-blocks")
+    there = {row["kind"] for row in found}
+    if "reject" in there:
+        batch.append(_of_kind(rows, "reject"), "silver.rejects", "-blocks")
+    if "control" in there:
+        place = ["source", "kind", "change_seq"]
+        before = batch.spark.sql(f"select source, kind, change_seq from silver.control_events where batch_id <> {batch.batch_id}")
+        events = _of_kind(rows, "control").dropDuplicates(place)         # a file that comes again tells nothing new
+        batch.append(events.join(before, place, "left_anti"), "silver.control_events", "-blocks")
     rows.unpersist()
     if judged is not None:
         reject_conflicts(batch, judged, _units(batch.spark, batch.batch_id).selectExpr("unit_id", "bytes"), "-conflicts")
+
+
+def _of_kind(rows, kind: str):
+    return rows.where(f"kind = '{kind}'").drop("kind").withColumnRenamed("reject_kind", "kind")
 
 
 def _may_repeat(batch: Batch, units: list[dict]) -> bool:
