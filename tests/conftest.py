@@ -21,6 +21,8 @@ def lakehouse(tmp_path_factory) -> str:
 
 @pytest.fixture(scope="session")
 def spark(lakehouse):
-    from inlet.spark import session
+    from inlet.spark import pace, session
 
-    return session(lakehouse, app="inlet-tests")
+    made = session(lakehouse, app="inlet-tests")
+    with pace(made, is_small=True):
+        yield made

@@ -5,7 +5,7 @@
 {%- set control_events = source('silver', 'control_events') -%}
 {%- set batches = source('silver', 'batches') -%}
 {%- set applied = source('gold_state', 'applied') -%}
-{%- set behind = progress(name, false) if execute else [] -%}
+{%- set behind = progress(name) if execute else [] -%}
 {%- if not behind -%}
 -- nothing new
 {%- else -%}

@@ -2,5 +2,6 @@
 {% macro heal(name) -%}
   {% call statement('heal_past') %}{{ apply_past(name, is_replacing=true) }}{% endcall %}
   {% call statement('heal_current') %}{{ apply_current(name) }}{% endcall %}
-  {% call statement('heal_applied') %}{{ commit_applied(name) }}{% endcall %}
+  {%- do commit(name) -%}
+  {%- do gold_state(is_stale=true) -%}
 {%- endmacro %}

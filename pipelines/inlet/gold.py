@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from inlet import lake
 from inlet.config import Project
 from inlet.errors import InletError
+from inlet.spark import pace
 from inlet.table import Table
 
 STEPS = ("before_after", "past", "current")            # in order; the views over them are made once
 VIEWS = ("history", "anomalies")
+SMALL_CHANGES, SMALL_BYTES = 20_000, 64 << 20          # new changes, and bytes of a table, up to which planning is what costs
 NUM_APPLIED = 1000             # rows of gold.applied, one small file a batch, above which a run folds it to the greatest
 
 
@@ -45,7 +47,7 @@ def behind(ledger: list[dict], applied: list[dict], tables) -> dict[str, dict[st
 
 def pending(project: Project) -> list[str]:
     """Tables that may have changes gold does not hold, told without Spark. Empty means that a run would do nothing."""
-    lakehouse = project.resolve(project.lakehouse)
+    lakehouse = project.lakehouse_path()
     return sorted(behind(lake.peek(lakehouse, "silver.batches", ["source", "batch_id"]),
                          lake.peek(lakehouse, "gold.applied", ["table_name", "source", "through_batch_id"]),
                          project.tables.values()))
@@ -57,6 +59,20 @@ def run(project: Project, spark, tables: list[str] | None = None, full_refresh: 
     Raises: InletError naming the models that failed; what others did stays, and the next run goes on from there.
     """
     wanted = [t for t in project.tables.values() if tables is None or t.name in tables]
+    with pace(spark, is_small=not full_refresh and _is_small(project, wanted)):
+        return _run(project, spark, wanted, full_refresh)
+
+
+def _is_small(project: Project, tables: list[Table]) -> bool:
+    lakehouse = project.lakehouse_path()
+    ledger = lake.peek(lakehouse, "silver.batches", ["source", "batch_id", "num_changes"])
+    lags = behind(ledger, lake.peek(lakehouse, "gold.applied", ["table_name", "source", "through_batch_id"]), tables)
+    new = {(row["source"], row["batch_id"]): row["num_changes"] or 0 for row in ledger for sources in lags.values()
+           if row["batch_id"] > sources.get(row["source"], (row["batch_id"], 0))[0]}
+    return sum(new.values()) <= SMALL_CHANGES and all(lake.size_bytes(lakehouse, f"gold.{name}__current") <= SMALL_BYTES for name in lags)
+
+
+def _run(project: Project, spark, wanted: list[Table], full_refresh: bool) -> list[Built]:
     ledger = [r.asDict() for r in spark.sql("select source, max(batch_id) as batch_id from silver.batches group by source").collect()]
     there = {r.tableName for r in spark.sql("show tables in gold").collect()}
     applied = _applied(spark) if "applied" in there else []

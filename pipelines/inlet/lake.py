@@ -55,6 +55,16 @@ def peek(lakehouse: str, table: str, columns: list[str]):
     return pa.table(rows.execute(f"select {', '.join(columns)} from rows").read_all()).to_pylist()
 
 
+def size_bytes(lakehouse: str, table: str) -> int:
+    """Bytes of a table's data files, from its log alone; 0 while it does not exist."""
+    import deltalake
+
+    path = f"{lakehouse}/{table.replace('.', '/')}"
+    if "://" not in path and not (Path(path) / "_delta_log").exists():
+        return 0
+    return sum(deltalake.DeltaTable(path).get_add_actions(flatten=True)["size_bytes"].to_pylist())
+
+
 def arrow_schema(ddl: str):
     """Arrow schema of a column list with simple types, for workers, where Spark's own parser is out of reach."""
     import pyarrow as pa

@@ -13,7 +13,9 @@ from datetime import datetime, timezone
 from inlet import bronze, change, lake, silver_block, silver_message, transaction
 from inlet.batch import Account, Batch
 from inlet.config import Project
+from inlet.spark import pace
 
+SMALL_BYTES = 8 << 20          # a batch up to which planning costs more than decoding
 LEDGER = [c.name for c in change.BATCHES]
 
 
@@ -27,6 +29,11 @@ def pending(project: Project) -> list[int]:
 def run(project: Project, spark, batch_id: int) -> dict[str, Account]:
     """Decode one bronze batch. Out: the accounts by source. Raises: AccountingError; then gold does not see the batch."""
     files = [row for row in bronze.landed(project) if row["batch_id"] == batch_id]
+    with pace(spark, is_small=sum(row["ofs_end"] - row["ofs_start"] for row in files) <= SMALL_BYTES):
+        return _run(project, spark, batch_id, files)
+
+
+def _run(project: Project, spark, batch_id: int, files: list[dict]) -> dict[str, Account]:
     batch = Batch(spark, project, batch_id, sorted({row["source"] for row in files}))
     for source in batch.sources:
         batch.account(source)

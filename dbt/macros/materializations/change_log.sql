@@ -8,6 +8,7 @@
       {% do run_query('drop table ' ~ target.schema ~ '.' ~ table) %}
     {%- endfor -%}
     {% do run_query("delete from " ~ source('gold_state', 'applied') ~ " where table_name = '" ~ name ~ "'") %}
+    {%- do gold_state(is_stale=true) -%}
   {%- endif -%}
   {%- if should_full_refresh() or this.identifier not in there -%}
     {%- do create_gold_table(model, ['source', 'change_seq', 'operation', 'load_id', 'batch_id']) -%}

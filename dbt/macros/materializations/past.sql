@@ -9,11 +9,8 @@
     {%- do create_gold_table(graph.nodes['model.inlet.' ~ name ~ '__current'], ['source', 'valid_from_seq'] + contract(name).key[:3]) -%}
   {%- endif -%}
 
-  {%- set behind = progress(name, name ~ '__folded' in there) -%}
-  {%- if behind | selectattr('state', 'equalto', 'staged') | list -%}
-    {%- do heal(name) -%}
-    {%- set behind = progress(name, true) -%}
-  {%- endif -%}
+  {%- if is_staged(name) -%}{%- do heal(name) -%}{%- endif -%}
+  {%- set behind = progress(name) -%}
   {%- set batch = survey(name, behind) if behind else none -%}
   {%- if batch -%}
     {%- do stage(name, batch) -%}
