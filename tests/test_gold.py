@@ -1,7 +1,8 @@
 """Gold equals the reference: for every stream, order of arrival, split, repeat and crash.
 
-Many streams run at once, as many sources of one table: gold keys everything by source, so each proves its own case. A
-failing stream is shown whole, batch by batch, next to what was expected and found.
+Many streams run at once, as many sources of one table: gold keys everything by source, so each proves its own case. What the
+fold does depends on what a batch asks for, so each flavour of streams has batches of its own. A failing stream is shown
+whole, batch by batch, next to what was expected and found.
 """
 
 import datetime as dt
@@ -17,13 +18,14 @@ from tests.streams import COLUMNS, KEY, Change, deliver, once, seq, stream
 from tests.test_generate import ITEMS, project
 
 LETTER = {"REFRESH": "R", "INSERT": "I", "UPDATE": "U", "DELETE": "D", "TRUNCATE": "T"}
-FLAVOURS = {        # table -> how its streams are made and delivered; each asks another part of the fold
-    "mixed": dict(streams=120, batches=3, late=0.2),
-    "in_order": dict(streams=60, batches=2, late=0.0),
-    "full_images": dict(streams=40, batches=2, late=0.0, partial=0.0, loads=0, states=0.0),
-    "updates_only": dict(streams=40, batches=2, late=0.0, wipes=0.0, key_changes=0.0, loads=0),
-    "plain": dict(streams=20, batches=2, late=0.0, wipes=0.0, key_changes=0.0, loads=0, partial=0.0, states=0.0),
+FLAVOURS = {        # how streams are made, how late they come, and the batches that bring them
+    "plain": dict(streams=20, batches=[0, 1], late=0.0, wipes=0.0, key_changes=0.0, loads=0, partial=0.0, states=0.0),
+    "full_images": dict(streams=40, batches=[0, 2], late=0.0, partial=0.0, loads=0, states=0.0),
+    "updates_only": dict(streams=40, batches=[0, 3], late=0.0, wipes=0.0, key_changes=0.0, loads=0),
+    "in_order": dict(streams=60, batches=[0, 4], late=0.0),
+    "mixed": dict(streams=120, batches=[0, 5, 6], late=0.2),
 }
+EXAMPLE_BATCHES = [0, 5, 6, 7]
 
 
 def ins(place, k=1, **columns):
@@ -93,8 +95,7 @@ EXAMPLES = {        # sentence -> batches
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory, lakehouse):
-    tables = {name: ITEMS.replace("SHOP.ITEMS", f"SHOP.{name.upper()}").replace("name: items", f"name: {name}")
-              for name in [*FLAVOURS, "examples", "crashed"]}
+    tables = {name: ITEMS.replace("SHOP.ITEMS", f"SHOP.{name.upper()}").replace("name: items", f"name: {name}") for name in ("items", "crashed")}
     made = project(tmp_path_factory.mktemp("gold"), lakehouse, tables)
     generate.write(made)
     return made
@@ -102,19 +103,30 @@ def here(tmp_path_factory, lakehouse):
 
 @pytest.fixture(scope="module")
 def delivered(spark, here):
-    """table -> source -> batches, all of them written to silver and run through gold batch by batch."""
+    """flavour -> source -> batches, all of them written to silver and run through gold batch by batch."""
     streams: dict[str, dict[str, list[list[Change]]]] = {}
-    for table, flavour in FLAVOURS.items():
-        shape = {k: v for k, v in flavour.items() if k not in ("streams", "batches", "late")}
-        for number in range(flavour["streams"]):
-            rng = random.Random(f"{table} {number}")
-            changes = stream(rng, **shape)
-            streams.setdefault(table, {})[f"s{number:03d}"] = once(deliver(rng, changes, flavour["batches"], late=flavour["late"]))
-    streams["examples"] = {sentence.replace(" ", "_").replace("'", ""): batches for sentence, batches in EXAMPLES.items()}
-    for batch_id in range(max(len(batches) for sources in streams.values() for batches in sources.values())):
-        write_silver(spark, batch_id, {t: {s: b[batch_id] for s, b in sources.items() if batch_id < len(b)} for t, sources in streams.items()})
-        gold.run(here, spark, list(streams))
+    for flavour, said in FLAVOURS.items():
+        shape = {k: v for k, v in said.items() if k not in ("streams", "batches", "late")}
+        for number in range(said["streams"]):
+            rng = random.Random(f"{flavour} {number}")
+            batches = once(deliver(rng, stream(rng, **shape), len(said["batches"]), late=said["late"]))
+            streams.setdefault(flavour, {})[f"{flavour}_{number:03d}"] = placed(batches, said["batches"])
+    streams["examples"] = {named(sentence): placed(batches, EXAMPLE_BATCHES) for sentence, batches in EXAMPLES.items()}
+    for batch_id in range(1 + EXAMPLE_BATCHES[-1]):
+        write_silver(spark, batch_id, {"items": {source: batches[batch_id] for of_flavour in streams.values()
+                                                 for source, batches in of_flavour.items() if batch_id < len(batches) and batches[batch_id]}})
+        gold.run(here, spark, ["items"])
     return streams
+
+
+def placed(batches: list[list[Change]], places: list[int]) -> list[list[Change]]:
+    """The batches of one stream at their places among all batches."""
+    at = dict(zip(places, batches))
+    return [at.get(place, []) for place in range(1 + places[-1])]
+
+
+def named(sentence: str) -> str:
+    return sentence.replace(" ", "_").replace("'", "")
 
 
 def write_silver(spark, batch_id: int, tables: dict[str, dict[str, list[Change]]]) -> None:
@@ -186,59 +198,56 @@ def show(batches, expected: list, found: list) -> str:
     return "\n".join(["", *lines, "expected, not found:", *map(str, missing), "found, not expected:", *map(str, extra)])
 
 
-def assert_history(spark, table: str, streams: dict[str, list]) -> None:
-    found = found_history(spark, table)
-    wrong = [(len(batches), source) for source, batches in streams.items() if expected_history(batches) != found.get(source, [])]
+def assert_history(found: dict[str, list], streams: dict[str, list]) -> None:
+    wrong = [source for source, batches in streams.items() if expected_history(batches) != found.get(source, [])]
     if wrong:
-        source = min(wrong, key=lambda w: sum(len(b) for b in streams[w[1]]))[1]
-        pytest.fail(f"{len(wrong)} of {len(streams)} streams of {table} differ, the shortest is {source}:"
+        source = min(wrong, key=lambda w: sum(len(b) for b in streams[w]))
+        pytest.fail(f"{len(wrong)} of {len(streams)} streams differ, the shortest is {source}:"
                     + show(streams[source], expected_history(streams[source]), found.get(source, [])), pytrace=False)
-
-
-@pytest.mark.parametrize("table", FLAVOURS)
-def test_history_equals_the_reference(spark, delivered, table):
-    assert_history(spark, table, delivered[table])
-
-
-@pytest.mark.parametrize("sentence", EXAMPLES)
-def test_an_example(spark, delivered, histories, sentence):
-    source = sentence.replace(" ", "_").replace("'", "")
-    batches = delivered["examples"][source]
-    assert histories.get(source, []) == expected_history(batches), show(batches, expected_history(batches), histories.get(source, []))
 
 
 @pytest.fixture(scope="module")
 def histories(spark, delivered):
-    return found_history(spark, "examples")
+    return found_history(spark, "items")
 
 
-@pytest.mark.parametrize("table", FLAVOURS)
-def test_current_holds_the_open_versions_and_no_others(spark, delivered, table):
-    found = spark.sql(f"select source, region, item, valid_from_seq from gold.{table}__current order by all").collect()
-    assert [tuple(r) for r in found] == sorted(
-        (source, *v.key, v.valid_from_seq) for source, batches in delivered[table].items()
-        for v in reference.current(reference.fold([c for b in batches for c in b], KEY, COLUMNS)[0]))
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_history_equals_the_reference(delivered, histories, flavour):
+    assert_history(histories, delivered[flavour])
 
 
-@pytest.mark.parametrize("table", ["mixed", "in_order"])
-def test_before_after_is_the_typed_log(spark, delivered, table):
+@pytest.mark.parametrize("sentence", EXAMPLES)
+def test_an_example(delivered, histories, sentence):
+    batches, found = delivered["examples"][named(sentence)], histories.get(named(sentence), [])
+    assert found == expected_history(batches), show(batches, expected_history(batches), found)
+
+
+def streams_of(delivered) -> dict[str, list[Change]]:
+    """source -> its changes."""
+    return {source: [c for batch in batches for c in batch] for of_flavour in delivered.values() for source, batches in of_flavour.items()}
+
+
+def test_current_holds_the_open_versions_and_no_others(spark, delivered):
+    found = spark.sql("select source, region, item, valid_from_seq from gold.items__current order by all").collect()
+    assert [tuple(r) for r in found] == sorted((source, *v.key, v.valid_from_seq) for source, changes in streams_of(delivered).items()
+                                               for v in reference.current(reference.fold(changes, KEY, COLUMNS)[0]))
+
+
+def test_before_after_is_the_typed_log(spark, delivered):
     def image(row):
         return row and {n: bytes(v) if isinstance(v, bytearray) else v for n, v in zip(COLUMNS, row)}
 
     found: dict[str, list] = {}
-    for r in spark.sql(f"select * from gold.{table}__before_after order by source, change_seq, operation <> 'EMPTY_LOAD'").collect():
+    for r in spark.sql("select * from gold.items__before_after order by source, change_seq, operation <> 'EMPTY_LOAD'").collect():
         found.setdefault(r.source, []).append({"seq": r.change_seq, "op": r.operation, "before": image(r.before), "after": image(r.after),
             "changed": [n.upper() for n in r.changed], "not_supplied": [n.upper() for n in r.not_supplied], "key_changed": r.key_changed})
-    for source, batches in delivered[table].items():
-        assert found[source] == reference.before_after([c for b in batches for c in b], KEY, COLUMNS), source
+    assert {source: reference.before_after(changes, KEY, COLUMNS) for source, changes in streams_of(delivered).items()} == found
 
 
-@pytest.mark.parametrize("table", ["mixed", "in_order", "full_images"])
-def test_anomalies_are_those_of_the_reference(spark, delivered, table):
-    found = spark.sql(f"select source, change_seq, kind from gold.{table}__anomalies order by all").collect()
-    assert [tuple(r) for r in found] == sorted(
-        (source, *anomaly) for source, batches in delivered[table].items()
-        for anomaly in reference.fold([c for b in batches for c in b], KEY, COLUMNS)[1])
+def test_anomalies_are_those_of_the_reference(spark, delivered):
+    found = spark.sql("select source, change_seq, kind from gold.items__anomalies order by all").collect()
+    assert [tuple(r) for r in found] == sorted((source, *anomaly) for source, changes in streams_of(delivered).items()
+                                               for anomaly in reference.fold(changes, KEY, COLUMNS)[1])
 
 
 STEPS = ["gold.applied", "gold.crashed__current", "gold.crashed__past", "gold.crashed__folded"]       # last first
@@ -262,7 +271,7 @@ def test_a_crash_between_any_two_steps_heals_on_the_next_run(spark, here, delive
         gold.run(here, spark, ["crashed"])
         for table in undone:
             spark.sql(f"restore table {table} to version as of {versions[table]}")
-    assert_history(spark, "crashed", {s: [[]] * first + batches for s, batches in streams.items()})
+    assert_history(found_history(spark, "crashed"), {s: [[]] * first + batches for s, batches in streams.items()})
 
 
 def _version(spark, table: str) -> int:
@@ -270,10 +279,10 @@ def _version(spark, table: str) -> int:
 
 
 def test_nothing_new_is_nothing_to_do(spark, here, delivered):
-    assert gold.run(here, spark, list(FLAVOURS)) == []
+    assert gold.run(here, spark, ["items"]) == []
     state = [r.asDict() for r in spark.sql("select * from gold.applied").collect()]
     ledger = [r.asDict() for r in spark.sql("select source, batch_id from silver.batches").collect()]
-    assert gold.behind(ledger, state, [t for t in here.tables.values() if t.name in FLAVOURS]) == {}
+    assert gold.behind(ledger, state, [t for t in here.tables.values() if t.name == "items"]) == {}
 
 
 def test_gold_applied_does_not_grow_for_ever(spark, here, delivered, monkeypatch):
@@ -283,14 +292,14 @@ def test_gold_applied_does_not_grow_for_ever(spark, here, delivered, monkeypatch
 
     before = greatest()
     monkeypatch.setattr(gold, "NUM_APPLIED", 1)
-    gold.run(here, spark, ["plain"])
+    gold.run(here, spark, ["items"])
     assert [tuple(r) for r in spark.sql("select * from gold.applied order by all").collect()] == [tuple(r) for r in before]
 
 
 def test_changes_of_a_batch_that_is_not_in_the_ledger_are_not_read(spark, here, delivered):
-    before = spark.sql("select count(*) from gold.plain__before_after").first()[0]
+    before = spark.sql("select count(*) from gold.items__before_after").first()[0]
     spark.sql("insert into silver.changes (source, source_schema, source_table, change_seq, operation, change_oper, after, batch_id) "
-              f"values ('s000', 'SHOP', 'PLAIN', '{seq(9999)}', 'INSERT', 'I', parse_json('{{\"REGION\": \"x\", \"ITEM\": 1}}'), 99)")
-    assert gold.run(here, spark, ["plain"]) == []
-    assert spark.sql("select count(*) from gold.plain__before_after").first()[0] == before
+              f"values ('plain_000', 'SHOP', 'ITEMS', '{seq(9999)}', 'INSERT', 'I', parse_json('{{\"REGION\": \"x\", \"ITEM\": 1}}'), 99)")
+    assert gold.run(here, spark, ["items"]) == []
+    assert spark.sql("select count(*) from gold.items__before_after").first()[0] == before
     spark.sql("delete from silver.changes where batch_id = 99")

@@ -36,6 +36,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from inlet import change, lake
 from inlet.change import Column
 from inlet.errors import REJECT_KINDS, CheckFailed, ConfigError
+from inlet.spark import pace
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +58,7 @@ RESULTS = (
 )
 CheckResult = NamedTuple("CheckResult", [(c.name, object) for c in RESULTS])
 NO_TABLE, NO_ROWS = "the table does not exist", "no rows to check"
+SMALL_BYTES = 16 << 20         # landed bytes, or bytes of a table, up to which planning is what costs
 NUM_INDEX = 1_000              # older lines leave the index; their pages and results stay
 LISTS = {
     "{operations}": list(change.OPERATIONS),
@@ -91,12 +93,25 @@ def check(project, spark, step: str, batch_ids=None, tables=None) -> list[CheckR
 
     Raises: ConfigError for a suite that cannot be meant, CheckFailed when an `error` does not hold; results are kept before.
     """
-    started = time.monotonic()
     suite = expand(load(project, step), _contracts(project, spark, step, tables))
     if tables is not None and step != "gold":
         suite = [e for e in suite if e.table in tables or e.table.split(".")[1] in tables]
+    batch_ids = sorted(batch_ids or []) or None
+    with pace(spark, is_small=_is_small(project, suite, batch_ids)):
+        return _check(project, spark, step, suite, batch_ids)
+
+
+def _is_small(project, suite: list[Expected], batch_ids) -> bool:
+    lakehouse = project.lakehouse_path()
+    tables = {e.table for e in suite if not batch_ids} | {f"gold.{e.contract.name}__current" for e in suite if e.contract}
+    files = lake.peek(lakehouse, "bronze.files", ["batch_id", "ofs_start", "ofs_end"]) if batch_ids else []
+    sizes = [lake.size_bytes(lakehouse, table) for table in tables]
+    return sum(f["ofs_end"] - f["ofs_start"] for f in files if f["batch_id"] in batch_ids) <= SMALL_BYTES >= max(sizes, default=0)
+
+
+def _check(project, spark, step: str, suite: list[Expected], batch_ids) -> list[CheckResult]:
+    started, run_id = time.monotonic(), time.time_ns() // 1000
     built = build(suite)
-    run_id, batch_ids = time.time_ns() // 1000, sorted(batch_ids or []) or None
     results, pages = [], {}
     for table in dict.fromkeys(e.table for e in suite):
         mine = [n for n, e in enumerate(suite) if e.table == table]
