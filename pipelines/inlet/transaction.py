@@ -2,19 +2,22 @@
 
 A transaction is an id *and* its first change_seq, because sources use ids again within minutes: a run of changes of one id
 begins at each change with counter 1. It is complete when its last event was seen and there are as many changes as that
-event's counter says. Most transactions of a batch are whole in it and are simply appended; only the ids of the others are
-looked up in all of silver.
+event's counter says. Most transactions of a batch are whole in it and are simply appended; only ids that are not, or that
+begin twice, are looked up in all of silver and told apart there.
 """
 
 from inlet import lake
 
-RUN = """
-select source, transaction_id, min(change_seq) as first_change_seq, max(change_seq) as last_change_seq, count(*) as num_changes,
-       max(transaction_event_counter) as last_counter, array_sort(collect_set(concat(source_schema, '.', source_table))) as tables,
-       coalesce(bool_or(transaction_last_event) and count(*) = max(transaction_event_counter)
-                and min(transaction_event_counter) = 1, false) as is_complete, {batch_id}L as batch_id
-from (select *, count_if(transaction_event_counter = 1) over
-             (partition by source, transaction_id order by change_seq) as run from {changes})
+RUNS = """
+select source, transaction_id, min(first_change_seq) as first_change_seq, max(last_change_seq) as last_change_seq,
+       sum(num_changes) as num_changes, max(last_counter) as last_counter, array_sort(collect_list(table)) as tables,
+       coalesce(bool_or(is_closed) and sum(num_changes) = max(last_counter) and min(first_counter) = 1 and sum(num_starts) = 1,
+                false) as is_complete, {batch_id}L as batch_id
+from (select source, transaction_id, run, concat(source_schema, '.', source_table) as table, min(change_seq) as first_change_seq,
+             max(change_seq) as last_change_seq, count(*) as num_changes, min(transaction_event_counter) as first_counter,
+             max(transaction_event_counter) as last_counter, bool_or(transaction_last_event) as is_closed,
+             count_if(transaction_event_counter = 1) as num_starts
+      from {changes} group by source, transaction_id, run, source_schema, source_table)
 group by source, transaction_id, run
 """
 
@@ -22,8 +25,8 @@ group by source, transaction_id, run
 def update(spark, batch_id: int, rows: str) -> None:
     """Bring silver.transactions up to a batch whose changes are stored. In: SQL that selects them. Doing it twice changes
     nothing."""
-    batch = f"(select * from silver.changes where {rows} and transaction_id is not null and operation <> 'REFRESH')"
-    runs = spark.sql(RUN.format(changes=batch, batch_id=batch_id)).persist()
+    batch = f"(select *, 0 as run from silver.changes where {rows} and transaction_id is not null and operation <> 'REFRESH')"
+    runs = spark.sql(RUNS.format(changes=batch, batch_id=batch_id)).persist()
     runs.createOrReplaceTempView("runs")
     open_ids = runs.where("not is_complete").select("source", "transaction_id").distinct()
     if open_ids.isEmpty():
@@ -31,9 +34,10 @@ def update(spark, batch_id: int, rows: str) -> None:
         runs.unpersist()
         return
     open_ids.createOrReplaceTempView("open_ids")
-    again = ("(select c.* from silver.changes c left semi join open_ids o on c.source = o.source "
+    again = ("(select c.*, count_if(transaction_event_counter = 1) over (partition by source, transaction_id order by change_seq) "
+             "as run from silver.changes c left semi join open_ids o on c.source = o.source "
              "and c.transaction_id = o.transaction_id where c.operation <> 'REFRESH')")
-    spark.sql(RUN.format(changes=again, batch_id=batch_id)).createOrReplaceTempView("runs_again")
+    spark.sql(RUNS.format(changes=again, batch_id=batch_id)).createOrReplaceTempView("runs_again")
     spark.sql("""
         merge into silver.transactions t using (
             select *, false as is_gone from runs r
