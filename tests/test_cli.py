@@ -3,10 +3,13 @@
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 import yaml
 
+from inlet import doctor
+from infra.local import preflight
 from tests import projects
 from tests.encode import linkexpress
 from tests.test_bronze import NAME, deliver, extract
@@ -61,6 +64,27 @@ def test_an_old_java_is_said_with_its_version(project, tmp_path):
     java.chmod(0o755)
     done = inlet("doctor", "--project", project.root, JAVA_HOME=str(tmp_path))
     assert done.returncode == 5 and "Java 8" in done.stdout
+
+
+def test_a_full_disk_and_a_closed_loopback_are_findings_with_a_remedy(project, monkeypatch):
+    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda where: SimpleNamespace(free=10**9))
+    monkeypatch.setattr(doctor.socket, "create_server", raise_(OSError("address family not supported")))
+    found = {f.what: f for f in doctor.examine(project.root)}
+    assert (found["disk"].is_good, found["disk"].remedy) == (False, "Make room for 2 GB")
+    assert not found["ports"].is_good and "127.0.0.1" in found["ports"].found
+    assert preflight.lack() == "Only 1.0 GB of disk are free here: make room for 3 GB (packages, jars, the demo's lakehouse)"
+
+
+def raise_(error):
+    def call(*args, **kwargs):
+        raise error
+    return call
+
+
+def test_a_catalog_that_another_process_has_open_is_said_in_one_sentence(spark, lakehouse, tmp_path):
+    project = projects.make(tmp_path, lakehouse=lakehouse)
+    done = inlet("sql", "select 1", "--project", project.root)
+    assert done.returncode == 5 and "Another process has the catalog" in done.stderr and "Traceback" not in done.stderr
 
 
 def test_decode_prints_changes_as_json_lines_and_rejects_apart(project):

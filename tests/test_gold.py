@@ -157,8 +157,9 @@ def write_silver(spark, batch_id: int, tables: dict[str, dict[str, list[Change]]
                               "unit_offset bigint, batch_id bigint").createOrReplaceTempView("new_control")
         spark.sql("insert into silver.control_events (source, source_schema, source_table, change_seq, kind, unit_id, unit_offset, batch_id) "
                   "select * from new_control")
-    spark.createDataFrame([(batch_id, s) for s in sorted(sources)], "batch_id bigint, source string").createOrReplaceTempView("new_batches")
-    spark.sql("insert into silver.batches (batch_id, source) select * from new_batches")
+    brought = [(batch_id, s, [f"SHOP.{t.upper()}" for t, of_source in tables.items() if of_source.get(s)]) for s in sorted(sources)]
+    spark.createDataFrame(brought, "batch_id bigint, source string, tables array<string>").createOrReplaceTempView("new_batches")
+    spark.sql("insert into silver.batches (batch_id, source, tables) select * from new_batches")
 
 
 def _json(image: dict | None) -> str | None:
@@ -281,7 +282,7 @@ def _version(spark, table: str) -> int:
 def test_nothing_new_is_nothing_to_do(spark, here, delivered):
     assert gold.run(here, spark, ["items"]) == []
     state = [r.asDict() for r in spark.sql("select * from gold.applied").collect()]
-    ledger = [r.asDict() for r in spark.sql("select source, batch_id from silver.batches").collect()]
+    ledger = [r.asDict() for r in spark.sql("select source, batch_id, tables from silver.batches").collect()]
     assert gold.behind(ledger, state, [t for t in here.tables.values() if t.name == "items"]) == {}
 
 

@@ -17,13 +17,14 @@ SEED = 20260105
 out = console()
 
 
-def main() -> None:
+def main() -> int:
+    """Out: the exit code, 1 where gold differs from the source."""
     started = time.monotonic()
     project = config.load(ROOT)
     log = Log(is_human=True)
     if (FEED / "delivered").exists():
         _again(project, log, started)
-        return
+        return 0
     from infra.local.feed import write_feed
 
     _title("The feeds: a web shop (Qlik messages) and two depots (Linkexpress extracts)")
@@ -37,7 +38,7 @@ def main() -> None:
         work = running.find_work(project, running.STEPS, [], [])
         running.run(project, work, running.STEPS, [], log)
     (FEED / "delivered").write_text("")
-    _summary(project, feed, log, started)
+    return _summary(project, feed, log, started)
 
 
 def _again(project, log: Log, started: float) -> None:
@@ -51,7 +52,7 @@ def _again(project, log: Log, started: float) -> None:
     _next()
 
 
-def _summary(project, feed, log: Log, started: float) -> None:
+def _summary(project, feed, log: Log, started: float) -> int:
     from inlet.spark import session
 
     spark = session(project.lakehouse_path())
@@ -63,11 +64,13 @@ def _summary(project, feed, log: Log, started: float) -> None:
         "select step, severity, count(*) as expectations, count_if(success) as passed, count_if(not success) as failed "
         "from checks.results group by step, severity order by step, severity").collect()])
     _title("Is gold what the source database holds?")
-    _rows(_compare(project, spark, feed))
+    compared = _compare(project, spark, feed)
+    _rows(compared)
     _questions(spark)
     out.print(f"\nDone in {time.monotonic() - started:.1f} s, of which per step: " + ", ".join(
         f"{name} {seconds:.1f} s" for name, seconds in _seconds(log).items()))
     _next()
+    return int(any(row["rows that differ"] for row in compared))
 
 
 def _ledger(project) -> None:

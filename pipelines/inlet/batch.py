@@ -33,6 +33,7 @@ class Account:
     bytes_rejected: int = 0
     first_change_seq: str | None = None
     last_change_seq: str | None = None
+    tables: list[str] = field(default_factory=list)
 
     def balance(self, source: str, batch_id: int) -> None:
         """Raises: AccountingError when a record or a byte is unaccounted for."""

@@ -4,8 +4,6 @@ Layout: <lakehouse>/<database>/<table>; databases bronze, silver, gold, checks. 
 nothing to do and `inlet status` need no JVM.
 """
 
-from pathlib import Path
-
 from inlet import change, unit
 
 DATABASES = ("bronze", "silver", "gold", "checks")
@@ -43,15 +41,21 @@ def append(rows, table: str, app_id: str, version: int) -> None:
     (rows.write.format("delta").mode("append").option("txnAppId", app_id).option("txnVersion", version).saveAsTable(table))
 
 
+def exists(lakehouse: str, table: str) -> bool:
+    """Is the table there? Told without Spark."""
+    import deltalake
+
+    return deltalake.DeltaTable.is_deltatable(f"{lakehouse}/{table.replace('.', '/')}")
+
+
 def peek(lakehouse: str, table: str, columns: list[str]):
     """Columns of a small state table as a list of dicts, read without Spark; [] while the table does not exist."""
     import deltalake
     import pyarrow as pa
 
-    path = f"{lakehouse}/{table.replace('.', '/')}"
-    if "://" not in path and not (Path(path) / "_delta_log").exists():
+    if not exists(lakehouse, table):
         return []
-    rows = deltalake.QueryBuilder().register("rows", deltalake.DeltaTable(path))
+    rows = deltalake.QueryBuilder().register("rows", deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}"))
     return pa.table(rows.execute(f"select {', '.join(columns)} from rows").read_all()).to_pylist()
 
 
@@ -59,10 +63,10 @@ def size_bytes(lakehouse: str, table: str) -> int:
     """Bytes of a table's data files, from its log alone; 0 while it does not exist."""
     import deltalake
 
-    path = f"{lakehouse}/{table.replace('.', '/')}"
-    if "://" not in path and not (Path(path) / "_delta_log").exists():
+    if not exists(lakehouse, table):
         return 0
-    return sum(deltalake.DeltaTable(path).get_add_actions(flatten=True)["size_bytes"].to_pylist())
+    rows = deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}").get_add_actions(flatten=True)
+    return sum(rows["size_bytes"].to_pylist())
 
 
 def arrow_schema(ddl: str):

@@ -69,7 +69,7 @@ def run(project: Project, work: Work, steps: tuple[str, ...], tables: list[str],
 
 def _gold(project: Project, spark, work: Work, checked: set[int], tables: list[str], log: Log) -> None:
     behind = [t for t in gold.pending(project) if not tables or t in tables or _table_of(project, t) in tables]
-    batches = _not_in_gold(project) if behind else []
+    batches = gold.batches_behind(project) if behind else []
     if set(batches) - checked:
         _gate(project, spark, "silver", sorted(set(batches) - checked), None, log)
     if behind:
@@ -77,16 +77,6 @@ def _gold(project: Project, spark, work: Work, checked: set[int], tables: list[s
             figures["models"] = len(gold.run(project, spark, behind))
     if batches or work.failed:
         _gate(project, spark, "gold", sorted({*batches, *work.failed}), None if work.failed else behind, log)
-
-
-def _not_in_gold(project: Project) -> list[int]:
-    """Batches of the ledger that some table of gold has not taken yet."""
-    lakehouse = project.lakehouse_path()
-    ledger = lake.peek(lakehouse, "silver.batches", ["source", "batch_id"])
-    applied = lake.peek(lakehouse, "gold.applied", ["table_name", "source", "through_batch_id"])
-    lags = gold.behind(ledger, applied, project.tables.values())
-    return sorted({row["batch_id"] for row in ledger for sources in lags.values()
-                   if row["batch_id"] > sources.get(row["source"], (row["batch_id"], 0))[0]})
 
 
 def _failed_gate(project: Project) -> list[int]:

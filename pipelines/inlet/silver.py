@@ -71,16 +71,27 @@ def _reject_files(batch: Batch, files: list[dict]) -> None:
 
 def _count_stored(batch: Batch) -> None:
     """Count what is in the tables, not what was meant to be written."""
-    of_batch = f"where {batch.rows} group by source"
-    for row in batch.spark.sql(f"select source, count(*) as n, sum(unit_length) as size, min(change_seq) as low, "
-                               f"max(change_seq) as high from silver.changes {of_batch}").collect():
+    place = "source, concat(source_schema, '.', source_table) as table"
+    for row in batch.spark.sql(f"""
+            select 'change' as what, {place}, count(*) as n, sum(unit_length) as size, min(change_seq) as low, max(change_seq) as high
+            from silver.changes where {batch.rows} group by source, source_schema, source_table
+            union all
+            select 'empty_load', {place}, 0, 0, null, null from silver.control_events
+            where {batch.rows} and kind = 'empty_load' and change_seq is not null group by source, source_schema, source_table
+            union all
+            select 'reject', source, null, count_if(unit_length > 0 or kind not in ('unreadable_file', 'file_rewritten')),
+                   sum(unit_length), null, null
+            from silver.rejects where {batch.rows} group by source order by source, table""").collect():
         account = batch.account(row.source)
-        account.num_changes, account.bytes_decoded = row.n, row["size"]
-        account.first_change_seq, account.last_change_seq = row.low, row.high
-    for row in batch.spark.sql(f"select source, count_if(unit_length > 0 or kind not in ('unreadable_file', 'file_rewritten')) as n, "
-                               f"sum(unit_length) as size from silver.rejects {of_batch}").collect():
-        account = batch.account(row.source)
-        account.num_rejected, account.bytes_rejected = row.n, row["size"]
+        if row.what == "reject":
+            account.num_rejected, account.bytes_rejected = row.n, row["size"]
+            continue
+        account.num_changes += row.n
+        account.bytes_decoded += row["size"]
+        account.tables += [] if row.table in account.tables else [row.table]
+        if row.what == "change":
+            account.first_change_seq = min(row.low, account.first_change_seq or row.low)
+            account.last_change_seq = max(row.high, account.last_change_seq or row.high)
 
 
 def _table_versions(batch: Batch) -> None:
@@ -88,13 +99,11 @@ def _table_versions(batch: Batch) -> None:
     columns = [c.name for c in change.TABLE_VERSIONS]
     known = {(r["source"], f"{r['source_schema']}.{r['source_table']}", r["table_version"])
              for r in lake.peek(batch.project.lakehouse_path(), "silver.table_versions", columns[:4])}
-    used = batch.spark.sql(f"select distinct source, source_schema, source_table from silver.changes where {batch.rows}")
     rows = []
-    for row in used.collect():
-        table = batch.project.tables[f"{row.source_schema}.{row.source_table}"]
-        if (row.source, table.table, table.version) not in known:
+    for source, table in [(name, batch.project.tables[t]) for name, account in batch.accounts.items() for t in account.tables]:
+        if (source, table.table, table.version) not in known:
             listed = [{"name": c.name, "type": c.type, "nullable": c.nullable} for c in table.columns]
-            rows.append((row.source, row.source_schema, row.source_table, table.version, json.dumps(listed), "contract"))
+            rows.append((source, table.schema_name, table.table_name, table.version, json.dumps(listed), "contract"))
     if rows:
         batch.append(batch.spark.createDataFrame(rows, "source string, source_schema string, source_table string, "
                                                  "table_version int, columns string, origin string"), "silver.table_versions")

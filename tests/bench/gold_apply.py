@@ -88,7 +88,8 @@ def insert(spark, name: str, batch_id: int, rows: str, operation: str, salt: str
             transaction_event_counter, transaction_last_event, after, unit_id, unit_offset, unit_length, batch_id)
         select 'bench_{name}', 'BENCH', '{name.upper()}', 1, concat('2026010{batch_id}00000000', lpad(place, 19, '0')), '{operation}',
             left('{operation}', 1), concat('T', place), 1, true, {image(salt)}, 'bench', 0, 1, {batch_id} from ({rows})""")
-    spark.sql(f"insert into silver.batches (batch_id, source) values ({batch_id}, 'bench_{name}')")
+    spark.sql(f"insert into silver.batches (batch_id, source, num_changes, tables) "
+              f"select {batch_id}, 'bench_{name}', count(*), array('BENCH.{name.upper()}') from ({rows})")
 
 
 def typed(name: str, batch_id: int) -> str:
