@@ -1,9 +1,12 @@
 """Bronze: what is planned, what waits, what is landed once. Planning needs no Spark."""
 
+import datetime as dt
 import hashlib
 import json
 import os
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from inlet import bronze
@@ -98,6 +101,62 @@ def test_what_no_record_can_be_is_landed_as_one_broken_unit(project, length):
         blocks = [b for b, _ in bronze.cut_file(source, project.tables_of(source), NAME, stream, 0, len(good) + 20, None, False)]
     assert [b.context.get("problem", {}).get("kind") for b in blocks] == [None, "bad_length"]
     assert b"".join(b.data for b in blocks) == good + length.to_bytes(4, "big") + b"rest of the file"
+
+
+def test_behind_a_broken_place_nothing_is_decoded_however_the_file_grows(project):
+    good, source = extract(projects.item_records(1, 4)), project.sources["depot"]
+    data = good + (3).to_bytes(4, "big") + extract(projects.item_records(100, 4))
+    deliver(project, data[:len(good) + 30])
+    first = plan(project)
+    deliver(project, data)
+    [second] = plan(project, first.files).files
+    assert (second["ofs_start"], second["ofs_end"]) == (len(good) + 30, len(data))
+    with open(project.root / "landing" / "depot" / NAME, "rb") as stream:
+        stream.seek(second["ofs_start"])
+        [(rest, _)] = bronze.cut_file(source, project.tables_of(source), NAME, stream, second["ofs_start"], len(data),
+                                      json.loads(second["start_context"]), False)
+    assert rest.data == data[len(good) + 30:] and rest.context["problem"]["kind"] == "bad_length"
+
+
+def test_a_rewritten_file_stays_refused_when_it_is_touched(project):
+    deliver(project, extract(projects.item_records(1, 4)))
+    first = plan(project)
+    deliver(project, extract(projects.item_records(2, 8)))
+    second = plan(project, first.files)
+    assert plan(project, first.files + second.files).files == []
+    deliver(project, extract(projects.item_records(2, 8)), age_minutes=1)
+    [row] = plan(project, first.files + second.files).files
+    assert json.loads(row["problem"])["kind"] == "file_rewritten" and row["num_units"] == 0
+
+
+def messages(tmp_path, **columns) -> tuple:
+    project = projects.make(tmp_path, sources={"shop": {"codec": "qlik_json", "from": "landing/shop"}})
+    path = tmp_path / "landing" / "shop" / "a.parquet"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    at = dt.datetime(2026, 1, 5, tzinfo=dt.timezone.utc)
+    rows = {"topic": ["t", "t"], "partition": [0, 0], "offset": [1, 2], "timestamp": [at, at], "value": [b"{}", b"{}"]} | columns
+    pq.write_table(pa.table({name: column for name, column in rows.items() if column}), path)
+    return project, path
+
+
+@pytest.mark.parametrize(("columns", "said"), [
+    ({"offset": ["1", "2"]}, "column offset is string, not an integer"), ({"offset": [1, None]}, "column offset has nulls"),
+    ({"partition": [0, -1]}, "column partition has negative numbers"), ({"timestamp": [1, 2]}, "column timestamp is int64, not a timestamp"),
+    ({"topic": None}, "no column topic")])
+def test_messages_without_a_place_are_a_problem_of_their_file(tmp_path, columns, said):
+    [row] = plan(messages(tmp_path, **columns)[0]).files
+    problem = json.loads(row["problem"])
+    assert (problem["kind"], problem["found"]) == ("unreadable_file", said)
+
+
+def test_a_message_file_that_is_touched_is_landed_once_and_one_with_other_bytes_is_refused(tmp_path):
+    project, path = messages(tmp_path)
+    first = plan(project)
+    os.utime(path, (1, 1))
+    assert plan(project, first.files).files == []
+    messages(tmp_path, offset=[3, 4])
+    [row] = plan(project, first.files).files
+    assert json.loads(row["problem"])["kind"] == "file_rewritten"
 
 
 def test_a_file_whose_landed_bytes_changed_is_a_problem_not_a_change(project):

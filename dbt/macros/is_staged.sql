@@ -1,4 +1,4 @@
-{# Does `<t>__folded` hold a batch that is not committed? `past` finds out or stages one; `current` alone asks by itself. -#}
+{# Does `<t>__folded` hold a batch that is not committed? `now` where this run has staged it. -#}
 {% macro is_staged(name) -%}
   {%- set state = gold_state() -%}
   {%- if name not in state.staged -%}

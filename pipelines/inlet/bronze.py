@@ -48,7 +48,9 @@ def landed(project: Project) -> list[dict]:
 def plan(project: Project, sources: list[Source], before: list[dict], now: float | None = None) -> Plan:
     """What there is to land now. In: the rows of bronze.files so far. Out: a Plan, without files when nothing is new."""
     new = Plan(batch_id=max((row["batch_id"] for row in before), default=0) + 1)
-    last = {(row["source"], row["path"]): row for row in sorted(before, key=lambda row: row["batch_id"])}
+    in_order = sorted(before, key=lambda row: row["batch_id"])
+    last = {(row["source"], row["path"]): row for row in in_order}
+    good = {(row["source"], row["path"]): row for row in in_order if not row["problem"]}
     for source in sources:
         for path, info in _listing(project, source):
             known, has_settled = last.get((source.name, path)), _has_settled(source, info, now)
@@ -58,7 +60,7 @@ def plan(project: Project, sources: list[Source], before: list[dict], now: float
                     new.waiting |= {path: tail} if tail else {}
                     continue
             planner = _plan_blocks if CODECS[source.codec].GRAIN == "block" else _plan_messages
-            row = planner(project, source, path, info, known, has_settled)
+            row = planner(project, source, path, info, good.get((source.name, path)), has_settled)
             if row["ofs_end"] < info["size"] and not row["problem"]:
                 new.waiting[path] = info["size"] - row["ofs_end"]
             if row["num_units"] or row["problem"] or not known and row["ofs_end"] == info["size"]:
@@ -124,7 +126,6 @@ def _has_settled(source: Source, info: dict, now: float | None) -> bool:
 
 def _plan_blocks(project, source, path, info, known, has_settled) -> dict:
     """One row of bronze.files for a file of binary records."""
-    known = known if known and not known["problem"] else None
     start, digest, num_units, end = (known["ofs_end"] if known else 0), hashlib.sha256(), 0, 0
     context = start_context = json.loads(known["context"]) if known and known["context"] else None
     with _open(project, path) as stream:
@@ -174,9 +175,12 @@ def cut_file(source, tables, path, stream, start, size, context, has_settled) ->
     if context is None and rest:
         opened = codec.open_file(path, rest[:LEN_HEAD], len(rest) >= size and size <= LEN_HEAD, source, tables)
         if isinstance(opened, Reject):
-            yield from _whole_rest(offset, rest + stream.read(), {}, opened)
+            yield from _whole_rest(offset, rest, stream, {"problem": _problem_of(opened)})
             return
         context = opened
+    if context and "problem" in context:             # what follows a place that cannot be framed has no known beginning
+        yield from _whole_rest(offset, rest, stream, context)
+        return
     while rest:
         more = stream.read(LEN_READ)
         cut = codec.cut(rest, context, source, tables, LEN_BLOCK, is_final=not more and has_settled)
@@ -186,23 +190,28 @@ def cut_file(source, tables, path, stream, start, size, context, has_settled) ->
                             block.num_records), after
         offset, rest, context = offset + cut.consumed, rest[cut.consumed:], cut.context
         if cut.problem:
-            yield from _whole_rest(offset, rest + more + stream.read(), context, cut.problem)
+            yield from _whole_rest(offset, rest + more, stream, context | {"problem": _problem_of(cut.problem)})
             return
         if not more:
             break
         rest += more
     if rest and has_settled:
-        yield from _whole_rest(offset, rest, context, _truncated(rest))
+        yield from _whole_rest(offset, rest, stream, context | {"problem": _problem_of(_truncated(rest))})
 
 
 def _truncated(rest: bytes) -> Reject:
     return Reject("truncated", 0, len(rest), len(rest), "the rest of the record", "the end of the file", b"")
 
 
-def _whole_rest(offset: int, data: bytes, context: dict, reject) -> Iterator[tuple[FileBlock, dict]]:
-    problem = {"kind": reject.kind, "byte_offset": reject.byte_offset - reject.unit_offset, "expected": reject.expected,
-               "found": reject.found}
-    yield FileBlock(offset, data, context | {"problem": problem}, 1), context
+def _problem_of(reject) -> dict:
+    return {"kind": reject.kind, "byte_offset": reject.byte_offset - reject.unit_offset, "expected": reject.expected, "found": reject.found}
+
+
+def _whole_rest(offset: int, rest: bytes, stream, context: dict) -> Iterator[tuple[FileBlock, dict]]:
+    """All that is left, in pieces that fit in a row; the context that carries the problem stays, for what a growing file adds."""
+    while rest:
+        yield FileBlock(offset, rest, context, 1), context
+        offset, rest = offset + len(rest), stream.read(LEN_READ)
 
 
 def _blocks(project: Project, spark, files: list[dict]):
@@ -260,40 +269,83 @@ def _plan_messages(project, source, path, info, known, has_settled) -> dict:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    if known and not known["problem"]:
-        return _problem(0, "file_rewritten", "the file as landed before", "another size or time",
-                        "Deliver new messages in a new file")
     digest = hashlib.sha256()
     with _open(project, path) as stream:
         _hash(stream, digest, info["size"])
+        if known and digest.hexdigest() == known["sha256"]:
+            return known | {"num_units": 0}
+        if known:
+            return _problem(0, "file_rewritten", "the file as landed before", "other bytes", "Deliver new messages in a new file")
         stream.seek(0)
         try:
-            missing = set(MESSAGE_COLUMNS) - set(pq.read_schema(stream).names)
-            if missing:
-                raise pa.ArrowInvalid(f"no column {', '.join(sorted(missing))}")
+            schema = pq.read_schema(stream)
+            check_messages(schema)
             stream.seek(0)
-            places = pq.read_table(stream, columns=["topic", "partition", "offset"])
+            places = pq.read_table(stream, columns=["topic", "partition", "offset", "timestamp"])
+            _check_places(places)
         except (pa.ArrowException, OSError) as error:
             return _problem(0, "unreadable_file", "Parquet with the columns of Spark's Kafka source", str(error).splitlines()[0],
                             "Mend or remove the file") | {"sha256": digest.hexdigest()}
-    spans = places.group_by(["topic", "partition"]).aggregate([("offset", "min"), ("offset", "max"), ("offset", "count")])
-    offsets = {f"{s['topic']}/{s['partition']}": [s["offset_min"], s["offset_max"], s["offset_count"]]
+    spans = places.group_by(["topic", "partition"]).aggregate(
+        [("offset", "min"), ("offset", "max"), ("offset", "count"), ("offset", "count_distinct")])
+    offsets = {f"{s['topic']}/{s['partition']}": [s["offset_min"], s["offset_max"], s["offset_count"] > s["offset_count_distinct"]]
                for s in spans.to_pylist()}
     return {"ofs_start": 0, "ofs_end": info["size"], "sha256": digest.hexdigest(), "num_units": places.num_rows,
-            "problem": None, "context": json.dumps({"offsets": offsets}), "start_context": None}
+            "problem": None, "context": json.dumps({"offsets": offsets, "schema": str(schema.remove_metadata())}), "start_context": None}
+
+
+def check_messages(schema) -> None:
+    """Raises: ArrowInvalid where a column of Spark's Kafka source is missing or of another kind."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    is_text = lambda t: types.is_string(t) or types.is_large_string(t)                                       # noqa: E731
+    is_bytes = lambda t: types.is_binary(t) or types.is_large_binary(t) or is_text(t)                        # noqa: E731
+    kinds = {"topic": (is_text, "text"), "partition": (types.is_integer, "an integer"), "offset": (types.is_integer, "an integer"),
+             "timestamp": (types.is_timestamp, "a timestamp"), "value": (is_bytes, "binary")}
+    for name in MESSAGE_COLUMNS:
+        if name not in schema.names:
+            raise pa.ArrowInvalid(f"no column {name}")
+        is_kind, kind = kinds[name]
+        if not is_kind(schema.field(name).type):
+            raise pa.ArrowInvalid(f"column {name} is {schema.field(name).type}, not {kind}")
+
+
+def _check_places(places) -> None:
+    """Raises: ArrowInvalid where a message has no place in its topic."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for name in places.column_names:
+        if places.column(name).null_count:
+            raise pa.ArrowInvalid(f"column {name} has nulls")
+    for name in ("partition", "offset"):
+        if len(places) and pc.min(places.column(name)).as_py() < 0:
+            raise pa.ArrowInvalid(f"column {name} has negative numbers")
 
 
 def _messages(project: Project, spark, files: list[dict]):
     """A DataFrame of bronze.messages rows. The same message at the same offset, landed before or twice here, lands once."""
-    by_source: dict[str, list[str]] = {}
+    alike: dict[tuple[str, str], list[str]] = {}      # Spark takes the columns of the first file for all that it reads together
     for row in files:
-        by_source.setdefault(row["source"], []).append(project.resolve(row["path"]))
+        _check_unchanged(project, row)
+        alike.setdefault((row["source"], json.loads(row["context"])["schema"]), []).append(project.resolve(row["path"]))
     parts = [_messages_of(spark.read.parquet(*paths), source, str(project.root), files[0]["batch_id"])
-             for source, paths in sorted(by_source.items())]
+             for (source, _), paths in sorted(alike.items())]
     rows = parts[0]
     for part in parts[1:]:
         rows = rows.unionByName(part)
     return _once(spark, rows, files, landed(project)).selectExpr(*[c.name for c in unit.MESSAGES])
+
+
+def _check_unchanged(project: Project, row: dict) -> None:
+    """Raises: InletError where a file is not what its plan says."""
+    digest = hashlib.sha256()
+    with _open(project, row["path"]) as stream:
+        _hash(stream, digest, row["ofs_end"] + 1)
+    if digest.hexdigest() != row["sha256"]:
+        raise InletError(f"{row['path']} changed after it was planned: sha-256 {digest.hexdigest()}, planned {row['sha256']}",
+                         "Put the file back as it was; deliver new messages in a new file")
 
 
 def _messages_of(kept, source: str, root: str, batch_id: int):
@@ -314,8 +366,8 @@ def _once(spark, rows, files: list[dict], before: list[dict]):
     """Leave out messages that are landed already. Looks only where the offsets of two files overlap."""
     spans: dict[tuple, list] = {}
     for row in files + [b for b in before if b["batch_id"] < files[0]["batch_id"]]:
-        for place, (low, high, count) in json.loads(row["context"] or "{}").get("offsets", {}).items():
-            spans.setdefault((row["source"], place), []).append((low, high, count))
+        for place, span in json.loads(row["context"] or "{}").get("offsets", {}).items():
+            spans.setdefault((row["source"], place), []).append(span)
     if not any(_overlap(sorted(found)) for found in spans.values()):
         return rows
     place = ["source", "topic", "partition", "offset"]
@@ -327,6 +379,7 @@ def _once(spark, rows, files: list[dict], before: list[dict]):
     return rows.selectExpr(f"if(is_known or {rank} > 1, concat(unit_id, '~', left(sha256, 8)), unit_id) as unit_id", *names)
 
 
-def _overlap(spans: list[tuple]) -> bool:
-    return any(count > high - low + 1 for low, high, count in spans) \
+def _overlap(spans: list[list]) -> bool:
+    """Can an offset be there twice? In: (least, greatest, is one in the file twice) of each file, in order."""
+    return any(is_twice for _, _, is_twice in spans) \
         or any(after[0] <= before[1] for before, after in zip(spans, spans[1:], strict=False))

@@ -259,7 +259,8 @@ def _rows(spark, table: str, contract, batch_ids):
     key = ", ".join(f"`{k}`" for k in ("source", *contract.key))
     images = " union ".join(f"select source, {', '.join(f'{image}.`{k}`' for k in contract.key)} from {log_table} "
                             f"where {batches} and {image} is not null" for image in ("before", "after"))
-    where = f"(select * from {table} where ({key}) in ({images}))"
+    no_key = " or ".join(f"`{k}` is null" for k in contract.key)        # a null is in no list
+    where = f"(select * from {table} where ({key}) in ({images}) or {no_key})"
     return spark.sql(f"select * from {where}"), where
 
 

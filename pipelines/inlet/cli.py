@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 
 from inlet import config
-from inlet.errors import InletError
+from inlet.errors import ConfigError, InletError
 from inlet.log import Log, console, print_rows
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich",
@@ -60,10 +60,11 @@ def decode(file: Annotated[Path, typer.Argument(help="A file of any source: an e
     """Print a file's changes as JSON lines; rejects go to standard error. Nothing is written. Exit code 3 if any was rejected."""
     from inlet import decoding
 
-    num_rejects = 0
-    for n, (kind, row) in enumerate(decoding.decode_file(config.load(project), file, source)):
-        if limit is not None and n >= limit:
+    num_changes = num_rejects = 0
+    for kind, row in decoding.decode_file(config.load(project), file, source):
+        if kind == "change" and num_changes == limit:
             break
+        num_changes += kind == "change"
         num_rejects += kind == "reject"
         print(json.dumps(row, ensure_ascii=False, default=decoding.as_json), file=sys.stderr if kind == "reject" else sys.stdout)
     raise typer.Exit(3 if num_rejects else 0)
@@ -88,8 +89,6 @@ def sql(query: Annotated[str, typer.Argument(help="One SQL statement; tables are
         format: Annotated[str, typer.Option(help="table, csv or json (lines).")] = "table",
         limit: Annotated[int, typer.Option(help="Rows shown at most; 0 for all.")] = 100):
     """Ask the lakehouse a question."""
-    from inlet.errors import ConfigError
-
     if format not in ("table", "csv", "json"):
         raise ConfigError(f"--format {format} is unknown", "Use table, csv or json")
     rows, columns, is_more = _query(config.load(project), query, limit)
@@ -145,8 +144,6 @@ def generate(project: ProjectDir = HERE,
              check: Annotated[bool, typer.Option(help="Write nothing; exit 2 if something is stale.")] = False):
     """Write the dbt models of the contracts in pipelines/tables/."""
     from inlet import generate as generating
-    from inlet.errors import ConfigError
-
     loaded = config.load(project)
     stale = generating.stale(loaded)
     if check and stale:
@@ -175,11 +172,16 @@ def _query(project, query: str, limit: int):
         raise
     except Exception as error:
         name = type(error).__name__
-        if name in ("AnalysisException", "ParseException") or "SparkException" in name or "Exception" in name and not state["debug"]:
-            raise InletError(str(error).split("JVM stacktrace")[0].split("\n\n")[0].strip(), "Mend the query, or look with "
-                             "`inlet sql 'show tables in gold'`") from error
+        if name in ("AnalysisException", "ParseException"):
+            raise ConfigError(_first_lines(error), "Mend the query, or look with `inlet sql 'show tables in gold'`") from error
+        if "SparkException" in name or "Exception" in name and not state["debug"]:
+            raise InletError(_first_lines(error), "Run it again with --debug to see where it comes from") from error
         raise
     return [tuple(row) for row in (found[:limit] if limit else found)], rows.columns, bool(limit) and len(found) > limit
+
+
+def _first_lines(error: Exception) -> str:
+    return str(error).split("JVM stacktrace")[0].split("\n\n")[0].strip()
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from datetime import date, datetime, timezone
 from pathlib import Path
 
-from inlet.bronze import cut_file
+from inlet.bronze import check_messages, cut_file
 from inlet.codecs import CODECS
 from inlet.config import Project, Source
 from inlet.errors import ConfigError, Reject
@@ -48,12 +48,14 @@ def _decode_blocks(project: Project, source: Source, file: Path) -> Iterator[tup
 
 
 def _decode_messages(project: Project, source: Source, file: Path) -> Iterator[tuple[str, dict]]:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     codec, tables = CODECS[source.codec], project.tables_of(source)
     try:
+        check_messages(pq.read_schema(file))
         messages = pq.read_table(file).to_pylist()
-    except Exception as error:
+    except (pa.ArrowException, OSError) as error:
         raise ConfigError(f"{file} is no Parquet file of Kafka messages: {str(error).splitlines()[0]}",
                           "See docs/architecture.md for the columns") from error
     for message in messages:

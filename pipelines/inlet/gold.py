@@ -51,7 +51,8 @@ def behind(ledger: list[dict], applied: list[dict], tables) -> dict[str, dict[st
 def pending(project: Project) -> list[str]:
     """Tables that have changes gold does not hold, or that gold has not made yet, told without Spark. Empty: nothing to do."""
     ledger, applied = _state(project)
-    unmade = {t.name for t in project.tables.values() if ledger and not lake.exists(project.lakehouse_path(), f"gold.{t.name}__current")}
+    unmade = {t.name for t in project.tables.values() for step in STEPS
+              if ledger and not lake.exists(project.lakehouse_path(), f"gold.{t.name}__{step}")}
     return sorted(unmade | behind(ledger, applied, project.tables.values()).keys())
 
 
@@ -71,7 +72,7 @@ def run(project: Project, spark, tables: list[str] | None = None, full_refresh: 
     lags = behind(ledger, [] if full_refresh else applied, wanted)
     with pace(spark, is_small=_is_small(project, ledger, lags)):
         there = {r.tableName for r in spark.sql("show tables in gold").collect()}
-        changed = [t for t in wanted if full_refresh or t.name in lags or f"{t.name}__current" not in there]
+        changed = [t for t in wanted if full_refresh or t.name in lags or not there.issuperset(f"{t.name}__{s}" for s in STEPS)]
         models = [f"{t.name}__{step}" for t in changed for step in STEPS]
         models += [f"{t.name}__{view}" for t in changed for view in VIEWS if f"{t.name}__{view}" not in there]
         built = _dbt(project, ["run", "--select", *models, *(["--full-refresh"] if full_refresh else [])]) if models else []

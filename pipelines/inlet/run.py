@@ -62,7 +62,8 @@ def run(project: Project, work: Work, steps: tuple[str, ...], tables: list[str],
                 accounts = silver.run(project, spark, batch_id).values()
                 for name in ("num_records", "num_changes", "num_repeats", "num_control", "num_rejected"):
                     figures[name.removeprefix("num_")] = sum(getattr(a, name) for a in accounts)
-        _gate(project, spark, "silver", pending, None, log)
+        if pending:
+            _gate(project, spark, "silver", pending, None, log)
     if "gold" in steps:
         _gold(project, spark, work, set(pending) if "silver" in steps else set(), tables, log)
 

@@ -24,6 +24,13 @@ ASIDE = ("kind string, unit_id string, source string, unit_offset bigint, unit_l
 
 def run(batch: Batch) -> None:
     """Decode the blocks of a batch into silver's tables, and fill in the accounts."""
+    try:
+        _run(batch)
+    finally:
+        batch.spark.conf.unset(BATCH_ROWS)
+
+
+def _run(batch: Batch) -> None:
     units = headers(batch.spark, batch.project, batch.batch_id)
     for unit in units:
         account = batch.account(unit["source"])

@@ -39,10 +39,11 @@ def _run_codec(batch: Batch, codec, sources: list) -> None:
 
 
 def _survey(batch: Batch, codec, messages) -> tuple[dict, bool]:
-    """What the raw text tells cheaply: sizes, the range of change_seq, whether one stands there twice."""
+    """What the raw text tells cheaply: sizes, the range of change_seq, and whether a change may be there twice: it cannot if every
+    message has a place that the text tells, all are distinct, and none came to an offset that held another message."""
     from pyspark.sql.functions import expr
 
-    asked = codec.survey_sql() | {"bytes_landed": "sum(size_bytes)"}
+    asked = codec.survey_sql() | {"bytes_landed": "sum(size_bytes)", "num_again": "count_if(contains(unit_id, '~'))"}
     rows = messages.groupBy("source").agg(*[expr(sql).alias(name) for name, sql in asked.items()]).collect()
     spans = {}
     for row in rows:
@@ -52,7 +53,7 @@ def _survey(batch: Batch, codec, messages) -> tuple[dict, bool]:
         account.bytes_landed += row.bytes_landed
         if row.min_seq is not None:
             spans[row.source] = (row.min_seq, row.max_seq)
-    return spans, any(row.num_distinct_seq < row.num_seq for row in rows)
+    return spans, any(row.num_distinct_seq < row.num_records or row.num_again for row in rows)
 
 
 def _write_exact(batch: Batch, codec, left, sources: list, loads: list) -> None:

@@ -20,6 +20,6 @@
 insert overwrite table {{ target.schema }}.{{ name }}__folded
 {{ fold(name, batch, timeline_query, threads_query) }}
   {% endcall %}
-  {%- do gold_state().staged.update({name: true}) -%}
+  {%- do gold_state().staged.update({name: 'now'}) -%}
   {%- for table in kept %}{% do run_query('drop table ' ~ table) %}{% endfor -%}
 {%- endmacro %}

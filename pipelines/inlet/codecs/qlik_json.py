@@ -48,6 +48,8 @@ def decode_message(message: dict, source, tables: dict, loads: list[dict]) -> li
     except Refused as no:
         offset = json_exact.offset(message["value"], no.path) if no.path else 0
         return [_reject(message, known, no.kind, offset, no.expected, no.found, no.column)]
+    except RecursionError:
+        return [_reject(message, known, "invalid_json", 0, "JSON nested as deep as images are", "arrays or objects nested too deep")]
 
 
 def refresh_table(message: dict, source, tables: dict) -> str | None:
@@ -55,7 +57,7 @@ def refresh_table(message: dict, source, tables: dict) -> str | None:
     known = {"source": source.name, "unit_id": "", "unit_offset": 0, "unit_length": 0}
     try:
         _read(message, source, tables, [], known)
-    except (Wrong, Refused):
+    except (Wrong, Refused, RecursionError):
         pass
     return f"{known['source_schema']}.{known['source_table']}" if known.get("operation") == "REFRESH" else None
 

@@ -98,7 +98,9 @@ def table(schema: str | None, name: str | None, mapped: str | None, tables: dict
 
 
 def refresh_seq(started_at16: str, message: dict) -> str:
-    """change_seq of a full-load row."""
+    """change_seq of a full-load row. Raises: Refused."""
+    if not (0 <= message["partition"] < 10**5 and 0 <= message["offset"] < 10**10):
+        raise Refused("missing_change_seq", (), "partition of 5 digits and offset of 10", f"{message['partition']}, {message['offset']}")
     topic = 1 + zlib.crc32(message["topic"].encode()) % 9999
     return change.change_seq(started_at16, topic * 10**5 + message["partition"], message["offset"])
 
