@@ -1,8 +1,10 @@
 """Silver: every record and byte accounted for, a change written once, nothing visible before the ledger has it."""
 
+import json
+
 import pytest
 
-from inlet import bronze, silver
+from inlet import bronze, silver, transaction
 from inlet.batch import Account
 from inlet.errors import AccountingError
 from tests import projects
@@ -21,6 +23,13 @@ def test_a_batch_that_does_not_add_up_is_an_error_that_names_both_sides():
 def message(number: int, item: int, name: str) -> bytes:
     row = {"ITEM_ID": item, "NAME": name, "PRICE": None}
     return qlik.value({"operation": "INSERT", "after": row, "change_seq": f"20260102030405{number:021d}"}, COLUMNS)
+
+
+def turned(value: bytes) -> bytes:
+    """The message with its headers in the opposite order."""
+    said = json.loads(value)
+    said["message"]["headers"] = dict(reversed(said["message"]["headers"].items()))
+    return json.dumps(said).encode()
 
 
 def land(project, spark) -> int:
@@ -51,12 +60,12 @@ def test_repeats_conflicts_and_a_crash_before_the_ledger(spark, lakehouse, tmp_p
     assert (shop.num_records, shop.num_changes, shop.num_repeats, shop.num_rejected) == (4, 2, 1, 1)
     assert (depot.num_records, depot.num_changes, depot.num_control, depot.num_rejected) == (6, 4, 2, 0)
 
-    qlik.write_parquet(qlik.rows([message(1, 1, "other"), message(3, 3, "c"), message(2, 2, "b")], "items", offset=10),
+    qlik.write_parquet(qlik.rows([message(1, 1, "other"), message(3, 3, "c"), turned(message(3, 3, "c")), message(2, 2, "b")], "items", offset=10),
                        tmp_path / "landing" / "silver_shop" / "2.parquet")
     (tmp_path / "landing" / "silver_depot" / "20260105031500_000012.resend.lxg").write_bytes(records)
     accounts = silver.run(project, spark, land(project, spark))
     shop, depot = accounts["silver_shop"], accounts["silver_depot"]
-    assert (shop.num_changes, shop.num_repeats, shop.num_rejected) == (1, 1, 1)
+    assert (shop.num_changes, shop.num_repeats, shop.num_rejected) == (1, 2, 1)
     assert (depot.num_changes, depot.num_repeats, depot.num_control) == (0, 4, 2)
 
     found = spark.sql("select change_seq, cast(after:NAME as string) as name from silver.changes where source = 'silver_shop' order by 1").collect()
@@ -65,3 +74,21 @@ def test_repeats_conflicts_and_a_crash_before_the_ledger(spark, lakehouse, tmp_p
     assert [(row.kind, bytes(row.raw)) for row in kinds] == [("invalid_json", b"{broken"), ("conflicting_duplicate", message(1, 1, "other"))]
     transactions = spark.sql("select num_changes, is_complete from silver.transactions where source = 'silver_depot'").collect()
     assert [tuple(row) for row in transactions] == [(2, True), (2, True)]
+
+
+def test_an_id_that_is_used_again_is_another_transaction(spark):
+    """(counter, last) in order; a batch can hold the end of one and the beginning of another of the same id."""
+    batches = [[(1, False)], [(2, True), (1, True)], [(3, True), (1, False), (2, False)], [(3, True)]]
+    place, first = 0, 970_000_000
+    for batch_id, events in enumerate(batches, first):
+        for counter, is_last in events:
+            place += 1
+            spark.sql("insert into silver.changes (source, source_schema, source_table, change_seq, operation, transaction_id, "
+                      f"transaction_event_counter, transaction_last_event, batch_id) values ('reused', 'S', 'T', '{place:035d}', 'INSERT', "
+                      f"'A', {counter}, {is_last}, {batch_id})")
+        transaction.update(spark, batch_id, f"batch_id = {batch_id} and source = 'reused'")
+    found = spark.sql("select cast(first_change_seq as int), num_changes, is_complete from silver.transactions where source = 'reused' "
+                      "order by 1").collect()
+    assert [tuple(row) for row in found] == [(1, 2, True), (3, 2, False), (5, 3, True)]
+    for table in ("changes", "transactions"):
+        spark.sql(f"delete from silver.{table} where source = 'reused'")
