@@ -3,8 +3,10 @@
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 import yaml
+from deltalake import write_deltalake
 
 from inlet import checks, lake
 from inlet.config import Project
@@ -189,6 +191,29 @@ def test_gold_keys_are_unique_and_periods_sound_among_the_keys_a_batch_touched(p
         checks.check(project, spark, "gold", [BATCH], ["parcels"])
     queries = [line.split("see them: ")[1] for line in str(raised.value).splitlines() if "see them" in line]
     assert [[tuple(row)[:3] for row in spark.sql(query).collect()] for query in queries] == [[("s", 1, 1)], [("s", 1, 3)], [("s", 1, 2)]]
+
+
+def test_what_no_passed_check_has_seen_is_owed(project, tmp_path):
+    """Told from the state tables alone: batch 1 passed everywhere, batch 2 failed in silver, gold of batch 2 was never asked."""
+    lakehouse = project.lakehouse_path()
+
+    def write(table, columns, *rows):
+        names = [c.split()[0] for c in columns.split(", ")]
+        types = {"bigint": pa.int64(), "string": pa.string(), "bool": pa.bool_(), "bigints": pa.list_(pa.int64()), "strings": pa.list_(pa.string())}
+        schema = pa.schema([(name, types[c.split()[1]]) for name, c in zip(names, columns.split(", "))])
+        write_deltalake(f"{lakehouse}/{table.replace('.', '/')}", pa.Table.from_pylist([dict(zip(names, row)) for row in rows], schema))
+
+    assert checks.unchecked(project, "silver") == {}
+    write("silver.batches", "source string, batch_id bigint, tables strings", ("s", 1, ["T.PARCELS"]), ("s", 2, ["T.PARCELS"]), ("s", 3, []))
+    write("gold.applied", "table_name string, source string, through_batch_id bigint", ("parcels", "s", 2))
+    write("checks.results", "run_id bigint, step string, table string, severity string, success bool, batch_ids bigints",
+          (1, "silver", "silver.changes", "error", True, [1]), (2, "silver", "silver.changes", "error", False, [2]),
+          (2, "silver", "silver.batches", "error", True, [2]), (3, "silver", "silver.changes", "warn", False, [3]),
+          (4, "gold", "gold.parcels__current", "error", True, [1]))
+    assert checks.unchecked(project, "silver") == {None: [2]}
+    assert checks.unchecked(project, "gold") == {"parcels": [2]}
+    write_suite(project, "[]", step="gold")
+    assert checks.unchecked(project, "gold") == {}
 
 
 def test_contracts_without_gold_tables_are_passed_over_unless_named(project, spark):

@@ -98,6 +98,18 @@ def test_decode_prints_changes_as_json_lines_and_rejects_apart(project):
     assert (reject["kind"], reject["file_offset"]) == ("unknown_operation", len(good) + 10)
 
 
+@pytest.mark.parametrize(("name", "kind"), [("readme.lxg", "missing_change_seq"), (NAME, "bad_length")])
+def test_a_file_that_is_no_feed_is_a_reject_for_decode(project, name, kind):
+    deliver(project, b"# Inlet\n\nInlet takes what change-data-capture tools write" * 9, name)
+    done = inlet("decode", project.root / "landing" / "depot" / name, "--project", project.root)
+    assert (done.returncode, done.stdout) == (3, "") and json.loads(done.stderr)["kind"] == kind
+
+
+def test_a_kind_or_source_that_does_not_exist_has_no_rejects_to_show(project):
+    for words in (["--source", "nowhere"], ["--kind", "odd"]):
+        assert inlet("rejects", *words, "--project", project.root).returncode == 2
+
+
 def test_decode_stops_quietly_when_its_reader_goes_away(project):
     deliver(project, extract(projects.item_records(1, 3000)))
     command = f"{sys.executable} -m inlet.cli decode {project.root}/landing/depot/{NAME} --project {project.root} | head -1"

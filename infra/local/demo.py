@@ -116,7 +116,7 @@ What to type next (`source .venv/bin/activate` first):
   inlet status                                   what came in, what is in gold
   inlet rejects --raw                            the broken records, with their bytes
   inlet decode landing/depot_tokyo/WAREHOUSES_20260105020000_000002.lxg   any file's changes, nothing written
-  inlet sql "select * from gold.orders__history order by order_id, valid_from_seq limit 5"
+  inlet sql "select order_id, status, total, valid_from, valid_to from gold.orders__history order by order_id, valid_from_seq limit 9"
   inlet init ../mine                             a project of your own""", markup=False)
 
 

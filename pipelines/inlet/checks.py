@@ -127,6 +127,40 @@ def _check(project, spark, step: str, suite: list[Expected], batch_ids) -> list[
     return results
 
 
+def unchecked(project, step: str) -> dict[str | None, list[int]]:
+    """Batches that a step has written and whose rows no passed check has seen, told without Spark: a run that died or failed
+    before its gate owes it. Out: for gold name of contract -> batches, else None -> batches."""
+    lakehouse, per_table, written = project.lakehouse_path(), step == "gold", _written(project, step)
+    if not written or not any(entry.table.startswith("*") or not per_table for _, entry in load(project, step)):
+        return {}
+    results = lake.peek(lakehouse, "checks.results", ["run_id", "step", "table", "severity", "success", "batch_ids"])
+    failed = {row["run_id"] for row in results if row["severity"] == "error" and not row["success"]}
+    seen = {(row["table"].split(".")[1].rsplit("__", 1)[0] if per_table else None, batch) for row in results
+            if row["step"] == step and row["run_id"] not in failed for batch in row["batch_ids"] or ()}
+    owed: dict[str | None, set[int]] = {}
+    for place, batch in written:
+        if (place, batch) not in seen:
+            owed.setdefault(place, set()).add(batch)
+    return {place: sorted(batches) for place, batches in sorted(owed.items(), key=str)}
+
+
+def _written(project, step: str):
+    """(name of contract or None, batch) of all that a step has written."""
+    lakehouse = project.lakehouse_path()
+    if step == "bronze":
+        return {(None, row["batch_id"]) for row in lake.peek(lakehouse, "bronze.files", ["batch_id"])}
+    ledger = lake.peek(lakehouse, "silver.batches", ["source", "batch_id", "tables"])
+    if step == "silver":
+        return {(None, row["batch_id"]) for row in ledger}
+    through: dict[tuple, int] = {}
+    for row in lake.peek(lakehouse, "gold.applied", ["table_name", "source", "through_batch_id"]):
+        place = row["table_name"], row["source"]
+        through[place] = max(row["through_batch_id"], through.get(place, -1))
+    names = {table.table: table.name for table in project.tables.values()}
+    return {(names[t], row["batch_id"]) for row in ledger for t in row["tables"] or ()
+            if t in names and row["batch_id"] <= through.get((names[t], row["source"]), -1)}
+
+
 def load(project, step: str) -> list[tuple[str, Entry]]:
     """The entries of one suite with their places. Raises: ConfigError, naming file and entry."""
     if step not in STEPS:

@@ -5,15 +5,17 @@ Exit codes (errors.py): 0 done, 1 internal error, 2 wrong usage or configuration
 """
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from inlet import config
-from inlet.errors import ConfigError, InletError
+from inlet.errors import REJECT_KINDS, ConfigError, InletError
 from inlet.log import Log, console, print_rows
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich",
@@ -93,7 +95,7 @@ def sql(query: Annotated[str, typer.Argument(help="One SQL statement; tables are
         raise ConfigError(f"--format {format} is unknown", "Use table, csv or json")
     rows, columns, is_more = _query(config.load(project), query, limit)
     if format == "table":
-        print_rows(out, [dict(zip(columns, row, strict=True)) for row in rows], columns=columns)
+        print_rows(out, [dict(zip(columns, row, strict=True)) for row in rows], columns=columns, null="NULL")
         if is_more:
             out.print(f"[dim]the first {limit} rows; --limit 0 shows all[/]")
         return
@@ -116,7 +118,11 @@ def rejects(project: ProjectDir = HERE, source: str | None = None, kind: str | N
     """What could not be decoded, and why. Needs no Spark."""
     from inlet import status as reading
 
-    rows = reading.rejects(config.load(project), source, kind)
+    known = config.load(project)
+    for word, names, what in ((source, known.sources, "source"), (kind, REJECT_KINDS, "kind of reject")):
+        if word and word not in names:
+            raise ConfigError(f"There is no {what} {word!r}", f"There are: {', '.join(sorted(names))}")
+    rows = reading.rejects(known, source, kind)
     if as_json:
         for row in rows[:limit]:
             print(json.dumps(row | {"raw": (row["raw"] or b"").hex()}, default=str, ensure_ascii=False))
@@ -134,7 +140,7 @@ def doctor(project: ProjectDir = HERE):
     worst = 0
     for finding in examining.examine(project):
         mark = "[green]ok[/]  " if finding.is_good else "[red]no[/]  "
-        out.print(f"{mark} {finding.what}: {finding.found}" + ("" if finding.is_good else f"\n      {finding.remedy}"))
+        out.print(mark + escape(f" {finding.what}: {finding.found}" + ("" if finding.is_good else f"\n      {finding.remedy}")))
         worst = max(worst, 0 if finding.is_good else finding.exit_code)
     raise typer.Exit(worst)
 
@@ -194,7 +200,8 @@ def main() -> None:
         print(f"inlet: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
-        sys.exit(130)
+        print("inlet: interrupted; nothing is lost, the next `inlet run` goes on from here", file=sys.stderr, flush=True)
+        os._exit(130)                              # Spark's JVM ends with its parent; its own farewell would be stack traces
     except Exception as error:                     # below the command line nothing is swallowed; here it is put in words
         if state["debug"]:
             raise

@@ -56,8 +56,8 @@ def _decode_messages(project: Project, source: Source, file: Path) -> Iterator[t
         check_messages(pq.read_schema(file))
         messages = pq.read_table(file).to_pylist()
     except (pa.ArrowException, OSError) as error:
-        raise ConfigError(f"{file} is no Parquet file of Kafka messages: {str(error).splitlines()[0]}",
-                          "See docs/architecture.md for the columns") from error
+        raise ConfigError(f"{file} is no Parquet file of Kafka messages: {str(error).splitlines()[0].rstrip('.')}",
+                          "See docs/a_source_from_zero.md for the columns") from error
     for message in messages:
         message["unit_id"] = f"{source.name}/{message['topic']}/{message['partition']}/{message['offset']}"
     seen: dict[tuple, list] = {}

@@ -56,12 +56,6 @@ def pending(project: Project) -> list[str]:
     return sorted(unmade | behind(ledger, applied, project.tables.values()).keys())
 
 
-def batches_behind(project: Project) -> list[int]:
-    """Batches of the ledger that some table of gold has not taken yet."""
-    ledger, applied = _state(project)
-    return sorted({row["batch_id"] for row in _new(ledger, behind(ledger, applied, project.tables.values()))})
-
-
 def run(project: Project, spark, tables: list[str] | None = None, full_refresh: bool = False) -> list[Built]:
     """Bring the tables' gold up to the ledger. In: table names (None: all). Out: one row per model that ran.
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from datetime import datetime
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -24,8 +25,8 @@ def console(stderr: bool = False) -> Console:
     return plain if plain.is_terminal else Console(stderr=stderr, highlight=False, width=WIDE)
 
 
-def print_rows(to: Console, rows: list[dict], title: str = "", columns: list[str] | None = None) -> None:
-    """A table of plain rows: numbers to the right with separators, ids as they are, null as nothing."""
+def print_rows(to: Console, rows: list[dict], title: str = "", columns: list[str] | None = None, null: str = "") -> None:
+    """A table of plain rows: numbers to the right with separators, ids as they are, null as `null` says."""
     if title:
         to.print(f"[bold]{title}[/]")
     if not rows:
@@ -36,13 +37,11 @@ def print_rows(to: Console, rows: list[dict], title: str = "", columns: list[str
         is_number = any(isinstance(row[name], (int, float)) and not isinstance(row[name], bool) for row in rows)
         table.add_column(name, justify="right" if is_number else "left", overflow="fold")
     for row in rows:
-        table.add_row(*[Text(_cell(name, row[name])) for name in columns or row])
+        table.add_row(*[Text(null, "dim") if row[name] is None else Text(_cell(name, row[name])) for name in columns or row])
     to.print(table)
 
 
 def _cell(name: str, value) -> str:
-    if value is None:
-        return ""
     if isinstance(value, datetime):
         return str(value.replace(microsecond=0, tzinfo=None))
     is_count = isinstance(value, int) and not isinstance(value, bool) and not name.lower().endswith(("id", "no", "code", "year"))
@@ -62,7 +61,7 @@ class Log:
         """Time one step. Yields a dict to put its figures into; it is written even when the step fails."""
         figures: dict = {}
         start, is_done = time.monotonic(), False
-        spinner = self.console.status(f"[bold]{name}[/] {_plain(place)} ...") if self.console.is_terminal and self.is_human else None
+        spinner = self.console.status(f"[bold]{name}[/] {escape(_plain(place))} ...") if self.console.is_terminal and self.is_human else None
         if spinner:
             spinner.start()
         try:
@@ -80,11 +79,11 @@ class Log:
         if self.is_human:
             figures = {k: v for k, v in entry.items() if k not in ("step", "seconds")}
             seconds = f"{entry['seconds']:7.2f} s" if "seconds" in entry else " " * 9
-            self.console.print(f"{seconds}  [bold]{entry.get('step', ''):<8}[/] {_plain(figures)}")
+            self.console.print(f"{seconds}  [bold]{entry.get('step', ''):<8}[/] {escape(_plain(figures))}")
         else:
             print(json.dumps({"at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())} | entry, default=str), file=sys.stderr)
 
 
 def _plain(figures: dict) -> str:
-    said = {k.replace("_", " "): f"{v:,}" if isinstance(v, int) and not isinstance(v, bool) else v for k, v in figures.items()}
+    said = {k.replace("_", " "): f"{v:,}" if isinstance(v, int) and not isinstance(v, bool) and k != "seed" else v for k, v in figures.items()}
     return "  ".join(f"{k} {v}" for k, v in said.items() if v not in (None, ""))

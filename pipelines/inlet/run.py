@@ -1,13 +1,13 @@
 """One run: land, decode, build, with a gate of checks behind each step. What a scheduler calls through `inlet run`.
 
-What there is to do is found without Spark; a run with nothing to do ends in a second. A gate checks the batches that the
-next step has not taken yet, and a gate behind gold that failed is asked again: a run fails at the same gate until the data
-or the suite is mended.
+What there is to do is found without Spark; a run with nothing to do ends in a second. A gate checks the batches that no
+passed check has seen, whichever run wrote them: a run that died before its gate leaves it to the next one, and a run fails
+at the same gate until the data or the suite is mended.
 """
 
 from dataclasses import dataclass, field
 
-from inlet import bronze, checks, gold, lake, silver
+from inlet import bronze, checks, gold, silver
 from inlet.config import Project
 from inlet.errors import ConfigError
 from inlet.log import Log
@@ -22,10 +22,10 @@ class Work:
     plan: bronze.Plan
     unlanded: list[int] = field(default_factory=list)     # batches whose plan is written but which silver has not closed
     tables: list[str] = field(default_factory=list)       # gold tables behind silver
-    failed: list[int] = field(default_factory=list)       # batches at which the last gate behind gold failed
+    is_unchecked: bool = False                            # is there a batch that no passed check has seen
 
     def __bool__(self) -> bool:
-        return bool(self.plan.files or self.unlanded or self.tables or self.failed)
+        return bool(self.plan.files or self.unlanded or self.tables or self.is_unchecked)
 
 
 def steps_to_run(step: str | None, until: str | None) -> tuple[str, ...]:
@@ -44,7 +44,7 @@ def find_work(project: Project, steps: tuple[str, ...], sources: list[str], tabl
     plan = bronze.plan(project, chosen, bronze.landed(project)) if "bronze" in steps else bronze.Plan(0)
     unlanded = silver.pending(project) if "silver" in steps or "bronze" in steps else []
     behind = gold.pending(project) if "gold" in steps else []
-    return Work(plan, unlanded, [t for t in behind if not wanted or t in wanted], _failed_gate(project) if "gold" in steps else [])
+    return Work(plan, unlanded, [t for t in behind if not wanted or t in wanted], any(_owed(project, step, wanted) for step in steps))
 
 
 def run(project: Project, work: Work, steps: tuple[str, ...], tables: list[str], log: Log) -> None:
@@ -53,39 +53,26 @@ def run(project: Project, work: Work, steps: tuple[str, ...], tables: list[str],
 
     with log.step("spark"):
         spark = session(project.lakehouse_path())
+    wanted = [_name_of(project, table) for table in tables]
     pending = list(work.unlanded)
     if "bronze" in steps:
         pending = _bronze(project, spark, work, log)
+    if "bronze" in steps or "silver" in steps:
+        _gate(project, spark, "bronze", [], log)
     if "silver" in steps:
         for batch_id in pending:
             with log.step("silver", batch=batch_id) as figures:
                 accounts = silver.run(project, spark, batch_id).values()
                 for name in ("num_records", "num_changes", "num_repeats", "num_control", "num_rejected"):
                     figures[name.removeprefix("num_")] = sum(getattr(a, name) for a in accounts)
-        if pending:
-            _gate(project, spark, "silver", pending, None, log)
+    if "silver" in steps or "gold" in steps:
+        _gate(project, spark, "silver", [], log)
     if "gold" in steps:
-        _gold(project, spark, work, set(pending) if "silver" in steps else set(), tables, log)
-
-
-def _gold(project: Project, spark, work: Work, checked: set[int], tables: list[str], log: Log) -> None:
-    behind = [t for t in gold.pending(project) if not tables or t in tables or _table_of(project, t) in tables]
-    batches = gold.batches_behind(project) if behind else []
-    if set(batches) - checked:
-        _gate(project, spark, "silver", sorted(set(batches) - checked), None, log)
-    if behind:
-        with log.step("gold", tables=len(behind)) as figures:
-            figures["models"] = len(gold.run(project, spark, behind))
-    if batches or work.failed:
-        _gate(project, spark, "gold", sorted({*batches, *work.failed}), None if work.failed else behind, log)
-
-
-def _failed_gate(project: Project) -> list[int]:
-    """The batches of the last check of gold, if an `error` failed there."""
-    results = lake.peek(project.lakehouse_path(), "checks.results", ["run_id", "step", "severity", "success", "batch_ids"])
-    last = max((row["run_id"] for row in results if row["step"] == "gold"), default=None)
-    failed = [row for row in results if row["run_id"] == last and row["severity"] == "error" and not row["success"]]
-    return sorted({batch for row in failed for batch in row["batch_ids"] or ()})
+        behind = [name for name in gold.pending(project) if not wanted or name in wanted]
+        if behind:
+            with log.step("gold", tables=len(behind)) as figures:
+                figures["models"] = len(gold.run(project, spark, behind))
+        _gate(project, spark, "gold", wanted, log)
 
 
 def _bronze(project: Project, spark, work: Work, log: Log) -> list[int]:
@@ -102,15 +89,26 @@ def _bronze(project: Project, spark, work: Work, log: Log) -> list[int]:
         pending.append(work.plan.batch_id)
     for path, size in work.plan.waiting.items():
         log.say({"step": "bronze", "waiting": f"{path}: {size} bytes of an unfinished record"})
-    if pending:
-        _gate(project, spark, "bronze", pending, None, log)
     return pending
 
 
-def _gate(project: Project, spark, step: str, batches: list[int], tables: list[str] | None, log: Log) -> None:
+def _owed(project: Project, step: str, wanted: list[str]) -> dict:
+    return {name: batches for name, batches in checks.unchecked(project, step).items() if not wanted or name is None or name in wanted}
+
+
+def _gate(project: Project, spark, step: str, wanted: list[str], log: Log) -> None:
+    """Check what no passed check has seen. In: names of gold tables, none for all. Raises: CheckFailed."""
+    owed = _owed(project, step, wanted)
+    if not owed:
+        return
     with log.step("checks", of=step) as figures:
-        results = checks.check(project, spark, step, batch_ids=batches, tables=tables)
-        figures |= {"passed": sum(r.success for r in results), "of_all": len(results)}
+        batches = sorted({batch for of_table in owed.values() for batch in of_table})
+        results = checks.check(project, spark, step, batch_ids=batches, tables=list(owed) if step == "gold" else None)
+        figures |= {"passed": sum(r.success for r in results), "warned": sum(not r.success for r in results)}
+    for r in results:
+        if not r.success:
+            log.say({"step": "warning", "table": r.table, "expected": r.expectation, "column": r.column if "select" not in (r.column or "") else None,
+                     "rows": r.unexpected_count, "why": r.why, "see": f"inlet sql \"{' '.join((r.rows_sql or '').split())}\""})
 
 
 def _known(names: dict, name: str, what: str):
@@ -119,5 +117,6 @@ def _known(names: dict, name: str, what: str):
     return names[name]
 
 
-def _table_of(project: Project, name: str) -> str:
-    return next(t.table for t in project.tables.values() if t.name == name)
+def _name_of(project: Project, table: str) -> str:
+    """The name of a table's contract, which may be given as SCHEMA.TABLE too."""
+    return project.tables[table].name if table in project.tables else table

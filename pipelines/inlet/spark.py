@@ -5,12 +5,15 @@ resolve at every start costs seconds (facts: 11.9 s against 6.5 s to a session).
 Catalog: Derby embedded in the lakehouse folder; one process at a time may open it, and that is said when it happens.
 """
 
+import fcntl
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -75,16 +78,21 @@ def session(lakehouse: str, app: str = "inlet"):
     check_java()
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
     if "://" not in lakehouse:
         Path(lakehouse).mkdir(parents=True, exist_ok=True)
+    if SparkContext._active_spark_context is None:
+        _check_catalog(lakehouse)
     builder = SparkSession.builder.master(os.environ.get("INLET_MASTER", "local[*]")).appName(app).enableHiveSupport()
     for key, value in (settings(lakehouse) | _jar_setting()).items():
         builder = builder.config(key, value)
     try:
         with _jvm_messages_to_file():
             spark = builder.getOrCreate()
+            if threading.current_thread() is threading.main_thread():
+                signal.signal(signal.SIGINT, signal.default_int_handler)       # PySpark's own ends in stack traces
         _remember_jars(spark)
         with pace(spark, is_small=True):
             lake.create(spark, lakehouse)
@@ -126,6 +134,22 @@ def _jvm_messages_to_file():
         os.close(log)
 
 
+def _check_catalog(lakehouse: str) -> None:
+    """Raises: EnvironmentLacks when another process has the catalog open; before a JVM takes half a minute to find out."""
+    lock = Path(lakehouse) / "_catalog" / "dbex.lck"
+    if not lock.exists():
+        return
+    with lock.open("r+b") as held:
+        try:
+            fcntl.lockf(held, fcntl.LOCK_EX | fcntl.LOCK_NB)                   # what Derby's JVM holds while it is open
+        except OSError as error:
+            raise _taken(lakehouse) from error
+
+
+def _taken(lakehouse: str) -> EnvironmentLacks:
+    return EnvironmentLacks(f"Another process has the catalog of {lakehouse} open", "Wait for the other run (or close its session) and try again")
+
+
 def _jars_file() -> Path:
     return Path(sys.prefix) / "share" / "inlet" / f"{DELTA.replace(':', '-')}.jars"
 
@@ -150,8 +174,7 @@ def _remember_jars(spark) -> None:
 def _explained(error: Exception, lakehouse: str) -> Exception:
     text = str(error)
     if "XSDB6" in text or "Another instance of Derby" in text or "SessionHiveMetaStoreClient" in text and "Unable to instantiate" in text:
-        return EnvironmentLacks(f"Another process has the catalog of {lakehouse} open",
-                                "Wait for the other run (or close its session) and try again")
+        return _taken(lakehouse)
     if "unresolved dependency" in text or "JAVA_GATEWAY_EXITED" in text:
         return EnvironmentLacks(f"Spark could not start: {text.splitlines()[0]}",
                                 f"Check that Maven Central can be reached for {DELTA} and read {JVM_LOG}")

@@ -19,6 +19,7 @@ def status(project: Project) -> dict[str, list[dict]]:
         sources.append({
             "source": name, "codec": source.codec, "files": len({r["path"] for r in files if r["source"] == name}),
             "new files": sum(f["source"] == name for f in waiting.files),
+            "refused files": len({r["path"] for r in files if r["source"] == name and r["problem"]}),
             **{key.removeprefix("num_"): value for key, value in total.items()},
             "last batch": max((row["batch_id"] for row in mine), default=None),
             "finished at": max((row["finished_at"] for row in mine), default=None)})

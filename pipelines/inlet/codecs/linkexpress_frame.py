@@ -1,7 +1,7 @@
 """Frames of a Linkexpress group extract: where each record lies, what it is, and its place in its transaction.
 
 Two compiled walks: `walk` follows the length prefixes, `heads` reads what stands before a record's items.
-Source: docs/formats/linkexpress.md#group. The layout is in linkexpress_group.py.
+Source: docs/formats/linkexpress_group.md. The layout is in linkexpress_group.py.
 """
 
 import numpy as np

@@ -20,7 +20,7 @@ Facts     [documented] the fields and codes . [inferred] sizes of commit and FFF
 Rejects   bad_length, truncated, trailing_bytes, unknown_operation, unknown_extraction_id, unknown_table, bad_column_count,
           bad_null_indicator, bad_digit, bad_sign, bad_text, bad_date, bad_value_length, value_does_not_fit,
           missing_change_seq, ambiguous_layout, ambiguous_table
-Source    Linkexpress Replication option manual, 6.14; docs/formats/linkexpress.md
+Source    Linkexpress Replication option manual, 6.14; docs/formats/linkexpress_group.md
 """
 
 import re
@@ -146,8 +146,8 @@ def _choose(fits: list[_Fit], head: bytes, source, tables: dict) -> _Fit | Rejec
 
 def changes_as_rows(decoded: Decoded, context: dict, source, tables: dict) -> list[dict]:
     """Decoded changes as rows of the change table, without the columns of unit and batch: for eyes and tests, not for bulk."""
-    names, prefix = sorted(tables), change_seq_prefix(context)
-    rows = []
+    names, rows = sorted(tables), []
+    prefix = change_seq_prefix(context) if decoded.changes.num_rows else ""         # a file that was refused has no time
     for said in decoded.changes.to_pylist():
         table, operation = tables[names[said["table_index"]]], OPERATIONS[said["operation"]]
         is_load = operation == "REFRESH"

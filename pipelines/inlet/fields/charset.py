@@ -6,7 +6,7 @@ A set has one of five ways of walking its bytes:
   SHIFT   28 or 38 begins pairs, 29 ends them; each item begins with single bytes (EBCDIC with JEF)
   DOUBLE  pairs only (national characters)
   UTF8    checked and copied
-Source: docs/formats/linkexpress.md#character-sets. Rejects: bad_text.
+Source: docs/formats/linkexpress_group.md. Rejects: bad_text.
 >>> text(bytes.fromhex("c1c228bbb3c5c429f1"), charset("ebcdic_kana"))
 'AB山田1'
 >>> text(bytes.fromhex("8e529363"), charset("cp932"))

@@ -1,6 +1,6 @@
 """Dates and times in binary fields: year 2 bytes, month, day, hour, minute, second 1 byte each, then reserved zeros.
 
-Source: docs/formats/linkexpress.md#items. Rejects: bad_date (a day or time no calendar has; reserved bytes not zero).
+Source: docs/formats/linkexpress_group.md. Rejects: bad_date (a day or time no calendar has; reserved bytes not zero).
 >>> date(bytes.fromhex("07de0805"), "big")
 datetime.date(2014, 8, 5)
 >>> time(bytes.fromhex("0c2238"))

@@ -5,7 +5,7 @@ User-defined cells 80A1-A0FE go to the private use area. ASSUMED: of the extende
 listed here are known; the others are undefined, so a record that holds one is rejected and can be replayed once
 the options name it.
 
-Source: docs/formats/linkexpress.md#jef.
+Source: docs/formats/linkexpress_group.md.
 >>> [hex(table(mapping)[0xB0A2]) for mapping in ("glyph", "modern")]
 ['0x555e', '0x5516']
 """
