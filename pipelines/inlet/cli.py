@@ -6,6 +6,7 @@ Exit codes (errors.py): 0 done, 1 internal error, 2 wrong usage or configuration
 
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -190,8 +191,16 @@ def _first_lines(error: Exception) -> str:
     return str(error).split("JVM stacktrace")[0].split("\n\n")[0].strip()
 
 
+def _interrupted(*_) -> None:
+    """Ctrl-C. Spark's JVM ends with its parent; a KeyboardInterrupt on the way through py4j would end in stack traces."""
+    console(stderr=True).show_cursor(True)
+    print("inlet: interrupted; nothing is lost, the next `inlet run` goes on from here", file=sys.stderr, flush=True)
+    os._exit(130)
+
+
 def main() -> None:
     """Entry point: errors become one line on standard error and an exit code."""
+    signal.signal(signal.SIGINT, _interrupted)
     try:
         app()
     except InletError as error:
@@ -199,9 +208,6 @@ def main() -> None:
             raise
         print(f"inlet: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        print("inlet: interrupted; nothing is lost, the next `inlet run` goes on from here", file=sys.stderr, flush=True)
-        os._exit(130)                              # Spark's JVM ends with its parent; its own farewell would be stack traces
     except Exception as error:                     # below the command line nothing is swallowed; here it is put in words
         if state["debug"]:
             raise

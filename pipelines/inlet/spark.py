@@ -83,6 +83,7 @@ def session(lakehouse: str, app: str = "inlet"):
 
     if "://" not in lakehouse:
         Path(lakehouse).mkdir(parents=True, exist_ok=True)
+    on_interrupt = signal.getsignal(signal.SIGINT)
     if SparkContext._active_spark_context is None:
         _check_catalog(lakehouse)
     builder = SparkSession.builder.master(os.environ.get("INLET_MASTER", "local[*]")).appName(app).enableHiveSupport()
@@ -92,7 +93,7 @@ def session(lakehouse: str, app: str = "inlet"):
         with _jvm_messages_to_file():
             spark = builder.getOrCreate()
             if threading.current_thread() is threading.main_thread():
-                signal.signal(signal.SIGINT, signal.default_int_handler)       # PySpark's own ends in stack traces
+                signal.signal(signal.SIGINT, on_interrupt)                     # PySpark puts its own there
         _remember_jars(spark)
         with pace(spark, is_small=True):
             lake.create(spark, lakehouse)
