@@ -2,6 +2,7 @@
 
 from decimal import Decimal
 
+import re
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -46,7 +47,8 @@ def files(draw):
     names = st.lists(st.text("ABCDEFGH", min_size=1, max_size=2), min_size=1, max_size=6, unique=True)
     tables = {id_: [(name, *draw(column_types(how["charset"]))) for name in draw(names)]
               for id_ in draw(st.lists(st.integers(1, 65535), min_size=1, max_size=3, unique=True))}
-    values = {id_: st.fixed_dictionaries({name: st.one_of(v, st.none()) if how["null_areas"] else v for name, _, v in columns})
+    values = {id_: st.fixed_dictionaries({name: st.one_of(v, st.none()) if how["null_areas"] and n else v      # the first is the key
+                                          for n, (name, _, v) in enumerate(columns)})
               for id_, columns in tables.items()}
     record = st.sampled_from(sorted(tables)).flatmap(
         lambda id_: st.tuples(st.sampled_from(("insert", "update", "delete")), st.just(id_), values[id_]))
@@ -233,6 +235,22 @@ def test_a_wrong_option_is_named(options, said):
     source, tables = project(LAYOUT, **options)
     with pytest.raises(ConfigError, match=said):
         codec.open_file(PATH, b"", True, source, tables)
+
+
+@pytest.mark.parametrize(("type_", "source_type", "is_right"), [
+    ("int", "INTEGER", True), ("smallint", "INTEGER", False), ("decimal(10,0)", "INTEGER", True), ("decimal(9,0)", "INTEGER", False),
+    ("decimal(7,2)", "DECIMAL(7,2)", True), ("decimal(7,1)", "DECIMAL(7,2)", False), ("decimal(8,3)", "DECIMAL(7,2)", True),
+    ("int", "NUMERIC(9)", True), ("int", "NUMERIC(10)", False), ("double", "DECIMAL(7,2)", False), ("int", "VARCHAR(9)", False),
+    ("string", "DECIMAL(7,2)", True), ("float", "DOUBLE", False), ("float", "FLOAT(23)", True), ("date", "TIMESTAMP", False),
+    ("binary", "BLOB(9)", True)])
+def test_a_type_that_cannot_hold_its_source_type_is_a_config_error(type_, source_type, is_right):
+    source, tables = project({1: [("A", source_type)]}, byte_order="big", null_areas="yes")
+    tables["SHOP.T1"].columns[0].type = type_
+    if is_right:
+        codec.open_file(PATH, b"", True, source, tables)
+    else:
+        with pytest.raises(ConfigError, match=f"SHOP.T1.A: type .* cannot hold every {re.escape(source_type)}"):
+            codec.open_file(PATH, b"", True, source, tables)
 
 
 @pytest.mark.parametrize("type_", ["INTERVAL", "BYTEA", None, "DECIMAL", "DECIMAL(39,0)", "VARCHAR", "what?"])

@@ -95,7 +95,7 @@ class Layouts(NamedTuple):
 
 def compile_layouts(tables: dict[str, Table], wanted: frozenset, options: Options, context: dict) -> Layouts:
     """Layouts of the wanted tables, by place in sorted(tables). Raises: ConfigError naming table, column and remedy."""
-    columns = tuple(tuple((c.name, c.source_type) for c in tables[name].columns) if name in wanted else ()
+    columns = tuple(tuple((c.name, c.source_type, c.type, c.name in tables[name].key) for c in tables[name].columns) if name in wanted else ()
                     for name in sorted(tables))
     return _compile(tuple(sorted(tables)), columns, options.model_dump_json(), context["byte_order"] or "big",
                     context.get("numeric_sign") or "separate")
@@ -106,8 +106,11 @@ def _compile(names, columns, options_json: str, byte_order: str, numeric_sign: s
     options = Options.model_validate_json(options_json)
     rows, starts, metadata = [], [0], []
     for name, columns_ in zip(names, columns):
-        slots = {column: slot for slot, column in enumerate(sorted(column for column, _ in columns_))}
-        rows += [_row(name, column, type_, slots[column], options, numeric_sign) for column, type_ in columns_]
+        slots = {column: slot for slot, column in enumerate(sorted(column for column, *_ in columns_))}
+        for column, source_type, type_, is_key in columns_:
+            rows.append(_row(name, column, source_type, slots[column], options, numeric_sign))
+            rows[-1][plan.IS_KEY] = is_key
+            _check_type(f"{name}.{column}", source_type, type_)
         starts.append(len(rows))
         metadata.append(variant.metadata(sorted(slots)))
     sets = [_char_set(options), _nchar_set(options, byte_order) or _char_set(options)]
@@ -155,6 +158,21 @@ def _row(table: str, column: str, type_: str | None, slot: int, options: Options
     for field, value in {plan.SLOT: slot, **fields}.items():
         row[field] = value
     return row
+
+
+def _check_type(place: str, source_type: str, type_: str) -> None:
+    """Raises: ConfigError where a column's type cannot hold every value of its source_type."""
+    name, numbers = sql_type.parse(source_type)
+    whole, scale = (numbers[0] - (numbers[1:] or [0])[0], (numbers[1:] or [0])[0]) if name in ("NUMERIC", "DECIMAL") else \
+        (LEN_INTEGER[name], 0) if name in LEN_INTEGER else (None, None)
+    decimal = sql_type.parse(type_)[1] if type_.startswith("decimal") else None
+    if type_ == "string" or type_ in HOLDS.get(name, ()) or whole is not None and (
+            decimal and decimal[0] - decimal[1] >= whole and decimal[1] >= scale or not scale and whole <= DIGITS_OF.get(type_, 0)):
+        return
+    if name == "FLOAT" and type_ in (("float", "double") if (numbers or [52])[0] <= 23 else ("double",)):
+        return
+    fitting = f"decimal({whole + scale},{scale})" if name in ("NUMERIC", "DECIMAL") else " or ".join(HOLDS.get(name, ("double",)))
+    raise ConfigError(f"{place}: type {type_} cannot hold every {source_type}", f"Make it {fitting}, or string")
 
 
 def _character(numbers, options, _):
@@ -215,6 +233,13 @@ def _blob(numbers, options, _):
     return {plan.ENCODING: plan.BLOB, plan.WIDTH: numbers[0], plan.UNIT: reserved_length}
 
 
+HOLDS = {                      # types of a contract's column that hold every value of a source_type, besides string and wide decimals
+    "SMALLINT": ("smallint", "int", "bigint", "float", "double"), "INTEGER": ("int", "bigint", "double"), "REAL": ("float", "double"),
+    "DOUBLE": ("double",), "DATE": ("date",), "TIME": ("string",), "TIMESTAMP": ("timestamp_ntz", "timestamp"), "BLOB": ("binary",),
+    **dict.fromkeys(("CHARACTER", "VARCHAR", "NCHAR", "NVARCHAR"), ("string",)),
+}
+LEN_INTEGER = {"SMALLINT": 5, "INTEGER": 10}                  # digits
+DIGITS_OF = {"tinyint": 2, "smallint": 4, "int": 9, "bigint": 18}   # digits that every number of so many fits in
 ITEMS = {                      # every type there is
     "CHARACTER": _character,
     "VARCHAR": _varchar,

@@ -18,9 +18,10 @@ EXPECTED = {                   # by kind; an item's kinds are followed by the co
     "bad_date": "a day of the calendar and a time up to 23:59:59, reserved bytes zero",
     "bad_value_length": "a length within the column's, zero if null",
     "value_does_not_fit": "no more digits than the column has",
+    "missing_key": "0000, for a key is never null",
 }
 LEN_FOUND = 16
-IN_HEAD = ("bad_null_indicator", "unknown_operation", "unknown_extraction_id", "unknown_table", "bad_column_count")
+IN_HEAD = ("bad_null_indicator", "unknown_operation", "unknown_extraction_id", "unknown_table", "bad_column_count", "missing_key")
 
 
 def change_seq_prefix(context: dict) -> str:

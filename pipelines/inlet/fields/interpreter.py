@@ -16,8 +16,8 @@ from numba import njit
 from inlet.fields.charset import DOUBLE, LEAD, SHIFT, SINGLE
 
 # a plan's row
-ENCODING, WIDTH, DIGITS, SCALE, MODE, SET, UNIT, STRIP, SLOT = range(9)
-NUM_PLAN = 9
+ENCODING, WIDTH, DIGITS, SCALE, MODE, SET, UNIT, STRIP, SLOT, IS_KEY = range(10)
+NUM_PLAN = 10
 # ENCODING. WIDTH is the item's bytes; for VARTEXT and BLOB the data area's, length word not counted
 INTEGER, PACKED, ZONED, TEXT, VARTEXT, DATE, TIME, TIMESTAMP, IEEE, HEX_FLOAT, BLOB = range(11)
 # the reading
@@ -25,9 +25,9 @@ LITTLE, NULL_AREAS, ACTUAL_LENGTH, NULL_BODY = range(4)
 BODY_FULL, BODY_LENGTH_ZERO, BODY_ABSENT = range(3)           # what stands in place of a null variable item's data
 
 FAULTS = ("", "truncated", "bad_null_indicator", "bad_digit", "bad_sign", "bad_text", "bad_date", "bad_value_length",
-          "trailing_bytes", "value_does_not_fit")
+          "trailing_bytes", "value_does_not_fit", "missing_key")
 (OK, TRUNCATED, BAD_NULL_INDICATOR, BAD_DIGIT, BAD_SIGN, BAD_TEXT, BAD_DATE, BAD_VALUE_LENGTH, TRAILING_BYTES,
- VALUE_DOES_NOT_FIT) = range(10)
+ VALUE_DOES_NOT_FIT, MISSING_KEY) = range(11)
 
 inlined = njit(forceinline=True, _nrt=False)    # nothing is allocated, so no reference need be counted: ten times as fast
 
@@ -529,6 +529,8 @@ def _item(data, at, end, plans, r, reading, singles, doubles, scratch, out, pos)
         first, second = data[at], data[at + 1]
         if first != second or first != 0 and first != 0xFF:
             return at, pos, BAD_NULL_INDICATOR
+        if first and plans[r, IS_KEY]:
+            return at, pos, MISSING_KEY
         at += 2
         if first:
             return _null(data, at, end, plans, r, reading, out, pos)
