@@ -140,9 +140,9 @@ def _check_catalog(lakehouse: str) -> None:
     lock = Path(lakehouse) / "_catalog" / "dbex.lck"
     if not lock.exists():
         return
-    with lock.open("r+b") as held:
+    with lock.open("rb") as held:
         try:
-            fcntl.lockf(held, fcntl.LOCK_EX | fcntl.LOCK_NB)                   # what Derby's JVM holds while it is open
+            fcntl.lockf(held, fcntl.LOCK_SH | fcntl.LOCK_NB)                   # what Derby's JVM holds while it is open
         except OSError as error:
             raise _taken(lakehouse) from error
 
