@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from inlet import bronze
-from inlet.errors import Reject
+from inlet.errors import InletError, Reject
 from tests import projects
 from tests.encode import linkexpress
 
@@ -157,6 +157,22 @@ def test_a_message_file_that_is_touched_is_landed_once_and_one_with_other_bytes_
     messages(tmp_path, offset=[3, 4])
     [row] = plan(project, first.files).files
     assert json.loads(row["problem"])["kind"] == "file_rewritten"
+
+
+def test_a_message_file_that_changed_after_its_plan_is_not_landed(tmp_path):
+    project, _ = messages(tmp_path)
+    [row] = plan(project).files
+    messages(tmp_path, value=[b"{}", b"[]"])
+    with pytest.raises(InletError, match="changed after it was planned"):
+        bronze._check_unchanged(project, row)
+
+
+def test_files_with_other_columns_keep_theirs(spark, lakehouse, tmp_path):
+    project, path = messages(tmp_path)
+    messages(tmp_path, offset=[3, 4], key=[b"k3", b"k4"])[1].rename(path.with_name("b.parquet"))
+    messages(tmp_path)
+    rows = bronze._messages(project, spark, plan(project).files).select("offset", "key").orderBy("offset").collect()
+    assert [(row.offset, row.key and bytes(row.key)) for row in rows] == [(1, None), (2, None), (3, b"k3"), (4, b"k4")]
 
 
 def test_a_file_whose_landed_bytes_changed_is_a_problem_not_a_change(project):

@@ -1,23 +1,33 @@
 """The command line as a person or a scheduler meets it: exit codes, one sentence per error, no stack traces."""
 
 import json
+import os
+import shutil
+import signal
 import subprocess
 import sys
+from io import StringIO
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import yaml
+from rich.console import Console
 
-from inlet import doctor
+from inlet import cli, doctor
+from inlet.errors import ConfigError
+from inlet.log import print_rows
 from infra.local import preflight
 from tests import projects
 from tests.encode import linkexpress
 from tests.test_bronze import NAME, deliver, extract
 
+ROOT = Path(__file__).resolve().parents[1]
+
 
 def inlet(*words, cwd=None, **environment):
     return subprocess.run([sys.executable, "-m", "inlet.cli", *map(str, words)], capture_output=True, text=True, cwd=cwd,
-                          env={**__import__("os").environ, **environment})
+                          env={**os.environ, **environment})
 
 
 @pytest.fixture
@@ -64,6 +74,37 @@ def test_an_old_java_is_said_with_its_version(project, tmp_path):
     java.chmod(0o755)
     done = inlet("doctor", "--project", project.root, JAVA_HOME=str(tmp_path))
     assert done.returncode == 5 and "Java 8" in done.stdout
+
+
+def test_brackets_in_a_finding_are_not_taken_for_markup(project):
+    path = project.root / "pipelines" / "tables" / "items.yml"
+    path.write_text(path.read_text() + "sources: [depot\n")
+    assert "[depot" in inlet("doctor", "--project", project.root).stdout
+
+
+def test_null_and_empty_text_look_different():
+    to = Console(file=StringIO(), width=80)
+    print_rows(to, [{"note": None}, {"note": ""}], null="NULL")
+    assert [line.strip() for line in to.file.getvalue().splitlines()] == ["note", "NULL", ""]
+
+
+def test_a_query_that_cannot_be_meant_is_a_usage_error(spark, lakehouse, tmp_path):
+    project = projects.make(tmp_path, lakehouse=lakehouse)
+    for query in ("selct 1", "select * from gold.nothing"):
+        with pytest.raises(ConfigError, match="Mend the query"):
+            cli._query(project, query, 10)
+
+
+def test_ctrl_c_is_one_line_and_the_next_run_goes_on(project):
+    """Interrupts as soon as Spark is there, in the middle of the first write."""
+    shutil.copytree(ROOT / "expectations", project.root / "expectations")
+    deliver(project, extract(projects.item_records(1, 2)))
+    run = subprocess.Popen([sys.executable, "-m", "inlet.cli", "run", "--project", str(project.root)], stderr=subprocess.PIPE, text=True,
+                           start_new_session=True)
+    first = json.loads(run.stderr.readline())
+    os.killpg(run.pid, signal.SIGINT)
+    rest = run.stderr.read()
+    assert (first["step"], run.wait(), rest) == ("spark", 130, "inlet: interrupted; nothing is lost, the next `inlet run` goes on from here\n")
 
 
 def test_a_full_disk_and_a_closed_loopback_are_findings_with_a_remedy(project, monkeypatch):
