@@ -1,5 +1,6 @@
 {# The commit of a batch: past and current hold it from here on. -#}
 {% macro commit(name) -%}
+  {%- do pace(true) -%}
   {% call statement('commit') %}
 insert into {{ source('gold_state', 'applied') }} (table_name, source, through_batch_id, through_change_seq, applied_at)
 select '{{ name }}', source, _through_batch_id, _through_change_seq, current_timestamp()

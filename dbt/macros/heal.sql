@@ -1,5 +1,6 @@
 {# Finish a batch that an earlier run staged and did not commit. -#}
 {% macro heal(name) -%}
+  {%- do pace(false) -%}
   {% call statement('heal_past') %}{{ apply_past(name, is_replacing=true) }}{% endcall %}
   {% call statement('heal_current') %}{{ apply_current(name) }}{% endcall %}
   {%- do commit(name) -%}

@@ -6,17 +6,20 @@ in those two tables, so a run that dies is finished by the next one.
 """
 
 import functools
+import json
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from inlet import lake
 from inlet.config import Project
 from inlet.errors import InletError
-from inlet.spark import pace
+from inlet.spark import SMALL, pace
 
 STEPS = ("before_after", "past", "current")            # in order; the views over them are made once
 VIEWS = ("history", "anomalies")
 SMALL_CHANGES, SMALL_BYTES = 20_000, 64 << 20          # new changes, and bytes of a table, up to which planning is what costs
+HANDED = "inlet.gold"          # a session setting: what dbt need not ask or decide again (macros `gold_state`, `pace`)
 NUM_APPLIED = 1000             # rows of gold.applied, one small file a batch, above which a run folds it to the greatest
 
 
@@ -30,7 +33,8 @@ class Built:
     seconds: float
 
 
-LEDGER, APPLIED = ["source", "batch_id", "tables", "num_changes"], ["table_name", "source", "through_batch_id"]
+LEDGER = ["source", "batch_id", "tables", "num_changes"]
+APPLIED = ["table_name", "source", "through_batch_id", "through_change_seq"]
 
 
 def behind(ledger: list[dict], applied: list[dict], tables) -> dict[str, dict[str, tuple[int, int]]]:
@@ -64,7 +68,10 @@ def run(project: Project, spark, tables: list[str] | None = None, full_refresh: 
     wanted = [t for t in project.tables.values() if tables is None or t.name in tables]
     ledger, applied = _state(project)
     lags = behind(ledger, [] if full_refresh else applied, wanted)
-    with pace(spark, is_small=_is_small(project, ledger, lags)):
+    is_few = sum(row["num_changes"] or 0 for row in _new(ledger, lags)) <= SMALL_CHANGES
+    is_small = is_few and max((lake.size_bytes(project.lakehouse_path(), f"gold.{name}__current") for name in lags), default=0) <= SMALL_BYTES
+    state = {"ledger": _greatest(ledger), "applied": [list(row.values()) for row in applied], "few": SMALL if is_few and not is_small else {}}
+    with pace(spark, is_small), _handed(spark, state):
         there = {r.tableName for r in spark.sql("show tables in gold").collect()}
         changed = [t for t in wanted if full_refresh or t.name in lags or not there.issuperset(f"{t.name}__{s}" for s in STEPS)]
         models = [f"{t.name}__{step}" for t in changed for step in STEPS]
@@ -86,14 +93,27 @@ def _state(project: Project) -> tuple[list[dict], list[dict]]:
     return lake.peek(lakehouse, "silver.batches", LEDGER), lake.peek(lakehouse, "gold.applied", APPLIED)
 
 
+@contextmanager
+def _handed(spark, state: dict):
+    spark.conf.set(HANDED, json.dumps(state))
+    try:
+        yield
+    finally:
+        spark.conf.unset(HANDED)
+
+
+def _greatest(ledger: list[dict]) -> list[list]:
+    """[SCHEMA.TABLE, source, last batch that has the table]."""
+    last: dict[tuple, int] = {}
+    for row in ledger:
+        for table in row["tables"] or ():
+            last[table, row["source"]] = max(row["batch_id"], last.get((table, row["source"]), -1))
+    return [[*place, batch_id] for place, batch_id in last.items()]
+
+
 def _new(ledger: list[dict], lags: dict) -> list[dict]:
     """Rows of the ledger that some table has not taken yet."""
     return [row for row in ledger if any(row["source"] in sources and row["batch_id"] > sources[row["source"]][0] for sources in lags.values())]
-
-
-def _is_small(project: Project, ledger: list[dict], lags: dict) -> bool:
-    sizes = [lake.size_bytes(project.lakehouse_path(), f"gold.{name}__current") for name in lags]
-    return sum(row["num_changes"] or 0 for row in _new(ledger, lags)) <= SMALL_CHANGES and max(sizes, default=0) <= SMALL_BYTES
 
 
 @functools.lru_cache(maxsize=4)

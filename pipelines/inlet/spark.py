@@ -66,7 +66,7 @@ def pace(spark, is_small: bool):
     try:
         yield
     finally:
-        for key, value in before.items() if is_small else ():
+        for key, value in before.items():
             spark.conf.set(key, value) if value is not None else spark.conf.unset(key)
 
 

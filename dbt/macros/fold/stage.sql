@@ -3,6 +3,7 @@
    is read several times, it is kept. #}
 {% macro stage(name, batch) -%}
   {%- if name ~ '__folded' not in gold_tables(name) %}{% do create_staging(name) %}{% endif -%}
+  {%- do pace(false) -%}
   {%- set kept = [] -%}
   {%- set entries_query = entries(name, batch) -%}
   {%- set touched_query = touched(name, batch, entries_query) -%}

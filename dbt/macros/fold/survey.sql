@@ -18,7 +18,7 @@ with applied as (
 
 select l.source, max(applied_batch_id) as applied_batch_id, max(applied_seq) as applied_seq,
        max(batch_id) as through_batch_id, max(change_seq) as through_seq, min(change_seq) as first_seq,
-       min(case when change_seq <= applied_seq then change_seq end) as late_seq,
+       min(case when change_seq <= applied_seq then change_seq end) as late_seq, count(*) as num_changes,
        cast(bool_or(size(not_supplied) > 0) as int) as has_partial,
        cast(bool_or(key_changed) as int) as has_key_change,
        cast(bool_or(operation in ('TRUNCATE', 'EMPTY_LOAD')) as int) as has_wipe,
@@ -33,6 +33,7 @@ group by l.source order by l.source
   {%- for flag in ['has_partial', 'has_key_change', 'has_wipe', 'has_load'] -%}
     {%- do batch.update({flag: found | selectattr(flag) | list | length > 0}) -%}
   {%- endfor -%}
+  {%- do batch.update({'num_changes': found | sum(attribute='num_changes') | int}) -%}
   {%- set rewind = {} -%}
   {%- for row in found if row.late_seq %}{% do rewind.update({row.source: row.late_seq}) %}{% endfor -%}
   {%- if batch.has_load or rewind -%}{%- do survey_loads(name, batch, found, rewind) -%}{%- endif -%}

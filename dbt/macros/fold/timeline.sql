@@ -5,6 +5,7 @@
 {% macro timeline(name, batch, entries, touched) -%}
 {%- set key = contract(name).key -%}
 {%- set lineage = lineage() | join(', ') -%}
+{%- set hint = '/*+ broadcast(t) */' if batch.num_changes <= 500000 and not batch.has_wipe else '' -%}
 with entries as (
   {{ entries }}
 ),
@@ -36,11 +37,11 @@ changes as (
 ),
 
 base as (
-  select k.*, false as is_rewound from ({{ versions_of(name, 'current', 'cast(null as string)') }}) k
+  select {{ hint }} k.*, false as is_rewound from ({{ versions_of(name, 'current', 'cast(null as string)') }}) k
   left semi join touched t on {{ same_key(key, 't', 'k') }} {{- ' and t.rewind_seq is null' if batch.has_rewind }}
   {%- if batch.has_rewind %}
   union all
-  select k.*, true from (
+  select {{ hint }} k.*, true from (
     {{ versions_of(name, 'past', 'valid_to_seq') }} where valid_to_seq >= '{{ batch.rewind_seq }}'
     union all
     {{ versions_of(name, 'current', 'cast(null as string)') }}

@@ -18,6 +18,7 @@
     {%- do create_gold_table(model, ['source', 'change_seq', 'operation', 'load_id', 'batch_id']) -%}
     {%- set sql = before_after(name) -%}
   {%- endif -%}
+  {%- do pace(true) -%}
   {%- if 'select' in sql -%}
     {% call statement('main') %}insert into {{ this }} ({{ columns_of(model.columns) }})
 {{ sql }}{% endcall %}

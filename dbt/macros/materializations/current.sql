@@ -2,6 +2,7 @@
    staged may not be in past yet, so it is healed as a whole. #}
 {% materialization current, adapter='spark', supported_languages=['sql'] %}
   {%- set name = model.name.removesuffix('__current') -%}
+  {%- do pace(not is_staged(name)) -%}
   {%- if is_staged(name) == 'now' -%}
     {% call statement('main') %}{{ apply_current(name) }}{% endcall %}
     {%- do commit(name) -%}

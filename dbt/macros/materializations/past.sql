@@ -10,6 +10,7 @@
   {%- endif -%}
 
   {%- if is_staged(name) -%}{%- do heal(name) -%}{%- endif -%}
+  {%- do pace(true) -%}
   {%- set behind = progress(name) -%}
   {%- set batch = survey(name, behind) if behind else none -%}
   {%- if batch -%}
