@@ -113,6 +113,22 @@ def test_a_full_load_row_without_its_load_is_rejected():
     assert qlik_json.decode_message(message(value), SOURCE, TABLES, [])[0]["reject"].kind == "missing_change_seq"
 
 
+def test_a_full_load_row_whose_place_has_too_many_digits_is_rejected():
+    one = message(qlik.value({"operation": "REFRESH", "after": {"ID": 1}}, list(COLUMNS)))
+    loads = loads_of([one], SOURCE, TABLES)
+    for wide in ({"offset": 10**10}, {"partition": 10**5}):
+        found = qlik_json.decode_message(one | wide, SOURCE, TABLES, loads)[0]["reject"]
+        assert (found.kind, found.expected) == ("missing_change_seq", "partition of 5 digits and offset of 10")
+    assert qlik_json.decode_message(one | {"offset": 10**10 - 1, "partition": 10**5 - 1}, SOURCE, TABLES, loads)[0]["operation"] == "REFRESH"
+
+
+@pytest.mark.parametrize("depth", [990, 100_000])
+def test_a_message_nested_beyond_reading_is_a_reject(depth):
+    value = b'{"data": ' + b"[" * depth + b"]" * depth + b"}"
+    found = qlik_json.decode_message(message(value), SOURCE, TABLES, [])[0]["reject"]
+    assert found.kind == "invalid_json" and found.raw == value
+
+
 def test_an_unknown_option_is_refused():
     with pytest.raises(errors.ConfigError, match="load_gap_minute"):
         qlik_json.options(SOURCE.model_copy(update={"options": {"load_gap_minute": 5}}))
