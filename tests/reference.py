@@ -30,8 +30,9 @@ def fold(changes, key: list[str], columns: list[str]) -> tuple[list[Version], li
     changes = in_order(changes)
     loads = load_rows(changes)
     live: dict[tuple, Version] = {}
+    displaced: dict[tuple, tuple[str, Version]] = {}          # key -> transaction and row that a key change fell on, until the key's next change
     closed: list[Version] = []
-    anomalies: list[tuple[str, str]] = []
+    lost: list[tuple[str, str]] = []
 
     def close(row_key, seq):
         row = live.pop(row_key, None)
@@ -42,8 +43,16 @@ def fold(changes, key: list[str], columns: list[str]) -> tuple[list[Version], li
     def open_(row_key, seq, values, conflict):
         values = values | dict(zip(key, row_key))
         live[row_key] = Version(row_key, values, seq, None, conflict, is_complete=set(values) == set(columns))
-        if conflict:
-            anomalies.append((seq, conflict))
+
+    def leave(row_key, seq, transaction_id):
+        """The row that a key change takes away. Where the change before it put another row of its transaction onto this one
+        (an UPDATE renumbers or swaps keys), it takes the one that was there, and the other stays."""
+        transaction_of, row = displaced.pop(row_key, (None, None))
+        if not row or transaction_of != transaction_id:
+            return close(row_key, seq)
+        if live[row_key].conflict == "key_change_onto_row":
+            live[row_key] = replace(live[row_key], conflict=None)
+        return row
 
     for change in changes:
         seq, old_key, new_key = change.seq, before_key(change, key), after_key(change, key)
@@ -52,26 +61,39 @@ def fold(changes, key: list[str], columns: list[str]) -> tuple[list[Version], li
             sent = {after_key(row, key) for row in loads[change.load_id]}
             for row_key in [k for k in live if k not in sent]:
                 close(row_key, seq)
+                displaced.pop(row_key, None)
 
         if change.op in ("TRUNCATE", "EMPTY_LOAD"):
             for row_key in list(live):
                 close(row_key, seq)
+            displaced.clear()
 
         elif change.op in ("INSERT", "REFRESH"):
+            displaced.pop(new_key, None)
             replaced = close(new_key, seq)
             open_(new_key, seq, supplied(change), "insert_over_row" if replaced and change.op == "INSERT" else None)
 
         elif change.op == "DELETE":
+            displaced.pop(old_key, None)
             if not close(old_key, seq):
-                anomalies.append((seq, "delete_without_row"))
+                lost.append((seq, "delete_without_row"))
+
+        elif change.op == "UPDATE" and old_key == new_key:
+            displaced.pop(new_key, None)
+            row = close(new_key, seq)
+            open_(new_key, seq, (row.values if row else {}) | supplied(change), None if row else "update_without_row")
 
         elif change.op == "UPDATE":
-            row = close(old_key, seq)                                         # same key, or the key that the row leaves
-            replaced = close(new_key, seq) if new_key != old_key else None
-            conflict = "update_without_row" if not row else "key_change_onto_row" if replaced else None
-            open_(new_key, seq, (row.values if row else {}) | supplied(change), conflict)
+            row = leave(old_key, seq, change.transaction_id)
+            displaced.pop(new_key, None)
+            replaced = close(new_key, seq)
+            open_(new_key, seq, (row.values if row else {}) | supplied(change),
+                  "update_without_row" if not row else "key_change_onto_row" if replaced else None)
+            if replaced and change.transaction_id:
+                displaced[new_key] = change.transaction_id, replaced
 
-    return sorted([*closed, *live.values()], key=lambda v: (v.key, v.valid_from_seq)), sorted(anomalies)
+    versions = sorted([*closed, *live.values()], key=lambda v: (v.key, v.valid_from_seq))
+    return versions, sorted(lost + [(v.valid_from_seq, v.conflict) for v in versions if v.conflict])
 
 
 def in_order(changes):

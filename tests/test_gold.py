@@ -36,8 +36,8 @@ def upd(place, k=1, **columns):
     return Change("", "", seq(place), "UPDATE", after=_row(k, **columns))
 
 
-def move(place, old, new, **columns):
-    return Change("", "", seq(place), "UPDATE", before=_row(old), after=_row(new, **columns))
+def move(place, old, new, transaction_id=None, **columns):
+    return Change("", "", seq(place), "UPDATE", before=_row(old), after=_row(new, **columns), transaction_id=transaction_id)
 
 
 def dele(place, k=1):
@@ -74,6 +74,16 @@ EXAMPLES = {        # sentence -> batches
     "a chain of key changes carries across batches": [[ins(1)], [move(2, 1, 2)], [move(3, 2, 3)], [move(4, 3, 1)]],
     "two rows swap their keys": [[ins(1, 1), ins(2, 2, NAME="b")], [move(3, 1, 9), move(4, 2, 1), move(5, 9, 2)]],
     "rows are renumbered": [[ins(k, k, NAME=str(k)) for k in range(1, 9)], [move(20 - k, k, k + 1) for k in range(8, 0, -1)]],
+    "an update swaps two keys": [[ins(1, 1), ins(2, 2, NAME="b")], [move(3, 1, 2, "T"), move(4, 2, 1, "T")]],
+    "an update swaps two keys over two batches": [[ins(1, 1), ins(2, 2, NAME="b")], [move(3, 1, 2, "T")], [move(4, 2, 1, "T"), upd(5, 1, PRICE=None)]],
+    "an update swaps two keys and its second half comes first": [[ins(1, 1), ins(2, 2, NAME="b")], [move(4, 2, 1, "T")], [move(3, 1, 2, "T")]],
+    "an update swaps two keys twice": [[ins(1, 1), ins(2, 2, NAME="b")], [move(3, 1, 2, "T"), move(4, 2, 1, "T"), move(6, 1, 2, "U"), move(7, 2, 1, "U")]],
+    "an update adds one to every key": [[ins(k, k, NAME=str(k)) for k in range(1, 7)], [move(10 + k, k, k + 1, "T") for k in range(1, 4)],
+                                        [move(10 + k, k, k + 1, "T") for k in range(4, 7)], [upd(20, 3, PRICE=None), dele(21, 7)]],
+    "a late change comes between the halves of a swap": [[ins(1, 1), ins(2, 2, NAME="b")], [move(3, 1, 2, "T"), move(5, 2, 1, "T")], [upd(4, 2, PRICE=None)]],
+    "a late truncate comes between the halves of a swap": [[ins(1, 1), ins(2, 2)], [move(3, 1, 2, "T"), move(5, 2, 1, "T")], [wipe(4)]],
+    "rows of two transactions do not swap": [[ins(1, 1), ins(2, 2, NAME="b")], [move(3, 1, 2, "T"), move(4, 2, 1, "U")]],
+    "a row moves twice within a transaction": [[ins(1, 1)], [move(3, 1, 2, "T"), move(4, 2, 3, "T")]],
     "a row moves away and comes back": [[ins(1)], [move(2, 1, 2), upd(3, 2, NAME="b"), move(4, 2, 1)]],
     "a key change onto a row replaces it": [[ins(1, 1), ins(2, 2, NAME="b")], [move(3, 1, 2)]],
     "a key change of nothing is an update without a row": [[ins(2, 2)], [move(3, 1, 2, NAME="b")]],
@@ -178,13 +188,17 @@ def expected_history(batches) -> list[tuple]:
     by_seq = {c.seq: c for c in changes if c.op != "EMPTY_LOAD"}
     brought = opened_by(batches)
     return [(*(v.values.get(n) for n in COLUMNS), v.valid_from_seq, v.valid_to_seq, v.is_complete,
-             [n.lower() for n in COLUMNS if n not in v.values], v.conflict, by_seq[v.valid_from_seq].op, by_seq[v.valid_from_seq].transaction_id,
+             [n.lower() for n in COLUMNS if n not in v.values], v.conflict, by_seq[v.valid_from_seq].op, is_move(by_seq[v.valid_from_seq]), by_seq[v.valid_from_seq].transaction_id,
              by_seq[v.valid_from_seq].timestamp, brought[v.valid_from_seq, False])
             for v in reference.fold(changes, KEY, COLUMNS)[0]]
 
 
+def is_move(change: Change) -> bool:
+    return change.op == "UPDATE" and reference.before_key(change, KEY) != reference.after_key(change, KEY)
+
+
 def found_history(spark, table: str) -> dict[str, list[tuple]]:
-    names = [*(n.lower() for n in COLUMNS), "valid_from_seq", "valid_to_seq", "is_complete", "not_supplied", "conflict", "operation",
+    names = [*(n.lower() for n in COLUMNS), "valid_from_seq", "valid_to_seq", "is_complete", "not_supplied", "conflict", "operation", "key_changed",
              "transaction_id", "change_timestamp", "batch_id"]
     found: dict[str, list[tuple]] = {}
     for row in spark.sql(f"select source, {', '.join(names)} from gold.{table}__history order by source, region, item, valid_from_seq").collect():

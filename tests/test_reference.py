@@ -57,6 +57,32 @@ def test_a_key_change_of_nothing_is_an_update_without_a_row_even_onto_a_row():
         (1, {"A": 1, "B": 1}, 1, 2, None), (1, {"A": 5}, 2, None, "update_without_row")]
 
 
+def moved(place, old, new, transaction_id="T"):
+    return change(place, "UPDATE", {"K": old}, {"K": new}, transaction_id=transaction_id)
+
+
+def live(*changes):
+    return {key: values["A"] for key, values, _, end, _ in rows(*changes) if end is None}
+
+
+def test_an_update_that_swaps_or_renumbers_keys_loses_no_row():
+    three = [change(k, "INSERT", after={"K": k, "A": k, "B": 0}) for k in (1, 2, 3)]
+    assert live(*three, moved(4, 1, 2), moved(5, 2, 1)) == {1: 2, 2: 1, 3: 3}
+    assert live(*three, moved(4, 1, 2), moved(5, 2, 3), moved(6, 3, 4)) == {2: 1, 3: 2, 4: 3}
+    assert live(*three, moved(4, 1, 2), moved(5, 2, 3), moved(6, 3, 1)) == {2: 1, 3: 2, 1: 3}
+    assert [version[4] for version in rows(*three, moved(4, 1, 2), moved(5, 2, 1))] == [None] * 5
+
+
+def test_the_rows_of_different_transactions_do_not_swap():
+    two = [change(k, "INSERT", after={"K": k, "A": k, "B": 0}) for k in (1, 2)]
+    assert live(*two, moved(4, 1, 2), moved(5, 2, 1, "U")) == {1: 1}
+    assert live(*two, moved(4, 1, 2), change(5, "UPDATE", after={"K": 2, "A": 9}), moved(6, 2, 3)) == {3: 9}
+
+
+def test_a_row_may_move_twice_within_a_transaction():
+    assert live(INSERT, moved(2, 1, 2), moved(3, 2, 3)) == {3: 1}
+
+
 def test_an_insert_over_a_row_is_flagged_and_a_refresh_over_a_row_is_not():
     again = {"K": 1, "A": 2, "B": 2}
     assert rows(INSERT, change(2, "INSERT", after=again))[1][4] == "insert_over_row"

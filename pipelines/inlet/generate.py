@@ -47,6 +47,7 @@ QUALITY = (
 )
 LINEAGE = (
     ("operation", "string", "operation of the change that opened this version"),
+    ("key_changed", "boolean", "whether that change moved the row here from another key"),
     ("change_timestamp", "timestamp", "its UTC time as the source tells it"),
     ("transaction_id", "string", "its transaction"),
     ("unit_id", "string", "the bronze unit that holds it"),
@@ -57,7 +58,7 @@ ANOMALY = (
     ("source", "string", "the ordered feed"),
     ("change_seq", "string", "the change"),
     ("kind", "string", "what it did not find, or found in its way"),
-    *LINEAGE[3:],
+    *LINEAGE[4:],
 )
 
 

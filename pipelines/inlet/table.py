@@ -20,7 +20,7 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 RESERVED = {                   # columns that gold adds beside the table's own
     "source", "change_seq", "valid_from_seq", "valid_to_seq", "valid_from", "valid_to", "operation", "change_oper",
     "transaction_id", "transaction_event_counter", "transaction_last_event", "change_timestamp", "table_version",
-    "before", "after", "changed", "not_supplied", "is_complete", "conflict", "load_id", "batch_id", "unit_id", "unit_offset",
+    "before", "after", "changed", "not_supplied", "key_changed", "is_complete", "conflict", "load_id", "batch_id", "unit_id", "unit_offset",
 }
 
 

@@ -31,6 +31,6 @@ select source, kind, change_seq,
        {%- for k in key %}
        if(kind in ('gone', 'leaves'), coalesce(before.`{{ k }}`, after.`{{ k }}`), coalesce(after.`{{ k }}`, before.`{{ k }}`)) as _key_{{ loop.index }},
        {%- endfor %}
-       after as image, not_supplied, load_id, key_changed, is_new, applied_seq, rewind_seq, {{ lineage() | join(', ') }}
+       after as image, not_supplied, load_id, is_new, applied_seq, rewind_seq, {{ lineage() | join(', ') }}
 from kinds
 {%- endmacro %}

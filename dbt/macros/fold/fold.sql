@@ -6,6 +6,7 @@
 {% macro fold(name, batch, timeline, threads=none) -%}
 {%- set contract = contract(name) -%}
 {%- set columns = contract.columns | map(attribute='name') | list -%}
+{%- set no_lineage = (['null'] * (lineage() | length)) | join(', ') -%}
 {%- set lineage = lineage() | join(', ') -%}
 with timeline as (
   {{ timeline }}
@@ -30,7 +31,7 @@ judged as (
          case when kind = 'base' then conflict
               when kind = 'set' and operation = 'INSERT' and not is_row_absent then 'insert_over_row'
               when kind = 'update' and is_row_absent or kind = 'arrives' and is_start then 'update_without_row'
-              when kind = 'arrives' and not is_row_absent then 'key_change_onto_row' end as conflict
+              when kind = 'arrives' and not is_row_absent and not is_displacing then 'key_change_onto_row' end as conflict
   from traced
 ),
 {%- if batch.has_partial %}
@@ -67,7 +68,7 @@ from versions
 where _kind not in ('gone', 'leaves') and (_kind <> 'base' or valid_to_seq is not null or _is_rewound)
 union all     -- how far gold comes with this batch
 select source, {% for c in contract.columns %}cast(null as {{ c.type }}), {% endfor %}null, null,
-       null, null, null, null, null, null, null, null, null, null,
+       null, null, null, {{ no_lineage }}, null,
        through_batch_id, through_seq
 from ({{ progress_of(batch) }})
 {%- endmacro %}

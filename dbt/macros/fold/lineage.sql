@@ -1,4 +1,4 @@
 {# Columns of a version that tell which change opened it. -#}
 {% macro lineage() -%}
-  {{ return(['operation', 'change_timestamp', 'transaction_id', 'unit_id', 'unit_offset', 'batch_id']) }}
+  {{ return(['operation', 'key_changed', 'change_timestamp', 'transaction_id', 'unit_id', 'unit_offset', 'batch_id']) }}
 {%- endmacro %}

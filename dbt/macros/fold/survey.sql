@@ -36,8 +36,17 @@ group by l.source order by l.source
   {%- do batch.update({'num_changes': found | sum(attribute='num_changes') | int}) -%}
   {%- set rewind = {} -%}
   {%- for row in found if row.late_seq %}{% do rewind.update({row.source: row.late_seq}) %}{% endfor -%}
-  {%- if batch.has_load or rewind -%}{%- do survey_loads(name, batch, found, rewind) -%}{%- endif -%}
+  {%- if batch.has_key_change or rewind -%}{%- do survey_moves(name, batch, found, rewind) -%}{%- endif -%}
+  {%- set rewind_before_loads = rewind.copy() -%}
+  {%- set loads = survey_loads(name, batch, found, rewind) if batch.has_load or rewind else [] -%}
+  {%- if rewind != rewind_before_loads -%}{%- do survey_moves(name, batch, found, rewind) -%}{%- endif -%}
   {%- for row in found -%}
+    {%- for load in loads if load.source == row.source -%}
+      {%- set is_first = not row.applied_seq and load.start_seq == row.first_seq -%}      {# nothing is live that it could close #}
+      {%- if not is_first and load.start_seq >= (rewind.get(row.source) or row.first_seq) -%}
+        {%- do batch.starts.append([load.source, load.load_id, load.start_seq]) -%}
+      {%- endif -%}
+    {%- endfor -%}
     {%- do batch.sources.append({
       'source': row.source, 'applied_batch_id': row.applied_batch_id | int, 'applied_seq': row.applied_seq,
       'through_batch_id': row.through_batch_id | int, 'through_seq': [row.through_seq, row.applied_seq or ''] | max,

@@ -1,4 +1,5 @@
-{# Where the full loads of a batch start, and what that disturbs. Adds to `batch` and to `rewind` (source -> change_seq).
+{# Where the full loads of a table start, and what those of a batch disturb. Adds to `batch` and to `rewind` (source -> change_seq).
+   Out: every load: source, load_id, start_seq.
 
    A load that starts here, in order, is a wipe of what it does not send again. One that starts before what is applied, or
    whose start moves back, disturbs every key that was live there. One that goes on from an earlier batch disturbs only
@@ -47,11 +48,5 @@ where valid_to_seq in ({{ quoted(continued | map('last') | unique) }})
       {%- do rewind.update({source: [rewind.get(source, place), place] | min}) -%}
     {%- endfor -%}
   {%- endif -%}
-  {%- for load in loads -%}
-    {%- set source = of[load.source] -%}
-    {%- set is_first = not source.applied_seq and load.start_seq == source.first_seq -%}      {# nothing is live that it could close #}
-    {%- if not is_first and load.start_seq >= (rewind.get(load.source) or source.first_seq) -%}
-      {%- do batch.starts.append([load.source, load.load_id, load.start_seq]) -%}
-    {%- endif -%}
-  {%- endfor -%}
+  {{ return(loads) }}
 {%- endmacro %}

@@ -1,9 +1,11 @@
 {# The timeline of every key that a batch touches: one row per entry, with what stands before and after it.
 
    `base` is the version that is live where the key's new entries begin. A wipe becomes `gone` for each touched key; the start
-   of a load is a wipe of the keys that the load does not send. -#}
+   of a load is a wipe of the keys that the load does not send. A key change that puts a row onto another which its transaction
+   moves on next (an UPDATE swaps or renumbers keys) displaces it: the one that is moved on is the one that was there. -#}
 {% macro timeline(name, batch, entries, touched) -%}
 {%- set key = contract(name).key -%}
+{%- set no_lineage = (['null'] * (lineage() | length)) | join(', ') -%}
 {%- set lineage = lineage() | join(', ') -%}
 {%- set hint = '/*+ broadcast(t) */' if batch.num_changes <= 500000 and not batch.has_wipe else '' -%}
 with entries as (
@@ -57,18 +59,35 @@ timeline as (
   from base
   {%- if batch.has_wipe %}
   union all       -- before a row at the same place
-  select t.source, {{ keys(key, 't.') }}, 'gone', w.change_seq, 0, null, array(), null, null, null, null, null, null, null, false
+  select t.source, {{ keys(key, 't.') }}, 'gone', w.change_seq, 0, null, array(), null, {{ no_lineage }}, false
   from touched t join wipes w on w.source = t.source and (w.change_seq > coalesce(t.applied_seq, '') or w.change_seq >= t.rewind_seq)
   left anti join sent s on {{ same_key(key, 's', 't') }} and s.load_id = w.load_id
   {%- endif %}
 ),
 
+{%- if batch.has_key_change %}
+
+paired as (   -- a key change, and behind it at its key one of the same transaction that moves a row away: together they leave the key as it was
+  select *,
+         kind = 'arrives' and (lead(kind) over per_key = 'leaves' and lead(transaction_id) over per_key = transaction_id) is true as is_followed,
+         kind = 'leaves' and (lag(kind) over per_key = 'arrives' and lag(transaction_id) over per_key = transaction_id) is true as is_following
+  from timeline
+  window per_key as (partition by source, {{ keys(key) }} order by change_seq, place)
+),
+{%- endif %}
+
 ordered as (
   select *,
+         {%- if batch.has_key_change %}
+         last_value(case when not is_followed and not is_following then kind end, true)
+           over (partition by source, {{ keys(key) }} order by change_seq, place rows between unbounded preceding and 1 preceding) as previous_kind,
+         lead(change_seq, 2) over per_key as next_but_one_seq,
+         {%- else %}
          lag(kind) over per_key as previous_kind,
+         {%- endif %}
          lead(change_seq) over per_key as next_seq,
          max(case when kind not in ('gone', 'leaves') then change_seq end) over (partition by source, {{ keys(key) }}) as last_opened_seq
-  from timeline
+  from {{ 'paired' if batch.has_key_change else 'timeline' }}
   window per_key as (partition by source, {{ keys(key) }} order by change_seq, place)
 ),
 
@@ -77,11 +96,21 @@ judged as (
 )
 
 {% if batch.has_key_change -%}
-select *,       -- opened_seq: since which change the key has held this row
-       last_value(case when kind in ('set', 'base', 'arrives') or kind = 'update' and is_row_absent then change_seq end, true)
-         over (partition by source, {{ keys(key) }} order by change_seq, place rows between unbounded preceding and current row) as opened_seq
-from judged
+, opened as (   -- opened_seq: since which change the key has held its row
+  select * except (next_seq, is_row_absent),
+         is_row_absent and not is_following as is_row_absent,
+         is_followed and not is_row_absent as is_displacing,
+         is_following and not is_row_absent as is_displaced,
+         if(is_followed and not is_row_absent, next_but_one_seq, next_seq) as next_seq,
+         last_value(case when kind in ('set', 'base', 'arrives') or kind = 'update' and is_row_absent then change_seq end, true)
+           over (partition by source, {{ keys(key) }} order by change_seq, place rows between unbounded preceding and current row) as opened_seq
+  from judged
+)
+
+select * except (opened_seq, is_displaced),
+       if(is_displaced, lag(opened_seq, 2) over (partition by source, {{ keys(key) }} order by change_seq, place), opened_seq) as opened_seq
+from opened
 {%- else -%}
-select * from judged
+select *, false as is_displacing from judged
 {%- endif %}
 {%- endmacro %}

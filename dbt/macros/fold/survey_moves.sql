@@ -1,0 +1,58 @@
+{# Key changes of one transaction that stand on either side of where a batch begins are judged together (see `timeline`), so the
+   reading goes back to the earlier one: where a row is moved on by the transaction that moved it here, and where a late change
+   comes upon a row that was moved here. Repeated until nothing is cut apart; mostly there is nothing. Adds to `rewind`. -#}
+{% macro survey_moves(name, batch, found, rewind) -%}
+  {%- set contract, cut = contract(name), namespace(is_found=true) -%}
+  {%- set same_key -%}
+v.source = e.source {%- for k in contract.key %} and v.`{{ k }}` = e._key_{{ loop.index }}{% endfor %}
+  {%- endset -%}
+  {%- for round in range(1000) if cut.is_found -%}
+    {%- set starts = [] -%}
+    {%- for row in found -%}
+      {%- do starts.append([row.source, row.applied_batch_id, row.applied_seq or '', rewind.get(row.source, row.first_seq)]) -%}
+    {%- endfor -%}
+    {%- set columns = {'source': 'string', 'applied_batch_id': 'bigint', 'applied_seq': 'string', 'start_seq': 'string'} -%}
+    {%- set first_seq = starts | map(attribute=3) | min -%}
+    {%- set query -%}
+with entries as (
+  select l.source, l.change_seq, l.operation, l.transaction_id, l.before, l.after, p.start_seq,
+         l.batch_id > p.applied_batch_id and l.change_seq <= p.applied_seq as is_late, l.key_changed
+  from {{ ref(name ~ '__before_after') }} l join ({{ literals('starts', columns, starts) }}) p on p.source = l.source and l.change_seq >= p.start_seq
+  where l.change_seq >= '{{ first_seq }}'
+),
+
+touching as (
+  select *, {% for k in contract.key %}coalesce(before.`{{ k }}`, after.`{{ k }}`) as _key_{{ loop.index }}{{ ', ' if not loop.last }}{% endfor %} from entries where is_late or key_changed
+  union all
+  select *, {% for k in contract.key %}after.`{{ k }}`{{ ', ' if not loop.last }}{% endfor %} from entries where is_late and key_changed
+),
+
+moved as (
+  select source, {{ columns_of(contract.key) }}, valid_from_seq, valid_to_seq, transaction_id from {{ target.schema }}.{{ name }}__past
+  where key_changed and valid_to_seq >= '{{ first_seq }}' and valid_from_seq < '{{ starts | map(attribute=3) | max }}'
+  union all
+  select source, {{ columns_of(contract.key) }}, valid_from_seq, null, transaction_id from {{ target.schema }}.{{ name }}__current where key_changed
+)
+
+select source, min(valid_from_seq) as start_seq
+from (
+  select e.source, v.valid_from_seq
+  from touching e join moved v
+    on {{ same_key }} and v.valid_from_seq < e.start_seq and coalesce(v.valid_to_seq, '~') >= e.change_seq
+       and (e.is_late or v.transaction_id = e.transaction_id)
+  union all       -- what closes many keys, late
+  select e.source, v.valid_from_seq
+  from (
+    select source, change_seq, start_seq from entries where is_late and operation in ('TRUNCATE', 'EMPTY_LOAD')
+    {%- for place in batch.disturbed + batch.continued %}
+    union all select '{{ place[0] }}', '{{ place[-1] }}', '{{ (starts | selectattr(0, 'equalto', place[0]) | first)[3] }}'
+    {%- endfor %}
+  ) e join moved v on v.source = e.source and v.valid_from_seq < e.start_seq and coalesce(v.valid_to_seq, '~') >= e.change_seq
+)
+group by source
+    {%- endset -%}
+    {%- set earlier = run_query(query) -%}
+    {%- for row in earlier %}{% do rewind.update({row.source: row.start_seq}) %}{% endfor -%}
+    {%- set cut.is_found = earlier | list != [] -%}
+  {%- endfor -%}
+{%- endmacro %}
