@@ -115,6 +115,12 @@ def supplied(change) -> dict[str, Any]:
     return {name: value for name, value in (change.after or {}).items() if change.states.get(name) != "missing"}
 
 
+def differing(change, columns) -> list[str]:
+    """Columns that both images supply and in which they differ."""
+    before, after = change.before or {}, supplied(change) if change.op != "DELETE" else {}
+    return [n for n in columns if n in before and n in after and before[n] != after[n]]
+
+
 def before_key(change, key) -> tuple | None:
     image = (change.after or {}) | (change.before or {})
     return tuple(image[k] for k in key) if all(k in image for k in key) else None
@@ -123,6 +129,12 @@ def before_key(change, key) -> tuple | None:
 def after_key(change, key) -> tuple | None:
     image = (change.before or {}) | (change.after or {})
     return tuple(image[k] for k in key) if all(k in image for k in key) else None
+
+
+def anomalies(changes, key: list[str], columns: list[str]) -> list[tuple[str, str]]:
+    """(change_seq, kind) of all that is odd: what the fold finds, and masks that contradict the images."""
+    found = [(row["seq"], "mask_contradicts_images") for row in before_after(changes, key, columns) if row["mask_conflicts"]]
+    return sorted(found + fold(changes, key, columns)[1])
 
 
 def current(versions) -> list[Version]:
@@ -141,8 +153,9 @@ def before_after(changes, key: list[str], columns: list[str]) -> list[dict]:
         "seq": c.seq, "op": c.op,
         "before": c.before and {n: c.before.get(n) for n in columns},
         "after": c.after and {n: c.after.get(n) for n in columns},
-        "changed": [n for n in columns if c.op != "DELETE" and n in (c.before or {}) and n in supplied(c)
-                    and c.before[n] != supplied(c)[n]],
+        "changed": differing(c, columns) if c.mask is None else [n for n in columns if n in c.mask],
+        "mask_conflicts": [n for n in columns if c.mask is not None and n in (c.before or {}) and n in supplied(c)
+                           and (n in c.mask) != (n in differing(c, columns))],
         "not_supplied": [n for n in columns if c.op in ("INSERT", "REFRESH", "UPDATE") and n not in supplied(c)],
         "key_changed": c.op == "UPDATE" and before_key(c, key) != after_key(c, key),
     } for c in in_order(changes)]

@@ -30,6 +30,7 @@ class Change:
     load_id: str | None = None
     timestamp: dt.datetime | None = None
     states: dict[str, str] = field(default_factory=dict)
+    mask: tuple[str, ...] | None = None        # columns that the source says have changed
 
     def __str__(self) -> str:
         images = " ".join(f"{name}={_short(image)}" for name, image in (("before", self.before), ("after", self.after)) if image)
@@ -79,7 +80,8 @@ def stream(rng: random.Random, source: str = "shop", table: str = "SHOP.ITEMS", 
             new_key = rng.choice(keys) if rng.random() < key_changes * 3 or key == moved_to else key
             moved_to = new_key if new_key != key else None
             before = _image(rng, key, partial) if new_key != key or rng.random() < 0.5 else None
-            changes.append(Change(op="UPDATE", before=before, after=_image(rng, new_key, partial), states=_states(rng, states), **said))
+            changes.append(Change(op="UPDATE", before=before, after=_image(rng, new_key, partial), states=_states(rng, states),
+                                  mask=tuple(c for c in COLUMNS if rng.random() < 0.5) if rng.random() < 0.3 else None, **said))
     return changes
 
 

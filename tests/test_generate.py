@@ -80,7 +80,7 @@ def test_every_column_that_gold_adds_is_reserved():
     from inlet.table import RESERVED
 
     added = {name for name, *_ in (*generate.CHANGE, generate.FROM, generate.TO, *generate.TIMES, *generate.QUALITY, *generate.LINEAGE)}
-    assert added - RESERVED - {"key_changed", "column_states"} == set()      # these two stand beside no column of a table
+    assert added - RESERVED - {"column_states", "mask_conflicts"} == set()   # these two stand beside no column of a table
 
 
 def test_dbt_starts_spark_with_the_settings_that_inlet_uses(monkeypatch):

@@ -13,6 +13,7 @@ from decimal import Decimal
 import pytest
 
 from inlet import generate, gold
+from inlet.change import mask
 from tests import reference
 from tests.streams import COLUMNS, KEY, Change, deliver, once, seq, stream
 from tests.test_generate import ITEMS, project
@@ -151,14 +152,15 @@ def write_silver(spark, batch_id: int, tables: dict[str, dict[str, list[Change]]
                     control.append((source, "SHOP", table.upper(), c.seq, "empty_load", *unit, batch_id))
                 else:
                     changes.append((source, "SHOP", table.upper(), 1, c.seq, c.op, LETTER[c.op], c.transaction_id, c.counter, c.last,
-                                    c.timestamp, _json(c.before), _json(c.after), c.states or None, c.load_id, *unit, batch_id))
+                                    c.timestamp, _json(c.before), _json(c.after), c.states or None, c.load_id,
+                                    None if c.mask is None else mask(1 + COLUMNS.index(n) for n in c.mask), *unit, batch_id))
     names = ("source", "source_schema", "source_table", "table_version", "change_seq", "operation", "change_oper", "transaction_id",
              "transaction_event_counter", "transaction_last_event", "change_timestamp", "before", "after", "column_states", "load_id",
-             "unit_id", "unit_offset", "batch_id")
+             "change_mask", "unit_id", "unit_offset", "batch_id")
     if changes:
         spark.createDataFrame(changes, "source string, source_schema string, source_table string, table_version int, change_seq string, "
             "operation string, change_oper string, transaction_id string, transaction_event_counter bigint, transaction_last_event boolean, "
-            "change_timestamp timestamp, before string, after string, column_states map<string,string>, load_id string, unit_id string, "
+            "change_timestamp timestamp, before string, after string, column_states map<string,string>, load_id string, change_mask binary, unit_id string, "
             "unit_offset bigint, batch_id bigint").createOrReplaceTempView("new_changes")
         spark.sql(f"insert into silver.changes ({', '.join(names)}) select " + ", ".join(
             f"parse_json({n})" if n in ("before", "after") else n for n in names) + " from new_changes")
@@ -255,14 +257,15 @@ def test_before_after_is_the_typed_log(spark, delivered):
     found: dict[str, list] = {}
     for r in spark.sql("select * from gold.items__before_after order by source, change_seq, operation <> 'EMPTY_LOAD'").collect():
         found.setdefault(r.source, []).append({"seq": r.change_seq, "op": r.operation, "before": image(r.before), "after": image(r.after),
-            "changed": [n.upper() for n in r.changed], "not_supplied": [n.upper() for n in r.not_supplied], "key_changed": r.key_changed})
+            "changed": [n.upper() for n in r.changed],
+            "mask_conflicts": sorted((n.upper() for n in r.mask_conflicts), key=COLUMNS.index), "not_supplied": [n.upper() for n in r.not_supplied], "key_changed": r.key_changed})
     assert {source: reference.before_after(changes, KEY, COLUMNS) for source, changes in streams_of(delivered).items()} == found
 
 
 def test_anomalies_are_those_of_the_reference(spark, delivered):
     found = spark.sql("select source, change_seq, kind from gold.items__anomalies order by all").collect()
     assert [tuple(r) for r in found] == sorted((source, *anomaly) for source, changes in streams_of(delivered).items()
-                                               for anomaly in reference.fold(changes, KEY, COLUMNS)[1])
+                                               for anomaly in reference.anomalies(changes, KEY, COLUMNS))
 
 
 STEPS = ["gold.applied", "gold.crashed__current", "gold.crashed__past", "gold.crashed__folded"]       # last first
@@ -297,6 +300,26 @@ def test_a_crash_between_any_two_steps_heals_on_the_next_run(spark, here, delive
 
 def _version(spark, table: str) -> int:
     return spark.sql(f"describe history {table} limit 1").first().version
+
+
+def test_verify_finds_what_was_tampered_with_and_rebuild_mends_it(spark, here, delivered):
+    num_versions, num_differing, rows = gold.verify(here, spark, "items", 20)
+    assert (num_versions, num_differing, rows) == (spark.sql("select count(*) from gold.items__history").first()[0], 0, [])
+    changed, lost = (spark.sql(f"select source, region, item, valid_from_seq from gold.items__{t} order by all limit 1").first() for t in ("current", "past"))
+    place = "source = '{0.source}' and region = '{0.region}' and item = {0.item} and valid_from_seq = '{0.valid_from_seq}'"
+    spark.sql(f"update gold.items__current set name = 'tampered' where {place.format(changed)}")
+    spark.sql(f"delete from gold.items__past where {place.format(lost)}")
+    spark.sql("insert into gold.items__past (source, region, item, valid_from_seq, valid_to_seq) values ('made', 'up', 1, '1', '2')")
+    _, num_differing, rows = gold.verify(here, spark, "items", 20)
+    assert num_differing == 3
+    assert sorted((r["kind"], r["source"], r["key"], r["change_seq"], r["difference"]) for r in rows) == sorted([
+        ("version", changed.source, f'{{"region":"{changed.region}","item":{changed.item}}}', changed.valid_from_seq, "other values in gold"),
+        ("version", lost.source, f'{{"region":"{lost.region}","item":{lost.item}}}', lost.valid_from_seq, "not in gold"),
+        ("version", "made", '{"region":"up","item":1}', "1", "only in gold")])
+    gold.run(here, spark, ["items"], full_refresh=True)
+    assert gold.verify(here, spark, "items", 20)[1:] == (0, [])
+    for flavour in FLAVOURS:
+        assert_history(found_history(spark, "items"), delivered[flavour])
 
 
 def test_nothing_new_is_nothing_to_do(spark, here, delivered):

@@ -55,6 +55,44 @@ def run(project: ProjectDir = HERE,
 
 
 @app.command()
+def verify(project: ProjectDir = HERE,
+           table: Annotated[list[str], typer.Option(help="Verify only this gold table; may be given several times.")] = [],
+           limit: Annotated[int, typer.Option(help="Differences shown at most, per table.")] = 20):
+    """Compare gold with a fold of all that silver holds, made from nothing. Exit code 3 where they differ."""
+    from inlet import gold
+    from inlet.spark import session
+
+    loaded = config.load(project)
+    names = loaded.table_names(table) or sorted(t.name for t in loaded.tables.values())
+    spark, num_differing = session(loaded.lakehouse_path()), 0
+    for name in names:
+        num_versions, num, rows = gold.verify(loaded, spark, name, limit)
+        out.print(f"{name}: {num_versions:,} versions compared, " + (f"[red]{num:,} differences[/]" if num else "[green]equal[/]"))
+        print_rows(out, rows)
+        num_differing += num
+    if num_differing:
+        out.print("`inlet rebuild --table T` makes gold anew from silver", markup=False)
+    raise typer.Exit(3 if num_differing else 0)
+
+
+@app.command()
+def rebuild(table: Annotated[list[str], typer.Option(help="The gold table; may be given several times.")],
+            project: ProjectDir = HERE):
+    """Make a table's gold anew from silver: the same rows that batch after batch has made."""
+    from inlet import checks, gold
+    from inlet.spark import session
+
+    loaded, log = config.load(project), Log()
+    names = loaded.table_names(table)
+    spark = session(loaded.lakehouse_path())
+    with log.step("gold", rebuilt=", ".join(names)) as figures:
+        figures["models"] = len(gold.run(loaded, spark, names, full_refresh=True))
+    with log.step("checks", of="gold") as figures:
+        results = checks.check(loaded, spark, "gold", tables=names)
+        figures |= {"passed": sum(r.success for r in results), "warned": sum(not r.success for r in results)}
+
+
+@app.command()
 def decode(file: Annotated[Path, typer.Argument(help="A file of any source: an extract, or Parquet with Kafka messages.")],
            project: ProjectDir = HERE,
            source: Annotated[str | None, typer.Option(help="Read it as a file of this source; else the source whose "

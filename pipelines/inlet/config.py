@@ -43,6 +43,11 @@ class Project(BaseModel):
         """The contracts that this source may carry, by SCHEMA.TABLE."""
         return {t.table: t for t in self.tables.values() if not t.sources or source.name in t.sources}
 
+    def table_names(self, given: list[str]) -> list[str]:
+        """Names of contracts, given by name or as SCHEMA.TABLE. Raises: ConfigError for one that is not there."""
+        names = {t.name: t.name for t in self.tables.values()} | {t.table: t.name for t in self.tables.values()}
+        return [known(names, name, "table") for name in given]
+
     def resolve(self, path: str) -> str:
         """A path of inlet.yml as an absolute one; URLs stay as they are."""
         return path if "://" in path else str((self.root / path).resolve())
@@ -84,6 +89,13 @@ def load(root: Path | str) -> Project:
                 raise ConfigError(f"{config}: sources.{source.name}.tables maps {word} to {name}, which has no contract",
                                   f"Write pipelines/tables/{name.split('.')[-1].lower()}.yml")
     return Project(root=root, lakehouse=said.get("lakehouse", "lakehouse"), sources=sources, tables=tables)
+
+
+def known(names: dict, name: str, what: str):
+    """What goes by a name. Raises: ConfigError that lists the names there are."""
+    if name not in names:
+        raise ConfigError(f"There is no {what} {name!r}", f"There are: {', '.join(sorted(names)) or 'none'}")
+    return names[name]
 
 
 def _yaml(path: Path) -> dict:

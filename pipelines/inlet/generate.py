@@ -21,6 +21,8 @@ CHANGE = (                     # columns of <t>__before_after, around the two im
     ("before", "{image}", "before-image as sent; what was not supplied is null"),
     ("after", "{image}", "after-image as sent; what was not supplied is null, see not_supplied"),
     ("changed", "array<string>", "columns that changed: by the source's mask, else where both images supply a value"),
+    ("mask_conflicts", "array<string>", "columns in which the source's mask of an UPDATE contradicts its images: said to have changed and equal, "
+     "or the reverse; nothing is corrected"),
     ("not_supplied", "array<string>", "columns that the after-image leaves open"),
     ("key_changed", "boolean", "the row moves to another key"),
     ("transaction_id", "string", "the source's transaction"),

@@ -87,6 +87,26 @@ def run(project: Project, spark, tables: list[str] | None = None, full_refresh: 
         return built
 
 
+def verify(project: Project, spark, name: str, limit: int) -> tuple[int, int, list[dict]]:
+    """Compare a table's gold with a fold of all that silver holds of it, made from nothing. In: the name of its contract, and how
+    many differences to tell. Out: versions compared, differences, and the first of them: kind, source, key, change_seq, difference.
+
+    Raises: InletError where gold is behind silver, for it could only differ.
+    """
+    if name in pending(project):
+        raise InletError(f"gold of {name} is behind silver", "Run `inlet run` first")
+    said = _invoke(project, ["run-operation", "verify", "--args", json.dumps({"name": name})])
+    if not said.success:
+        raise InletError(f"gold of {name} could not be verified: {said.result.results[0].message}", "See dbt/target/logs/dbt.log")
+    found = f"gold.{name}__verify_differences"
+    rows = [r.asDict() for r in spark.sql(f"select * from {found} order by source, key, change_seq limit {limit + 1}").collect()]
+    num = spark.sql(f"select count(*) from {found}").first()[0] - 1
+    for table in ("log", "versions", "differences"):
+        spark.sql(f"drop table gold.{name}__verify_{table}")
+    compared = next(row for row in rows if row["kind"] == "compared")
+    return int(compared["difference"]), num, [row for row in rows if row is not compared]
+
+
 def _state(project: Project) -> tuple[list[dict], list[dict]]:
     """Rows of silver.batches and of gold.applied."""
     lakehouse = project.lakehouse_path()
@@ -132,6 +152,12 @@ def _where(folder: str) -> list[str]:
 
 
 def _dbt(project: Project, command: list[str]) -> list[Built]:
+    said = _invoke(project, command)
+    return [Built(r.node.name, str(r.status), (r.message or "").strip(), r.execution_time) for r in said.result.results]
+
+
+def _invoke(project: Project, command: list[str]):
+    """Run a dbt command in this process and session. Raises: InletError when dbt itself stopped."""
     from dbt.cli.main import dbtRunner
 
     folder = project.root / "dbt"
@@ -142,4 +168,4 @@ def _dbt(project: Project, command: list[str]) -> list[Built]:
                                                 *command, *_where(str(folder))])
     if said.result is None:
         raise InletError(f"dbt stopped after {time.perf_counter() - started:.0f} s: {said.exception}", "See dbt/target/logs/dbt.log")
-    return [Built(r.node.name, str(r.status), (r.message or "").strip(), r.execution_time) for r in said.result.results]
+    return said

@@ -7,7 +7,7 @@ at the same gate until the data or the suite is mended.
 
 from dataclasses import dataclass, field
 
-from inlet import bronze, checks, gold, silver
+from inlet import bronze, checks, config, gold, silver
 from inlet.config import Project
 from inlet.errors import ConfigError
 from inlet.log import Log
@@ -38,9 +38,8 @@ def steps_to_run(step: str | None, until: str | None) -> tuple[str, ...]:
 
 def find_work(project: Project, steps: tuple[str, ...], sources: list[str], tables: list[str]) -> Work:
     """What there is to do, found without Spark. Raises: ConfigError for an unknown source or table."""
-    chosen = [_known(project.sources, name, "source") for name in sources] or list(project.sources.values())
-    named = {table.name: table.name for table in project.tables.values()} | {t.table: t.name for t in project.tables.values()}
-    wanted = [_known(named, name, "table") for name in tables]
+    chosen = [config.known(project.sources, name, "source") for name in sources] or list(project.sources.values())
+    wanted = project.table_names(tables)
     plan = bronze.plan(project, chosen, bronze.landed(project)) if "bronze" in steps else bronze.Plan(0)
     unlanded = silver.pending(project) if "silver" in steps or "bronze" in steps else []
     behind = gold.pending(project) if "gold" in steps else []
@@ -53,7 +52,7 @@ def run(project: Project, work: Work, steps: tuple[str, ...], tables: list[str],
 
     with log.step("spark"):
         spark = session(project.lakehouse_path())
-    wanted = [_name_of(project, table) for table in tables]
+    wanted = project.table_names(tables)
     pending = list(work.unlanded)
     if "bronze" in steps:
         pending = _bronze(project, spark, work, log)
@@ -109,14 +108,3 @@ def _gate(project: Project, spark, step: str, wanted: list[str], log: Log) -> No
         if not r.success:
             log.say({"step": "warning", "table": r.table, "expected": r.expectation, "column": r.column if "select" not in (r.column or "") else None,
                      "rows": r.unexpected_count, "why": r.why, "see": f"inlet sql \"{' '.join((r.rows_sql or '').split())}\""})
-
-
-def _known(names: dict, name: str, what: str):
-    if name not in names:
-        raise ConfigError(f"There is no {what} {name!r}", f"There are: {', '.join(sorted(names)) or 'none'}")
-    return names[name]
-
-
-def _name_of(project: Project, table: str) -> str:
-    """The name of a table's contract, which may be given as SCHEMA.TABLE too."""
-    return project.tables[table].name if table in project.tables else table

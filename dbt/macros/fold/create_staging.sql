@@ -1,7 +1,7 @@
 {# The table that holds the batch at hand: its versions, and rows that say how far it comes. -#}
-{% macro create_staging(name) -%}
+{% macro create_staging(name, table) -%}
   {% call statement('create_staging') %}
-create table if not exists {{ target.schema }}.{{ name }}__folded (
+create table if not exists {{ target.schema }}.{{ name }}__{{ table }} (
   source string, {% for c in contract(name).columns %}`{{ c.name }}` {{ c.type }}, {% endfor %}valid_from_seq string, valid_to_seq string,
   is_complete boolean, not_supplied array<string>, conflict string,
   operation string, key_changed boolean, change_timestamp timestamp, transaction_id string, unit_id string, unit_offset bigint, batch_id bigint,

@@ -1,9 +1,15 @@
 {# Fold a batch into `<t>__folded`: closed and open versions, and how far they come. From here on the batch is fixed: what
-   follows only copies, so a run that dies is finished by the next one. A batch of plain changes is one query; where a step
-   is read several times, it is kept. #}
+   follows only copies, so a run that dies is finished by the next one. -#}
 {% macro stage(name, batch) -%}
-  {%- if name ~ '__folded' not in gold_tables(name) %}{% do create_staging(name) %}{% endif -%}
+  {%- if name ~ '__folded' not in gold_tables(name) %}{% do create_staging(name, 'folded') %}{% endif -%}
   {%- do pace(false) -%}
+  {%- do fold_into(name, batch, 'folded') -%}
+  {%- do gold_state().staged.update({name: 'now'}) -%}
+{%- endmacro %}
+
+
+{# A batch of plain changes is one query; where a step is read several times, it is kept. In: the table's last word, as in `folded`. -#}
+{% macro fold_into(name, batch, table) -%}
   {%- set kept = [] -%}
   {%- set entries_query = entries(name, batch) -%}
   {%- set touched_query = touched(name, batch, entries_query) -%}
@@ -18,9 +24,8 @@
     {%- set threads_query = threads(name, kept, batch.has_partial) -%}
   {%- endif -%}
   {% call statement('stage') %}
-insert overwrite table {{ target.schema }}.{{ name }}__folded
+insert overwrite table {{ target.schema }}.{{ name }}__{{ table }}
 {{ fold(name, batch, timeline_query, threads_query) }}
   {% endcall %}
-  {%- do gold_state().staged.update({name: 'now'}) -%}
   {%- for table in kept %}{% do run_query('drop table ' ~ table) %}{% endfor -%}
 {%- endmacro %}

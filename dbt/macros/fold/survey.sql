@@ -1,6 +1,7 @@
 {# What the new changes of a table ask for. One aggregate, and one more each where loads or key changes are among them.
 
    Out: none where nothing is new, else
+     log          where they are; is_first: as if current and past were empty, where a log is given (see `verify`)
      filter       the new rows of the log, in literals
      sources      one per source with new rows: source, through_batch_id, through_seq, applied_batch_id, applied_seq,
                   rewind_seq: the earliest place that a late change can alter (none: all in order)
@@ -8,8 +9,8 @@
      disturbed    places before which every live key is folded again: [source, change_seq]
      continued    loads that started in an earlier batch and closed keys there: [source, load_id, change_seq]
      has_rewind, has_partial, has_key_change, has_wipe #}
-{% macro survey(name, behind) -%}
-  {%- set log = ref(name ~ '__before_after') -%}
+{% macro survey(name, behind, log=none) -%}
+  {%- set is_first, log = log is not none, log or ref(name ~ '__before_after') -%}
   {%- set filter = batch_filter(behind) -%}
   {%- set query -%}
 with applied as (
@@ -29,7 +30,7 @@ group by l.source order by l.source
   {%- set found = run_query(query) | list -%}
   {%- if not found %}{{ return(none) }}{% endif -%}
 
-  {%- set batch = {'filter': filter, 'sources': [], 'starts': [], 'disturbed': [], 'continued': []} -%}
+  {%- set batch = {'log': log, 'is_first': is_first, 'filter': filter, 'sources': [], 'starts': [], 'disturbed': [], 'continued': []} -%}
   {%- for flag in ['has_partial', 'has_key_change', 'has_wipe', 'has_load'] -%}
     {%- do batch.update({flag: found | selectattr(flag) | list | length > 0}) -%}
   {%- endfor -%}

@@ -5,7 +5,7 @@
    whose start moves back, disturbs every key that was live there. One that goes on from an earlier batch disturbs only
    keys that its start has closed and that it now sends after all. -#}
 {% macro survey_loads(name, batch, found, rewind) -%}
-  {%- set log = ref(name ~ '__before_after') -%}
+  {%- set log = batch.log -%}
   {%- set query -%}
 with applied as (
   {{ literals('applied', {'source': 'string', 'applied_batch_id': 'bigint'}, rows_of(found, ['source', 'applied_batch_id'])) }}

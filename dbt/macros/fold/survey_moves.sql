@@ -17,7 +17,7 @@ v.source = e.source {%- for k in contract.key %} and v.`{{ k }}` = e._key_{{ loo
 with entries as (
   select l.source, l.change_seq, l.operation, l.transaction_id, l.before, l.after, p.start_seq,
          l.batch_id > p.applied_batch_id and l.change_seq <= p.applied_seq as is_late, l.key_changed
-  from {{ ref(name ~ '__before_after') }} l join ({{ literals('starts', columns, starts) }}) p on p.source = l.source and l.change_seq >= p.start_seq
+  from {{ batch.log }} l join ({{ literals('starts', columns, starts) }}) p on p.source = l.source and l.change_seq >= p.start_seq
   where l.change_seq >= '{{ first_seq }}'
 ),
 

@@ -31,10 +31,10 @@ disturbed as (    -- places where every live key is touched: late ones rewind it
 ),
 
 known as (
-  {{ versions_of(name, 'current', 'cast(null as string)') }}
+  {{ versions_of(name, batch, 'current', 'cast(null as string)') }}
   {%- if batch.has_rewind %}
   union all
-  {{ versions_of(name, 'past', 'valid_to_seq') }} where valid_to_seq >= '{{ batch.rewind_seq }}'
+  {{ versions_of(name, batch, 'past', 'valid_to_seq') }} where valid_to_seq >= '{{ batch.rewind_seq }}'
   {%- endif %}
 ),
 
