@@ -8,7 +8,7 @@ import pytest
 import yaml
 from deltalake import write_deltalake
 
-from inlet import checks, lake
+from inlet import checks, lake, suite
 from inlet.config import Project
 from inlet.errors import CheckFailed, ConfigError
 from inlet.table import Table
@@ -63,9 +63,9 @@ GOOD = [("001", "INSERT", None, '{"PARCEL_ID":1}'), ("002", "UPDATE", None, '{"P
 
 
 def test_every_declared_expectation_of_this_project_can_be_built(project):
-    for step in checks.STEPS:
-        suite = checks.expand(checks.load(project, step), [ORDERS])
-        assert len(checks.build(suite)) == len(suite) > 0
+    for step in suite.STEPS:
+        expected = suite.expand(suite.load(project, step), [ORDERS])
+        assert len(suite.build(expected)) == len(expected) > 0
 
 
 def test_a_template_becomes_one_expectation_per_contract_and_key_column(project):
@@ -73,8 +73,8 @@ def test_a_template_becomes_one_expectation_per_contract_and_key_column(project)
 - {table: "*__current", expect: expect_column_values_to_not_be_null, kwargs: {column: "{key_column}"}, severity: error, why: w}
 - {table: "*__current", expect: unexpected_rows_expectation, kwargs: {unexpected_rows_query: "select {key} from {batch}"}, severity: warn, why: w}
 """, "gold")
-    suite = checks.expand(checks.load(project, "gold"), [ORDERS])
-    assert [(e.table, e.kwargs) for e in suite] == [
+    expected = suite.expand(suite.load(project, "gold"), [ORDERS])
+    assert [(e.table, e.kwargs) for e in expected] == [
         ("gold.parcels__current", {"column": "SHOP"}),
         ("gold.parcels__current", {"column": "PARCEL_ID"}),
         ("gold.parcels__current", {"unexpected_rows_query": "select `SHOP`, `PARCEL_ID` from {batch}"}),
@@ -83,7 +83,7 @@ def test_a_template_becomes_one_expectation_per_contract_and_key_column(project)
 
 def test_an_expectation_may_be_named_by_its_class(project):
     write_suite(project, "- {table: silver.changes, expect: ExpectColumnValuesToNotBeNull, kwargs: {column: source}, severity: error, why: w}")
-    assert checks.build(checks.expand(checks.load(project, "silver"), []))[0].expectation_type == "expect_column_values_to_not_be_null"
+    assert suite.build(suite.expand(suite.load(project, "silver"), []))[0].expectation_type == "expect_column_values_to_not_be_null"
 
 
 ENTRY = "- {table: silver.changes, expect: expect_column_values_to_not_be_null, kwargs: {column: source}, severity: error, why: w}\n"
@@ -99,7 +99,7 @@ ENTRY = "- {table: silver.changes, expect: expect_column_values_to_not_be_null, 
 def test_a_wrong_entry_is_named_with_its_file(project, text, said):
     write_suite(project, ENTRY + text)
     with pytest.raises(ConfigError) as raised:
-        checks.build(checks.expand(checks.load(project, "silver"), []))
+        suite.build(suite.expand(suite.load(project, "silver"), []))
     assert said in str(raised.value) and "silver.yml" in str(raised.value)
 
 
@@ -107,7 +107,7 @@ def test_a_good_batch_passes_and_leaves_results_once_and_pages(project, spark, s
     silver([("001", "UPDATE", None, None)], batch_id=EARLIER)           # would fail, but is not asked about
     silver(GOOD)
     results = checks.check(project, spark, "silver", [BATCH])
-    assert all(r.success for r in results) and len(results) == len(checks.load(project, "silver"))
+    assert all(r.success for r in results) and len(results) == len(suite.load(project, "silver"))
     run = results[0].run_id
     lake.append(spark.table("checks.results").where(f"run_id = {run}"), "checks.results", "checks.silver", run)
     assert spark.table("checks.results").where(f"run_id = {run}").count() == len(results)

@@ -15,6 +15,7 @@ import pytest
 from inlet import generate, gold
 from inlet.change import mask
 from tests import reference
+from tests.examples import EXAMPLES
 from tests.streams import COLUMNS, KEY, Change, deliver, once, seq, stream
 from tests.test_generate import ITEMS, project
 
@@ -27,81 +28,6 @@ FLAVOURS = {        # how streams are made, how late they come, and the batches 
     "mixed": dict(streams=120, batches=[0, 5, 6], late=0.2),
 }
 EXAMPLE_BATCHES = [0, 5, 6, 7]
-
-
-def ins(place, k=1, **columns):
-    return Change("", "", seq(place), "INSERT", after=_row(k, NAME="a", PRICE=Decimal("1.10"), MADE=None, PHOTO=b"\x01") | columns)
-
-
-def upd(place, k=1, **columns):
-    return Change("", "", seq(place), "UPDATE", after=_row(k, **columns))
-
-
-def move(place, old, new, transaction_id=None, **columns):
-    return Change("", "", seq(place), "UPDATE", before=_row(old), after=_row(new, **columns), transaction_id=transaction_id)
-
-
-def dele(place, k=1):
-    return Change("", "", seq(place), "DELETE", before=_row(k))
-
-
-def load(place, k=1, load_id="L"):
-    return Change("", "", seq(place), "REFRESH", after=ins(place, k).after, load_id=load_id)
-
-
-def wipe(place, op="TRUNCATE"):
-    return Change("", "", seq(place), op)
-
-
-def _row(k, **columns):
-    return {"REGION": "north", "ITEM": k, **columns}
-
-
-EXAMPLES = {        # sentence -> batches
-    "a row lives, changes and goes": [[ins(1)], [upd(2, NAME="b")], [dele(3)]],
-    "an update of nothing makes an incomplete row": [[upd(1, NAME="b")], [upd(2, PRICE=None)]],
-    "an incomplete row is complete once every column came": [[upd(1, NAME="b")], [upd(2, PRICE=None, MADE=None)], [upd(3, PHOTO=b"")]],
-    "a delete of nothing has no effect": [[dele(1)], [ins(2), dele(3), dele(4)]],
-    "an insert over a row replaces it": [[ins(1)], [ins(2, NAME="b")]],
-    "a null overwrites and an absent column does not": [[ins(1)], [upd(2, NAME=None)]],
-    "a late insert is folded where it belongs": [[ins(1), dele(5)], [upd(3, NAME="late")]],
-    "a late delete closes what was live then": [[ins(1), upd(9, NAME="b")], [dele(5)]],
-    "a late insert completes the updates after it": [[upd(5, NAME="b")], [ins(1)]],
-    "a late change before everything opens the first version": [[upd(5, NAME="b")], [upd(1, PRICE=None)]],
-    "a late truncate closes all rows that were live then": [[ins(1, 1), ins(2, 2), ins(6, 3)], [wipe(5)]],
-    "a late empty load closes all rows that were live then": [[ins(1, 1), ins(2, 2)], [upd(8, 1, NAME="b")], [wipe(5, "EMPTY_LOAD")]],
-    "a key change carries what it does not supply": [[ins(1)], [move(2, 1, 2, NAME="b")]],
-    "a chain of key changes carries through a batch": [[ins(1)], [move(2, 1, 2), move(3, 2, 3), move(4, 3, 4), upd(5, 4, NAME="z")]],
-    "a chain of key changes carries across batches": [[ins(1)], [move(2, 1, 2)], [move(3, 2, 3)], [move(4, 3, 1)]],
-    "two rows swap their keys": [[ins(1, 1), ins(2, 2, NAME="b")], [move(3, 1, 9), move(4, 2, 1), move(5, 9, 2)]],
-    "rows are renumbered": [[ins(k, k, NAME=str(k)) for k in range(1, 9)], [move(20 - k, k, k + 1) for k in range(8, 0, -1)]],
-    "an update swaps two keys": [[ins(1, 1), ins(2, 2, NAME="b")], [move(3, 1, 2, "T"), move(4, 2, 1, "T")]],
-    "an update swaps two keys over two batches": [[ins(1, 1), ins(2, 2, NAME="b")], [move(3, 1, 2, "T")], [move(4, 2, 1, "T"), upd(5, 1, PRICE=None)]],
-    "an update swaps two keys and its second half comes first": [[ins(1, 1), ins(2, 2, NAME="b")], [move(4, 2, 1, "T")], [move(3, 1, 2, "T")]],
-    "an update swaps two keys twice": [[ins(1, 1), ins(2, 2, NAME="b")], [move(3, 1, 2, "T"), move(4, 2, 1, "T"), move(6, 1, 2, "U"), move(7, 2, 1, "U")]],
-    "an update adds one to every key": [[ins(k, k, NAME=str(k)) for k in range(1, 7)], [move(10 + k, k, k + 1, "T") for k in range(1, 4)],
-                                        [move(10 + k, k, k + 1, "T") for k in range(4, 7)], [upd(20, 3, PRICE=None), dele(21, 7)]],
-    "a late change comes between the halves of a swap": [[ins(1, 1), ins(2, 2, NAME="b")], [move(3, 1, 2, "T"), move(5, 2, 1, "T")], [upd(4, 2, PRICE=None)]],
-    "a late truncate comes between the halves of a swap": [[ins(1, 1), ins(2, 2)], [move(3, 1, 2, "T"), move(5, 2, 1, "T")], [wipe(4)]],
-    "rows of two transactions do not swap": [[ins(1, 1), ins(2, 2, NAME="b")], [move(3, 1, 2, "T"), move(4, 2, 1, "U")]],
-    "a row moves twice within a transaction": [[ins(1, 1)], [move(3, 1, 2, "T"), move(4, 2, 3, "T")]],
-    "a row moves away and comes back": [[ins(1)], [move(2, 1, 2), upd(3, 2, NAME="b"), move(4, 2, 1)]],
-    "a key change onto a row replaces it": [[ins(1, 1), ins(2, 2, NAME="b")], [move(3, 1, 2)]],
-    "a key change of nothing is an update without a row": [[ins(2, 2)], [move(3, 1, 2, NAME="b")]],
-    "a late update is carried through a key change": [[ins(1), move(5, 1, 2)], [upd(3, NAME="late")]],
-    "a late key change moves what followed": [[ins(1), upd(5, 1, NAME="b")], [move(3, 1, 2)]],
-    "a late insert at the start of a chain reaches its end": [[move(2, 1, 2), move(3, 2, 3), move(4, 3, 4)], [ins(1)]],
-    "a load closes at its start what it does not send": [[ins(1, 1), ins(2, 2)], [load(5, 1), load(6, 3)]],
-    "a change after the start of a load wins": [[ins(1, 1)], [load(5, 2), ins(6, 4), load(7, 1)]],
-    "a load over several batches keeps what it sends later": [[ins(1, 1), ins(2, 2), ins(3, 3)], [load(5, 1)], [load(6, 2)], [upd(7, 2, NAME="b")]],
-    "a row of a load comes before the others' start": [[ins(1, 1), ins(2, 2), ins(4, 3)], [load(6, 1)], [load(3, 2)]],
-    "a whole load comes late": [[ins(1, 1), ins(2, 2), ins(9, 3)], [load(5, 2), load(6, 4)]],
-    "an earlier row moves the start of a load": [[ins(1, 1)], [ins(4, 2), load(6, 3)], [load(3, 4)], [upd(8, 2, NAME="b")]],
-    "two loads follow each other": [[load(1, 1, "A"), load(2, 2, "A")], [load(5, 2, "B"), load(6, 3, "B")]],
-    "two loads follow each other within the first batch": [[load(1, 1, "A"), load(2, 2, "A"), load(5, 2, "B"), load(6, 3, "B")]],
-    "an empty load and a row share a place": [[ins(1)], [wipe(5, "EMPTY_LOAD"), load(5)]],
-    "changes of one batch arrive in any order": [[dele(3), ins(1), upd(2, NAME="b")]],
-}
 
 
 @pytest.fixture(scope="module")
@@ -294,7 +220,9 @@ def test_a_crash_between_any_two_steps_heals_on_the_next_run(spark, here, delive
     expected = {s: [[]] * first + batches for s, batches in streams.items()}
     assert_history(found_history(spark, "crashed"), expected)
     spark.sql("drop table gold.crashed__before_after")                     # where a --full-refresh begins, and died
-    gold.run(here, spark, ["crashed"])
+    told = []
+    gold.run(here, spark, ["crashed"], tell=told.append)
+    assert told == [f"crashed__{step} ({n} of 3)" for n, step in enumerate(gold.STEPS, 1)]
     assert_history(found_history(spark, "crashed"), expected)
 
 
@@ -303,8 +231,7 @@ def _version(spark, table: str) -> int:
 
 
 def test_verify_finds_what_was_tampered_with_and_rebuild_mends_it(spark, here, delivered):
-    num_versions, num_differing, rows = gold.verify(here, spark, "items", 20)
-    assert (num_versions, num_differing, rows) == (spark.sql("select count(*) from gold.items__history").first()[0], 0, [])
+    num_versions = spark.sql("select count(*) from gold.items__history").first()[0]
     changed, lost = (spark.sql(f"select source, region, item, valid_from_seq from gold.items__{t} order by all limit 1").first() for t in ("current", "past"))
     place = "source = '{0.source}' and region = '{0.region}' and item = {0.item} and valid_from_seq = '{0.valid_from_seq}'"
     spark.sql(f"update gold.items__current set name = 'tampered' where {place.format(changed)}")
@@ -317,7 +244,7 @@ def test_verify_finds_what_was_tampered_with_and_rebuild_mends_it(spark, here, d
         ("version", lost.source, f'{{"region":"{lost.region}","item":{lost.item}}}', lost.valid_from_seq, "not in gold"),
         ("version", "made", '{"region":"up","item":1}', "1", "only in gold")])
     gold.run(here, spark, ["items"], full_refresh=True)
-    assert gold.verify(here, spark, "items", 20)[1:] == (0, [])
+    assert gold.verify(here, spark, "items", 20) == (num_versions, 0, [])
     for flavour in FLAVOURS:
         assert_history(found_history(spark, "items"), delivered[flavour])
 

@@ -1,4 +1,4 @@
-"""Writes the pages of docs/ that come from code: the change table, bronze, the reject kinds. `--check` only compares."""
+"""Writes the pages of docs/ that come from code: the change table, bronze, the reject kinds, the semantics. `--check` only compares."""
 
 import importlib
 import sys
@@ -24,6 +24,7 @@ def pages() -> dict[Path, str]:
         "A record that cannot be decoded becomes a row of `silver.rejects` with its bytes; nothing is dropped, nothing guessed.\n"
         "`inlet rejects` lists them. Their bytes are in bronze too; a command that decodes them again is not there yet.\n\n"
         "| kind | what is wrong |\n|---|---|\n" + "".join(f"| `{kind}` | {text} |\n" for kind, text in REJECT_KINDS.items()),
+        DOCS / "semantics.md": MARK.format("tests/examples.py") + _semantics(),
         **{DOCS / "formats" / f"{name}.md": MARK.format(f"pipelines/inlet/codecs/{name}.py") + f"# {name}\n\n```text\n"
            + codec.__doc__.strip() + "\n```\n" + "".join(_part(path) for path in sorted(PARTS.glob(f"{name.split('_')[0]}_*.py"))
                                                          if path.stem != name) for name, codec in CODECS.items()},
@@ -37,6 +38,38 @@ def _part(path: Path) -> str:
         if hasattr(module, "Options") and module.Options.__module__ == module.__name__ else ""
     return f"\n## {path.stem}\n\n```text\n{module.__doc__.strip()}\n```\n" + (
         f"\n| option | default | meaning |\n|---|---|---|\n{options}" if options else "")
+
+
+def _semantics() -> str:
+    """Each example: the changes as they arrive, the versions that the reference says."""
+    from tests import examples, reference
+    from tests.streams import COLUMNS, KEY
+
+    def said(value) -> str:
+        return "NULL" if value is None else repr(value) if isinstance(value, str) else f"0x{value.hex()}" if isinstance(value, bytes) else str(value)
+
+    def cell(values: dict) -> str:
+        return ", ".join(f"{n.lower()} {said(v)}" for n, v in values.items() if n != "REGION")
+
+    text = """# What a change means, by example
+
+Each change has a place in its source's order; gold is the same whatever batches bring the changes and in whatever order. A version
+holds from its own place to that before which it ends; one that ends nowhere is in `current`, the others in `past`. A column that is
+not shown was not supplied. Example by example gold is compared with [tests/reference.py](../tests/reference.py), which says the same in
+plain Python.
+"""
+    for sentence, batches in examples.EXAMPLES.items():
+        changes = [change for batch in batches for change in batch]
+        versions, anomalies = reference.fold(changes, KEY, COLUMNS)
+        text += f"\n## {sentence[0].upper()}{sentence[1:]}\n\n| batch | place | operation | transaction | before | after |\n|---|---|---|---|---|---|\n"
+        text += "".join(f"| {n} | {int(c.seq[16:])} | {c.op}{' of ' + c.load_id if c.load_id else ''} | {c.transaction_id or ''} | {cell(c.before or {})} | "
+                        f"{cell(c.after or {})} |\n" for n, batch in enumerate(batches, 1) for c in batch)
+        text += "\n| from | to | version | odd |\n|---|---|---|---|\n"
+        text += "".join(f"| {int(v.valid_from_seq[16:])} | {int(v.valid_to_seq[16:]) if v.valid_to_seq else ''} | {cell(v.values)} | {v.conflict or ''} |\n"
+                        for v in sorted(versions, key=lambda v: (v.valid_from_seq, v.key)))
+        lost = [f"{kind} at {int(place[16:])}" for place, kind in anomalies if kind == "delete_without_row"]
+        text += f"\nCounted: {', '.join(lost)}.\n" if lost else ""
+    return text
 
 
 def _opening(module) -> str:

@@ -1,16 +1,6 @@
 """Checks: whether today's data is right, asked of every step. (Whether the SQL is right is for dbt unit tests.)
 
-Suites are data: expectations/{bronze,silver,gold}.yml, a list of entries that Great Expectations carries out on Spark.
-
-    - table: silver.changes           # or "*__current": one per contract (gold)
-      expect: expect_column_values_to_match_regex
-      kwargs: {column: change_seq, regex: '^\\d{35}$'}
-      severity: error                 # error stops the line, warn only tells
-      why: order is by change_seq as text
-
-Words in kwargs: `{batch}` in SQL is the rows being checked; `{key}` is the table's key columns, `{key_column}` makes one
-expectation per key column; `{operations}`, `{change_opers}`, `{reject_kinds}` are the lists that the code declares. A
-literal brace in SQL is doubled.
+Suites are data (suite.py), carried out by Great Expectations on Spark; their pages are check_page.py's.
 
 Which rows: where a table has a batch_id, those of the batches being checked; of a gold table, all rows of the keys
 that those batches touched (a new row can contradict an old one); else the table. So the cost follows the batch. Only columns that
@@ -22,25 +12,20 @@ there, has failed, whatever its severity. Great Expectations drops what it canno
 number built is compared with the number declared.
 """
 
-import html
 import logging
-import os
 import re
 import time
 from datetime import datetime, timezone
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
-
-from inlet import change, lake
+from inlet import check_page, lake
 from inlet.change import Column
-from inlet.errors import REJECT_KINDS, CheckFailed, ConfigError
+from inlet.errors import CheckFailed, ConfigError
 from inlet.spark import pace
+from inlet.suite import Expected, build, expand, load
 
 log = logging.getLogger(__name__)
 
-STEPS = ("bronze", "silver", "gold")
 RESULTS = (
     Column("run_id", "bigint", "one call of the check: microseconds since 1970, so it only grows"),
     Column("step", "string", "bronze, silver or gold"),
@@ -57,37 +42,8 @@ RESULTS = (
     Column("checked_at", "timestamp", "when"),
 )
 CheckResult = NamedTuple("CheckResult", [(c.name, object) for c in RESULTS])
-NO_TABLE, NO_ROWS = "the table does not exist", "no rows to check"
+NO_TABLE = "the table does not exist"
 SMALL_BYTES = 16 << 20         # landed bytes, or bytes of a table, up to which planning is what costs
-NUM_INDEX = 1_000              # older lines leave the index; their pages and results stay
-LISTS = {
-    "{operations}": list(change.OPERATIONS),
-    "{change_opers}": list(change.OPERATIONS.values()),
-    "{reject_kinds}": list(REJECT_KINDS),
-}
-
-
-class Entry(BaseModel):
-    """One expectation as declared."""
-
-    model_config = ConfigDict(extra="forbid")
-    table: str
-    expect: str
-    kwargs: dict = {}
-    severity: Literal["error", "warn"]
-    why: str
-
-
-class Expected(NamedTuple):
-    """One expectation of one table, words filled in; `place` is where it was declared."""
-
-    table: str
-    contract: object           # the Table of a gold table, else None
-    entry: Entry
-    kwargs: dict
-    place: str
-
-
 def check(project, spark, step: str, batch_ids=None, tables=None) -> list[CheckResult]:
     """Check one step. In: batches to check (none: every row); for gold, names of contracts (None: those that have gold tables).
 
@@ -161,93 +117,6 @@ def _written(project, step: str):
             if t in names and row["batch_id"] <= through.get((names[t], row["source"]), -1)}
 
 
-def load(project, step: str) -> list[tuple[str, Entry]]:
-    """The entries of one suite with their places. Raises: ConfigError, naming file and entry."""
-    if step not in STEPS:
-        raise ConfigError(f"There is no step {step!r} to check", f"Known steps: {', '.join(STEPS)}")
-    path = project.root / "expectations" / f"{step}.yml"
-    if not path.is_file():
-        raise ConfigError(f"{path} is not there", "Write the step's suite, or an empty list to check nothing")
-    try:
-        said = yaml.safe_load(path.read_text(encoding="utf-8")) or []
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path} is not YAML: {error}", "Mend the line it names") from error
-    if not isinstance(said, list):
-        raise ConfigError(f"{path}: expected a list of expectations, found {type(said).__name__}", "See inlet/checks.py")
-    entries = []
-    for n, body in enumerate(said, start=1):
-        place = f"{path}: entry {n}"
-        if isinstance(body, dict):
-            place += f" ({body.get('table')}, {body.get('expect')})"
-        try:
-            entries.append((place, Entry.model_validate(body)))
-        except ValidationError as error:
-            text = "; ".join(f"{'.'.join(map(str, p['loc'])) or 'here'}: {p['msg']}" for p in error.errors())
-            raise ConfigError(f"{place}: {text}", "An entry says table, expect, kwargs, severity and why") from error
-    return entries
-
-
-def expand(entries, contracts) -> list[Expected]:
-    """Entries with a `*` once per contract, those with {key_column} once per key column, words filled in."""
-    expected = []
-    for place, entry in entries:
-        for contract in contracts if entry.table.startswith("*") else [None]:
-            table = f"gold.{contract.name}{entry.table[1:]}" if contract else entry.table
-            per_column = contract and "{key_column}" in str(entry.kwargs)
-            for key_column in contract.key if per_column else [None]:
-                kwargs = {name: _filled(value, contract, key_column) for name, value in entry.kwargs.items()}
-                expected.append(Expected(table, contract, entry, kwargs, place))
-    return expected
-
-
-def _filled(value, contract, key_column):
-    if isinstance(value, list):
-        return [_filled(v, contract, key_column) for v in value]
-    if not isinstance(value, str):
-        return value
-    if value in LISTS:
-        return LISTS[value]
-    if contract:
-        value = value.replace("{key_column}", key_column or "").replace("{key}", ", ".join(f"`{k}`" for k in contract.key))
-    return value
-
-
-def build(suite: list[Expected]) -> list:
-    """The Great Expectations object of each expectation, in the same order.
-
-    Raises: ConfigError for a name or kwarg it does not know.
-    """
-    _quiet()
-    from great_expectations.exceptions import ExpectationNotFoundError
-    from great_expectations.expectations.registry import get_expectation_impl
-
-    severity = {"error": "critical", "warn": "warning"}
-    built = []
-    for n, expected in enumerate(suite):
-        name = re.sub(r"(?<!^)(?=[A-Z])", "_", expected.entry.expect).lower()
-        try:
-            kind = get_expectation_impl(name)
-            built.append(kind(**expected.kwargs, severity=severity[expected.entry.severity], notes=expected.entry.why,
-                              meta={"n": n}))
-        except ExpectationNotFoundError as error:
-            raise ConfigError(f"{expected.place}: Great Expectations has no {expected.entry.expect!r}",
-                              "Take a name from its gallery of expectations") from error
-        except (ValueError, TypeError) as error:       # pydantic 1's ValidationError is a ValueError
-            text = "; ".join(f"{p['loc'][0]}: {p['msg']}" for p in error.errors()) if hasattr(error, "errors") else str(error)
-            raise ConfigError(f"{expected.place}: kwargs do not fit: {text}", "Mend the entry") from error
-    return built
-
-
-def _quiet() -> None:
-    """Import Great Expectations so that it neither calls home nor talks."""
-    os.environ["GX_ANALYTICS_ENABLED"] = "false"       # before its import: no call leaves this machine
-    import great_expectations.data_context.types.base  # noqa: F401  sets its own level when imported
-
-    for name in ("great_expectations", "great_expectations.data_context.types.base", "py4j"):
-        logging.getLogger(name).setLevel(logging.ERROR)
-    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)      # what cannot run is told in its result
-
-
 def _contracts(project, spark, step: str, names) -> list:
     if step != "gold":
         return []
@@ -269,12 +138,12 @@ def _check_table(spark, table: str, suite: list[Expected], built: list, batch_id
     rows = _slim(rows, suite).persist()                # dozens of small jobs follow: 1.5 s instead of 5
     try:
         if rows.isEmpty():
-            return [_fields(e, True, NO_ROWS, 0, None) for e in suite], None
+            return [_fields(e, True, check_page.NO_ROWS, 0, None) for e in suite], None
         validated = _validate(rows, table, built)
     finally:
         rows.unpersist()
     by_n = {r.expectation_config.meta["n"]: r for r in validated.results}
-    return [_result_fields(e, by_n[b.meta["n"]], where) for e, b in zip(suite, built)], _page(validated)
+    return [_result_fields(e, by_n[b.meta["n"]], where) for e, b in zip(suite, built)], check_page.of_validation(validated)
 
 
 def _rows(spark, table: str, contract, batch_ids):
@@ -362,35 +231,14 @@ def _rows_sql(kwargs: dict, examples: list, where: str) -> str:
     return f"select * from {where} where " + (f"`{column}` in ({literals})" if literals else f"`{column}` is null")
 
 
-def _page(validated) -> str:
-    """Great Expectations' page of one validation, without what it would load from the network."""
-    from great_expectations.render.renderer import ValidationResultsPageRenderer
-    from great_expectations.render.view import DefaultJinjaPageView
-
-    page = DefaultJinjaPageView().render(ValidationResultsPageRenderer(run_info_at_end=True).render(validated))
-    page = re.sub(FROM_NETWORK, "", page)
-    return page.replace("</head>", f"<style>{STYLE}</style></head>", 1)
-
-
-FROM_NETWORK = (r"(?s)url\(.?https?:[^)]*\)|<script\b.*?</script>|<link\b[^>]*>|<img\b[^>]*>|<footer.*?</footer>"
-                r"|<a\b[^>]*newsletter.*?</a>")
-STYLE = ("body{font:14px sans-serif;margin:2em;max-width:80em}table{border-collapse:collapse}td,th{border:1px solid #ccc;"
-         "padding:.3em .6em;text-align:left;vertical-align:top}.failed{color:#b00}.warned{color:#a60}.held{color:#070}")
-
-
 def _keep(project, spark, step: str, run_id: int, results: list[CheckResult], pages: dict) -> str:
     """Append the results, write the pages and the index. Out: path of the index."""
     if not spark.catalog.tableExists("checks.results"):
         spark.sql(lake.create_sql("checks.results", RESULTS))
     if results:
         lake.append(spark.createDataFrame(_arrow(results)), "checks.results", f"checks.{step}", run_id)
-    docs = project.lakehouse_path("checks", "docs")
-    for table, page in pages.items():
-        if page:
-            _write(f"{docs}/{run_id}/{table}.html", page)
-    lines = [_line([r for r in results if r.table == table], bool(page)) for table, page in pages.items()]
-    _write(f"{docs}/index.html", _index(lines + _lines(f"{docs}/index.html")[:NUM_INDEX]))
-    return f"{docs}/index.html"
+    return check_page.write(project.lakehouse_path("checks", "docs"), {
+        table: ([r for r in results if r.table == table], page) for table, page in pages.items()})
 
 
 def _arrow(results: list[CheckResult]):
@@ -399,45 +247,6 @@ def _arrow(results: list[CheckResult]):
     types = {"bigint": pa.int64(), "string": pa.string(), "boolean": pa.bool_(), "timestamp": pa.timestamp("us", tz="UTC"),
              "array<bigint>": pa.list_(pa.int64())}
     return pa.Table.from_pylist([r._asdict() for r in results], pa.schema([(c.name, types[c.type]) for c in RESULTS]))
-
-
-def _line(results: list[CheckResult], has_page: bool) -> str:
-    """One table of one run in the index."""
-    first, name = results[0], html.escape(results[0].table)
-    failed = sum(not r.success and r.severity == "error" for r in results)
-    warned = sum(not r.success and r.severity == "warn" for r in results)
-    state = "failed" if failed else "warned" if warned else "held"
-    link = f"<a href='{first.run_id}/{name}.html'>{name}</a>" if has_page else name
-    batches = ", ".join(map(str, first.batch_ids or ["all"]))
-    outcome = f"<b class={state}>{state}</b>" + (f" ({NO_ROWS})" if first.observed == NO_ROWS else "")
-    cells = [f"{first.checked_at:%Y-%m-%d %H:%M:%S}", first.step, batches, link, outcome, len(results), failed, warned]
-    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
-
-
-def _index(lines: list[str]) -> str:
-    """The list of what was checked, newest first. It is its own memory: a query over all results would grow with them."""
-    names = ("at (UTC)", "step", "batches", "table", "result", "expectations", "failed", "warned")
-    heads = "".join(f"<th>{name}</th>" for name in names)
-    return (f"<!doctype html><meta charset=utf-8><title>Checks</title><style>{STYLE}</style><h1>Checks</h1>\n<p>Newest first. "
-            f"All of them: <code>select * from checks.results</code></p>\n<table>\n<tr>{heads}</tr>\n"
-            + "\n".join(lines) + "\n</table>\n")
-
-
-def _lines(index: str) -> list[str]:
-    import fsspec
-
-    files, path = fsspec.core.url_to_fs(index)
-    if not files.exists(path):
-        return []
-    return [line for line in files.cat_file(path).decode().splitlines() if line.startswith("<tr><td>")]
-
-
-def _write(path: str, text: str) -> None:
-    import fsspec
-
-    files, path = fsspec.core.url_to_fs(path)
-    files.makedirs(path.rsplit("/", 1)[0], exist_ok=True)
-    files.pipe_file(path, text.encode())
 
 
 def _raise_on_errors(step: str, failed: list[CheckResult], index: str) -> None:

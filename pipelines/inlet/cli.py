@@ -86,7 +86,7 @@ def rebuild(table: Annotated[list[str], typer.Option(help="The gold table; may b
     names = loaded.table_names(table)
     spark = session(loaded.lakehouse_path())
     with log.step("gold", rebuilt=", ".join(names)) as figures:
-        figures["models"] = len(gold.run(loaded, spark, names, full_refresh=True))
+        figures["models"] = len(gold.run(loaded, spark, names, full_refresh=True, tell=log.now))
     with log.step("checks", of="gold") as figures:
         results = checks.check(loaded, spark, "gold", tables=names)
         figures |= {"passed": sum(r.success for r in results), "warned": sum(not r.success for r in results)}

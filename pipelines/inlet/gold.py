@@ -60,8 +60,9 @@ def pending(project: Project) -> list[str]:
     return sorted(unmade | behind(ledger, applied, project.tables.values()).keys())
 
 
-def run(project: Project, spark, tables: list[str] | None = None, full_refresh: bool = False) -> list[Built]:
-    """Bring the tables' gold up to the ledger. In: table names (None: all). Out: one row per model that ran.
+def run(project: Project, spark, tables: list[str] | None = None, full_refresh: bool = False, tell=lambda doing: None) -> list[Built]:
+    """Bring the tables' gold up to the ledger. In: table names (None: all), a function that is told which model begins. Out: one
+    row per model that ran.
 
     Raises: InletError naming the models that failed; what others did stays, and the next run goes on from there.
     """
@@ -76,7 +77,7 @@ def run(project: Project, spark, tables: list[str] | None = None, full_refresh: 
         changed = [t for t in wanted if full_refresh or t.name in lags or not there.issuperset(f"{t.name}__{s}" for s in STEPS)]
         models = [f"{t.name}__{step}" for t in changed for step in STEPS]
         models += [f"{t.name}__{view}" for t in changed for view in VIEWS if f"{t.name}__{view}" not in there]
-        built = _dbt(project, ["run", "--select", *models, *(["--full-refresh"] if full_refresh else [])]) if models else []
+        built = _dbt(project, ["run", "--select", *models, *(["--full-refresh"] if full_refresh else [])], tell) if models else []
         failed = [b for b in built if b.status != "success"]
         if failed:
             raise InletError("gold: " + "; ".join(f"{b.model}: {b.message}" for b in failed if b.status != "skipped"),
@@ -151,20 +152,24 @@ def _where(folder: str) -> list[str]:
     return ["--project-dir", folder, "--profiles-dir", folder, "--target", "inlet"]
 
 
-def _dbt(project: Project, command: list[str]) -> list[Built]:
-    said = _invoke(project, command)
+def _dbt(project: Project, command: list[str], tell=lambda doing: None) -> list[Built]:
+    said = _invoke(project, command, tell)
     return [Built(r.node.name, str(r.status), (r.message or "").strip(), r.execution_time) for r in said.result.results]
 
 
-def _invoke(project: Project, command: list[str]):
+def _invoke(project: Project, command: list[str], tell=lambda doing: None):
     """Run a dbt command in this process and session. Raises: InletError when dbt itself stopped."""
+    def on_event(event) -> None:
+        if event.info.name == "LogStartLine":
+            tell(f"{event.data.node_info.node_name} ({event.data.index} of {event.data.total})")
+
     from dbt.cli.main import dbtRunner
 
     folder = project.root / "dbt"
     files = [p for p in folder.rglob("*") if p.suffix in (".sql", ".yml") and "target" not in p.parts]
     manifest = _manifest(str(folder), tuple(sorted((str(p), p.stat().st_mtime_ns) for p in files)))
     started = time.perf_counter()
-    said = dbtRunner(manifest=manifest).invoke(["--quiet", "--no-write-json", "--no-populate-cache", "--no-use-colors",
+    said = dbtRunner(manifest=manifest, callbacks=[on_event]).invoke(["--quiet", "--no-write-json", "--no-populate-cache", "--no-use-colors",
                                                 *command, *_where(str(folder))])
     if said.result is None:
         raise InletError(f"dbt stopped after {time.perf_counter() - started:.0f} s: {said.exception}", "See dbt/target/logs/dbt.log")

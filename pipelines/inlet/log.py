@@ -55,21 +55,29 @@ class Log:
         self.console = console(stderr=True)
         self.is_human = self.console.is_terminal if is_human is None else is_human
         self.steps: list[dict] = []
+        self.spinner = None
+
+    def now(self, doing: str) -> None:
+        """What the step at hand is about, beside the spinner of a terminal."""
+        if self.spinner:
+            self.spinner.update(f"{self.title} [dim]{escape(doing)}[/]")
 
     @contextmanager
     def step(self, name: str, **place):
         """Time one step. Yields a dict to put its figures into; it is written even when the step fails."""
         figures: dict = {}
         start, is_done = time.monotonic(), False
-        spinner = self.console.status(f"[bold]{name}[/] {escape(_plain(place))} ...") if self.console.is_terminal and self.is_human else None
-        if spinner:
-            spinner.start()
+        if self.console.is_terminal and self.is_human:
+            self.title = f"[bold]{name}[/] {escape(_plain(place))} ..."
+            self.spinner = self.console.status(self.title)
+            self.spinner.start()
         try:
             yield figures
             is_done = True
         finally:
-            if spinner:
-                spinner.stop()
+            if self.spinner:
+                self.spinner.stop()
+                self.spinner = None
             entry = {"step": name} | place | figures | {"seconds": round(time.monotonic() - start, 2)}
             self.steps.append(entry)
             self.say(entry if is_done else entry | {"failed": True})

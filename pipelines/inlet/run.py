@@ -70,7 +70,7 @@ def run(project: Project, work: Work, steps: tuple[str, ...], tables: list[str],
         behind = [name for name in gold.pending(project) if not wanted or name in wanted]
         if behind:
             with log.step("gold", tables=len(behind)) as figures:
-                figures["models"] = len(gold.run(project, spark, behind))
+                figures["models"] = len(gold.run(project, spark, behind, tell=log.now))
         _gate(project, spark, "gold", wanted, log)
 
 

@@ -7,7 +7,7 @@
 {%- set key = contract(name).key -%}
 {%- set no_lineage = (['null'] * (lineage() | length)) | join(', ') -%}
 {%- set lineage = lineage() | join(', ') -%}
-{%- set hint = '/*+ broadcast(t) */' if batch.num_changes <= 500000 and not batch.has_wipe else '' -%}
+{%- set hint = '/*+ broadcast(t) */' if batch.num_changes <= 500000 and not batch.has_wipe and not batch.has_rewind else '' -%}      {# else Spark knows the size of what is kept #}
 with entries as (
   {{ entries }}
 ),
@@ -43,7 +43,7 @@ base as (
   left semi join touched t on {{ same_key(key, 't', 'k') }} {{- ' and t.rewind_seq is null' if batch.has_rewind }}
   {%- if batch.has_rewind %}
   union all
-  select {{ hint }} k.*, true from (
+  select k.*, true from (
     {{ versions_of(name, batch, 'past', 'valid_to_seq') }} where valid_to_seq >= '{{ batch.rewind_seq }}'
     union all
     {{ versions_of(name, batch, 'current', 'cast(null as string)') }}
