@@ -315,7 +315,7 @@ def test_both_paths_say_the_same_of_broken_messages(spark):
 def test_the_survey_tells_whether_a_change_is_there_twice(spark):
     messages = random_messages(60, 4)
     asked = [f"{sql} as {name}" for name, sql in qlik_json.survey_sql().items()]
-    once = frame(spark, messages).selectExpr(*asked).collect()[0]
+    once = qlik_json.marked(frame(spark, messages)).selectExpr(*asked).collect()[0]
     assert once.num_records == once.num_distinct_seq == 60
-    twice = frame(spark, messages + [messages[5] | {"offset": 99, "unit_id": "again"}]).selectExpr(*asked).collect()[0]
+    twice = qlik_json.marked(frame(spark, messages + [messages[5] | {"offset": 99, "unit_id": "again"}])).selectExpr(*asked).collect()[0]
     assert twice.num_distinct_seq == 60 + (b"REFRESH" in messages[5]["value"]) and len(twice.min_seq) == 35

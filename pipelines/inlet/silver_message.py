@@ -23,8 +23,8 @@ def run(batch: Batch, sources: list[str]) -> None:
 def _run_codec(batch: Batch, codec, sources: list) -> None:
     own = f"batch_id = {batch.batch_id} and {among([s.name for s in sources])}"
     messages = batch.spark.sql(f"select * from bronze.messages where {own}")
-    spans, has_twice = _survey(batch, codec, messages)
-    loads = _loads(batch, codec, messages, sources)
+    spans, has_twice, loading = _survey(batch, codec, messages)
+    loads = _loads(batch, codec, messages, sources, loading)
     tables = batch.project.tables
     may_repeat = has_twice or overlaps(batch, spans)
     judged = write_changes(batch, codec.fast(messages, sources, tables, loads), may_repeat, "-fast")
@@ -38,13 +38,14 @@ def _run_codec(batch: Batch, codec, sources: list) -> None:
         reject_conflicts(batch, judged, messages.selectExpr("unit_id", "value as bytes"), "-fast-conflicts")
 
 
-def _survey(batch: Batch, codec, messages) -> tuple[dict, bool]:
-    """What the raw text tells cheaply: sizes, the range of change_seq, and whether a change may be there twice: it cannot if every
-    message has a place that the text tells, all are distinct, and none came to an offset that held another message."""
+def _survey(batch: Batch, codec, messages) -> tuple[dict, bool, set[str]]:
+    """What the raw text tells cheaply: sizes, the range of change_seq, whether a change may be there twice (it cannot if every
+    message has a place that the text tells, all are distinct, and none came to an offset that held another message), and the
+    sources that may have full-load rows."""
     from pyspark.sql.functions import expr
 
     asked = codec.survey_sql() | {"bytes_landed": "sum(size_bytes)", "num_again": "count_if(contains(unit_id, '~'))"}
-    rows = messages.groupBy("source").agg(*[expr(sql).alias(name) for name, sql in asked.items()]).collect()
+    rows = codec.marked(messages).groupBy("source").agg(*[expr(sql).alias(name) for name, sql in asked.items()]).collect()
     spans = {}
     for row in rows:
         account = batch.account(row.source)
@@ -53,7 +54,8 @@ def _survey(batch: Batch, codec, messages) -> tuple[dict, bool]:
         account.bytes_landed += row.bytes_landed
         if row.min_seq is not None:
             spans[row.source] = (row.min_seq, row.max_seq)
-    return spans, any(row.num_distinct_seq < row.num_records or row.num_again for row in rows)
+    has_twice = any(row.num_distinct_seq < row.num_records or row.num_again for row in rows)
+    return spans, has_twice, {row.source for row in rows if row.may_have_refresh}
 
 
 def _write_exact(batch: Batch, codec, left, sources: list, loads: list) -> None:
@@ -75,10 +77,10 @@ def _write_exact(batch: Batch, codec, left, sources: list, loads: list) -> None:
     exact.unpersist()
 
 
-def _loads(batch: Batch, codec, messages, sources: list) -> list[dict]:
+def _loads(batch: Batch, codec, messages, sources: list, loading: set[str]) -> list[dict]:
     """The full loads known after this batch; new ones and later ends are kept as control events."""
     known = _known_loads(batch)
-    seen = codec.find_loads(messages, sources, batch.project.tables)
+    seen = codec.find_loads(messages, [source for source in sources if source.name in loading], batch.project.tables) if loading else {}
     loads = []
     for source in sources:
         of_source = {place: times for place, times in seen.items() if place[0] == source.name}

@@ -9,15 +9,12 @@ begin twice, are looked up in all of silver and told apart there.
 from inlet import lake
 
 RUNS = """
-select source, transaction_id, min(first_change_seq) as first_change_seq, max(last_change_seq) as last_change_seq,
-       sum(num_changes) as num_changes, max(last_counter) as last_counter, array_sort(collect_list(table)) as tables,
-       coalesce(sum(num_changes) = max(last_counter) and sum(num_starts) = 1 and sum(num_ends) = 1
-                and min_by(first_counter, first_change_seq) = 1 and max_by(is_closed, last_change_seq), false) as is_complete, {batch_id}L as batch_id
-from (select source, transaction_id, run, concat(source_schema, '.', source_table) as table, min(change_seq) as first_change_seq,
-             max(change_seq) as last_change_seq, count(*) as num_changes, max(transaction_event_counter) as last_counter,
-             min_by(transaction_event_counter, change_seq) as first_counter, max_by(transaction_last_event, change_seq) as is_closed,
-             count_if(transaction_event_counter = 1) as num_starts, count_if(transaction_last_event) as num_ends
-      from {changes} group by source, transaction_id, run, source_schema, source_table)
+select source, transaction_id, min(change_seq) as first_change_seq, max(change_seq) as last_change_seq, count(*) as num_changes,
+       max(transaction_event_counter) as last_counter, array_sort(collect_set(concat(source_schema, '.', source_table))) as tables,
+       coalesce(count(*) = max(transaction_event_counter) and count_if(transaction_event_counter = 1) = 1 and count_if(transaction_last_event) = 1
+                and min_by(transaction_event_counter, change_seq) = 1 and max_by(transaction_last_event, change_seq), false) as is_complete,
+       {batch_id}L as batch_id
+from {changes}
 group by source, transaction_id, run
 """
 

@@ -18,7 +18,8 @@ from inlet.codecs.qlik_scan import (BOOLEAN, COUNT, DATE, DECIMAL, FLOAT, HEX, I
                                     T_POSITION, T_SEQ, T_TRANSACTION, TEXT, TEXTS, TIME, TIMESTAMP, TIMESTAMP_NTZ)
 from inlet.fields import fit, variant
 
-LIKELY_REFRESH = r"(upper(cast(value as string)) rlike r'REFRESH|\"READ\"|\\U00[4-7]')"        # a superset, on raw bytes
+UPPER = "upper(cast(value as string))"
+LIKELY_REFRESH = " or ".join(f"contains({UPPER}, {word})" for word in ("'REFRESH'", "'\"READ\"'", r"r'\U00'"))       # a superset
 NAMES = re.compile(rb'"schema"\s*:\s*"([^"\\]*)"\s*,\s*"table"\s*:\s*"([^"\\]*)"')
 TYPES = {"string": TEXT, "float": FLOAT, "double": FLOAT, "date": DATE, "timestamp": TIMESTAMP, "timestamp_ntz": TIMESTAMP_NTZ,
          "boolean": BOOLEAN, "binary": HEX} | dict.fromkeys(fit.LEN_INTEGER, INTEGER)
@@ -38,14 +39,20 @@ READ = "unit_id", "source", "topic", "partition", "`offset`", "timestamp", "valu
 SEQ = (r"""nullif(regexp_extract(cast(value as string), r'"headers"\s*:\s*\{\s*"operation"\s*:\s*"[A-Za-z]+"\s*,\s*"""
        r""""changeSequence"\s*:\s*"([0-9]{35})"', 1), '')""")
 REFRESH_HEAD = r"""r'"headers"\s*:\s*\{\s*"operation"\s*:\s*"REFRESH"'"""
-MARK = f"""coalesce({SEQ}, if(cast(value as string) rlike {REFRESH_HEAD}, concat_ws('/', topic, partition, `offset`), null))"""
+MARK = f"coalesce(seq, if(cast(value as string) rlike {REFRESH_HEAD}, concat_ws('/', topic, partition, `offset`), null))"
+
+
+def marked(messages):
+    """Messages with `seq`, the sequence that the text tells without a parse, and `mark`, what tells a change from any other: its
+    sequence, or a full-load row's place in its topic. A message of another shape has neither."""
+    return messages.selectExpr("*", f"{SEQ} as seq").selectExpr("*", f"{MARK} as mark")
 
 
 def survey_sql() -> dict[str, str]:
-    """Aggregates over raw messages that tell whether a change can be there twice: it cannot if every message has a sequence
-    (a full-load row: its place in its topic) and all are distinct. No parse; a message of another shape counts as without."""
-    return {"num_records": "count(*)", "num_distinct_seq": f"count(distinct {MARK})",
-            "min_seq": f"min({SEQ})", "max_seq": f"max({SEQ})"}
+    """Aggregates over marked messages that tell whether a change can be there twice: it cannot if every message has a mark and all
+    are distinct; and whether a full-load row can be among them."""
+    return {"num_records": "count(*)", "num_distinct_seq": "count(distinct mark)", "min_seq": "min(seq)", "max_seq": "max(seq)",
+            "may_have_refresh": f"coalesce(bool_or({LIKELY_REFRESH}), false)"}
 
 
 def fast(messages, sources: list, tables: dict, loads: list[dict]):

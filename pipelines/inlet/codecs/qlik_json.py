@@ -33,7 +33,7 @@ EXACT = (change.Column("result", "string", "change, reject or control"), *CHANGE
          *(c for name, c in _FURTHER.items() if name not in {c.name for c in CHANGE_COLUMNS}))
 EXACT_DDL = ", ".join(f"{c.name} {c.type}" for c in EXACT)
 
-fast, survey_sql = qlik_fast.fast, qlik_fast.survey_sql
+fast, marked, survey_sql = qlik_fast.fast, qlik_fast.marked, qlik_fast.survey_sql
 assign_loads, Options, options = qlik_load.assign_loads, qlik_load.Options, qlik_load.options
 
 
