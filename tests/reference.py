@@ -154,7 +154,7 @@ def before_after(changes, key: list[str], columns: list[str]) -> list[dict]:
         "before": c.before and {n: c.before.get(n) for n in columns},
         "after": c.after and {n: c.after.get(n) for n in columns},
         "changed": differing(c, columns) if c.mask is None else [n for n in columns if n in c.mask],
-        "mask_conflicts": [n for n in columns if c.mask is not None and n in (c.before or {}) and n in supplied(c)
+        "mask_conflicts": [n for n in columns if c.op == "UPDATE" and c.mask is not None and n in (c.before or {}) and n in supplied(c)
                            and (n in c.mask) != (n in differing(c, columns))],
         "not_supplied": [n for n in columns if c.op in ("INSERT", "REFRESH", "UPDATE") and n not in supplied(c)],
         "key_changed": c.op == "UPDATE" and before_key(c, key) != after_key(c, key),

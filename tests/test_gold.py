@@ -15,7 +15,7 @@ import pytest
 from inlet import generate, gold
 from inlet.change import mask
 from tests import reference
-from tests.examples import EXAMPLES
+from tests.examples import EXAMPLES, ins, move
 from tests.streams import COLUMNS, KEY, Change, deliver, once, seq, stream
 from tests.test_generate import ITEMS, project
 
@@ -32,7 +32,7 @@ EXAMPLE_BATCHES = [0, 5, 6, 7]
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory, lakehouse):
-    tables = {name: ITEMS.replace("SHOP.ITEMS", f"SHOP.{name.upper()}").replace("name: items", f"name: {name}") for name in ("items", "crashed")}
+    tables = {name: ITEMS.replace("SHOP.ITEMS", f"SHOP.{name.upper()}").replace("name: items", f"name: {name}") for name in ("items", "crashed", "unused")}
     made = project(tmp_path_factory.mktemp("gold"), lakehouse, tables)
     generate.write(made)
     return made
@@ -49,6 +49,8 @@ def delivered(spark, here):
             batches = once(deliver(rng, stream(rng, **shape), len(said["batches"]), late=said["late"]))
             streams.setdefault(flavour, {})[f"{flavour}_{number:03d}"] = placed(batches, said["batches"])
     streams["examples"] = {named(sentence): placed(batches, EXAMPLE_BATCHES) for sentence, batches in EXAMPLES.items()}
+    streams["long"] = {"renumbered": placed([[ins(k, k, NAME=str(k)) for k in range(1, 121)], [move(200 + k, k, k + 1, "T") for k in range(1, 61)],
+                                             [move(200 + k, k, k + 1, "T") for k in range(61, 121)]], EXAMPLE_BATCHES)}
     for batch_id in range(1 + EXAMPLE_BATCHES[-1]):
         write_silver(spark, batch_id, {"items": {source: batches[batch_id] for of_flavour in streams.values()
                                                  for source, batches in of_flavour.items() if batch_id < len(batches) and batches[batch_id]}})
@@ -154,7 +156,7 @@ def histories(spark, delivered):
     return found_history(spark, "items")
 
 
-@pytest.mark.parametrize("flavour", FLAVOURS)
+@pytest.mark.parametrize("flavour", [*FLAVOURS, "long"])
 def test_history_equals_the_reference(delivered, histories, flavour):
     assert_history(histories, delivered[flavour])
 
@@ -206,7 +208,7 @@ def test_a_crash_between_any_two_steps_heals_on_the_next_run(spark, here, delive
         batches = once(deliver(rng, stream(rng, wipes=0.0, key_changes=0.0, loads=0, length=40), num_batches, late=0.0))
         batches[3], batches[4] = batches[4], batches[3]                     # the second crash is one of a batch that late changes follow,
         batches[5], batches[2] = batches[5] + batches[2], []                # the third one of a batch with late changes
-        streams[f"c{number:02d}"] = batches
+        streams[f"url_{number:02d}"] = batches                                 # Spark hides settings that hold such a word
     first = spark.sql("select max(batch_id) from silver.batches").first()[0] + 1
     for place in range(num_batches):
         undone = STEPS[:(place + 1) // 2] if place % 2 else []
@@ -232,21 +234,34 @@ def _version(spark, table: str) -> int:
 
 def test_verify_finds_what_was_tampered_with_and_rebuild_mends_it(spark, here, delivered):
     num_versions = spark.sql("select count(*) from gold.items__history").first()[0]
-    changed, lost = (spark.sql(f"select source, region, item, valid_from_seq from gold.items__{t} order by all limit 1").first() for t in ("current", "past"))
+    changed, = spark.sql("select source, region, item, valid_from_seq from gold.items__current order by all limit 1").collect()
+    lost, doubled = spark.sql("select source, region, item, valid_from_seq from gold.items__past order by all limit 2").collect()
     place = "source = '{0.source}' and region = '{0.region}' and item = {0.item} and valid_from_seq = '{0.valid_from_seq}'"
+    key = '{{"region":"{0.region}","item":{0.item}}}'
+    logged = spark.sql("select source, operation, change_seq from gold.items__before_after where operation = 'INSERT' order by all limit 1").first()
     spark.sql(f"update gold.items__current set name = 'tampered' where {place.format(changed)}")
+    spark.sql(f"insert into gold.items__past select * from gold.items__past where {place.format(doubled)}")
     spark.sql(f"delete from gold.items__past where {place.format(lost)}")
     spark.sql("insert into gold.items__past (source, region, item, valid_from_seq, valid_to_seq) values ('made', 'up', 1, '1', '2')")
+    spark.sql(f"update gold.items__before_after set before = after, after = before where source = '{logged.source}' and change_seq = '{logged.change_seq}'")
     _, num_differing, rows = gold.verify(here, spark, "items", 20)
-    assert num_differing == 3
+    assert num_differing == 5
     assert sorted((r["kind"], r["source"], r["key"], r["change_seq"], r["difference"]) for r in rows) == sorted([
-        ("version", changed.source, f'{{"region":"{changed.region}","item":{changed.item}}}', changed.valid_from_seq, "other values in gold"),
-        ("version", lost.source, f'{{"region":"{lost.region}","item":{lost.item}}}', lost.valid_from_seq, "not in gold"),
-        ("version", "made", '{"region":"up","item":1}', "1", "only in gold")])
+        ("version", changed.source, key.format(changed), changed.valid_from_seq, "other values in gold"),
+        ("version", doubled.source, key.format(doubled), doubled.valid_from_seq, "more than once in gold"),
+        ("version", lost.source, key.format(lost), lost.valid_from_seq, "not in gold"),
+        ("version", "made", '{"region":"up","item":1}', "1", "only in gold"),
+        ("change", *logged, "other values in gold")])
     gold.run(here, spark, ["items"], full_refresh=True)
     assert gold.verify(here, spark, "items", 20) == (num_versions, 0, [])
     for flavour in FLAVOURS:
         assert_history(found_history(spark, "items"), delivered[flavour])
+
+
+def test_a_table_without_changes_is_equal(spark, here, delivered):
+    assert gold.verify(here, spark, "unused", 20) == (0, 0, [])            # not made yet
+    gold.run(here, spark, ["unused"])
+    assert gold.verify(here, spark, "unused", 20) == (0, 0, [])
 
 
 def test_nothing_new_is_nothing_to_do(spark, here, delivered):

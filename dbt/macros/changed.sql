@@ -11,6 +11,7 @@ array_compact(array({% for c in columns %}
 {# Columns that both images supply and in which they differ, or are the same: an array of names. In: `is distinct from`, or with `not`. -#}
 {% macro compared(columns, comparison) -%}
 array_compact(array({% for c in columns %}
-    case when b.`{{ c.member }}` {{ comparison }} a.`{{ c.member }}` and not {{ is_absent('b', 'before', c) }}
+    {%- set values = 'lower(%s)' if c.encoding == 'hex' else '%s' %}
+    case when {{ values % ('b.`' ~ c.member ~ '`') }} {{ comparison }} {{ values % ('a.`' ~ c.member ~ '`') }} and not {{ is_absent('b', 'before', c) }}
           and not {{ is_absent('a', 'after', c) }} and column_states['{{ c.member }}'] is distinct from 'missing' then '{{ c.name }}' end{{ ',' if not loop.last }}{% endfor %}))
 {%- endmacro %}

@@ -3,59 +3,64 @@
    Out: `<t>__verify_differences`, one row per version or change in which they differ: kind, source, key, change_seq, difference;
    and one row of kind `compared` with the number of versions. Ranges of keys whose hashes agree are not compared row by row. -#}
 {% macro verify(name) -%}
-  {%- set verified, behind = target.schema ~ '.' ~ name ~ '__verify', [] -%}
+  {%- set gold, verified, behind = target.schema ~ '.' ~ name, target.schema ~ '.' ~ name ~ '__verify', [] -%}
   {%- for (table, source), applied in gold_state().applied.items() if table == name -%}
     {%- do behind.append({'source': source, 'applied_batch_id': -1, 'applied_change_seq': none, 'through_batch_id': applied.batch_id}) -%}
   {%- endfor -%}
-  {%- if behind -%}
-    {%- do run_query('create or replace table ' ~ verified ~ '_log using delta as\n' ~ typed_changes(name, behind)) -%}
-    {%- do create_staging(name, 'verify_versions') -%}
-    {%- do fold_into(name, survey(name, behind, verified ~ '_log'), 'verify_versions') -%}
-    {%- do run_query('create or replace table ' ~ verified ~ '_differences using delta as\n' ~ differences(name, verified)) -%}
-  {%- endif -%}
+  {%- set log = typed_changes(name, behind) if behind else 'select * from ' ~ gold ~ '__before_after where false' -%}
+  {%- do run_query('create or replace table ' ~ verified ~ '_log using delta as\n' ~ log) -%}
+  {%- do run_query('drop table if exists ' ~ verified ~ '_versions') -%}
+  {%- do create_staging(name, 'verify_versions') -%}
+  {%- set batch = survey(name, behind, verified ~ '_log') if behind else none -%}
+  {%- if batch %}{% do fold_into(name, batch, 'verify_versions') %}{% endif -%}
+  {%- do run_query('create or replace table ' ~ verified ~ '_differences using delta as\n' ~ differences(name, gold, verified)) -%}
 {%- endmacro %}
 
 
-{% macro differences(name, verified) -%}
-{%- set contract, gold = contract(name), target.schema ~ '.' ~ name -%}
-{%- set columns = version_columns(contract) -%}
+{% macro differences(name, gold, verified) -%}
+{%- set contract, columns = contract(name), version_columns(contract(name)) -%}
+{%- set log_columns = graph.nodes['model.inlet.' ~ name ~ '__before_after'].columns.keys() | list -%}
 {%- set key -%}
 to_json(named_struct({% for k in contract.key %}'{{ k }}', `{{ k }}`{{ ', ' if not loop.last }}{% endfor %}), map('ignoreNullFields', 'false'))
 {%- endset -%}
-{%- set log_columns = graph.nodes['model.inlet.' ~ name ~ '__before_after'].columns.keys() | reject('equalto', 'column_states') | list -%}
-with gold_rows as (
-  select 'version' as kind, source, {{ key }} as key, valid_from_seq as change_seq, xxhash64({{ columns_of(columns) }}) as digest from {{ gold }}__past
+with stored as (
+  select true as is_gold, 'version' as kind, source, {{ key }} as key, valid_from_seq as change_seq, {{ digest(columns) }} as digest from {{ gold }}__past
   union all
-  select 'version', source, {{ key }}, valid_from_seq, xxhash64({{ columns_of(columns) | replace('`valid_to_seq`', 'cast(null as string)') }}) from {{ gold }}__current
+  select true, 'version', source, {{ key }}, valid_from_seq, {{ digest(columns) }} from (select *, cast(null as string) as valid_to_seq from {{ gold }}__current)
   union all
-  select 'change', source, operation, change_seq, xxhash64({{ columns_of(log_columns) }}, to_json(column_states)) from {{ gold }}__before_after
+  select true, 'change', source, operation, change_seq, {{ digest(log_columns) }} from {{ gold }}__before_after
+  union all
+  select false, 'version', source, {{ key }}, valid_from_seq, {{ digest(columns) }} from {{ verified }}_versions where valid_from_seq is not null
+  union all
+  select false, 'change', source, operation, change_seq, {{ digest(log_columns) }} from {{ verified }}_log
 ),
 
-silver_rows as (
-  select 'version' as kind, source, {{ key }} as key, valid_from_seq as change_seq, xxhash64({{ columns_of(columns) }}) as digest
-  from {{ verified }}_versions where valid_from_seq is not null
-  union all
-  select 'change', source, operation, change_seq, xxhash64({{ columns_of(log_columns) }}, to_json(column_states)) from {{ verified }}_log
+compared as (
+  select *, pmod(xxhash64(source, key), 256) as range from stored
 ),
 
 ranges as (
-  select kind, pmod(xxhash64(source, key), 256) as range, count_if(is_gold) as num_gold, count_if(not is_gold) as num_silver,
-         sum(if(is_gold, 1, -1) * cast(digest as decimal(38,0))) as digests
-  from (select *, true as is_gold from gold_rows union all select *, false from silver_rows)
-  group by all
+  select kind, range, count_if(is_gold) as num_gold, count_if(not is_gold) as num_silver, sum(if(is_gold, digest, -digest)) as digests
+  from compared group by kind, range
 ),
 
 differing as (
-  select kind, range from ranges where num_gold <> num_silver or digests <> 0
+  select kind, source, key, change_seq, count_if(is_gold) as num_gold, count_if(not is_gold) as num_silver, sum(if(is_gold, digest, -digest)) as digests
+  from compared left semi join (select kind as k, range as r from ranges where num_gold <> num_silver or digests <> 0) on k = kind and r = range
+  group by kind, source, key, change_seq
 )
 
-select coalesce(g.kind, s.kind) as kind, coalesce(g.source, s.source) as source, coalesce(g.key, s.key) as key,
-       coalesce(g.change_seq, s.change_seq) as change_seq,
-       case when g.kind is null then 'not in gold' when s.kind is null then 'only in gold' else 'other values in gold' end as difference
-from (select g.* from gold_rows g join differing d on d.kind = g.kind and d.range = pmod(xxhash64(g.source, g.key), 256)) g
-full outer join (select s.* from silver_rows s join differing d on d.kind = s.kind and d.range = pmod(xxhash64(s.source, s.key), 256)) s
-  on s.kind = g.kind and s.source = g.source and s.key = g.key and s.change_seq = g.change_seq
-where g.digest is distinct from s.digest
+select kind, source, key, change_seq,
+       case when num_gold = 0 then 'not in gold' when num_silver = 0 then 'only in gold' when num_gold <> num_silver then 'more than once in gold'
+            else 'other values in gold' end as difference
+from differing where num_gold <> num_silver or digests <> 0
 union all
-select 'compared', null, null, null, cast(sum(num_silver) as string) from ranges where kind = 'version'
+select 'compared', null, null, null, cast(coalesce(sum(num_silver), 0) as string) from ranges where kind = 'version'
+{%- endmacro %}
+
+
+{# A hash of all that a row says; nulls and the borders of arrays and structs count. -#}
+{% macro digest(columns) -%}
+cast(xxhash64(to_json(struct({{ columns_of(columns) }}), map('ignoreNullFields', 'false', 'timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS',
+                                                              'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS'))) as decimal(38,0))
 {%- endmacro %}

@@ -1,12 +1,13 @@
 {# Key changes of one transaction that stand on either side of where a batch begins are judged together (see `timeline`), so the
    reading goes back to the earlier one: where a row is moved on by the transaction that moved it here, and where a late change
-   comes upon a row that was moved here. Repeated until nothing is cut apart; mostly there is nothing. Adds to `rewind`. -#}
+   comes upon a row that was moved here; at once to where its transaction begins. Repeated until nothing is cut apart; mostly there is
+   nothing. Adds to `rewind`. -#}
 {% macro survey_moves(name, batch, found, rewind) -%}
   {%- set contract, cut = contract(name), namespace(is_found=true) -%}
   {%- set same_key -%}
 v.source = e.source {%- for k in contract.key %} and v.`{{ k }}` = e._key_{{ loop.index }}{% endfor %}
   {%- endset -%}
-  {%- for round in range(1000) if cut.is_found -%}
+  {%- for round in range(50) if cut.is_found -%}
     {%- set starts = [] -%}
     {%- for row in found -%}
       {%- do starts.append([row.source, row.applied_batch_id, row.applied_seq or '', rewind.get(row.source, row.first_seq)]) -%}
@@ -32,27 +33,44 @@ moved as (
   where key_changed and valid_to_seq >= '{{ first_seq }}' and valid_from_seq < '{{ starts | map(attribute=3) | max }}'
   union all
   select source, {{ columns_of(contract.key) }}, valid_from_seq, null, transaction_id from {{ target.schema }}.{{ name }}__current where key_changed
+),
+
+cut as (
+  select source, min(valid_from_seq) as start_seq, min_by(transaction_id, valid_from_seq) as transaction_id
+  from (
+    select e.source, v.valid_from_seq, v.transaction_id
+    from touching e join moved v
+      on {{ same_key }} and v.valid_from_seq < e.start_seq and coalesce(v.valid_to_seq, '~') >= e.change_seq
+         and (e.is_late or v.transaction_id = e.transaction_id)
+    union all       -- what closes many keys, late
+    select e.source, v.valid_from_seq, v.transaction_id
+    from (
+      select source, change_seq, start_seq from entries where is_late and operation in ('TRUNCATE', 'EMPTY_LOAD')
+    {%- for place in batch.disturbed + batch.continued %}
+      union all select '{{ place[0] }}', '{{ place[-1] }}', '{{ (starts | selectattr(0, 'equalto', place[0]) | first)[3] }}'
+    {%- endfor %}
+    ) e join moved v on v.source = e.source and v.valid_from_seq < e.start_seq and coalesce(v.valid_to_seq, '~') >= e.change_seq
+  )
+  group by source
+),
+
+other as (        -- the last change before it of another transaction: what stands between is of the same one
+  select c.source, max(l.change_seq) as change_seq
+  from cut c join {{ batch.log }} l on l.source = c.source and l.change_seq < c.start_seq and l.transaction_id is distinct from c.transaction_id
+  group by c.source
 )
 
-select source, min(valid_from_seq) as start_seq
-from (
-  select e.source, v.valid_from_seq
-  from touching e join moved v
-    on {{ same_key }} and v.valid_from_seq < e.start_seq and coalesce(v.valid_to_seq, '~') >= e.change_seq
-       and (e.is_late or v.transaction_id = e.transaction_id)
-  union all       -- what closes many keys, late
-  select e.source, v.valid_from_seq
-  from (
-    select source, change_seq, start_seq from entries where is_late and operation in ('TRUNCATE', 'EMPTY_LOAD')
-    {%- for place in batch.disturbed + batch.continued %}
-    union all select '{{ place[0] }}', '{{ place[-1] }}', '{{ (starts | selectattr(0, 'equalto', place[0]) | first)[3] }}'
-    {%- endfor %}
-  ) e join moved v on v.source = e.source and v.valid_from_seq < e.start_seq and coalesce(v.valid_to_seq, '~') >= e.change_seq
-)
-group by source
+select c.source, coalesce(min(l.change_seq), c.start_seq) as start_seq
+from cut c left join other o on o.source = c.source
+left join {{ batch.log }} l on l.source = c.source and l.transaction_id = c.transaction_id and l.change_seq < c.start_seq
+                               and l.change_seq > coalesce(o.change_seq, '')
+group by c.source, c.start_seq
     {%- endset -%}
     {%- set earlier = run_query(query) -%}
     {%- for row in earlier %}{% do rewind.update({row.source: row.start_seq}) %}{% endfor -%}
     {%- set cut.is_found = earlier | list != [] -%}
   {%- endfor -%}
+  {%- if cut.is_found -%}
+    {{ exceptions.raise_compiler_error('key changes of ' ~ name ~ ' are cut apart in more places than are looked at; run `inlet rebuild --table ' ~ name ~ '`') }}
+  {%- endif -%}
 {%- endmacro %}

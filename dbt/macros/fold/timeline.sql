@@ -7,7 +7,7 @@
 {%- set key = contract(name).key -%}
 {%- set no_lineage = (['null'] * (lineage() | length)) | join(', ') -%}
 {%- set lineage = lineage() | join(', ') -%}
-{%- set hint = '/*+ broadcast(t) */' if batch.num_changes <= 500000 and not batch.has_wipe and not batch.has_rewind else '' -%}      {# else Spark knows the size of what is kept #}
+{%- set hint = '/*+ broadcast(t) */' if batch.num_changes <= 100000 and not batch.has_wipe and not batch.has_rewind else '' -%}      {# else Spark knows the size of what is kept #}
 with entries as (
   {{ entries }}
 ),
