@@ -12,7 +12,7 @@ from inlet.batch import Batch, overlaps, reject_conflicts, write_changes
 from inlet.codecs import CODECS
 from inlet.config import Project
 
-BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
+BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch", "spark.sql.parquet.columnarReaderBatchSize"       # of rows that are whole blocks
 MAX_TABLES = 1 << 16                   # `place` = unit number * MAX_TABLES + table number, one long to join on
 DECODED = ("place bigint, record_ordinal bigint, unit_offset bigint, unit_length bigint, operation tinyint, "
            "transaction_ordinal bigint, counter bigint, last boolean, before variant, after variant")
@@ -27,7 +27,8 @@ def run(batch: Batch) -> None:
     try:
         _run(batch)
     finally:
-        batch.spark.conf.unset(BATCH_ROWS)
+        for setting in BATCH_ROWS:
+            batch.spark.conf.unset(setting)
 
 
 def _run(batch: Batch) -> None:
@@ -113,7 +114,8 @@ def aside(spark, project: Project, batch_id: int):
 
 
 def _units(spark, batch_id: int):
-    spark.conf.set(BATCH_ROWS, "8")    # a row is a whole block
+    for setting in BATCH_ROWS:
+        spark.conf.set(setting, "8")   # a row is a whole block: thousands of them at once do not fit
     return spark.sql(f"select unit_id, source, context, bytes from bronze.blocks where batch_id = {batch_id}")
 
 
