@@ -25,74 +25,73 @@ class Version:
     is_complete: bool = True
 
 
+class Rows:
+    """The rows of one table while changes apply, and the versions that they close."""
+
+    def __init__(self):
+        self.live: dict[tuple, Version] = {}
+        self.closed: list[Version] = []
+        self.displaced: dict[tuple, tuple[str, Version]] = {}     # key -> transaction and row that a key change fell on, until the key's next change
+
+    def close(self, key, seq) -> Version | None:
+        """The row goes, if it is there."""
+        self.displaced.pop(key, None)
+        row = self.live.pop(key, None)
+        if row:
+            self.closed.append(replace(row, valid_to_seq=seq))
+        return row
+
+    def leave(self, key, seq, transaction_id) -> Version | None:
+        """The row that a key change takes away. Where the change before it at this key put another row of its transaction onto this
+        one (an UPDATE renumbers or swaps keys), it takes the one that was there, and the other stays."""
+        transaction_of, row = self.displaced.get(key, (None, None))
+        if not row or transaction_of != transaction_id:
+            return self.close(key, seq)
+        del self.displaced[key]
+        if self.live[key].conflict == "key_change_onto_row":
+            self.live[key] = replace(self.live[key], conflict=None)
+        return row
+
+
 def fold(changes, key: list[str], columns: list[str]) -> tuple[list[Version], list[tuple[str, str]]]:
     """All changes of one source and table -> its versions, and its anomalies as (change_seq, kind)."""
     changes = in_order(changes)
-    loads = load_rows(changes)
-    live: dict[tuple, Version] = {}
-    displaced: dict[tuple, tuple[str, Version]] = {}          # key -> transaction and row that a key change fell on, until the key's next change
-    closed: list[Version] = []
-    lost: list[tuple[str, str]] = []
-
-    def close(row_key, seq):
-        row = live.pop(row_key, None)
-        if row:
-            closed.append(replace(row, valid_to_seq=seq))
-        return row
+    loads, rows, lost = load_rows(changes), Rows(), []
 
     def open_(row_key, seq, values, conflict):
         values = values | dict(zip(key, row_key))
-        live[row_key] = Version(row_key, values, seq, None, conflict, is_complete=set(values) == set(columns))
-
-    def leave(row_key, seq, transaction_id):
-        """The row that a key change takes away. Where the change before it put another row of its transaction onto this one
-        (an UPDATE renumbers or swaps keys), it takes the one that was there, and the other stays."""
-        transaction_of, row = displaced.pop(row_key, (None, None))
-        if not row or transaction_of != transaction_id:
-            return close(row_key, seq)
-        if live[row_key].conflict == "key_change_onto_row":
-            live[row_key] = replace(live[row_key], conflict=None)
-        return row
+        rows.live[row_key] = Version(row_key, values, seq, None, conflict, is_complete=set(values) == set(columns))
 
     for change in changes:
         seq, old_key, new_key = change.seq, before_key(change, key), after_key(change, key)
 
         if change.load_id and change is loads[change.load_id][0]:           # a load starts: what it does not send again goes
             sent = {after_key(row, key) for row in loads[change.load_id]}
-            for row_key in [k for k in live if k not in sent]:
-                close(row_key, seq)
-                displaced.pop(row_key, None)
+            for row_key in [k for k in rows.live if k not in sent]:
+                rows.close(row_key, seq)
 
         if change.op in ("TRUNCATE", "EMPTY_LOAD"):
-            for row_key in list(live):
-                close(row_key, seq)
-            displaced.clear()
+            for row_key in list(rows.live):
+                rows.close(row_key, seq)
 
         elif change.op in ("INSERT", "REFRESH"):
-            displaced.pop(new_key, None)
-            replaced = close(new_key, seq)
+            replaced = rows.close(new_key, seq)
             open_(new_key, seq, supplied(change), "insert_over_row" if replaced and change.op == "INSERT" else None)
 
         elif change.op == "DELETE":
-            displaced.pop(old_key, None)
-            if not close(old_key, seq):
+            if not rows.close(old_key, seq):
                 lost.append((seq, "delete_without_row"))
 
-        elif change.op == "UPDATE" and old_key == new_key:
-            displaced.pop(new_key, None)
-            row = close(new_key, seq)
-            open_(new_key, seq, (row.values if row else {}) | supplied(change), None if row else "update_without_row")
-
         elif change.op == "UPDATE":
-            row = leave(old_key, seq, change.transaction_id)
-            displaced.pop(new_key, None)
-            replaced = close(new_key, seq)
-            open_(new_key, seq, (row.values if row else {}) | supplied(change),
-                  "update_without_row" if not row else "key_change_onto_row" if replaced else None)
+            is_moved = old_key != new_key
+            row = rows.leave(old_key, seq, change.transaction_id) if is_moved else rows.close(old_key, seq)
+            replaced = rows.close(new_key, seq) if is_moved else None
+            conflict = "update_without_row" if not row else "key_change_onto_row" if replaced else None
+            open_(new_key, seq, (row.values if row else {}) | supplied(change), conflict)
             if replaced and change.transaction_id:
-                displaced[new_key] = change.transaction_id, replaced
+                rows.displaced[new_key] = change.transaction_id, replaced
 
-    versions = sorted([*closed, *live.values()], key=lambda v: (v.key, v.valid_from_seq))
+    versions = sorted([*rows.closed, *rows.live.values()], key=lambda v: (v.key, v.valid_from_seq))
     return versions, sorted(lost + [(v.valid_from_seq, v.conflict) for v in versions if v.conflict])
 
 
