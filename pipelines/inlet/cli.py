@@ -64,11 +64,15 @@ def verify(project: ProjectDir = HERE,
 
     loaded = config.load(project)
     names = loaded.table_names(table) or sorted(t.name for t in loaded.tables.values())
+    if not names:
+        out.print("there are no tables to verify")
+        return
     spark, num_differing = session(loaded.lakehouse_path()), 0
     for name in names:
         num_versions, num, rows = gold.verify(loaded, spark, name, limit)
         out.print(f"{name}: {num_versions:,} versions compared, " + (f"[red]{num:,} differences[/]" if num else "[green]equal[/]"))
-        print_rows(out, rows)
+        if rows:
+            print_rows(out, rows)
         num_differing += num
     if num_differing:
         out.print("`inlet rebuild --table T` makes gold anew from silver", markup=False)
