@@ -72,8 +72,8 @@ def test_repeats_conflicts_and_a_crash_before_the_ledger(spark, lakehouse, tmp_p
     assert [row.name for row in found] == ["a", "b", "c"]
     kinds = spark.sql("select kind, raw from silver.rejects where source = 'silver_shop' order by batch_id").collect()
     assert [(row.kind, bytes(row.raw)) for row in kinds] == [("invalid_json", b"{broken"), ("conflicting_duplicate", message(1, 1, "other"))]
-    transactions = spark.sql("select num_changes, is_complete from silver.transactions where source = 'silver_depot'").collect()
-    assert [tuple(row) for row in transactions] == [(2, True), (2, True)]
+    transactions = spark.sql("select num_changes, state from silver.transactions where source = 'silver_depot'").collect()
+    assert [tuple(row) for row in transactions] == [(2, "complete"), (2, "complete")]
 
 
 def test_an_id_that_is_used_again_is_another_transaction(spark):
@@ -87,8 +87,8 @@ def test_an_id_that_is_used_again_is_another_transaction(spark):
                       f"transaction_event_counter, transaction_last_event, batch_id) values ('reused', 'S', 'T', '{place:035d}', 'INSERT', "
                       f"'A', {counter}, {is_last}, {batch_id})")
         transaction.update(spark, batch_id, f"batch_id = {batch_id} and source = 'reused'")
-    found = spark.sql("select cast(first_change_seq as int), num_changes, is_complete from silver.transactions where source = 'reused' "
+    found = spark.sql("select cast(first_change_seq as int), num_changes, state from silver.transactions where source = 'reused' "
                       "order by 1").collect()
-    assert [tuple(row) for row in found] == [(1, 2, True), (3, 2, False), (5, 3, True)]
+    assert [tuple(row) for row in found] == [(1, 2, "complete"), (3, 2, "impossible"), (5, 3, "complete")]
     for table in ("changes", "transactions"):
         spark.sql(f"delete from silver.{table} where source = 'reused'")

@@ -88,7 +88,8 @@ TRANSACTIONS = (
     Column("num_changes", "bigint", "changes seen so far"),
     Column("last_counter", "bigint", "largest transaction_event_counter seen"),
     Column("tables", "array<string>", "tables touched, as SCHEMA.TABLE"),
-    Column("is_complete", "boolean", "the last event was seen and as many changes as its counter says"),
+    Column("state", "string", "`complete`: the last event was seen and as many changes as its counter says; `open`: the last event has not come; "
+                              "`impossible`: events are missing before the last one, or two claim the same place; null where the source counts no events"),
     Column("batch_id", "bigint", "the run that last changed this row"),
 )
 

@@ -68,13 +68,13 @@ def generate(project: Project) -> dict[str, str]:
     """Path (relative to the project) -> text of every generated file."""
     files: dict[str, str] = {}
     for table in sorted(project.tables.values(), key=lambda t: t.name):
-        models = _models(table)
-        for model, (materialized, _, _, _) in models.items():
+        of_table = models(table)
+        for model, (materialized, _, _, _) in of_table.items():
             macro = model.removeprefix(f"{table.name}__")
             files[f"{FOLDER}/{table.name}/{model}.sql"] = (
                 f"-- {MARK}\n{{{{ config(materialized='{materialized}') }}}}\n{{{{ {macro}('{table.name}') }}}}\n")
         files[f"{FOLDER}/{table.name}/{table.name}.yml"] = f"# {MARK}\n" + yaml.safe_dump(
-            {"models": [_model(table, name, *rest) for name, (_, *rest) in models.items()]},
+            {"models": [_model(table, name, *rest) for name, (_, *rest) in of_table.items()]},
             sort_keys=False, allow_unicode=True, width=140)
     return files
 
@@ -105,8 +105,8 @@ def _text(path: Path) -> str:
     return path.read_text(encoding="utf-8") if path.is_file() else ""
 
 
-def _models(table: Table) -> dict[str, tuple]:
-    """Model -> (materialization, description, columns, tests)."""
+def models(table: Table) -> dict[str, tuple]:
+    """Model of one table -> (materialization, description, columns, tests)."""
     key = [k.lower() for k in table.key]
     own = [_own(c) for c in table.columns]
     source = ("source", "string", "the ordered feed")

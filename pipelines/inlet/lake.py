@@ -1,12 +1,12 @@
 """The Delta tables of one lakehouse: created from their declarations, appended to exactly once, peeked at without Spark.
 
-Layout: <lakehouse>/<database>/<table>; databases bronze, silver, gold, checks. `peek` uses delta-rs, so that a run with
+Layout: <lakehouse>/<database>/<table>; databases bronze, silver, gold, checks, public. `peek` uses delta-rs, so that a run with
 nothing to do and `inlet status` need no JVM.
 """
 
 from inlet import change, unit
 
-DATABASES = ("bronze", "silver", "gold", "checks")
+DATABASES = ("bronze", "silver", "gold", "checks", "public")
 STATISTICS = {                 # columns with file statistics, where all columns would only cost (facts: a fifth of an append)
     "silver.changes": ",".join(change.HEADER_COLUMNS),
     "bronze.messages": "source,topic,partition,offset,timestamp,batch_id",
@@ -67,6 +67,20 @@ def size_bytes(lakehouse: str, table: str) -> int:
         return 0
     rows = deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}").get_add_actions(flatten=True)
     return sum(rows["size_bytes"].to_pylist())
+
+
+def version(lakehouse: str, table: str) -> int:
+    """The newest Delta version of a table."""
+    import deltalake
+
+    return deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}").version()
+
+
+def operations(lakehouse: str, table: str, num: int) -> list[str]:
+    """What the last commits of a table did, newest first: WRITE, MERGE, ..."""
+    import deltalake
+
+    return [commit["operation"] for commit in deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}").history(num)] if num else []
 
 
 def arrow_schema(ddl: str):

@@ -1,4 +1,4 @@
-"""One run: land, decode, build, with a gate of checks behind each step. What a scheduler calls through `inlet run`.
+"""One run: land, decode, build, publish, with a gate of checks behind each step. What a scheduler calls through `inlet run`.
 
 What there is to do is found without Spark; a run with nothing to do ends in a second. A gate checks the batches that no
 passed check has seen, whichever run wrote them: a run that died before its gate leaves it to the next one, and a run fails
@@ -7,12 +7,12 @@ at the same gate until the data or the suite is mended.
 
 from dataclasses import dataclass, field
 
-from inlet import bronze, checks, config, gold, silver
+from inlet import bronze, checks, config, gold, publish, silver
 from inlet.config import Project
-from inlet.errors import ConfigError
+from inlet.errors import CheckFailed, ConfigError
 from inlet.log import Log
 
-STEPS = ("bronze", "silver", "gold")
+STEPS = ("bronze", "silver", "gold", "publish")
 
 
 @dataclass
@@ -23,9 +23,10 @@ class Work:
     unlanded: list[int] = field(default_factory=list)     # batches whose plan is written but which silver has not closed
     tables: list[str] = field(default_factory=list)       # gold tables behind silver
     is_unchecked: bool = False                            # is there a batch that no passed check has seen
+    is_unpublished: bool = False                          # ... that the published point does not know of
 
     def __bool__(self) -> bool:
-        return bool(self.plan.files or self.unlanded or self.tables or self.is_unchecked)
+        return bool(self.plan.files or self.unlanded or self.tables or self.is_unchecked or self.is_unpublished)
 
 
 def steps_to_run(step: str | None, until: str | None) -> tuple[str, ...]:
@@ -43,7 +44,8 @@ def find_work(project: Project, steps: tuple[str, ...], sources: list[str], tabl
     plan = bronze.plan(project, chosen, bronze.landed(project)) if "bronze" in steps else bronze.Plan(0)
     unlanded = silver.pending(project) if "silver" in steps or "bronze" in steps else []
     behind = gold.pending(project) if "gold" in steps else []
-    return Work(plan, unlanded, [t for t in behind if not wanted or t in wanted], any(_owed(project, step, wanted) for step in steps))
+    is_unpublished = "publish" in steps and not tables and publish.pending(project)
+    return Work(plan, unlanded, [t for t in behind if not wanted or t in wanted], any(_owed(project, step, wanted) for step in steps), is_unpublished)
 
 
 def run(project: Project, work: Work, steps: tuple[str, ...], tables: list[str], log: Log) -> None:
@@ -71,7 +73,27 @@ def run(project: Project, work: Work, steps: tuple[str, ...], tables: list[str],
         if behind:
             with log.step("gold", tables=len(behind)) as figures:
                 figures["models"] = len(gold.run(project, spark, behind, tell=log.now))
-        _gate(project, spark, "gold", wanted, log)
+        try:
+            _gate(project, spark, "gold", wanted, log)
+        except CheckFailed:
+            log.say({"step": "publish", "stays": "the public views show what they did before"})
+            raise
+    if "publish" in steps:
+        _publish(project, spark, log)
+
+
+def _publish(project: Project, spark, log: Log) -> None:
+    """Move the public views, unless what they would show is not ready."""
+    behind, unpassed = gold.pending(project), checks.unchecked(project, "gold")
+    if behind or unpassed:
+        waits = f"gold of {', '.join(behind)} is behind silver" if behind else f"checks of {', '.join(map(str, unpassed))} have not passed"
+        log.say({"step": "publish", "stays": waits})
+        return
+    with log.step("publish") as figures:
+        point = publish.run(project, spark)
+        figures |= {"point": point.number, "sources": len(point.points)}
+    for source, why in point.held.items():
+        log.say({"step": "publish", "source": source, "waits": why})
 
 
 def _bronze(project: Project, spark, work: Work, log: Log) -> list[int]:

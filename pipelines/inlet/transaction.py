@@ -2,7 +2,8 @@
 
 A transaction is an id *and* its first change_seq, because sources use ids again within minutes: a run of changes of one id
 begins at each change with counter 1. It is complete when its last event was seen and there are as many changes as that
-event's counter says. Most transactions of a batch are whole in it and are simply appended; only ids that are not, or that
+event's counter says, each with a counter of its own; `impossible` where the last event was seen and others are missing, or two
+say the same; a change that comes late may still mend it. Most transactions of a batch are whole in it and are simply appended; only ids that are not, or that
 begin twice, are looked up in all of silver and told apart there.
 """
 
@@ -11,8 +12,12 @@ from inlet import lake
 RUNS = """
 select source, transaction_id, min(change_seq) as first_change_seq, max(change_seq) as last_change_seq, count(*) as num_changes,
        max(transaction_event_counter) as last_counter, array_sort(collect_set(concat(source_schema, '.', source_table))) as tables,
-       coalesce(count(*) = max(transaction_event_counter) and count_if(transaction_event_counter = 1) = 1 and count_if(transaction_last_event) = 1
-                and min_by(transaction_event_counter, change_seq) = 1 and max_by(transaction_last_event, change_seq), false) as is_complete,
+       case when max(transaction_event_counter) is null then null
+            when count(*) = max(transaction_event_counter) and count(distinct transaction_event_counter) = count(*)
+                 and count_if(transaction_last_event) = 1
+                 and min_by(transaction_event_counter, change_seq) = 1 and max_by(transaction_last_event, change_seq) then 'complete'
+            when count_if(transaction_last_event) > 0 or count(distinct transaction_event_counter) < count(transaction_event_counter) then 'impossible'
+            else 'open' end as state,
        {batch_id}L as batch_id
 from {changes}
 group by source, transaction_id, run
@@ -25,7 +30,7 @@ def update(spark, batch_id: int, rows: str) -> None:
     batch = f"(select *, 0 as run from silver.changes where {rows} and transaction_id is not null and operation <> 'REFRESH')"
     runs = spark.sql(RUNS.format(changes=batch, batch_id=batch_id)).persist()
     runs.createOrReplaceTempView("runs")
-    open_ids = runs.where("not is_complete").select("source", "transaction_id").distinct()
+    open_ids = runs.where("state <> 'complete'").select("source", "transaction_id").distinct()
     if open_ids.isEmpty():
         lake.append(runs, "silver.transactions", "inlet-silver.transactions", batch_id)
         runs.unpersist()

@@ -2,12 +2,7 @@
 {% materialization past, adapter='spark', supported_languages=['sql'] %}
   {%- set name = model.name.removesuffix('__past') -%}
   {%- set there = gold_tables(name) -%}
-  {%- if this.identifier not in there -%}
-    {%- do create_gold_table(model, ['source', 'valid_from_seq', 'valid_to_seq'] + contract(name).key[:2]) -%}
-  {%- endif -%}
-  {%- if name ~ '__current' not in there -%}
-    {%- do create_gold_table(graph.nodes['model.inlet.' ~ name ~ '__current'], ['source', 'valid_from_seq'] + contract(name).key[:3]) -%}
-  {%- endif -%}
+  {%- if this.identifier not in there or name ~ '__current' not in there %}{% do create_version_tables(name) %}{% endif %}
 
   {%- if is_staged(name) -%}{%- do heal(name) -%}{%- endif -%}
   {%- do pace(true) -%}

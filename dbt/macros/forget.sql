@@ -1,0 +1,13 @@
+{# Empty a table's gold, so that the next steps make it from nothing. In: the tables that it has. -#}
+{% macro forget(name, there) -%}
+  {%- set gold = target.schema ~ '.' ~ name -%}
+  {%- do run_query('create table if not exists ' ~ gold ~ '__forgetting (since timestamp) using delta') -%}
+  {%- if name ~ '__folded' in there %}{% do run_query('drop table ' ~ gold ~ '__folded') %}{% endif -%}
+  {%- if gold_state().applied.keys() | selectattr(0, 'equalto', name) | list -%}
+    {%- do run_query("delete from " ~ source('gold_state', 'applied') ~ " where table_name = '" ~ name ~ "'") -%}
+  {%- endif -%}
+  {%- do create_version_tables(name, is_replacing=true) -%}
+  {%- do create_gold_table(model, ['source', 'change_seq', 'operation', 'load_id', 'batch_id'], is_replacing=true) -%}
+  {%- do run_query('drop table ' ~ gold ~ '__forgetting') -%}
+  {%- do gold_state(is_stale=true) -%}
+{%- endmacro %}

@@ -1,0 +1,132 @@
+"""The SQL of the public views of one table.
+
+`<t>` (live rows), `<t>__history` (versions) and `<t>__before_after` (changes) name Delta versions in literals, so nothing that gold
+does later can be seen in them. Which point a query is at it learns from `public._point`; the optimiser folds the answer into
+the plan, so the branch for the other point costs planning and no reading.
+
+`<t>__committed`, and the functions `<t>_as_of(change_seq)` and `<t>_at(time)`, stand on `<t>__history`.
+"""
+
+import zlib
+
+from inlet.generate import models
+
+HELD = "Inlet has published two points while this query was planned. Run it again"
+
+
+def shape(table) -> int:
+    """A number that changes when the columns of a table's views, or what is said of them, change."""
+    return zlib.crc32(repr(models(table)).encode())
+
+
+def write(spark, table, last, point, is_old_needed: bool, is_old_log_needed: bool) -> None:
+    """Write a table's views so that they show the last point until `public._point` names the new one.
+
+    In: contract; the last and the new point (publish.Point); whether the last point has to be read from its own versions, because
+    the new ones do not hold it any more: those of past and current, and of the log.
+    """
+    name = table.name
+    current, history, log = (_view(table, f"{name}{end}", f"{name}__{of}") for end, of in
+                             (("", "current"), ("__history", "history"), ("__before_after", "before_after")))
+    spark.sql(current + _union(table, last, point, is_old_needed, _live))
+    spark.sql(history + _union(table, last, point, is_old_needed, _versions))
+    spark.sql(log + _union(table, last, point, is_old_log_needed, _changes))
+    if last.shapes.get(name) != point.shapes[name]:
+        _write_fixed(spark, table)
+
+
+def _view(table, name: str, model: str) -> str:
+    _, description, columns, _ = models(table)[model]
+    said = ", ".join(f"`{n}`" + (f" comment {text(d)}" if d else "") for n, _, d in columns)
+    return f"create or replace view public.{name} (\n  {said})\ncomment {text(description + ' At the published point.')}\nas\n"
+
+
+def _union(table, last, point, is_old_needed: bool, body) -> str:
+    """Both points in one body where the new versions hold both, else a body for each. In: body(contract, point, when), where
+    when(condition) is SQL that says what `condition` makes of the point that the query is at."""
+    number, before = point.moved[table.name], last.moved.get(table.name, 0)
+    new, old = Upto(table, point, is_now=True), Upto(table, last, is_now=False)
+
+    def case(of_new, of_old) -> str:
+        return (f"case (select coalesce(moved['{table.name}'], 0L) from public._point) when {number} then {of_new} when {before} then {of_old} "
+                f"else raise_error('{HELD}') end")
+
+    if not is_old_needed:
+        return body(table, point, lambda condition, other="false": case(condition(new), condition(old)))
+    return (body(table, point, lambda condition, other="false": case(condition(new), other)) + "\nunion all\n"
+            + body(table, last, lambda condition, other="false": case(other, condition(old))))
+
+
+class Upto:
+    """How far the changes of each source count at a point. `seq` is SQL for the change_seq; none where all that the versions hold
+    counts."""
+
+    def __init__(self, table, point, is_now: bool):
+        through = point.through.get(table.name, {})
+        self.points = {s: point.points.get(s, "") for s, seq in through.items() if not is_now or seq > point.points.get(s, "")}
+        rest = "'~'" if is_now else "''"
+        cases = " ".join(f"when '{source}' then '{seq}'" for source, seq in sorted(self.points.items()))
+        self.seq = (f"case source {cases} else {rest} end" if cases else rest) if self.points or not is_now else None
+        self.least = min(self.points.values(), default="")
+
+    def seen(self, seq: str) -> str:
+        return f"{seq} <= {self.seq}" if self.seq else "true"
+
+    def superseded(self) -> str:
+        """Of a closed version: it was open at the point. The literal lets files be skipped."""
+        return f"(valid_from_seq <= {self.seq} and valid_to_seq > {self.seq} and valid_to_seq > '{self.least}')" if self.seq else "false"
+
+
+def _of(table, step: str, point) -> str:
+    return f"gold.{table.name}__{step} version as of {point.versions[f'{table.name}__{step}']}"
+
+
+def _names(table, model: str) -> list[str]:
+    return [n for n, _, _ in models(table)[f"{table.name}__{model}"][2]]
+
+
+def _live(table, point, when) -> str:
+    columns = ", ".join(f"`{n}`" for n in _names(table, "current"))
+    return (f"select {columns} from {_of(table, 'current', point)}\nwhere {when(lambda upto: upto.seen('valid_from_seq'))}\nunion all\n"
+            f"select {columns} from {_of(table, 'past', point)}\nwhere {when(Upto.superseded)}")
+
+
+def _versions(table, point, when) -> str:
+    def picked(valid_to: str) -> str:
+        times = {"valid_from": _time("valid_from_seq"), "valid_to": _time(valid_to), "valid_to_seq": valid_to}
+        return ", ".join(f"{times[n]} as {n}" if n in times else f"`{n}`" for n in _names(table, "history"))
+
+    seen = f"where {when(lambda upto: upto.seen('valid_from_seq'))}"
+    until = when(lambda upto: f"if(valid_to_seq > {upto.seq}, null, valid_to_seq)" if upto.seq else "valid_to_seq", other="null")
+    return (f"select {picked(until)} from {_of(table, 'past', point)}\n{seen}\nunion all\n"
+            f"select {picked('cast(null as string)')} from {_of(table, 'current', point)}\n{seen}")
+
+
+def _changes(table, point, when) -> str:
+    columns = ", ".join(f"`{n}`" for n in _names(table, "before_after"))
+    return f"select {columns} from {_of(table, 'before_after', point)}\nwhere {when(lambda upto: upto.seen('change_seq'))}"
+
+
+def _write_fixed(spark, table) -> None:
+    """What stands on the history and never changes with the point."""
+    history, names = f"public.{table.name}__history", _names(table, "history")
+    at = "valid_from_seq <= {0} and (valid_to_seq is null or valid_to_seq > {0})"
+    said = f"Rows of {table.table} as of"
+    spark.sql(_view(table, f"{table.name}__committed", f"{table.name}__history").replace(
+        "comment 'One row", "comment 'Versions that held when some transaction ended; those that their own transaction closed again are left out. One row", 1)
+        + f"select {', '.join(f'h.`{n}`' for n in names)} from {history} h\n"
+        "left join silver.transactions t on t.source = h.source and t.transaction_id = h.transaction_id and h.valid_from_seq between t.first_change_seq "
+        "and t.last_change_seq\nwhere h.valid_to_seq is null or t.last_change_seq is null or h.valid_to_seq > t.last_change_seq")
+    spark.sql(f"create or replace function public.{table.name}_as_of(change_seq string comment 'a change_seq, or its first digits')\nreturns table "
+              f"comment {text(said + ' a change_seq.')}\nreturn select * from {history} where {at.format(f'{table.name}_as_of.change_seq')}")
+    seq = f"(date_format(to_utc_timestamp({table.name}_at.time, current_timezone()), 'yyyyMMddHHmmssSS') || '~')"
+    spark.sql(f"create or replace function public.{table.name}_at(time timestamp comment 'UTC, as sources tell it')\nreturns table "
+              f"comment {text(said + ' a time.')}\nreturn select * from {history} where {at.format(seq)}")
+
+
+def _time(seq: str) -> str:
+    return f"try_to_timestamp(substr({seq}, 1, 16) || '+0000', 'yyyyMMddHHmmssSSZ')"
+
+
+def text(words: str) -> str:
+    return "'" + words.replace("\\", "\\\\").replace("'", "\\'") + "'"

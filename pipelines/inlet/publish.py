@@ -1,0 +1,240 @@
+"""Publish: the public views of all tables move together, to one committed boundary of every source.
+
+Gold's tables move one after another. Analysts read views in `public`, which show them at the *published point*: a Delta version
+of each table, and of each source the change_seq up to which its changes count. A point lies where no transaction is open, so
+nobody sees half of one. As the tables of a run become ready, their views are written so that they still show the last point
+and already know the next; then the one view `public._point` is replaced, which is the commit: a query reads it once, and all its
+tables go by what it said. A query that is planned while two points pass asks to be run again rather than mix them.
+
+`public._point` has one row: number; moved: table -> number of the point that last moved its views; said: the point as JSON.
+`gold.published` is its log, one row per run that came this far, for people, `inlet status` and engines without these views.
+"""
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import NamedTuple
+
+from inlet import lake, public_views
+from inlet.change import Column, ddl
+from inlet.config import Project
+from inlet.public_views import text
+
+PUBLISHED = (
+    Column("number", "bigint", "the published point; only grows"),
+    Column("published_at", "timestamp", "when"),
+    Column("points", "map<string,string>", "source -> change_seq up to which its changes are public"),
+    Column("batches", "map<string,bigint>", "source -> last silver batch that this run has looked at"),
+    Column("versions", "map<string,bigint>", "gold table -> its Delta version at this point"),
+    Column("held", "map<string,string>", "source -> why its point is not at the end of what gold has; empty: it is"),
+)
+STEPS = ("before_after", "past", "current")
+
+
+@dataclass
+class Point:
+    """What the public views show. `moved`, `through`: for each table the number of the point that last moved its views, and
+    per source how far its gold went then; `shapes`: the columns its views were made with."""
+
+    number: int = 0
+    points: dict[str, str] = field(default_factory=dict)
+    batches: dict[str, int] = field(default_factory=dict)
+    versions: dict[str, int] = field(default_factory=dict)
+    held: dict[str, str] = field(default_factory=dict)
+    moved: dict[str, int] = field(default_factory=dict)
+    through: dict[str, dict[str, str]] = field(default_factory=dict)
+    shapes: dict[str, int] = field(default_factory=dict)
+
+
+def pending(project: Project) -> bool:
+    """Has the ledger batches that no published point knows of? Told without Spark."""
+    ledger = lake.peek(project.lakehouse_path(), "silver.batches", ["source", "batch_id"])
+    said = lake.peek(project.lakehouse_path(), "gold.published", ["batches"])
+    seen: dict[str, int] = {}
+    for row in said:
+        for source, batch_id in row["batches"] or ():
+            seen[source] = max(batch_id, seen.get(source, -1))
+    return any(row["batch_id"] > seen.get(row["source"], -1) for row in ledger)
+
+
+def run(project: Project, spark) -> Point:
+    """Move the public views to where gold is, as far as transactions allow. Doing it twice changes nothing. To be called when no
+    table of gold is behind silver. Out: the point they show then; `held` tells which sources wait, and for what."""
+    last = _said(spark)
+    _log(project, spark, last)                            # a run that died between the two
+    tables = [t for t in project.tables.values() if lake.exists(project.lakehouse_path(), f"gold.{t.name}__current")]
+    point = _next(project, spark, last, tables)
+    for table in tables:
+        if _is_moved(table, last, point):
+            point.moved[table.name] = point.number
+            is_readable = _is_readable(table, last, point)
+            public_views.write(spark, table, last, point, is_readable and not _is_appended(project, table, last, point), is_readable)
+    if point.moved != last.moved or point.points != last.points:
+        _commit(spark, point)
+    else:
+        point.number = last.number
+    _log(project, spark, point)
+    return point
+
+
+def _next(project: Project, spark, last: Point, tables: list) -> Point:
+    """The point that gold and its transactions allow."""
+    lakehouse = project.lakehouse_path()
+    point = Point(last.number + 1, moved=dict(last.moved))
+    for row in lake.peek(lakehouse, "silver.batches", ["source", "batch_id"]):
+        point.batches[row["source"]] = max(row["batch_id"], point.batches.get(row["source"], -1))
+    for row in lake.peek(lakehouse, "gold.applied", ["table_name", "source", "through_change_seq"]):
+        through = point.through.setdefault(row["table_name"], {})
+        through[row["source"]] = max(row["through_change_seq"], through.get(row["source"], ""))
+    for through in point.through.values():
+        for source, change_seq in through.items():
+            point.points[source] = max(change_seq, point.points.get(source, ""))
+    holds = _holds(project, spark, last)
+    for source, before_seq in _last_before(spark, holds).items():
+        point.held[source] = holds[source].why
+        point.points[source] = max(before_seq, last.points.get(source, ""))
+    for table in tables:
+        point.shapes[table.name] = public_views.shape(table)
+        point.versions |= {f"{table.name}__{step}": lake.version(lakehouse, f"gold.{table.name}__{step}") for step in STEPS}
+    _freeze(point, last, {source for source, hold in holds.items() if hold.seq <= last.points.get(source, "")})
+    return point
+
+
+def _freeze(point: Point, last: Point, late: set[str]) -> None:
+    """Where an open transaction reaches back behind the last point, gold's new versions cannot be shown without half of it: its
+    source stays where it is, and with it the tables it feeds, and the sources that feed these."""
+    tables, sources = set(), set(late)
+    while grown := {name for name, through in point.through.items() if sources & through.keys()} - tables:
+        tables |= grown
+        sources |= {source for name in grown for source in point.through[name]}
+    for source in sources:
+        point.held.setdefault(source, f"shares tables with {', '.join(sorted(late))}, whose point stays")
+        point.points.pop(source)
+    point.points |= {source: seq for source, seq in last.points.items() if source in sources}
+    for name in tables:
+        for step in STEPS:
+            point.versions.pop(f"{name}__{step}", None)
+        point.versions |= {table: version for table, version in last.versions.items() if table.rsplit("__", 1)[0] == name}
+        point.through[name] = last.through.get(name, {})
+
+
+class Hold(NamedTuple):
+    seq: str                   # first change_seq that has to wait
+    why: str                   # for what, in words
+
+
+OPEN = """
+with newest as (           -- how far the source has come in batches behind a transaction's last piece
+  select t.source, t.transaction_id, t.first_change_seq, max(b.last_change_seq) as newest_seq
+  from silver.transactions t left join silver.batches b on b.source = t.source and b.batch_id > t.batch_id
+  where t.state <> 'complete'
+  group by all
+),
+
+transactions as (
+  select t.source, t.transaction_id, t.first_change_seq, t.last_change_seq, t.num_changes, t.state,
+         t.state <> 'complete' and coalesce(n.newest_seq <= date_format(
+           try_to_timestamp(substr(t.last_change_seq, 1, 16) || '+0000', 'yyyyMMddHHmmssSSZ') + make_interval(0, 0, 0, 0, 0, 0, 60 * {minutes}), 'yyyyMMddHHmmssSS') || '~', true) as is_waited_for
+  from silver.transactions t
+  left join newest n on n.source = t.source and n.transaction_id = t.transaction_id and n.first_change_seq = t.first_change_seq
+  where t.state <> 'complete' or {recent}
+),
+
+followed as (              -- transactions that overlap are one island: a boundary lies only before an island
+  select *, max(last_change_seq) over (partition by source order by first_change_seq rows between unbounded preceding and 1 preceding) as reached_seq
+  from transactions
+),
+
+islands as (
+  select *, sum(if(reached_seq is null or first_change_seq > reached_seq, 1, 0)) over (partition by source order by first_change_seq) as island from followed
+),
+
+waiting as (
+  select source, min(first_change_seq) as hold_seq, count_if(is_waited_for) as num_open,
+         min_by(transaction_id, if(is_waited_for, first_change_seq, null)) as transaction_id,
+         min_by(num_changes, if(is_waited_for, first_change_seq, null)) as num_changes
+  from islands group by source, island having bool_or(is_waited_for)
+)
+
+select source, min(hold_seq) as hold_seq, sum(num_open) as num_open, min_by(transaction_id, hold_seq) as transaction_id,
+       min_by(num_changes, hold_seq) as num_changes
+from waiting group by source
+"""
+
+
+def _holds(project: Project, spark, last: Point) -> dict[str, Hold]:
+    """source -> what has to wait for transactions that lack events. One is waited for until its source is
+    `open_transaction_minutes` further, by its own times, in a later batch."""
+    minutes = " ".join(f"when '{s.name}' then {s.open_transaction_minutes}" for s in project.sources.values())
+    points = " ".join(f"when '{source}' then '{seq}'" for source, seq in last.points.items())
+    rows = spark.sql(OPEN.format(minutes=f"(case t.source {minutes} else 60 end)" if minutes else "60",
+                                 recent=f"t.last_change_seq > case t.source {points} else '' end" if points else "true")).collect()
+    return {r.source: Hold(r.hold_seq, f"transaction {r.transaction_id} lacks events; {r.num_changes} are there, the first at {r.hold_seq}"
+                           + (f"; {r.num_open - 1} more lack some" if r.num_open > 1 else "")) for r in rows}
+
+
+def _last_before(spark, holds: dict[str, Hold]) -> dict[str, str]:
+    """source -> greatest change_seq of a change before those that wait; '' where there is none."""
+    if not holds:
+        return {}
+    rows = " union all ".join(f"select '{source}' as source, '{hold.seq}' as hold_seq" for source, hold in holds.items())
+    found = spark.sql(f"select h.source, coalesce(max(c.change_seq), '') as before_seq from ({rows}) h "
+                      "left join silver.changes c on c.source = h.source and c.change_seq < h.hold_seq group by h.source").collect()
+    return {r.source: r.before_seq for r in found}
+
+
+def _is_moved(table, last: Point, point: Point) -> bool:
+    """Must the views of a table be written anew? Where they would show the same, they stay."""
+    versions = [f"{table.name}__{step}" for step in STEPS]
+    if not all(version in point.versions for version in versions):             # its source stays, and it was never public
+        return False
+    if table.name not in last.moved or any(last.versions.get(v) != point.versions[v] for v in versions) \
+            or last.shapes.get(table.name) != point.shapes[table.name]:
+        return True
+    return any(min(seq, point.points[source]) != min(seq, last.points.get(source, "")) for source, seq in point.through.get(table.name, {}).items())
+
+
+def _is_readable(table, last: Point, point: Point) -> bool:
+    """Can the views still read the versions of the last point? Not where there was none, or columns or the table itself are others."""
+    return table.name in last.moved and last.shapes[table.name] == point.shapes[table.name] and all(
+        last.versions[f"{table.name}__{step}"] <= point.versions[f"{table.name}__{step}"] for step in STEPS)
+
+
+def _is_appended(project: Project, table, last: Point, point: Point) -> bool:
+    """Can the last point be seen in the new versions of past and current? It can where past was only appended to: every change that
+    is new lies behind it."""
+    name = f"{table.name}__past"
+    return set(lake.operations(project.lakehouse_path(), f"gold.{name}", point.versions[name] - last.versions[name])) <= {"WRITE"}
+
+
+def _said(spark) -> Point:
+    """The published point, as `public._point` says."""
+    spark.sql("create database if not exists public")
+    if not spark.catalog.tableExists("public._point"):
+        _commit(spark, Point())
+    return Point(**json.loads(spark.sql("select said from public._point").first().said))
+
+
+def _commit(spark, point: Point) -> None:
+    spark.sql(f"""create or replace view public._point (
+  number comment 'the published point', moved comment 'table -> number of the point that last moved its views', said comment 'the point, as JSON')
+comment 'The published point: one row. Replacing this view moves all public views at once.'
+as select {point.number}L as number, {_map(point.moved, 'bigint')} as moved, {text(json.dumps(asdict(point), ensure_ascii=False))} as said""")
+
+
+def _log(project: Project, spark, point: Point) -> None:
+    """Add a point to gold.published, unless it stands there."""
+    lakehouse = project.lakehouse_path()
+    if not point.batches:
+        return
+    if not lake.exists(lakehouse, "gold.published"):
+        spark.sql(f"create table if not exists gold.published (\n  {ddl(PUBLISHED)}\n) using delta "
+                  "tblproperties (delta.enableDeletionVectors = false)")        # so that delta-rs can read it
+    there = lake.peek(lakehouse, "gold.published", ["number", "batches", "held"])
+    if all((row["number"], dict(row["batches"]), dict(row["held"])) != (point.number, point.batches, point.held) for row in there):
+        maps = (_map(point.points, "string"), _map(point.batches, "bigint"), _map(point.versions, "bigint"), _map(point.held, "string"))
+        spark.sql(f"insert into gold.published select {point.number}L, current_timestamp(), {', '.join(maps)}")
+
+
+def _map(entries: dict, type_: str) -> str:
+    said = ", ".join(f"{text(key)}, {text(value) if type_ == 'string' else f'{value}L'}" for key, value in sorted(entries.items()))
+    return f"map({said})" if said else f"cast(map() as map<string,{type_}>)"

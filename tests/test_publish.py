@@ -1,0 +1,218 @@
+"""The public views show committed boundaries, all tables at one point, whatever is happening to gold.
+
+Two tables hold the two sides of the same transactions. Streams of many sources run through them at once, as in test_gold; after
+each batch the views must equal the reference's fold of the changes up to the published point.
+"""
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from inlet import gold, lake, publish, public_views, transaction
+from tests import reference
+from tests.examples import ins
+from tests.streams import COLUMNS, KEY, Change, deliver, once, seq, stream
+from tests.test_generate import ITEMS, project
+from tests.test_gold import write_silver
+
+SIDES = ("debits", "credits")
+NUM_BATCHES = 4
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory, spark, lakehouse):
+    from inlet import generate
+
+    made = project(tmp_path_factory.mktemp("publish"), lakehouse,
+                   {n: ITEMS.replace("ITEMS", n.upper()).replace("items", n) for n in (*SIDES, "late_debits", "late_credits")})
+    generate.write(made)
+    return made
+
+
+def bring(spark, here, tables: dict, is_published: bool = True):
+    """One batch through gold, and published. In: table -> source -> changes. Out: the point."""
+    batch_id = spark.sql("select coalesce(max(batch_id), -1) from silver.batches").first()[0] + 1
+    write_silver(spark, batch_id, tables)
+    transaction.update(spark, batch_id, f"batch_id = {batch_id}")
+    gold.run(here, spark, list(tables))
+    return publish.run(here, spark) if is_published else None
+
+
+def sides(changes: list[Change], names=SIDES) -> dict[str, list[Change]]:
+    """The changes of one source, by table."""
+    return {name: [c for c in changes if c.table == f"SHOP.{name.upper()}"] for name in names}
+
+
+def numbered(changes: list[Change]) -> list[Change]:
+    """The same transactions, their events counted anew."""
+    counted, transaction = [], None
+    for n, change in enumerate(changes):
+        begins = change.transaction_id != transaction or changes[n - 1].last
+        transaction, counter = change.transaction_id, 1 if begins else counter + 1
+        ends = n + 1 == len(changes) or changes[n + 1].transaction_id != transaction or changes[n + 1].counter <= change.counter
+        counted.append(replace(change, counter=counter, last=ends))
+    return counted
+
+
+def versions(spark, view: str) -> dict[str, list[tuple]]:
+    found: dict[str, list[tuple]] = {}
+    for row in spark.sql(f"select source, {', '.join(COLUMNS)}, valid_from_seq, {'valid_to_seq' if '__' in view else 'null'} from {view} "
+                         "order by source, region, item, valid_from_seq").collect():
+        found.setdefault(row.source, []).append(tuple(bytes(v) if isinstance(v, bytearray) else v for v in row[1:]))
+    return found
+
+
+def expected(changes: list[Change], name: str, is_history: bool) -> list[tuple]:
+    folded = reference.fold(sides(changes)[name], KEY, COLUMNS)[0]
+    return [(*(v.values.get(n) for n in COLUMNS), v.valid_from_seq, v.valid_to_seq) for v in (folded if is_history else reference.current(folded))]
+
+
+def is_boundary(changes: list[Change], arrived: list[Change], point: str) -> bool:
+    """Is every transaction of the stream that has a change up to the point whole among these?"""
+    shown = {c.seq for c in arrived if c.seq <= point}
+    begun: dict[int, set] = {}
+    number = 0
+    for change in changes:
+        number += change.counter == 1
+        begun.setdefault(number, set()).add(change.seq)
+    return all(not seqs & shown or seqs <= shown for seqs in begun.values())
+
+
+def test_the_views_show_whole_transactions_and_equal_the_reference_at_their_point(spark, here):
+    streams = {}
+    for number in range(24):
+        rng = random.Random(f"published {number}")
+        changes = [replace(c, table=f"SHOP.{rng.choice(SIDES).upper()}") for c in stream(rng, wipes=0.02, key_changes=0.0, loads=0, length=30) if c.op != "EMPTY_LOAD"]
+        changes = numbered(changes)
+        streams[f"published_{number:02d}"] = changes, once(deliver(rng, changes, NUM_BATCHES, late=0.0))
+    last, num_held = {}, 0
+    for batch in range(NUM_BATCHES):
+        point = bring(spark, here, {name: {s: sides(batches[batch])[name] for s, (_, batches) in streams.items()} for name in SIDES})
+        for name in SIDES:
+            live, history = versions(spark, f"public.{name}"), versions(spark, f"public.{name}__history")
+            for source, (changes, batches) in streams.items():
+                upto = point.points.get(source, "")
+                arrived = [c for b in batches[:batch + 1] for c in b]
+                shown = [c for c in arrived if c.seq <= upto]
+                assert is_boundary(changes, arrived, upto), (source, upto)
+                assert live.get(source, []) == expected(shown, name, is_history=False), (source, batch, upto)
+                assert history.get(source, []) == expected(shown, name, is_history=True), (source, batch, upto)
+                assert upto >= last.get(source, "")
+        num_held += len([s for s in streams if s in point.held])
+        last = point.points
+    assert num_held > 15 and not [s for s in streams if s in point.held]
+    assert all(last[source] == changes[-1].seq for source, (changes, _) in streams.items())
+    assert_every_boundary_is_shown_by_as_of_and_committed(spark, streams)
+
+
+def assert_every_boundary_is_shown_by_as_of_and_committed(spark, streams):
+    spark.sql("use public")
+    committed = versions(spark, "public.debits__committed")
+    for source, (changes, _) in list(streams.items())[:4]:
+        for change in [c for c in changes if c.last][::3]:
+            wanted = [row[:-1] for row in expected([c for c in changes if c.seq <= change.seq], "debits", is_history=False)]
+            rows = spark.sql(f"select {', '.join(COLUMNS)}, valid_from_seq from debits_as_of('{change.seq}') where source = '{source}' order by region, item")
+            assert [tuple(bytes(v) if isinstance(v, bytearray) else v for v in row) for row in rows.collect()] == wanted
+            assert [row[:-1] for row in committed[source] if row[-2] <= change.seq < (row[-1] or "~")] == wanted
+    spark.sql("use default")
+
+
+def pair(place: int, transaction_id: str, is_whole: bool = True, source: str = "bank", names=SIDES) -> list[Change]:
+    """A transaction of two inserts, one on each side; or only the first of them."""
+    both = [replace(ins(place, place), source=source, table=f"SHOP.{names[0].upper()}", transaction_id=transaction_id, counter=1, last=False),
+            replace(ins(place + 1, place), source=source, table=f"SHOP.{names[1].upper()}", transaction_id=transaction_id, counter=2, last=True)]
+    return both if is_whole else both[:1]
+
+
+def by_table(changes: list[Change], names=SIDES) -> dict:
+    return {name: {c.source: [d for d in of_table if d.source == c.source] for c in of_table} for name, of_table in sides(changes, names).items()}
+
+
+def keys(spark, view: str, source: str) -> list[int]:
+    return [row.item for row in spark.sql(f"select item from {view} where source = '{source}' order by item").collect()]
+
+
+def test_a_run_that_dies_before_its_commit_shows_the_old_point_also_where_changes_came_late(spark, here, monkeypatch):
+    bring(spark, here, by_table([*pair(10, "A"), *pair(40, "B")]))
+    before = {name: versions(spark, f"public.{name}__history")["bank"] for name in SIDES}
+    log = spark.sql("select * from public.debits__before_after order by all").collect()
+    commit = publish._commit
+
+    def dies(*_):
+        raise KeyboardInterrupt
+
+    for late_place in (50, 20):                                            # in order, then a transaction before the published point
+        bring(spark, here, by_table(pair(late_place, "C")), is_published=False)
+        monkeypatch.setattr(publish, "_commit", dies)
+        with pytest.raises(KeyboardInterrupt):
+            publish.run(here, spark)
+        assert {name: versions(spark, f"public.{name}__history")["bank"] for name in SIDES} == before
+        assert [r.item for r in spark.sql("select item from public.debits where source = 'bank' order by item").collect()] == [r[1] for r in before["debits"]]
+        assert spark.sql("select * from public.debits__before_after order by all").collect() == log
+        monkeypatch.setattr(publish, "_commit", commit)
+        publish.run(here, spark)
+        assert keys(spark, "public.credits", "bank") == sorted([*(r[1] for r in before["credits"]), late_place])
+        before = {name: versions(spark, f"public.{name}__history")["bank"] for name in SIDES}
+        log = spark.sql("select * from public.debits__before_after order by all").collect()
+
+
+def test_half_of_a_late_transaction_keeps_its_source_and_what_shares_its_tables_where_they_are(spark, here):
+    late = ("late_debits", "late_credits")
+    first = bring(spark, here, by_table([*pair(10, "A", source="punctual", names=late), *pair(40, "B", source="tardy", names=late)], late))
+    point = bring(spark, here, by_table([*pair(20, "L", is_whole=False, source="tardy", names=late), *pair(30, "M", source="punctual", names=late)], late))
+    assert "transaction L lacks events" in point.held["tardy"] and "shares tables with tardy" in point.held["punctual"]
+    assert {s: point.points[s] for s in ("tardy", "punctual")} == {s: first.points[s] for s in ("tardy", "punctual")}
+    assert [keys(spark, f"public.{name}", s) for name in late for s in ("tardy", "punctual")] == [[40], [10], [40], [10]]
+    assert not publish.pending(here)
+    point = bring(spark, here, by_table(pair(20, "L", source="tardy", names=late)[1:], late))
+    assert "tardy" not in point.held
+    assert [keys(spark, f"public.{name}", s) for name in late for s in ("tardy", "punctual")] == [[20, 40], [10, 30], [20, 40], [10, 30]]
+
+
+def test_a_transaction_that_stays_open_is_passed_when_its_source_is_far_enough_in_a_later_batch(spark, here):
+    hour = 60 * 60 * 100                                                   # ten places are a hundredth of a second
+    point = bring(spark, here, by_table([*pair(10, "A", source="slow"), *pair(20, "B", is_whole=False, source="slow"), *pair(11 * hour, "C", source="slow")]))
+    assert point.points["slow"] == seq(11) and keys(spark, "public.debits", "slow") == [10]
+    point = bring(spark, here, by_table(pair(5 * hour, "D", source="slow")))
+    assert point.points["slow"] == seq(11)
+    point = bring(spark, here, by_table(pair(12 * hour, "E", source="slow")))
+    assert keys(spark, "public.debits", "slow") == [10, 20, 5 * hour, 11 * hour, 12 * hour]
+    states = spark.sql("select transaction_id, state from silver.transactions where source = 'slow' and state <> 'complete'").collect()
+    assert [tuple(r) for r in states] == [("B", "open")]
+
+
+def test_doing_it_again_changes_nothing_and_a_table_without_changes_is_not_touched(spark, here, monkeypatch):
+    before, num_logged = publish._said(spark), spark.sql("select count(*) from gold.published").first()[0]
+    monkeypatch.setattr(public_views, "write", lambda *_: pytest.fail("views were written"))
+    assert publish.run(here, spark) == before
+    assert spark.sql("select count(*) from gold.published").first()[0] == num_logged
+
+
+def test_a_query_planned_while_two_points_pass_says_so_rather_than_mix_them(spark, here):
+    point = publish._said(spark)
+    stale = replace(point, moved=point.moved | {"debits": point.moved["debits"] + 5})
+    publish._commit(spark, stale)
+    with pytest.raises(Exception, match="Run it again"):
+        spark.sql("select * from public.debits").collect()
+    publish._commit(spark, point)
+
+
+def test_the_public_views_stand_while_a_table_is_rebuilt(spark, here, lakehouse):
+    before = versions(spark, "public.debits__history")
+    gold.run(here, spark, ["debits"], full_refresh=True)
+    assert versions(spark, "public.debits__history") == before
+    publish.run(here, spark)
+    assert versions(spark, "public.debits__history") == before
+    assert lake.peek(lakehouse, "gold.published", ["number"])[-1]["number"] >= 1
+
+
+def test_a_view_costs_no_scan_of_the_past_and_no_filter(spark, here):
+    plan = spark.sql("explain select * from public.debits").first()[0]
+    assert "debits__past" not in plan and "valid_from_seq <=" not in plan and plan.count("FileScan") == 1, plan
+
+
+def test_what_the_views_are_is_said_in_the_catalog(spark, here):
+    described = {r.col_name: r.comment for r in spark.sql("describe public.debits").collect()}
+    assert described["region"] == "where it's sold" and described["is_complete"] == "every column was supplied at some time"
+    assert "At the published point" in next(r.data_type for r in spark.sql("describe extended public.debits").collect() if r.col_name == "Comment")
