@@ -15,6 +15,9 @@ test: $(READY)          ## all tests (core tests alone: .venv/bin/pytest -m "not
 bench: $(READY)         ## ratios measured in one run, written to docs/performance.md
 	@$(BIN)/python -m tests.bench
 
+soak: $(READY)          ## the random tests at length: 50,000 streams; 100,000 reads while the writer is killed 500 times (hours)
+	@INLET_SOAK=1 $(BIN)/python -m pytest tests/test_gold.py tests/test_bank.py
+
 docs: $(READY)          ## generated pages: docs/change_table.md, docs/rejects.md
 	@$(BIN)/python -m infra.local.docs
 

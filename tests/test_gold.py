@@ -68,8 +68,8 @@ def named(sentence: str) -> str:
     return sentence.replace(" ", "_").replace("'", "")
 
 
-def write_silver(spark, batch_id: int, tables: dict[str, dict[str, list[Change]]]) -> None:
-    """One whole batch, as silver writes it: changes, empty loads, then the ledger."""
+def write_silver(spark, batch_id: int, tables: dict[str, dict[str, list[Change]]], before_ledger=lambda: None) -> None:
+    """One whole batch, as silver writes it: changes, empty loads, what the caller adds, then the ledger."""
     changes, control, sources = [], [], set()
     for table, of_source in tables.items():
         for source, rows in of_source.items():
@@ -97,9 +97,11 @@ def write_silver(spark, batch_id: int, tables: dict[str, dict[str, list[Change]]
                               "unit_offset bigint, batch_id bigint").createOrReplaceTempView("new_control")
         spark.sql("insert into silver.control_events (source, source_schema, source_table, change_seq, kind, unit_id, unit_offset, batch_id) "
                   "select * from new_control")
-    brought = [(batch_id, s, [f"SHOP.{t.upper()}" for t, of_source in tables.items() if of_source.get(s)]) for s in sorted(sources)]
-    spark.createDataFrame(brought, "batch_id bigint, source string, tables array<string>").createOrReplaceTempView("new_batches")
-    spark.sql("insert into silver.batches (batch_id, source, tables) select * from new_batches")
+    before_ledger()
+    brought = [(batch_id, s, [f"SHOP.{t.upper()}" for t, of_source in tables.items() if of_source.get(s)],
+                max((c.seq for of_source in tables.values() for c in of_source.get(s, [])), default=None)) for s in sorted(sources)]
+    spark.createDataFrame(brought, "batch_id bigint, source string, tables array<string>, last_change_seq string").createOrReplaceTempView("new_batches")
+    spark.sql("insert into silver.batches (batch_id, source, tables, last_change_seq) select * from new_batches")
 
 
 def _json(image: dict | None) -> str | None:

@@ -96,6 +96,7 @@ def _compare(project, spark, feed) -> list[dict]:
 
 
 def _questions(spark) -> None:
+    spark.catalog.setCurrentDatabase("public")
     text = (ROOT / "infra" / "local" / "queries.sql").read_text()
     for statement in filter(str.strip, text.split(";\n")):
         lines = [line for line in statement.strip().splitlines() if line.strip()]
@@ -118,7 +119,7 @@ What to type next (`source .venv/bin/activate` first):
   inlet status                                   what came in, what is in gold
   inlet rejects --raw                            the broken records, with their bytes
   inlet decode landing/depot_tokyo/WAREHOUSES_20260105020000_000002.lxg   any file's changes, nothing written
-  inlet sql "select order_id, status, total, valid_from, valid_to from gold.orders__history order by order_id, valid_from_seq limit 9"
+  inlet sql "select order_id, status, total, valid_from, valid_to from orders__history order by order_id, valid_from_seq limit 9"
   inlet init ../mine                             a project of your own""", markup=False)
 
 

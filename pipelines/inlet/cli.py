@@ -38,9 +38,9 @@ def options(debug: Annotated[bool, typer.Option(help="Show the stack trace of an
 def run(project: ProjectDir = HERE,
         source: Annotated[list[str], typer.Option(help="Land only this source; may be given several times.")] = [],
         table: Annotated[list[str], typer.Option(help="Build only this gold table; may be given several times.")] = [],
-        step: Annotated[str | None, typer.Option(help="Run one step alone: bronze, silver or gold.")] = None,
+        step: Annotated[str | None, typer.Option(help="Run one step alone: bronze, silver, gold or publish.")] = None,
         until: Annotated[str | None, typer.Option(help="Run up to and with this step.")] = None):
-    """Land what is new, decode it, bring the tables up to date, check each step. Safe to run again at any time."""
+    """Land what is new, decode it, bring the tables up to date, check each step, publish. Safe to run again at any time."""
     from inlet import run as running
 
     log = Log()
@@ -129,11 +129,11 @@ def status(project: ProjectDir = HERE, as_json: Annotated[bool, typer.Option("--
 
 
 @app.command()
-def sql(query: Annotated[str, typer.Argument(help="One SQL statement; tables are gold.<table>__current, silver.changes, ...")],
+def sql(query: Annotated[str, typer.Argument(help="One SQL statement; tables are orders, orders__history, silver.changes, ...")],
         project: ProjectDir = HERE,
         format: Annotated[str, typer.Option(help="table, csv or json (lines).")] = "table",
         limit: Annotated[int, typer.Option(help="Rows shown at most; 0 for all.")] = 100):
-    """Ask the lakehouse a question."""
+    """Ask the lakehouse a question. Names without a database are those of the public views: `orders`, `orders__history`, `orders_at(time)`."""
     if format not in ("table", "csv", "json"):
         raise ConfigError(f"--format {format} is unknown", "Use table, csv or json")
     rows, columns, is_more = _query(config.load(project), query, limit)
@@ -215,14 +215,16 @@ def _query(project, query: str, limit: int):
     from inlet.spark import session
 
     try:
-        rows = session(project.lakehouse_path()).sql(query)
+        spark = session(project.lakehouse_path())
+        spark.catalog.setCurrentDatabase("public")
+        rows = spark.sql(query)
         found = rows.limit(limit + 1).collect() if limit else rows.collect()
     except InletError:
         raise
     except Exception as error:
         name = type(error).__name__
         if name in ("AnalysisException", "ParseException"):
-            raise ConfigError(_first_lines(error), "Mend the query, or look with `inlet sql 'show tables in gold'`") from error
+            raise ConfigError(_first_lines(error), "Mend the query, or look with `inlet sql 'show tables'`") from error
         if "SparkException" in name or "Exception" in name and not state["debug"]:
             raise InletError(_first_lines(error), "Run it again with --debug to see where it comes from") from error
         raise

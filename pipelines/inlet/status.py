@@ -7,7 +7,7 @@ REJECT_COLUMNS = [c.name for c in change.REJECTS]
 
 
 def status(project: Project) -> dict[str, list[dict]]:
-    """Lists of plain rows under the titles `sources`, `gold`."""
+    """Lists of plain rows under the titles `sources`, `gold`, `public`, and of what waits."""
     lakehouse = project.lakehouse_path()
     ledger = lake.peek(lakehouse, "silver.batches", [c.name for c in change.BATCHES])
     files = bronze.landed(project)
@@ -24,7 +24,7 @@ def status(project: Project) -> dict[str, list[dict]]:
             "last batch": max((row["batch_id"] for row in mine), default=None),
             "finished at": max((row["finished_at"] for row in mine), default=None)})
     undecoded = silver.pending(project)
-    return {"sources": sources, "gold": _gold(project, ledger),
+    return {"sources": sources, "gold": _gold(project, ledger), "public": _public(project),
             **({"waiting for silver": [{"batch": b} for b in undecoded]} if undecoded else {}),
             **({"unfinished records": [{"file": p, "bytes": n} for p, n in waiting.waiting.items()]} if waiting.waiting else {})}
 
@@ -42,6 +42,17 @@ def _gold(project: Project, ledger: list[dict]) -> list[dict]:
         rows.append({"table": table.name, "sources": ", ".join(sorted(s for name, s in applied if name == table.name)),
                      "through batch": max(batches, default=None), "is current": table.name not in behind and bool(batches)})
     return rows
+
+
+def _public(project: Project) -> list[dict]:
+    """Up to where the public views show each source, and what keeps them from showing more."""
+    points = lake.peek(project.lakehouse_path(), "gold.published", ["number", "published_at", "points", "held"])
+    if not points:
+        return []
+    last = max(points, key=lambda row: row["published_at"])
+    held, shown = dict(last["held"]), dict(last["points"])
+    return [{"source": source, "point": last["number"], "published at": last["published_at"], "shows changes up to": shown.get(source),
+             "waits for": held.get(source)} for source in sorted({*held, *shown})]
 
 
 def rejects(project: Project, source: str | None, kind: str | None) -> list[dict]:

@@ -1,0 +1,95 @@
+"""A bank for tests: accounts in two tables, transfers between them, so that the sum over both never changes at a boundary.
+
+Run as a program it is the writer of tests/test_bank.py, which kills it: it brings batch after batch into the ledger, gold and the
+public views, and goes on wherever an earlier one was killed.
+"""
+
+import random
+import sys
+from decimal import Decimal
+from pathlib import Path
+
+from tests.streams import Change, seq
+from tests.test_generate import ITEMS, project
+
+TABLES = ("checking", "savings")
+NUM_ACCOUNTS, BALANCE = 20, Decimal("100.00")
+TOTAL = len(TABLES) * NUM_ACCOUNTS * BALANCE
+CONTRACTS = {name: ITEMS.replace("ITEMS", name.upper()).replace("items", name) for name in TABLES}
+
+
+def changes(num_transfers: int, seed: int = 1) -> list[Change]:
+    """The opening of all accounts in one transaction, then transfers of one or two steps, each a transaction."""
+    rng, balances, made = random.Random(seed), {}, []
+
+    def change(table, op, account, transaction, counter, is_last):
+        place = len(made) + 1
+        made.append(Change("bank", f"SHOP.{table.upper()}", seq(place), op, after={"REGION": "north", "ITEM": account, "PRICE": balances[table, account],
+                    "NAME": None, "MADE": None, "PHOTO": None}, transaction_id=f"T{transaction}", counter=counter, last=is_last))
+
+    accounts = [(table, account) for table in TABLES for account in range(NUM_ACCOUNTS)]
+    for n, account in enumerate(accounts, 1):
+        balances[account] = BALANCE
+        change(account[0], "INSERT", account[1], 0, n, n == len(accounts))
+    for transfer in range(1, num_transfers + 1):
+        steps = [(rng.choice(accounts[:NUM_ACCOUNTS]), rng.choice(accounts[NUM_ACCOUNTS:])) for _ in range(rng.randint(1, 2))]
+        for n, (one, other) in enumerate(steps):
+            amount = Decimal(rng.randint(-5000, 5000)) / 100
+            for account, moved, counter in ((one, -amount, 2 * n + 1), (other, amount, 2 * n + 2)):
+                balances[account] += moved
+                change(account[0], "UPDATE", account[1], transfer, counter, counter == 2 * len(steps))
+    return made
+
+
+def batches(made: list[Change], num: int, seed: int = 2) -> list[list[Change]]:
+    """Cut anywhere, also within transactions; some whole transactions come a batch late."""
+    rng = random.Random(seed)
+    cuts = sorted(rng.sample(range(1, len(made)), num - 1))
+    late = {c.transaction_id for c in made if rng.random() < 0.02} - {"T0"}
+    found: list[list[Change]] = [[] for _ in range(num)]
+    for place, one in enumerate(made):
+        on_time = sum(cut <= place for cut in cuts)
+        found[min(on_time + (one.transaction_id in late), num - 1)].append(one)
+    return found
+
+
+def by_table(batch: list[Change]) -> dict:
+    return {name: {"bank": [c for c in batch if c.table == f"SHOP.{name.upper()}"]} for name in TABLES}
+
+
+def bring(spark, here, batch_id: int, batch: list[Change]) -> None:
+    """One batch into silver and its ledger. A batch that stands in the ledger is left alone; one that was begun is begun anew."""
+    from inlet import transaction
+    from tests.test_gold import write_silver
+
+    if spark.sql(f"select 1 from silver.batches where batch_id = {batch_id}").isEmpty():
+        spark.sql(f"delete from silver.changes where batch_id = {batch_id}")
+        write_silver(spark, batch_id, by_table(batch), before_ledger=lambda: transaction.update(spark, batch_id, f"batch_id = {batch_id}"))
+
+
+def write(root: Path, lakehouse: str, num_transfers: int, num_batches: int) -> None:
+    """The writer: every batch, in order."""
+    from inlet import config, gold, publish
+    from inlet.spark import pace, session
+
+    here, spark = config.load(root), session(lakehouse)
+    with pace(spark, is_small=True):
+        for batch_id, batch in enumerate(batches(changes(num_transfers), num_batches)):
+            bring(spark, here, batch_id, batch)
+            if gold.pending(here):
+                gold.run(here, spark)
+            if publish.pending(here):
+                publish.run(here, spark)
+            print(batch_id, flush=True)
+
+
+def make(root: Path, lakehouse: str):
+    from inlet import generate
+
+    here = project(root, lakehouse, CONTRACTS)
+    generate.write(here)
+    return here
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))

@@ -1,0 +1,120 @@
+"""Money only moves: whoever reads the public tables sees the same sum, whatever the writer is doing, also while it is killed.
+
+`make soak` reads 100,000 times and kills 500 times.
+"""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pyarrow as pa
+
+from inlet import gold, publish
+from tests import bank, reference
+from tests.streams import COLUMNS, KEY
+
+IS_SOAK = "INLET_SOAK" in os.environ
+NUM_READS, NUM_KILLS = (100_000, 500) if IS_SOAK else (10_000, 5)
+REPO = Path(__file__).resolve().parents[1]
+
+
+def published(lakehouse: str) -> dict | None:
+    """The newest row of gold.published, read without Spark, as another engine would."""
+    from inlet import lake
+
+    rows = lake.peek(lakehouse, "gold.published", ["number", "points", "versions", "published_at"])
+    return max(rows, key=lambda row: (row["number"], row["published_at"])) if rows else None
+
+
+def balances(lakehouse: str, point: dict) -> pa.Table:
+    """table, account, balance at a published point: delta-rs reads the Delta versions that it names."""
+    import deltalake
+
+    upto, versions, query = dict(point["points"]).get("bank", ""), dict(point["versions"]), deltalake.QueryBuilder()
+    bodies = []
+    for name in bank.TABLES:
+        for step, where in (("current", f"valid_from_seq <= '{upto}'"), ("past", f"valid_from_seq <= '{upto}' and valid_to_seq > '{upto}'")):
+            table = f"{name}__{step}"
+            query.register(table, deltalake.DeltaTable(f"{lakehouse}/gold/{table}", version=versions[table]))
+            bodies.append(f"select '{name}' as name, item, price from {table} where {where}")
+    return pa.table(query.execute(" union all ".join(bodies)).read_all())
+
+
+def test_the_sum_is_the_same_in_every_read_while_the_writer_is_killed(tmp_path):
+    lakehouse, num_transfers, num_batches = str(tmp_path / "lakehouse"), 20 * NUM_KILLS, 2 * NUM_KILLS
+    bank.make(tmp_path / "project", lakehouse)
+    writing = Writing(tmp_path / "project", lakehouse, num_transfers, num_batches)
+    writing.start()
+    num_reads = num_points = 0
+    last = None
+    while num_reads < NUM_READS or writing.is_alive():
+        point = published(lakehouse)
+        if not point:
+            time.sleep(0.1)
+            continue
+        rows = balances(lakehouse, point)
+        total = sum(rows["price"].to_pylist())
+        assert total == (bank.TOTAL if dict(point["points"]).get("bank") else 0), (point, rows.to_pylist())
+        num_reads, num_points = num_reads + 1, num_points + (point["number"] != last)
+        last = point["number"]
+    assert writing.num_kills == NUM_KILLS and not writing.error and num_points > num_batches // 3
+    made = bank.changes(num_transfers)
+    wanted = {(name, *v.key[1:]): v.values["PRICE"] for name in bank.TABLES
+              for v in reference.current(reference.fold([c for c in made if c.table == f"SHOP.{name.upper()}"], KEY, COLUMNS)[0])}
+    assert {(r["name"], r["item"]): r["price"] for r in balances(lakehouse, published(lakehouse)).to_pylist()} == wanted
+
+
+class Writing(threading.Thread):
+    """Runs the writer to its end, and kills it on the way: at random instants after it has begun to work."""
+
+    def __init__(self, *args):
+        super().__init__(daemon=True)
+        self.command = [sys.executable, "-m", "tests.bank", *map(str, args)]
+        self.num_kills, self.error = 0, None
+
+    def run(self):
+        rng = random.Random(4)
+        while True:
+            writer = subprocess.Popen(self.command, cwd=REPO, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+            if self.num_kills < NUM_KILLS:
+                writer.stdout.readline()                                   # it has done, or found done, its first batch
+                time.sleep(rng.uniform(0.0, 8.0))
+                os.killpg(writer.pid, signal.SIGKILL)
+                writer.wait()
+                self.num_kills += 1
+            else:
+                _, said = writer.communicate()
+                self.error = said if writer.returncode else None
+                return
+
+
+def test_the_sum_is_the_same_in_every_query_of_the_public_views_while_gold_is_written(spark, lakehouse, tmp_path):
+    here = bank.make(tmp_path / "project", lakehouse)
+    batches = bank.batches(bank.changes(60, seed=7), 4)
+    first = 1 + spark.sql("select coalesce(max(batch_id), -1) from silver.batches").first()[0]
+    found, is_done = [], threading.Event()
+
+    def read() -> None:
+        mine = spark.newSession()
+        while not is_done.is_set():
+            try:
+                found.append(mine.sql("select sum(price) from (select price from public.checking where source = 'bank' union all "
+                                      "select price from public.savings where source = 'bank')").first()[0])
+            except Exception as error:              # whatever it is, the test shows it
+                found.append(error)
+
+    reader = threading.Thread(target=read, daemon=True)
+    for number, batch in enumerate(batches):
+        bank.bring(spark, here, first + number, batch)
+        gold.run(here, spark, list(bank.TABLES))
+        publish.run(here, spark)
+        if number == 0:
+            reader.start()
+    is_done.set()
+    reader.join()
+    assert len(found) > 5 and set(found) == {bank.TOTAL}
