@@ -99,9 +99,10 @@ def write_silver(spark, batch_id: int, tables: dict[str, dict[str, list[Change]]
                   "select * from new_control")
     before_ledger()
     brought = [(batch_id, s, [f"SHOP.{t.upper()}" for t, of_source in tables.items() if of_source.get(s)],
-                max((c.seq for of_source in tables.values() for c in of_source.get(s, [])), default=None)) for s in sorted(sources)]
-    spark.createDataFrame(brought, "batch_id bigint, source string, tables array<string>, last_change_seq string").createOrReplaceTempView("new_batches")
-    spark.sql("insert into silver.batches (batch_id, source, tables, last_change_seq) select * from new_batches")
+                *(most((c.seq for of_source in tables.values() for c in of_source.get(s, [])), default=None) for most in (min, max))) for s in sorted(sources)]
+    spark.createDataFrame(brought, "batch_id bigint, source string, tables array<string>, first_change_seq string, last_change_seq string"
+                          ).createOrReplaceTempView("new_batches")
+    spark.sql("insert into silver.batches (batch_id, source, tables, first_change_seq, last_change_seq) select * from new_batches")
 
 
 def _json(image: dict | None) -> str | None:
@@ -178,6 +179,14 @@ def test_current_holds_the_open_versions_and_no_others(spark, delivered):
     found = spark.sql("select source, region, item, valid_from_seq from gold.items__current order by all").collect()
     assert [tuple(r) for r in found] == sorted((source, *v.key, v.valid_from_seq) for source, changes in streams_of(delivered).items()
                                                for v in reference.current(reference.fold(changes, KEY, COLUMNS)[0]))
+
+
+def test_periods_have_the_times_in_their_change_seqs(spark, delivered):
+    def time(change_seq):
+        return change_seq and dt.datetime.strptime(change_seq[:16] + "0000", "%Y%m%d%H%M%S%f")
+
+    rows = spark.sql("select valid_from_seq, valid_to_seq, valid_from, valid_to from gold.items__history").collect()
+    assert [(r.valid_from, r.valid_to) for r in rows] == [(time(r.valid_from_seq), time(r.valid_to_seq)) for r in rows]
 
 
 def test_before_after_is_the_typed_log(spark, delivered):

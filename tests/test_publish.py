@@ -4,6 +4,7 @@ Two tables hold the two sides of the same transactions. Streams of many sources 
 each batch the views must equal the reference's fold of the changes up to the published point.
 """
 
+import datetime as dt
 import random
 from dataclasses import replace
 
@@ -114,6 +115,10 @@ def assert_every_boundary_is_shown_by_as_of_and_committed(spark, streams):
             wanted = [row[:-1] for row in expected([c for c in changes if c.seq <= change.seq], "debits", is_history=False)]
             rows = spark.sql(f"select {', '.join(COLUMNS)}, valid_from_seq from debits_as_of('{change.seq}') where source = '{source}' order by region, item")
             assert [tuple(bytes(v) if isinstance(v, bytearray) else v for v in row) for row in rows.collect()] == wanted
+            at = dt.datetime.strptime(change.seq[:16] + "0000", "%Y%m%d%H%M%S%f")
+            found = spark.sql(f"select item, valid_from_seq from debits_at(timestamp'{at}') where source = '{source}' order by region, item")
+            wanted_then = expected([c for c in changes if c.seq <= change.seq[:16] + "~"], "debits", is_history=False)
+            assert [tuple(row) for row in found.collect()] == [(row[1], row[-2]) for row in wanted_then]
             assert [row[:-1] for row in committed[source] if row[-2] <= change.seq < (row[-1] or "~")] == wanted
     spark.sql("use default")
 
@@ -181,7 +186,8 @@ def test_a_transaction_that_stays_open_is_passed_when_its_source_is_far_enough_i
     assert point.points["slow"] == first[-1].seq and keys(spark, "public.debits", "slow") == [10]          # B and C are of one batch
     point = bring(spark, here, by_table(at(3, pair(40, "D"))))
     assert point.points["slow"] == first[-1].seq and not publish.pending(here)                             # not an hour later than B
-    bring(spark, here, by_table(at(7, pair(50, "E"))))
+    point = bring(spark, here, by_table(at(7, pair(50, "E"))))
+    assert "slow" not in point.held
     assert keys(spark, "public.debits", "slow") == [10, 20, 30, 40, 50]
     states = spark.sql("select transaction_id, state from silver.transactions where source = 'slow' and state <> 'complete'").collect()
     assert [tuple(r) for r in states] == [("B", "open")]

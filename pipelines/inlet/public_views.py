@@ -93,7 +93,7 @@ def _live(table, point, when) -> str:
 
 def _versions(table, point, when) -> str:
     def picked(valid_to: str) -> str:
-        times = {"valid_from": _time("valid_from_seq"), "valid_to": _time(valid_to), "valid_to_seq": valid_to}
+        times = {"valid_from": time_of("valid_from_seq"), "valid_to": time_of(valid_to), "valid_to_seq": valid_to}
         return ", ".join(f"{times[n]} as {n}" if n in times else f"`{n}`" for n in _names(table, "history"))
 
     seen = f"where {when(lambda upto: upto.seen('valid_from_seq'))}"
@@ -124,8 +124,10 @@ def _write_fixed(spark, table) -> None:
               f"comment {text(said + ' a time.')}\nreturn select * from {history} where {at.format(seq)}")
 
 
-def _time(seq: str) -> str:
-    return f"try_to_timestamp(substr({seq}, 1, 16) || '+0000', 'yyyyMMddHHmmssSSZ')"
+def time_of(seq: str) -> str:
+    """SQL for the time in a change_seq (YYYYMMDDHHmmSShh, UTC); null where a source's digits are no calendar time. Spark cannot
+    read a fraction without a point before it."""
+    return f"try_to_timestamp(substr({seq}, 1, 14) || '.' || substr({seq}, 15, 2) || '+0000', 'yyyyMMddHHmmss.SSZ')"
 
 
 def text(words: str) -> str:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from inlet import lake, public_views
 from inlet.change import Column, ddl
 from inlet.config import Project
-from inlet.public_views import text
+from inlet.public_views import text, time_of
 
 PUBLISHED = (
     Column("number", "bigint", "the published point; only grows"),
@@ -133,7 +133,7 @@ with newest as (           -- how far the source has come in batches behind a tr
 transactions as (
   select t.source, t.transaction_id, t.first_change_seq, t.last_change_seq, t.num_changes, t.state,
          t.state <> 'complete' and coalesce(n.newest_seq <= date_format(
-           try_to_timestamp(substr(t.last_change_seq, 1, 16) || '+0000', 'yyyyMMddHHmmssSSZ') + make_interval(0, 0, 0, 0, 0, 0, 60 * {minutes}), 'yyyyMMddHHmmssSS') || '~', true) as is_waited_for
+           {last_time} + make_interval(0, 0, 0, 0, 0, 0, 60 * {minutes}), 'yyyyMMddHHmmssSS') || '~', true) as is_waited_for
   from silver.transactions t
   left join newest n on n.source = t.source and n.transaction_id = t.transaction_id and n.first_change_seq = t.first_change_seq
   where t.state <> 'complete' or {recent}
@@ -166,7 +166,7 @@ def _holds(project: Project, spark, last: Point) -> dict[str, Hold]:
     `open_transaction_minutes` further, by its own times, in a later batch."""
     minutes = " ".join(f"when '{s.name}' then {s.open_transaction_minutes}" for s in project.sources.values())
     points = " ".join(f"when '{source}' then '{seq}'" for source, seq in last.points.items())
-    rows = spark.sql(OPEN.format(minutes=f"(case t.source {minutes} else 60 end)" if minutes else "60",
+    rows = spark.sql(OPEN.format(last_time=time_of("t.last_change_seq"), minutes=f"(case t.source {minutes} else 60 end)" if minutes else "60",
                                  recent=f"t.last_change_seq > case t.source {points} else '' end" if points else "true")).collect()
     return {r.source: Hold(r.hold_seq, f"transaction {r.transaction_id} lacks events; {r.num_changes} are there, the first at {r.hold_seq}"
                            + (f"; {r.num_open - 1} more lack some" if r.num_open > 1 else "")) for r in rows}
@@ -200,10 +200,15 @@ def _is_readable(table, last: Point, point: Point) -> bool:
 
 
 def _is_appended(project: Project, table, last: Point, point: Point) -> bool:
-    """Can the last point be seen in the new versions of past and current? It can where past was only appended to: every change that
-    is new lies behind it."""
-    name = f"{table.name}__past"
-    return set(lake.operations(project.lakehouse_path(), f"gold.{name}", point.versions[name] - last.versions[name])) <= {"WRITE"}
+    """Can the last point be seen in the new versions of past and current? It can where every new change lies behind it, and past was
+    only appended to."""
+    lakehouse, name = project.lakehouse_path(), f"{table.name}__past"
+    for row in lake.peek(lakehouse, "silver.batches", ["source", "batch_id", "first_change_seq"]):
+        source = row["source"]
+        if source in point.through[table.name] and row["batch_id"] > last.batches.get(source, -1) \
+                and (row["first_change_seq"] or "") <= last.points.get(source, ""):
+            return False
+    return set(lake.operations(lakehouse, f"gold.{name}", point.versions[name] - last.versions[name])) <= {"WRITE"}
 
 
 def _said(spark) -> Point:
