@@ -10,12 +10,16 @@ import shutil
 from itertools import groupby
 from pathlib import Path
 
+import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
-from inlet import bronze, generate, gold, silver
+from inlet import bronze, generate, gold, reconcile, silver
+from inlet.errors import ConfigError
 from tests import postgres, projects, reference
 from tests.encode import linkexpress, qlik
 from tests.streams import Change
+from tests.test_cli import inlet
 from tests.test_pipeline import REPO, deliver, plain, put
 
 NUM_WORKLOADS, NUM_SNAPSHOTS, NUM_BATCHES = 12, 20, 2        # the first workload is longer and done last: it takes the whole way
@@ -289,3 +293,83 @@ def test_gold_as_of_each_commit_is_the_table_behind_it(spark, landed, table):
 
 def test_nothing_of_postgres_was_rejected(spark, landed):
     assert spark.sql("select * from silver.rejects where source like 'pg~_%' escape '~'").collect() == []
+
+
+# -- inlet reconcile ------------------------------------------------------------------------------------------------------
+
+@pytest.fixture(scope="module")
+def live(spark, server, landed):
+    """SCHEMA.TABLE -> where it is. The session of the tests is there before the driver is."""
+    spark.sql("add jar ivy://" + reconcile.DRIVERS["postgresql"][0])
+    said = conninfo_to_dict(server)
+    return lambda table: reconcile.Live(f"jdbc:postgresql://{said['host']}:{said['port']}/{said['dbname']}", table, said["user"], said["password"])
+
+
+def look(spark, project, live, table: str, pause=lambda seconds: None):
+    contract = project.tables[f"shop.{table}"]
+    return reconcile.reconcile(project, spark, contract, "pg_full", live(contract.table), pause=pause)
+
+
+def unlogged(server, *statements) -> None:
+    """Change rows behind the triggers' back."""
+    with psycopg.connect(server, options="-c search_path=shop -c session_replication_role=replica") as client:
+        for statement in statements:
+            client.execute(statement)
+
+
+@pytest.mark.parametrize("table", KEYS)
+def test_a_live_table_equals_its_gold(spark, project, landed, live, table):
+    num = len(landed["pg_full"][1][-1].snapshot[table])
+    assert look(spark, project, live, table) == reconcile.Reconciled(num, num, [])
+
+
+def test_rows_changed_behind_the_feed_are_found(spark, server, project, landed, live):
+    kept, gone = [row["id"] for row in landed["pg_full"][1][-1].snapshot["customers"]][:2]
+    unlogged(server, "create table kept as select * from customers", f"update customers set name = 'other', rating = -1 where id = {kept}", f"delete from customers where id = {gone}",
+             "insert into customers (id, name) values (99, 'new')")
+    found = look(spark, project, live, "customers")
+    unlogged(server, "delete from customers", "insert into customers select * from kept", "drop table kept")
+    assert found.rows == sorted([
+        {"key": f"id {kept}", "found": "other values", "columns": "name, rating"}, {"key": f"id {gone}", "found": "only in gold", "columns": ""},
+        {"key": "id 99", "found": "only in source", "columns": ""}], key=lambda row: row["key"])
+    assert found.num_differing == 3
+    assert look(spark, project, live, "customers").rows == []
+
+
+def test_a_row_in_flight_is_no_alarm(spark, server, project, landed, live):
+    _, commits, numbered = landed["pg_full"]
+    changed, unsent = [row["id"] for row in commits[-1].snapshot["customers"]][:2]
+    new = postgres.commits_of(server, [[f"update customers set name = 'on its way' where id = {changed}"]], "shop", is_new=False)
+
+    def land(seconds):
+        if len(waited) == 0:
+            more = messages("pg_full", "customers", as_messages("pg_full", [*commits, *new], full)[len(numbered):], offset=10_000)
+            qlik.write_parquet(more, project.root / "landing" / "pg_full" / "more.parquet")
+            run(project, spark)
+        waited.append(seconds)
+
+    waited: list[float] = []
+    unlogged(server, f"update customers set name = 'unsent' where id = {unsent}")
+    found = look(spark, project, live, "customers", land)
+    assert found.rows == [{"key": f"id {unsent}", "found": "other values", "columns": "name"}, {"key": f"id {changed}", "found": "in flight", "columns": ""}]
+    assert waited == [60]
+
+
+def test_reconcile_on_the_command_line(server, project, landed, live):
+    there = live("shop.lines")
+    words = ["reconcile", "--project", project.root, "--table", "pg_lines", "--jdbc", there.url, "--user", there.user, "--password-env", "PASSWORD"]
+    unclear = inlet(*words, PASSWORD=there.password)
+    assert unclear.returncode == 2 and "pg_full, pg_linkexpress, pg_partial" in unclear.stderr
+    unlogged(server, "insert into lines (order_no, line) values (77, 1)")
+    done = inlet(*words, "--source", "pg_linkexpress", "--wait", "0", PASSWORD=there.password)
+    assert done.returncode == 3, done.stderr
+    assert "1 differences" in done.stdout and "order_no 77, line 1" in done.stdout and "only in source" in done.stdout
+
+
+def test_what_reconcile_lacks_is_said_without_spark(monkeypatch):
+    monkeypatch.delenv("NOWHERE", raising=False)
+    for lacking, said in [(lambda: reconcile.driver("jdbc:paper://here"), "There are: db2, mysql"), (lambda: reconcile.driver("here"), "no JDBC URL"),
+                          (lambda: reconcile.password("NOWHERE"), "NOWHERE, which is not set")]:
+        with pytest.raises(ConfigError, match=said):
+            lacking()
+    assert reconcile.driver("jdbc:oracle:thin:@here", "some:driver:1")[0] == "some:driver:1"
