@@ -87,8 +87,9 @@ def serve():
         subprocess.run([initdb, "-D", folder / "data", "-U", "inlet", "-A", "scram-sha-256", f"--pwfile={folder}/password", "-E", "UTF8",
                         "--locale=C", "--no-sync"], check=True, capture_output=True, cwd=folder, **as_user)
         with (folder / "log").open("wb") as log:
-            server = subprocess.Popen([Path(initdb).with_name("postgres"), "-D", folder / "data", "-p", str(port), "-k", folder, "-c", "fsync=off",
-                                       "-c", "listen_addresses=127.0.0.1", "-c", "timezone=UTC"], stdout=log, stderr=log, cwd=folder, **as_user)
+            settings = ["fsync=off", "autovacuum=off", "listen_addresses=127.0.0.1", "timezone=UTC"]
+            server = subprocess.Popen([Path(initdb).resolve().with_name("postgres"), "-D", folder / "data", "-p", str(port), "-k", folder,
+                                       *(word for said in settings for word in ("-c", said))], stdout=log, stderr=log, cwd=folder, **as_user)
         yield ready(f"host=127.0.0.1 port={port} user=inlet password={password} dbname=postgres", server, folder / "log")
     finally:
         if server:

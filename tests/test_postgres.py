@@ -162,7 +162,8 @@ def test_each_workload_has_all_kinds_of_changes_and_enough_snapshots(workloads):
     assert all(sum(c.snapshot is not None for c in commits) >= NUM_SNAPSHOTS and commits[-1].snapshot for commits in workloads)
 
 
-@pytest.mark.xfail(reason="known limit of the fold: what a transaction does at a key that two of its rows hold for a while", raises=AssertionError, strict=True)
+@pytest.mark.xfail(reason="known limit of the fold: what a transaction does at a key that two of its rows hold for a while",
+                   raises=AssertionError, strict=True)
 @pytest.mark.parametrize("statements", [
     ["with gone as (delete from lines where line < 3 returning *) insert into lines select order_no, line + 1, customer, quantity from gone"],
     ["set constraints all deferred", "insert into lines values (1, 2, null, 9)", "delete from lines where line = 2 and quantity = 2"],
@@ -325,8 +326,8 @@ def test_a_live_table_equals_its_gold(spark, project, landed, live, table):
 
 def test_rows_changed_behind_the_feed_are_found(spark, server, project, landed, live):
     kept, gone = [row["id"] for row in landed["pg_full"][1][-1].snapshot["customers"]][:2]
-    unlogged(server, "create table kept as select * from customers", f"update customers set name = 'other', rating = -1 where id = {kept}", f"delete from customers where id = {gone}",
-             "insert into customers (id, name) values (99, 'new')")
+    unlogged(server, "create table kept as select * from customers", f"update customers set name = 'other', rating = -1 where id = {kept}",
+             f"delete from customers where id = {gone}", "insert into customers (id, name) values (99, 'new')")
     found = look(spark, project, live, "customers")
     unlogged(server, "delete from customers", "insert into customers select * from kept", "drop table kept")
     assert found.rows == sorted([
