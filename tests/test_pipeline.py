@@ -71,15 +71,15 @@ def write_qlik(rng: random.Random, source: str, landing: Path) -> tuple[dict, li
     return {"codec": "qlik_json", "from": f"landing/{source}/*.parquet", "tables": {source: "SIM.ITEMS"}}, expected
 
 
-def deliver(rng: random.Random, rows: list[dict], is_load: list[bool]) -> list[list[dict]]:
+def deliver(rng: random.Random, rows: list[dict], is_load: list[bool], num_batches: int = NUM_BATCHES) -> list[list[dict]]:
     """Messages of each batch: some late, some sent again at a later offset. A load's row keeps its place: it has no other."""
-    batches: list[list[dict]] = [[] for _ in range(NUM_BATCHES)]
+    batches: list[list[dict]] = [[] for _ in range(num_batches)]
     again = len(rows)
     for n, row in enumerate(rows):
-        on_time = n * NUM_BATCHES // len(rows)
-        batches[rng.randint(on_time, NUM_BATCHES - 1) if rng.random() < 0.2 else on_time].append(row)
+        on_time = n * num_batches // len(rows)
+        batches[rng.randint(on_time, num_batches - 1) if rng.random() < 0.2 else on_time].append(row)
         if not is_load[n] and rng.random() < 0.15:
-            batches[rng.randint(on_time, NUM_BATCHES - 1)].append(row | {"offset": again})
+            batches[rng.randint(on_time, num_batches - 1)].append(row | {"offset": again})
             again += 1
     return batches
 

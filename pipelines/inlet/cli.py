@@ -1,7 +1,7 @@
 """The command line. Each command is thin: read the project, call one function, say what happened.
 
 Exit codes (errors.py): 0 done, 1 internal error, 2 wrong usage or configuration, 3 a check of severity `error` failed,
-`verify` found a difference or `decode` a reject, 4 the accounting of a batch does not add up, 5 the environment lacks something.
+`verify` or `reconcile` found a difference or `decode` a reject, 4 the accounting of a batch does not add up, 5 the environment lacks something.
 """
 
 import json
@@ -77,6 +77,38 @@ def verify(project: ProjectDir = HERE,
     if num_differing:
         out.print("`inlet rebuild --table T` makes gold anew from silver", markup=False)
     raise typer.Exit(3 if num_differing else 0)
+
+
+@app.command()
+def reconcile(table: Annotated[str, typer.Option(help="The gold table.")],
+              jdbc: Annotated[str, typer.Option(metavar="URL", help="The source's database: jdbc:postgresql://host:5432/database.")],
+              project: ProjectDir = HERE,
+              source: Annotated[str | None, typer.Option(help="Compare the rows of this source; needed where gold has several.")] = None,
+              source_table: Annotated[str | None, typer.Option(help="The table there, as its SQL names it; else the contract's SCHEMA.TABLE.")] = None,
+              user: str | None = None,
+              password_env: Annotated[str | None, typer.Option(metavar="NAME", help="The environment variable that holds the password.")] = None,
+              driver: Annotated[str | None, typer.Option(metavar="GROUP:ARTIFACT:VERSION", help="Maven coordinates of the JDBC driver.")] = None,
+              wait: Annotated[float, typer.Option(help="Seconds between two looks: longer than a change needs from the source into gold.")] = 60,
+              limit: Annotated[int, typer.Option(help="Keys shown at most.")] = 20):
+    """Compare gold with the live table at its source, twice, so that rows in flight are no alarm. Exit code 3 where they differ."""
+    from inlet import reconcile as reconciling
+    from inlet.spark import session
+
+    loaded = config.load(project)
+    name, = loaded.table_names([table])
+    contract = next(t for t in loaded.tables.values() if t.name == name)
+    live = reconciling.Live(jdbc, source_table or contract.table, user, reconciling.password(password_env))
+    package, _ = reconciling.driver(jdbc, driver)
+    source, through = reconciling.source_of(loaded, name, source)
+    spark = session(loaded.lakehouse_path(), packages=(package,), has_catalog=False)
+    found = reconciling.reconcile(loaded, spark, contract, source, live, wait)
+    num_in_flight = len(found.rows) - found.num_differing
+    out.print(f"{name}: {found.num_source:,} rows in {live.table}, {found.num_gold:,} in gold of {source} through {through}, "
+              + (f"[red]{found.num_differing:,} differences[/]" if found.num_differing else "[green]equal[/]")
+              + (f", {num_in_flight:,} in flight" if num_in_flight else ""))
+    if found.rows:
+        print_rows(out, found.rows[:limit])
+    raise typer.Exit(3 if found.num_differing else 0)
 
 
 @app.command()

@@ -70,8 +70,9 @@ def pace(spark, is_small: bool):
             spark.conf.set(key, value) if value is not None else spark.conf.unset(key)
 
 
-def session(lakehouse: str, app: str = "inlet"):
-    """The session for one lakehouse, with its databases and bronze and silver tables in place.
+def session(lakehouse: str, app: str = "inlet", packages: tuple[str, ...] = (), has_catalog: bool = True):
+    """The session for one lakehouse, with its databases and bronze and silver tables in place. In: Maven coordinates of further jars;
+    without a catalog tables are read by their paths, nothing is created, and other runs go on meanwhile.
 
     Raises: EnvironmentLacks when Java is missing or too old, the jars cannot be had or the catalog is taken.
     """
@@ -84,10 +85,12 @@ def session(lakehouse: str, app: str = "inlet"):
     if "://" not in lakehouse:
         Path(lakehouse).mkdir(parents=True, exist_ok=True)
     on_interrupt = signal.getsignal(signal.SIGINT)
-    if SparkContext._active_spark_context is None:
-        _check_catalog(lakehouse)
-    builder = SparkSession.builder.master(os.environ.get("INLET_MASTER", "local[*]")).appName(app).enableHiveSupport()
-    for key, value in (settings(lakehouse) | _jar_setting()).items():
+    builder = SparkSession.builder.master(os.environ.get("INLET_MASTER", "local[*]")).appName(app)
+    if has_catalog:
+        builder = builder.enableHiveSupport()
+        if SparkContext._active_spark_context is None:
+            _check_catalog(lakehouse)
+    for key, value in (settings(lakehouse) | _jar_setting(packages)).items():
         builder = builder.config(key, value)
     try:
         with _jvm_messages_to_file():
@@ -95,11 +98,12 @@ def session(lakehouse: str, app: str = "inlet"):
             if threading.current_thread() is threading.main_thread():
                 signal.signal(signal.SIGINT, on_interrupt)                     # PySpark puts its own there
         _remember_jars(spark)
-        with pace(spark, is_small=True):
-            lake.create(spark, lakehouse)
+        if has_catalog:
+            with pace(spark, is_small=True):
+                lake.create(spark, lakehouse)
         return spark
     except Exception as error:                    # the JVM tells only by text what a person needs to hear
-        raise _explained(error, lakehouse) from error
+        raise _explained(error, lakehouse, packages) from error
 
 
 def check_java() -> str:
@@ -155,15 +159,15 @@ def _jars_file() -> Path:
     return Path(sys.prefix) / "share" / "inlet" / f"{DELTA.replace(':', '-')}.jars"
 
 
-def _jar_setting() -> dict[str, str]:
+def _jar_setting(packages: tuple[str, ...] = ()) -> dict[str, str]:
     listed = _jars_file().read_text().split() if _jars_file().exists() else []
     if listed and all(Path(jar).exists() for jar in listed):
-        return {"spark.jars": ",".join(listed)}
-    return {"spark.jars.packages": DELTA}
+        return {"spark.jars": ",".join(listed)} | ({"spark.jars.packages": ",".join(packages)} if packages else {})
+    return {"spark.jars.packages": ",".join([DELTA, *packages])}
 
 
 def _remember_jars(spark) -> None:
-    if spark.conf.get("spark.jars.packages", ""):
+    if spark.conf.get("spark.jars.packages", "") == DELTA:
         jars = [Path(jar.removeprefix("file:")) for jar in spark.conf.get("spark.jars", "").split(",") if jar]
         shipped = " ".join(p.name for p in (Path(__import__("pyspark").__file__).parent / "jars").iterdir())
         wanted = [str(j) for j in jars if re.sub(r"-[\d.]+\.jar$", "", j.name.split("_", 1)[-1]) + "-" not in shipped]
@@ -172,13 +176,13 @@ def _remember_jars(spark) -> None:
             _jars_file().write_text("\n".join(wanted))
 
 
-def _explained(error: Exception, lakehouse: str) -> Exception:
+def _explained(error: Exception, lakehouse: str, packages: tuple[str, ...]) -> Exception:
     text = str(error)
     if "XSDB6" in text or "Another instance of Derby" in text or "SessionHiveMetaStoreClient" in text and "Unable to instantiate" in text:
         return _taken(lakehouse)
     if "unresolved dependency" in text or "JAVA_GATEWAY_EXITED" in text:
         return EnvironmentLacks(f"Spark could not start: {text.splitlines()[0]}",
-                                f"Check that Maven Central can be reached for {DELTA} and read {JVM_LOG}")
+                                f"Check that Maven Central can be reached for {' and '.join([DELTA, *packages])} and read {JVM_LOG}")
     return error
 
 
