@@ -19,7 +19,7 @@ from tests import bank, reference
 from tests.streams import COLUMNS, KEY
 
 IS_SOAK = "INLET_SOAK" in os.environ
-NUM_READS, NUM_KILLS = (100_000, 500) if IS_SOAK else (10_000, 5)
+NUM_READS, NUM_KILLS = (100_000, 500) if IS_SOAK else (10_000, 3)
 REPO = Path(__file__).resolve().parents[1]
 
 
@@ -62,7 +62,9 @@ def test_the_sum_is_the_same_in_every_read_while_the_writer_is_killed(tmp_path):
         assert total == (bank.TOTAL if dict(point["points"]).get("bank") else 0), (point, rows.to_pylist())
         num_reads, num_points = num_reads + 1, num_points + (point["number"] != last)
         last = point["number"]
-    assert writing.num_kills == NUM_KILLS and not writing.error and num_points > num_batches // 3
+        time.sleep(0.005)                                                  # else the writer gets nothing of two cores
+    print(f"{num_reads} reads, {num_points} points, {writing.num_kills} kills")
+    assert writing.num_kills == NUM_KILLS and not writing.error and num_points > num_batches // 3, writing.error
     made = bank.changes(num_transfers)
     wanted = {(name, *v.key[1:]): v.values["PRICE"] for name in bank.TABLES
               for v in reference.current(reference.fold([c for c in made if c.table == f"SHOP.{name.upper()}"], KEY, COLUMNS)[0])}
