@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test bench docs soak clean
+.PHONY: demo test bench bank soak docs clean
 
 demo: $(READY)          ## two real feeds from bytes to gold, with answers
 	@$(BIN)/python -m infra.local.demo
@@ -15,8 +15,11 @@ test: $(READY)          ## all tests (core tests alone: .venv/bin/pytest -m "not
 bench: $(READY)         ## ratios measured in one run, written to docs/performance.md
 	@$(BIN)/python -m tests.bench
 
-soak: $(READY)          ## the random tests at length: 50,000 streams; 100,000 reads while the writer is killed 500 times (hours)
-	@INLET_SOAK=1 $(BIN)/python -m pytest tests/test_gold.py tests/test_bank.py
+bank: $(READY)          ## the sum of all accounts in 10,000 reads, while the writer is killed
+	@INLET_BANK=1 $(BIN)/python -m pytest tests/test_bank.py
+
+soak: $(READY)          ## the same with 100,000 reads and 500 kills (hours)
+	@INLET_SOAK=1 $(BIN)/python -m pytest tests/test_bank.py
 
 docs: $(READY)          ## generated pages: docs/change_table.md, docs/rejects.md
 	@$(BIN)/python -m infra.local.docs

@@ -42,10 +42,10 @@ def changes(num_transfers: int, seed: int = 1) -> list[Change]:
 
 
 def batches(made: list[Change], num: int, seed: int = 2) -> list[list[Change]]:
-    """Cut anywhere, also within transactions; of some transactions the second half comes a batch late. (Were a whole one late, nobody
+    """Cut anywhere behind the opening, also within transactions; of some transactions the second half comes a batch late. (Were a whole one late, nobody
     could know: balances that count it would be there, and its own would not.)"""
     rng = random.Random(seed)
-    cuts = sorted(rng.sample(range(1, len(made)), num - 1))
+    cuts = sorted(rng.sample(range(len(TABLES) * NUM_ACCOUNTS + 1, len(made)), num - 1))
     halved = {c.transaction_id for c in made if rng.random() < 0.05} - {"T0"}
     found: list[list[Change]] = [[] for _ in range(num)]
     for place, one in enumerate(made):
