@@ -116,6 +116,7 @@ def rebuild(table: Annotated[list[str], typer.Option(help="The gold table; may b
             project: ProjectDir = HERE):
     """Make a table's gold anew from silver: the same rows that batch after batch has made."""
     from inlet import checks, gold
+    from inlet import run as running
     from inlet.spark import session
 
     loaded, log = config.load(project), Log()
@@ -126,6 +127,7 @@ def rebuild(table: Annotated[list[str], typer.Option(help="The gold table; may b
     with log.step("checks", of="gold") as figures:
         results = checks.check(loaded, spark, "gold", tables=names)
         figures |= {"passed": sum(r.success for r in results), "warned": sum(not r.success for r in results)}
+    running.publish_views(loaded, spark, log)
 
 
 @app.command()

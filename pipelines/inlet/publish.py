@@ -32,12 +32,14 @@ STEPS = ("before_after", "past", "current")
 
 @dataclass
 class Point:
-    """What the public views show. `moved`, `through`: for each table the number of the point that last moved its views, and
-    per source how far its gold went then; `shapes`: the columns its views were made with."""
+    """What the public views show. `batches`: the last batch that was looked at, per source; `taken`: that is in the versions shown.
+    `moved`, `through`: for each table the number of the point that last moved its views, and per source how far its gold went then;
+    `shapes`: the columns its views were made with."""
 
     number: int = 0
     points: dict[str, str] = field(default_factory=dict)
     batches: dict[str, int] = field(default_factory=dict)
+    taken: dict[str, int] = field(default_factory=dict)
     versions: dict[str, int] = field(default_factory=dict)
     held: dict[str, str] = field(default_factory=dict)
     moved: dict[str, int] = field(default_factory=dict)
@@ -95,6 +97,7 @@ def _next(project: Project, spark, last: Point, tables: list) -> Point:
     for table in tables:
         point.shapes[table.name] = public_views.shape(table)
         point.versions |= {f"{table.name}__{step}": lake.version(lakehouse, f"gold.{table.name}__{step}") for step in STEPS}
+    point.taken = dict(point.batches)
     _freeze(point, last, {source for source, hold in holds.items() if hold.seq <= last.points.get(source, "")})
     return point
 
@@ -109,12 +112,14 @@ def _freeze(point: Point, last: Point, late: set[str]) -> None:
     for source in sources:
         point.held.setdefault(source, f"shares tables with {', '.join(sorted(late))}, whose point stays")
         point.points.pop(source)
+        point.taken[source] = last.taken.get(source, -1)
     point.points |= {source: seq for source, seq in last.points.items() if source in sources}
     for name in tables:
         for step in STEPS:
             point.versions.pop(f"{name}__{step}", None)
         point.versions |= {table: version for table, version in last.versions.items() if table.rsplit("__", 1)[0] == name}
         point.through[name] = last.through.get(name, {})
+        point.shapes |= {name: last.shapes[name]} if name in last.shapes else {}
 
 
 class Hold(NamedTuple):
@@ -195,7 +200,7 @@ def _is_moved(table, last: Point, point: Point) -> bool:
 
 def _is_readable(table, last: Point, point: Point) -> bool:
     """Can the views still read the versions of the last point? Not where there was none, or columns or the table itself are others."""
-    return table.name in last.moved and last.shapes[table.name] == point.shapes[table.name] and all(
+    return table.name in last.moved and last.shapes.get(table.name) == point.shapes[table.name] and all(
         last.versions[f"{table.name}__{step}"] <= point.versions[f"{table.name}__{step}"] for step in STEPS)
 
 
@@ -205,7 +210,7 @@ def _is_appended(project: Project, table, last: Point, point: Point) -> bool:
     lakehouse, name = project.lakehouse_path(), f"{table.name}__past"
     for row in lake.peek(lakehouse, "silver.batches", ["source", "batch_id", "first_change_seq"]):
         source = row["source"]
-        if source in point.through[table.name] and row["batch_id"] > last.batches.get(source, -1) \
+        if source in point.through[table.name] and row["batch_id"] > last.taken.get(source, -1) \
                 and (row["first_change_seq"] or "") <= last.points.get(source, ""):
             return False
     return set(lake.operations(lakehouse, f"gold.{name}", point.versions[name] - last.versions[name])) <= {"WRITE"}

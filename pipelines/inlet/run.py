@@ -7,12 +7,13 @@ at the same gate until the data or the suite is mended.
 
 from dataclasses import dataclass, field
 
-from inlet import bronze, checks, config, gold, publish, silver
+from inlet import bronze, checks, config, gold, publish, silver, suite
 from inlet.config import Project
 from inlet.errors import CheckFailed, ConfigError
 from inlet.log import Log
 
-STEPS = ("bronze", "silver", "gold", "publish")
+GATES = suite.STEPS            # with a gate of checks behind them
+STEPS = (*GATES, "publish")
 
 
 @dataclass
@@ -45,7 +46,8 @@ def find_work(project: Project, steps: tuple[str, ...], sources: list[str], tabl
     unlanded = silver.pending(project) if "silver" in steps or "bronze" in steps else []
     behind = gold.pending(project) if "gold" in steps else []
     is_unpublished = "publish" in steps and not tables and publish.pending(project)
-    return Work(plan, unlanded, [t for t in behind if not wanted or t in wanted], any(_owed(project, step, wanted) for step in steps), is_unpublished)
+    return Work(plan, unlanded, [t for t in behind if not wanted or t in wanted], any(_owed(project, step, wanted) for step in steps if step in GATES),
+                is_unpublished)
 
 
 def run(project: Project, work: Work, steps: tuple[str, ...], tables: list[str], log: Log) -> None:
@@ -79,7 +81,7 @@ def run(project: Project, work: Work, steps: tuple[str, ...], tables: list[str],
             log.say({"step": "publish", "stays": "the public views show what they did before"})
             raise
     if "publish" in steps:
-        _publish(project, spark, log)
+        publish_views(project, spark, log)
 
 
 def _publish(project: Project, spark, log: Log) -> None:
