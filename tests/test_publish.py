@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from inlet import gold, lake, publish, public_views, transaction
+from inlet import config, gold, lake, publish, public_views, transaction
 from tests import reference
 from tests.examples import ins
 from tests.streams import COLUMNS, KEY, Change, deliver, once, seq, stream
@@ -186,6 +186,8 @@ def test_a_transaction_that_stays_open_is_passed_when_its_source_is_far_enough_i
     assert point.points["slow"] == first[-1].seq and keys(spark, "public.debits", "slow") == [10]          # B and C are of one batch
     point = bring(spark, here, by_table(at(3, pair(40, "D"))))
     assert point.points["slow"] == first[-1].seq and not publish.pending(here)                             # not an hour later than B
+    impatient = config.Source(name="slow", codec="qlik_json", path="nowhere", open_transaction_minutes=0)
+    assert publish._holds(here.model_copy(update={"sources": {"slow": impatient}}), spark, point) == {}
     point = bring(spark, here, by_table(at(7, pair(50, "E"))))
     assert "slow" not in point.held
     assert keys(spark, "public.debits", "slow") == [10, 20, 30, 40, 50]

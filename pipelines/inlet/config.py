@@ -29,7 +29,7 @@ class Source(BaseModel):
     tables: dict[str, str] = {}
     options: dict[str, Any] = {}
     settle_minutes: float = 60             # how long an unfinished last record may still grow
-    open_transaction_minutes: float = 60   # how long, by the source's own times, the public views wait for a transaction that lacks events
+    open_transaction_minutes: float = 60   # how long, by the source's own times, the public views wait for a transaction that lacks events; 0: not at all
 
 
 class Project(BaseModel):

@@ -137,7 +137,7 @@ with newest as (           -- how far the source has come in batches behind a tr
 
 transactions as (
   select t.source, t.transaction_id, t.first_change_seq, t.last_change_seq, t.num_changes, t.state,
-         t.state <> 'complete' and coalesce(n.newest_seq <= date_format(
+         t.state <> 'complete' and {minutes} > 0 and coalesce(n.newest_seq <= date_format(
            {last_time} + make_interval(0, 0, 0, 0, 0, 0, 60 * {minutes}), 'yyyyMMddHHmmssSS') || '~', true) as is_waited_for
   from silver.transactions t
   left join newest n on n.source = t.source and n.transaction_id = t.transaction_id and n.first_change_seq = t.first_change_seq
@@ -168,13 +168,14 @@ from waiting group by source
 
 def _holds(project: Project, spark, last: Point) -> dict[str, Hold]:
     """source -> what has to wait for transactions that lack events. One is waited for until its source is
-    `open_transaction_minutes` further, by its own times, in a later batch."""
+    `open_transaction_minutes` further, by its own times, in a later batch; 0 waits for none."""
     minutes = " ".join(f"when '{s.name}' then {s.open_transaction_minutes}" for s in project.sources.values())
     points = " ".join(f"when '{source}' then '{seq}'" for source, seq in last.points.items())
     rows = spark.sql(OPEN.format(last_time=time_of("t.last_change_seq"), minutes=f"(case t.source {minutes} else 60 end)" if minutes else "60",
                                  recent=f"t.last_change_seq > case t.source {points} else '' end" if points else "true")).collect()
     return {r.source: Hold(r.hold_seq, f"transaction {r.transaction_id} lacks events; {r.num_changes} are there, the first at {r.hold_seq}"
-                           + (f"; {r.num_open - 1} more lack some" if r.num_open > 1 else "")) for r in rows}
+                           + (f"; {r.num_open - 1} more lack some" if r.num_open > 1 else "") + " (sources.*.open_transaction_minutes says how long)")
+            for r in rows}
 
 
 def _last_before(spark, holds: dict[str, Hold]) -> dict[str, str]:

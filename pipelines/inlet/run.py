@@ -84,7 +84,7 @@ def run(project: Project, work: Work, steps: tuple[str, ...], tables: list[str],
         publish_views(project, spark, log)
 
 
-def _publish(project: Project, spark, log: Log) -> None:
+def publish_views(project: Project, spark, log: Log) -> None:
     """Move the public views, unless what they would show is not ready."""
     behind, unpassed = gold.pending(project), checks.unchecked(project, "gold")
     if behind or unpassed:
