@@ -13,7 +13,7 @@ import pytest
 from inlet import config, gold, lake, publish, public_views, transaction
 from tests import reference
 from tests.examples import ins
-from tests.streams import COLUMNS, KEY, Change, deliver, once, seq, stream
+from tests.streams import COLUMNS, KEY, Change, deliver, once, stream
 from tests.test_generate import ITEMS, project
 from tests.test_gold import write_silver
 
