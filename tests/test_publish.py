@@ -10,7 +10,9 @@ from dataclasses import replace
 
 import pytest
 
-from inlet import config, gold, lake, publish, public_views, transaction
+from inlet import bronze, config, gold, lake, publish, public_views, run as running, transaction
+from inlet.errors import CheckFailed
+from inlet.log import Log
 from tests import reference
 from tests.examples import ins
 from tests.streams import COLUMNS, KEY, Change, deliver, once, stream
@@ -193,6 +195,26 @@ def test_a_transaction_that_stays_open_is_passed_when_its_source_is_far_enough_i
     assert keys(spark, "public.debits", "slow") == [10, 20, 30, 40, 50]
     states = spark.sql("select transaction_id, state from silver.transactions where source = 'slow' and state <> 'complete'").collect()
     assert [tuple(r) for r in states] == [("B", "open")]
+
+
+FAILING = """[{table: "*__current", expect: unexpected_rows_expectation, severity: error, why: to fail,
+   kwargs: {unexpected_rows_query: "select * from {batch}"}}]"""
+
+
+def test_a_failed_check_leaves_the_point_where_it_was_and_says_so(spark, here, capsys):
+    def gold_and_publish(suite: str) -> None:
+        (here.root / "expectations").mkdir(exist_ok=True)
+        (here.root / "expectations" / "silver.yml").write_text("[]")
+        (here.root / "expectations" / "gold.yml").write_text(suite)
+        running.run(here, running.Work(bronze.Plan(0)), ("gold", "publish"), [], Log(is_human=False))
+
+    before = publish._said(spark)
+    bring(spark, here, by_table(pair(90, "F")), is_published=False)
+    with pytest.raises(CheckFailed):
+        gold_and_publish(FAILING)
+    assert publish._said(spark) == before and '"stays": "the public views show what they did before"' in capsys.readouterr().err
+    gold_and_publish("[]")
+    assert 90 in keys(spark, "public.debits", "bank")
 
 
 def test_doing_it_again_changes_nothing_and_a_table_without_changes_is_not_touched(spark, here, monkeypatch):
