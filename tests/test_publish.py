@@ -35,8 +35,12 @@ def here(tmp_path_factory, spark, lakehouse):
 
 def bring(spark, here, tables: dict, is_published: bool = True):
     """One batch through gold, and published. In: table -> source -> changes. Out: the point."""
-    batch_id = spark.sql("select coalesce(max(batch_id), -1) from silver.batches").first()[0] + 1
+    batch_id = spark.sql("select max(batch_id) from (select batch_id from silver.batches union all select batch_id from bronze.files "
+                         "union all select 0)").first()[0] + 1
+    source = next(s for of_source in tables.values() for s in of_source)
     write_silver(spark, batch_id, tables)
+    spark.sql("insert into bronze.files (source, path, ofs_start, ofs_end, size_bytes, num_units, batch_id) "    # batches are numbered there
+              f"values ('{source}', 'publish/{batch_id}', 0, 0, 0, 0, {batch_id})")
     transaction.update(spark, batch_id, f"batch_id = {batch_id}")
     gold.run(here, spark, list(tables))
     return publish.run(here, spark) if is_published else None
