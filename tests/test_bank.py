@@ -25,14 +25,6 @@ NUM_READS, NUM_KILLS = (100_000, 500) if IS_SOAK else (10_000, 3)
 REPO = Path(__file__).resolve().parents[1]
 
 
-def published(lakehouse: str) -> dict | None:
-    """The newest row of gold.published, read without Spark, as another engine would."""
-    from inlet import lake
-
-    rows = lake.peek(lakehouse, "gold.published", ["number", "points", "versions", "published_at"])
-    return max(rows, key=lambda row: (row["number"], row["published_at"])) if rows else None
-
-
 def balances(lakehouse: str, point: dict) -> pa.Table:
     """table, account, balance at a published point: delta-rs reads the Delta versions that it names."""
     import deltalake
@@ -49,13 +41,13 @@ def balances(lakehouse: str, point: dict) -> pa.Table:
 
 def test_the_sum_is_the_same_in_every_read_while_the_writer_is_killed(tmp_path):
     lakehouse, num_transfers, num_batches = str(tmp_path / "lakehouse"), 20 * NUM_KILLS, 2 * NUM_KILLS
-    bank.make(tmp_path / "project", lakehouse)
+    here = bank.make(tmp_path / "project", lakehouse)
     writing = Writing(tmp_path / "project", lakehouse, num_transfers, num_batches)
     writing.start()
     num_reads = num_points = 0
     last = None
     while num_reads < NUM_READS or writing.is_alive():
-        point = published(lakehouse)
+        point = publish.newest(here)
         if not point:
             time.sleep(0.1)
             continue
@@ -70,7 +62,7 @@ def test_the_sum_is_the_same_in_every_read_while_the_writer_is_killed(tmp_path):
     made = bank.changes(num_transfers)
     wanted = {(name, *v.key[1:]): v.values["PRICE"] for name in bank.TABLES
               for v in reference.current(reference.fold([c for c in made if c.table == f"SHOP.{name.upper()}"], KEY, COLUMNS)[0])}
-    assert {(r["name"], r["item"]): r["price"] for r in balances(lakehouse, published(lakehouse)).to_pylist()} == wanted
+    assert {(r["name"], r["item"]): r["price"] for r in balances(lakehouse, publish.newest(here)).to_pylist()} == wanted
 
 
 class Writing(threading.Thread):

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from inlet import bronze, config, gold, lake, publish, public_views, run as running, transaction
+from inlet import bronze, config, gold, publish, public_views, run as running, transaction
 from inlet.errors import CheckFailed
 from inlet.log import Log
 from tests import reference
@@ -126,6 +126,9 @@ def assert_every_boundary_is_shown_by_as_of_and_committed(spark, streams):
             wanted_then = expected([c for c in changes if c.seq <= change.seq[:16] + "~"], "debits", is_history=False)
             assert [tuple(row) for row in found.collect()] == [(row[1], row[-2]) for row in wanted_then]
             assert [row[:-1] for row in committed[source] if row[-2] <= change.seq < (row[-1] or "~")] == wanted
+    whole = spark.sql("select * from debits_as_of((select max(last_change_seq) from silver.transactions where source = 'published_00')) "
+                      "where source = 'published_00'").collect()
+    assert len(whole) == len(expected(streams["published_00"][0], "debits", is_history=False))
     spark.sql("use default")
 
 
@@ -237,13 +240,21 @@ def test_a_query_planned_while_two_points_pass_says_so_rather_than_mix_them(spar
     publish._commit(spark, point)
 
 
-def test_the_public_views_stand_while_a_table_is_rebuilt(spark, here, lakehouse):
+def test_the_public_views_stand_while_a_table_is_rebuilt(spark, here):
     before = versions(spark, "public.debits__history")
     gold.run(here, spark, ["debits"], full_refresh=True)
     assert versions(spark, "public.debits__history") == before
     publish.run(here, spark)
     assert versions(spark, "public.debits__history") == before
-    assert lake.peek(lakehouse, "gold.published", ["number"])[-1]["number"] >= 1
+
+
+def test_gold_published_stays_few_files_and_keeps_every_point(spark, here, monkeypatch):
+    before, num_points = publish._said(spark), spark.sql("select count(*) from gold.published").first()[0]
+    monkeypatch.setattr(publish, "NUM_FILES", 1)
+    bring(spark, here, by_table(pair(95, "G")))
+    assert spark.sql("describe detail gold.published").first().numFiles == 1
+    assert spark.sql("select count(*) from gold.published").first()[0] == num_points + 1
+    assert publish.newest(here)["number"] == before.number + 1 and not publish.pending(here)
 
 
 def test_a_view_costs_no_scan_of_the_past_and_no_filter(spark, here):

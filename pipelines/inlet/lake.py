@@ -48,15 +48,16 @@ def exists(lakehouse: str, table: str) -> bool:
     return deltalake.DeltaTable.is_deltatable(f"{lakehouse}/{table.replace('.', '/')}")
 
 
-def peek(lakehouse: str, table: str, columns: list[str]):
-    """Columns of a small state table as a list of dicts, read without Spark; [] while the table does not exist."""
+def peek(lakehouse: str, table: str, columns: list[str], rest: str = "") -> list[dict]:
+    """Columns of a small state table as a list of dicts, read without Spark; [] while the table does not exist. In: what follows `from`
+    in SQL: an order, a limit."""
     import deltalake
     import pyarrow as pa
 
     if not exists(lakehouse, table):
         return []
     rows = deltalake.QueryBuilder().register("rows", deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}"))
-    return pa.table(rows.execute(f"select {', '.join(columns)} from rows").read_all()).to_pylist()
+    return pa.table(rows.execute(f"select {', '.join(columns)} from rows {rest}").read_all()).to_pylist()
 
 
 def size_bytes(lakehouse: str, table: str) -> int:
@@ -74,6 +75,17 @@ def version(lakehouse: str, table: str) -> int:
     import deltalake
 
     return deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}").version()
+
+
+def has_version(lakehouse: str, table: str, number: int) -> bool:
+    """Can a Delta version of a table still be read? Its log forgets versions after a month."""
+    import deltalake
+
+    try:
+        deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}", version=number)
+    except deltalake.exceptions.DeltaError:
+        return False
+    return True
 
 
 def operations(lakehouse: str, table: str, num: int) -> list[str]:

@@ -35,39 +35,50 @@ def write(spark, table, last, point, is_old_needed: bool, is_old_log_needed: boo
         _write_fixed(spark, table)
 
 
-def _view(table, name: str, model: str) -> str:
-    _, description, columns, _ = models(table)[model]
+def _view(table, name: str, model: str, description: str = "") -> str:
+    _, of_model, columns, _ = models(table)[model]
     said = ", ".join(f"`{n}`" + (f" comment {text(d)}" if d else "") for n, _, d in columns)
-    return f"create or replace view public.{name} (\n  {said})\ncomment {text(description + ' At the published point.')}\nas\n"
+    return f"create or replace view public.{name} (\n  {said})\ncomment {text(f'{description or of_model} At the published point.')}\nas\n"
 
 
 def _union(table, last, point, is_old_needed: bool, body) -> str:
     """Both points in one body where the new versions hold both, else a body for each. In: body(contract, point, when), where
     when(condition) is SQL that says what `condition` makes of the point that the query is at."""
     number, before = point.moved[table.name], last.moved.get(table.name, 0)
-    new, old = Upto(table, point, is_now=True), Upto(table, last, is_now=False)
+    new = _ends(table, point)
+    old = _ends(table, last) if is_old_needed else new | _moved_ends(table, last, point)
+    next_, prior = Upto("next_point", new), Upto("last_point", old)
 
     def case(of_new, of_old) -> str:
         return (f"case (select coalesce(moved['{table.name}'], 0L) from public._point) when {number} then {of_new} when {before} then {of_old} "
                 f"else raise_error('{HELD}') end")
 
+    points = ",\n     ".join(f"{upto.name} as (select {string_map(upto.ends)} as ends)" for upto in (next_, prior))
     if not is_old_needed:
-        return body(table, point, lambda condition, other="false": case(condition(new), condition(old)))
-    return (body(table, point, lambda condition, other="false": case(condition(new), other)) + "\nunion all\n"
-            + body(table, last, lambda condition, other="false": case(other, condition(old))))
+        return f"with {points}\n" + body(table, point, lambda condition, other="false": case(condition(next_), condition(prior)))
+    return (f"with {points}\n" + body(table, point, lambda condition, other="false": case(condition(next_), other)) + "\nunion all\n"
+            + body(table, last, lambda condition, other="false": case(other, condition(prior))))
+
+
+def _ends(table, point) -> dict[str, str]:
+    """source -> change_seq up to which its changes count in the versions of a point. Sources that are left out count whole."""
+    return {s: point.points.get(s, "") for s, seq in point.through.get(table.name, {}).items() if seq > point.points.get(s, "")}
+
+
+def _moved_ends(table, last, point) -> dict[str, str]:
+    """The same for the sources that stood elsewhere at the last point."""
+    through = last.through.get(table.name, {})
+    return {s: last.points.get(s, "") for s, seq in point.through.get(table.name, {}).items()
+            if (seq, point.points.get(s)) != (through.get(s), last.points.get(s))}
 
 
 class Upto:
-    """How far the changes of each source count at a point. `seq` is SQL for the change_seq; none where all that the versions hold
-    counts."""
+    """How far the changes of each source count at a point, as SQL. In: the name of the row that holds them, and what it holds."""
 
-    def __init__(self, table, point, is_now: bool):
-        through = point.through.get(table.name, {})
-        self.points = {s: point.points.get(s, "") for s, seq in through.items() if not is_now or seq > point.points.get(s, "")}
-        rest = "'~'" if is_now else "''"
-        cases = " ".join(f"when '{source}' then '{seq}'" for source, seq in sorted(self.points.items()))
-        self.seq = (f"case source {cases} else {rest} end" if cases else rest) if self.points or not is_now else None
-        self.least = min(self.points.values(), default="")
+    def __init__(self, name: str, ends: dict[str, str]):
+        self.name, self.ends = name, ends
+        self.seq = f"coalesce((select ends from {name})[source], '~')" if ends else None
+        self.least = min(ends.values(), default="")
 
     def seen(self, seq: str) -> str:
         return f"{seq} <= {self.seq}" if self.seq else "true"
@@ -112,8 +123,8 @@ def _write_fixed(spark, table) -> None:
     history, names = f"public.{table.name}__history", _names(table, "history")
     at = "valid_from_seq <= {0} and (valid_to_seq is null or valid_to_seq > {0})"
     said = f"Rows of {table.table} as of"
-    spark.sql(_view(table, f"{table.name}__committed", f"{table.name}__history").replace(
-        "comment 'One row", "comment 'Versions that held when some transaction ended; those that their own transaction closed again are left out. One row", 1)
+    spark.sql(_view(table, f"{table.name}__committed", f"{table.name}__history",
+                    f"Versions of {table.table} that held when some transaction ended; those that their own transaction closed again are left out.")
         + f"select {', '.join(f'h.`{n}`' for n in names)} from {history} h\n"
         "left join silver.transactions t on t.source = h.source and t.transaction_id = h.transaction_id and h.valid_from_seq between t.first_change_seq "
         "and t.last_change_seq\nwhere h.valid_to_seq is null or t.last_change_seq is null or h.valid_to_seq > t.last_change_seq")
@@ -128,6 +139,19 @@ def time_of(seq: str) -> str:
     """SQL for the time in a change_seq (YYYYMMDDHHmmSShh, UTC); null where a source's digits are no calendar time. Spark cannot
     read a fraction without a point before it."""
     return f"try_to_timestamp(substr({seq}, 1, 14) || '.' || substr({seq}, 15, 2) || '+0000', 'yyyyMMddHHmmss.SSZ')"
+
+
+def string_map(entries: dict[str, str]) -> str:
+    return _map(entries, "string", text)
+
+
+def number_map(entries: dict[str, int]) -> str:
+    return _map(entries, "bigint", "{}L".format)
+
+
+def _map(entries: dict, type_: str, value_of) -> str:
+    said = ", ".join(f"{text(key)}, {value_of(value)}" for key, value in sorted(entries.items()))
+    return f"map({said})" if said else f"cast(map() as map<string,{type_}>)"
 
 
 def text(words: str) -> str:

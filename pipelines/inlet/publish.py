@@ -6,18 +6,19 @@ nobody sees half of one. As the tables of a run become ready, their views are wr
 and already know the next; then the one view `public._point` is replaced, which is the commit: a query reads it once, and all its
 tables go by what it said. A query that is planned while two points pass asks to be run again rather than mix them.
 
-`public._point` has one row: number; moved: table -> number of the point that last moved its views; said: the point as JSON.
+`public._point` has one row: number; moved: table -> number of the point that last moved its views. The point itself is a property of it.
 `gold.published` is its log, one row per run that came this far, for people, `inlet status` and engines without these views.
 """
 
 import json
+import zlib
 from dataclasses import asdict, dataclass, field
 from typing import NamedTuple
 
 from inlet import lake, public_views
 from inlet.change import Column, ddl
 from inlet.config import Project
-from inlet.public_views import text, time_of
+from inlet.public_views import number_map, string_map, time_of
 
 PUBLISHED = (
     Column("number", "bigint", "the published point; only grows"),
@@ -27,7 +28,9 @@ PUBLISHED = (
     Column("versions", "map<string,bigint>", "gold table -> its Delta version at this point"),
     Column("held", "map<string,string>", "source -> why its point is not at the end of what gold has; empty: it is"),
 )
+SAID = "inlet.point."          # what the properties of public._point that hold it begin with
 STEPS = ("before_after", "past", "current")
+NUM_FILES = 500                # of gold.published, one a point, above which they are made one
 
 
 @dataclass
@@ -49,27 +52,34 @@ class Point:
 
 def pending(project: Project) -> bool:
     """Has the ledger batches that no published point knows of? Told without Spark."""
+    seen = dict((newest(project) or {"batches": ()})["batches"])
     ledger = lake.peek(project.lakehouse_path(), "silver.batches", ["source", "batch_id"])
-    said = lake.peek(project.lakehouse_path(), "gold.published", ["batches"])
-    seen: dict[str, int] = {}
-    for row in said:
-        for source, batch_id in row["batches"] or ():
-            seen[source] = max(batch_id, seen.get(source, -1))
     return any(row["batch_id"] > seen.get(row["source"], -1) for row in ledger)
+
+
+def newest(project: Project) -> dict | None:
+    """The last row of gold.published; none while there is none."""
+    rows = lake.peek(project.lakehouse_path(), "gold.published", [c.name for c in PUBLISHED], "order by number desc, published_at desc limit 1")
+    return rows[0] if rows else None
 
 
 def run(project: Project, spark) -> Point:
     """Move the public views to where gold is, as far as transactions allow. Doing it twice changes nothing. To be called when no
     table of gold is behind silver. Out: the point they show then; `held` tells which sources wait, and for what."""
     last = _said(spark)
-    _log(project, spark, last)                            # a run that died between the two
+    if last.number > (newest(project) or {"number": 0})["number"]:             # a run died between the two
+        _log(project, spark, last)
+    ledger = lake.peek(project.lakehouse_path(), "silver.batches", ["source", "batch_id", "first_change_seq"])
     tables = [t for t in project.tables.values() if lake.exists(project.lakehouse_path(), f"gold.{t.name}__current")]
-    point = _next(project, spark, last, tables)
+    point = _next(project, spark, last, tables, ledger)
+    late = {row["source"] for row in ledger if row["batch_id"] > last.taken.get(row["source"], -1)
+            and (row["first_change_seq"] or "") <= last.points.get(row["source"], "")}
     for table in tables:
         if _is_moved(table, last, point):
             point.moved[table.name] = point.number
-            is_readable = _is_readable(table, last, point)
-            public_views.write(spark, table, last, point, is_readable and not _is_appended(project, table, last, point), is_readable)
+            is_readable = _is_readable(project, table, last, point)
+            is_old_needed = is_readable and not _is_appended(project, table, last, point, late)
+            public_views.write(spark, table, last, point, is_old_needed, is_old_log_needed=is_readable)
     if point.moved != last.moved or point.points != last.points:
         _commit(spark, point)
     else:
@@ -78,11 +88,11 @@ def run(project: Project, spark) -> Point:
     return point
 
 
-def _next(project: Project, spark, last: Point, tables: list) -> Point:
+def _next(project: Project, spark, last: Point, tables: list, ledger: list[dict]) -> Point:
     """The point that gold and its transactions allow."""
     lakehouse = project.lakehouse_path()
     point = Point(last.number + 1, moved=dict(last.moved))
-    for row in lake.peek(lakehouse, "silver.batches", ["source", "batch_id"]):
+    for row in ledger:
         point.batches[row["source"]] = max(row["batch_id"], point.batches.get(row["source"], -1))
     for row in lake.peek(lakehouse, "gold.applied", ["table_name", "source", "through_change_seq"]):
         through = point.through.setdefault(row["table_name"], {})
@@ -128,19 +138,16 @@ class Hold(NamedTuple):
 
 
 OPEN = """
-with newest as (           -- how far the source has come in batches behind a transaction's last piece
-  select t.source, t.transaction_id, t.first_change_seq, max(b.last_change_seq) as newest_seq
-  from silver.transactions t left join silver.batches b on b.source = t.source and b.batch_id > t.batch_id
-  where t.state <> 'complete'
-  group by all
+with batches as (          -- how far a source has come in the batches behind each
+  select source, batch_id, max(last_change_seq) over (partition by source order by batch_id rows between 1 following and unbounded following) as newest_seq
+  from silver.batches
 ),
 
 transactions as (
-  select t.source, t.transaction_id, t.first_change_seq, t.last_change_seq, t.num_changes, t.state,
-         t.state <> 'complete' and {minutes} > 0 and coalesce(n.newest_seq <= date_format(
+  select t.source, t.transaction_id, t.first_change_seq, t.last_change_seq, t.num_changes,
+         t.state <> 'complete' and {minutes} > 0 and coalesce(b.newest_seq <= date_format(
            {last_time} + make_interval(0, 0, 0, 0, 0, 0, 60 * {minutes}), 'yyyyMMddHHmmssSS') || '~', true) as is_waited_for
-  from silver.transactions t
-  left join newest n on n.source = t.source and n.transaction_id = t.transaction_id and n.first_change_seq = t.first_change_seq
+  from silver.transactions t left join batches b on b.source = t.source and b.batch_id = t.batch_id
   where t.state <> 'complete' or {recent}
 ),
 
@@ -199,53 +206,53 @@ def _is_moved(table, last: Point, point: Point) -> bool:
     return any(min(seq, point.points[source]) != min(seq, last.points.get(source, "")) for source, seq in point.through.get(table.name, {}).items())
 
 
-def _is_readable(table, last: Point, point: Point) -> bool:
-    """Can the views still read the versions of the last point? Not where there was none, or columns or the table itself are others."""
+def _is_readable(project: Project, table, last: Point, point: Point) -> bool:
+    """Can the views still read the versions of the last point? Not where there was none, where columns or the table itself are others,
+    or where they are too old."""
     return table.name in last.moved and last.shapes.get(table.name) == point.shapes[table.name] and all(
-        last.versions[f"{table.name}__{step}"] <= point.versions[f"{table.name}__{step}"] for step in STEPS)
+        last.versions[name] <= point.versions[name] and lake.has_version(project.lakehouse_path(), f"gold.{name}", last.versions[name])
+        for name in (f"{table.name}__{step}" for step in STEPS))
 
 
-def _is_appended(project: Project, table, last: Point, point: Point) -> bool:
+def _is_appended(project: Project, table, last: Point, point: Point, late: set[str]) -> bool:
     """Can the last point be seen in the new versions of past and current? It can where every new change lies behind it, and past was
-    only appended to."""
-    lakehouse, name = project.lakehouse_path(), f"{table.name}__past"
-    for row in lake.peek(lakehouse, "silver.batches", ["source", "batch_id", "first_change_seq"]):
-        source = row["source"]
-        if source in point.through[table.name] and row["batch_id"] > last.taken.get(source, -1) \
-                and (row["first_change_seq"] or "") <= last.points.get(source, ""):
-            return False
-    return set(lake.operations(lakehouse, f"gold.{name}", point.versions[name] - last.versions[name])) <= {"WRITE"}
+    only appended to. In: sources with new changes that do not."""
+    name = f"{table.name}__past"
+    num_commits = point.versions[name] - last.versions[name]
+    done = lake.operations(project.lakehouse_path(), f"gold.{name}", num_commits)
+    return not late & point.through[table.name].keys() and done == ["WRITE"] * num_commits
 
 
 def _said(spark) -> Point:
     """The published point, as `public._point` says."""
-    spark.sql("create database if not exists public")
     if not spark.catalog.tableExists("public._point"):
         _commit(spark, Point())
-    return Point(**json.loads(spark.sql("select said from public._point").first().said))
+    pieces = sorted((row.key, row.value) for row in spark.sql("show tblproperties public._point").collect() if row.key.startswith(SAID))
+    return Point(**json.loads(zlib.decompress(bytes.fromhex("".join(piece for _, piece in pieces)))))
 
 
 def _commit(spark, point: Point) -> None:
-    spark.sql(f"""create or replace view public._point (
-  number comment 'the published point', moved comment 'table -> number of the point that last moved its views', said comment 'the point, as JSON')
+    """Hive's own catalog takes texts of 32,700 characters and properties of 4,000, and Spark hides values with `url` or `token` in
+    them: so the point is a property, packed as hex, in pieces."""
+    packed = zlib.compress(json.dumps(asdict(point)).encode()).hex()
+    pieces = ", ".join(f"'{SAID}{i:06}' = '{packed[i:i + 4000]}'" for i in range(0, len(packed), 4000))
+    spark.sql(f"""create or replace view public._point (number comment 'the published point', moved comment 'table -> number of the point that last moved its views')
 comment 'The published point: one row. Replacing this view moves all public views at once.'
-as select {point.number}L as number, {_map(point.moved, 'bigint')} as moved, {text(json.dumps(asdict(point), ensure_ascii=False))} as said""")
+tblproperties ({pieces})
+as select {point.number}L as number, {number_map(point.moved)} as moved""")
 
 
 def _log(project: Project, spark, point: Point) -> None:
-    """Add a point to gold.published, unless it stands there."""
-    lakehouse = project.lakehouse_path()
+    """Add a point to gold.published, unless it is its last row."""
     if not point.batches:
         return
-    if not lake.exists(lakehouse, "gold.published"):
+    if not lake.exists(project.lakehouse_path(), "gold.published"):
         spark.sql(f"create table if not exists gold.published (\n  {ddl(PUBLISHED)}\n) using delta "
                   "tblproperties (delta.enableDeletionVectors = false)")        # so that delta-rs can read it
-    there = lake.peek(lakehouse, "gold.published", ["number", "batches", "held"])
-    if all((row["number"], dict(row["batches"]), dict(row["held"])) != (point.number, point.batches, point.held) for row in there):
-        maps = (_map(point.points, "string"), _map(point.batches, "bigint"), _map(point.versions, "bigint"), _map(point.held, "string"))
-        spark.sql(f"insert into gold.published select {point.number}L, current_timestamp(), {', '.join(maps)}")
-
-
-def _map(entries: dict, type_: str) -> str:
-    said = ", ".join(f"{text(key)}, {text(value) if type_ == 'string' else f'{value}L'}" for key, value in sorted(entries.items()))
-    return f"map({said})" if said else f"cast(map() as map<string,{type_}>)"
+    before = newest(project)
+    if before and (before["number"], dict(before["batches"]), dict(before["held"])) == (point.number, point.batches, point.held):
+        return
+    maps = (string_map(point.points), number_map(point.batches), number_map(point.versions), string_map(point.held))
+    spark.sql(f"insert into gold.published select {point.number}L, current_timestamp(), {', '.join(maps)}")
+    if point.number % NUM_FILES == 0:
+        spark.sql("optimize gold.published")                                   # one small file a row

@@ -1,6 +1,6 @@
 """`inlet status` and `inlet rejects`: what the state tables say, read without Spark."""
 
-from inlet import bronze, change, gold, lake, silver
+from inlet import bronze, change, gold, lake, publish, silver
 from inlet.config import Project
 
 REJECT_COLUMNS = [c.name for c in change.REJECTS]
@@ -46,10 +46,9 @@ def _gold(project: Project, ledger: list[dict]) -> list[dict]:
 
 def _public(project: Project) -> list[dict]:
     """Up to where the public views show each source, and what keeps them from showing more."""
-    points = lake.peek(project.lakehouse_path(), "gold.published", ["number", "published_at", "points", "held"])
-    if not points:
+    last = publish.newest(project)
+    if not last:
         return []
-    last = max(points, key=lambda row: row["published_at"])
     held, shown = dict(last["held"]), dict(last["points"])
     return [{"source": source, "point": last["number"], "published at": last["published_at"], "shows changes up to": shown.get(source),
              "waits for": held.get(source)} for source in sorted({*held, *shown})]
