@@ -19,6 +19,7 @@ from inlet.spark import SMALL, pace
 STEPS = ("before_after", "past", "current")            # in order; the views over them are made once
 VIEWS = ("history", "anomalies")
 SMALL_CHANGES, SMALL_BYTES = 20_000, 64 << 20          # new changes, and bytes of a table, up to which planning is what costs
+MAX_THREADS = 8                # that plan small tables side by side
 HANDED = "inlet.gold"          # a session setting: what dbt need not ask or decide again (macros `gold_state`, `pace`)
 NUM_APPLIED = 1000             # rows of gold.applied, one small file a batch, above which a run folds it to the greatest
 
@@ -75,9 +76,10 @@ def run(project: Project, spark, tables: list[str] | None = None, full_refresh: 
     with pace(spark, is_small), _handed(spark, state):
         there = {r.tableName for r in spark.sql("show tables in gold").collect()}
         changed = [t for t in wanted if full_refresh or t.name in lags or not there.issuperset(f"{t.name}__{s}" for s in STEPS)]
+        threads = min(spark.sparkContext.defaultParallelism, MAX_THREADS) if is_small else 1
         models = [f"{t.name}__{step}" for t in changed for step in STEPS]
         models += [f"{t.name}__{view}" for t in changed for view in VIEWS if full_refresh or f"{t.name}__{view}" not in there]
-        built = _dbt(project, ["run", "--select", *models, *(["--full-refresh"] if full_refresh else [])], tell) if models else []
+        built = _dbt(project, ["run", "--threads", str(threads), "--select", *models, *(["--full-refresh"] if full_refresh else [])], tell) if models else []
         failed = [b for b in built if b.status != "success"]
         if failed:
             raise InletError("gold: " + "; ".join(f"{b.model}: {b.message}" for b in failed if b.status != "skipped"),
