@@ -29,6 +29,10 @@ def load(place, k=1, load_id="L"):
     return Change("", "", seq(place), "REFRESH", after=ins(place, k).after, load_id=load_id)
 
 
+def end(place, load_id="L"):
+    return Change("", "", seq(place), "LOAD_END", load_id=load_id)
+
+
 def wipe(place, op="TRUNCATE"):
     return Change("", "", seq(place), op)
 
@@ -71,14 +75,19 @@ EXAMPLES = {        # sentence -> batches
     "a late update is carried through a key change": [[ins(1), move(5, 1, 2)], [upd(3, NAME="late")]],
     "a late key change moves what followed": [[ins(1), upd(5, 1, NAME="b")], [move(3, 1, 2)]],
     "a late insert at the start of a chain reaches its end": [[move(2, 1, 2), move(3, 2, 3), move(4, 3, 4)], [ins(1)]],
-    "a load closes at its start what it does not send": [[ins(1, 1), ins(2, 2)], [load(5, 1), load(6, 3)]],
-    "a change after the start of a load wins": [[ins(1, 1)], [load(5, 2), ins(6, 4), load(7, 1)]],
-    "a load over several batches keeps what it sends later": [[ins(1, 1), ins(2, 2), ins(3, 3)], [load(5, 1)], [load(6, 2)], [upd(7, 2, NAME="b")]],
-    "a row of a load comes before the others' start": [[ins(1, 1), ins(2, 2), ins(4, 3)], [load(6, 1)], [load(3, 2)]],
-    "a whole load comes late": [[ins(1, 1), ins(2, 2), ins(9, 3)], [load(5, 2), load(6, 4)]],
-    "an earlier row moves the start of a load": [[ins(1, 1)], [ins(4, 2), load(6, 3)], [load(3, 4)], [upd(8, 2, NAME="b")]],
-    "two loads follow each other": [[load(1, 1, "A"), load(2, 2, "A")], [load(5, 2, "B"), load(6, 3, "B")]],
-    "two loads follow each other within the first batch": [[load(1, 1, "A"), load(2, 2, "A"), load(5, 2, "B"), load(6, 3, "B")]],
+    "a load closes at its start what it does not send": [[ins(1, 1), ins(2, 2)], [load(5, 1), load(6, 3), end(7)]],
+    "a load that has not ended closes nothing": [[ins(1, 1), ins(2, 2)], [load(5, 1), load(6, 3)], [upd(8, 1, NAME="b")]],
+    "the end of a load comes later": [[ins(1, 1), ins(2, 2), ins(3, 4)], [load(5, 1), load(6, 3)], [upd(8, 2, NAME="b"), move(9, 4, 5)], [end(7)]],
+    "the end of a load comes before its rows": [[ins(1, 1), ins(2, 2)], [end(7)], [load(6, 3)], [load(5, 1)]],
+    "a load breaks off and the next one ends": [[ins(1, 1), ins(2, 2), ins(3, 3)], [load(5, 1, "A")], [load(8, 2, "B"), end(9, "B")], [upd(10, 2, NAME="b")]],
+    "the first load of a table ends": [[load(1, 1), load(2, 2)], [end(3), upd(4, 1, NAME="b")]],
+    "a change after the start of a load wins": [[ins(1, 1)], [load(5, 2), ins(6, 4), load(7, 1), end(8)]],
+    "a load over several batches keeps what it sends later": [[ins(1, 1), ins(2, 2), ins(3, 3)], [load(5, 1), end(8)], [load(6, 2)], [upd(7, 2, NAME="b")]],
+    "a row of a load comes before the others' start": [[ins(1, 1), ins(2, 2), ins(4, 3)], [load(6, 1), end(7)], [load(3, 2)]],
+    "a whole load comes late": [[ins(1, 1), ins(2, 2), ins(9, 3)], [load(5, 2), load(6, 4), end(7)]],
+    "an earlier row moves the start of a load": [[ins(1, 1)], [ins(4, 2), load(6, 3), end(7)], [load(3, 4)], [upd(8, 2, NAME="b")]],
+    "two loads follow each other": [[load(1, 1, "A"), load(2, 2, "A"), end(3, "A")], [load(5, 2, "B"), load(6, 3, "B"), end(7, "B")]],
+    "two loads follow each other within the first batch": [[load(1, 1, "A"), load(2, 2, "A"), end(3, "A"), load(5, 2, "B"), load(6, 3, "B"), end(7, "B")]],
     "an empty load and a row share a place": [[ins(1)], [wipe(5, "EMPTY_LOAD"), load(5)]],
     "changes of one batch arrive in any order": [[dele(3), ins(1), upd(2, NAME="b")]],
 }

@@ -57,6 +57,7 @@ def fold(changes, key: list[str], columns: list[str]) -> tuple[list[Version], li
     """All changes of one source and table -> its versions, and its anomalies as (change_seq, kind)."""
     changes = in_order(changes)
     loads, rows, lost = load_rows(changes), Rows(), []
+    ended = {change.load_id for change in changes if change.op == "LOAD_END"}              # before that nothing goes: it may still be sent
 
     def open_(row_key, seq, values, conflict):
         values = values | dict(zip(key, row_key))
@@ -65,7 +66,7 @@ def fold(changes, key: list[str], columns: list[str]) -> tuple[list[Version], li
     for change in changes:
         seq, old_key, new_key = change.seq, before_key(change, key), after_key(change, key)
 
-        if change.load_id and change is loads[change.load_id][0]:           # a load starts: what it does not send again goes
+        if change.load_id in ended and change is loads.get(change.load_id, [None])[0]:     # a load starts: what it does not send again goes
             sent = {after_key(row, key) for row in loads[change.load_id]}
             for row_key in [k for k in rows.live if k not in sent]:
                 rows.close(row_key, seq)
@@ -96,8 +97,10 @@ def fold(changes, key: list[str], columns: list[str]) -> tuple[list[Version], li
 
 
 def in_order(changes):
-    """Each change once, by change_seq. An empty load that shares its place with a row comes before it."""
-    return sorted({(c.seq, c.op != "EMPTY_LOAD"): c for c in changes}.values(), key=lambda c: (c.seq, c.op != "EMPTY_LOAD"))
+    """Each change once, by change_seq. At one place an empty load comes before a row, and the end of a load after it."""
+    def place(change):
+        return change.seq, {"EMPTY_LOAD": 0, "LOAD_END": 2}.get(change.op, 1)
+    return sorted({place(c): c for c in changes}.values(), key=place)
 
 
 def load_rows(changes) -> dict[str, list]:

@@ -16,12 +16,12 @@ COLUMNS = ["REGION", "ITEM", "NAME", "PRICE", "MADE", "PHOTO"]
 
 @dataclass(frozen=True)
 class Change:
-    """One row change, or an empty full load. An absent member of an image was not supplied, None is SQL NULL."""
+    """One row change, an empty full load, or the end of a full load. An absent member of an image was not supplied, None is SQL NULL."""
 
     source: str
     table: str
     seq: str
-    op: str                                    # REFRESH INSERT UPDATE DELETE TRUNCATE EMPTY_LOAD
+    op: str                                    # REFRESH INSERT UPDATE DELETE TRUNCATE EMPTY_LOAD LOAD_END
     before: dict[str, Any] | None = None
     after: dict[str, Any] | None = None
     transaction_id: str | None = None
@@ -70,8 +70,11 @@ def stream(rng: random.Random, source: str = "shop", table: str = "SHOP.ITEMS", 
         elif dice < 0.3 and open_loads:
             load = rng.choice(open_loads)
             changes.append(Change(op="REFRESH", after=_image(rng, key), load_id=load, **said))
-            if rng.random() < 0.1:
+            if rng.random() < 0.2:                                # it ends, or it breaks off
                 open_loads.remove(load)
+                if rng.random() < 0.8:
+                    place += 1
+                    changes.append(Change(source, table, seq(place), "LOAD_END", load_id=load))
         elif dice < 0.5:
             changes.append(Change(op="INSERT", after=_image(rng, key, partial / 4), states=_states(rng, states), **said))
         elif dice < 0.65:

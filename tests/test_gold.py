@@ -76,8 +76,8 @@ def write_silver(spark, batch_id: int, tables: dict[str, dict[str, list[Change]]
             sources.add(source)
             for c in rows:
                 unit = f"{source}/{c.seq}", 0
-                if c.op == "EMPTY_LOAD":
-                    control.append((source, "SHOP", table.upper(), c.seq, "empty_load", *unit, batch_id))
+                if c.op in ("EMPTY_LOAD", "LOAD_END"):
+                    control.append((source, "SHOP", table.upper(), c.seq, c.op.lower(), c.load_id, *unit, batch_id))
                 else:
                     changes.append((source, "SHOP", table.upper(), 1, c.seq, c.op, LETTER[c.op], c.transaction_id, c.counter, c.last,
                                     c.timestamp, _json(c.before), _json(c.after), c.states or None, c.load_id,
@@ -93,9 +93,9 @@ def write_silver(spark, batch_id: int, tables: dict[str, dict[str, list[Change]]
         spark.sql(f"insert into silver.changes ({', '.join(names)}) select " + ", ".join(
             f"parse_json({n})" if n in ("before", "after") else n for n in names) + " from new_changes")
     if control:
-        spark.createDataFrame(control, "source string, source_schema string, source_table string, change_seq string, kind string, unit_id string, "
+        spark.createDataFrame(control, "source string, source_schema string, source_table string, change_seq string, kind string, load_id string, unit_id string, "
                               "unit_offset bigint, batch_id bigint").createOrReplaceTempView("new_control")
-        spark.sql("insert into silver.control_events (source, source_schema, source_table, change_seq, kind, unit_id, unit_offset, batch_id) "
+        spark.sql("insert into silver.control_events (source, source_schema, source_table, change_seq, kind, load_id, unit_id, unit_offset, batch_id) "
                   "select * from new_control")
     before_ledger()
     brought = [(batch_id, s, [f"SHOP.{t.upper()}" for t, of_source in tables.items() if of_source.get(s)],
@@ -194,7 +194,7 @@ def test_before_after_is_the_typed_log(spark, delivered):
         return row and {n: bytes(v) if isinstance(v, bytearray) else v for n, v in zip(COLUMNS, row)}
 
     found: dict[str, list] = {}
-    for r in spark.sql("select * from gold.items__before_after order by source, change_seq, operation <> 'EMPTY_LOAD'").collect():
+    for r in spark.sql("select * from gold.items__before_after order by source, change_seq, operation = 'LOAD_END', operation <> 'EMPTY_LOAD'").collect():
         found.setdefault(r.source, []).append({"seq": r.change_seq, "op": r.operation, "before": image(r.before), "after": image(r.after),
             "changed": [n.upper() for n in r.changed],
             "mask_conflicts": sorted((n.upper() for n in r.mask_conflicts), key=COLUMNS.index), "not_supplied": [n.upper() for n in r.not_supplied], "key_changed": r.key_changed})

@@ -61,6 +61,7 @@ def write_qlik(rng: random.Random, source: str, landing: Path) -> tuple[dict, li
             expected.append(Change(source, "SIM.ITEMS", seq, change.op, before, change.after))
             messages.append((at, {"operation": change.op, "change_seq": seq, "before": before, "after": change.after}))
             offset += 1
+        expected += [Change(source, "SIM.ITEMS", f"{begun:%Y%m%d%H%M%S}00" + 19 * "9", "LOAD_END", load_id=f"L{part}")] if load and changes else []
     rows = [qlik.rows([qlik.value(said, columns, shape=shape)], source, offset=n, start=at)[0] for n, (at, said) in enumerate(messages)]
     is_load = [said["operation"] == "REFRESH" for _, said in messages]
     for batch, found in enumerate(deliver(rng, rows, is_load)):
@@ -99,6 +100,8 @@ def write_linkexpress(rng: random.Random, source: str, landing: Path) -> tuple[d
             files.append((f"{at:%Y%m%d%H%M%S}_{len(files):03d}", list(records_of(rng, changes[cut:cut + 5], how))))
     for number, (name, records) in enumerate(files):
         expected += [change for n, record in enumerate(records) for change in placed(source, name, number, n, record)]
+        prefix = f"{name.split('_')[-2]}00{number:09d}"
+        expected += [Change(source, "SIM.PARTS", prefix + 10 * "9", "LOAD_END", load_id=prefix)] if records[0][0] == "row" else []
         data = linkexpress.encode_file(records, layouts=LAYOUT, **how)
         batch = number * NUM_BATCHES // len(files)
         late = rng.randint(batch, NUM_BATCHES - 1) if rng.random() < 0.2 else batch

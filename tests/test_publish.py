@@ -116,7 +116,7 @@ def test_the_views_show_whole_transactions_and_equal_the_reference_at_their_poin
 def assert_every_boundary_is_shown_by_as_of_and_committed(spark, streams):
     spark.sql("use public")
     committed = versions(spark, "public.debits__committed")
-    for source, (changes, _) in list(streams.items())[:4]:
+    for source, (changes, _) in list(streams.items())[:2]:
         for change in [c for c in changes if c.last][::3]:
             wanted = [row[:-1] for row in expected([c for c in changes if c.seq <= change.seq], "debits", is_history=False)]
             rows = spark.sql(f"select {', '.join(COLUMNS)}, valid_from_seq from debits_as_of('{change.seq}') where source = '{source}' order by region, item")

@@ -100,8 +100,14 @@ def test_a_load_closes_at_its_start_what_it_does_not_send_and_changes_after_its_
         return {"K": key, "A": 0, "B": 0}
     inserted = [change(n, "INSERT", after=row(n)) for n in (1, 2)]
     load = [change(10, "REFRESH", after=row(3), load_id="L"), change(12, "REFRESH", after=row(1), load_id="L")]
-    assert [(key, start, end) for key, _, start, end, _ in rows(*inserted, *load, change(11, "INSERT", after=row(4)))] == [
+    others = change(11, "INSERT", after=row(4)), change(13, "LOAD_END", load_id="L")
+    assert [(key, start, end) for key, _, start, end, _ in rows(*inserted, *load, *others)] == [
         (1, 1, 12), (1, 12, None), (2, 2, 10), (3, 10, None), (4, 11, None)]
+
+
+def test_a_load_that_has_not_ended_closes_nothing():
+    load = change(10, "REFRESH", after={"K": 3, "A": 0, "B": 0}, load_id="L")
+    assert [(key, end) for key, _, _, end, _ in rows(INSERT, load, change(13, "LOAD_END", load_id="M"))] == [(1, None), (3, None)]
 
 
 def test_missing_never_overwrites_a_value():

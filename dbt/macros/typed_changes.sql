@@ -1,5 +1,5 @@
-{# Silver's changes of one table, typed: one row per change. An empty full load is a row too, because it says something about every
-   row of the table. In: rows of `progress`; a log whose batches are left out (none: every batch up to where they come). -#}
+{# Silver's changes of one table, typed: one row per change. An empty full load and the end of a load are rows too, because they say
+   something about every row of the table. In: rows of `progress`; a log whose batches are left out (none: every batch up to where they come). -#}
 {% macro typed_changes(name, behind, log=none) -%}
 {%- set changes, control_events = source('silver', 'changes'), source('silver', 'control_events') -%}
 {%- set contract = contract(name) -%}
@@ -29,9 +29,9 @@ typed as (
   from changes
 ),
 
-empty_loads as (
+load_events as (
   select e.* from {{ control_events }} e{{ ' left anti join logged l on l.source = e.source and l.batch_id = e.batch_id' if log }}
-  where kind = 'empty_load' and change_seq is not null
+  where kind in ('empty_load', 'load_end') and change_seq is not null
     and source_schema = '{{ schema }}' and source_table = '{{ table }}' and {{ batch_filter(behind, true) }}
 )
 
@@ -44,8 +44,8 @@ select source, change_seq, operation, change_oper,
        column_states, unit_id, unit_offset, batch_id
 from typed
 union all
-select source, change_seq, 'EMPTY_LOAD', 'E', null, null, array(), array(), array(), false,
+select source, change_seq, upper(kind), upper(substr(kind, 1, 1)), null, null, array(), array(), array(), false,
        null, null, null, null, load_id, null,
        null, unit_id, unit_offset, batch_id
-from empty_loads
+from load_events
 {%- endmacro %}

@@ -70,7 +70,7 @@ CONTROL_EVENTS = (
     Column("source_schema", "string", "schema at the source, where the event is about one table"),
     Column("source_table", "string", "table at the source, where the event is about one table"),
     Column("change_seq", "string", "place in the order, where it has one"),
-    Column("kind", "string", "`empty_load`, `metadata`, `equal_content`, ..."),
+    Column("kind", "string", "`empty_load`, `load_end`, `metadata`, `equal_content`, ..."),
     Column("load_id", "string", "full-load generation, for load events"),
     Column("detail", "string", "JSON with what the event says"),
     Column("unit_id", "string", "the bronze unit that holds it"),

@@ -16,7 +16,7 @@ FOLDER = "dbt/models/gold"
 CHANGE = (                     # columns of <t>__before_after, around the two images
     ("source", "string", "the ordered feed"),
     ("change_seq", "string", "place in the source's order; compares as text"),
-    ("operation", "string", "REFRESH, INSERT, UPDATE, DELETE, TRUNCATE, or EMPTY_LOAD: a full load without rows"),
+    ("operation", "string", "REFRESH, INSERT, UPDATE, DELETE, TRUNCATE, EMPTY_LOAD: a full load without rows, or LOAD_END: a full load has sent all"),
     ("change_oper", "string", "the same as one letter; E is an empty load"),
     ("before", "{image}", "before-image as sent; what was not supplied is null"),
     ("after", "{image}", "after-image as sent; what was not supplied is null, see not_supplied"),

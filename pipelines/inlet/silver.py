@@ -76,8 +76,8 @@ def _count_stored(batch: Batch) -> None:
             select 'change' as what, {place}, count(*) as n, sum(unit_length) as size, min(change_seq) as low, max(change_seq) as high
             from silver.changes where {batch.rows} group by source, source_schema, source_table
             union all
-            select 'empty_load', {place}, 0, 0, null, null from silver.control_events
-            where {batch.rows} and kind = 'empty_load' and change_seq is not null group by source, source_schema, source_table
+            select 'load', {place}, 0, 0, null, null from silver.control_events
+            where {batch.rows} and kind in ('empty_load', 'load_end') and change_seq is not null group by source, source_schema, source_table
             union all
             select 'reject', source, null, count_if(unit_length > 0 or kind not in ('unreadable_file', 'file_rewritten')),
                    sum(unit_length), null, null

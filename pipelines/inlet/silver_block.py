@@ -7,7 +7,7 @@ again rather than trusted from the writing pass. Decoding is several times cheap
 
 import json
 
-from inlet import lake
+from inlet import lake, load_end
 from inlet.batch import Batch, overlaps, reject_conflicts, write_changes
 from inlet.codecs import CODECS
 from inlet.config import Project
@@ -55,6 +55,7 @@ def _run(batch: Batch) -> None:
         events = _of_kind(rows, "control").dropDuplicates(place)         # a file that comes again tells nothing new
         batch.append(events.join(before, place, "left_anti"), "silver.control_events", "-blocks")
     rows.unpersist()
+    load_end.of_files(batch, units)
     if judged is not None:
         reject_conflicts(batch, judged, _units(batch.spark, batch.batch_id).selectExpr("unit_id", "bytes"), "-conflicts")
 

@@ -6,12 +6,11 @@ control event. No message has a third way out.
 import json
 from datetime import datetime
 
-from inlet import change, lake
+from inlet import change, lake, load_end
 from inlet.batch import Batch, among, overlaps, reject_conflicts, write_changes
 from inlet.codecs import CODECS
 
 CHANGE_SQL = [c.name for c in change.CHANGES if c.name not in ("batch_id", "decoded_at")]
-LOAD = "full_load"             # the control event that keeps where each full load began and how far it was seen
 
 
 def run(batch: Batch, sources: list[str]) -> None:
@@ -36,6 +35,7 @@ def _run_codec(batch: Batch, codec, sources: list) -> None:
         _write_exact(batch, codec, left, sources, loads)
     if judged is not None:
         reject_conflicts(batch, judged, messages.selectExpr("unit_id", "value as bytes"), "-fast-conflicts")
+    load_end.of_messages(batch, codec, sources, loads)
 
 
 def _survey(batch: Batch, codec, messages) -> tuple[dict, bool, set[str]]:
@@ -86,7 +86,7 @@ def _loads(batch: Batch, codec, messages, sources: list, loading: set[str]) -> l
         of_source = {place: times for place, times in seen.items() if place[0] == source.name}
         loads += codec.assign_loads([load for load in known if load["source"] == source.name], of_source,
                                     codec.options(source).load_gap_minutes)
-    rows = [(load["source"], *load["table"].split("."), load["started_at16"] + "0" * 19, LOAD, load["load_id"],
+    rows = [(load["source"], *load["table"].split("."), load["started_at16"] + "0" * 19, load_end.BEGIN, load["load_id"],
              json.dumps(load, default=str)) for load in loads if load not in known]
     if rows:
         events = batch.spark.createDataFrame(rows, "source string, source_schema string, source_table string, change_seq string, "
@@ -99,9 +99,9 @@ def _loads(batch: Batch, codec, messages, sources: list, loading: set[str]) -> l
 def _known_loads(batch: Batch) -> list[dict]:
     """Each load as the last batch before this one left it."""
     known = {}
-    events = lake.peek(batch.project.lakehouse_path(), "silver.control_events", ["source", "kind", "detail", "batch_id"])
-    for row in sorted(events, key=lambda row: row["batch_id"]):
-        if row["kind"] == LOAD and row["batch_id"] != batch.batch_id:
-            load = json.loads(row["detail"])
-            known[load["source"], load["load_id"]] = load | {name: datetime.fromisoformat(load[name]) for name in ("first_at", "last_at")}
+    events = lake.peek(batch.project.lakehouse_path(), "silver.control_events", ["detail"],
+                       f"where kind = '{load_end.BEGIN}' and batch_id <> {batch.batch_id} order by batch_id")
+    for row in events:
+        load = json.loads(row["detail"])
+        known[load["source"], load["load_id"]] = load | {name: datetime.fromisoformat(load[name]) for name in ("first_at", "last_at")}
     return list(known.values())

@@ -1,6 +1,6 @@
 """`inlet status` and `inlet rejects`: what the state tables say, read without Spark."""
 
-from inlet import bronze, change, gold, lake, publish, silver
+from inlet import bronze, change, gold, lake, load_end, publish, silver
 from inlet.config import Project
 
 REJECT_COLUMNS = [c.name for c in change.REJECTS]
@@ -24,7 +24,8 @@ def status(project: Project) -> dict[str, list[dict]]:
             "last batch": max((row["batch_id"] for row in mine), default=None),
             "finished at": max((row["finished_at"] for row in mine), default=None)})
     undecoded = silver.pending(project)
-    return {"sources": sources, "gold": _gold(project, ledger), "public": _public(project),
+    loading = _loading(project)
+    return {"sources": sources, "gold": _gold(project, ledger), "public": _public(project), **({"full loads that have not ended": loading} if loading else {}),
             **({"waiting for silver": [{"batch": b} for b in undecoded]} if undecoded else {}),
             **({"unfinished records": [{"file": p, "bytes": n} for p, n in waiting.waiting.items()]} if waiting.waiting else {})}
 
@@ -42,6 +43,19 @@ def _gold(project: Project, ledger: list[dict]) -> list[dict]:
         rows.append({"table": table.name, "sources": ", ".join(sorted(s for name, s in applied if name == table.name)),
                      "through batch": max(batches, default=None), "is current": table.name not in behind and bool(batches)})
     return rows
+
+
+def _loading(project: Project) -> list[dict]:
+    """Reloads whose end has not been seen: what they have not sent stays in gold until then. A first load has nothing to drop."""
+    events = lake.peek(project.lakehouse_path(), "silver.control_events", ["source", "source_schema", "source_table", "load_id", "kind", "batch_id"],
+                       f"where kind in ('{load_end.BEGIN}', '{load_end.END}')")
+    of: dict[tuple, dict[str, list[dict]]] = {}
+    for row in sorted(events, key=lambda row: (row["load_id"], row["batch_id"])):
+        of.setdefault((row["source"], f"{row['source_schema']}.{row['source_table']}"), {}).setdefault(row["load_id"], []).append(row)
+    return [{"source": source, "table": table, "load": load_id, "in batches": ", ".join(str(row["batch_id"]) for row in rows),
+             "ends": "with the table's next change, or after a gap with options.loads_end: gap"}
+            for (source, table), loads in sorted(of.items()) for load_id, rows in list(loads.items())[1:]
+            if load_end.END not in {row["kind"] for row in rows}]
 
 
 def _public(project: Project) -> list[dict]:

@@ -12,10 +12,10 @@ with log as (
   {%- if batch.has_rewind %}
   select l.*, l.batch_id > p.applied_batch_id as is_new, p.applied_seq, p.rewind_seq
   from {{ batch.log }} l join ({{ progress_of(batch) }}) p on p.source = l.source and l.change_seq >= p.start_seq
-  where l.change_seq >= '{{ batch.start_seq }}'
+  where l.change_seq >= '{{ batch.start_seq }}' and operation <> 'LOAD_END'
   {%- else %}
   select *, true as is_new, cast(null as string) as applied_seq, cast(null as string) as rewind_seq
-  from {{ batch.log }} where {{ batch.filter }}
+  from {{ batch.log }} where {{ batch.filter }} and operation <> 'LOAD_END'
   {%- endif %}
 ),
 

@@ -5,8 +5,8 @@
      filter       the new rows of the log, in literals
      sources      one per source with new rows: source, through_batch_id, through_seq, applied_batch_id, applied_seq,
                   rewind_seq: the earliest place that a late change can alter (none: all in order)
-     starts       loads that start in what is read: [source, load_id, change_seq]
-     disturbed    places before which every live key is folded again: [source, change_seq]
+     starts       loads that start in what is read and have ended: [source, load_id, change_seq]
+     disturbed    places before which every live key is folded again, but for those that the load sends: [source, load_id, change_seq]
      continued    loads that started in an earlier batch and closed keys there: [source, load_id, change_seq]
      has_rewind, has_partial, has_key_change, has_wipe #}
 {% macro survey(name, behind, log=none) -%}

@@ -1,9 +1,10 @@
 {# Where the full loads of a table start, and what those of a batch disturb. Adds to `batch` and to `rewind` (source -> change_seq).
-   Out: every load: source, load_id, start_seq.
+   Out: every load that has ended: source, load_id, start_seq.
 
-   A load that starts here, in order, is a wipe of what it does not send again. One that starts before what is applied, or
-   whose start moves back, disturbs every key that was live there. One that goes on from an earlier batch disturbs only
-   keys that its start has closed and that it now sends after all. -#}
+   A load is a wipe, at its start, of what it does not send, once it has ended; until then it only brings rows. Where it starts and
+   ends here, in order, nothing is disturbed. One that ends now and began earlier disturbs what was live at its start and what it
+   has not sent; one whose start moves back, every key that was live there. One that goes on after its end disturbs only keys that its
+   start has closed and that it now sends after all. #}
 {% macro survey_loads(name, batch, found, rewind) -%}
   {%- set log = batch.log -%}
   {%- set query -%}
@@ -12,29 +13,42 @@ with applied as (
 ),
 
 loads as (
-  select l.source, load_id, min(change_seq) as start_seq,
-         min(case when batch_id <= applied_batch_id then change_seq end) as start_before_seq,
+  select l.source, load_id,
+         min(case when operation = 'REFRESH' then change_seq end) as start_seq,
+         min(case when operation = 'REFRESH' and batch_id <= applied_batch_id then change_seq end) as start_before_seq,
+         min(case when operation = 'LOAD_END' then batch_id - applied_batch_id end) as ended_after,
          cast(bool_or(batch_id > applied_batch_id) as int) as is_new
   from {{ log }} l join applied on applied.source = l.source
   where load_id is not null
   group by l.source, load_id
 )
 
-select source, load_id, start_seq, start_before_seq, is_new from loads order by source, load_id
+select source, load_id, start_seq, case when ended_after <= 0 then start_before_seq end as start_before_seq, is_new
+from loads where start_seq is not null and ended_after is not null order by source, load_id
   {%- endset -%}
   {%- set of = {} -%}
   {%- for row in found %}{% do of.update({row.source: row}) %}{% endfor -%}
   {%- set loads = run_query(query) | list -%}
-  {%- set continued = [] -%}
+  {%- set continued, late = [], [] -%}
   {%- for load in loads if load.is_new -%}
-    {%- if load.start_before_seq and load.start_before_seq == load.start_seq -%}
+    {%- if load.start_before_seq == load.start_seq -%}
       {%- do continued.append([load.source, load.load_id, load.start_seq]) -%}
-    {%- elif load.start_before_seq or load.start_seq <= (of[load.source].applied_seq or '') -%}
-      {%- for place in [load.start_seq, load.start_before_seq] if place -%}
-        {%- do batch.disturbed.append([load.source, place]) -%}
-        {%- do rewind.update({load.source: [rewind.get(load.source, place), place] | min}) -%}
-      {%- endfor -%}
+    {%- elif load.start_before_seq -%}
+      {%- do late.append([load.source, none, load.start_seq]) -%}
+      {%- do late.append([load.source, none, load.start_before_seq]) -%}
+    {%- elif load.start_seq <= (of[load.source].applied_seq or '') -%}
+      {%- do late.append([load.source, load.load_id, load.start_seq]) -%}
     {%- endif -%}
+  {%- endfor -%}
+  {%- set first = {} -%}
+  {%- if late -%}       {# nothing was live before the first change of all #}
+    {%- for row in run_query('select source, min(change_seq) as change_seq from ' ~ log ~ ' where source in (' ~ quoted(late | map('first') | unique) ~ ') group by source') -%}
+      {%- do first.update({row.source: row.change_seq}) -%}
+    {%- endfor -%}
+  {%- endif -%}
+  {%- for source, load_id, place in late if not load_id or place > first[source] -%}
+    {%- do batch.disturbed.append([source, load_id, place]) -%}
+    {%- do rewind.update({source: [rewind.get(source, place), place] | min}) -%}
   {%- endfor -%}
   {%- if continued and name ~ '__past' in gold_tables(name) -%}
     {%- set query -%}

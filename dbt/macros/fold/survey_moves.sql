@@ -13,6 +13,10 @@ v.source = e.source {%- for k in contract.key %} and v.`{{ k }}` = e._key_{{ loo
       {%- do starts.append([row.source, row.applied_batch_id, row.applied_seq or '', rewind.get(row.source, row.first_seq)]) -%}
     {%- endfor -%}
     {%- set columns = {'source': 'string', 'applied_batch_id': 'bigint', 'applied_seq': 'string', 'start_seq': 'string'} -%}
+    {%- set closing = [] -%}
+    {%- for place in batch.disturbed + batch.continued -%}
+      {%- do closing.append([place[0], place[-1], (starts | selectattr(0, 'equalto', place[0]) | first)[3]]) -%}
+    {%- endfor -%}
     {%- set first_seq = starts | map(attribute=3) | min -%}
     {%- set query -%}
 with entries as (
@@ -33,25 +37,33 @@ moved as (
   where key_changed and valid_to_seq >= '{{ first_seq }}' and valid_from_seq < '{{ starts | map(attribute=3) | max }}'
   union all
   select source, {{ columns_of(contract.key) }}, valid_from_seq, null, transaction_id from {{ target.schema }}.{{ name }}__current where key_changed
-),
+)
 
-cut as (
-  select source, min(valid_from_seq) as start_seq, min_by(transaction_id, valid_from_seq) as transaction_id
+select source, min(valid_from_seq) as start_seq, min_by(transaction_id, valid_from_seq) as transaction_id
+from (
+  select e.source, v.valid_from_seq, v.transaction_id
+  from touching e join moved v
+    on {{ same_key }} and v.valid_from_seq < e.start_seq and coalesce(v.valid_to_seq, '~') >= e.change_seq
+       and (e.is_late or v.transaction_id = e.transaction_id)
+  {%- if batch.has_wipe or closing %}
+  union all       -- what closes many keys, late
+  select e.source, v.valid_from_seq, v.transaction_id
   from (
-    select e.source, v.valid_from_seq, v.transaction_id
-    from touching e join moved v
-      on {{ same_key }} and v.valid_from_seq < e.start_seq and coalesce(v.valid_to_seq, '~') >= e.change_seq
-         and (e.is_late or v.transaction_id = e.transaction_id)
-    union all       -- what closes many keys, late
-    select e.source, v.valid_from_seq, v.transaction_id
-    from (
-      select source, change_seq, start_seq from entries where is_late and operation in ('TRUNCATE', 'EMPTY_LOAD')
-    {%- for place in batch.disturbed + batch.continued %}
-      union all select '{{ place[0] }}', '{{ place[-1] }}', '{{ (starts | selectattr(0, 'equalto', place[0]) | first)[3] }}'
-    {%- endfor %}
-    ) e join moved v on v.source = e.source and v.valid_from_seq < e.start_seq and coalesce(v.valid_to_seq, '~') >= e.change_seq
-  )
-  group by source
+    select source, change_seq, start_seq from entries where is_late and operation in ('TRUNCATE', 'EMPTY_LOAD')
+    {%- if closing %}
+    union all
+    {{ literals('closing', {'source': 'string', 'change_seq': 'string', 'start_seq': 'string'}, closing) }}
+    {%- endif %}
+  ) e join moved v on v.source = e.source and v.valid_from_seq < e.start_seq and coalesce(v.valid_to_seq, '~') >= e.change_seq
+  {%- endif %}
+)
+group by source
+    {%- endset -%}
+    {%- set cuts = run_query(query) | list -%}
+    {%- if cuts -%}
+      {%- set query -%}
+with cut as (
+  {{ literals('cut', {'source': 'string', 'start_seq': 'string', 'transaction_id': 'string'}, rows_of(cuts, ['source', 'start_seq', 'transaction_id'])) }}
 ),
 
 other as (        -- the last change before it of another transaction: what stands between is of the same one
@@ -65,10 +77,10 @@ from cut c left join other o on o.source = c.source
 left join {{ batch.log }} l on l.source = c.source and l.transaction_id = c.transaction_id and l.change_seq < c.start_seq
                                and l.change_seq > coalesce(o.change_seq, '')
 group by c.source, c.start_seq
-    {%- endset -%}
-    {%- set earlier = run_query(query) -%}
-    {%- for row in earlier %}{% do rewind.update({row.source: row.start_seq}) %}{% endfor -%}
-    {%- set cut.is_found = earlier | list != [] -%}
+      {%- endset -%}
+      {%- for row in run_query(query) %}{% do rewind.update({row.source: row.start_seq}) %}{% endfor -%}
+    {%- endif -%}
+    {%- set cut.is_found = cuts != [] -%}
   {%- endfor -%}
   {%- if cut.is_found -%}
     {{ exceptions.raise_compiler_error('key changes of ' ~ name ~ ' are cut apart in more places than are looked at; run `inlet rebuild --table ' ~ name ~ '`') }}

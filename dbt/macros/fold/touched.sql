@@ -13,21 +13,23 @@ progress as (
   {{ progress_of(batch) }}
 ),
 
-wipes as (
-  select source, change_seq, applied_seq from entries where kind = 'wipe' and is_new
+disturbed as (    -- places where every live key is touched, but for those that the load sends: late ones rewind it
+  select distinct source, cast(null as string) as load_id, if(change_seq > coalesce(applied_seq, ''), '~', change_seq) as change_seq
+  from entries where kind = 'wipe' and is_new
   {%- if batch.starts %}
-  union all
-  select s.source, s.change_seq, p.applied_seq
-  from ({{ literals('starts', {'source': 'string', 'load_id': 'string', 'change_seq': 'string'}, batch.starts) }}) s join progress p on p.source = s.source
+  union
+  select s.source, s.load_id, '~'
+  from ({{ literals('starts', {'source': 'string', 'load_id': 'string', 'change_seq': 'string'}, batch.starts) }}) s
+  join progress p on p.source = s.source and s.change_seq > coalesce(p.applied_seq, '')
+  {%- endif %}
+  {%- if batch.disturbed %}
+  union
+  {{ literals('places', {'source': 'string', 'load_id': 'string', 'change_seq': 'string'}, batch.disturbed) }}
   {%- endif %}
 ),
 
-disturbed as (    -- places where every live key is touched: late ones rewind it
-  select distinct source, if(change_seq > coalesce(applied_seq, ''), '~', change_seq) as change_seq from wipes
-  {%- if batch.disturbed %}
-  union
-  {{ literals('places', {'source': 'string', 'change_seq': 'string'}, batch.disturbed) }}
-  {%- endif %}
+sent as (
+  select distinct source, load_id, {{ keys(key) }} from entries where load_id is not null and kind <> 'wipe'
 ),
 
 known as (
@@ -45,6 +47,7 @@ found as (
   union all
   select k.source, {{ keys(key, 'k.') }}, d.change_seq <> '~' from known k
   join disturbed d on d.source = k.source and k.valid_from_seq < d.change_seq and coalesce(k.valid_to_seq, '~') >= d.change_seq
+  left anti join sent s on {{ same_key(key, 's', 'k') }} and s.load_id = d.load_id
   {%- if batch.continued %}
   union all       -- keys that an earlier batch closed because their load had not sent them yet
   select e.source, {{ keys(key, 'e.') }}, true from entries e

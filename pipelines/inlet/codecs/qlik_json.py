@@ -5,7 +5,7 @@ Yields      one change, one reject, or one control event (`metadata`: type MD, a
 Shapes      {"magic": "atMSG", "type": "DT", ..., "message": {data, beforeData, headers, schema?, table?}}, enveloped
             {data, beforeData, headers, schema?, table?}, bare
             flattened (user-named prefixes), legacy ("op", "change_seq") and tombstones are refused by name
-Options     load_gap_minutes (60): see qlik_load
+Options     load_gap_minutes (60), loads_end (change): see qlik_load
 Meaning     see qlik_message; full loads: see qlik_load
 Two paths   `decode_message` reads any message exactly, in Python. `fast` (qlik_fast, qlik_scan: compiled, through Arrow) answers
             for messages that are in no doubt and leaves out every other one; where it answers, both say the same
@@ -34,7 +34,7 @@ EXACT = (change.Column("result", "string", "change, reject or control"), *CHANGE
 EXACT_DDL = ", ".join(f"{c.name} {c.type}" for c in EXACT)
 
 fast, marked, survey_sql = qlik_fast.fast, qlik_fast.marked, qlik_fast.survey_sql
-assign_loads, Options, options = qlik_load.assign_loads, qlik_load.Options, qlik_load.options
+assign_loads, has_ended, Options, options = qlik_load.assign_loads, qlik_load.has_ended, qlik_load.Options, qlik_load.options
 
 
 def decode_message(message: dict, source, tables: dict, loads: list[dict]) -> list[dict]:

@@ -3,10 +3,14 @@
 A full load of a table is a run of its REFRESH messages. It starts at the Kafka timestamp of its first message, cut to
 hundredths; a message more than the gap (option `load_gap_minutes`) after the last one seen starts a new load.
 A load that is known keeps its start and id for good; a message up to the gap before its first one belongs to it too.
+Nothing announces the end of a load. Its table changes only after it, so it has ended once there is a change of the table after its
+start; option `loads_end: gap` takes it for ended too once the source is more than the gap behind its last message (tasks that only
+load, tables that hardly change): a load that broke off is then taken for whole.
 ASSUMED: Kafka timestamps of one load are never further apart than the gap, those of two loads always are.
 """
 
 import datetime
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -20,6 +24,7 @@ class Options(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     load_gap_minutes: float = Field(default=60, gt=0)
+    loads_end: Literal["change", "gap"] = "change"
 
 
 def options(source) -> Options:
@@ -55,6 +60,16 @@ def load_of(loads: list[dict], source: str, table: str, at: datetime.datetime, g
     fitting = [load for load in loads if (load["source"], load["table"]) == (source, table)
                and load["first_at"] <= at <= load["last_at"] + gap]
     return max(fitting, key=lambda load: load["first_at"], default=None)
+
+
+def has_ended(load: dict, loads: list[dict], last: dict, options: Options) -> bool:
+    """Has a load ended? In: all loads; by (source, table) the greatest change_seq of a row change that is known."""
+    source, start = load["source"], load["started_at16"]
+    if last.get((source, load["table"]), "") > start:
+        return True
+    over = time16(load["last_at"] + datetime.timedelta(minutes=options.load_gap_minutes))
+    times = [time16(other["last_at"]) for other in loads if other["source"] == source]
+    return options.loads_end == "gap" and max([*times, *(seq for (name, _), seq in last.items() if name == source)]) > over
 
 
 def time16(at: datetime.datetime) -> str:
