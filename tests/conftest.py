@@ -1,5 +1,6 @@
 """One Spark session for all tests that need one; tests without the `spark` fixture run without Java in seconds."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -10,6 +11,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 def pytest_collection_modifyitems(items):
     for item in items:
+        if item.get_closest_marker("proof") and not {"INLET_PROOF", "INLET_SOAK"} & os.environ.keys():
+            item.add_marker(pytest.mark.skip(reason="takes minutes: make proof"))
         if "spark" in item.fixturenames:
             item.add_marker("spark")
 

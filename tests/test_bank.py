@@ -19,7 +19,7 @@ from inlet import gold, publish
 from tests import bank, reference
 from tests.streams import COLUMNS, KEY
 
-pytestmark = pytest.mark.skipif(not {"INLET_SOAK", "INLET_BANK"} & os.environ.keys(), reason="takes seven minutes: make bank")
+pytestmark = pytest.mark.proof
 IS_SOAK = "INLET_SOAK" in os.environ
 NUM_READS, NUM_KILLS = (100_000, 500) if IS_SOAK else (10_000, 3)
 REPO = Path(__file__).resolve().parents[1]

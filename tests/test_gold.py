@@ -24,7 +24,7 @@ FLAVOURS = {        # how streams are made, how late they come, and the batches 
     "plain": dict(streams=20, batches=[0, 1], late=0.0, wipes=0.0, key_changes=0.0, loads=0, partial=0.0, states=0.0),
     "full_images": dict(streams=40, batches=[0, 2], late=0.0, partial=0.0, loads=0, states=0.0),
     "updates_only": dict(streams=40, batches=[0, 3], late=0.0, wipes=0.0, key_changes=0.0, loads=0),
-    "in_order": dict(streams=60, batches=[0, 4], late=0.0),
+    "in_order": dict(streams=60, batches=[0, 4], late=0.0, loads=0),
     "mixed": dict(streams=120, batches=[0, 5, 6], late=0.2),
 }
 EXAMPLE_BATCHES = [0, 5, 6, 7]
@@ -210,6 +210,7 @@ def test_anomalies_are_those_of_the_reference(spark, delivered):
 STEPS = ["gold.applied", "gold.crashed__current", "gold.crashed__past", "gold.crashed__folded"]       # last first
 
 
+@pytest.mark.proof
 def test_a_crash_between_any_two_steps_heals_on_the_next_run(spark, here, delivered):
     """A crash is the state in which the tables of the steps after it are as they were before the run. Then the next batch comes."""
     num_batches = 1 + 2 * len(STEPS)

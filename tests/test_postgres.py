@@ -272,6 +272,7 @@ def grouped(table: str, rows) -> dict[tuple, dict]:
     return {place: by_key(table, of_place) for place, of_place in found.items()}
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("table", KEYS)
 def test_gold_current_is_the_table(spark, landed, table):
     found = grouped(table, spark.sql(f"select source, {selected(table)} from gold.pg_{table}__current").collect())
@@ -280,6 +281,7 @@ def test_gold_current_is_the_table(spark, landed, table):
     assert wrong == [], "\n".join(wrong[:10])
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("table", KEYS)
 def test_gold_as_of_each_commit_is_the_table_behind_it(spark, landed, table):
     points = [(source, n, place) for source, (form, commits, numbered) in landed.items() if table in carried(form)
@@ -292,6 +294,7 @@ def test_gold_as_of_each_commit_is_the_table_behind_it(spark, landed, table):
     assert wrong == [], "\n".join(wrong[:10])
 
 
+@pytest.mark.proof
 def test_nothing_of_postgres_was_rejected(spark, landed):
     assert spark.sql("select * from silver.rejects where source like 'pg~_%' escape '~'").collect() == []
 
@@ -318,12 +321,14 @@ def unlogged(server, *statements) -> None:
             client.execute(statement)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("table", KEYS)
 def test_a_live_table_equals_its_gold(spark, project, landed, live, table):
     num = len(landed["pg_full"][1][-1].snapshot[table])
     assert look(spark, project, live, table) == reconcile.Reconciled(num, num, [])
 
 
+@pytest.mark.proof
 def test_rows_changed_behind_the_feed_are_found(spark, server, project, landed, live):
     kept, gone = [row["id"] for row in landed["pg_full"][1][-1].snapshot["customers"]][:2]
     unlogged(server, "create table kept as select * from customers", f"update customers set name = 'other', rating = -1 where id = {kept}",
@@ -337,6 +342,7 @@ def test_rows_changed_behind_the_feed_are_found(spark, server, project, landed, 
     assert look(spark, project, live, "customers").rows == []
 
 
+@pytest.mark.proof
 def test_a_row_in_flight_is_no_alarm(spark, server, project, landed, live):
     _, commits, numbered = landed["pg_full"]
     changed, unsent = [row["id"] for row in commits[-1].snapshot["customers"]][:2]
@@ -356,6 +362,7 @@ def test_a_row_in_flight_is_no_alarm(spark, server, project, landed, live):
     assert waited == [60]
 
 
+@pytest.mark.proof
 def test_reconcile_on_the_command_line(server, project, landed, live):
     there = live("shop.lines")
     words = ["reconcile", "--project", project.root, "--table", "pg_lines", "--jdbc", there.url, "--user", there.user, "--password-env", "PASSWORD"]

@@ -171,6 +171,7 @@ def test_a_run_that_dies_before_its_commit_shows_the_old_point_also_where_change
         log = spark.sql("select * from public.debits__before_after order by source, change_seq").collect()
 
 
+@pytest.mark.proof
 def test_half_of_a_late_transaction_keeps_its_source_and_what_shares_its_tables_where_they_are(spark, here):
     late = ("late_debits", "late_credits")
     first = bring(spark, here, by_table([*pair(10, "A", source="punctual", names=late), *pair(40, "B", source="tardy", names=late)], late))
@@ -189,6 +190,7 @@ def at(hour: int, changes: list[Change]) -> list[Change]:
     return [replace(c, source="slow", seq=f"{c.seq[:8]}{hour:02d}{c.seq[10:]}") for c in changes]
 
 
+@pytest.mark.proof
 def test_a_transaction_that_stays_open_is_passed_when_its_source_is_far_enough_in_a_later_batch(spark, here):
     first = at(3, pair(10, "A"))
     point = bring(spark, here, by_table([*first, *at(3, pair(20, "B", is_whole=False)), *at(6, pair(30, "C"))]))
