@@ -76,6 +76,37 @@ def test_repeats_conflicts_and_a_crash_before_the_ledger(spark, lakehouse, tmp_p
     assert [tuple(row) for row in transactions] == [(2, "complete"), (2, "complete")]
 
 
+def test_a_load_ends_with_its_file_once_that_is_whole_and_with_the_next_change_of_its_table(spark, lakehouse, tmp_path):
+    project = projects.make(tmp_path, {"silver_load": {**SHOP, "from": "landing/silver_load/*.parquet"},
+                                       "silver_extract": {**projects.DEPOT, "from": "landing/silver_extract/*.lxg"}}, lakehouse=lakehouse)
+    for source in project.sources:
+        (tmp_path / "landing" / source).mkdir(parents=True)
+    extracts = tmp_path / "landing" / "silver_extract"
+    data = linkexpress.encode_file([("row", {"ITEM_ID": n, "NAME": "a", "PRICE": 1}) for n in (1, 2)], True, "big", "cp932", {0: projects.LAYOUT})
+    whole, broken, growing = (extracts / f"ITEMS_202601050{hour}1600_0000{hour}.lxg" for hour in (3, 4, 5))
+    whole.write_bytes(data)
+    broken.write_bytes(data[:-1] + b"\xff")                      # no sign of a packed decimal
+    growing.write_bytes(data[:-3])
+    load = [qlik.value({"operation": "REFRESH", "after": {"ITEM_ID": n, "NAME": "a", "PRICE": None}}, COLUMNS) for n in (1, 2)]
+    qlik.write_parquet(qlik.rows(load, "items"), tmp_path / "landing" / "silver_load" / "1.parquet")
+
+    def ended():
+        rows = spark.sql("select source, left(change_seq, 16) as start from silver.control_events where kind = 'load_end' "
+                         "and source in ('silver_load', 'silver_extract')").collect()
+        return sorted((row.source.removeprefix("silver_"), row.start) for row in rows)
+
+    silver.run(project, spark, land(project, spark))
+    assert ended() == [("extract", "2026010503160000")]
+    growing.write_bytes(data)
+    qlik.write_parquet(qlik.rows([message(1, 1, "before").replace(b"20260102030405", b"20260101030405")], "items", offset=2), tmp_path / "landing" / "silver_load" / "2.parquet")
+    silver.run(project, spark, land(project, spark))
+    assert ended() == [("extract", "2026010503160000"), ("extract", "2026010505160000")]
+    after = message(2, 1, "after").replace(b"20260102030405", b"20260103030405")
+    qlik.write_parquet(qlik.rows([after], "items", offset=3), tmp_path / "landing" / "silver_load" / "3.parquet")
+    silver.run(project, spark, land(project, spark))
+    assert ended()[2:] == [("load", f"{qlik.START:%Y%m%d%H%M%S}{qlik.START.microsecond // 10_000:02d}")]
+
+
 def test_an_id_that_is_used_again_is_another_transaction(spark):
     """(counter, last) in order; a batch can hold the end of one and the beginning of another of the same id."""
     batches = [[(1, False)], [(2, True), (1, True)], [(3, True), (1, False), (2, False)], [(3, True)]]

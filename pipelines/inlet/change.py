@@ -120,7 +120,7 @@ BATCHES = (                    # the ledger: a row here means that the batch is 
     Column("bytes_rejected", "bigint", "bytes of rejects"),
     Column("first_change_seq", "string", "least change_seq among its changes and repeats"),
     Column("last_change_seq", "string", "greatest"),
-    Column("tables", "array<string>", "captured tables that it brought changes or empty loads of: gold runs for these"),
+    Column("tables", "array<string>", "captured tables that it brought changes, empty loads or ends of loads of: gold runs for these"),
     Column("finished_at", "timestamp", "when the batch became whole"),
 )
 

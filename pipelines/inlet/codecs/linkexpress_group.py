@@ -11,6 +11,7 @@ Layout    0 i4 len_record, itself included . 4 i2 num_columns (items + 2; 1 = co
           items               in the contract's order, each behind a null indicator (0000, FFFF) with null areas;
                               their bytes are told in linkexpress_item.py, with the options
 Images    insert, update and a full extract's row hold all columns after the change, a delete the row that went
+Loads     a full extract is a load of its table and ends with its file, once all of it is landed and no record is rejected
 Order     the time and ordinal of the file's name, then the record's place in it. The format holds no time, no transaction
           id and no position, so transaction_id is made of these too
 Facts     [documented] the fields and codes . [inferred] sizes of commit and FFFF records, one commit record per transaction
