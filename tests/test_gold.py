@@ -12,7 +12,7 @@ from decimal import Decimal
 
 import pytest
 
-from inlet import generate, gold
+from inlet import generate, gold, lake
 from inlet.change import mask
 from tests import reference
 from tests.examples import EXAMPLES, ins, move
@@ -274,6 +274,19 @@ def test_a_table_without_changes_is_equal(spark, here, delivered):
     assert gold.verify(here, spark, "unused", 20) == (0, 0, [])            # not made yet
     gold.run(here, spark, ["unused"])
     assert gold.verify(here, spark, "unused", 20) == (0, 0, [])
+
+
+@pytest.mark.parametrize("table", ["current", "past", "before_after"])
+def test_delta_rs_reads_what_spark_reads(spark, lakehouse, delivered, table):
+    name = f"gold.items__{table}"
+    columns = [c for c in spark.table(name).columns if c not in ("before", "after", "column_states")]
+
+    def plain(values):
+        return repr([bytes(v) if isinstance(v, bytearray) else v.replace(tzinfo=None) if isinstance(v, dt.datetime) else v for v in values])
+
+    rows = [plain(row) for row in spark.table(name).select(*columns).collect()]
+    assert sorted(plain(row.values()) for row in lake.peek(lakehouse, name, [f'"{c}"' for c in columns])) == sorted(rows)
+    assert len(rows) > 100
 
 
 def test_nothing_new_is_nothing_to_do(spark, here, delivered):

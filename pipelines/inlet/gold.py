@@ -76,7 +76,8 @@ def run(project: Project, spark, tables: list[str] | None = None, full_refresh: 
     with pace(spark, is_small), _handed(spark, state):
         there = {r.tableName for r in spark.sql("show tables in gold").collect()}
         changed = [t for t in wanted if full_refresh or t.name in lags or not there.issuperset(f"{t.name}__{s}" for s in STEPS)]
-        threads = min(spark.sparkContext.defaultParallelism, MAX_THREADS) if is_small else 1
+        is_forgetting = full_refresh or any(name.endswith("__forgetting") for name in there)            # deletes from gold.applied, which others append to
+        threads = min(spark.sparkContext.defaultParallelism, MAX_THREADS) if is_small and not is_forgetting else 1
         models = [f"{t.name}__{step}" for t in changed for step in STEPS]
         models += [f"{t.name}__{view}" for t in changed for view in VIEWS if full_refresh or f"{t.name}__{view}" not in there]
         built = _dbt(project, ["run", "--threads", str(threads), "--select", *models, *(["--full-refresh"] if full_refresh else [])], tell) if models else []
