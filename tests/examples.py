@@ -86,6 +86,8 @@ EXAMPLES = {        # sentence -> batches
     "a row of a load comes before the others' start": [[ins(1, 1), ins(2, 2), ins(4, 3)], [load(6, 1), end(7)], [load(3, 2)]],
     "a whole load comes late": [[ins(1, 1), ins(2, 2), ins(9, 3)], [load(5, 2), load(6, 4), end(7)]],
     "an earlier row moves the start of a load": [[ins(1, 1)], [ins(4, 2), load(6, 3), end(7)], [load(3, 4)], [upd(8, 2, NAME="b")]],
+    "a load that starts earlier closes a row between the halves of a swap": [
+        [ins(1, 1), ins(2, 2, NAME="b"), move(3, 1, 2, "T"), load(5, 7), end(6), move(7, 2, 9, "T")], [load(4, 8), load(8, 2)]],
     "two loads follow each other": [[load(1, 1, "A"), load(2, 2, "A"), end(3, "A")], [load(5, 2, "B"), load(6, 3, "B"), end(7, "B")]],
     "two loads follow each other within the first batch": [[load(1, 1, "A"), load(2, 2, "A"), end(3, "A"), load(5, 2, "B"), load(6, 3, "B"), end(7, "B")]],
     "an empty load and a row share a place": [[ins(1)], [wipe(5, "EMPTY_LOAD"), load(5)]],

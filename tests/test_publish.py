@@ -7,12 +7,14 @@ each batch the views must equal the reference's fold of the changes up to the pu
 import datetime as dt
 import random
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from inlet import bronze, config, gold, publish, public_views, run as running, transaction
 from inlet.errors import CheckFailed
 from inlet.log import Log
+from inlet.table import Table
 from tests import reference
 from tests.examples import ins
 from tests.streams import COLUMNS, KEY, Change, deliver, once, stream
@@ -262,6 +264,15 @@ def test_gold_published_stays_few_files_and_keeps_every_point(spark, here, monke
 def test_a_view_costs_no_scan_of_the_past_and_no_filter(spark, here):
     plan = spark.sql("explain select * from public.debits").first()[0]
     assert "debits__past" not in plan and "valid_from_seq <=" not in plan and plan.count("FileScan") == 1, plan
+
+
+def test_the_views_of_a_wide_table_of_many_sources_fit_the_text_that_hives_own_catalog_takes():
+    table = Table(table="SHOP.WIDE", name="wide", key=["C0"], columns=[{"name": f"A_RATHER_LONG_NAME_{n:03d}" if n else "C0", "type": "bigint"} for n in range(300)])
+    sources, texts = [f"source_{n:03d}" for n in range(100)], []
+    last, point = (publish.Point(number, points=dict.fromkeys(sources, f"{number:035d}"), versions={f"wide__{step}": number for step in publish.STEPS},
+                                 moved={"wide": number}, through={"wide": dict.fromkeys(sources, f"{number + 1:035d}")}, shapes={"wide": 1}) for number in (1, 2))
+    public_views.write(SimpleNamespace(sql=texts.append), table, last, point, is_old_needed=True, is_old_log_needed=True)
+    assert len(texts) == 3 and max(len(text.partition("\nas\n")[2]) for text in texts) < 32_700
 
 
 def test_what_the_views_are_is_said_in_the_catalog(spark, here):

@@ -93,13 +93,14 @@ def test_a_load_is_a_run_of_messages_without_a_gap():
 
 
 def test_a_load_ends_with_the_next_change_of_its_table_or_after_a_gap_where_that_is_said():
-    loads = qlik_json.assign_loads([], {("shop", "SHOP.ITEM"): minutes((0, 10)), ("shop", "SHOP.ORDER"): minutes((100, 110))})
+    seen = {("shop", "SHOP.ITEM"): minutes((0, 10), (200, 210)), ("shop", "SHOP.ORDER"): minutes((100, 110))}
+    first, second, order = loads = qlik_json.assign_loads([], seen)
+    assert [qlik_json.proof_span(load, loads) for load in loads] == [
+        (first["started_at16"], second["started_at16"]), (second["started_at16"], "~"), (order["started_at16"], "~")]
     change, gap = qlik_json.Options(), qlik_json.Options(loads_end="gap")
-    item = {("shop", "SHOP.ITEM"): f"{loads[0]['started_at16']}{7:019d}"}
-    assert [qlik_json.has_ended(load, loads, {}, change) for load in loads] == [False, False]
-    assert [qlik_json.has_ended(load, loads, item, change) for load in loads] == [True, False]
-    assert [qlik_json.has_ended(load, loads, {("shop", "SHOP.ITEM"): "2026010203040566" + "9" * 19}, change) for load in loads] == [False, False]
-    assert [qlik_json.has_ended(load, loads, {}, gap) for load in loads] == [True, False]
+    assert [qlik_json.is_over(load, loads, "", change) for load in loads] == [False, False, False]
+    assert [qlik_json.is_over(load, loads, "", gap) for load in loads] == [True, False, True]
+    assert qlik_json.is_over(second, loads, "2026010208" + "0" * 25, gap)
 
 
 def test_a_known_load_goes_on_and_keeps_its_start():

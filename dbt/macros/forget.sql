@@ -9,5 +9,5 @@
   {%- do create_version_tables(name, is_replacing=true) -%}
   {%- do create_gold_table(model, ['source', 'change_seq', 'operation', 'load_id', 'batch_id'], is_replacing=true) -%}
   {%- do run_query('drop table ' ~ gold ~ '__forgetting') -%}
-  {%- do gold_state(is_stale=true).staged.pop(name, none) -%}
+  {%- do forget_state(name) -%}
 {%- endmacro %}

@@ -1,10 +1,10 @@
 {# The ledger and gold.applied, for all tables, once a run. Out: {whole: {(SCHEMA.TABLE, source): last batch that has the
    table}, applied: {(table, source): {batch_id, change_seq}}, staged: {table: is there a batch to commit}}. A run of dbt has
-   one `graph`, so the state is kept there, under the run's id; `is_stale` asks again for all but what is staged. #}
-{% macro gold_state(is_stale=false) -%}
+   one `graph`, so the state is kept there, under the run's id; `forget_state` asks again for one table. #}
+{% macro gold_state() -%}
   {%- set state = graph.get('inlet_state', {}) -%}
-  {%- if is_stale or state.get('invocation_id') != invocation_id -%}
-    {%- set said = {} if is_stale else handed() -%}
+  {%- if state.get('invocation_id') != invocation_id -%}
+    {%- set said = handed() -%}
     {%- if not said -%}
       {%- do said.update({'ledger': [], 'applied': []}) -%}
       {%- set query -%}
@@ -18,7 +18,7 @@ from {{ source('gold_state', 'applied') }} group by source, table_name
         {%- do said['ledger' if row.is_ledger else 'applied'].append([row.name, row.source, row.batch_id | int, row.change_seq]) -%}
       {%- endfor -%}
     {%- endif -%}
-    {%- set state = {'invocation_id': invocation_id, 'whole': {}, 'applied': {}, 'staged': state.staged if is_stale else {}} -%}
+    {%- set state = {'invocation_id': invocation_id, 'whole': {}, 'applied': {}, 'staged': {}} -%}
     {%- for row in said.ledger %}{% do state.whole.update({(row[0], row[1]): row[2]}) %}{% endfor -%}
     {%- for row in said.applied if row[2] >= state.applied.get((row[0], row[1]), {'batch_id': -1}).batch_id -%}
       {%- do state.applied.update({(row[0], row[1]): {'batch_id': row[2], 'change_seq': row[3]}}) -%}
@@ -26,4 +26,16 @@ from {{ source('gold_state', 'applied') }} group by source, table_name
     {%- do graph.update({'inlet_state': state}) -%}
   {%- endif -%}
   {{ return(state) }}
+{%- endmacro %}
+
+
+{# Ask again how far gold has come with one table; in place, for other tables may be run beside it. -#}
+{% macro forget_state(name) -%}
+  {%- set state = gold_state() -%}
+  {%- do state.staged.pop(name, none) -%}
+  {%- for place in state.applied.keys() | list if place[0] == name %}{% do state.applied.pop(place) %}{% endfor -%}
+  {%- for row in run_query("select source, max(through_batch_id) as batch_id, max(through_change_seq) as change_seq from "
+                           ~ source('gold_state', 'applied') ~ " where table_name = '" ~ name ~ "' group by source") -%}
+    {%- do state.applied.update({(name, row.source): {'batch_id': row.batch_id | int, 'change_seq': row.change_seq}}) -%}
+  {%- endfor -%}
 {%- endmacro %}

@@ -4,5 +4,5 @@
   {% call statement('heal_past') %}{{ apply_past(name, is_replacing=true) }}{% endcall %}
   {% call statement('heal_current') %}{{ apply_current(name) }}{% endcall %}
   {%- do commit(name) -%}
-  {%- do gold_state(is_stale=true).staged.pop(name, none) -%}
+  {%- do forget_state(name) -%}
 {%- endmacro %}

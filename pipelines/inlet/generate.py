@@ -17,7 +17,7 @@ CHANGE = (                     # columns of <t>__before_after, around the two im
     ("source", "string", "the ordered feed"),
     ("change_seq", "string", "place in the source's order; compares as text"),
     ("operation", "string", "REFRESH, INSERT, UPDATE, DELETE, TRUNCATE, EMPTY_LOAD: a full load without rows, or LOAD_END: a full load has sent all"),
-    ("change_oper", "string", "the same as one letter; E is an empty load"),
+    ("change_oper", "string", "the same as one letter; E is an empty load, L the end of one"),
     ("before", "{image}", "before-image as sent; what was not supplied is null"),
     ("after", "{image}", "after-image as sent; what was not supplied is null, see not_supplied"),
     ("changed", "array<string>", "columns that changed: by the source's mask, else where both images supply a value"),
@@ -29,7 +29,7 @@ CHANGE = (                     # columns of <t>__before_after, around the two im
     ("transaction_event_counter", "bigint", "1-based position within the transaction"),
     ("transaction_last_event", "boolean", "closes the transaction"),
     ("change_timestamp", "timestamp", "UTC time of the change as the source tells it; never used for order"),
-    ("load_id", "string", "full-load generation of a REFRESH row"),
+    ("load_id", "string", "full-load generation of a REFRESH row or a LOAD_END"),
     ("table_version", "int", "version of the column list in force"),
     ("column_states", "map<string,string>", "columns in an exceptional state: missing, lob_incomplete, ..."),
     ("unit_id", "string", "the bronze unit it was decoded from"),
@@ -115,7 +115,7 @@ def models(table: Table) -> dict[str, tuple]:
     image = f"struct<{','.join(f'{c.name.lower()}:{c.type}' for c in table.columns)}>"
     return {
         f"{table.name}__before_after": (
-            "change_log", f"One row per change of {table.table}, in the source's own words but typed, and per empty full load.{said}",
+            "change_log", f"One row per change of {table.table}, in the source's own words but typed, per empty full load and per end of a load.{said}",
             [(n, t.format(image=image), d) for n, t, d in CHANGE],
             [{"one_row_per": {"arguments": {"columns": ["source", "change_seq", "operation"]}}}]),
         f"{table.name}__past": (

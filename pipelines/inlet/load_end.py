@@ -2,7 +2,7 @@
 sent; with it what the load did not send goes, as of the load's start.
 
 A file is a load and ends with itself: once all its bytes are landed and none of its records is rejected. Messages announce no end;
-what their codec takes for one it says in `has_ended`. The events depend only on what has come, not on its order or batches.
+their codec says which changes prove one (`proof_span`), and when the source has gone on for so long that it `is_over`.
 """
 
 from inlet import bronze, lake
@@ -23,8 +23,9 @@ def of_files(batch: Batch, units: list[dict]) -> None:
     rejected = {(row["source"], row["unit_id"].removeprefix(f"{row['source']}/").rsplit("@", 1)[0])
                 for row in lake.peek(batch.project.lakehouse_path(), "silver.rejects", ["source", "unit_id"])}
     ended = {(source, loads[source, path]) for source, path in (loads.keys() & whole) - rejected}
-    found = batch.spark.sql("select distinct source, source_schema, source_table, load_id from silver.changes "
-                            f"where batch_id = {batch.batch_id} and {among(sources)} and operation = 'REFRESH'").collect()
+    load_ids = sorted({load_id for _, load_id in ended})
+    found = batch.spark.sql("select distinct source, source_schema, source_table, load_id from silver.changes where operation = 'REFRESH' "
+                            f"and {among(sources)} and change_seq between '{load_ids[0]}' and '{load_ids[-1]}~'").collect() if ended else []
     _append(batch, [(*row, row.load_id + "9" * (35 - len(row.load_id))) for row in found if (row.source, row.load_id) in ended], "-file-ends")
 
 
@@ -34,14 +35,17 @@ def of_messages(batch: Batch, codec, sources: list, loads: list[dict]) -> None:
     waiting = {(load["source"], load["table"], load["load_id"]): load for load in loads if (load["source"], load["table"], load["load_id"]) not in ended}
     if not waiting:
         return
-    new = [load["started_at16"] for place, load in waiting.items() if place not in begun]
-    rows = f"batch_id = {batch.batch_id}" + (f" or change_seq > '{min(new)}'" if new else "")     # of the others the earlier ones were asked
-    last = {(row.source, row.table): row.last_seq for row in batch.spark.sql(
-        "select source, concat(source_schema, '.', source_table) as table, max(change_seq) as last_seq from silver.changes "
-        f"where {among([s.name for s in sources])} and operation <> 'REFRESH' and ({rows}) group by all").collect()}
+    spans = [(*place[:1], *place[1].split("."), place[2], *codec.proof_span(load, loads), place not in begun) for place, load in waiting.items()]
+    rows = batch.spark.createDataFrame(spans, "source string, source_schema string, source_table string, load_id string, first string, last string, is_new boolean")
+    changes = batch.spark.sql(f"select * from silver.changes where {among([s.name for s in sources])} and operation <> 'REFRESH' and change_seq > "
+                              f"'{min(span[4] for span in spans)}'" + ("" if any(span[6] for span in spans) else f" and batch_id = {batch.batch_id}"))
+    proven = {(row.source, f"{row.source_schema}.{row.source_table}", row.load_id) for row in changes.join(
+        rows.hint("broadcast"), ["source", "source_schema", "source_table"]).where("change_seq between first and last").select(
+        "source", "source_schema", "source_table", rows.load_id).distinct().collect()}
+    newest = {row.source: row.seq for row in changes.groupBy("source").agg({"change_seq": "max"}).toDF("source", "seq").collect()}
     options = {source.name: codec.options(source) for source in sources}
-    _append(batch, [(load["source"], *load["table"].split("."), load["load_id"], load["started_at16"] + "9" * 19) for load in waiting.values()
-                    if codec.has_ended(load, loads, last, options[load["source"]])], "-message-ends")
+    _append(batch, [(*place[:1], *place[1].split("."), place[2], load["started_at16"] + "9" * 19) for place, load in waiting.items()
+                    if place in proven or codec.is_over(load, loads, newest.get(place[0], ""), options[place[0]])], "-message-ends")
 
 
 def _before(batch: Batch, kind: str) -> set[tuple]:

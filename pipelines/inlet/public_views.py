@@ -28,8 +28,10 @@ def write(spark, table, last, point, is_old_needed: bool, is_old_log_needed: boo
     name = table.name
     current, history, log = (_view(table, f"{name}{end}", f"{name}__{of}") for end, of in
                              (("", "current"), ("__history", "history"), ("__before_after", "before_after")))
+    times = {"valid_from": time_of("valid_from_seq"), "valid_to": time_of("valid_to_seq")}
+    columns = ", ".join(f"{times[n]} as {n}" if n in times else f"`{n}`" for n in _names(table, "history"))
     spark.sql(current + _union(table, last, point, is_old_needed, _live))
-    spark.sql(history + _union(table, last, point, is_old_needed, _versions))
+    spark.sql(history + _union(table, last, point, is_old_needed, _versions, columns))
     spark.sql(log + _union(table, last, point, is_old_log_needed, _changes))
     if last.shapes.get(name) != point.shapes[name]:
         _write_fixed(spark, table)
@@ -41,9 +43,10 @@ def _view(table, name: str, model: str, description: str = "") -> str:
     return f"create or replace view public.{name} (\n  {said})\ncomment {text(f'{description or of_model} At the published point.')}\nas\n"
 
 
-def _union(table, last, point, is_old_needed: bool, body) -> str:
+def _union(table, last, point, is_old_needed: bool, body, columns: str = "*") -> str:
     """Both points in one body where the new versions hold both, else a body for each. In: body(contract, point, when), where
-    when(condition) is SQL that says what `condition` makes of the point that the query is at."""
+    when(condition) is SQL that says what `condition` makes of the point that the query is at. Columns are named once at most: the text
+    of a wide table's view must stay short (ADR 5)."""
     number, before = point.moved[table.name], last.moved.get(table.name, 0)
     new = _ends(table, point)
     old = _ends(table, last) if is_old_needed else new | _moved_ends(table, last, point)
@@ -54,10 +57,12 @@ def _union(table, last, point, is_old_needed: bool, body) -> str:
                 f"else raise_error('{HELD}') end")
 
     points = ",\n     ".join(f"{upto.name} as (select {string_map(upto.ends)} as ends)" for upto in (next_, prior))
-    if not is_old_needed:
-        return f"with {points}\n" + body(table, point, lambda condition, other="false": case(condition(next_), condition(prior)))
-    return (f"with {points}\n" + body(table, point, lambda condition, other="false": case(condition(next_), other)) + "\nunion all\n"
-            + body(table, last, lambda condition, other="false": case(other, condition(prior))))
+    if is_old_needed:
+        rows = (body(table, point, lambda condition, other="false": case(condition(next_), other)) + "\nunion all\n"
+                + body(table, last, lambda condition, other="false": case(other, condition(prior))))
+    else:
+        rows = body(table, point, lambda condition, other="false": case(condition(next_), condition(prior)))
+    return f"with {points}\nselect {columns} from (\n{rows})"
 
 
 def _ends(table, point) -> dict[str, str]:
@@ -97,25 +102,19 @@ def _names(table, model: str) -> list[str]:
 
 
 def _live(table, point, when) -> str:
-    columns = ", ".join(f"`{n}`" for n in _names(table, "current"))
-    return (f"select {columns} from {_of(table, 'current', point)}\nwhere {when(lambda upto: upto.seen('valid_from_seq'))}\nunion all\n"
-            f"select {columns} from {_of(table, 'past', point)}\nwhere {when(Upto.superseded)}")
+    return (f"select * from {_of(table, 'current', point)}\nwhere {when(lambda upto: upto.seen('valid_from_seq'))}\nunion all\n"
+            f"select * except (valid_to_seq) from {_of(table, 'past', point)}\nwhere {when(Upto.superseded)}")
 
 
 def _versions(table, point, when) -> str:
-    def picked(valid_to: str) -> str:
-        times = {"valid_from": time_of("valid_from_seq"), "valid_to": time_of(valid_to), "valid_to_seq": valid_to}
-        return ", ".join(f"{times[n]} as {n}" if n in times else f"`{n}`" for n in _names(table, "history"))
-
     seen = f"where {when(lambda upto: upto.seen('valid_from_seq'))}"
     until = when(lambda upto: f"if(valid_to_seq > {upto.seq}, null, valid_to_seq)" if upto.seq else "valid_to_seq", other="null")
-    return (f"select {picked(until)} from {_of(table, 'past', point)}\n{seen}\nunion all\n"
-            f"select {picked('cast(null as string)')} from {_of(table, 'current', point)}\n{seen}")
+    return (f"select * except (valid_to_seq), {until} as valid_to_seq from {_of(table, 'past', point)}\n{seen}\nunion all\n"
+            f"select *, cast(null as string) as valid_to_seq from {_of(table, 'current', point)}\n{seen}")
 
 
 def _changes(table, point, when) -> str:
-    columns = ", ".join(f"`{n}`" for n in _names(table, "before_after"))
-    return f"select {columns} from {_of(table, 'before_after', point)}\nwhere {when(lambda upto: upto.seen('change_seq'))}"
+    return f"select * from {_of(table, 'before_after', point)}\nwhere {when(lambda upto: upto.seen('change_seq'))}"
 
 
 def _write_fixed(spark, table) -> None:

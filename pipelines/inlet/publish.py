@@ -18,6 +18,7 @@ from typing import NamedTuple
 from inlet import lake, public_views
 from inlet.change import Column, ddl
 from inlet.config import Project
+from inlet.errors import InletError
 from inlet.public_views import number_map, string_map, time_of
 
 PUBLISHED = (
@@ -228,6 +229,8 @@ def _said(spark) -> Point:
     if not spark.catalog.tableExists("public._point"):
         _commit(spark, Point())
     pieces = sorted((row.key, row.value) for row in spark.sql("show tblproperties public._point").collect() if row.key.startswith(SAID))
+    if not pieces:
+        raise InletError("public._point is one of an earlier Inlet", "`drop view public._point` and run `inlet run --step publish`: the views are written anew")
     return Point(**json.loads(zlib.decompress(bytes.fromhex("".join(piece for _, piece in pieces)))))
 
 

@@ -55,9 +55,9 @@ def _run(batch: Batch) -> None:
         events = _of_kind(rows, "control").dropDuplicates(place)         # a file that comes again tells nothing new
         batch.append(events.join(before, place, "left_anti"), "silver.control_events", "-blocks")
     rows.unpersist()
-    load_end.of_files(batch, units)
     if judged is not None:
         reject_conflicts(batch, judged, _units(batch.spark, batch.batch_id).selectExpr("unit_id", "bytes"), "-conflicts")
+    load_end.of_files(batch, units)
 
 
 def _of_kind(rows, kind: str):

@@ -46,7 +46,7 @@ def _gold(project: Project, ledger: list[dict]) -> list[dict]:
 
 
 def _loading(project: Project) -> list[dict]:
-    """Reloads whose end has not been seen: what they have not sent stays in gold until then. A first load has nothing to drop."""
+    """Loads of messages whose end has not been seen, but for the first of each table: what they have not sent stays in gold."""
     events = lake.peek(project.lakehouse_path(), "silver.control_events", ["source", "source_schema", "source_table", "load_id", "kind", "batch_id"],
                        f"where kind in ('{load_end.BEGIN}', '{load_end.END}')")
     of: dict[tuple, dict[str, list[dict]]] = {}

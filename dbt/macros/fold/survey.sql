@@ -40,7 +40,7 @@ group by l.source order by l.source
   {%- if batch.has_key_change or rewind -%}{%- do survey_moves(name, batch, found, rewind) -%}{%- endif -%}
   {%- set rewind_before_loads = rewind.copy() -%}
   {%- set loads = survey_loads(name, batch, found, rewind) if batch.has_load or rewind else [] -%}
-  {%- if rewind != rewind_before_loads -%}{%- do survey_moves(name, batch, found, rewind) -%}{%- endif -%}
+  {%- if rewind != rewind_before_loads or batch.disturbed or batch.continued -%}{%- do survey_moves(name, batch, found, rewind) -%}{%- endif -%}
   {%- for row in found -%}
     {%- for load in loads if load.source == row.source -%}
       {%- set is_first = not row.applied_seq and load.start_seq == row.first_seq -%}      {# nothing is live that it could close #}

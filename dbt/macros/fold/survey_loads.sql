@@ -3,8 +3,8 @@
 
    A load is a wipe, at its start, of what it does not send, once it has ended; until then it only brings rows. Where it starts and
    ends here, in order, nothing is disturbed. One that ends now and began earlier disturbs what was live at its start and what it
-   has not sent; one whose start moves back, every key that was live there. One that goes on after its end disturbs only keys that its
-   start has closed and that it now sends after all. #}
+   has not sent; one that has ended and whose start moves back, every key that was live at the old or the new one. One that goes on
+   after its end disturbs only keys that its start has closed and that it now sends after all. #}
 {% macro survey_loads(name, batch, found, rewind) -%}
   {%- set log = batch.log -%}
   {%- set query -%}

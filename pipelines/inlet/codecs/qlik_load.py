@@ -4,7 +4,7 @@ A full load of a table is a run of its REFRESH messages. It starts at the Kafka 
 hundredths; a message more than the gap (option `load_gap_minutes`) after the last one seen starts a new load.
 A load that is known keeps its start and id for good; a message up to the gap before its first one belongs to it too.
 Nothing announces the end of a load. Its table changes only after it, so it has ended once there is a change of the table after its
-start; option `loads_end: gap` takes it for ended too once the source is more than the gap behind its last message (tasks that only
+start and before the next load's; option `loads_end: gap` takes it for ended too once the source is more than the gap behind its last message (tasks that only
 load, tables that hardly change): a load that broke off is then taken for whole.
 ASSUMED: Kafka timestamps of one load are never further apart than the gap, those of two loads always are.
 """
@@ -62,14 +62,17 @@ def load_of(loads: list[dict], source: str, table: str, at: datetime.datetime, g
     return max(fitting, key=lambda load: load["first_at"], default=None)
 
 
-def has_ended(load: dict, loads: list[dict], last: dict, options: Options) -> bool:
-    """Has a load ended? In: all loads; by (source, table) the greatest change_seq of a row change that is known."""
-    source, start = load["source"], load["started_at16"]
-    if last.get((source, load["table"]), "") > start:
-        return True
+def proof_span(load: dict, loads: list[dict]) -> tuple[str, str]:
+    """(first, last) change_seq between which a change of the table proves that a load has ended: from its start to that of the next."""
+    starts = [other["started_at16"] for other in loads if (other["source"], other["table"]) == (load["source"], load["table"])]
+    return load["started_at16"], min((start for start in starts if start > load["started_at16"]), default="~")
+
+
+def is_over(load: dict, loads: list[dict], newest_seq: str, options: Options) -> bool:
+    """Does the gap end a load? In: all loads; the greatest change_seq of its source."""
     over = time16(load["last_at"] + datetime.timedelta(minutes=options.load_gap_minutes))
-    times = [time16(other["last_at"]) for other in loads if other["source"] == source]
-    return options.loads_end == "gap" and max([*times, *(seq for (name, _), seq in last.items() if name == source)]) > over
+    times = [time16(other["last_at"]) for other in loads if other["source"] == load["source"]]
+    return options.loads_end == "gap" and max([*times, newest_seq]) > over
 
 
 def time16(at: datetime.datetime) -> str:
