@@ -9,7 +9,7 @@ READY  := $(VENV)/.ready
 demo: $(READY)          ## two real feeds from bytes to gold, with answers
 	@$(BIN)/python -m infra.local.demo
 
-test: $(READY)          ## all tests (core tests alone: .venv/bin/pytest -m "not spark")
+test: $(READY)          ## the tests, but for `make proof` (core tests alone: .venv/bin/pytest -m "not spark")
 	@$(BIN)/python -m pytest
 
 bench: $(READY)         ## ratios measured in one run, written to docs/performance.md

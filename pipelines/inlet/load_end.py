@@ -23,29 +23,38 @@ def of_files(batch: Batch, units: list[dict]) -> None:
     rejected = {(row["source"], row["unit_id"].removeprefix(f"{row['source']}/").rsplit("@", 1)[0])
                 for row in lake.peek(batch.project.lakehouse_path(), "silver.rejects", ["source", "unit_id"])}
     ended = {(source, loads[source, path]) for source, path in (loads.keys() & whole) - rejected}
+    if not ended:
+        return
     load_ids = sorted({load_id for _, load_id in ended})
     found = batch.spark.sql("select distinct source, source_schema, source_table, load_id from silver.changes where operation = 'REFRESH' "
-                            f"and {among(sources)} and change_seq between '{load_ids[0]}' and '{load_ids[-1]}~'").collect() if ended else []
-    _append(batch, [(*row, row.load_id + "9" * (35 - len(row.load_id))) for row in found if (row.source, row.load_id) in ended], "-file-ends")
+                            f"and {among(sources)} and change_seq between '{load_ids[0]}' and '{load_ids[-1]}~'").collect()
+    before = _before(batch, END)                                     # a file that comes again ends nothing anew
+    _append(batch, [(*row, row.load_id + "9" * (35 - len(row.load_id))) for row in found
+                    if (row.source, row.load_id) in ended and (row.source, f"{row.source_schema}.{row.source_table}", row.load_id) not in before], "-file-ends")
 
 
 def of_messages(batch: Batch, codec, sources: list, loads: list[dict]) -> None:
     """Write the ends of loads that changes of this batch tell. In: the loads known after it."""
     begun, ended = _before(batch, BEGIN), _before(batch, END)
-    waiting = {(load["source"], load["table"], load["load_id"]): load for load in loads if (load["source"], load["table"], load["load_id"]) not in ended}
+    waiting = {_place(load): load for load in loads if _place(load) not in ended}
     if not waiting:
         return
-    spans = [(*place[:1], *place[1].split("."), place[2], *codec.proof_span(load, loads), place not in begun) for place, load in waiting.items()]
-    rows = batch.spark.createDataFrame(spans, "source string, source_schema string, source_table string, load_id string, first string, last string, is_new boolean")
-    changes = batch.spark.sql(f"select * from silver.changes where {among([s.name for s in sources])} and operation <> 'REFRESH' and change_seq > "
-                              f"'{min(span[4] for span in spans)}'" + ("" if any(span[6] for span in spans) else f" and batch_id = {batch.batch_id}"))
-    proven = {(row.source, f"{row.source_schema}.{row.source_table}", row.load_id) for row in changes.join(
+    new = [load["started_at16"] for place, load in waiting.items() if place not in begun]          # of the others earlier batches were asked
+    changes = batch.spark.sql(f"select * from silver.changes where {among([s.name for s in sources])} and operation <> 'REFRESH' and "
+                              f"(batch_id = {batch.batch_id}" + (f" or change_seq > '{min(new)}')" if new else ")"))
+    spans = [(source, *table.split("."), load_id, *codec.proof_span(waiting[source, table, load_id], loads)) for source, table, load_id in waiting]
+    rows = batch.spark.createDataFrame(spans, "source string, source_schema string, source_table string, for_load string, first string, last string")
+    proven = {(row.source, f"{row.source_schema}.{row.source_table}", row.for_load) for row in changes.join(
         rows.hint("broadcast"), ["source", "source_schema", "source_table"]).where("change_seq between first and last").select(
-        "source", "source_schema", "source_table", rows.load_id).distinct().collect()}
-    newest = {row.source: row.seq for row in changes.groupBy("source").agg({"change_seq": "max"}).toDF("source", "seq").collect()}
+        "source", "source_schema", "source_table", "for_load").distinct().collect()}
     options = {source.name: codec.options(source) for source in sources}
-    _append(batch, [(*place[:1], *place[1].split("."), place[2], load["started_at16"] + "9" * 19) for place, load in waiting.items()
-                    if place in proven or codec.is_over(load, loads, newest.get(place[0], ""), options[place[0]])], "-message-ends")
+    newest = dict(changes.groupBy("source").agg({"change_seq": "max"}).collect()) if any(o.loads_end == "gap" for o in options.values()) else {}
+    _append(batch, [(source, *table.split("."), load_id, load["started_at16"] + "9" * 19) for (source, table, load_id), load in waiting.items()
+                    if (source, table, load_id) in proven or codec.is_over(load, loads, newest.get(source, ""), options[source])], "-message-ends")
+
+
+def _place(load: dict) -> tuple[str, str, str]:
+    return load["source"], load["table"], load["load_id"]
 
 
 def _before(batch: Batch, kind: str) -> set[tuple]:
@@ -56,8 +65,6 @@ def _before(batch: Batch, kind: str) -> set[tuple]:
 
 
 def _append(batch: Batch, rows: list[tuple], part: str) -> None:
-    ended = _before(batch, END)
-    rows = [row for row in rows if (row[0], f"{row[1]}.{row[2]}", row[3]) not in ended]
     if rows:
         events = batch.spark.createDataFrame(rows, "source string, source_schema string, source_table string, load_id string, change_seq string")
         batch.append(events.selectExpr("*", f"'{END}' as kind", "'{}' as detail", "cast(null as string) as unit_id",

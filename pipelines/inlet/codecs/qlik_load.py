@@ -4,8 +4,8 @@ A full load of a table is a run of its REFRESH messages. It starts at the Kafka 
 hundredths; a message more than the gap (option `load_gap_minutes`) after the last one seen starts a new load.
 A load that is known keeps its start and id for good; a message up to the gap before its first one belongs to it too.
 Nothing announces the end of a load. Its table changes only after it, so it has ended once there is a change of the table after its
-start and before the next load's; option `loads_end: gap` takes it for ended too once the source is more than the gap behind its last message (tasks that only
-load, tables that hardly change): a load that broke off is then taken for whole.
+start and before the next load's; option `loads_end: gap` takes it for ended too once the source goes on more than the gap after its
+last message (tasks that only load, tables that hardly change): a load that broke off is then taken for whole.
 ASSUMED: Kafka timestamps of one load are never further apart than the gap, those of two loads always are.
 """
 
@@ -23,8 +23,9 @@ class Options(BaseModel):
     """A source's `options`."""
 
     model_config = ConfigDict(extra="forbid")
-    load_gap_minutes: float = Field(default=60, gt=0)
-    loads_end: Literal["change", "gap"] = "change"
+    load_gap_minutes: float = Field(default=60, gt=0, description="between two messages of a table's full loads, more than which they are of two loads")
+    loads_end: Literal["change", "gap"] = Field(default="change", description="what tells that a load has ended: `change`, the next change of its "
+                                                "table; `gap`, that or a source that goes on more than the gap after it")
 
 
 def options(source) -> Options:
