@@ -4,6 +4,7 @@ says (tests/test_gold.py), and docs/semantics.md shows both.
 A row has the key (north, 1) unless told otherwise, and the columns of tests/streams.py.
 """
 
+from dataclasses import replace
 from decimal import Decimal
 
 from tests.streams import Change, seq
@@ -19,6 +20,10 @@ def upd(place, k=1, **columns):
 
 def move(place, old, new, transaction_id=None, **columns):
     return Change("", "", seq(place), "UPDATE", before=_row(old), after=_row(new, **columns), transaction_id=transaction_id)
+
+
+def of(transaction_id, *changes):
+    return [replace(change, transaction_id=transaction_id) for change in changes]
 
 
 def dele(place, k=1):
@@ -67,6 +72,15 @@ EXAMPLES = {        # sentence -> batches
                                         [move(10 + k, k, k + 1, "T") for k in range(4, 7)], [upd(20, 3, PRICE=None), dele(21, 7)]],
     "a late change comes between the halves of a swap": [[ins(1, 1), ins(2, 2, NAME="b")], [move(3, 1, 2, "T"), move(5, 2, 1, "T")], [upd(4, 2, PRICE=None)]],
     "a late truncate comes between the halves of a swap": [[ins(1, 1), ins(2, 2)], [move(3, 1, 2, "T"), move(5, 2, 1, "T")], [wipe(4)]],
+    "rows are renumbered by deletes and inserts": [[ins(k, k, NAME=str(k)) for k in (1, 2, 3)], of("T", dele(4, 1), ins(5, 2), dele(6, 2), ins(7, 3), dele(8, 3), ins(9, 4))],
+    "rows are renumbered by deletes and inserts over two batches": [
+        [ins(1, 1), ins(2, 2)], of("T", dele(4, 1), ins(5, 2, NAME="one")), [*of("T", dele(6, 2), ins(7, 3)), upd(9, 2, PRICE=None)]],
+    "the delete of a renumbering comes late": [[ins(1, 1), ins(2, 2)], [*of("T", dele(4, 1), ins(5, 2), ins(7, 3)), upd(9, 2, PRICE=None)], of("T", dele(6, 2))],
+    "a late change comes between an insert and its delete": [[ins(1)], of("T", ins(3, NAME="b"), dele(5)), [upd(4, PRICE=None)]],
+    "a late truncate comes between an insert and its delete": [[ins(1)], of("T", ins(3, NAME="b"), dele(5)), [wipe(4)]],
+    "a row is moved onto one that is deleted next": [[ins(1, 1), ins(2, 2, NAME="b")], of("T", move(3, 1, 2)), of("T", dele(4, 2))],
+    "a row is inserted over one that is moved next": [[ins(1, 1), ins(2, 2, NAME="b")], of("T", ins(3, 2, NAME="new")), of("T", move(4, 2, 3, PRICE=None))],
+    "a row is inserted over one that another transaction deletes": [[ins(1)], of("T", ins(3, NAME="b")), of("U", dele(5))],
     "rows of two transactions do not swap": [[ins(1, 1), ins(2, 2, NAME="b")], [move(3, 1, 2, "T"), move(4, 2, 1, "U")]],
     "a row moves twice within a transaction": [[ins(1, 1)], [move(3, 1, 2, "T"), move(4, 2, 3, "T")]],
     "a row moves away and comes back": [[ins(1)], [move(2, 1, 2), upd(3, 2, NAME="b"), move(4, 2, 1)]],

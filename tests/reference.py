@@ -23,6 +23,10 @@ class Version:
     valid_to_seq: str | None = None
     conflict: str | None = None
     is_complete: bool = True
+    key_changed: bool = False            # it came from another key, or took the place of a row that its transaction took away
+
+
+ONTO_A_ROW = {"insert_over_row": None, "key_change_onto_row": None, "update_without_row_onto_row": "update_without_row"}      # conflict -> without the row
 
 
 class Rows:
@@ -31,7 +35,7 @@ class Rows:
     def __init__(self):
         self.live: dict[tuple, Version] = {}
         self.closed: list[Version] = []
-        self.displaced: dict[tuple, tuple[str, Version]] = {}     # key -> transaction and row that a key change fell on, until the key's next change
+        self.displaced: dict[tuple, tuple[str, Version]] = {}     # key -> transaction and row that another was put onto, until the key's next change
 
     def close(self, key, seq) -> Version | None:
         """The row goes, if it is there."""
@@ -41,15 +45,21 @@ class Rows:
             self.closed.append(replace(row, valid_to_seq=seq))
         return row
 
-    def leave(self, key, seq, transaction_id) -> Version | None:
-        """The row that a key change takes away. Where the change before it at this key put another row of its transaction onto this
-        one (an UPDATE renumbers or swaps keys), it takes the one that was there, and the other stays."""
+    def put(self, key, seq, transaction_id) -> Version | None:
+        """An INSERT or a key change brings a row to this key; one that is there goes."""
+        row = self.close(key, seq)
+        if row and transaction_id:
+            self.displaced[key] = transaction_id, row
+        return row
+
+    def take(self, key, seq, transaction_id) -> Version | None:
+        """The row that a DELETE or a key change takes away. Where the change before it at this key put another row of its transaction
+        onto this one (an UPDATE renumbers or swaps keys), it takes the one that was there, and the other stays."""
         transaction_of, row = self.displaced.get(key, (None, None))
         if not row or transaction_of != transaction_id:
             return self.close(key, seq)
         del self.displaced[key]
-        if self.live[key].conflict == "key_change_onto_row":
-            self.live[key] = replace(self.live[key], conflict=None)
+        self.live[key] = replace(self.live[key], conflict=ONTO_A_ROW[self.live[key].conflict], key_changed=True)
         return row
 
 
@@ -59,9 +69,9 @@ def fold(changes, key: list[str], columns: list[str]) -> tuple[list[Version], li
     loads, rows, lost = load_rows(changes), Rows(), []
     ended = {change.load_id for change in changes if change.op == "LOAD_END"}              # before that nothing goes: it may still be sent
 
-    def open_(row_key, seq, values, conflict):
+    def open_(row_key, seq, values, conflict, key_changed=False):
         values = values | dict(zip(key, row_key))
-        rows.live[row_key] = Version(row_key, values, seq, None, conflict, is_complete=set(values) == set(columns))
+        rows.live[row_key] = Version(row_key, values, seq, None, conflict, is_complete=set(values) == set(columns), key_changed=key_changed)
 
     for change in changes:
         seq, old_key, new_key = change.seq, before_key(change, key), after_key(change, key)
@@ -75,22 +85,24 @@ def fold(changes, key: list[str], columns: list[str]) -> tuple[list[Version], li
             for row_key in list(rows.live):
                 rows.close(row_key, seq)
 
-        elif change.op in ("INSERT", "REFRESH"):
-            replaced = rows.close(new_key, seq)
-            open_(new_key, seq, supplied(change), "insert_over_row" if replaced and change.op == "INSERT" else None)
+        elif change.op == "REFRESH":
+            rows.close(new_key, seq)
+            open_(new_key, seq, supplied(change), None)
+
+        elif change.op == "INSERT":
+            replaced = rows.put(new_key, seq, change.transaction_id)
+            open_(new_key, seq, supplied(change), "insert_over_row" if replaced else None)
 
         elif change.op == "DELETE":
-            if not rows.close(old_key, seq):
+            if not rows.take(old_key, seq, change.transaction_id):
                 lost.append((seq, "delete_without_row"))
 
         elif change.op == "UPDATE":
             is_moved = old_key != new_key
-            row = rows.leave(old_key, seq, change.transaction_id) if is_moved else rows.close(old_key, seq)
-            replaced = rows.close(new_key, seq) if is_moved else None
-            conflict = "update_without_row" if not row else "key_change_onto_row" if replaced else None
-            open_(new_key, seq, (row.values if row else {}) | supplied(change), conflict)
-            if replaced and change.transaction_id:
-                rows.displaced[new_key] = change.transaction_id, replaced
+            row = rows.take(old_key, seq, change.transaction_id) if is_moved else rows.close(old_key, seq)
+            replaced = rows.put(new_key, seq, change.transaction_id) if is_moved else None
+            conflict = "key_change_onto_row" if row and replaced else None if row else "update_without_row_onto_row" if replaced else "update_without_row"
+            open_(new_key, seq, (row.values if row else {}) | supplied(change), conflict, is_moved)
 
     versions = sorted([*rows.closed, *rows.live.values()], key=lambda v: (v.key, v.valid_from_seq))
     return versions, sorted(lost + [(v.valid_from_seq, v.conflict) for v in versions if v.conflict])

@@ -50,21 +50,21 @@ def stream(rng: random.Random, source: str = "shop", table: str = "SHOP.ITEMS", 
            partial: float = 0.4, key_changes: float = 0.15, wipes: float = 0.06, loads: int = 2, states: float = 0.1) -> list[Change]:
     """A random stream of one source. Probabilities: of a partial image, a key change, a wipe, a column state."""
     changes: list[Change] = []
-    place, transaction, left, moved_to = 0, 0, 0, None
+    place, transaction, left, put_at = 0, 0, 0, None
     open_loads = [f"L{n}" for n in range(rng.randint(0, loads))]
     keys = [(region, item) for region in ("north", "south") for item in (1, 2)]
     while len(changes) < length:
         on_wipe = changes and changes[-1].op == "EMPTY_LOAD" and rng.random() < 0.5      # an empty load may share its place
         place += 0 if on_wipe else rng.randint(1, 3)
         if left == 0:
-            transaction, left, counter, moved_to = transaction + 1, rng.randint(1, 4), 0, None
+            transaction, left, counter, put_at = transaction + 1, rng.randint(1, 4), 0, None
         left, counter = left - 1, counter + 1
         said = {"source": source, "table": table, "seq": seq(place), "transaction_id": f"T{transaction % 5}", "counter": counter,
                 "last": left == 0, "timestamp": dt.datetime(2026, 1, 2, 3) + dt.timedelta(seconds=place)}
         key = rng.choice(keys)
         dice = rng.uniform(wipes, 0.5) if on_wipe else rng.random()
-        if moved_to and not on_wipe and rng.random() < 0.5:       # keys are swapped and renumbered within a transaction
-            key, dice = moved_to, 1.0
+        if put_at and not on_wipe and rng.random() < 0.5:         # keys are swapped and renumbered within a transaction
+            key, dice = put_at, rng.choice([0.6, 1.0]) if key_changes else 0.6
         if dice < wipes:
             changes.append(Change(op=rng.choice(["TRUNCATE", "EMPTY_LOAD"]), **said))
         elif dice < 0.3 and open_loads:
@@ -77,11 +77,12 @@ def stream(rng: random.Random, source: str = "shop", table: str = "SHOP.ITEMS", 
                     changes.append(Change(source, table, seq(place), "LOAD_END", load_id=load))
         elif dice < 0.5:
             changes.append(Change(op="INSERT", after=_image(rng, key, partial / 4), states=_states(rng, states), **said))
+            put_at = key
         elif dice < 0.65:
             changes.append(Change(op="DELETE", before=_image(rng, key, partial), **said))
         else:
-            new_key = rng.choice(keys) if rng.random() < key_changes * 3 or key == moved_to else key
-            moved_to = new_key if new_key != key else None
+            new_key = rng.choice(keys) if rng.random() < key_changes * 3 or key == put_at and key_changes else key
+            put_at = new_key if new_key != key else None
             before = _image(rng, key, partial) if new_key != key or rng.random() < 0.5 else None
             changes.append(Change(op="UPDATE", before=before, after=_image(rng, new_key, partial), states=_states(rng, states),
                                   mask=tuple(c for c in COLUMNS if rng.random() < 0.5) if rng.random() < 0.3 else None, **said))

@@ -121,13 +121,9 @@ def expected_history(batches) -> list[tuple]:
     by_seq = {c.seq: c for c in changes if c.op != "EMPTY_LOAD"}
     brought = opened_by(batches)
     return [(*(v.values.get(n) for n in COLUMNS), v.valid_from_seq, v.valid_to_seq, v.is_complete,
-             [n.lower() for n in COLUMNS if n not in v.values], v.conflict, by_seq[v.valid_from_seq].op, is_move(by_seq[v.valid_from_seq]), by_seq[v.valid_from_seq].transaction_id,
+             [n.lower() for n in COLUMNS if n not in v.values], v.conflict, by_seq[v.valid_from_seq].op, v.key_changed, by_seq[v.valid_from_seq].transaction_id,
              by_seq[v.valid_from_seq].timestamp, brought[v.valid_from_seq, False])
             for v in reference.fold(changes, KEY, COLUMNS)[0]]
-
-
-def is_move(change: Change) -> bool:
-    return change.op == "UPDATE" and reference.before_key(change, KEY) != reference.after_key(change, KEY)
 
 
 def found_history(spark, table: str) -> dict[str, list[tuple]]:

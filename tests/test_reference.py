@@ -54,7 +54,7 @@ def test_a_key_change_onto_a_row_replaces_it():
 
 def test_a_key_change_of_nothing_is_an_update_without_a_row_even_onto_a_row():
     assert rows(INSERT, change(2, "UPDATE", {"K": 7}, {"K": 1, "A": 5})) == [
-        (1, {"A": 1, "B": 1}, 1, 2, None), (1, {"A": 5}, 2, None, "update_without_row")]
+        (1, {"A": 1, "B": 1}, 1, 2, None), (1, {"A": 5}, 2, None, "update_without_row_onto_row")]
 
 
 def moved(place, old, new, transaction_id="T"):
@@ -77,6 +77,22 @@ def test_the_rows_of_different_transactions_do_not_swap():
     two = [change(k, "INSERT", after={"K": k, "A": k, "B": 0}) for k in (1, 2)]
     assert live(*two, moved(4, 1, 2), moved(5, 2, 1, "U")) == {1: 1}
     assert live(*two, moved(4, 1, 2), change(5, "UPDATE", after={"K": 2, "A": 9}), moved(6, 2, 3)) == {3: 9}
+
+
+def test_a_renumbering_told_as_deletes_and_inserts_loses_no_row():
+    def put(place, k, a):
+        return change(place, "INSERT", after={"K": k, "A": a, "B": 0}, transaction_id="T")
+
+    def take(place, k, transaction_id="T"):
+        return change(place, "DELETE", before={"K": k}, transaction_id=transaction_id)
+
+    three = [change(k, "INSERT", after={"K": k, "A": k, "B": 0}) for k in (1, 2, 3)]
+    assert live(*three, take(4, 1), put(5, 2, 1), take(6, 2), put(7, 3, 2), take(8, 3), put(9, 4, 3)) == {2: 1, 3: 2, 4: 3}
+    assert live(*three, put(4, 2, 9), take(5, 2, "U")) == {1: 1, 3: 3}
+    assert live(*three, moved(4, 1, 2), take(5, 2)) == {2: 1, 3: 3}
+    assert live(*three, put(4, 2, 9), moved(5, 2, 5)) == {1: 1, 2: 9, 3: 3, 5: 2}
+    _, anomalies = fold([*three, put(4, 2, 9), take(5, 2), take(6, 2), take(7, 2)], ["K"], AB)
+    assert anomalies == [(seq(7), "delete_without_row")]
 
 
 def test_a_row_may_move_twice_within_a_transaction():

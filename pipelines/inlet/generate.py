@@ -45,11 +45,11 @@ TIMES = (
 QUALITY = (
     ("is_complete", "boolean", "every column was supplied at some time"),
     ("not_supplied", "array<string>", "columns that were never supplied; they are null because they are unknown"),
-    ("conflict", "string", "update_without_row, insert_over_row or key_change_onto_row: what was odd about the opening change"),
+    ("conflict", "string", "update_without_row, insert_over_row, key_change_onto_row or update_without_row_onto_row: what was odd about the opening change"),
 )
 LINEAGE = (
     ("operation", "string", "operation of the change that opened this version"),
-    ("key_changed", "boolean", "whether that change moved the row here from another key"),
+    ("key_changed", "boolean", "whether that change moved the row here from another key, or put it in place of one that its transaction took away"),
     ("change_timestamp", "timestamp", "its UTC time as the source tells it"),
     ("transaction_id", "string", "its transaction"),
     ("unit_id", "string", "the bronze unit that holds it"),

@@ -27,10 +27,12 @@ traced as (
 {%- endif %}
 
 judged as (
-  select * except (conflict),
-         case when kind = 'base' then conflict
-              when kind = 'set' and operation = 'INSERT' and not is_row_absent then 'insert_over_row'
-              when kind = 'update' and is_row_absent or kind = 'arrives' and is_start then 'update_without_row'
+  select * except (conflict, key_changed), key_changed or is_displacing as key_changed,
+         case when kind = 'base' and not is_displacing then conflict
+              when kind = 'base' then if(conflict = 'update_without_row_onto_row', 'update_without_row', null)
+              when kind = 'set' and operation = 'INSERT' and not is_row_absent and not is_displacing then 'insert_over_row'
+              when kind = 'arrives' and is_start and not is_row_absent and not is_displacing then 'update_without_row_onto_row'
+              when kind = 'arrives' and is_start or kind = 'update' and is_row_absent then 'update_without_row'
               when kind = 'arrives' and not is_row_absent and not is_displacing then 'key_change_onto_row' end as conflict
   from traced
 ),
@@ -57,7 +59,7 @@ versions as (
          {%- else %}
          not_supplied,
          {%- endif %}
-         conflict, {{ lineage }}, change_seq = last_opened_seq as _is_last, is_rewound as _is_rewound
+         conflict, {{ lineage }}, change_seq = last_opened_seq as _is_last, is_rewound or is_displacing as _is_rewritten
   from {{ 'carried' if batch.has_partial else 'judged' }}
 )
 
@@ -65,7 +67,7 @@ select source, {{ columns_of(columns) }}, valid_from_seq, valid_to_seq,
        size(not_supplied) = 0 as is_complete, not_supplied, conflict, {{ lineage }}, _is_last,
        cast(null as bigint) as _through_batch_id, cast(null as string) as _through_change_seq
 from versions
-where _kind not in ('gone', 'leaves') and (_kind <> 'base' or valid_to_seq is not null or _is_rewound)
+where _kind not in ('gone', 'leaves') and (_kind <> 'base' or valid_to_seq is not null or _is_rewritten)
 union all     -- how far gold comes with this batch
 select source, {% for c in contract.columns %}cast(null as {{ c.type }}), {% endfor %}null, null,
        null, null, null, {{ no_lineage }}, null,

@@ -8,7 +8,7 @@
      starts       loads that start in what is read and have ended: [source, load_id, change_seq]
      disturbed    places before which every live key is folded again, but for those that the load sends: [source, load_id, change_seq]
      continued    loads that started in an earlier batch and closed keys there: [source, load_id, change_seq]
-     has_rewind, has_partial, has_key_change, has_wipe #}
+     has_rewind, has_partial, has_key_change, has_delete (within transactions), has_wipe #}
 {% macro survey(name, behind, log=none) -%}
   {%- set is_first, log = log is not none, log or ref(name ~ '__before_after') -%}
   {%- set filter = batch_filter(behind) -%}
@@ -22,6 +22,7 @@ select l.source, max(applied_batch_id) as applied_batch_id, max(applied_seq) as 
        min(case when change_seq <= applied_seq then change_seq end) as late_seq, count(*) as num_changes,
        cast(bool_or(size(not_supplied) > 0) as int) as has_partial,
        cast(bool_or(key_changed) as int) as has_key_change,
+       cast(bool_or(operation = 'DELETE' and transaction_id is not null) as int) as has_delete,
        cast(bool_or(operation in ('TRUNCATE', 'EMPTY_LOAD')) as int) as has_wipe,
        cast(bool_or(load_id is not null) as int) as has_load
 from (select * from {{ log }} where {{ filter }}) l join applied on applied.source = l.source
@@ -31,7 +32,7 @@ group by l.source order by l.source
   {%- if not found %}{{ return(none) }}{% endif -%}
 
   {%- set batch = {'log': log, 'is_first': is_first, 'filter': filter, 'sources': [], 'starts': [], 'disturbed': [], 'continued': []} -%}
-  {%- for flag in ['has_partial', 'has_key_change', 'has_wipe', 'has_load'] -%}
+  {%- for flag in ['has_partial', 'has_key_change', 'has_delete', 'has_wipe', 'has_load'] -%}
     {%- do batch.update({flag: found | selectattr(flag) | list | length > 0}) -%}
   {%- endfor -%}
   {%- do batch.update({'num_changes': found | sum(attribute='num_changes') | int}) -%}
@@ -58,13 +59,14 @@ group by l.source order by l.source
     {%- do batch.update({'rewind_seq': rewind.values() | min, 'start_seq': batch.sources | map(attribute='start_seq') | min}) -%}
     {%- set query -%}
 select cast(bool_or(size(not_supplied) > 0) as int) as has_partial, cast(bool_or(key_changed) as int) as has_key_change,
+       cast(bool_or(operation = 'DELETE' and transaction_id is not null) as int) as has_delete,
        cast(bool_or(operation in ('TRUNCATE', 'EMPTY_LOAD')) as int) as has_wipe
 from {{ log }} l join ({{ progress_of(batch) }}) p on p.source = l.source and l.change_seq >= p.start_seq
 where l.change_seq >= '{{ batch.start_seq }}'
     {%- endset -%}
     {%- set again = run_query(query)[0] -%}
     {%- do batch.update({'has_partial': again.has_partial | int == 1, 'has_key_change': again.has_key_change | int == 1,
-                         'has_wipe': again.has_wipe | int == 1 or batch.starts != []}) -%}
+                         'has_delete': again.has_delete | int == 1, 'has_wipe': again.has_wipe | int == 1 or batch.starts != []}) -%}
   {%- endif -%}
   {{ return(batch) }}
 {%- endmacro %}

@@ -1,7 +1,7 @@
-{# Key changes of one transaction that stand on either side of where a batch begins are judged together (see `timeline`), so the
-   reading goes back to the earlier one: where a row is moved on by the transaction that moved it here, and where a late change
-   comes upon a row that was moved here; at once to where its transaction begins. Repeated until nothing is cut apart; mostly there is
-   nothing. Adds to `rewind`. -#}
+{# What puts a row at a key and what takes one away there are judged together within a transaction (see `timeline`), so where a
+   reading begins between them it goes back to the first: where a row is taken from a key to which its transaction has moved
+   another (a new DELETE knows it by the conflict of the row), and where a late change comes upon a row that was moved here; at once to
+   where its transaction begins. Repeated until nothing is cut apart; mostly there is nothing. Adds to `rewind`. -#}
 {% macro survey_moves(name, batch, found, rewind) -%}
   {%- set contract, cut = contract(name), namespace(is_found=true) -%}
   {%- set same_key -%}
@@ -21,22 +21,24 @@ v.source = e.source {%- for k in contract.key %} and v.`{{ k }}` = e._key_{{ loo
     {%- set query -%}
 with entries as (
   select l.source, l.change_seq, l.operation, l.transaction_id, l.before, l.after, p.start_seq,
-         l.batch_id > p.applied_batch_id and l.change_seq <= p.applied_seq as is_late, l.key_changed
+         l.batch_id > p.applied_batch_id and l.change_seq <= p.applied_seq as is_late, l.key_changed,
+         l.key_changed or l.operation = 'DELETE' and l.batch_id <= p.applied_batch_id as is_take
   from {{ batch.log }} l join ({{ literals('starts', columns, starts) }}) p on p.source = l.source and l.change_seq >= p.start_seq
   where l.change_seq >= '{{ first_seq }}'
 ),
 
 touching as (
-  select *, {% for k in contract.key %}coalesce(before.`{{ k }}`, after.`{{ k }}`) as _key_{{ loop.index }}{{ ', ' if not loop.last }}{% endfor %} from entries where is_late or key_changed
+  select *, {% for k in contract.key %}coalesce(before.`{{ k }}`, after.`{{ k }}`) as _key_{{ loop.index }}{{ ', ' if not loop.last }}{% endfor %} from entries where is_late or is_take
   union all
   select *, {% for k in contract.key %}after.`{{ k }}`{{ ', ' if not loop.last }}{% endfor %} from entries where is_late and key_changed
 ),
 
 moved as (
   select source, {{ columns_of(contract.key) }}, valid_from_seq, valid_to_seq, transaction_id from {{ target.schema }}.{{ name }}__past
-  where key_changed and valid_to_seq >= '{{ first_seq }}' and valid_from_seq < '{{ starts | map(attribute=3) | max }}'
+  where (key_changed or conflict in {{ onto_row() }}) and valid_to_seq >= '{{ first_seq }}' and valid_from_seq < '{{ starts | map(attribute=3) | max }}'
   union all
-  select source, {{ columns_of(contract.key) }}, valid_from_seq, null, transaction_id from {{ target.schema }}.{{ name }}__current where key_changed
+  select source, {{ columns_of(contract.key) }}, valid_from_seq, null, transaction_id from {{ target.schema }}.{{ name }}__current
+  where key_changed or conflict in {{ onto_row() }}
 )
 
 select source, min(valid_from_seq) as start_seq, min_by(transaction_id, valid_from_seq) as transaction_id

@@ -1,12 +1,13 @@
 {# The timeline of every key that a batch touches: one row per entry, with what stands before and after it.
 
    `base` is the version that is live where the key's new entries begin. A wipe becomes `gone` for each touched key; the start
-   of a load is a wipe of the keys that the load does not send. A key change that puts a row onto another which its transaction
-   moves on next (an UPDATE swaps or renumbers keys) displaces it: the one that is moved on is the one that was there. -#}
+   of a load is a wipe of the keys that the load does not send. An INSERT or key change that puts a row onto another which its
+   transaction takes away next (an UPDATE swaps or renumbers keys) displaces it: the one that is taken is the one that was there. -#}
 {% macro timeline(name, batch, entries, touched) -%}
 {%- set key = contract(name).key -%}
 {%- set no_lineage = (['null'] * (lineage() | length)) | join(', ') -%}
 {%- set lineage = lineage() | join(', ') -%}
+{%- set has_pairs = batch.has_key_change or batch.has_delete -%}
 {%- set hint = '/*+ broadcast(t) */' if batch.num_changes <= 100000 and not batch.has_wipe and not batch.has_rewind else '' -%}      {# else Spark knows the size of what is kept #}
 with entries as (
   {{ entries }}
@@ -65,21 +66,27 @@ timeline as (
   {%- endif %}
 ),
 
-{%- if batch.has_key_change %}
+{%- if has_pairs %}
 
-paired as (   -- a key change, and behind it at its key one of the same transaction that moves a row away: together they leave the key as it was
-  select *,
-         kind = 'arrives' and (lead(kind) over per_key = 'leaves' and lead(transaction_id) over per_key = transaction_id) is true as is_followed,
-         kind = 'leaves' and (lag(kind) over per_key = 'arrives' and lag(transaction_id) over per_key = transaction_id) is true as is_following
+told as (
+  select *, kind = 'arrives' or kind = 'set' and operation = 'INSERT' or (kind = 'base' and conflict in {{ onto_row() }}) is true as is_put,
+         kind = 'leaves' or (kind = 'gone' and operation = 'DELETE') is true as is_take
   from timeline
+),
+
+paired as (   -- an entry that puts a row at its key, and behind it one of the same transaction that takes one away: the key keeps a row, or none
+  select *,
+         is_put and (lead(is_take) over per_key and lead(transaction_id) over per_key = transaction_id) is true as is_followed,
+         is_take and (lag(is_put) over per_key and lag(transaction_id) over per_key = transaction_id) is true as is_following
+  from told
   window per_key as (partition by source, {{ keys(key) }} order by change_seq, place)
 ),
 {%- endif %}
 
 ordered as (
   select *,
-         {%- if batch.has_key_change %}
-         last_value(case when not is_followed and not is_following then kind end, true)
+         {%- if has_pairs %}
+         last_value(case when kind = 'base' or not is_followed and not is_following then kind end, true)
            over (partition by source, {{ keys(key) }} order by change_seq, place rows between unbounded preceding and 1 preceding) as previous_kind,
          lead(change_seq, 2) over per_key as next_but_one_seq,
          {%- else %}
@@ -87,7 +94,7 @@ ordered as (
          {%- endif %}
          lead(change_seq) over per_key as next_seq,
          max(case when kind not in ('gone', 'leaves') then change_seq end) over (partition by source, {{ keys(key) }}) as last_opened_seq
-  from {{ 'paired' if batch.has_key_change else 'timeline' }}
+  from {{ 'paired' if has_pairs else 'timeline' }}
   window per_key as (partition by source, {{ keys(key) }} order by change_seq, place)
 ),
 
@@ -95,21 +102,27 @@ judged as (
   select *, previous_kind is null or previous_kind in ('gone', 'leaves') as is_row_absent from ordered
 )
 
-{% if batch.has_key_change -%}
-, opened as (   -- opened_seq: since which change the key has held its row
-  select * except (next_seq, is_row_absent),
+{% if has_pairs -%}
+, settled as (   -- opened_seq: since which change the key has held its row
+  select * except (next_seq, is_row_absent, is_put, is_take),
          is_row_absent and not is_following as is_row_absent,
-         is_followed and not is_row_absent as is_displacing,
+         is_followed and (kind = 'base' or not is_row_absent) as is_displacing,
          is_following and not is_row_absent as is_displaced,
-         if(is_followed and not is_row_absent, next_but_one_seq, next_seq) as next_seq,
+         if(is_followed and (kind = 'base' or not is_row_absent), next_but_one_seq, next_seq) as next_seq
+         {%- if batch.has_key_change %},
          last_value(case when kind in ('set', 'base', 'arrives') or kind = 'update' and is_row_absent then change_seq end, true)
            over (partition by source, {{ keys(key) }} order by change_seq, place rows between unbounded preceding and current row) as opened_seq
+         {%- endif %}
   from judged
 )
 
+{% if batch.has_key_change -%}
 select * except (opened_seq, is_displaced),
        if(is_displaced, lag(opened_seq, 2) over (partition by source, {{ keys(key) }} order by change_seq, place), opened_seq) as opened_seq
-from opened
+from settled
+{%- else -%}
+select * from settled where kind <> 'gone' or not is_displaced
+{%- endif %}
 {%- else -%}
 select *, false as is_displacing from judged
 {%- endif %}
