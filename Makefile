@@ -18,7 +18,7 @@ bench: $(READY)         ## ratios measured in one run, written to docs/performan
 proof: $(READY)         ## tests that take minutes: PostgreSQL as judge, crashes between any two steps, kill -9 while others read
 	@INLET_PROOF=1 $(BIN)/python -m pytest -m proof
 
-soak: $(READY)          ## the same with 100,000 reads and 500 kills (hours)
+soak: $(READY)          ## the same with 100,000 reads and 500 kills, and 50,000 random streams (hours)
 	@INLET_SOAK=1 $(BIN)/python -m pytest -m proof
 
 docs: $(READY)          ## generated pages: docs/change_table.md, docs/rejects.md

@@ -7,6 +7,7 @@ whole, batch by batch, next to what was expected and found.
 
 import datetime as dt
 import json
+import os
 import random
 from decimal import Decimal
 
@@ -21,18 +22,20 @@ from tests.test_generate import ITEMS, project
 
 LETTER = {"REFRESH": "R", "INSERT": "I", "UPDATE": "U", "DELETE": "D", "TRUNCATE": "T"}
 FLAVOURS = {        # how streams are made, how late they come, and the batches that bring them
-    "plain": dict(streams=20, batches=[0, 1], late=0.0, wipes=0.0, key_changes=0.0, loads=0, partial=0.0, states=0.0),
-    "full_images": dict(streams=40, batches=[0, 2], late=0.0, partial=0.0, loads=0, states=0.0),
-    "updates_only": dict(streams=40, batches=[0, 3], late=0.0, wipes=0.0, key_changes=0.0, loads=0),
-    "in_order": dict(streams=60, batches=[0, 4], late=0.0, loads=0),
-    "mixed": dict(streams=120, batches=[0, 5, 6], late=0.2),
+    "plain": dict(of_20=range(0, 2), batches=[0, 1], late=0.0, wipes=0.0, key_changes=0.0, loads=0, partial=0.0, states=0.0),
+    "full_images": dict(of_20=range(2, 5), batches=[0, 2], late=0.0, partial=0.0, loads=0, states=0.0),
+    "updates_only": dict(of_20=range(5, 7), batches=[0, 3], late=0.0, wipes=0.0, key_changes=0.0, loads=0),
+    "in_order": dict(of_20=range(7, 10), batches=[0, 4], late=0.0, loads=0),
+    "mixed": dict(of_20=range(10, 20), batches=[0, 5, 6], late=0.2),
 }
+NUM_STREAMS, NUM_ORDERS = 2000, 3          # each stream comes in so many ways
+SOAKED = [f"soaked_{n:02d}" for n in range(1, 25)] if "INLET_SOAK" in os.environ else []        # with the normal run 50,000 streams
 EXAMPLE_BATCHES = [0, 5, 6, 7]
 
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory, lakehouse):
-    tables = {name: ITEMS.replace("SHOP.ITEMS", f"SHOP.{name.upper()}").replace("name: items", f"name: {name}") for name in ("items", "crashed", "unused")}
+    tables = {name: ITEMS.replace("SHOP.ITEMS", f"SHOP.{name.upper()}").replace("name: items", f"name: {name}") for name in ("items", "crashed", "unused", *SOAKED)}
     made = project(tmp_path_factory.mktemp("gold"), lakehouse, tables)
     generate.write(made)
     return made
@@ -41,21 +44,33 @@ def here(tmp_path_factory, lakehouse):
 @pytest.fixture(scope="module")
 def delivered(spark, here):
     """flavour -> source -> batches, all of them written to silver and run through gold batch by batch."""
-    streams: dict[str, dict[str, list[list[Change]]]] = {}
-    for flavour, said in FLAVOURS.items():
-        shape = {k: v for k, v in said.items() if k not in ("streams", "batches", "late")}
-        for number in range(said["streams"]):
-            rng = random.Random(f"{flavour} {number}")
-            batches = once(deliver(rng, stream(rng, **shape), len(said["batches"]), late=said["late"]))
-            streams.setdefault(flavour, {})[f"{flavour}_{number:03d}"] = placed(batches, said["batches"])
+    streams = random_streams(range(NUM_STREAMS))
     streams["examples"] = {named(sentence): placed(batches, EXAMPLE_BATCHES) for sentence, batches in EXAMPLES.items()}
     streams["long"] = {"renumbered": placed([[ins(k, k, NAME=str(k)) for k in range(1, 121)], [move(200 + k, k, k + 1, "T") for k in range(1, 61)],
                                              [move(200 + k, k, k + 1, "T") for k in range(61, 121)]], EXAMPLE_BATCHES)}
-    for batch_id in range(1 + EXAMPLE_BATCHES[-1]):
-        write_silver(spark, batch_id, {"items": {source: batches[batch_id] for of_flavour in streams.values()
-                                                 for source, batches in of_flavour.items() if batch_id < len(batches) and batches[batch_id]}})
-        gold.run(here, spark, ["items"])
+    bring(spark, here, "items", streams)
     return streams
+
+
+def random_streams(numbers) -> dict[str, dict[str, list[list[Change]]]]:
+    """flavour -> source -> batches. Each number is a stream, and comes in several ways: one source each."""
+    streams: dict[str, dict[str, list[list[Change]]]] = {}
+    for number in numbers:
+        flavour = next(f for f, said in FLAVOURS.items() if number % 20 in said["of_20"])
+        said = FLAVOURS[flavour]
+        rng = random.Random(f"{flavour} {number}")
+        changes = stream(rng, **{k: v for k, v in said.items() if k not in ("of_20", "batches", "late")})
+        for order in range(NUM_ORDERS):
+            batches = once(deliver(rng, changes, len(said["batches"]), late=said["late"]))
+            streams.setdefault(flavour, {})[f"{flavour}_{number:05d}_{order}"] = placed(batches, said["batches"])
+    return streams
+
+
+def bring(spark, here, table: str, streams: dict, first: int = 0) -> None:
+    for place in range(1 + EXAMPLE_BATCHES[-1]):
+        write_silver(spark, first + place, {table: {source: batches[place] for of_flavour in streams.values()
+                                                    for source, batches in of_flavour.items() if place < len(batches) and batches[place]}})
+        gold.run(here, spark, [table])
 
 
 def placed(batches: list[list[Change]], places: list[int]) -> list[list[Change]]:
@@ -158,6 +173,16 @@ def histories(spark, delivered):
 @pytest.mark.parametrize("flavour", [*FLAVOURS, "long"])
 def test_history_equals_the_reference(delivered, histories, flavour):
     assert_history(histories, delivered[flavour])
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("table", SOAKED)
+def test_other_streams_equal_the_reference_too(spark, here, delivered, table):
+    number = NUM_STREAMS * int(table.removeprefix("soaked_"))
+    streams = random_streams(range(number, number + NUM_STREAMS))
+    first = 1 + spark.sql("select max(batch_id) from silver.batches").first()[0]
+    bring(spark, here, table, streams, first)
+    assert_history(found_history(spark, table), {s: [[]] * first + batches for of_flavour in streams.values() for s, batches in of_flavour.items()})
 
 
 @pytest.mark.parametrize("sentence", EXAMPLES)
@@ -306,7 +331,7 @@ def test_gold_applied_does_not_grow_for_ever(spark, here, delivered, monkeypatch
 def test_changes_of_a_batch_that_is_not_in_the_ledger_are_not_read(spark, here, delivered):
     before = spark.sql("select count(*) from gold.items__before_after").first()[0]
     spark.sql("insert into silver.changes (source, source_schema, source_table, change_seq, operation, change_oper, after, batch_id) "
-              f"values ('plain_000', 'SHOP', 'ITEMS', '{seq(9999)}', 'INSERT', 'I', parse_json('{{\"REGION\": \"x\", \"ITEM\": 1}}'), 99)")
+              f"values ('plain_000', 'SHOP', 'ITEMS', '{seq(9999)}', 'INSERT', 'I', parse_json('{{\"REGION\": \"x\", \"ITEM\": 1}}'), 9999)")
     assert gold.run(here, spark, ["items"]) == []
     assert spark.sql("select count(*) from gold.items__before_after").first()[0] == before
-    spark.sql("delete from silver.changes where batch_id = 99")
+    spark.sql("delete from silver.changes where batch_id = 9999")
