@@ -31,6 +31,7 @@ class Change:
     timestamp: dt.datetime | None = None
     states: dict[str, str] = field(default_factory=dict)
     mask: tuple[str, ...] | None = None        # columns that the source says have changed
+    version: int = 1
 
     def __str__(self) -> str:
         images = " ".join(f"{name}={_short(image)}" for name, image in (("before", self.before), ("after", self.after)) if image)

@@ -83,8 +83,9 @@ def named(sentence: str) -> str:
     return sentence.replace(" ", "_").replace("'", "")
 
 
-def write_silver(spark, batch_id: int, tables: dict[str, dict[str, list[Change]]], before_ledger=lambda: None) -> None:
-    """One whole batch, as silver writes it: changes, empty loads, what the caller adds, then the ledger."""
+def write_silver(spark, batch_id: int, tables: dict[str, dict[str, list[Change]]], before_ledger=lambda: None, columns=None) -> None:
+    """One whole batch, as silver writes it: changes, empty loads, what the caller adds, then the ledger. In: columns by version."""
+    columns = columns or {1: COLUMNS}
     changes, control, sources = [], [], set()
     for table, of_source in tables.items():
         for source, rows in of_source.items():
@@ -94,9 +95,9 @@ def write_silver(spark, batch_id: int, tables: dict[str, dict[str, list[Change]]
                 if c.op in ("EMPTY_LOAD", "LOAD_END"):
                     control.append((source, "SHOP", table.upper(), c.seq, c.op.lower(), c.load_id, *unit, batch_id))
                 else:
-                    changes.append((source, "SHOP", table.upper(), 1, c.seq, c.op, LETTER[c.op], c.transaction_id, c.counter, c.last,
+                    changes.append((source, "SHOP", table.upper(), c.version, c.seq, c.op, LETTER[c.op], c.transaction_id, c.counter, c.last,
                                     c.timestamp, _json(c.before), _json(c.after), c.states or None, c.load_id,
-                                    None if c.mask is None else mask(1 + COLUMNS.index(n) for n in c.mask), *unit, batch_id))
+                                    None if c.mask is None else mask(1 + columns[c.version].index(n) for n in c.mask), *unit, batch_id))
     names = ("source", "source_schema", "source_table", "table_version", "change_seq", "operation", "change_oper", "transaction_id",
              "transaction_event_counter", "transaction_last_event", "change_timestamp", "before", "after", "column_states", "load_id",
              "change_mask", "unit_id", "unit_offset", "batch_id")

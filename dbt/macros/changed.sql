@@ -4,7 +4,7 @@
 {%- set digits = ['13579BDF', '2367ABEF', '4567CDEF', '89ABCDEF'] -%}
 array_compact(array({% for c in columns %}
     {%- set n = loop.index0 %}
-    case when instr('{{ digits[n % 4] }}', substr(mask, {{ 2 * (n // 8) + (1 if n % 8 > 3 else 2) }}, 1)) > 0 then '{{ c.name }}' end{{ ',' if not loop.last }}{% endfor %}))
+    case when instr('{{ digits[n % 4] }}', substr(mask, {{ 2 * (n // 8) + (1 if n % 8 > 3 else 2) }}, 1)) > 0 then {{ said(c) }} end{{ ',' if not loop.last }}{% endfor %}))
 {%- endmacro %}
 
 
@@ -13,5 +13,5 @@ array_compact(array({% for c in columns %}
 array_compact(array({% for c in columns %}
     {%- set values = 'lower(%s)' if c.encoding == 'hex' else '%s' %}
     case when {{ values % ('b.`' ~ c.member ~ '`') }} {{ comparison }} {{ values % ('a.`' ~ c.member ~ '`') }} and not {{ is_absent('b', 'before', c) }}
-          and not {{ is_absent('a', 'after', c) }} and column_states['{{ c.member }}'] is distinct from 'missing' then '{{ c.name }}' end{{ ',' if not loop.last }}{% endfor %}))
+          and not {{ is_absent('a', 'after', c) }} and column_states['{{ c.member }}'] is distinct from 'missing' then {{ said(c) }} end{{ ',' if not loop.last }}{% endfor %}))
 {%- endmacro %}

@@ -7,7 +7,7 @@
     {%- do run_query("delete from " ~ source('gold_state', 'applied') ~ " where table_name = '" ~ name ~ "'") -%}
   {%- endif -%}
   {%- do create_version_tables(name, is_replacing=true) -%}
-  {%- do create_gold_table(model, ['source', 'change_seq', 'operation', 'load_id', 'batch_id'], is_replacing=true) -%}
+  {%- do create_gold_table(model, ['source', 'change_seq', 'operation', 'load_id', 'batch_id'], contract(name).key, is_replacing=true) -%}
   {%- do run_query('drop table ' ~ gold ~ '__forgetting') -%}
   {%- do forget_state(name) -%}
 {%- endmacro %}

@@ -1,10 +1,14 @@
-{# A typed image under gold's names. Binary that travels as hex is decoded; a bad digit stops the run. In: struct of members. -#}
-{% macro image_of(typed, columns) -%}
-{%- if columns | selectattr('encoding', 'equalto', 'hex') | list -%}
-if({{ typed }} is null, null, named_struct({% for c in columns -%}
-  '{{ c.name }}', {% if c.encoding == 'hex' %}to_binary({{ typed }}.`{{ c.member }}`, 'hex'){% else %}{{ typed }}.`{{ c.member }}`{% endif %}{{ ', ' if not loop.last }}
-  {%- endfor %}))
+{# A typed image under gold's names and types. Binary that travels as hex is decoded; a bad digit stops the run. In: struct of
+   members, a version's columns, gold's. -#}
+{% macro image_of(typed, columns, gold_columns) -%}
+{%- set then = {} -%}
+{%- for c in columns if c.name %}{% do then.update({c.name: c}) %}{% endfor -%}
+{%- if columns | map(attribute='name') | list == gold_columns | map(attribute='name') | list and columns | map(attribute='encoding') | select('equalto', 'hex') | list == [] -%}
+cast({{ typed }} as struct<{% for c in gold_columns %}`{{ c.name }}`: {{ c.type }}{{ ', ' if not loop.last }}{% endfor %}>)
 {%- else -%}
-cast({{ typed }} as struct<{% for c in columns %}`{{ c.name }}`: {{ c.type }}{{ ', ' if not loop.last }}{% endfor %}>)
+if({{ typed }} is null, null, named_struct({% for c in gold_columns -%}
+  '{{ c.name }}', {% if c.name not in then %}cast(null as {{ c.type }}){% elif then[c.name].encoding == 'hex' %}to_binary({{ typed }}.`{{ then[c.name].member }}`, 'hex')
+                  {%- elif then[c.name].type == c.type %}{{ typed }}.`{{ then[c.name].member }}`{% else %}cast({{ typed }}.`{{ then[c.name].member }}` as {{ c.type }}){% endif %}{{ ', ' if not loop.last }}
+  {%- endfor %}))
 {%- endif -%}
 {%- endmacro %}

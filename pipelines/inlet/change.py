@@ -18,6 +18,7 @@ class Column(NamedTuple):
 
 OPERATIONS = {"REFRESH": "R", "INSERT": "I", "UPDATE": "U", "DELETE": "D", "TRUNCATE": "T"}
 LEN_CHANGE_SEQ = 35
+LEN_SEQ = 35
 LEN_TIME = 16                  # YYYYMMDDHHmmSShh; the other 19 digits are ordinals
 
 CHANGES = (

@@ -23,6 +23,7 @@ from inlet.change import Column
 from inlet.errors import CheckFailed, ConfigError
 from inlet.spark import pace
 from inlet.suite import Expected, build, expand, load
+from inlet.table import by_name
 
 log = logging.getLogger(__name__)
 
@@ -112,7 +113,7 @@ def _written(project, step: str):
     for row in lake.peek(lakehouse, "gold.applied", ["table_name", "source", "through_batch_id"]):
         place = row["table_name"], row["source"]
         through[place] = max(row["through_batch_id"], through.get(place, -1))
-    names = {table.table: table.name for table in project.tables.values()}
+    names = {name: table.name for name, table in by_name(project.tables.values()).items()}
     return {(names[t], row["batch_id"]) for row in ledger for t in row["tables"] or ()
             if t in names and row["batch_id"] <= through.get((names[t], row["source"]), -1)}
 

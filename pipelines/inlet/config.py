@@ -16,7 +16,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from inlet.errors import ConfigError
-from inlet.table import Table
+from inlet.table import Table, by_name
 
 
 class Source(BaseModel):
@@ -41,12 +41,12 @@ class Project(BaseModel):
     tables: dict[str, Table]               # by SCHEMA.TABLE
 
     def tables_of(self, source: Source) -> dict[str, Table]:
-        """The contracts that this source may carry, by SCHEMA.TABLE."""
-        return {t.table: t for t in self.tables.values() if not t.sources or source.name in t.sources}
+        """The contracts that this source may carry, by every SCHEMA.TABLE that they went by."""
+        return by_name(t for t in self.tables.values() if not t.sources or source.name in t.sources)
 
     def table_names(self, given: list[str]) -> list[str]:
         """Names of contracts, given by name or as SCHEMA.TABLE. Raises: ConfigError for one that is not there."""
-        names = {t.name: t.name for t in self.tables.values()} | {t.table: t.name for t in self.tables.values()}
+        names = {t.name: t.name for t in self.tables.values()} | {name: t.name for name, t in by_name(self.tables.values()).items()}
         return [known(names, name, "table") for name in given]
 
     def resolve(self, path: str) -> str:
@@ -86,7 +86,7 @@ def load(root: Path | str) -> Project:
             raise ConfigError(f"{config}: sources.{source.name}.codec is {source.codec!r}",
                               f"Known codecs: {', '.join(CODECS)}")
         for word, name in source.tables.items():
-            if name not in tables:
+            if name not in by_name(tables.values()):
                 raise ConfigError(f"{config}: sources.{source.name}.tables maps {word} to {name}, which has no contract",
                                   f"Write pipelines/tables/{name.split('.')[-1].lower()}.yml")
     return Project(root=root, lakehouse=said.get("lakehouse", "lakehouse"), sources=sources, tables=tables)

@@ -137,7 +137,14 @@ def models(table: Table) -> dict[str, tuple]:
 
 
 def _own(column: TableColumn) -> tuple:
-    return column.name.lower(), column.type, column.description
+    gone = "gone at the source, null in versions since" if column.dropped else ""
+    return column.name.lower(), column.type, "; ".join(filter(None, [column.description, gone]))
+
+
+def _read_as(table: Table, version: Table) -> list[dict]:
+    """The columns of a version in their order, and the gold column that each one is; none where gold has none."""
+    names = {then.name: c.name.lower() for c in table.columns if (then := table.column_in(version, c))}
+    return [{"name": names.get(c.name), "member": c.name, "type": c.type, "encoding": c.encoding} for c in version.columns]
 
 
 def _model(table: Table, name: str, description: str, columns: list, tests: list) -> dict:
@@ -147,6 +154,7 @@ def _model(table: Table, name: str, description: str, columns: list, tests: list
         for n, t, d in columns]}
     if name.endswith("__before_after"):                # the contract, where the macros find it
         model["config"] = {"meta": {
-            "table": table.table, "key": [k.lower() for k in table.key],
-            "columns": [{"name": c.name.lower(), "member": c.name, "type": c.type, "encoding": c.encoding} for c in table.columns]}}
+            "tables": table.names, "key": [k.lower() for k in table.key],
+            "columns": [{"name": c.name.lower(), "type": c.type} for c in table.columns],
+            "versions": [{"version": v.version, "columns": _read_as(table, v)} for v in table.versions]}}
     return model | ({"data_tests": tests} if tests else {})

@@ -11,10 +11,11 @@ import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from inlet import lake
+from inlet import evolve, lake
 from inlet.config import Project
 from inlet.errors import InletError
 from inlet.spark import SMALL, pace
+from inlet.table import by_name
 
 STEPS = ("before_after", "past", "current")            # in order; the views over them are made once
 VIEWS = ("history", "anomalies")
@@ -45,9 +46,9 @@ def behind(ledger: list[dict], applied: list[dict], tables) -> dict[str, dict[st
     for row in applied:
         place = row["table_name"], row["source"]
         done[place] = max(row["through_batch_id"], done.get(place, -1))
-    names, lags = {t.table: t.name for t in tables}, {}
+    names, lags = {name: table.name for name, table in by_name(tables).items()}, {}
     for row in sorted(ledger, key=lambda row: row["batch_id"]):
-        for name in [names[t] for t in row["tables"] or () if t in names]:
+        for name in {names[t] for t in row["tables"] or () if t in names}:
             if row["batch_id"] > (through := done.get((name, row["source"]), -1)):
                 lags.setdefault(name, {})[row["source"]] = through, row["batch_id"]
     return lags
@@ -56,8 +57,8 @@ def behind(ledger: list[dict], applied: list[dict], tables) -> dict[str, dict[st
 def pending(project: Project) -> list[str]:
     """Tables that have changes gold does not hold, or that gold has not made yet, told without Spark. Empty: nothing to do."""
     ledger, applied = _state(project)
-    unmade = {t.name for t in project.tables.values() for step in STEPS
-              if ledger and not lake.exists(project.lakehouse_path(), f"gold.{t.name}__{step}")}
+    unmade = {t.name for t in project.tables.values() if ledger and (
+              any(not lake.exists(project.lakehouse_path(), f"gold.{t.name}__{step}") for step in STEPS) or evolve.lags(project, t))}
     return sorted(unmade | behind(ledger, applied, project.tables.values()).keys())
 
 
@@ -70,6 +71,7 @@ def run(project: Project, spark, tables: list[str] | None = None, full_refresh: 
     wanted = [t for t in project.tables.values() if tables is None or t.name in tables]
     ledger, applied = _state(project)
     lags = behind(ledger, [] if full_refresh else applied, wanted)
+    evolved = set() if full_refresh else _evolve(project, spark, wanted)
     is_few = sum(row["num_changes"] or 0 for row in _new(ledger, lags)) <= SMALL_CHANGES
     is_small = is_few and max((lake.size_bytes(project.lakehouse_path(), f"gold.{name}__current") for name in lags), default=0) <= SMALL_BYTES
     state = {"ledger": _greatest(ledger), "applied": [list(row.values()) for row in applied], "few": SMALL if is_few and not is_small else {}}
@@ -79,7 +81,8 @@ def run(project: Project, spark, tables: list[str] | None = None, full_refresh: 
         is_forgetting = full_refresh or any(name.endswith("__forgetting") for name in there)            # deletes from gold.applied, which others append to
         threads = min(spark.sparkContext.defaultParallelism, MAX_THREADS) if is_small and not is_forgetting else 1
         models = [f"{t.name}__{step}" for t in changed for step in STEPS]
-        models += [f"{t.name}__{view}" for t in changed for view in VIEWS if full_refresh or f"{t.name}__{view}" not in there]
+        models += [f"{t.name}__{view}" for t in wanted for view in VIEWS
+                   if t in changed and (full_refresh or f"{t.name}__{view}" not in there) or t.name in evolved]
         built = _dbt(project, ["run", "--threads", str(threads), "--select", *models, *(["--full-refresh"] if full_refresh else [])], tell) if models else []
         failed = [b for b in built if b.status != "success"]
         if failed:
@@ -89,6 +92,14 @@ def run(project: Project, spark, tables: list[str] | None = None, full_refresh: 
             spark.sql("insert overwrite table gold.applied select table_name, source, max(through_batch_id), max(through_change_seq), "
                       "max(applied_at) from gold.applied group by table_name, source")
         return built
+
+
+def _evolve(project: Project, spark, tables) -> set[str]:
+    """Names of the tables whose gold was brought to their contract. Raises: InletError."""
+    evolved = [t for t in tables if evolve.lags(project, t)]
+    for table in evolved:
+        evolve.follow(project, spark, table)
+    return {t.name for t in evolved}
 
 
 def verify(project: Project, spark, name: str, limit: int) -> tuple[int, int, list[dict]]:

@@ -70,6 +70,31 @@ def size_bytes(lakehouse: str, table: str) -> int:
     return sum(rows["size_bytes"].to_pylist())
 
 
+def describe(lakehouse: str, table: str) -> tuple[dict[str, str], dict[str, str]] | None:
+    """A table's columns, with their types as Spark SQL says them, and its properties. A struct's fields have their path,
+    `before.order_id`. None while the table does not exist."""
+    import json
+
+    import deltalake
+
+    if not exists(lakehouse, table):
+        return None
+    found = deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}")
+    return dict(_columns(json.loads(found.schema().to_json())["fields"])), found.metadata().configuration
+
+
+def _columns(fields: list[dict], path: str = ""):
+    names = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
+    for field in fields:
+        type_ = field["type"]
+        if isinstance(type_, str):
+            yield path + field["name"], names.get(type_, type_)
+        elif type_["type"] == "struct":
+            yield from _columns(type_["fields"], f"{path}{field['name']}.")
+        else:
+            yield path + field["name"], type_["type"]
+
+
 def version(lakehouse: str, table: str) -> int:
     """The newest Delta version of a table."""
     import deltalake

@@ -123,6 +123,7 @@ def reconcile(project: Project, spark, table: Table, source: str, live: Live, wa
 
     Raises: ConfigError for a column that the live table lacks; InletError when it cannot be read or nearly everything differs.
     """
+    table = table.versions[-1]             # without columns that the source has dropped
     num_source, num_gold, doubted = _first_look(table, _source(spark, table, live), _gold(project, spark, table, source))
     rows: list[dict] = []
     for _ in range(MAX_LOOKS):

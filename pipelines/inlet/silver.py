@@ -13,7 +13,9 @@ from datetime import datetime, timezone
 from inlet import bronze, change, lake, silver_block, silver_message, transaction
 from inlet.batch import Account, Batch
 from inlet.config import Project
+from inlet.errors import ConfigError
 from inlet.spark import pace
+from inlet.table import by_name
 
 SMALL_BYTES = 8 << 20          # a batch up to which planning costs more than decoding
 LEDGER = [c.name for c in change.BATCHES]
@@ -34,6 +36,7 @@ def run(project: Project, spark, batch_id: int) -> dict[str, Account]:
 
 
 def _run(project: Project, spark, batch_id: int, files: list[dict]) -> dict[str, Account]:
+    _check_versions(project)
     batch = Batch(spark, project, batch_id, sorted({row["source"] for row in files}))
     for source in batch.sources:
         batch.account(source)
@@ -94,16 +97,36 @@ def _count_stored(batch: Batch) -> None:
             account.last_change_seq = max(row.high, account.last_change_seq or row.high)
 
 
+def _known_versions(project: Project) -> dict[tuple[str, str, int], list[dict]]:
+    """(source, SCHEMA.TABLE, version) -> its columns, as silver has used them."""
+    rows = lake.peek(project.lakehouse_path(), "silver.table_versions", ["source", "source_schema", "source_table", "table_version", "columns"])
+    return {(r["source"], f"{r['source_schema']}.{r['source_table']}", r["table_version"]): json.loads(r["columns"]) for r in rows}
+
+
+def _check_versions(project: Project) -> None:
+    """A column list that changes were read by is not another one under the same version. Raises: ConfigError."""
+    tables = by_name(project.tables.values())
+    for (source, name, number), used in _known_versions(project).items():
+        if source not in project.sources or name not in tables:
+            continue
+        before = [f"{c['name']} {c['type']}" for c in used]
+        now = next(([f"{c.name} {c.type}" for c in version.columns] for version in tables[name].versions if version.version == number), None)
+        if before != now:
+            what = [f"{c} is new" for c in now or () if c not in before] + [f"{c} is gone" for c in before if c not in (now or before)]
+            raise ConfigError(f"{name}: changes were read by version {number} with other columns than its contract says: "
+                              + ("it says nothing of that version" if now is None else ", ".join(what) or "their order is another"),
+                              f"Under `earlier` of the contract, keep version {number} with its columns and `until`, the UTC time at which the source "
+                              f"changed; the columns of now get a `version` above it. Its columns: {', '.join(before)}")
+
+
 def _table_versions(batch: Batch) -> None:
-    """Keep the column list of every table version that this batch used."""
-    columns = [c.name for c in change.TABLE_VERSIONS]
-    known = {(r["source"], f"{r['source_schema']}.{r['source_table']}", r["table_version"])
-             for r in lake.peek(batch.project.lakehouse_path(), "silver.table_versions", columns[:4])}
-    rows = []
+    """Keep the column lists of the tables of this batch, in every version."""
+    known, rows = _known_versions(batch.project), []
     for source, table in [(name, batch.project.tables[t]) for name, account in batch.accounts.items() for t in account.tables]:
-        if (source, table.table, table.version) not in known:
-            listed = [{"name": c.name, "type": c.type, "nullable": c.nullable} for c in table.columns]
-            rows.append((source, table.schema_name, table.table_name, table.version, json.dumps(listed), "contract"))
+        for version in table.versions:
+            if (source, table.table, version.version) not in known:
+                listed = [{"name": c.name, "type": c.type, "nullable": c.nullable} for c in version.columns]
+                rows.append((source, table.schema_name, table.table_name, version.version, json.dumps(listed), "contract"))
     if rows:
         batch.append(batch.spark.createDataFrame(rows, "source string, source_schema string, source_table string, "
                                                  "table_version int, columns string, origin string"), "silver.table_versions")

@@ -7,10 +7,11 @@ again rather than trusted from the writing pass. Decoding is several times cheap
 
 import json
 
-from inlet import lake, load_end
+from inlet import change, lake, load_end
 from inlet.batch import Batch, overlaps, reject_conflicts, write_changes
 from inlet.codecs import CODECS
 from inlet.config import Project
+from inlet.table import in_force
 
 BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch", "spark.sql.parquet.columnarReaderBatchSize"       # of rows that are whole blocks
 MAX_TABLES = 1 << 16                   # `place` = unit number * MAX_TABLES + table number, one long to join on
@@ -127,7 +128,7 @@ def _numbers(units: list[dict]) -> dict[str, int]:
 def _places(project: Project, units: list[dict]) -> list[tuple]:
     rows = []
     for n, unit in enumerate(units):
-        tables = project.tables_of(project.sources[unit["source"]])
+        tables = in_force(project.tables_of(project.sources[unit["source"]]), unit["prefix"].ljust(change.LEN_SEQ, "9"))
         rows += [(n * MAX_TABLES + t, unit["unit_id"], unit["source"], unit["prefix"], unit["load_id"],
                   tables[name].schema_name, tables[name].table_name, tables[name].version)
                  for t, name in enumerate(sorted(tables))]

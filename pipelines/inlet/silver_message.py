@@ -9,6 +9,7 @@ from datetime import datetime
 from inlet import change, lake, load_end
 from inlet.batch import Batch, among, overlaps, reject_conflicts, write_changes
 from inlet.codecs import CODECS
+from inlet.table import by_name
 
 CHANGE_SQL = [c.name for c in change.CHANGES if c.name not in ("batch_id", "decoded_at")]
 
@@ -23,8 +24,8 @@ def _run_codec(batch: Batch, codec, sources: list) -> None:
     own = f"batch_id = {batch.batch_id} and {among([s.name for s in sources])}"
     messages = batch.spark.sql(f"select * from bronze.messages where {own}")
     spans, has_twice, loading = _survey(batch, codec, messages)
-    loads = _loads(batch, codec, messages, sources, loading)
-    tables = batch.project.tables
+    tables = by_name(batch.project.tables.values())
+    loads = _loads(batch, codec, messages, sources, tables, loading)
     may_repeat = has_twice or overlaps(batch, spans)
     judged = write_changes(batch, codec.fast(messages, sources, tables, loads), may_repeat, "-fast")
     answered = batch.spark.sql(f"select unit_id from silver.changes where {own}")
@@ -32,7 +33,7 @@ def _run_codec(batch: Batch, codec, sources: list) -> None:
         answered = answered.union(judged.rows.where("verdict <> 'new'").select("unit_id"))
     if answered.count() < messages.count():
         left = messages.join(answered, "unit_id", "left_anti")
-        _write_exact(batch, codec, left, sources, loads)
+        _write_exact(batch, codec, left, sources, tables, loads)
     if judged is not None:
         reject_conflicts(batch, judged, messages.selectExpr("unit_id", "value as bytes"), "-fast-conflicts")
     load_end.of_messages(batch, codec, sources, loads)
@@ -58,8 +59,8 @@ def _survey(batch: Batch, codec, messages) -> tuple[dict, bool, set[str]]:
     return spans, has_twice, {row.source for row in rows if row.may_have_refresh}
 
 
-def _write_exact(batch: Batch, codec, left, sources: list, loads: list) -> None:
-    decode = codec.exact_batches(sources, batch.project.tables, loads)
+def _write_exact(batch: Batch, codec, left, sources: list, tables: dict, loads: list) -> None:
+    decode = codec.exact_batches(sources, tables, loads)
     exact = left.mapInArrow(decode, codec.EXACT_DDL).persist()
     found = exact.groupBy("source", "result").agg({"*": "count", "unit_length": "sum"}).collect()
     for row in found:
@@ -77,10 +78,10 @@ def _write_exact(batch: Batch, codec, left, sources: list, loads: list) -> None:
     exact.unpersist()
 
 
-def _loads(batch: Batch, codec, messages, sources: list, loading: set[str]) -> list[dict]:
+def _loads(batch: Batch, codec, messages, sources: list, tables: dict, loading: set[str]) -> list[dict]:
     """The full loads known after this batch; new ones and later ends are kept as control events."""
     known = _known_loads(batch)
-    seen = codec.find_loads(messages, [source for source in sources if source.name in loading], batch.project.tables) if loading else {}
+    seen = codec.find_loads(messages, [source for source in sources if source.name in loading], tables) if loading else {}
     loads = []
     for source in sources:
         of_source = {place: times for place, times in seen.items() if place[0] == source.name}

@@ -6,9 +6,26 @@
     columns:                      # in the source's order: a column's place here is its ordinal in every mask
       - {name: ORDER_ID, type: bigint, nullable: false}
       - {name: AMOUNT, type: "decimal(9,2)", source_type: "DECIMAL(9,2)"}
+
+When the source changes the table, `version` grows by one and the column list of before moves under `earlier`, with the place up
+to which it was in force, so that changes from before stay readable:
+
+    version: 2
+    columns:
+      - {name: ORDER_ID, type: bigint, nullable: false}
+      - {name: TOTAL, type: "decimal(11,2)", formerly: [AMOUNT]}      # was renamed
+      - {name: CHANNEL, type: string}                                 # was added
+      - {name: REMARK, type: string, dropped: true}                   # is gone; gold keeps what it held
+    earlier:
+      - version: 1
+        until: "2026-03-01 12:00:00"                                  # UTC, or the first change_seq of the next version
+        table: SHOP.ORDER                                             # where the table itself was renamed
+        columns: [...]                                                # as they were
 """
 
 import re
+from datetime import datetime, timezone
+from functools import cached_property
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -34,6 +51,8 @@ class TableColumn(BaseModel):
     nullable: bool = True
     source_type: str | None = None
     encoding: Literal["hex"] | None = None          # how text carries a binary column
+    formerly: list[str] = []                        # its names in earlier versions
+    dropped: bool = False                           # gone at the source; gold keeps what it held
     description: str = ""
 
     @field_validator("name")
@@ -55,6 +74,30 @@ class TableColumn(BaseModel):
         raise ValueError(f"expected one of {', '.join(SIMPLE_TYPES)}, decimal(p,s) with p up to 38; found {type_!r}")
 
 
+class Earlier(BaseModel):
+    """A column list that was in force for changes before `until`. `table` and `key` where they were others."""
+
+    model_config = ConfigDict(extra="forbid")
+    version: int
+    until: str
+    table: str | None = None
+    key: list[str] | None = None
+    columns: list[TableColumn] = Field(min_length=1)
+
+    @field_validator("until", mode="before")
+    @classmethod
+    def _until(cls, until) -> str:
+        """A UTC time, or the beginning of a change_seq -> the beginning of a change_seq."""
+        if re.fullmatch(r"[0-9]{14,35}", str(until)):
+            return str(until)
+        try:
+            at = until if isinstance(until, datetime) else datetime.fromisoformat(str(until))
+        except ValueError:
+            raise ValueError(f"expected a UTC time like 2026-03-01 12:00:00, or a change_seq, found {until!r}") from None
+        at = at.astimezone(timezone.utc) if at.tzinfo else at
+        return f"{at:%Y%m%d%H%M%S}{at.microsecond // 10_000:02d}"
+
+
 class Table(BaseModel):
     """One captured table. `sources` empty means: whatever source carries it."""
 
@@ -66,21 +109,56 @@ class Table(BaseModel):
     sources: list[str] = []
     version: int = 1
     description: str = ""
+    earlier: list[Earlier] = []
 
     @model_validator(mode="after")
     def _whole(self):
-        if self.table.count(".") != 1:
-            raise ValueError(f"table: expected SCHEMA.TABLE, found {self.table!r}")
+        for table in self.names:
+            if table.count(".") != 1:
+                raise ValueError(f"table: expected SCHEMA.TABLE, found {table!r}")
         if not re.fullmatch(r"[a-z][a-z0-9_]*", self.name) or "__" in self.name:
             raise ValueError(f"name: expected lower-case letters, digits and single _, found {self.name!r}")
-        names = [c.name.lower() for c in self.columns]
-        twice = {n for n in names if names.count(n) > 1}
-        if twice:
-            raise ValueError(f"columns: {', '.join(sorted(twice))} stands there twice")
-        for column in self.key:
-            if column not in self.column_names:
-                raise ValueError(f"key: {column!r} is not among the columns")
+        _check_columns("", self.columns, self.key)
+        if any(c.dropped for c in self.columns if c.name in self.key):
+            raise ValueError("key: a column of the key cannot be dropped; name the key that the table has now")
+        for before, after in zip(self.earlier, [*self.earlier[1:], None]):
+            if before.version >= (after or self).version or after and before.until >= after.until:
+                raise ValueError(f"earlier: version {before.version} is not before version {(after or self).version}: each ends where the next begins")
+            _check_columns(f"earlier version {before.version}: ", before.columns, before.key or [])
+        for version in self.versions[:-1]:
+            for column in self.columns:
+                known = [n for n in [column.name, *column.formerly] if n in version.column_names]
+                if len(known) > 1:
+                    raise ValueError(f"earlier version {version.version}: {' and '.join(known)} are both there, so which was {column.name} cannot be told")
+            for column in version.key:
+                if column not in version.column_names:
+                    raise ValueError(f"earlier version {version.version}: has no column {column} of the key; say its own `key`, or `formerly` where it was renamed")
         return self
+
+    @property
+    def names(self) -> list[str]:
+        """Every SCHEMA.TABLE that it went by, the present one first."""
+        return list(dict.fromkeys([self.table, *(e.table for e in reversed(self.earlier) if e.table)]))
+
+    @cached_property
+    def versions(self) -> list["Table"]:
+        """The table as it was in each version, oldest first; the last is in force now."""
+        own = {"earlier": [], "columns": [c for c in self.columns if not c.dropped]}
+        then = [{"version": e.version, "columns": e.columns, "key": e.key or [self._name_in(e.columns, k) for k in self.key]} for e in self.earlier]
+        return [self.model_copy(update=own | said) for said in [*then, {}]]
+
+    def at(self, change_seq: str) -> "Table":
+        """The version in force at a place in the order, or at the time it begins with."""
+        return next((version for version, e in zip(self.versions, self.earlier) if change_seq < e.until), self.versions[-1])
+
+    def column_in(self, version: "Table", column: TableColumn) -> TableColumn | None:
+        """What one of its columns was in a version; None where that had no such column."""
+        there = {c.name: c for c in version.columns}
+        return None if column.dropped and version.version == self.version else there.get(self._name_in(version.columns, column.name))
+
+    def _name_in(self, columns: list[TableColumn], name: str) -> str:
+        names = {c.name for c in columns}
+        return next((n for n in [name, *self.column(name).formerly] if n in names), name)
 
     @property
     def schema_name(self) -> str:
@@ -100,3 +178,23 @@ class Table(BaseModel):
 
     def _no(self, name: str):
         raise KeyError(f"{self.table} has no column {name}")
+
+
+def _check_columns(where: str, columns: list[TableColumn], key: list[str]) -> None:
+    names = [c.name.lower() for c in columns]
+    twice = {n for n in names if names.count(n) > 1}
+    if twice:
+        raise ValueError(f"{where}columns: {', '.join(sorted(twice))} stands there twice")
+    for column in key:
+        if column not in {c.name for c in columns}:
+            raise ValueError(f"{where}key: {column!r} is not among the columns")
+
+
+def in_force(tables: dict[str, Table], change_seq: str) -> dict[str, Table]:
+    """Contracts as they were in force at a place in the order."""
+    return {name: table.at(change_seq) for name, table in tables.items()}
+
+
+def by_name(tables) -> dict[str, Table]:
+    """Contracts by every SCHEMA.TABLE that they went by. A name of now goes before one of before."""
+    return {name: t for t in tables for name in t.names} | {t.table: t for t in tables}

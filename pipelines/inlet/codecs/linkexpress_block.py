@@ -10,11 +10,13 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from inlet import change
 from inlet.codecs import linkexpress_frame as frame
 from inlet.codecs import linkexpress_reject as reject
 from inlet.codecs.linkexpress_item import Layouts, compile_layouts, options_of
 from inlet.errors import ConfigError, Reject
 from inlet.fields import interpreter
+from inlet.table import in_force
 
 IMAGE = pa.struct([pa.field("value", pa.binary(), nullable=False), pa.field("metadata", pa.binary(), nullable=False)])
 DECODED = pa.schema([
@@ -69,7 +71,7 @@ class Frames:
 
 def frames(data: bytes, context: dict, source, tables: dict) -> Frames:
     """Find the records and read their heads."""
-    options = options_of(source)
+    options, tables = options_of(source), tables_of(context, tables)
     ids, names = ids_of(source, tables), sorted(tables)
     layouts = compile_layouts(tables, frozenset(ids.values()) | {context.get("table")}, options, context)
     little, has_null_areas = context["byte_order"] == "little", context["null_areas"] == "yes"
@@ -86,6 +88,11 @@ def frames(data: bytes, context: dict, source, tables: dict) -> Frames:
     transaction, counter = frame.heads(bytes_, offsets, num, little, has_null_areas, table_of, np.diff(layouts.plan_starts),
                                        full_table, context["transaction_ordinal"], context["counter"], heads)
     return Frames(offsets[:num + 1], heads, is_bad_length, len_min, len_max, layouts, transaction, counter)
+
+
+def tables_of(context: dict, tables: dict) -> dict:
+    """The contracts in force for a file: its name tells when it was written."""
+    return in_force(tables, reject.change_seq_prefix(context).ljust(change.LEN_SEQ, "9"))
 
 
 def ids_of(source, tables: dict) -> dict[int, str]:
@@ -152,6 +159,7 @@ def decode(data: bytes, context: dict, source, tables: dict) -> Decoded:
     """A block -> its changes, rejects and control records. Rejected records do not stop the others."""
     if context.get("problem"):
         return Decoded(pa.RecordBatch.from_pylist([], DECODED), [reject.unreadable(data, context)], [], 0, 0)
+    tables = tables_of(context, tables)
     framed = frames(data, context, source, tables)
     heads, offsets, bytes_ = framed.heads, framed.offsets, np.frombuffer(data, np.uint8)
     is_change = heads[:, frame.WHAT] == frame.CHANGE
@@ -223,7 +231,7 @@ def _image_array(buffer, lengths, table, is_null, layouts: Layouts) -> pa.Struct
 
 def _controls(framed: Frames, context: dict, tables: dict) -> list[dict]:
     names, offsets = sorted(tables), framed.offsets
-    return [{"kind": "empty_load", "table": names[framed.heads[i, frame.TABLE]],
+    return [{"kind": "empty_load", "table": tables[names[framed.heads[i, frame.TABLE]]].table,
              "record_ordinal": context["record_ordinal"] + int(i), "unit_offset": int(offsets[i]),
              "unit_length": int(offsets[i + 1] - offsets[i])}
             for i in np.flatnonzero(framed.heads[:, frame.WHAT] == frame.EMPTY_LOAD)]

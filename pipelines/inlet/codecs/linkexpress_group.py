@@ -12,6 +12,7 @@ Layout    0 i4 len_record, itself included . 4 i2 num_columns (items + 2; 1 = co
                               their bytes are told in linkexpress_item.py, with the options
 Images    insert, update and a full extract's row hold all columns after the change, a delete the row that went
 Loads     a full extract is a load of its table and ends with its file, once all of it is landed and no record is rejected
+Versions  the column lists in force at the time and ordinal of the file's name
 Order     the time and ordinal of the file's name, then the record's place in it. The format holds no time, no transaction
           id and no position, so transaction_id is made of these too
 Facts     [documented] the fields and codes . [inferred] sizes of commit and FFFF records, one commit record per transaction
@@ -29,7 +30,7 @@ from datetime import datetime
 from itertools import product
 
 from inlet import change
-from inlet.codecs.linkexpress_block import DECODED, Block, Cut, Decoded, cut, decode, frames, ids_of
+from inlet.codecs.linkexpress_block import DECODED, Block, Cut, Decoded, cut, decode, frames, ids_of, tables_of
 from inlet.codecs.linkexpress_item import Options, compile_layouts, options_of
 from inlet.codecs.linkexpress_reject import change_seq_prefix, of_file
 from inlet.errors import Reject
@@ -52,6 +53,7 @@ def open_file(path: str, head: bytes, is_whole: bool, source, tables: dict) -> d
     named = _named(path, head, source, tables)
     if isinstance(named, Reject):
         return named
+    tables = tables_of(named, tables)
     candidates = [named | reading for reading in _readings(source, tables, named)]
     fits = [_Fit(head[:LEN_FITTED], context, source, tables) for context in candidates]
     if len(fits) > 1 and not any(fit.num_records for fit in fits) and any(fit.is_possible for fit in fits):
@@ -148,7 +150,8 @@ def _choose(fits: list[_Fit], head: bytes, source, tables: dict) -> _Fit | Rejec
 def changes_as_rows(decoded: Decoded, context: dict, source, tables: dict) -> list[dict]:
     """Decoded changes as rows of the change table, without the columns of unit and batch: for eyes and tests, not for bulk."""
     names, rows = sorted(tables), []
-    prefix = change_seq_prefix(context) if decoded.changes.num_rows else ""         # a file that was refused has no time
+    if decoded.changes.num_rows:                               # a file that was refused has no time
+        prefix, tables = change_seq_prefix(context), tables_of(context, tables)
     for said in decoded.changes.to_pylist():
         table, operation = tables[names[said["table_index"]]], OPERATIONS[said["operation"]]
         is_load = operation == "REFRESH"

@@ -66,7 +66,9 @@ def fast(messages, sources: list, tables: dict, loads: list[dict]):
         "operation": _pick(OPERATIONS, "o"), "change_oper": _pick([change.OPERATIONS[name] for name in OPERATIONS], "o"),
         "load_id": f"if(l < 0, null, {_pick([load['load_id'] for load in loads], 'l')})", "column_states": "cast(null as map<string,string>)",
         "unit_offset": "0L"}
-    return walked.selectExpr(*(f"{constants.get(c.name, c.name)} as {c.name}" for c in change.CHANGES
+    begun = " ".join(f"when {place} then change_seq >= '{x.earlier[-1].until}'" for place, x in enumerate(contracts.contracts) if x.earlier)
+    sure = walked.where(f"case p {begun} else true end") if begun else walked           # what came before is left to the exact path
+    return sure.selectExpr(*(f"{constants.get(c.name, c.name)} as {c.name}" for c in change.CHANGES
                                if c.name not in ("batch_id", "decoded_at")))
 
 
@@ -90,9 +92,11 @@ class Contracts:
     """Every (source, contract) that can occur, and the integers that the compiled walk knows it by."""
 
     def __init__(self, sources: list, tables: dict):
-        self.places = [(s.name, t) for s in sources for t in tables.values() if not t.sources or s.name in t.sources]
+        allowed = [(s.name, t) for s in sources for name, t in tables.items() if name == t.table and (not t.sources or s.name in t.sources)]
+        self.contracts, self.places = [t for _, t in allowed], [(name, t.versions[-1]) for name, t in allowed]
         by_name = {(name, table.table): place for place, (name, table) in enumerate(self.places)}
-        self.by_topic = {(s.name, topic): by_name.get((s.name, table), -1) for s in sources for topic, table in s.tables.items()}
+        self.by_topic = {(s.name, topic): by_name.get((s.name, tables[table].table if table in tables else ""), -1)
+                         for s in sources for topic, table in s.tables.items()}
         self.by_name = {(name, *(part.encode() for part in table.split("."))): place for (name, table), place in by_name.items()}
         columns = [column for _, table in self.places for column in table.columns]
         letters, ends = _joined([column.name for column in columns])

@@ -85,7 +85,7 @@ def _read(message: dict, source, tables: dict, loads: list[dict], known: dict) -
     if oper == "REFRESH":
         load = qlik_load.load_of(loads, source.name, contract.table, message["timestamp"], options(source).load_gap_minutes)
     known["change_seq"] = _change_seq(said["changeSequence"], oper, load, message, (*path, "headers"))
-    return known | {"result": "change"} | _change(body, said, oper, contract, load, path)
+    return known | {"result": "change"} | _change(body, said, oper, contract.at(known["change_seq"]), load, path)
 
 
 def _change(body: dict, said: dict, oper: str, contract, load: dict | None, path: tuple) -> dict:
