@@ -9,6 +9,7 @@ import random
 import shutil
 import zlib
 from decimal import Decimal
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
@@ -99,7 +100,8 @@ def write_linkexpress(rng: random.Random, source: str, landing: Path) -> tuple[d
             at += dt.timedelta(hours=1)
             files.append((f"{at:%Y%m%d%H%M%S}_{len(files):03d}", list(records_of(rng, changes[cut:cut + 5], how))))
     for number, (name, records) in enumerate(files):
-        expected += [change for n, record in enumerate(records) for change in placed(source, name, number, n, record)]
+        transaction = accumulate((record == ("commit",) for record in records), initial=0)
+        expected += [change for n, (record, ordinal) in enumerate(zip(records, transaction)) for change in placed(source, name, number, n, record, ordinal)]
         prefix = f"{name.split('_')[-2]}00{number:09d}"
         expected += [Change(source, "SIM.PARTS", prefix + 10 * "9", "LOAD_END", load_id=prefix)] if records[0][0] == "row" else []
         data = linkexpress.encode_file(records, layouts=LAYOUT, **how)
@@ -140,8 +142,8 @@ def records_of(rng: random.Random, changes: list[Change], how: dict):
             yield ("commit",)
 
 
-def placed(source: str, name: str, number: int, record_number: int, record: tuple):
-    """The change of one record, with the place in the order that its file and number give it."""
+def placed(source: str, name: str, number: int, record_number: int, record: tuple, transaction: int):
+    """The change of one record, with the place in the order and the transaction that its file and number give it."""
     prefix = f"{name.split('_')[-2]}00{number:09d}"
     said = {"source": source, "table": "SIM.PARTS", "seq": f"{prefix}{record_number:010d}"}
     if record[0] == "row":
@@ -149,9 +151,9 @@ def placed(source: str, name: str, number: int, record_number: int, record: tupl
     elif record[0] == "empty":
         yield Change(op="EMPTY_LOAD", **said)
     elif record[0] == "delete":
-        yield Change(op="DELETE", before=record[2], **said)
+        yield Change(op="DELETE", before=record[2], transaction_id=f"{prefix}-{transaction}", **said)
     elif record[0] in ("insert", "update"):
-        yield Change(op=record[0].upper(), after=record[2], **said)
+        yield Change(op=record[0].upper(), after=record[2], transaction_id=f"{prefix}-{transaction}", **said)
 
 
 # -- the run --------------------------------------------------------------------------------------------------------------

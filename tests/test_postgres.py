@@ -7,7 +7,6 @@ commit must equal what `SELECT *` gave right behind that commit.
 import datetime as dt
 import random
 import shutil
-from itertools import groupby
 from pathlib import Path
 
 import psycopg
@@ -80,14 +79,15 @@ def as_messages(source: str, commits, say) -> list[tuple[int, Change]]:
 
 
 def as_records(commit):
-    """Records of one transaction. The format has no key change, so it is a delete and an insert, within a statement the deletes first:
-    else one that swaps keys would insert onto a row that it has not deleted yet."""
-    for _, statement in groupby([c for c in commit.changes if c.name in EXTRACTED], key=lambda c: c.statement_at):
-        changes = list(statement)
-        moved = [c.operation == "UPDATE" and any(c.before[k] != c.after[k] for k in KEYS[c.name]) for c in changes]
-        yield from (("delete", EXTRACTED[c.name], c.before) for c, is_moved in zip(changes, moved) if is_moved or c.after is None)
-        yield from (("update" if c.operation == "UPDATE" and not is_moved else "insert", EXTRACTED[c.name], c.after)
-                    for c, is_moved in zip(changes, moved) if c.after is not None)
+    """Records of one transaction. The format has no key change, so each is a delete and an insert, also within a statement that swaps
+    or renumbers keys: one row is then inserted onto another that is deleted next."""
+    for c in commit.changes:
+        if c.name in EXTRACTED:
+            is_moved = c.operation == "UPDATE" and any(c.before[k] != c.after[k] for k in KEYS[c.name])
+            if is_moved or c.after is None:
+                yield "delete", EXTRACTED[c.name], c.before
+            if c.after is not None:
+                yield "update" if c.operation == "UPDATE" and not is_moved else "insert", EXTRACTED[c.name], c.after
 
 
 def as_files(commits) -> list[tuple[str, list[tuple[int, tuple]]]]:
@@ -104,7 +104,7 @@ def as_files(commits) -> list[tuple[str, list[tuple[int, tuple]]]]:
 def as_extracted(source: str, commits, say=None) -> list[tuple[int, Change]]:
     names = {id_: table for table, id_ in EXTRACTED.items()}
     return [(number, Change(source, names[record[1]], f"{name[:14]}00{int(name[15:]):09d}{place:010d}", record[0].upper(),
-                            record[2] if record[0] == "delete" else None, None if record[0] == "delete" else record[2]))
+                            record[2] if record[0] == "delete" else None, None if record[0] == "delete" else record[2], str(number)))
             for name, records in as_files(commits) for place, (number, record) in enumerate(records) if record != ("commit",)]
 
 
