@@ -10,6 +10,7 @@ import json
 import os
 import random
 from decimal import Decimal
+from itertools import groupby
 
 import pytest
 
@@ -28,7 +29,7 @@ FLAVOURS = {        # how streams are made, how late they come, and the batches 
     "in_order": dict(of_20=range(7, 10), batches=[0, 4], late=0.0, loads=0),
     "mixed": dict(of_20=range(10, 20), batches=[0, 5, 6], late=0.2),
 }
-NUM_STREAMS, NUM_ORDERS = 2000, 3          # each stream comes in so many ways
+NUM_STREAMS, NUM_ORDERS = int(os.environ.get("INLET_STREAMS", 2000)), 3          # each stream comes in so many ways
 SOAKED = [f"soaked_{n:02d}" for n in range(1, 25)] if "INLET_SOAK" in os.environ else []        # with the normal run 50,000 streams
 EXAMPLE_BATCHES = [0, 5, 6, 7]
 
@@ -42,13 +43,19 @@ def here(tmp_path_factory, lakehouse):
 
 
 @pytest.fixture(scope="module")
-def delivered(spark, here):
+def lives():
+    """place -> source -> rows of the live view when the batch of that place was in silver and not in gold."""
+    return {}
+
+
+@pytest.fixture(scope="module")
+def delivered(spark, here, lives):
     """flavour -> source -> batches, all of them written to silver and run through gold batch by batch."""
     streams = random_streams(range(NUM_STREAMS))
     streams["examples"] = {named(sentence): placed(batches, EXAMPLE_BATCHES) for sentence, batches in EXAMPLES.items()}
     streams["long"] = {"renumbered": placed([[ins(k, k, NAME=str(k)) for k in range(1, 121)], [move(200 + k, k, k + 1, "T") for k in range(1, 61)],
                                              [move(200 + k, k, k + 1, "T") for k in range(61, 121)]], EXAMPLE_BATCHES)}
-    bring(spark, here, "items", streams)
+    bring(spark, here, "items", streams, lives=lives)
     return streams
 
 
@@ -66,10 +73,12 @@ def random_streams(numbers) -> dict[str, dict[str, list[list[Change]]]]:
     return streams
 
 
-def bring(spark, here, table: str, streams: dict, first: int = 0) -> None:
+def bring(spark, here, table: str, streams: dict, first: int = 0, lives: dict | None = None) -> None:
     for place in range(1 + EXAMPLE_BATCHES[-1]):
         write_silver(spark, first + place, {table: {source: batches[place] for of_flavour in streams.values()
                                                     for source, batches in of_flavour.items() if place < len(batches) and batches[place]}})
+        if place and lives is not None:
+            lives[place] = found_live(spark, table)
         gold.run(here, spark, [table])
 
 
@@ -184,6 +193,35 @@ def test_other_streams_equal_the_reference_too(spark, here, delivered, table):
     first = 1 + spark.sql("select max(batch_id) from silver.batches").first()[0]
     bring(spark, here, table, streams, first)
     assert_history(found_history(spark, table), {s: [[]] * first + batches for of_flavour in streams.values() for s, batches in of_flavour.items()})
+
+
+def found_live(spark, table: str) -> dict[str, list[tuple]]:
+    rows = spark.sql(f"select source, {', '.join(COLUMNS)}, valid_from_seq, is_complete, not_supplied, is_held from public.{table}__live order by source, region, item")
+    return {source: [tuple(bytes(v) if isinstance(v, bytearray) else v for v in row[1:]) for row in of_source]
+            for source, of_source in groupby(rows.collect(), key=lambda row: row.source)}
+
+
+def expected_live(applied: list[Change], pending: list[Change]) -> list[tuple]:
+    """What the live view says of a source: its changes up to the first one that cannot be folded without the log."""
+    holding = [c.seq for c in pending if c.op == "LOAD_END" or c.op == "UPDATE" and reference.before_key(c, KEY) != reference.after_key(c, KEY)]
+    if applied and any(c.seq <= max(a.seq for a in applied) for c in pending):
+        holding.append("")
+    shown = applied + [c for c in pending if c.seq < min(holding, default="~")]
+    return [(*(v.values.get(n) for n in COLUMNS), v.valid_from_seq, v.is_complete, [n.lower() for n in COLUMNS if n not in v.values], holding != [])
+            for v in reference.current(reference.fold(shown, KEY, COLUMNS)[0])]
+
+
+@pytest.mark.parametrize("place", range(1, 1 + EXAMPLE_BATCHES[-1]))
+def test_the_live_view_has_what_gold_has_not_taken_yet(delivered, lives, place):
+    wrong, num_held, num_moved = [], 0, 0
+    for source, batches in [item for of_flavour in delivered.values() for item in of_flavour.items()]:
+        applied, pending = [c for batch in batches[:place] for c in batch], batches[place] if place < len(batches) else []
+        expected, found = expected_live(applied, pending), lives[place].get(source, [])
+        wrong += [source + show(batches[:place + 1], expected, found)] if expected != found else []
+        num_held += any(row[-1] for row in expected)
+        num_moved += bool(pending) and expected != expected_live(applied, [])
+    assert wrong == [], f"{len(wrong)} differ, one is {min(wrong, key=len)}"
+    assert num_moved > 5 and (place not in (2, 4, 5, 6) or num_held > 30)
 
 
 @pytest.mark.parametrize("sentence", EXAMPLES)

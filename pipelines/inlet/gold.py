@@ -11,7 +11,7 @@ import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from inlet import evolve, lake
+from inlet import evolve, lake, live_view
 from inlet.config import Project
 from inlet.errors import InletError
 from inlet.spark import SMALL, pace
@@ -88,6 +88,9 @@ def run(project: Project, spark, tables: list[str] | None = None, full_refresh: 
         if failed:
             raise InletError("gold: " + "; ".join(f"{b.model}: {b.message}" for b in failed if b.status != "skipped"),
                              "Mend the cause and run again: gold goes on from where it stopped")
+        for table in wanted if ledger else ():
+            if table in changed or table.name in evolved or not spark.catalog.tableExists(f"public.{table.name}__live"):
+                live_view.write(project, spark, table, max(row["batch_id"] for row in ledger))
         if len(applied) > NUM_APPLIED:
             spark.sql("insert overwrite table gold.applied select table_name, source, max(through_batch_id), max(through_change_seq), "
                       "max(applied_at) from gold.applied group by table_name, source")

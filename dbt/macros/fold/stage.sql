@@ -10,7 +10,7 @@
 
 {# A batch of plain changes is one query; where a step is read several times, it is kept. In: the table's last word, as in `folded`. -#}
 {% macro fold_into(name, batch, table) -%}
-  {%- set kept = [] -%}
+  {%- set kept = [batch.progress] if batch.progress else [] -%}
   {%- set entries_query = entries(name, batch) -%}
   {%- set touched_query = touched(name, batch, entries_query) -%}
   {%- if batch.has_rewind or batch.has_wipe -%}

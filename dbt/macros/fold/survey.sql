@@ -5,6 +5,7 @@
      filter       the new rows of the log, in literals
      sources      one per source with new rows: source, through_batch_id, through_seq, applied_batch_id, applied_seq,
                   rewind_seq: the earliest place that a late change can alter (none: all in order)
+     progress     the table that keeps them, where they are many
      starts       loads that start in what is read and have ended: [source, load_id, change_seq]
      disturbed    places before which every live key is folded again, but for those that the load sends: [source, load_id, change_seq]
      continued    loads that started in an earlier batch and closed keys there: [source, load_id, change_seq]
@@ -54,6 +55,7 @@ group by l.source order by l.source
       'through_batch_id': row.through_batch_id | int, 'through_seq': [row.through_seq, row.applied_seq or ''] | max,
       'rewind_seq': rewind.get(row.source), 'start_seq': rewind.get(row.source) or row.first_seq}) -%}
   {%- endfor -%}
+  {%- if batch.sources | length > 50 -%}{%- do batch.update({'progress': keep(name, 'progress', progress_of(batch))}) -%}{%- endif -%}
   {%- do batch.update({'has_rewind': rewind != {}, 'has_wipe': batch.has_wipe or batch.starts != []}) -%}
   {%- if rewind -%}
     {%- do batch.update({'rewind_seq': rewind.values() | min, 'start_seq': batch.sources | map(attribute='start_seq') | min}) -%}

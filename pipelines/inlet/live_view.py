@@ -1,0 +1,131 @@
+"""The SQL of `public.<t>__live`: live rows with the changes in silver that gold has not taken yet, folded when the view is read.
+
+It stands on one Delta version of `<t>__current`, and on the batches of the ledger behind it. Changes that follow what gold holds are
+folded key by key, as tests/reference.py says. Some cannot be folded without the log: a change that comes late, a key change, the end of
+a full load. From there on the changes of their source wait for gold; `is_held` says so in each of its rows, and what is shown is the
+source's state just before. So a live row is never a guess, and gold's next run shows the rest.
+"""
+
+from inlet import lake
+from inlet.config import Project
+from inlet.public_views import text
+from inlet.table import Table
+
+ONTO_ROW = "('insert_over_row', 'key_change_onto_row', 'update_without_row_onto_row')"          # as the macro `onto_row`
+NO_IMAGE = "cast(map() as map<string,variant>)"
+COMMENT = ("Live rows of {table}, with the changes in silver that gold has not taken yet. Not tied to the published point, and open transactions "
+           "count. is_held: changes of this source wait for gold, for a late change, a key change or the end of a full load is among them; the "
+           "rows are those just before it.")
+
+
+def write(project: Project, spark, table: Table, through_batch_id: int) -> None:
+    """Write a table's view. In: the last batch of the ledger; gold holds all of the table up to it."""
+    version = lake.version(project.lakehouse_path(), f"gold.{table.name}__current")
+    spark.sql(f"create or replace view public.{table.name}__live\ncomment {text(COMMENT.format(table=table.table))}\nas\n" + query(table, version, through_batch_id))
+
+
+def query(table: Table, version: int, through_batch_id: int) -> str:
+    """Live rows: source, the table's columns, valid_from_seq, is_complete, not_supplied, is_pending, is_held."""
+    columns = [(c.name.lower(), c.type, c.encoding) for c in table.columns]
+    keys = [k.lower() for k in table.key]
+    types = {name: (type_, encoding) for name, type_, encoding in columns}
+    names = ", ".join(f"`{name}`" for name, _, _ in columns)
+    key_list = ", ".join(f"_key_{n}" for n in range(len(keys)))
+
+    def typed(image: str, name: str) -> str:
+        type_, encoding = types[name]
+        return f"to_binary(cast({image}['{name}'] as string), 'hex')" if encoding else f"cast({image}['{name}'] as {type_})"
+
+    def key_of(first: str, second: str) -> str:
+        return ", ".join(f"coalesce({typed(first, k)}, {typed(second, k)}) as {first}_{n}" for n, k in enumerate(keys))
+
+    def same_key(one: str, two: str) -> str:
+        return f"{one}.source = {two}.source" + "".join(f" and {one}._key_{n} = {two}._key_{n}" for n in range(len(keys)))
+
+    of_table = f"concat(source_schema, '.', source_table) in ({', '.join(map(text, table.names))})"
+    tables = f"array({', '.join(map(text, table.names))})"
+    return f"""with behind as (
+  select b.source, b.batch_id, a.applied_seq, a.is_moved
+  from silver.batches b left join (
+    select source, max(case when through_batch_id <= {through_batch_id} then through_change_seq end) as applied_seq, min(through_batch_id) > {through_batch_id} as is_moved
+    from gold.applied where table_name = '{table.name}' group by source) a on a.source = b.source
+  where b.batch_id > {through_batch_id} and arrays_overlap(b.tables, {tables})
+),
+pending as (
+  select c.source, c.change_seq, operation, transaction_id, applied_seq, is_moved, {_image(table, 'before')} as b, {_image(table, 'after')} as a
+  from silver.changes c join behind on behind.source = c.source and behind.batch_id = c.batch_id
+  where c.batch_id > {through_batch_id} and {of_table}
+  union all
+  select e.source, e.change_seq, upper(kind), null, applied_seq, is_moved, {NO_IMAGE}, {NO_IMAGE}
+  from silver.control_events e join behind on behind.source = e.source and behind.batch_id = e.batch_id
+  where e.batch_id > {through_batch_id} and kind in ('empty_load', 'load_end') and e.change_seq is not null and {of_table}
+),
+entries as (
+  select *, {', '.join(f"if(operation = 'DELETE', b_{n}, a_{n}) as _key_{n}" for n in range(len(keys)))},
+         operation = 'UPDATE' and ({' or '.join(f'b_{n} <> a_{n}' for n in range(len(keys)))}) as key_changed
+  from (select *, {key_of('b', 'a')}, {key_of('a', 'b')} from pending)
+),
+held as (
+  select source, min(case when is_moved or change_seq <= applied_seq then '' when operation = 'LOAD_END' or key_changed then change_seq end) as hold_seq
+  from entries group by source
+),
+ready as (
+  select e.* from entries e join held h on h.source = e.source where e.change_seq < coalesce(h.hold_seq, '~')
+),
+wipes as (
+  select source as wiped, max(change_seq) as wiped_seq from ready where operation in ('TRUNCATE', 'EMPTY_LOAD') group by source
+),
+current as (
+  select *, {', '.join(f'`{k}` as _key_{n}' for n, k in enumerate(keys))} from gold.{table.name}__current version as of {version}
+),
+changed as (
+  select source, {key_list}, array_sort(collect_list(struct(change_seq, operation, transaction_id, a as image)),
+                               (one, two) -> case when one.change_seq < two.change_seq then -1 when one.change_seq > two.change_seq then 1 else 0 end) as changes
+  from ready left join wipes on wiped = source
+  where operation not in ('TRUNCATE', 'EMPTY_LOAD') and change_seq >= coalesce(wiped_seq, '')
+  group by source, {key_list}
+),
+folded as (   -- onto: the transaction that has just put a row onto the one that was there; its DELETE takes that one away
+  select c.*, f.source as of_source, {', '.join(f'f._key_{n} as of_key_{n}' for n in range(len(keys)))},
+         aggregate(changes,
+           named_struct('is_there', c.source is not null and wiped is null, 'is_based', c.source is not null and wiped is null, 'seq', c.valid_from_seq,
+                        'onto', if(wiped is null and c.conflict in {ONTO_ROW}, c.transaction_id, null), 'image', {NO_IMAGE}),
+           (row, change) -> case
+             when change.operation = 'DELETE' and (row.onto = change.transaction_id) is true
+               then named_struct('is_there', true, 'is_based', row.is_based, 'seq', row.seq, 'onto', cast(null as string), 'image', row.image)
+             when change.operation = 'DELETE'
+               then named_struct('is_there', false, 'is_based', false, 'seq', change.change_seq, 'onto', cast(null as string), 'image', {NO_IMAGE})
+             when change.operation = 'UPDATE'
+               then named_struct('is_there', true, 'is_based', row.is_based, 'seq', change.change_seq, 'onto', cast(null as string),
+                                 'image', map_zip_with(row.image, change.image, (name, was, is) -> coalesce(is, was)))
+             else named_struct('is_there', true, 'is_based', false, 'seq', change.change_seq,
+                               'onto', if(row.is_there and change.operation = 'INSERT', change.transaction_id, null), 'image', change.image) end) as row
+  from changed f left join current c on {same_key('c', 'f')} left join wipes on wiped = f.source
+)
+select r.*, coalesce(h.hold_seq is not null, false) as is_held
+from (
+  select source, {names}, valid_from_seq, is_complete, not_supplied, false as is_pending
+  from current c left anti join changed f on {same_key('f', 'c')} left anti join wipes on wiped = c.source
+  union all
+  select source, {names}, valid_from_seq, size(not_supplied) = 0, not_supplied, true
+  from (
+    select of_source as source, {', '.join(f"if(map_contains_key(row.image, '{name}'), {typed('row.image', name)}, if(row.is_based, `{name}`, null)) as `{name}`" for name, _, _ in columns)},
+           row.seq as valid_from_seq, array_except(if(row.is_based, not_supplied, array({', '.join(text(name) for name, _, _ in columns)})), map_keys(row.image)) as not_supplied
+    from folded where row.is_there)
+) r left join held h on h.source = r.source"""
+
+
+def _image(table: Table, image: str) -> str:
+    """An image as a map from gold's names to VARIANT: what was supplied, and null for what the change's version did not have."""
+    found = [(version.version, _image_of(table, version, image)) for version in table.versions]
+    return found[0][1] if len(found) == 1 else "case table_version " + " ".join(f"when {number} then {sql}" for number, sql in found) + " end"
+
+
+def _image_of(table: Table, version: Table, image: str) -> str:
+    then = {c.name.lower(): table.column_in(version, c) for c in table.columns}
+    renamed = {column.name: name for name, column in then.items() if column and column.name.lower() != name}
+    name = f"coalesce(map({', '.join(f'{text(a)}, {text(b)}' for a, b in renamed.items())})[name], lower(name))" if renamed else "lower(name)"
+    absent = ", ".join(f"{text(n)}, parse_json('null')" for n, column in then.items() if column is None)
+    sent = (f"transform_keys(map_filter(coalesce(cast({image} as map<string,variant>), {NO_IMAGE}), (name, value) -> (column_states[name] = 'missing') is not true), "
+            f"(name, value) -> {name})")
+    return f"if({image} is null, {NO_IMAGE}, map_concat({sent}, map({absent})))" if absent else sent
