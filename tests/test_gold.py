@@ -36,7 +36,7 @@ EXAMPLE_BATCHES = [0, 5, 6, 7]
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory, lakehouse):
-    tables = {name: ITEMS.replace("SHOP.ITEMS", f"SHOP.{name.upper()}").replace("name: items", f"name: {name}") for name in ("items", "crashed", "unused", *SOAKED)}
+    tables = {name: ITEMS.replace("SHOP.ITEMS", f"SHOP.{name.upper()}").replace("name: items", f"name: {name}") for name in ("items", "crashed", "verified", "unused", *SOAKED)}
     made = project(tmp_path_factory.mktemp("gold"), lakehouse, tables)
     generate.write(made)
     return made
@@ -74,7 +74,7 @@ def random_streams(numbers) -> dict[str, dict[str, list[list[Change]]]]:
 
 
 def bring(spark, here, table: str, streams: dict, first: int = 0, lives: dict | None = None) -> None:
-    for place in range(1 + EXAMPLE_BATCHES[-1]):
+    for place in range(max(len(batches) for of_flavour in streams.values() for batches in of_flavour.values())):
         write_silver(spark, first + place, {table: {source: batches[place] for of_flavour in streams.values()
                                                     for source, batches in of_flavour.items() if place < len(batches) and batches[place]}})
         if place and lives is not None:
@@ -196,7 +196,7 @@ def test_other_streams_equal_the_reference_too(spark, here, delivered, table):
 
 
 def found_live(spark, table: str) -> dict[str, list[tuple]]:
-    rows = spark.sql(f"select source, {', '.join(COLUMNS)}, valid_from_seq, is_complete, not_supplied, is_held from public.{table}__live order by source, region, item")
+    rows = spark.sql(f"select source, {', '.join(COLUMNS)}, valid_from_seq, is_complete, array_sort(not_supplied), is_held from public.{table}__live order by source, region, item")
     return {source: [tuple(bytes(v) if isinstance(v, bytearray) else v for v in row[1:]) for row in of_source]
             for source, of_source in groupby(rows.collect(), key=lambda row: row.source)}
 
@@ -207,7 +207,7 @@ def expected_live(applied: list[Change], pending: list[Change]) -> list[tuple]:
     if applied and any(c.seq <= max(a.seq for a in applied) for c in pending):
         holding.append("")
     shown = applied + [c for c in pending if c.seq < min(holding, default="~")]
-    return [(*(v.values.get(n) for n in COLUMNS), v.valid_from_seq, v.is_complete, [n.lower() for n in COLUMNS if n not in v.values], holding != [])
+    return [(*(v.values.get(n) for n in COLUMNS), v.valid_from_seq, v.is_complete, sorted(n.lower() for n in COLUMNS if n not in v.values), holding != [])
             for v in reference.current(reference.fold(shown, KEY, COLUMNS)[0])]
 
 
@@ -221,7 +221,7 @@ def test_the_live_view_has_what_gold_has_not_taken_yet(delivered, lives, place):
         num_held += any(row[-1] for row in expected)
         num_moved += bool(pending) and expected != expected_live(applied, [])
     assert wrong == [], f"{len(wrong)} differ, one is {min(wrong, key=len)}"
-    assert num_moved > 5 and (place not in (2, 4, 5, 6) or num_held > 30)
+    assert num_moved > 5 and (place not in (2, 4, 5, 6) or num_held > 10)
 
 
 @pytest.mark.parametrize("sentence", EXAMPLES)
@@ -305,18 +305,22 @@ def _version(spark, table: str) -> int:
 
 
 def test_verify_finds_what_was_tampered_with_and_rebuild_mends_it(spark, here, delivered):
-    num_versions = spark.sql("select count(*) from gold.items__history").first()[0]
-    changed, = spark.sql("select source, region, item, valid_from_seq from gold.items__current order by all limit 1").collect()
-    lost, doubled = spark.sql("select source, region, item, valid_from_seq from gold.items__past order by all limit 2").collect()
+    streams = {flavour: {source: [[], [c for batch in batches[:-1] for c in batch], batches[-1]] for source, batches in of_flavour.items()}
+               for flavour, of_flavour in random_streams(range(0, NUM_STREAMS, 20)).items()}
+    first = 1 + spark.sql("select max(batch_id) from silver.batches").first()[0]
+    bring(spark, here, "verified", streams, first)
+    num_versions = spark.sql("select count(*) from gold.verified__history").first()[0]
+    changed, = spark.sql("select source, region, item, valid_from_seq from gold.verified__current order by all limit 1").collect()
+    lost, doubled = spark.sql("select source, region, item, valid_from_seq from gold.verified__past order by all limit 2").collect()
     place = "source = '{0.source}' and region = '{0.region}' and item = {0.item} and valid_from_seq = '{0.valid_from_seq}'"
     key = '{{"region":"{0.region}","item":{0.item}}}'
-    logged = spark.sql("select source, operation, change_seq from gold.items__before_after where operation = 'INSERT' order by all limit 1").first()
-    spark.sql(f"update gold.items__current set name = 'tampered' where {place.format(changed)}")
-    spark.sql(f"insert into gold.items__past select * from gold.items__past where {place.format(doubled)}")
-    spark.sql(f"delete from gold.items__past where {place.format(lost)}")
-    spark.sql("insert into gold.items__past (source, region, item, valid_from_seq, valid_to_seq) values ('made', 'up', 1, '1', '2')")
-    spark.sql(f"update gold.items__before_after set before = after, after = before where source = '{logged.source}' and change_seq = '{logged.change_seq}'")
-    _, num_differing, rows = gold.verify(here, spark, "items", 20)
+    logged = spark.sql("select source, operation, change_seq from gold.verified__before_after where operation = 'INSERT' order by all limit 1").first()
+    spark.sql(f"update gold.verified__current set name = 'tampered' where {place.format(changed)}")
+    spark.sql(f"insert into gold.verified__past select * from gold.verified__past where {place.format(doubled)}")
+    spark.sql(f"delete from gold.verified__past where {place.format(lost)}")
+    spark.sql("insert into gold.verified__past (source, region, item, valid_from_seq, valid_to_seq) values ('made', 'up', 1, '1', '2')")
+    spark.sql(f"update gold.verified__before_after set before = after, after = before where source = '{logged.source}' and change_seq = '{logged.change_seq}'")
+    _, num_differing, rows = gold.verify(here, spark, "verified", 20)
     assert num_differing == 5
     assert sorted((r["kind"], r["source"], r["key"], r["change_seq"], r["difference"]) for r in rows) == sorted([
         ("version", changed.source, key.format(changed), changed.valid_from_seq, "other values in gold"),
@@ -324,10 +328,9 @@ def test_verify_finds_what_was_tampered_with_and_rebuild_mends_it(spark, here, d
         ("version", lost.source, key.format(lost), lost.valid_from_seq, "not in gold"),
         ("version", "made", '{"region":"up","item":1}', "1", "only in gold"),
         ("change", *logged, "other values in gold")])
-    gold.run(here, spark, ["items"], full_refresh=True)
-    assert gold.verify(here, spark, "items", 20) == (num_versions, 0, [])
-    for flavour in FLAVOURS:
-        assert_history(found_history(spark, "items"), delivered[flavour])
+    gold.run(here, spark, ["verified"], full_refresh=True)
+    assert gold.verify(here, spark, "verified", 20) == (num_versions, 0, [])
+    assert_history(found_history(spark, "verified"), {s: [[]] * first + batches for of_flavour in streams.values() for s, batches in of_flavour.items()})
 
 
 def test_a_table_without_changes_is_equal(spark, here, delivered):

@@ -11,9 +11,9 @@ from typing import NamedTuple
 from inlet import change, lake
 from inlet.config import Project
 from inlet.errors import AccountingError
+from inlet.table import by_name
 
 MAX_PRUNED = 20
-CONTENT = "sha2(to_json(struct(source_schema, source_table, operation, before, after)), 256)"
 
 
 @dataclass
@@ -34,6 +34,7 @@ class Account:
     first_change_seq: str | None = None
     last_change_seq: str | None = None
     tables: list[str] = field(default_factory=list)
+    versions: set[tuple[str, int]] = field(default_factory=set)            # (SCHEMA.TABLE, version) of its changes
 
     def balance(self, source: str, batch_id: int) -> None:
         """Raises: AccountingError when a record or a byte is unaccounted for."""
@@ -71,6 +72,13 @@ class Batch:
         rows = rows.selectExpr(*[f"{self.batch_id}L as batch_id" if name == "batch_id" else
                                  "current_timestamp() as decoded_at" if name == "decoded_at" else name for name in declared])
         lake.append(rows, table, f"inlet-{table}{part}", self.batch_id)
+
+
+def content(project: Project) -> str:
+    """SQL for what a change says, its table by the name that it has now."""
+    table = "concat(source_schema, '.', source_table)"
+    former = ", ".join(f"'{name}', '{t.table}'" for name, t in by_name(project.tables.values()).items() if name != t.table)
+    return f"sha2(to_json(struct({f'coalesce(map({former})[{table}], {table})' if former else table} as t, operation, before, after)), 256)"
 
 
 def among(sources: list[str]) -> str:
@@ -133,9 +141,9 @@ def overlaps(batch: Batch, spans: dict[str, tuple[str, str]]) -> bool:
 
 
 def _judge(batch: Batch, changes, among_own: bool):
-    changes = changes.selectExpr("*", f"{CONTENT} as content").persist()
+    changes = changes.selectExpr("*", f"{content(batch.project)} as content").persist()
     low, high = changes.selectExpr("min(change_seq)", "max(change_seq)").first()
-    known = batch.spark.sql(f"select source, change_seq, {CONTENT} as known from silver.changes where {among(batch.sources)} "
+    known = batch.spark.sql(f"select source, change_seq, {content(batch.project)} as known from silver.changes where {among(batch.sources)} "
                             f"and change_seq between '{low}' and '{high}'" + ("" if among_own else f" and batch_id <> {batch.batch_id}"))
     order = "over (partition by source, change_seq order by unit_id, unit_offset)"
     return changes.join(known, ["source", "change_seq"], "left").selectExpr("*", f"row_number() {order} as nth",

@@ -80,6 +80,11 @@ def load(root: Path | str) -> Project:
         table = _build(Table, _yaml(path), str(path))
         if table.table in tables or table.name in {t.name for t in tables.values()}:
             raise ConfigError(f"{path}: {table.table} ({table.name}) is declared twice", "Keep one file per table")
+        claimed = {name: t.table for t in tables.values() for name in t.names} | dict.fromkeys(tables)
+        for name in table.names:
+            if name in claimed:
+                raise ConfigError(f"{path}: {name}, a name of {table.table}, is also one of {claimed[name] or name}",
+                                  "A name that a second table has taken over cannot be told apart: leave the former one out of `earlier`")
         tables[table.table] = table
     for source in sources.values():
         if source.codec not in CODECS:

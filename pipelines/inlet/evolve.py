@@ -13,7 +13,7 @@ from inlet.config import Project
 from inlet.errors import InletError
 from inlet.table import Table
 
-INTEGERS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}          # digits that a decimal needs in front to take one in
+INTEGERS = {"tinyint": 10, "smallint": 10, "int": 10, "bigint": 20}        # from small to large; digits in front that Delta asks of a decimal for one
 OTHERS = {("float", "double"), ("date", "timestamp_ntz")}
 PLACES = {"past": ("",), "current": ("",), "folded": ("",), "before_after": ("before.", "after.")}        # step -> where it holds the columns
 
@@ -23,27 +23,27 @@ KEY, WIDENING = "inlet.key", "delta.enableTypeWidening"                    # pro
 
 def lags(project: Project, table: Table) -> bool:
     """Is some table of its gold another than the contract says? Told without Spark."""
-    return any(properties.get(KEY, _key(table)) != _key(table) or WIDENING in properties
+    return any(properties.get(KEY) != _key(table) and step != "folded" or WIDENING in properties
                or any(list(_declared(table).items()) != list(_own(columns, prefix).items()) for prefix in PLACES[step])
                for step, columns, properties in _there(project, table))
 
 
-def follow(project: Project, spark, table: Table) -> None:
-    """Bring the tables of its gold to the contract. Repeatable. Raises: InletError, before anything is changed, where that takes a
-    rebuild."""
+def steps(project: Project, table: Table) -> list[str]:
+    """Statements that bring the tables of its gold to the contract; a run that dies between them goes on with what is left. Raises:
+    InletError where that takes a rebuild."""
     statements = []
     for step, columns, properties in _there(project, table):
         if properties.get(KEY, _key(table)) != _key(table):
             raise _no(table, f"its key was {properties[KEY]}, and is {_key(table)}",
-                      f"Run `inlet rebuild --table {table.name}`, if its changes hold the new key; else load the table again first")
+                      f"If all its changes hold the new key, run `inlet rebuild --table {table.name}`; else give it another `name` and load it again")
         name = f"gold.{table.name}__{step}"
         changes = [s for prefix in PLACES[step] for s in statements_for(table, name, prefix, _own(columns, prefix))]
         is_widening = any(" type " in s for s in changes)
         statements += [f"alter table {name} set tblproperties ({WIDENING} = true)"] if is_widening else []
         statements += changes
+        statements += [f"alter table {name} set tblproperties ({KEY} = '{_key(table)}')"] if KEY not in properties and step != "folded" else []
         statements += [f"alter table {name} drop feature typeWidening"] if is_widening or WIDENING in properties else []
-    for statement in statements:
-        spark.sql(statement)
+    return statements
 
 
 def _there(project: Project, table: Table):
@@ -104,7 +104,7 @@ def is_wider(type_: str, than: str) -> bool:
         return digits - scale >= INTEGERS[than]
     if digits and digits_before:
         return scale >= scale_before and digits - scale >= digits_before - scale_before
-    return (than, type_) in OTHERS or than in INTEGERS and INTEGERS.get(type_, 0) > INTEGERS[than]
+    return (than, type_) in OTHERS or {than, type_} <= INTEGERS.keys() and list(INTEGERS).index(type_) > list(INTEGERS).index(than)
 
 
 def _decimal(type_: str) -> tuple[int, int]:

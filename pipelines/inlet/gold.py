@@ -11,9 +11,9 @@ import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from inlet import evolve, lake, live_view
+from inlet import evolve, generate, lake, live_view, versions
 from inlet.config import Project
-from inlet.errors import InletError
+from inlet.errors import ConfigError, InletError
 from inlet.spark import SMALL, pace
 from inlet.table import by_name
 
@@ -69,9 +69,11 @@ def run(project: Project, spark, tables: list[str] | None = None, full_refresh: 
     Raises: InletError naming the models that failed; what others did stays, and the next run goes on from there.
     """
     wanted = [t for t in project.tables.values() if tables is None or t.name in tables]
+    _check(project, wanted)
     ledger, applied = _state(project)
+    problems = {} if full_refresh else _evolve(project, spark, wanted)
+    wanted = [t for t in wanted if t.name not in problems]
     lags = behind(ledger, [] if full_refresh else applied, wanted)
-    evolved = set() if full_refresh else _evolve(project, spark, wanted)
     is_few = sum(row["num_changes"] or 0 for row in _new(ledger, lags)) <= SMALL_CHANGES
     is_small = is_few and max((lake.size_bytes(project.lakehouse_path(), f"gold.{name}__current") for name in lags), default=0) <= SMALL_BYTES
     state = {"ledger": _greatest(ledger), "applied": [list(row.values()) for row in applied], "few": SMALL if is_few and not is_small else {}}
@@ -81,28 +83,51 @@ def run(project: Project, spark, tables: list[str] | None = None, full_refresh: 
         is_forgetting = full_refresh or any(name.endswith("__forgetting") for name in there)            # deletes from gold.applied, which others append to
         threads = min(spark.sparkContext.defaultParallelism, MAX_THREADS) if is_small and not is_forgetting else 1
         models = [f"{t.name}__{step}" for t in changed for step in STEPS]
-        models += [f"{t.name}__{view}" for t in wanted for view in VIEWS
-                   if t in changed and (full_refresh or f"{t.name}__{view}" not in there) or t.name in evolved]
+        models += [f"{t.name}__{view}" for t in wanted if t in changed or f"{t.name}__past" in there for view in VIEWS
+                   if full_refresh or _is_stale(spark, t, f"{t.name}__{view}", there)]
         built = _dbt(project, ["run", "--threads", str(threads), "--select", *models, *(["--full-refresh"] if full_refresh else [])], tell) if models else []
         failed = [b for b in built if b.status != "success"]
         if failed:
             raise InletError("gold: " + "; ".join(f"{b.model}: {b.message}" for b in failed if b.status != "skipped"),
                              "Mend the cause and run again: gold goes on from where it stopped")
         for table in wanted if ledger else ():
-            if table in changed or table.name in evolved or not spark.catalog.tableExists(f"public.{table.name}__live"):
-                live_view.write(project, spark, table, max(row["batch_id"] for row in ledger))
+            through = max((last for name, _, last in state["ledger"] if name in table.names), default=-1)
+            live_view.write(project, spark, table, through, is_moved=table in changed)
         if len(applied) > NUM_APPLIED:
             spark.sql("insert overwrite table gold.applied select table_name, source, max(through_batch_id), max(through_change_seq), "
                       "max(applied_at) from gold.applied group by table_name, source")
-        return built
+    for problem in problems.values():
+        raise problem                                          # after the other tables have had their turn
+    return built
 
 
-def _evolve(project: Project, spark, tables) -> set[str]:
-    """Names of the tables whose gold was brought to their contract. Raises: InletError."""
-    evolved = [t for t in tables if evolve.lags(project, t)]
-    for table in evolved:
-        evolve.follow(project, spark, table)
-    return {t.name for t in evolved}
+def _check(project: Project, tables) -> None:
+    """Do models, contracts and what silver has read say the same? Raises: ConfigError."""
+    versions.check(project)
+    stale = [path for path in generate.stale(project) if any(f"/{t.name}/" in path for t in tables)]
+    if stale:
+        raise ConfigError(f"{', '.join(stale[:3])}: not what the contracts say", "Run `inlet generate`")
+
+
+def _evolve(project: Project, spark, tables) -> dict[str, InletError]:
+    """Bring the tables' gold to their contracts. Out: table name -> why that takes a rebuild."""
+    problems = {}
+    for table in tables:
+        if evolve.lags(project, table):
+            try:
+                statements = evolve.steps(project, table)
+            except InletError as problem:
+                problems[table.name] = problem
+                continue
+            for statement in statements:
+                spark.sql(statement)
+    return problems
+
+
+def _is_stale(spark, table, view: str, there: set[str]) -> bool:
+    """Is a view missing, or one with other columns than declared?"""
+    declared = [(name, type_) for name, type_, _ in generate.models(table)[view][2]]
+    return view not in there or spark.table(f"gold.{view}").dtypes != declared
 
 
 def verify(project: Project, spark, name: str, limit: int) -> tuple[int, int, list[dict]]:
@@ -111,6 +136,7 @@ def verify(project: Project, spark, name: str, limit: int) -> tuple[int, int, li
 
     Raises: InletError where gold is behind silver, for it could only differ.
     """
+    _check(project, [t for t in project.tables.values() if t.name == name])
     if not lake.exists(project.lakehouse_path(), f"gold.{name}__current"):
         return 0, 0, []
     if name in pending(project):

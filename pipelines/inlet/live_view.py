@@ -6,8 +6,11 @@ a full load. From there on the changes of their source wait for gold; `is_held` 
 source's state just before. So a live row is never a guess, and gold's next run shows the rest.
 """
 
+import zlib
+
 from inlet import lake
 from inlet.config import Project
+from inlet.generate import LINEAGE
 from inlet.public_views import text
 from inlet.table import Table
 
@@ -18,26 +21,38 @@ COMMENT = ("Live rows of {table}, with the changes in silver that gold has not t
            "rows are those just before it.")
 
 
-def write(project: Project, spark, table: Table, through_batch_id: int) -> None:
-    """Write a table's view. In: the last batch of the ledger; gold holds all of the table up to it."""
-    version = lake.version(project.lakehouse_path(), f"gold.{table.name}__current")
-    spark.sql(f"create or replace view public.{table.name}__live\ncomment {text(COMMENT.format(table=table.table))}\nas\n" + query(table, version, through_batch_id))
+MAX_TEXT = 32_000              # what Hive's own catalog takes of a view's text, with some room (ADR 5)
+
+
+def write(project: Project, spark, table: Table, through_batch_id: int, is_moved: bool) -> None:
+    """Write a table's view, where gold has moved or the view is not what the contract says. In: the last batch of the
+    ledger that has the table; gold holds all of it."""
+    if not lake.exists(project.lakehouse_path(), f"gold.{table.name}__current"):
+        return
+    view, shape = f"public.{table.name}__live", zlib.crc32(query(table, 0, 0).encode())
+    if is_moved or not spark.catalog.tableExists(view) or f"{shape}" not in str(spark.sql(f"show tblproperties {view} ('inlet.shape')").collect()):
+        sql = query(table, lake.version(project.lakehouse_path(), f"gold.{table.name}__current"), through_batch_id)
+        if len(sql) > MAX_TEXT:
+            sql = f"select raise_error({text(f'{table.table} has too many columns for a live view in this catalog; read public.{table.name}')}) as nothing"
+        spark.sql(f"create or replace view {view}\ncomment {text(COMMENT.format(table=table.table))}\ntblproperties ('inlet.shape' = '{shape}')\nas\n{sql}")
 
 
 def query(table: Table, version: int, through_batch_id: int) -> str:
-    """Live rows: source, the table's columns, valid_from_seq, is_complete, not_supplied, is_pending, is_held."""
+    """Live rows: source, the table's columns, valid_from_seq, is_complete, not_supplied, is_pending, is_held. An image is a map from column
+    to VARIANT, so that columns are named few times: the text of a wide table's view must stay short."""
     columns = [(c.name.lower(), c.type, c.encoding) for c in table.columns]
     keys = [k.lower() for k in table.key]
-    types = {name: (type_, encoding) for name, type_, encoding in columns}
-    names = ", ".join(f"`{name}`" for name, _, _ in columns)
+    typed_as = ", ".join(f"`{name}`: {'string' if encoding else type_}" for name, type_, encoding in columns)
+    as_sent = ", ".join(f"hex(c.`{name}`) as `{name}`" if encoding else f"c.`{name}`" for name, _, encoding in columns)
+    hexed = [name for name, _, encoding in columns if encoding]
     key_list = ", ".join(f"_key_{n}" for n in range(len(keys)))
-
-    def typed(image: str, name: str) -> str:
-        type_, encoding = types[name]
-        return f"to_binary(cast({image}['{name}'] as string), 'hex')" if encoding else f"cast({image}['{name}'] as {type_})"
 
     def key_of(first: str, second: str) -> str:
         return ", ".join(f"coalesce({typed(first, k)}, {typed(second, k)}) as {first}_{n}" for n, k in enumerate(keys))
+
+    def typed(image: str, name: str) -> str:
+        type_, encoding = next((type_, encoding) for n, type_, encoding in columns if n == name)
+        return f"to_binary(cast({image}['{name}'] as string), 'hex')" if encoding else f"cast({image}['{name}'] as {type_})"
 
     def same_key(one: str, two: str) -> str:
         return f"{one}.source = {two}.source" + "".join(f" and {one}._key_{n} = {two}._key_{n}" for n in range(len(keys)))
@@ -65,18 +80,21 @@ entries as (
          operation = 'UPDATE' and ({' or '.join(f'b_{n} <> a_{n}' for n in range(len(keys)))}) as key_changed
   from (select *, {key_of('b', 'a')}, {key_of('a', 'b')} from pending)
 ),
+current as (
+  select *, {', '.join(f'`{k}` as _key_{n}' for n, k in enumerate(keys))} from gold.{table.name}__current version as of {version}
+),
+forgotten as (   -- while the table is built anew nothing is known of what current has
+  select (select count(*) from gold.applied where table_name = '{table.name}') = 0 and (select count(*) from (select 1 from current limit 1)) > 0 as is_forgotten
+),
 held as (
-  select source, min(case when is_moved or change_seq <= applied_seq then '' when operation = 'LOAD_END' or key_changed then change_seq end) as hold_seq
-  from entries group by source
+  select source, min(case when is_moved or is_forgotten or change_seq <= applied_seq then '' when operation = 'LOAD_END' or key_changed then change_seq end) as hold_seq
+  from entries cross join forgotten group by source
 ),
 ready as (
   select e.* from entries e join held h on h.source = e.source where e.change_seq < coalesce(h.hold_seq, '~')
 ),
 wipes as (
   select source as wiped, max(change_seq) as wiped_seq from ready where operation in ('TRUNCATE', 'EMPTY_LOAD') group by source
-),
-current as (
-  select *, {', '.join(f'`{k}` as _key_{n}' for n, k in enumerate(keys))} from gold.{table.name}__current version as of {version}
 ),
 changed as (
   select source, {key_list}, array_sort(collect_list(struct(change_seq, operation, transaction_id, a as image)),
@@ -85,40 +103,46 @@ changed as (
   where operation not in ('TRUNCATE', 'EMPTY_LOAD') and change_seq >= coalesce(wiped_seq, '')
   group by source, {key_list}
 ),
+based as (
+  select f.source, changes, c.source is not null and wiped is null as is_there, c.valid_from_seq, c.conflict, c.transaction_id, c.not_supplied as unknown,
+         cast(to_variant_object(struct({as_sent})) as map<string,variant>) as whole
+  from changed f left join current c on {same_key('c', 'f')} left join wipes on wiped = f.source
+),
 folded as (   -- onto: the transaction that has just put a row onto the one that was there; its DELETE takes that one away
-  select c.*, f.source as of_source, {', '.join(f'f._key_{n} as of_key_{n}' for n in range(len(keys)))},
+  select source, map_keys(whole) as names,
          aggregate(changes,
-           named_struct('is_there', c.source is not null and wiped is null, 'is_based', c.source is not null and wiped is null, 'seq', c.valid_from_seq,
-                        'onto', if(wiped is null and c.conflict in {ONTO_ROW}, c.transaction_id, null), 'image', {NO_IMAGE}),
+           named_struct('is_there', is_there, 'seq', valid_from_seq, 'onto', if(is_there and conflict in {ONTO_ROW}, transaction_id, null),
+                        'image', if(is_there, map_filter(whole, (name, value) -> not array_contains(unknown, name)), {NO_IMAGE})),
            (row, change) -> case
              when change.operation = 'DELETE' and (row.onto = change.transaction_id) is true
-               then named_struct('is_there', true, 'is_based', row.is_based, 'seq', row.seq, 'onto', cast(null as string), 'image', row.image)
+               then named_struct('is_there', true, 'seq', row.seq, 'onto', cast(null as string), 'image', row.image)
              when change.operation = 'DELETE'
-               then named_struct('is_there', false, 'is_based', false, 'seq', change.change_seq, 'onto', cast(null as string), 'image', {NO_IMAGE})
+               then named_struct('is_there', false, 'seq', change.change_seq, 'onto', cast(null as string), 'image', {NO_IMAGE})
              when change.operation = 'UPDATE'
-               then named_struct('is_there', true, 'is_based', row.is_based, 'seq', change.change_seq, 'onto', cast(null as string),
+               then named_struct('is_there', true, 'seq', change.change_seq, 'onto', cast(null as string),
                                  'image', map_zip_with(row.image, change.image, (name, was, is) -> coalesce(is, was)))
-             else named_struct('is_there', true, 'is_based', false, 'seq', change.change_seq,
-                               'onto', if(row.is_there and change.operation = 'INSERT', change.transaction_id, null), 'image', change.image) end) as row
-  from changed f left join current c on {same_key('c', 'f')} left join wipes on wiped = f.source
+             else named_struct('is_there', true, 'seq', change.change_seq, 'onto', if(row.is_there and change.operation = 'INSERT', change.transaction_id, null),
+                               'image', change.image) end) as row
+  from based
+),
+unpacked as (
+  select source, row.seq, array_except(names, map_keys(row.image)) as not_supplied, cast(to_variant_object(row.image) as struct<{typed_as}>) as is
+  from folded where row.is_there
 )
 select r.*, coalesce(h.hold_seq is not null, false) as is_held
 from (
-  select source, {names}, valid_from_seq, is_complete, not_supplied, false as is_pending
+  select * except (conflict, {', '.join(n for n, _, _ in LINEAGE)}, {key_list}), false as is_pending
   from current c left anti join changed f on {same_key('f', 'c')} left anti join wipes on wiped = c.source
   union all
-  select source, {names}, valid_from_seq, size(not_supplied) = 0, not_supplied, true
-  from (
-    select of_source as source, {', '.join(f"if(map_contains_key(row.image, '{name}'), {typed('row.image', name)}, if(row.is_based, `{name}`, null)) as `{name}`" for name, _, _ in columns)},
-           row.seq as valid_from_seq, array_except(if(row.is_based, not_supplied, array({', '.join(text(name) for name, _, _ in columns)})), map_keys(row.image)) as not_supplied
-    from folded where row.is_there)
+  select source, {'is.*' if not hexed else ', '.join(f"to_binary(is.`{n}`, 'hex')" if n in hexed else f'is.`{n}`' for n, _, _ in columns)}, seq, size(not_supplied) = 0, not_supplied, true
+  from unpacked
 ) r left join held h on h.source = r.source"""
 
 
 def _image(table: Table, image: str) -> str:
     """An image as a map from gold's names to VARIANT: what was supplied, and null for what the change's version did not have."""
     found = [(version.version, _image_of(table, version, image)) for version in table.versions]
-    return found[0][1] if len(found) == 1 else "case table_version " + " ".join(f"when {number} then {sql}" for number, sql in found) + " end"
+    return found[0][1] if len(found) == 1 else "case table_version " + " ".join(f"when {number} then {sql}" for number, sql in found) + " else raise_error('a change of another version than the contract has: run `inlet run`') end"
 
 
 def _image_of(table: Table, version: Table, image: str) -> str:

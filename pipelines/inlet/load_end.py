@@ -7,6 +7,7 @@ their codec says which changes prove one (`proof_span`), and when the source has
 
 from inlet import bronze, lake
 from inlet.batch import Batch, among
+from inlet.table import by_name, present
 
 BEGIN = "full_load"            # keeps where each load of messages began and how far it was seen
 END = "load_end"
@@ -28,9 +29,10 @@ def of_files(batch: Batch, units: list[dict]) -> None:
     load_ids = sorted({load_id for _, load_id in ended})
     found = batch.spark.sql("select distinct source, source_schema, source_table, load_id from silver.changes where operation = 'REFRESH' "
                             f"and {among(sources)} and change_seq between '{load_ids[0]}' and '{load_ids[-1]}~'").collect()
-    before = _before(batch, END)                                     # a file that comes again ends nothing anew
-    _append(batch, [(*row, row.load_id + "9" * (35 - len(row.load_id))) for row in found
-                    if (row.source, row.load_id) in ended and (row.source, f"{row.source_schema}.{row.source_table}", row.load_id) not in before], "-file-ends")
+    tables = batch.project.tables.values()
+    places = {(row.source, present(tables, f"{row.source_schema}.{row.source_table}"), row.load_id) for row in found if (row.source, row.load_id) in ended}
+    places -= _before(batch, END)                                    # a file that comes again ends nothing anew
+    _append(batch, [(source, *table.split("."), load_id, load_id + "9" * (35 - len(load_id))) for source, table, load_id in sorted(places)], "-file-ends")
 
 
 def of_messages(batch: Batch, codec, sources: list, loads: list[dict]) -> None:
@@ -42,9 +44,11 @@ def of_messages(batch: Batch, codec, sources: list, loads: list[dict]) -> None:
     new = [load["started_at16"] for place, load in waiting.items() if place not in begun]          # of the others earlier batches were asked
     changes = batch.spark.sql(f"select * from silver.changes where {among([s.name for s in sources])} and operation <> 'REFRESH' and "
                               f"(batch_id = {batch.batch_id}" + (f" or change_seq > '{min(new)}')" if new else ")"))
-    spans = [(source, *table.split("."), load_id, *codec.proof_span(waiting[source, table, load_id], loads)) for source, table, load_id in waiting]
+    names = by_name(batch.project.tables.values())
+    spans = [(source, *name.split("."), load_id, *codec.proof_span(waiting[source, table, load_id], loads))
+             for source, table, load_id in waiting for name in (names[table].names if table in names else [table])]
     rows = batch.spark.createDataFrame(spans, "source string, source_schema string, source_table string, for_load string, first string, last string")
-    proven = {(row.source, f"{row.source_schema}.{row.source_table}", row.for_load) for row in changes.join(
+    proven = {(row.source, present(names.values(), f"{row.source_schema}.{row.source_table}"), row.for_load) for row in changes.join(
         rows.hint("broadcast"), ["source", "source_schema", "source_table"]).where("change_seq between first and last").select(
         "source", "source_schema", "source_table", "for_load").distinct().collect()}
     options = {source.name: codec.options(source) for source in sources}
@@ -61,7 +65,7 @@ def _before(batch: Batch, kind: str) -> set[tuple]:
     """(source, SCHEMA.TABLE, load_id) of the loads that earlier batches told a kind of event of."""
     rows = lake.peek(batch.project.lakehouse_path(), "silver.control_events", ["source", "source_schema", "source_table", "load_id"],
                      f"where kind = '{kind}' and batch_id <> {batch.batch_id}")
-    return {(row["source"], f"{row['source_schema']}.{row['source_table']}", row["load_id"]) for row in rows}
+    return {(row["source"], present(batch.project.tables.values(), f"{row['source_schema']}.{row['source_table']}"), row["load_id"]) for row in rows}
 
 
 def _append(batch: Batch, rows: list[tuple], part: str) -> None:

@@ -10,10 +10,9 @@ make the batch visible to gold. Before that the conservation law must hold, on w
 import json
 from datetime import datetime, timezone
 
-from inlet import bronze, change, lake, silver_block, silver_message, transaction
+from inlet import bronze, change, lake, silver_block, silver_message, transaction, versions
 from inlet.batch import Account, Batch
 from inlet.config import Project
-from inlet.errors import ConfigError
 from inlet.spark import pace
 from inlet.table import by_name
 
@@ -36,7 +35,7 @@ def run(project: Project, spark, batch_id: int) -> dict[str, Account]:
 
 
 def _run(project: Project, spark, batch_id: int, files: list[dict]) -> dict[str, Account]:
-    _check_versions(project)
+    versions.check(project)
     batch = Batch(spark, project, batch_id, sorted({row["source"] for row in files}))
     for source in batch.sources:
         batch.account(source)
@@ -76,13 +75,13 @@ def _count_stored(batch: Batch) -> None:
     """Count what is in the tables, not what was meant to be written."""
     place = "source, concat(source_schema, '.', source_table) as table"
     for row in batch.spark.sql(f"""
-            select 'change' as what, {place}, count(*) as n, sum(unit_length) as size, min(change_seq) as low, max(change_seq) as high
-            from silver.changes where {batch.rows} group by source, source_schema, source_table
+            select 'change' as what, {place}, table_version, count(*) as n, sum(unit_length) as size, min(change_seq) as low, max(change_seq) as high
+            from silver.changes where {batch.rows} group by source, source_schema, source_table, table_version
             union all
-            select 'load', {place}, 0, 0, null, null from silver.control_events
+            select 'load', {place}, null, 0, 0, null, null from silver.control_events
             where {batch.rows} and kind in ('empty_load', 'load_end') and change_seq is not null group by source, source_schema, source_table
             union all
-            select 'reject', source, null, count_if(unit_length > 0 or kind not in ('unreadable_file', 'file_rewritten')),
+            select 'reject', source, null, null, count_if(unit_length > 0 or kind not in ('unreadable_file', 'file_rewritten')),
                    sum(unit_length), null, null
             from silver.rejects where {batch.rows} group by source order by source, table""").collect():
         account = batch.account(row.source)
@@ -93,40 +92,20 @@ def _count_stored(batch: Batch) -> None:
         account.bytes_decoded += row["size"]
         account.tables += [] if row.table in account.tables else [row.table]
         if row.what == "change":
+            account.versions.add((row.table, row.table_version))
             account.first_change_seq = min(row.low, account.first_change_seq or row.low)
             account.last_change_seq = max(row.high, account.last_change_seq or row.high)
 
 
-def _known_versions(project: Project) -> dict[tuple[str, str, int], list[dict]]:
-    """(source, SCHEMA.TABLE, version) -> its columns, as silver has used them."""
-    rows = lake.peek(project.lakehouse_path(), "silver.table_versions", ["source", "source_schema", "source_table", "table_version", "columns"])
-    return {(r["source"], f"{r['source_schema']}.{r['source_table']}", r["table_version"]): json.loads(r["columns"]) for r in rows}
-
-
-def _check_versions(project: Project) -> None:
-    """A column list that changes were read by is not another one under the same version. Raises: ConfigError."""
-    tables = by_name(project.tables.values())
-    for (source, name, number), used in _known_versions(project).items():
-        if source not in project.sources or name not in tables:
-            continue
-        before = [f"{c['name']} {c['type']}" for c in used]
-        now = next(([f"{c.name} {c.type}" for c in version.columns] for version in tables[name].versions if version.version == number), None)
-        if before != now:
-            what = [f"{c} is new" for c in now or () if c not in before] + [f"{c} is gone" for c in before if c not in (now or before)]
-            raise ConfigError(f"{name}: changes were read by version {number} with other columns than its contract says: "
-                              + ("it says nothing of that version" if now is None else ", ".join(what) or "their order is another"),
-                              f"Under `earlier` of the contract, keep version {number} with its columns and `until`, the UTC time at which the source "
-                              f"changed; the columns of now get a `version` above it. Its columns: {', '.join(before)}")
-
-
 def _table_versions(batch: Batch) -> None:
-    """Keep the column lists of the tables of this batch, in every version."""
-    known, rows = _known_versions(batch.project), []
-    for source, table in [(name, batch.project.tables[t]) for name, account in batch.accounts.items() for t in account.tables]:
-        for version in table.versions:
-            if (source, table.table, version.version) not in known:
-                listed = [{"name": c.name, "type": c.type, "nullable": c.nullable} for c in version.columns]
-                rows.append((source, table.schema_name, table.table_name, version.version, json.dumps(listed), "contract"))
+    """Keep the column lists that changes of this batch were read by."""
+    tables, known = by_name(batch.project.tables.values()), versions.used(batch.project)
+    rows = []
+    for source, (name, number) in [(source, place) for source, account in batch.accounts.items() for place in sorted(account.versions)]:
+        if (source, name, number) not in known:
+            version = next(v for v in tables[name].versions if v.version == number)
+            listed = [{"name": c.name, "type": c.type, "nullable": c.nullable} for c in version.columns]
+            rows.append((source, *name.split("."), number, json.dumps(listed), "contract"))
     if rows:
         batch.append(batch.spark.createDataFrame(rows, "source string, source_schema string, source_table string, "
                                                  "table_version int, columns string, origin string"), "silver.table_versions")

@@ -9,7 +9,7 @@ from datetime import datetime
 from inlet import change, lake, load_end
 from inlet.batch import Batch, among, overlaps, reject_conflicts, write_changes
 from inlet.codecs import CODECS
-from inlet.table import by_name
+from inlet.table import by_name, present
 
 CHANGE_SQL = [c.name for c in change.CHANGES if c.name not in ("batch_id", "decoded_at")]
 
@@ -104,5 +104,6 @@ def _known_loads(batch: Batch) -> list[dict]:
                        f"where kind = '{load_end.BEGIN}' and batch_id <> {batch.batch_id} order by batch_id")
     for row in events:
         load = json.loads(row["detail"])
+        load["table"] = present(batch.project.tables.values(), load["table"])
         known[load["source"], load["load_id"]] = load | {name: datetime.fromisoformat(load[name]) for name in ("first_at", "last_at")}
     return list(known.values())

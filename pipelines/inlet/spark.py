@@ -39,6 +39,8 @@ def settings(lakehouse: str) -> dict[str, str]:
         "spark.databricks.delta.snapshotPartitions": "2",
         # Delta's default for local folders starts ten processes (readlink, chmod) a commit
         "spark.delta.logStore.file.impl": "io.delta.storage.LocalLogStore",
+        # Spark 4.1 would cast VARIANT while it reads, before it filters: also rows of other tables and versions, which do not fit
+        "spark.sql.variant.pushVariantIntoScan": "false",
         "spark.databricks.delta.properties.defaults.enableDeletionVectors": "true",
         "spark.databricks.delta.delete.allowExistsSubquery": "true",
         "spark.sql.execution.arrow.pyspark.enabled": "true",

@@ -2,6 +2,7 @@
 
 from inlet import bronze, change, gold, lake, load_end, publish, silver
 from inlet.config import Project
+from inlet.table import present
 
 REJECT_COLUMNS = [c.name for c in change.REJECTS]
 
@@ -51,7 +52,7 @@ def _loading(project: Project) -> list[dict]:
                        f"where kind in ('{load_end.BEGIN}', '{load_end.END}')")
     of: dict[tuple, dict[str, list[dict]]] = {}
     for row in sorted(events, key=lambda row: (row["load_id"], row["batch_id"])):
-        of.setdefault((row["source"], f"{row['source_schema']}.{row['source_table']}"), {}).setdefault(row["load_id"], []).append(row)
+        of.setdefault((row["source"], present(project.tables.values(), f"{row['source_schema']}.{row['source_table']}")), {}).setdefault(row["load_id"], []).append(row)
     return [{"source": source, "table": table, "load": load_id, "in batches": ", ".join(str(row["batch_id"]) for row in rows),
              "ends": "with the table's next change, or after a gap with options.loads_end: gap"}
             for (source, table), loads in sorted(of.items()) for load_id, rows in list(loads.items())[1:]

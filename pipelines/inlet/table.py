@@ -125,11 +125,16 @@ class Table(BaseModel):
             if before.version >= (after or self).version or after and before.until >= after.until:
                 raise ValueError(f"earlier: version {before.version} is not before version {(after or self).version}: each ends where the next begins")
             _check_columns(f"earlier version {before.version}: ", before.columns, before.key or [])
+            if any(c.dropped or c.formerly for c in before.columns):
+                raise ValueError(f"earlier version {before.version}: columns are told as they were then, without `dropped` and `formerly`")
         for version in self.versions[:-1]:
+            taken: dict[str, str] = {}
             for column in self.columns:
-                known = [n for n in [column.name, *column.formerly] if n in version.column_names]
+                known = [c.name for c in version.columns if c.name.lower() in [n.lower() for n in (column.name, *column.formerly)]]
                 if len(known) > 1:
                     raise ValueError(f"earlier version {version.version}: {' and '.join(known)} are both there, so which was {column.name} cannot be told")
+                if known and taken.setdefault(known[0], column.name) != column.name:
+                    raise ValueError(f"earlier version {version.version}: {known[0]} cannot have been both {taken[known[0]]} and {column.name}")
             for column in version.key:
                 if column not in version.column_names:
                     raise ValueError(f"earlier version {version.version}: has no column {column} of the key; say its own `key`, or `formerly` where it was renamed")
@@ -157,8 +162,8 @@ class Table(BaseModel):
         return None if column.dropped and version.version == self.version else there.get(self._name_in(version.columns, column.name))
 
     def _name_in(self, columns: list[TableColumn], name: str) -> str:
-        names = {c.name for c in columns}
-        return next((n for n in [name, *self.column(name).formerly] if n in names), name)
+        names = {c.name.lower(): c.name for c in columns}
+        return next((names[n.lower()] for n in [name, *self.column(name).formerly] if n.lower() in names), name)
 
     @property
     def schema_name(self) -> str:
@@ -193,6 +198,12 @@ def _check_columns(where: str, columns: list[TableColumn], key: list[str]) -> No
 def in_force(tables: dict[str, Table], change_seq: str) -> dict[str, Table]:
     """Contracts as they were in force at a place in the order."""
     return {name: table.at(change_seq) for name, table in tables.items()}
+
+
+def present(tables, name: str) -> str:
+    """The SCHEMA.TABLE that a table goes by now. In: contracts, a name of it now or before."""
+    names = by_name(tables)
+    return names[name].table if name in names else name
 
 
 def by_name(tables) -> dict[str, Table]:

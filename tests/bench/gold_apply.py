@@ -43,6 +43,9 @@ def measure(spark, folder: Path, lakehouse: str, is_quick: bool) -> Iterator[Fig
         public, current = (best(lambda: spark.table(table).write.format("noop").mode("overwrite").save())
                            for table in (f"public.{name}", f"gold.{name}__current"))
         yield Figure("reading the public view", "reading current", public / current, "at most 1.2", f"{size} rows; {current:.2f} s")
+        add_changes(spark, name, 2 + len(batches), "scattered", batches[-1][1], size)
+        live = best(lambda: spark.table(f"public.{name}__live").write.format("noop").mode("overwrite").save())
+        yield Figure("reading the live view", "reading current", live / current, "", f"{size} rows, {batches[-1][1]} changes that gold has not taken; {live:.2f} s")
     for small, large in zip(sizes, sizes[1:], strict=False):
         for kind, num in batches:
             yield Figure(f"a table {large // small} times as large", "the small one", taken[large, kind, num] / taken[small, kind, num],

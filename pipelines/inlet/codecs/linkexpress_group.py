@@ -89,7 +89,7 @@ def _is_time(time: str) -> bool:
 
 def _tables_named(word: str, source, tables: dict) -> list[str]:
     """Tables of this source (all, if it maps none) that the word names, whole or by the part behind the dot."""
-    return sorted(t for t in set(source.tables.values()) or tables if word in (t.lower(), t.lower().split(".")[-1]))
+    return sorted({tables[t].table for t in set(source.tables.values()) or tables if t in tables and word in (t.lower(), t.lower().split(".")[-1])})
 
 
 def _readings(source, tables: dict, named: dict) -> list[dict]:

@@ -85,8 +85,8 @@ def table(schema: str | None, name: str | None, mapped: str | None, tables: dict
             raise Refused("wrong_shape", (*path, member), "text or null", value)
     parts = [schema or None, name or None]
     if mapped:
-        is_former = all(parts) and mapped in tables and tables.get(".".join(parts)) is tables[mapped]
-        if not is_former and any(part not in (None, right) for part, right in zip(parts, mapped.split("."))):
+        names = tables[mapped].names if mapped in tables else [mapped]
+        if not any(all(part in (None, right) for part, right in zip(parts, name.split("."))) for name in names):
             raise Refused("ambiguous_table", (*path, "table" if parts[1] else "schema"), f"{mapped}, as the topic says",
                           f"{parts[0] or ''}.{parts[1] or ''}")
         parts = mapped.split(".")

@@ -1,0 +1,30 @@
+"""The column lists that changes were read by (`silver.table_versions`), against those of the contracts."""
+
+import json
+
+from inlet import lake
+from inlet.config import Project
+from inlet.errors import ConfigError
+from inlet.table import by_name
+
+
+def used(project: Project) -> dict[tuple[str, str, int], list[dict]]:
+    """(source, SCHEMA.TABLE, version) -> its columns, as silver has used them."""
+    rows = lake.peek(project.lakehouse_path(), "silver.table_versions", ["source", "source_schema", "source_table", "table_version", "columns"])
+    return {(r["source"], f"{r['source_schema']}.{r['source_table']}", r["table_version"]): json.loads(r["columns"]) for r in rows}
+
+
+def check(project: Project) -> None:
+    """A column list that changes were read by is not another one under the same version. Raises: ConfigError."""
+    tables = by_name(project.tables.values())
+    for (source, name, number), columns in used(project).items():
+        if source not in project.sources or name not in tables:
+            continue
+        before = [f"{c['name']} {c['type']}" for c in columns]
+        now = next(([f"{c.name} {c.type}" for c in version.columns] for version in tables[name].versions if version.version == number), None)
+        if before != now:
+            what = [f"{c} is new" for c in now or () if c not in before] + [f"{c} is gone" for c in before if c not in (now or before)]
+            raise ConfigError(f"{name}: changes were read by version {number} with other columns than its contract says: "
+                              + ("it says nothing of that version" if now is None else ", ".join(what) or "their order is another"),
+                              f"Under `earlier` of the contract, keep version {number} with its columns and `until`, the UTC time at which the source "
+                              f"changed; the columns of now get a `version` above it. Its columns: {', '.join(before)}")
