@@ -32,6 +32,7 @@ FLAVOURS = {        # how streams are made, how late they come, and the batches 
 NUM_STREAMS, NUM_ORDERS = int(os.environ.get("INLET_STREAMS", 2000)), 3          # each stream comes in so many ways
 SOAKED = [f"soaked_{n:02d}" for n in range(1, 25)] if "INLET_SOAK" in os.environ else []        # with the normal run 50,000 streams
 EXAMPLE_BATCHES = [0, 5, 6, 7]
+LIVE_PLACES = [1, 4, 5, 6]                 # batches before which the live view is read: plain ones, key changes, late changes
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +78,7 @@ def bring(spark, here, table: str, streams: dict, first: int = 0, lives: dict | 
     for place in range(max(len(batches) for of_flavour in streams.values() for batches in of_flavour.values())):
         write_silver(spark, first + place, {table: {source: batches[place] for of_flavour in streams.values()
                                                     for source, batches in of_flavour.items() if place < len(batches) and batches[place]}})
-        if place and lives is not None:
+        if place in LIVE_PLACES and lives is not None:
             lives[place] = found_live(spark, table)
         gold.run(here, spark, [table])
 
@@ -211,7 +212,7 @@ def expected_live(applied: list[Change], pending: list[Change]) -> list[tuple]:
             for v in reference.current(reference.fold(shown, KEY, COLUMNS)[0])]
 
 
-@pytest.mark.parametrize("place", range(1, 1 + EXAMPLE_BATCHES[-1]))
+@pytest.mark.parametrize("place", LIVE_PLACES)
 def test_the_live_view_has_what_gold_has_not_taken_yet(delivered, lives, place):
     wrong, num_held, num_moved = [], 0, 0
     for source, batches in [item for of_flavour in delivered.values() for item in of_flavour.items()]:
@@ -221,7 +222,7 @@ def test_the_live_view_has_what_gold_has_not_taken_yet(delivered, lives, place):
         num_held += any(row[-1] for row in expected)
         num_moved += bool(pending) and expected != expected_live(applied, [])
     assert wrong == [], f"{len(wrong)} differ, one is {min(wrong, key=len)}"
-    assert num_moved > 5 and (place not in (2, 4, 5, 6) or num_held > 10)
+    assert num_moved > 5 and (place == 1 or num_held > 10)
 
 
 @pytest.mark.parametrize("sentence", EXAMPLES)
@@ -304,6 +305,7 @@ def _version(spark, table: str) -> int:
     return spark.sql(f"describe history {table} limit 1").first().version
 
 
+@pytest.mark.proof
 def test_verify_finds_what_was_tampered_with_and_rebuild_mends_it(spark, here, delivered):
     streams = {flavour: {source: [[], [c for batch in batches[:-1] for c in batch], batches[-1]] for source, batches in of_flavour.items()}
                for flavour, of_flavour in random_streams(range(0, NUM_STREAMS, 20)).items()}

@@ -163,6 +163,7 @@ def bring(spark, here, changes: list[Change]) -> None:
     gold.run(here, spark, ["evolving"])
 
 
+@pytest.mark.proof
 def test_gold_follows_its_contract(spark, lakehouse, tmp_path):
     def replaced():
         return sum("REPLACE TABLE" in operation for step in gold.STEPS for operation in lake.operations(lakehouse, f"gold.evolving__{step}", 100))

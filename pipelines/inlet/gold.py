@@ -125,9 +125,14 @@ def _evolve(project: Project, spark, tables) -> dict[str, InletError]:
 
 
 def _is_stale(spark, table, view: str, there: set[str]) -> bool:
-    """Is a view missing, or one with other columns than declared?"""
+    """Is a view missing, or one with other columns than declared? One over a table that is missing will be right again with it."""
+    from pyspark.errors import AnalysisException
+
     declared = [(name, type_) for name, type_, _ in generate.models(table)[view][2]]
-    return view not in there or spark.table(f"gold.{view}").dtypes != declared
+    try:
+        return view not in there or spark.table(f"gold.{view}").dtypes != declared
+    except AnalysisException:
+        return there.issuperset(f"{table.name}__{step}" for step in STEPS)
 
 
 def verify(project: Project, spark, name: str, limit: int) -> tuple[int, int, list[dict]]:
