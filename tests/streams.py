@@ -52,15 +52,15 @@ def stream(rng: random.Random, source: str = "shop", table: str = "SHOP.ITEMS", 
     """A random stream of one source. Probabilities: of a partial image, a key change, a wipe, a column state."""
     changes: list[Change] = []
     place, transaction, left, put_at = 0, 0, 0, None
-    open_loads = [f"L{n}" for n in range(rng.randint(0, loads))]
-    keys = [(region, item) for region in ("north", "south") for item in (1, 2)]
+    open_loads = [f"L'{n}" for n in range(rng.randint(0, loads))]
+    keys = [(region, item) for region in ("north", "so'th") for item in (1, 2)]
     while len(changes) < length:
         on_wipe = changes and changes[-1].op == "EMPTY_LOAD" and rng.random() < 0.5      # an empty load may share its place
         place += 0 if on_wipe else rng.randint(1, 3)
         if left == 0:
             transaction, left, counter, put_at = transaction + 1, rng.randint(1, 4), 0, None
         left, counter = left - 1, counter + 1
-        said = {"source": source, "table": table, "seq": seq(place), "transaction_id": f"T{transaction % 5}", "counter": counter,
+        said = {"source": source, "table": table, "seq": seq(place), "transaction_id": f"T'{transaction % 5}", "counter": counter,
                 "last": left == 0, "timestamp": dt.datetime(2026, 1, 2, 3) + dt.timedelta(seconds=place)}
         key = rng.choice(keys)
         dice = rng.uniform(wipes, 0.5) if on_wipe else rng.random()

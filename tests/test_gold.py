@@ -9,6 +9,7 @@ import datetime as dt
 import json
 import os
 import random
+from dataclasses import replace
 from decimal import Decimal
 from itertools import groupby
 
@@ -16,6 +17,7 @@ import pytest
 
 from inlet import generate, gold, lake
 from inlet.change import mask
+from inlet.errors import InletError
 from tests import reference
 from tests.examples import EXAMPLES, ins, move
 from tests.streams import COLUMNS, KEY, Change, deliver, once, seq, stream
@@ -37,7 +39,7 @@ LIVE_PLACES = [1, 4, 5, 6]                 # batches before which the live view 
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory, lakehouse):
-    tables = {name: ITEMS.replace("SHOP.ITEMS", f"SHOP.{name.upper()}").replace("name: items", f"name: {name}") for name in ("items", "crashed", "verified", "unused", *SOAKED)}
+    tables = {name: ITEMS.replace("SHOP.ITEMS", f"SHOP.{name.upper()}").replace("name: items", f"name: {name}") for name in ("items", "crashed", "verified", "unused", "ranged", "broken", *SOAKED)}
     made = project(tmp_path_factory.mktemp("gold"), lakehouse, tables)
     generate.write(made)
     return made
@@ -274,7 +276,8 @@ STEPS = ["gold.applied", "gold.crashed__current", "gold.crashed__past", "gold.cr
 @pytest.mark.proof
 def test_a_crash_between_any_two_steps_heals_on_the_next_run(spark, here, delivered):
     """A crash is the state in which the tables of the steps after it are as they were before the run. Then the next batch comes."""
-    num_batches = 1 + 2 * len(STEPS)
+    crashes = [(1, 0), (2, 0), (3, 0), (1, 1), (4, 0)]             # how many steps are undone; is the last half of the next one, too
+    num_batches = 1 + 2 * len(crashes)
     streams = {}
     for number in range(30):
         rng = random.Random(f"crashed {number}")
@@ -284,12 +287,16 @@ def test_a_crash_between_any_two_steps_heals_on_the_next_run(spark, here, delive
         streams[f"url_{number:02d}"] = batches                                 # Spark hides settings that hold such a word
     first = spark.sql("select max(batch_id) from silver.batches").first()[0] + 1
     for place in range(num_batches):
-        undone = STEPS[:(place + 1) // 2] if place % 2 else []
+        num_undone, is_half = crashes[place // 2] if place % 2 else (0, 0)
+        undone = STEPS[:num_undone]
         versions = {t: _version(spark, t) for t in undone}
         write_silver(spark, first + place, {"crashed": {s: batches[place] for s, batches in streams.items()}})
         gold.run(here, spark, ["crashed"])
         for table in undone:
             spark.sql(f"restore table {table} to version as of {versions[table]}")
+        if is_half:                                # rows were taken from current, and not put back
+            assert spark.sql(f"describe history {STEPS[num_undone]}").take(2)[1].operation == "DELETE"
+            spark.sql(f"restore table {STEPS[num_undone]} to version as of {_version(spark, STEPS[num_undone]) - 1}")
         if len(undone) == 3:                       # past was not written: a run of the last model alone must not lose it
             gold._dbt(here, ["run", "--select", "crashed__current"])
     expected = {s: [[]] * first + batches for s, batches in streams.items()}
@@ -339,6 +346,49 @@ def test_a_table_without_changes_is_equal(spark, here, delivered):
     assert gold.verify(here, spark, "unused", 20) == (0, 0, [])            # not made yet
     gold.run(here, spark, ["unused"])
     assert gold.verify(here, spark, "unused", 20) == (0, 0, [])
+
+
+def test_a_batch_in_order_reads_only_the_range_of_its_keys(spark, here, delivered):
+    def change(place, op, key, name=None):
+        image = dict(zip(KEY, key)) | ({} if op == "DELETE" else {"NAME": name, "PRICE": None, "MADE": None, "PHOTO": None})
+        return Change("far", "SHOP.RANGED", seq(place), op, **{"before" if op == "DELETE" else "after": image})
+
+    def moved(place, old, new, transaction_id=None):
+        return Change("far", "SHOP.RANGED", seq(place), "UPDATE", before=dict(zip(KEY, old)), after=dict(zip(KEY, new)), transaction_id=transaction_id)
+
+    keys = [(region, item) for region in ("", "${env:HOME}", "a'b", "a\\", "a\\'b", "nörd", "z") for item in range(-3, 4)]
+    opened = [change(n, "INSERT", key, "a") for n, key in enumerate(keys)]
+    few = [key for key in keys if "a'b" <= key[0] <= "a\\'b" and abs(key[1]) < 3]
+    batches = [opened, [change(100 + n, ["UPDATE", "DELETE", "INSERT"][n % 3], key, "b") for n, key in enumerate(few)],
+               [change(200, "INSERT", ("${env:HOME}", -99), "c"), change(201, "UPDATE", ("z", 3), "c")],
+               [moved(300, ("z", 2), ("a'b", 77))], [moved(400, ("a'b", 77), ("z", 9)), moved(401, ("", 0), ("a'b", 0))],
+               [moved(500, ("z", 0), ("z", 1), "T")], [moved(501, ("z", 1), ("z", 0), "T")],                       # a swap that is cut apart
+               [replace(change(600 + n, "REFRESH", key, "d"), load_id="L") for n, key in enumerate(keys[9:11])]]            # a load that has not ended
+    first = 1 + spark.sql("select max(batch_id) from silver.batches").first()[0]
+    bring(spark, here, "ranged", {"far": {"far": batches}}, first)
+    assert_history(found_history(spark, "ranged"), {"far": [[]] * first + batches})
+    takes = [row.operationParameters["predicate"] for row in spark.sql("describe history gold.ranged__current").collect() if row.operation == "DELETE"]
+    assert [("-2" in p and "2" in p, "-99" in p and "z" in p) for p in reversed(takes)][:2] == [(True, False), (False, True)], takes
+
+
+def test_views_follow_where_another_table_fails_and_where_a_run_died_before_it_wrote_them(spark, here, delivered):
+    first = 1 + spark.sql("select max(batch_id) from silver.batches").first()[0]
+    row = dict.fromkeys(COLUMNS) | {"REGION": "z"}
+    write_silver(spark, first, {"ranged": {"far": [Change("far", "SHOP.RANGED", seq(900), "INSERT", after=row | {"ITEM": 100}),
+                                                   Change("far", "SHOP.RANGED", seq(901), "UPDATE", before=row | {"ITEM": 100}, after=row | {"ITEM": 101})]},
+                                "broken": {"far": [Change("far", "SHOP.BROKEN", seq(902), "INSERT", after=row | {"ITEM": "no number"})]}})
+    with pytest.raises(InletError, match="broken__before_after"):
+        gold.run(here, spark, ["broken", "ranged"])
+    assert [(r.item, r.is_held) for r in spark.sql("select * from public.ranged__live where item > 99").collect()] == [(101, False)]
+    spark.sql("delete from silver.changes where source_table = 'BROKEN'")
+    gold.run(here, spark, ["broken"])
+
+    spark.sql("drop view gold.ranged__history")
+    spark.sql("alter view public.ranged__live as select 'of an earlier version' as nothing")
+    spark.sql("alter view public.ranged__live set tblproperties ('inlet.shape' = 'of another')")
+    gold.run(here, spark, ["ranged"])
+    assert spark.sql("select 1 from gold.ranged__history where item = 101").count() == 1
+    assert spark.sql("select 1 from public.ranged__live where item = 101").count() == 1
 
 
 @pytest.mark.parametrize("table", ["current", "past", "before_after"])

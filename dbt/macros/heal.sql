@@ -2,7 +2,7 @@
 {% macro heal(name) -%}
   {%- do pace(false) -%}
   {% call statement('heal_past') %}{{ apply_past(name, is_replacing=true) }}{% endcall %}
-  {% call statement('heal_current') %}{{ apply_current(name) }}{% endcall %}
+  {%- do apply_current(name) -%}
   {%- do commit(name) -%}
   {%- do forget_state(name) -%}
 {%- endmacro %}

@@ -1,4 +1,4 @@
-{# Does `<t>__folded` hold a batch that is not committed? `now` where this run has staged it. -#}
+{# Does `<t>__folded` hold a batch that is not committed? The batch itself where this run has staged it. -#}
 {% macro is_staged(name) -%}
   {%- set state = gold_state() -%}
   {%- if name not in state.staged -%}

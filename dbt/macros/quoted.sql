@@ -1,4 +1,10 @@
 {# Comma-separated text literals. -#}
 {% macro quoted(texts) -%}
-  {% for text in texts %}'{{ text }}'{{ ', ' if not loop.last }}{% endfor %}
+  {% for text in texts %}{{ text_literal(text) }}{{ ', ' if not loop.last }}{% endfor %}
+{%- endmacro %}
+
+
+{# Any text as a literal. Braces are escaped too, for Spark puts settings in the place of `${...}`, in literals as anywhere. -#}
+{% macro text_literal(text) -%}
+  '{{ text | replace("\\", "\\\\") | replace("'", "\\'") | replace("{", "\\{") }}'
 {%- endmacro %}

@@ -86,13 +86,13 @@ def run(project: Project, spark, tables: list[str] | None = None, full_refresh: 
         models += [f"{t.name}__{view}" for t in wanted if t in changed or f"{t.name}__past" in there for view in VIEWS
                    if full_refresh or _is_stale(spark, t, f"{t.name}__{view}", there)]
         built = _dbt(project, ["run", "--threads", str(threads), "--select", *models, *(["--full-refresh"] if full_refresh else [])], tell) if models else []
-        failed = [b for b in built if b.status != "success"]
+        failed, done = [b for b in built if b.status != "success"], {b.model for b in built if b.status == "success"}
+        for table in wanted if ledger else ():
+            if table not in changed or done.issuperset(f"{table.name}__{step}" for step in STEPS):
+                live_view.write(project, spark, table, max((last for name, _, last in state["ledger"] if name in table.names), default=-1))
         if failed:
             raise InletError("gold: " + "; ".join(f"{b.model}: {b.message}" for b in failed if b.status != "skipped"),
                              "Mend the cause and run again: gold goes on from where it stopped")
-        for table in wanted if ledger else ():
-            through = max((last for name, _, last in state["ledger"] if name in table.names), default=-1)
-            live_view.write(project, spark, table, through, is_moved=table in changed)
         if len(applied) > NUM_APPLIED:
             spark.sql("insert overwrite table gold.applied select table_name, source, max(through_batch_id), max(through_change_seq), "
                       "max(applied_at) from gold.applied group by table_name, source")
@@ -204,7 +204,7 @@ def _where(folder: str) -> list[str]:
 
 def _dbt(project: Project, command: list[str], tell=lambda doing: None) -> list[Built]:
     said = _invoke(project, command, tell)
-    return [Built(r.node.name, str(r.status), (r.message or "").strip(), r.execution_time) for r in said.result.results]
+    return [Built(r.node.name, str(r.status), (r.message or "").strip(), r.execution_time) for r in said.result.results if r.node.resource_type == "model" or r.status != "success"]
 
 
 def _invoke(project: Project, command: list[str], tell=lambda doing: None):

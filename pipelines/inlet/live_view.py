@@ -3,7 +3,7 @@
 It stands on one Delta version of `<t>__current`, and on the batches of the ledger behind it. Changes that follow what gold holds are
 folded key by key, as tests/reference.py says. Some cannot be folded without the log: a change that comes late, a key change, the end of
 a full load. From there on the changes of their source wait for gold; `is_held` says so in each of its rows, and what is shown is the
-source's state just before. So a live row is never a guess, and gold's next run shows the rest.
+source's state just before. So a live row is never a guess; a run that brings the table's gold up to silver shows the rest.
 """
 
 import zlib
@@ -15,23 +15,22 @@ from inlet.public_views import text
 from inlet.table import Table
 
 ONTO_ROW = "('insert_over_row', 'key_change_onto_row', 'update_without_row_onto_row')"          # as the macro `onto_row`
+WIPES = "('TRUNCATE', 'EMPTY_LOAD')"
 NO_IMAGE = "cast(map() as map<string,variant>)"
 COMMENT = ("Live rows of {table}, with the changes in silver that gold has not taken yet. Not tied to the published point, and open transactions "
            "count. is_held: changes of this source wait for gold, for a late change, a key change or the end of a full load is among them; the "
            "rows are those just before it.")
-
-
 MAX_TEXT = 32_000              # what Hive's own catalog takes of a view's text, with some room (ADR 5)
 
 
-def write(project: Project, spark, table: Table, through_batch_id: int, is_moved: bool) -> None:
-    """Write a table's view, where gold has moved or the view is not what the contract says. In: the last batch of the
-    ledger that has the table; gold holds all of it."""
+def write(project: Project, spark, table: Table, through_batch_id: int) -> None:
+    """Write a table's view, where it is not what the contract says and where gold is. In: the last batch of the ledger that has the
+    table; gold holds all of it."""
     if not lake.exists(project.lakehouse_path(), f"gold.{table.name}__current"):
         return
-    view, shape = f"public.{table.name}__live", zlib.crc32(query(table, 0, 0).encode())
-    if is_moved or not spark.catalog.tableExists(view) or f"{shape}" not in str(spark.sql(f"show tblproperties {view} ('inlet.shape')").collect()):
-        sql = query(table, lake.version(project.lakehouse_path(), f"gold.{table.name}__current"), through_batch_id)
+    view, sql = f"public.{table.name}__live", query(table, lake.version(project.lakehouse_path(), f"gold.{table.name}__current"), through_batch_id)
+    shape = zlib.crc32(sql.encode())
+    if not spark.catalog.tableExists(view) or f"{shape}" not in str(spark.sql(f"show tblproperties {view} ('inlet.shape')").collect()):
         if len(sql) > MAX_TEXT:
             sql = f"select raise_error({text(f'{table.table} has too many columns for a live view in this catalog; read public.{table.name}')}) as nothing"
         spark.sql(f"create or replace view {view}\ncomment {text(COMMENT.format(table=table.table))}\ntblproperties ('inlet.shape' = '{shape}')\nas\n{sql}")
@@ -59,8 +58,9 @@ def query(table: Table, version: int, through_batch_id: int) -> str:
 
     of_table = f"concat(source_schema, '.', source_table) in ({', '.join(map(text, table.names))})"
     tables = f"array({', '.join(map(text, table.names))})"
-    return f"""with behind as (
-  select b.source, b.batch_id, a.applied_seq, a.is_moved
+    forgotten = f"(select count(*) from gold.applied where table_name = '{table.name}') = 0" if through_batch_id >= 0 else "false"
+    return f"""with behind as (   -- is_moved: gold has gone on since, or is being made anew, and the view soon with it
+  select b.source, b.batch_id, a.applied_seq, coalesce(a.is_moved, false) or {forgotten} as is_moved
   from silver.batches b left join (
     select source, max(case when through_batch_id <= {through_batch_id} then through_change_seq end) as applied_seq, min(through_batch_id) > {through_batch_id} as is_moved
     from gold.applied where table_name = '{table.name}' group by source) a on a.source = b.source
@@ -75,41 +75,36 @@ pending as (
   from silver.control_events e join behind on behind.source = e.source and behind.batch_id = e.batch_id
   where e.batch_id > {through_batch_id} and kind in ('empty_load', 'load_end') and e.change_seq is not null and {of_table}
 ),
-entries as (
+entries as (   -- hold: gold alone can tell what comes of this change
   select *, {', '.join(f"if(operation = 'DELETE', b_{n}, a_{n}) as _key_{n}" for n in range(len(keys)))},
-         operation = 'UPDATE' and ({' or '.join(f'b_{n} <> a_{n}' for n in range(len(keys)))}) as key_changed
+         case when is_moved or change_seq <= applied_seq then '' when operation = 'LOAD_END' then change_seq
+              when operation = 'UPDATE' and ({' or '.join(f'b_{n} <> a_{n}' for n in range(len(keys)))}) then change_seq end as hold
   from (select *, {key_of('b', 'a')}, {key_of('a', 'b')} from pending)
+),
+placed as (
+  select *, max(case when operation in {WIPES} and change_seq < coalesce(hold_seq, '~') then change_seq end) over (partition by source) as wiped_seq
+  from (select *, min(hold) over (partition by source) as hold_seq from entries)
+),
+sources as (
+  select source, max(hold_seq) as hold_seq, max(wiped_seq) as wiped_seq from placed group by source
+),
+changed as (
+  select source, {key_list}, max(hold_seq) as hold_seq, max(wiped_seq) as wiped_seq,
+         array_sort(collect_list(struct(change_seq, operation, transaction_id, a as image)),
+                    (one, two) -> case when one.change_seq < two.change_seq then -1 when one.change_seq > two.change_seq then 1 else 0 end) as changes
+  from placed where operation not in {WIPES} and change_seq < coalesce(hold_seq, '~') and change_seq >= coalesce(wiped_seq, '')
+  group by source, {key_list}
 ),
 current as (
   select *, {', '.join(f'`{k}` as _key_{n}' for n, k in enumerate(keys))} from gold.{table.name}__current version as of {version}
 ),
-forgotten as (   -- while the table is built anew nothing is known of what current has
-  select (select count(*) from gold.applied where table_name = '{table.name}') = 0 and (select count(*) from (select 1 from current limit 1)) > 0 as is_forgotten
-),
-held as (
-  select source, min(case when is_moved or is_forgotten or change_seq <= applied_seq then '' when operation = 'LOAD_END' or key_changed then change_seq end) as hold_seq
-  from entries cross join forgotten group by source
-),
-ready as (
-  select e.* from entries e join held h on h.source = e.source where e.change_seq < coalesce(h.hold_seq, '~')
-),
-wipes as (
-  select source as wiped, max(change_seq) as wiped_seq from ready where operation in ('TRUNCATE', 'EMPTY_LOAD') group by source
-),
-changed as (
-  select source, {key_list}, array_sort(collect_list(struct(change_seq, operation, transaction_id, a as image)),
-                               (one, two) -> case when one.change_seq < two.change_seq then -1 when one.change_seq > two.change_seq then 1 else 0 end) as changes
-  from ready left join wipes on wiped = source
-  where operation not in ('TRUNCATE', 'EMPTY_LOAD') and change_seq >= coalesce(wiped_seq, '')
-  group by source, {key_list}
-),
 based as (
-  select f.source, changes, c.source is not null and wiped is null as is_there, c.valid_from_seq, c.conflict, c.transaction_id, c.not_supplied as unknown,
-         cast(to_variant_object(struct({as_sent})) as map<string,variant>) as whole
-  from changed f left join current c on {same_key('c', 'f')} left join wipes on wiped = f.source
+  select f.source, f.changes, f.hold_seq, c.source is not null and f.wiped_seq is null as is_there, c.valid_from_seq, c.conflict, c.transaction_id,
+         c.not_supplied as unknown, cast(to_variant_object(struct({as_sent})) as map<string,variant>) as whole
+  from changed f left join (select k.* from current k left semi join changed g on {same_key('g', 'k')}) c on {same_key('c', 'f')}
 ),
 folded as (   -- onto: the transaction that has just put a row onto the one that was there; its DELETE takes that one away
-  select source, map_keys(whole) as names,
+  select source, hold_seq, map_keys(whole) as names,
          aggregate(changes,
            named_struct('is_there', is_there, 'seq', valid_from_seq, 'onto', if(is_there and conflict in {ONTO_ROW}, transaction_id, null),
                         'image', if(is_there, map_filter(whole, (name, value) -> not array_contains(unknown, name)), {NO_IMAGE})),
@@ -126,17 +121,15 @@ folded as (   -- onto: the transaction that has just put a row onto the one that
   from based
 ),
 unpacked as (
-  select source, row.seq, array_except(names, map_keys(row.image)) as not_supplied, cast(to_variant_object(row.image) as struct<{typed_as}>) as is
+  select source, hold_seq, row.seq, array_except(names, map_keys(row.image)) as not_supplied, cast(to_variant_object(row.image) as struct<{typed_as}>) as is
   from folded where row.is_there
 )
-select r.*, coalesce(h.hold_seq is not null, false) as is_held
-from (
-  select * except (conflict, {', '.join(n for n, _, _ in LINEAGE)}, {key_list}), false as is_pending
-  from current c left anti join changed f on {same_key('f', 'c')} left anti join wipes on wiped = c.source
-  union all
-  select source, {'is.*' if not hexed else ', '.join(f"to_binary(is.`{n}`, 'hex')" if n in hexed else f'is.`{n}`' for n, _, _ in columns)}, seq, size(not_supplied) = 0, not_supplied, true
-  from unpacked
-) r left join held h on h.source = r.source"""
+select c.* except (conflict, {', '.join(n for n, _, _ in LINEAGE)}, {key_list}), false as is_pending, s.hold_seq is not null as is_held
+from current c left anti join changed f on {same_key('f', 'c')} left join sources s on s.source = c.source
+where s.wiped_seq is null
+union all
+select source, {'is.*' if not hexed else ', '.join(f"to_binary(is.`{n}`, 'hex')" if n in hexed else f'is.`{n}`' for n, _, _ in columns)}, seq, size(not_supplied) = 0, not_supplied, true, hold_seq is not null
+from unpacked"""
 
 
 def _image(table: Table, image: str) -> str:

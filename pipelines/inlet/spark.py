@@ -41,7 +41,6 @@ def settings(lakehouse: str) -> dict[str, str]:
         "spark.delta.logStore.file.impl": "io.delta.storage.LocalLogStore",
         # Spark 4.1 would cast VARIANT while it reads, before it filters: also rows of other tables and versions, which do not fit
         "spark.sql.variant.pushVariantIntoScan": "false",
-        "spark.databricks.delta.properties.defaults.enableDeletionVectors": "true",
         "spark.databricks.delta.delete.allowExistsSubquery": "true",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.ui.enabled": "false",
@@ -55,6 +54,7 @@ SMALL = {                      # for work whose rows cost less than planning the
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.constraintPropagation.enabled": "false",
+    "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
     "spark.sql.lightweightPlanChangeValidation": "false",
     "spark.sql.shuffle.partitions": "1",
     "spark.databricks.delta.snapshotPartitions": "1",

@@ -39,6 +39,7 @@ RESERVED = {                   # columns that gold adds beside the table's own
     "transaction_id", "transaction_event_counter", "transaction_last_event", "change_timestamp", "table_version",
     "before", "after", "changed", "not_supplied", "key_changed", "is_complete", "conflict", "load_id", "batch_id", "unit_id", "unit_offset",
     "_kind", "_is_last", "_is_rewritten", "_through_batch_id", "_through_change_seq",       # of the fold
+    "is_pending", "is_held", *(f"_key_{n}" for n in range(32)),                            # of the live view
 }
 
 

@@ -22,7 +22,7 @@ REPO = Path(__file__).resolve().parents[2]
 
 
 def measure(spark, folder: Path, lakehouse: str, is_quick: bool) -> Iterator[Figure]:
-    sizes = (2_000,) if is_quick else (250_000, 2_000_000, *([16_000_000] if "INLET_BENCH_LARGE" in os.environ else []))
+    sizes = (2_000,) if is_quick else (2_000_000, 16_000_000) if "INLET_BENCH_LARGE" in os.environ else (250_000, 2_000_000)
     batches = [("scattered", 100), ("newest", 100), ("partial", 100)] if is_quick else [
         ("scattered", 1_000), ("scattered", 10_000), ("scattered", 100_000), ("newest", 10_000), ("partial", 10_000)]
     taken: dict[tuple, float] = {}
@@ -32,24 +32,41 @@ def measure(spark, folder: Path, lakehouse: str, is_quick: bool) -> Iterator[Fig
         fill(spark, project, name, size)
         for number, (kind, num) in enumerate(batches, 2):
             add_changes(spark, name, number, kind, num, size)
-            ours = taken[size, kind, num] = seconds(lambda: gold.run(project, spark, [name]))
+            built = []
+            ours = taken[size, kind, num] = seconds(lambda: built.extend(gold.run(project, spark, [name])))
+            log = next(b.seconds for b in built if b.model == f"{name}__before_after")
             merged = seconds(lambda: merge_current(spark, name, number, kind))
-            told = f"{size} rows of {NUM_COLUMNS} columns, {num} changes, {SAID[kind]}; {ours:.1f} s"
+            told = f"{size} rows of {NUM_COLUMNS} columns, {num} changes, {SAID[kind]}; {ours:.1f} s, {log:.1f} of them for before_after; {plan(spark, name, number)}"
             if kind != "partial":                          # by hand nobody carries the rest of a partial image into a history
                 history = seconds(lambda: merge_history(spark, name, number))
                 yield Figure("before_after, past and current", "hand-written history MERGE", ours / history, "at most 0.8", told)
             yield Figure("before_after, past and current", "row_number + MERGE of current alone", ours / merged, "at most 1.5", told)
         publish.run(project, spark)
-        public, current = (best(lambda: spark.table(table).write.format("noop").mode("overwrite").save())
-                           for table in (f"public.{name}", f"gold.{name}__current"))
+        public, current = (best(lambda: read_all(spark, table)) for table in (f"public.{name}", f"gold.{name}__current"))
         yield Figure("reading the public view", "reading current", public / current, "at most 1.2", f"{size} rows; {current:.2f} s")
         add_changes(spark, name, 2 + len(batches), "scattered", batches[-1][1], size)
-        live = best(lambda: spark.table(f"public.{name}__live").write.format("noop").mode("overwrite").save())
+        live = best(lambda: read_all(spark, f"public.{name}__live"))
         yield Figure("reading the live view", "reading current", live / current, "", f"{size} rows, {batches[-1][1]} changes that gold has not taken; {live:.2f} s")
     for small, large in zip(sizes, sizes[1:], strict=False):
         for kind, num in batches:
             yield Figure(f"a table {large // small} times as large", "the small one", taken[large, kind, num] / taken[small, kind, num],
                          "at most 1.5", f"{num} changes, {SAID[kind]}, {large} rows")
+
+
+def read_all(spark, table: str) -> None:
+    spark.sql(f"select bit_xor(xxhash64(*)) from {table}").collect()
+
+
+def plan(spark, name: str, batch_id: int) -> str:
+    """What the batch read and wrote of current, as Delta tells it."""
+    current = f"gold.{name}__current"
+    put, take = spark.sql(f"describe history {current} limit 2").collect()
+    assert (put.operation, take.operation) == ("WRITE", "DELETE")
+    first, last = spark.sql(f"select min(after.id), max(after.id) from gold.{name}__before_after where batch_id = {batch_id}").first()
+    before = spark.sql(f"select * from {current} version as of {take.version - 1}")
+    num_read, num_files = len(before.where(f"id between {first} and {last}").inputFiles()), len(before.inputFiles())
+    return (f"current: reads {num_read} of {num_files} files, marks rows of {take.operationMetrics['numDeletionVectorsAdded']}, "
+            f"copies {take.operationMetrics['numCopiedRows']} rows, adds {int(put.operationMetrics['numOutputBytes']) / 2**20:.1f} MB")
 
 
 def seconds(action) -> float:
@@ -83,8 +100,8 @@ def make_project(folder: Path, lakehouse: str, name: str) -> config.Project:
 def fill(spark, project, name: str, size: int) -> None:
     insert(spark, name, 1, f"select id, id as place from range({size})", "INSERT", "0")
     gold.run(project, spark, [name])
-    spark.sql(f"create table bench_current_{name} using delta cluster by (id) as select * from gold.{name}__current")
-    spark.sql(f"create table bench_history_{name} using delta cluster by (id) as select *, cast(null as string) as valid_to_seq from gold.{name}__current")
+    spark.sql(f"create table bench_current_{name} using delta cluster by (id) tblproperties (delta.enableDeletionVectors = true) as select * from gold.{name}__current")
+    spark.sql(f"create table bench_history_{name} using delta cluster by (id) tblproperties (delta.enableDeletionVectors = true) as select *, cast(null as string) as valid_to_seq from gold.{name}__current")
 
 
 SAID = {"scattered": "scattered keys, full images", "newest": "newest keys, full images", "partial": f"scattered keys, {NUM_SUPPLIED} columns supplied"}

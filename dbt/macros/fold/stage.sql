@@ -4,7 +4,7 @@
   {%- if name ~ '__folded' not in gold_tables(name) %}{% do create_staging(name, 'folded') %}{% endif -%}
   {%- do pace(false) -%}
   {%- do fold_into(name, batch, 'folded') -%}
-  {%- do gold_state().staged.update({name: 'now'}) -%}
+  {%- do gold_state().staged.update({name: batch}) -%}
 {%- endmacro %}
 
 

@@ -9,6 +9,7 @@
      starts       loads that start in what is read and have ended: [source, load_id, change_seq]
      disturbed    places before which every live key is folded again, but for those that the load sends: [source, load_id, change_seq]
      continued    loads that started in an earlier batch and closed keys there: [source, load_id, change_seq]
+     key_range    a filter in literals that holds for every touched key; `true` where the new changes do not tell
      has_rewind, has_partial, has_key_change, has_delete (within transactions), has_wipe #}
 {% macro survey(name, behind, log=none) -%}
   {%- set is_first, log = log is not none, log or ref(name ~ '__before_after') -%}
@@ -26,6 +27,10 @@ select l.source, max(applied_batch_id) as applied_batch_id, max(applied_seq) as 
        cast(bool_or(operation = 'DELETE' and transaction_id is not null) as int) as has_delete,
        cast(bool_or(operation in ('TRUNCATE', 'EMPTY_LOAD')) as int) as has_wipe,
        cast(bool_or(load_id is not null) as int) as has_load
+       {%- for k in ranged_keys(name) %},
+       cast(min(min(least(before.`{{ k.name }}`, after.`{{ k.name }}`))) over () as string) as first_{{ loop.index }},
+       cast(max(max(greatest(before.`{{ k.name }}`, after.`{{ k.name }}`))) over () as string) as last_{{ loop.index }}
+       {%- endfor %}
 from (select * from {{ log }} where {{ filter }}) l join applied on applied.source = l.source
 group by l.source order by l.source
   {%- endset -%}
@@ -70,5 +75,6 @@ where l.change_seq >= '{{ batch.start_seq }}'
     {%- do batch.update({'has_partial': again.has_partial | int == 1, 'has_key_change': again.has_key_change | int == 1,
                          'has_delete': again.has_delete | int == 1, 'has_wipe': again.has_wipe | int == 1 or batch.starts != []}) -%}
   {%- endif -%}
+  {%- do batch.update({'key_range': 'true' if batch.has_rewind or batch.has_wipe else key_range(name, found[0])}) -%}
   {{ return(batch) }}
 {%- endmacro %}

@@ -8,7 +8,6 @@
 {%- set no_lineage = (['null'] * (lineage() | length)) | join(', ') -%}
 {%- set lineage = lineage() | join(', ') -%}
 {%- set has_pairs = batch.has_key_change or batch.has_delete -%}
-{%- set hint = '/*+ broadcast(t) */' if batch.num_changes <= 100000 and not batch.has_wipe and not batch.has_rewind else '' -%}      {# else Spark knows the size of what is kept #}
 with entries as (
   {{ entries }}
 ),
@@ -40,7 +39,7 @@ changes as (
 ),
 
 base as (
-  select {{ hint }} k.*, false as is_rewound from ({{ versions_of(name, batch, 'current', 'cast(null as string)') }}) k
+  select {{ broadcast(batch, 't') }} k.*, false as is_rewound from ({{ versions_of(name, batch, 'current', 'cast(null as string)') }} where {{ batch.key_range }}) k
   left semi join touched t on {{ same_key(key, 't', 'k') }} {{- ' and t.rewind_seq is null' if batch.has_rewind }}
   {%- if batch.has_rewind %}
   union all

@@ -1,14 +1,15 @@
-{# Materialization of `<t>__current`: merge what `past` has staged in this run, then commit the batch; what an earlier run left
+{# Materialization of `<t>__current`: apply what `past` has staged in this run, then commit the batch; what an earlier run left
    staged may not be in past yet, so it is healed as a whole. #}
 {% materialization current, adapter='spark', supported_languages=['sql'] %}
   {%- set name = model.name.removesuffix('__current') -%}
-  {%- do pace(not is_staged(name)) -%}
-  {%- if is_staged(name) == 'now' -%}
-    {% call statement('main') %}{{ apply_current(name) }}{% endcall %}
+  {%- set batch = is_staged(name) -%}
+  {%- do pace(not batch) -%}
+  {%- if batch is mapping -%}
+    {%- do apply_current(name, batch) -%}
     {%- do commit(name) -%}
-  {%- else -%}
-    {%- if is_staged(name) -%}{%- do heal(name) -%}{%- endif -%}
-    {% call noop_statement('main', 'nothing new') %}{% endcall %}
+  {%- elif batch -%}
+    {%- do heal(name) -%}
   {%- endif -%}
+  {% call noop_statement('main', 'applied' if batch else 'nothing new') %}{% endcall %}
   {{ return({'relations': [this.incorporate(type='table')]}) }}
 {% endmaterialization %}
