@@ -74,6 +74,7 @@ def write(root: Path, lakehouse: str, num_transfers: int, num_batches: int) -> N
     from inlet.spark import pace, session
 
     here, spark = config.load(root), session(lakehouse)
+    print("at work", flush=True)
     with pace(spark, is_small=True):
         done = {row.batch_id for row in spark.sql("select distinct batch_id from silver.batches").collect()}
         for batch_id, batch in enumerate([[], *batches(changes(num_transfers), num_batches)], -1):
@@ -85,7 +86,6 @@ def write(root: Path, lakehouse: str, num_transfers: int, num_batches: int) -> N
                 gold.run(here, spark)
             if publish.pending(here):
                 publish.run(here, spark)
-            print(batch_id, flush=True)
 
 
 def make(root: Path, lakehouse: str):
