@@ -11,8 +11,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from inlet import bronze, config, gold, publish, public_views, run as running, transaction
-from inlet.errors import CheckFailed
+from inlet import bronze, config, gold, pins, publish, public_views, run as running, transaction
+from inlet.errors import CheckFailed, ConfigError
 from inlet.log import Log
 from inlet.table import Table
 from tests import reference
@@ -250,6 +250,43 @@ def test_the_public_views_stand_while_a_table_is_rebuilt(spark, here):
     assert versions(spark, "public.debits__history") == before
     publish.run(here, spark)
     assert versions(spark, "public.debits__history") == before
+
+
+def contents(spark, database: str) -> dict:
+    """What the views of one point show, by table."""
+    spark.sql(f"use {database}")
+    found = {name: [versions(spark, f"{database}.{name}{end}") for end in ("", "__history", "__committed")]
+             + [spark.sql(f"select * from {database}.{name}__before_after order by source, change_seq").collect(),
+                spark.sql(f"select item, valid_from_seq from {name}_as_of('{ins(40, 40).seq}') where source = 'bank' order by all").collect()] for name in SIDES}
+    spark.sql("use default")
+    return found
+
+
+@pytest.mark.proof
+def test_a_pin_shows_all_tables_at_one_point_for_good(spark, here):
+    points = {publish._said(spark).number: contents(spark, "public")}
+    assert pins.pin(here, spark, "month_end")[0] == max(points)
+    for late_place in (5, 60):                                             # before all that was pinned, and after
+        number = bring(spark, here, by_table(pair(late_place, f"P{late_place}"))).number
+        points[number] = contents(spark, "public")
+    gold.run(here, spark, list(SIDES), full_refresh=True)
+    publish.run(here, spark)
+    for number, shown in points.items():
+        name = "month_end" if number == min(points) else f"at_{number}"
+        assert pins.pin(here, spark, name, number)[0] == number            # what is pinned already is written again
+        assert contents(spark, name) == shown
+    assert len({str(shown) for shown in points.values()}) == len(points) == 3
+    joined = "select count(*) from {0}.debits d full join {0}.credits c using (source, item) where source = 'bank' and (d.region is null or c.region is null)"
+    assert [spark.sql(joined.format(name)).first()[0] for name in pins.pinned(spark)] == [0, 0, 0]
+    for wrong, said in ((("month_end", max(points)), "is pinned to point"), (("Public", None), "can't be the name"), (("never", 10_000), "no published point 10000"),
+                        (("gold", None), "can't be the name")):
+        with pytest.raises(ConfigError, match=said):
+            pins.pin(here, spark, *wrong)
+    for name in pins.pinned(spark):
+        pins.unpin(spark, name)
+    assert pins.pinned(spark) == {} and not spark.catalog.databaseExists("month_end")
+    with pytest.raises(ConfigError, match="is no pin"):
+        pins.unpin(spark, "month_end")
 
 
 def test_gold_published_stays_few_files_and_keeps_every_point(spark, here, monkeypatch):

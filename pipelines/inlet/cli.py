@@ -166,11 +166,12 @@ def status(project: ProjectDir = HERE, as_json: Annotated[bool, typer.Option("--
 def sql(query: Annotated[str, typer.Argument(help="One SQL statement; tables are orders, orders__history, silver.changes, ...")],
         project: ProjectDir = HERE,
         format: Annotated[str, typer.Option(help="table, csv or json (lines).")] = "table",
-        limit: Annotated[int, typer.Option(help="Rows shown at most; 0 for all.")] = 100):
+        limit: Annotated[int, typer.Option(help="Rows shown at most; 0 for all.")] = 100,
+        database: Annotated[str, typer.Option(help="The database of names without one: public, or a pin.")] = "public"):
     """Ask the lakehouse a question. Names without a database are those of the public views: `orders`, `orders__history`, `orders_at(time)`."""
     if format not in ("table", "csv", "json"):
         raise ConfigError(f"--format {format} is unknown", "Use table, csv or json")
-    rows, columns, is_more = _query(config.load(project), query, limit)
+    rows, columns, is_more = _query(config.load(project), query, limit, database)
     if format == "table":
         print_rows(out, [dict(zip(columns, row, strict=True)) for row in rows], columns=columns, null="NULL")
         if is_more:
@@ -185,6 +186,32 @@ def sql(query: Annotated[str, typer.Argument(help="One SQL statement; tables are
             writer.writerow(row)
         else:
             print(json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False, default=str))
+
+
+@app.command()
+def pin(database: Annotated[str | None, typer.Argument(help="The database to make: month_end. None: list the pins.")] = None,
+        project: ProjectDir = HERE,
+        point: Annotated[int | None, typer.Option(help="The published point, as gold.published numbers it; else the newest.")] = None):
+    """Keep a published point: a database of the same views, which show it for good. `inlet unpin` drops it."""
+    from inlet import pins
+    from inlet.spark import session
+
+    loaded = config.load(project)
+    if database is None:
+        print_rows(out, [{"pin": name, "point": number} for name, number in pins.pinned(session(loaded.lakehouse_path())).items()], "pins", columns=["pin", "point"])
+        return
+    number, tables = pins.pin(loaded, session(loaded.lakehouse_path()), database, point)
+    out.print(f"{database} shows {len(tables)} tables at point {number}: inlet sql --database {database} \"select * from {tables[0] if tables else '...'}\"", markup=False)
+
+
+@app.command()
+def unpin(database: Annotated[str, typer.Argument(help="The pin.")], project: ProjectDir = HERE):
+    """Drop a pin: its views, no rows."""
+    from inlet import pins
+    from inlet.spark import session
+
+    pins.unpin(session(config.load(project).lakehouse_path()), database)
+    out.print(f"{database} is gone", markup=False)
 
 
 @app.command()
@@ -245,12 +272,12 @@ def init(folder: Annotated[Path, typer.Argument(help="A folder that does not exi
         out.print(line)
 
 
-def _query(project, query: str, limit: int):
+def _query(project, query: str, limit: int, database: str):
     from inlet.spark import session
 
     try:
         spark = session(project.lakehouse_path())
-        spark.catalog.setCurrentDatabase("public")
+        spark.catalog.setCurrentDatabase(database)
         rows = spark.sql(query)
         found = rows.limit(limit + 1).collect() if limit else rows.collect()
     except InletError:

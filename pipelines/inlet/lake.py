@@ -72,16 +72,16 @@ def size_bytes(lakehouse: str, table: str) -> int:
     return sum(rows["size_bytes"].to_pylist())
 
 
-def describe(lakehouse: str, table: str) -> tuple[dict[str, str], dict[str, str]] | None:
+def describe(lakehouse: str, table: str, version: int | None = None) -> tuple[dict[str, str], dict[str, str]] | None:
     """A table's columns, with their types as Spark SQL says them, and its properties. A struct's fields have their path,
-    `before.order_id`. None while the table does not exist."""
+    `before.order_id`. None while the table does not exist. In: the Delta version; none for the newest."""
     import json
 
     import deltalake
 
     if not exists(lakehouse, table):
         return None
-    found = deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}")
+    found = deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}", version=version)
     return dict(_columns(json.loads(found.schema().to_json())["fields"])), found.metadata().configuration
 
 

@@ -4,13 +4,15 @@
 does later can be seen in them. Which point a query is at it learns from `public._point`; the optimiser folds the answer into
 the plan, so the branch for the other point costs planning and no reading.
 
-`<t>__committed`, and the functions `<t>_as_of(change_seq)` and `<t>_at(time)`, stand on `<t>__history`.
+`<t>__committed`, and the functions `<t>_as_of(change_seq)` and `<t>_at(time)`, stand on `<t>__history`. The same views of one point
+for good, in a database of their own, are a pin (pins.py).
 """
 
 import zlib
 
 from inlet.generate import models
 
+COMMITTED = "Versions of {} that held when some transaction ended; those that their own transaction closed again are left out."
 HELD = "Inlet has published two points while this query was planned. Run it again"
 
 
@@ -28,13 +30,29 @@ def write(spark, table, last, point, is_old_needed: bool, is_old_log_needed: boo
     name = table.name
     current, history, log = (_view(table, f"{name}{end}", f"{name}__{of}") for end, of in
                              (("", "current"), ("__history", "history"), ("__before_after", "before_after")))
-    times = {"valid_from": time_of("valid_from_seq"), "valid_to": time_of("valid_to_seq")}
-    columns = ", ".join(f"{times[n]} as {n}" if n in times else f"`{n}`" for n in _names(table, "history"))
-    spark.sql(current + _union(table, last, point, is_old_needed, _live))
-    spark.sql(history + _union(table, last, point, is_old_needed, _versions, columns))
-    spark.sql(log + _union(table, last, point, is_old_log_needed, _changes))
+    spark.sql(current + _union(name, last, point, is_old_needed, _live))
+    spark.sql(history + _union(name, last, point, is_old_needed, _versions, _quoted(_names(table, "history"))))
+    spark.sql(log + _union(name, last, point, is_old_log_needed, _changes))
     if last.shapes.get(name) != point.shapes[name]:
-        _write_fixed(spark, table)
+        committed = _view(table, f"{name}__committed", f"{name}__history", COMMITTED.format(table.table))
+        _write_fixed(spark, "public", name, table.table, committed, _names(table, "history"))
+
+
+def write_pinned(spark, database: str, name: str, point, columns: list[str]) -> None:
+    """Write a table's views in a database of its own, so that they show one point for good. In: the point, whose `points` hold for
+    all sources; the columns of its version of `past`."""
+    upto = Upto("pinned_point", _ends(name, point))
+    said = f"comment {text(f'{name} at published point {point.number}')}\nas\n"
+
+    def view(end: str, names: str, body) -> None:
+        rows = body(name, point, lambda condition, other="false": condition(upto))
+        spark.sql(f"create or replace view {database}.{name}{end}\n{said}with {upto.sql}\nselect {names} from (\n{rows})")
+
+    versions = [n for column in columns for n in ([column, "valid_from", "valid_to"] if column == "valid_to_seq" else [column])]
+    view("", "*", _live)
+    view("__history", _quoted(versions), _versions)
+    view("__before_after", "*", _changes)
+    _write_fixed(spark, database, name, name, f"create or replace view {database}.{name}__committed\n{said}", versions)
 
 
 def _view(table, name: str, model: str, description: str = "") -> str:
@@ -43,37 +61,41 @@ def _view(table, name: str, model: str, description: str = "") -> str:
     return f"create or replace view public.{name} (\n  {said})\ncomment {text(f'{description or of_model} At the published point.')}\nas\n"
 
 
-def _union(table, last, point, is_old_needed: bool, body, columns: str = "*") -> str:
-    """Both points in one body where the new versions hold both, else a body for each. In: body(contract, point, when), where
+def _quoted(names: list[str]) -> str:
+    times = {"valid_from": time_of("valid_from_seq"), "valid_to": time_of("valid_to_seq")}
+    return ", ".join(f"{times[n]} as {n}" if n in times else f"`{n}`" for n in names)
+
+
+def _union(name: str, last, point, is_old_needed: bool, body, columns: str = "*") -> str:
+    """Both points in one body where the new versions hold both, else a body for each. In: body(table's name, point, when), where
     when(condition) is SQL that says what `condition` makes of the point that the query is at. Columns are named once at most: the text
     of a wide table's view must stay short (ADR 5)."""
-    number, before = point.moved[table.name], last.moved.get(table.name, 0)
-    new = _ends(table, point)
-    old = _ends(table, last) if is_old_needed else new | _moved_ends(table, last, point)
+    number, before = point.moved[name], last.moved.get(name, 0)
+    new = _ends(name, point)
+    old = _ends(name, last) if is_old_needed else new | _moved_ends(name, last, point)
     next_, prior = Upto("next_point", new), Upto("last_point", old)
 
     def case(of_new, of_old) -> str:
-        return (f"case (select coalesce(moved['{table.name}'], 0L) from public._point) when {number} then {of_new} when {before} then {of_old} "
+        return (f"case (select coalesce(moved['{name}'], 0L) from public._point) when {number} then {of_new} when {before} then {of_old} "
                 f"else raise_error('{HELD}') end")
 
-    points = ",\n     ".join(f"{upto.name} as (select {string_map(upto.ends)} as ends)" for upto in (next_, prior))
     if is_old_needed:
-        rows = (body(table, point, lambda condition, other="false": case(condition(next_), other)) + "\nunion all\n"
-                + body(table, last, lambda condition, other="false": case(other, condition(prior))))
+        rows = (body(name, point, lambda condition, other="false": case(condition(next_), other)) + "\nunion all\n"
+                + body(name, last, lambda condition, other="false": case(other, condition(prior))))
     else:
-        rows = body(table, point, lambda condition, other="false": case(condition(next_), condition(prior)))
-    return f"with {points}\nselect {columns} from (\n{rows})"
+        rows = body(name, point, lambda condition, other="false": case(condition(next_), condition(prior)))
+    return f"with {next_.sql},\n     {prior.sql}\nselect {columns} from (\n{rows})"
 
 
-def _ends(table, point) -> dict[str, str]:
+def _ends(name, point) -> dict[str, str]:
     """source -> change_seq up to which its changes count in the versions of a point. Sources that are left out count whole."""
-    return {s: point.points.get(s, "") for s, seq in point.through.get(table.name, {}).items() if seq > point.points.get(s, "")}
+    return {s: point.points.get(s, "") for s, seq in point.through.get(name, {}).items() if seq > point.points.get(s, "")}
 
 
-def _moved_ends(table, last, point) -> dict[str, str]:
+def _moved_ends(name: str, last, point) -> dict[str, str]:
     """The same for the sources that stood elsewhere at the last point."""
-    through = last.through.get(table.name, {})
-    return {s: last.points.get(s, "") for s, seq in point.through.get(table.name, {}).items()
+    through = last.through.get(name, {})
+    return {s: last.points.get(s, "") for s, seq in point.through.get(name, {}).items()
             if (seq, point.points.get(s)) != (through.get(s), last.points.get(s))}
 
 
@@ -84,6 +106,7 @@ class Upto:
         self.name, self.ends = name, ends
         self.seq = f"coalesce((select ends from {name})[source], '~')" if ends else None
         self.least = min(ends.values(), default="")
+        self.sql = f"{name} as (select {string_map(ends)} as ends)"
 
     def seen(self, seq: str) -> str:
         return f"{seq} <= {self.seq}" if self.seq else "true"
@@ -93,45 +116,43 @@ class Upto:
         return f"(valid_from_seq <= {self.seq} and valid_to_seq > {self.seq} and valid_to_seq > '{self.least}')" if self.seq else "false"
 
 
-def _of(table, step: str, point) -> str:
-    return f"gold.{table.name}__{step} version as of {point.versions[f'{table.name}__{step}']}"
+def _of(name: str, step: str, point) -> str:
+    return f"gold.{name}__{step} version as of {point.versions[f'{name}__{step}']}"
 
 
 def _names(table, model: str) -> list[str]:
     return [n for n, _, _ in models(table)[f"{table.name}__{model}"][2]]
 
 
-def _live(table, point, when) -> str:
-    return (f"select * from {_of(table, 'current', point)}\nwhere {when(lambda upto: upto.seen('valid_from_seq'))}\nunion all\n"
-            f"select * except (valid_to_seq) from {_of(table, 'past', point)}\nwhere {when(Upto.superseded)}")
+def _live(name: str, point, when) -> str:
+    return (f"select * from {_of(name, 'current', point)}\nwhere {when(lambda upto: upto.seen('valid_from_seq'))}\nunion all\n"
+            f"select * except (valid_to_seq) from {_of(name, 'past', point)}\nwhere {when(Upto.superseded)}")
 
 
-def _versions(table, point, when) -> str:
+def _versions(name: str, point, when) -> str:
     seen = f"where {when(lambda upto: upto.seen('valid_from_seq'))}"
     until = when(lambda upto: f"if(valid_to_seq > {upto.seq}, null, valid_to_seq)" if upto.seq else "valid_to_seq", other="null")
-    return (f"select * except (valid_to_seq), {until} as valid_to_seq from {_of(table, 'past', point)}\n{seen}\nunion all\n"
-            f"select *, cast(null as string) as valid_to_seq from {_of(table, 'current', point)}\n{seen}")
+    return (f"select * except (valid_to_seq), {until} as valid_to_seq from {_of(name, 'past', point)}\n{seen}\nunion all\n"
+            f"select *, cast(null as string) as valid_to_seq from {_of(name, 'current', point)}\n{seen}")
 
 
-def _changes(table, point, when) -> str:
-    return f"select * from {_of(table, 'before_after', point)}\nwhere {when(lambda upto: upto.seen('change_seq'))}"
+def _changes(name: str, point, when) -> str:
+    return f"select * from {_of(name, 'before_after', point)}\nwhere {when(lambda upto: upto.seen('change_seq'))}"
 
 
-def _write_fixed(spark, table) -> None:
-    """What stands on the history and never changes with the point."""
-    history, names = f"public.{table.name}__history", _names(table, "history")
+def _write_fixed(spark, database: str, name: str, said: str, committed: str, columns: list[str]) -> None:
+    """What stands on the history and never changes with the point. In: what to call the table in comments; the view of committed
+    versions up to its `as`; the columns of the history."""
+    history = f"{database}.{name}__history"
     at = "valid_from_seq <= {0} and (valid_to_seq is null or valid_to_seq > {0})"
-    said = f"Rows of {table.table} as of"
-    spark.sql(_view(table, f"{table.name}__committed", f"{table.name}__history",
-                    f"Versions of {table.table} that held when some transaction ended; those that their own transaction closed again are left out.")
-        + f"select {', '.join(f'h.`{n}`' for n in names)} from {history} h\n"
+    spark.sql(committed + f"select {', '.join(f'h.`{n}`' for n in columns)} from {history} h\n"
         "left join silver.transactions t on t.source = h.source and t.transaction_id = h.transaction_id and h.valid_from_seq between t.first_change_seq "
         "and t.last_change_seq\nwhere h.valid_to_seq is null or t.last_change_seq is null or h.valid_to_seq > t.last_change_seq")
-    spark.sql(f"create or replace function public.{table.name}_as_of(change_seq string comment 'a change_seq, or its first digits')\nreturns table "
-              f"comment {text(said + ' a change_seq.')}\nreturn select * from {history} where {at.format(f'{table.name}_as_of.change_seq')}")
-    seq = f"(date_format(to_utc_timestamp({table.name}_at.time, current_timezone()), 'yyyyMMddHHmmssSS') || '~')"
-    spark.sql(f"create or replace function public.{table.name}_at(time timestamp comment 'UTC, as sources tell it')\nreturns table "
-              f"comment {text(said + ' a time.')}\nreturn select * from {history} where {at.format(seq)}")
+    spark.sql(f"create or replace function {database}.{name}_as_of(change_seq string comment 'a change_seq, or its first digits')\nreturns table "
+              f"comment {text(f'Rows of {said} as of a change_seq.')}\nreturn select * from {history} where {at.format(f'{name}_as_of.change_seq')}")
+    seq = f"(date_format(to_utc_timestamp({name}_at.time, current_timezone()), 'yyyyMMddHHmmssSS') || '~')"
+    spark.sql(f"create or replace function {database}.{name}_at(time timestamp comment 'UTC, as sources tell it')\nreturns table "
+              f"comment {text(f'Rows of {said} as of a time.')}\nreturn select * from {history} where {at.format(seq)}")
 
 
 def time_of(seq: str) -> str:

@@ -1,0 +1,72 @@
+"""Pinned points: a database of views that show one published point for good, wherever the public views have moved since.
+
+Its views name the Delta versions that `gold.published` keeps of every point, so several queries, today's and next month's, see the same
+rows in all tables, also where changes came late since. It costs nothing to keep but the files: `VACUUM` on gold's tables must leave those
+of the versions that a pin names.
+"""
+
+import re
+
+from inlet import lake, public_views
+from inlet.config import Project
+from inlet.errors import ConfigError
+from inlet.publish import PUBLISHED, STEPS, Point
+
+PROPERTY = "inlet.point"
+
+
+def pin(project: Project, spark, database: str, number: int | None = None) -> tuple[int, list[str]]:
+    """Make a database whose views show a published point. In: its name; the number of the point, none for the newest. Out: the
+    number and the tables. Doing it again, also after a run that died, changes nothing.
+
+    Raises: ConfigError where the name is taken, the point was never published or its versions are gone.
+    """
+    if not re.fullmatch("[a-z][a-z0-9_]*", database) or database in (*lake.DATABASES, "default"):
+        raise ConfigError(f"{database} can't be the name of a pin", "Use lower-case letters, digits and _, and no name of Inlet's own")
+    point, lakehouse = _point(project, number), project.lakehouse_path()
+    taken = pinned(spark).get(database) if spark.catalog.databaseExists(database) else point.number
+    if taken != point.number:
+        raise ConfigError(f"The database {database} " + ("is none of Inlet's" if taken is None else f"is pinned to point {taken}, not {point.number}"),
+                          "Choose another name" + ("" if taken is None else f", or `inlet unpin {database}` first"))
+    tables = sorted({name.rsplit("__", 1)[0] for name in point.versions})
+    for name, version in point.versions.items():
+        if not lake.has_version(lakehouse, f"gold.{name}", version):
+            raise ConfigError(f"Point {point.number} can't be read any more: version {version} of gold.{name} is gone",
+                              "Delta forgets versions after a month (delta.logRetentionDuration); pin a later point")
+    spark.sql(f"create database if not exists {database} comment 'Published point {point.number}' location '{lakehouse}/{database}' "
+              f"with dbproperties ('{PROPERTY}' = '{point.number}')")
+    for table in tables:
+        columns, _ = lake.describe(lakehouse, f"gold.{table}__past", point.versions[f"{table}__past"])
+        public_views.write_pinned(spark, database, table, point, [name for name in columns if "." not in name])
+    return point.number, tables
+
+
+def unpin(spark, database: str) -> None:
+    """Drop a pin. Raises: ConfigError where there is none of that name."""
+    there = pinned(spark)
+    if database not in there:
+        raise ConfigError(f"{database} is no pin", f"There are: {', '.join(there) or 'none'}")
+    spark.sql(f"drop database {database} cascade")
+
+
+def pinned(spark) -> dict[str, int]:
+    """Name of each pin -> number of the point that it shows."""
+    found = {}
+    for row in spark.sql("show databases").collect():
+        said = {r.info_name: r.info_value for r in spark.sql(f"describe database extended {row.namespace}").collect()}
+        number = re.search(rf"\({re.escape(PROPERTY)},(\d+)\)", said.get("Properties", ""))
+        if number:
+            found[row.namespace] = int(number[1])
+    return found
+
+
+def _point(project: Project, number: int | None) -> Point:
+    """A point as gold.published keeps it. A run that publishes nothing new logs a point again, with later versions of the same rows."""
+    which = f"where number = {number}" if number is not None else ""
+    rows = lake.peek(project.lakehouse_path(), "gold.published", [c.name for c in PUBLISHED], f"{which} order by number desc, published_at limit 1")
+    if not rows:
+        raise ConfigError(f"There is no published point{f' {number}' if number is not None else ''}", "gold.published lists them; `inlet run` publishes one")
+    points, versions = dict(rows[0]["points"]), dict(rows[0]["versions"])
+    tables = {name.rsplit("__", 1)[0] for name in versions}
+    assert all(f"{table}__{step}" in versions for table in tables for step in STEPS), versions
+    return Point(rows[0]["number"], points=points, versions=versions, through={table: dict.fromkeys(points, "~") for table in tables})
