@@ -86,6 +86,7 @@ def write(root: Path, lakehouse: str, num_transfers: int, num_batches: int) -> N
                 gold.run(here, spark)
             if publish.pending(here):
                 publish.run(here, spark)
+            print(batch_id, flush=True)
 
 
 def make(root: Path, lakehouse: str):

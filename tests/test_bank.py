@@ -67,7 +67,7 @@ def test_the_sum_is_the_same_in_every_read_while_the_writer_is_killed(tmp_path):
 
 
 class Writing(threading.Thread):
-    """Runs the writer to its end, and kills it on the way: at random instants of its work, also while it mends what an earlier kill left."""
+    """Runs the writer to its end, and kills it on the way, at random instants: every second time while it still mends what the last kill left."""
 
     def __init__(self, *args):
         super().__init__(daemon=True)
@@ -79,11 +79,13 @@ class Writing(threading.Thread):
         while True:
             writer = subprocess.Popen(self.command, cwd=REPO, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
             if self.num_kills < NUM_KILLS:
-                writer.stdout.readline()                                   # its session is there
-                time.sleep(rng.uniform(0.0, 30.0))
+                for _ in range(1 + self.num_kills % 2):                    # its session is there; it has mended what there was
+                    writer.stdout.readline()
+                time.sleep(rng.uniform(0.0, 20.0))
                 self.num_kills += writer.poll() is None                        # or it was faster
                 os.killpg(writer.pid, signal.SIGKILL)
                 writer.wait()
+                print(f"{time.strftime('%H:%M:%S')} {self.num_kills} kills", flush=True)
             else:
                 _, said = writer.communicate()
                 self.error = said if writer.returncode else None

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from inlet import bronze, config, gold, pins, publish, public_views, run as running, transaction
+from inlet import bronze, config, gold, live_view, pins, publish, public_views, run as running, transaction
 from inlet.errors import CheckFailed, ConfigError
 from inlet.log import Log
 from inlet.table import Table
@@ -303,13 +303,27 @@ def test_a_view_costs_no_scan_of_the_past_and_no_filter(spark, here):
     assert "debits__past" not in plan and "valid_from_seq <=" not in plan and plan.count("FileScan") == 1, plan
 
 
+def wide_table(num_columns: int, name: str = "wide") -> Table:
+    columns = [{"name": f"A_RATHER_LONG_NAME_{n:03d}" if n else "C0", "type": "bigint"} for n in range(num_columns)]
+    return Table(table="SHOP.WIDE", name=name, key=["C0"], columns=columns)
+
+
 def test_the_views_of_a_wide_table_of_many_sources_fit_the_text_that_hives_own_catalog_takes():
-    table = Table(table="SHOP.WIDE", name="wide", key=["C0"], columns=[{"name": f"A_RATHER_LONG_NAME_{n:03d}" if n else "C0", "type": "bigint"} for n in range(300)])
-    sources, texts = [f"source_{n:03d}" for n in range(100)], []
+    table, sources, texts = wide_table(300), [f"source_{n:03d}" for n in range(100)], []
     last, point = (publish.Point(number, points=dict.fromkeys(sources, f"{number:035d}"), versions={f"wide__{step}": number for step in publish.STEPS},
                                  moved={"wide": number}, through={"wide": dict.fromkeys(sources, f"{number + 1:035d}")}, shapes={"wide": 1}) for number in (1, 2))
     public_views.write(SimpleNamespace(sql=texts.append), table, last, point, is_old_needed=True, is_old_log_needed=True)
     assert len(texts) == 3 and max(len(text.partition("\nas\n")[2]) for text in texts) < 32_700
+
+
+def test_a_live_view_that_is_too_long_for_the_catalog_says_so_when_it_is_read(spark, here):
+    live, number = "public.debits__live", 1
+    while len(live_view.query(wide := wide_table(number, name="debits"), 0, 0)) <= live_view.MAX_TEXT:
+        number += 50
+    live_view.write(here, spark, wide, 0)
+    with pytest.raises(Exception, match="SHOP.WIDE has too many columns for a live view in this catalog; read public.debits"):
+        spark.sql(f"select * from {live}").collect()
+    assert number > 300
 
 
 def test_what_the_views_are_is_said_in_the_catalog(spark, here):

@@ -107,19 +107,24 @@ def test_a_load_ends_with_its_file_once_that_is_whole_and_with_the_next_change_o
     assert ended()[2:] == [("load", f"{qlik.START:%Y%m%d%H%M%S}{qlik.START.microsecond // 10_000:02d}")]
 
 
-def test_an_id_that_is_used_again_is_another_transaction(spark):
-    """(counter, last) in order; a batch can hold the end of one and the beginning of another of the same id."""
-    batches = [[(1, False)], [(2, True), (1, True)], [(3, True), (1, False), (2, False)], [(3, True)]]
-    place, first = 0, 970_000_000
-    for batch_id, events in enumerate(batches, first):
-        for counter, is_last in events:
-            place += 1
-            spark.sql("insert into silver.changes (source, source_schema, source_table, change_seq, operation, transaction_id, "
-                      f"transaction_event_counter, transaction_last_event, batch_id) values ('reused', 'S', 'T', '{place:035d}', 'INSERT', "
-                      f"'A', {counter}, {is_last}, {batch_id})")
-        transaction.update(spark, batch_id, f"batch_id = {batch_id} and source = 'reused'")
-    found = spark.sql("select cast(first_change_seq as int), num_changes, state from silver.transactions where source = 'reused' "
-                      "order by 1").collect()
-    assert [tuple(row) for row in found] == [(1, 2, "complete"), (3, 2, "impossible"), (5, 3, "complete")]
+def states(spark, batches: list[list[tuple]]):
+    """After each batch of (place, counter, is_last), all of one id: the transactions as (first place, number of changes, state)."""
+    for batch_id, events in enumerate(batches, 970_000_000):
+        for place, counter, is_last in events:
+            spark.sql("insert into silver.changes (source, source_schema, source_table, change_seq, operation, transaction_id, transaction_event_counter, "
+                      f"transaction_last_event, batch_id) values ('counted', 'S', 'T', '{place:035d}', 'INSERT', 'A', {counter}, {is_last}, {batch_id})")
+        transaction.update(spark, batch_id, f"batch_id = {batch_id} and source = 'counted'")
+        yield [tuple(row) for row in spark.sql("select cast(first_change_seq as int), num_changes, state from silver.transactions "
+                                               "where source = 'counted' order by 1").collect()]
     for table in ("changes", "transactions"):
-        spark.sql(f"delete from silver.{table} where source = 'reused'")
+        spark.sql(f"delete from silver.{table} where source = 'counted'")
+
+
+def test_an_id_that_is_used_again_is_another_transaction(spark):
+    *_, last = states(spark, [[(1, 1, False)], [(2, 2, True), (3, 1, True)], [(4, 3, True), (5, 1, False), (6, 2, False)], [(7, 3, True)]])
+    assert last == [(1, 2, "complete"), (3, 2, "impossible"), (5, 3, "complete")]
+
+
+def test_a_transaction_with_a_gap_is_impossible_until_what_lacks_comes_late(spark):
+    told = states(spark, [[(1, 1, False), (4, 3, False)], [(5, 4, True)], [(2, 2, False)]])
+    assert list(told) == [[(1, 2, "open")], [(1, 3, "impossible")], [(1, 4, "complete")]]
