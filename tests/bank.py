@@ -69,24 +69,29 @@ def bring(spark, here, batch_id: int, batch: list[Change]) -> None:
 
 
 def write(root: Path, lakehouse: str, num_transfers: int, num_batches: int) -> None:
-    """The writer: every batch, in order."""
+    """The writer: every batch, in order. Says which step begins."""
     from inlet import config, gold, publish
     from inlet.spark import pace, session
 
+    def begins(step: str) -> None:
+        print(step, flush=True)
+
     here, spark = config.load(root), session(lakehouse)
-    print("at work", flush=True)
     with pace(spark, is_small=True):
+        begins("looking")
         done = {row.batch_id for row in spark.sql("select distinct batch_id from silver.batches").collect()}
         for batch_id, batch in enumerate([[], *batches(changes(num_transfers), num_batches)], -1):
             if batch_id in done:
                 continue
             if batch:                                                      # the first goes on where an earlier writer was killed
+                begins("silver")
                 bring(spark, here, batch_id, batch)
             if gold.pending(here):
+                begins("gold")
                 gold.run(here, spark)
             if publish.pending(here):
+                begins("publish")
                 publish.run(here, spark)
-            print(batch_id, flush=True)
 
 
 def make(root: Path, lakehouse: str):

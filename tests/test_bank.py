@@ -41,7 +41,7 @@ def balances(lakehouse: str, point: dict) -> pa.Table:
 
 
 def test_the_sum_is_the_same_in_every_read_while_the_writer_is_killed(tmp_path):
-    lakehouse, num_transfers, num_batches = str(tmp_path / "lakehouse"), 20 * NUM_KILLS, max(NUM_KILLS // 2, 3)
+    lakehouse, num_transfers, num_batches = str(tmp_path / "lakehouse"), 20 * NUM_KILLS, NUM_KILLS + 4
     here = bank.make(tmp_path / "project", lakehouse)
     writing = Writing(tmp_path / "project", lakehouse, num_transfers, num_batches)
     writing.start()
@@ -67,7 +67,7 @@ def test_the_sum_is_the_same_in_every_read_while_the_writer_is_killed(tmp_path):
 
 
 class Writing(threading.Thread):
-    """Runs the writer to its end, and kills it on the way, at random instants: every second time while it still mends what the last kill left."""
+    """Runs the writer to its end, and kills it on the way: a random while after a random step has begun, be it mending what the last kill left."""
 
     def __init__(self, *args):
         super().__init__(daemon=True)
@@ -79,13 +79,15 @@ class Writing(threading.Thread):
         while True:
             writer = subprocess.Popen(self.command, cwd=REPO, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
             if self.num_kills < NUM_KILLS:
-                for _ in range(1 + self.num_kills % 2):                    # its session is there; it has mended what there was
-                    writer.stdout.readline()
-                time.sleep(rng.uniform(0.0, 20.0))
-                self.num_kills += writer.poll() is None                        # or it was faster
+                steps = [writer.stdout.readline().strip() for _ in range(rng.randint(1, 8))]
+                time.sleep(rng.uniform(0.0, 8.0))
+                if writer.poll() is not None:
+                    self.error = f"the writer ended by itself after {self.num_kills} kills: {writer.stderr.read()}"
+                    return
                 os.killpg(writer.pid, signal.SIGKILL)
                 writer.wait()
-                print(f"{time.strftime('%H:%M:%S')} {self.num_kills} kills", flush=True)
+                self.num_kills += 1
+                print(f"{time.strftime('%H:%M:%S')} kill {self.num_kills}: {' '.join(steps)}", flush=True)
             else:
                 _, said = writer.communicate()
                 self.error = said if writer.returncode else None
