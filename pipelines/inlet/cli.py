@@ -200,8 +200,9 @@ def pin(database: Annotated[str | None, typer.Argument(help="The database to mak
     if database is None:
         print_rows(out, [{"pin": name, "point": number} for name, number in pins.pinned(session(loaded.lakehouse_path())).items()], "pins", columns=["pin", "point"])
         return
-    number, tables = pins.pin(loaded, session(loaded.lakehouse_path()), database, point)
-    out.print(f"{database} shows {len(tables)} tables at point {number}: inlet sql --database {database} \"select * from {tables[0] if tables else '...'}\"", markup=False)
+    found = pins.find(loaded, database, point)
+    tables = pins.pin(loaded, session(loaded.lakehouse_path()), database, found)
+    out.print(f"{database} shows {len(tables)} tables at point {found.number}: inlet sql --database {database} \"select * from {tables[0] if tables else '...'}\"", markup=False)
 
 
 @app.command()

@@ -10,35 +10,50 @@ import re
 from inlet import lake, public_views
 from inlet.config import Project
 from inlet.errors import ConfigError
-from inlet.publish import PUBLISHED, STEPS, Point
+from inlet.publish import PUBLISHED, Point
 
 PROPERTY = "inlet.point"
 
 
-def pin(project: Project, spark, database: str, number: int | None = None) -> tuple[int, list[str]]:
-    """Make a database whose views show a published point. In: its name; the number of the point, none for the newest. Out: the
-    number and the tables. Doing it again, also after a run that died, changes nothing.
+def find(project: Project, database: str, number: int | None = None) -> Point:
+    """The point that a pin of this name would show, found without Spark. In: its number; none for the newest.
 
-    Raises: ConfigError where the name is taken, the point was never published or its versions are gone.
+    Raises: ConfigError where the name can't be one, the point was never published or its versions are gone.
     """
     if not re.fullmatch("[a-z][a-z0-9_]*", database) or database in (*lake.DATABASES, "default"):
         raise ConfigError(f"{database} can't be the name of a pin", "Use lower-case letters, digits and _, and no name of Inlet's own")
-    point, lakehouse = _point(project, number), project.lakehouse_path()
+    which = f"where number = {number}" if number is not None else ""
+    rows = lake.peek(project.lakehouse_path(), "gold.published", [c.name for c in PUBLISHED], f"{which} order by number desc, published_at limit 1")
+    if not rows:
+        raise ConfigError(f"There is no published point{f' {number}' if number is not None else ''}", "gold.published lists them; `inlet run` publishes one")
+    points, versions = dict(rows[0]["points"]), dict(rows[0]["versions"])
+    for name, version in versions.items():
+        if not lake.has_version(project.lakehouse_path(), f"gold.{name}", version):
+            raise ConfigError(f"Point {rows[0]['number']} can't be read any more: version {version} of gold.{name} is gone",
+                              "Delta forgets versions after a month (delta.logRetentionDuration); pin a later point")
+    return Point(rows[0]["number"], points=points, versions=versions, through={table: dict.fromkeys(points, "~") for table in _tables(versions)})
+
+
+def _tables(versions: dict[str, int]) -> list[str]:
+    return sorted({name.rsplit("__", 1)[0] for name in versions})
+
+
+def pin(project: Project, spark, database: str, point: Point) -> list[str]:
+    """Make a database whose views show a point. Doing it again, also after a run that died, changes nothing. Out: its tables.
+
+    Raises: ConfigError where the database is there and shows another point or is none of Inlet's.
+    """
     taken = pinned(spark).get(database) if spark.catalog.databaseExists(database) else point.number
     if taken != point.number:
         raise ConfigError(f"The database {database} " + ("is none of Inlet's" if taken is None else f"is pinned to point {taken}, not {point.number}"),
                           "Choose another name" + ("" if taken is None else f", or `inlet unpin {database}` first"))
-    tables = sorted({name.rsplit("__", 1)[0] for name in point.versions})
-    for name, version in point.versions.items():
-        if not lake.has_version(lakehouse, f"gold.{name}", version):
-            raise ConfigError(f"Point {point.number} can't be read any more: version {version} of gold.{name} is gone",
-                              "Delta forgets versions after a month (delta.logRetentionDuration); pin a later point")
-    spark.sql(f"create database if not exists {database} comment 'Published point {point.number}' location '{lakehouse}/{database}' "
+    spark.sql(f"create database if not exists {database} comment 'Published point {point.number}' location '{project.lakehouse_path(database)}' "
               f"with dbproperties ('{PROPERTY}' = '{point.number}')")
+    tables = _tables(point.versions)
     for table in tables:
-        columns, _ = lake.describe(lakehouse, f"gold.{table}__past", point.versions[f"{table}__past"])
+        columns, _ = lake.describe(project.lakehouse_path(), f"gold.{table}__past", point.versions[f"{table}__past"])
         public_views.write_pinned(spark, database, table, point, [name for name in columns if "." not in name])
-    return point.number, tables
+    return tables
 
 
 def unpin(spark, database: str) -> None:
@@ -59,14 +74,3 @@ def pinned(spark) -> dict[str, int]:
             found[row.namespace] = int(number[1])
     return found
 
-
-def _point(project: Project, number: int | None) -> Point:
-    """A point as gold.published keeps it. A run that publishes nothing new logs a point again, with later versions of the same rows."""
-    which = f"where number = {number}" if number is not None else ""
-    rows = lake.peek(project.lakehouse_path(), "gold.published", [c.name for c in PUBLISHED], f"{which} order by number desc, published_at limit 1")
-    if not rows:
-        raise ConfigError(f"There is no published point{f' {number}' if number is not None else ''}", "gold.published lists them; `inlet run` publishes one")
-    points, versions = dict(rows[0]["points"]), dict(rows[0]["versions"])
-    tables = {name.rsplit("__", 1)[0] for name in versions}
-    assert all(f"{table}__{step}" in versions for table in tables for step in STEPS), versions
-    return Point(rows[0]["number"], points=points, versions=versions, through={table: dict.fromkeys(points, "~") for table in tables})
