@@ -79,7 +79,7 @@ class Writing(threading.Thread):
         while True:
             writer = subprocess.Popen(self.command, cwd=REPO, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
             if self.num_kills < NUM_KILLS:
-                steps = [writer.stdout.readline().strip() for _ in range(rng.randint(1, 8))]
+                steps = [writer.stdout.readline().strip() for _ in range(rng.randint(1, 6))]
                 time.sleep(rng.uniform(0.0, 8.0))
                 if writer.poll() is not None:
                     self.error = f"the writer ended by itself after {self.num_kills} kills: {writer.stderr.read()}"
