@@ -128,6 +128,12 @@ def test_a_catalog_that_another_process_has_open_is_said_in_one_sentence(spark, 
     assert done.returncode == 5 and "Another process has the catalog" in done.stderr and "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("statement", ["delete from gold.items__current", " DROP TABLE x", "insert into x select 1", "from x insert into y select *", "set a = b"])
+def test_sql_only_reads(project, statement):
+    done = inlet("sql", statement, "--project", project.root)
+    assert done.returncode == 2 and "`inlet sql` only reads" in done.stderr
+
+
 def test_decode_prints_changes_as_json_lines_and_rejects_apart(project):
     good = extract([("insert", 1, {"ITEM_ID": 1, "NAME": "a", "PRICE": None}), ("commit",)])
     broken = bytearray(extract([("delete", 1, {"ITEM_ID": 2, "NAME": "b", "PRICE": None}), ("commit",)]))

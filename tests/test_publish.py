@@ -131,6 +131,9 @@ def assert_every_boundary_is_shown_by_as_of_and_committed(spark, streams):
     whole = spark.sql("select * from debits_as_of((select max(last_change_seq) from silver.transactions where source = 'published_00')) "
                       "where source = 'published_00'").collect()
     assert len(whole) == len(expected(streams["published_00"][0], "debits", is_history=False))
+    for wrong in ("'2026-01-02'", "(select max(last_change_seq) from silver.transactions where source = 'nobody')"):
+        with pytest.raises(Exception, match="debits_as_of takes a change_seq, or its first digits"):
+            spark.sql(f"select * from debits_as_of({wrong})").collect()
     spark.sql("use default")
 
 

@@ -273,12 +273,25 @@ def init(folder: Annotated[Path, typer.Argument(help="A folder that does not exi
         out.print(line)
 
 
+READING = ("select", "with", "values", "table", "show", "describe", "desc", "explain", "(")
+WRITING = ("InsertInto", "DeleteFromTable", "UpdateTable", "MergeIntoTable")       # a WITH may stand before these, too
+
+
 def _query(project, query: str, limit: int, database: str):
+    import logging
+
     from inlet.spark import session
 
+    if not query.strip().lower().startswith(READING):
+        raise ConfigError("`inlet sql` only reads", f"A query begins with {', '.join(READING[:-1])}; gold is made by `inlet run`")
+    logging.getLogger("SQLQueryContextLogger").disabled = True                   # what it says, the error says
     try:
         spark = session(project.lakehouse_path())
+        if not spark.catalog.databaseExists(database):
+            raise ConfigError(f"There is no database {database}", f"There are: {', '.join(row.namespace for row in spark.sql('show databases').collect())}")
         spark.catalog.setCurrentDatabase(database)
+        if any(word in spark._jsparkSession.sessionState().sqlParser().parsePlan(query).toString() for word in WRITING):
+            raise ConfigError("`inlet sql` only reads", "Gold is made by `inlet run`")
         rows = spark.sql(query)
         found = rows.limit(limit + 1).collect() if limit else rows.collect()
     except InletError:
@@ -294,7 +307,8 @@ def _query(project, query: str, limit: int, database: str):
 
 
 def _first_lines(error: Exception) -> str:
-    return str(error).split("JVM stacktrace")[0].split("\n\n")[0].strip()
+    """What Spark says, without its trace and its plan."""
+    return str(error).split("JVM stacktrace")[0].split("\n\n")[0].split(";\n")[0].strip()
 
 
 def _interrupted(*_) -> None:

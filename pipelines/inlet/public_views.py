@@ -149,7 +149,9 @@ def _write_fixed(spark, database: str, name: str, said: str, committed: str, col
         "left join silver.transactions t on t.source = h.source and t.transaction_id = h.transaction_id and h.valid_from_seq between t.first_change_seq "
         "and t.last_change_seq\nwhere h.valid_to_seq is null or t.last_change_seq is null or h.valid_to_seq > t.last_change_seq")
     spark.sql(f"create or replace function {database}.{name}_as_of(change_seq string comment 'a change_seq, or its first digits')\nreturns table "
-              f"comment {text(f'Rows of {said} as of a change_seq.')}\nreturn select * from {history} where {at.format(f'{name}_as_of.change_seq')}")
+              f"comment {text(f'Rows of {said} as of a change_seq.')}\nreturn select * from {history} "
+              f"where if({name}_as_of.change_seq rlike '^[0-9]{{4,35}}$', {at.format(f'{name}_as_of.change_seq')}, "
+              f"raise_error({text(f'{name}_as_of takes a change_seq, or its first digits: YYYYMMDD and on')}))")
     seq = f"(date_format(to_utc_timestamp({name}_at.time, current_timezone()), 'yyyyMMddHHmmssSS') || '~')"
     spark.sql(f"create or replace function {database}.{name}_at(time timestamp comment 'UTC, as sources tell it')\nreturns table "
               f"comment {text(f'Rows of {said} as of a time.')}\nreturn select * from {history} where {at.format(seq)}")

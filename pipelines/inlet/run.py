@@ -5,6 +5,7 @@ passed check has seen, whichever run wrote them: a run that died before its gate
 at the same gate until the data or the suite is mended.
 """
 
+import shlex
 from dataclasses import dataclass, field
 
 from inlet import bronze, checks, config, gold, publish, silver, suite
@@ -132,4 +133,4 @@ def _gate(project: Project, spark, step: str, wanted: list[str], log: Log) -> No
     for r in results:
         if not r.success:
             log.say({"step": "warning", "table": r.table, "expected": r.expectation, "column": r.column if "select" not in (r.column or "") else None,
-                     "rows": r.unexpected_count, "why": r.why, "see": f"inlet sql \"{' '.join((r.rows_sql or '').split())}\""})
+                     "rows": r.unexpected_count, "why": r.why, "see": f"inlet sql {shlex.quote(' '.join((r.rows_sql or '').split()))}"})
