@@ -90,9 +90,11 @@ def test_null_and_empty_text_look_different():
 
 def test_a_query_that_cannot_be_meant_is_a_usage_error(spark, lakehouse, tmp_path):
     project = projects.make(tmp_path, lakehouse=lakehouse)
-    for query in ("selct 1", "select * from gold.nothing"):
-        with pytest.raises(ConfigError, match="Mend the query"):
-            cli._query(project, query, 10)
+    for query, database, said in (("select from 1 1", "public", "Mend the query"), ("select * from gold.nothing", "public", "Mend the query"), ("selct 1", "public", "only reads"),
+                                  ("with x as (select 1) insert into gold.applied select * from x", "public", "only reads"), ("select 1", "nope", "no database nope")):
+        with pytest.raises(ConfigError, match=said) as raised:
+            cli._query(project, query, 10, database)
+        assert "UnresolvedRelation" not in str(raised.value)               # no plan
 
 
 def test_ctrl_c_is_one_line_and_the_next_run_goes_on(project):
