@@ -50,6 +50,7 @@ def test_the_sum_is_the_same_in_every_read_while_the_writer_is_killed(tmp_path):
     while num_reads < NUM_READS or writing.is_alive():
         point = publish.newest(here)
         if not point:
+            assert writing.is_alive(), writing.error
             time.sleep(0.1)
             continue
         rows = balances(lakehouse, point)

@@ -91,10 +91,12 @@ def test_null_and_empty_text_look_different():
 def test_a_query_that_cannot_be_meant_is_a_usage_error(spark, lakehouse, tmp_path):
     project = projects.make(tmp_path, lakehouse=lakehouse)
     for query, database, said in (("select from 1 1", "public", "Mend the query"), ("select * from gold.nothing", "public", "Mend the query"), ("selct 1", "public", "only reads"),
-                                  ("with x as (select 1) insert into gold.applied select * from x", "public", "only reads"), ("select 1", "nope", "no database nope")):
+                                  ("with x as (select 1) insert into gold.applied select * from x", "public", "only reads"),
+                                  ("from gold.applied insert into gold.applied select *", "public", "only reads"), ("select 1", "nope", "no database nope")):
         with pytest.raises(ConfigError, match=said) as raised:
             cli._query(project, query, 10, database)
         assert "UnresolvedRelation" not in str(raised.value)               # no plan
+    assert cli._query(project, "-- what\nselect 'InsertInto' as a", 10, "public") == ([("InsertInto",)], ["a"], False)
 
 
 def test_ctrl_c_is_one_line_and_the_next_run_goes_on(project):
@@ -130,7 +132,7 @@ def test_a_catalog_that_another_process_has_open_is_said_in_one_sentence(spark, 
     assert done.returncode == 5 and "Another process has the catalog" in done.stderr and "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("statement", ["delete from gold.items__current", " DROP TABLE x", "insert into x select 1", "from x insert into y select *", "set a = b"])
+@pytest.mark.parametrize("statement", ["delete from gold.items__current", " DROP TABLE x", "insert into x select 1", "/* a */ -- b\ndrop table x", "set a = b"])
 def test_sql_only_reads(project, statement):
     done = inlet("sql", statement, "--project", project.root)
     assert done.returncode == 2 and "`inlet sql` only reads" in done.stderr

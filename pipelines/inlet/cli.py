@@ -6,6 +6,7 @@ Exit codes (errors.py): 0 done, 1 internal error, 2 wrong usage or configuration
 
 import json
 import os
+import re
 import signal
 import sys
 from pathlib import Path
@@ -273,8 +274,9 @@ def init(folder: Annotated[Path, typer.Argument(help="A folder that does not exi
         out.print(line)
 
 
-READING = ("select", "with", "values", "table", "show", "describe", "desc", "explain", "(")
-WRITING = ("InsertInto", "DeleteFromTable", "UpdateTable", "MergeIntoTable")       # a WITH may stand before these, too
+READING = ("select", "with", "from", "values", "table", "show", "describe", "desc", "explain", "(")
+COMMENTS = re.compile(r"(\s|--[^\n]*(\n|$)|/\*.*?\*/)*", re.S)
+WRITING = re.compile(r"^\W*(InsertInto|DeleteFromTable|UpdateTable|MergeIntoTable)", re.M)       # nodes of a plan: WITH and FROM may stand before these, too
 
 
 def _query(project, query: str, limit: int, database: str):
@@ -282,7 +284,7 @@ def _query(project, query: str, limit: int, database: str):
 
     from inlet.spark import session
 
-    if not query.strip().lower().startswith(READING):
+    if not query[COMMENTS.match(query).end():].lower().startswith(READING):
         raise ConfigError("`inlet sql` only reads", f"A query begins with {', '.join(READING[:-1])}; gold is made by `inlet run`")
     logging.getLogger("SQLQueryContextLogger").disabled = True                   # what it says, the error says
     try:
@@ -290,7 +292,7 @@ def _query(project, query: str, limit: int, database: str):
         if not spark.catalog.databaseExists(database):
             raise ConfigError(f"There is no database {database}", f"There are: {', '.join(row.namespace for row in spark.sql('show databases').collect())}")
         spark.catalog.setCurrentDatabase(database)
-        if any(word in spark._jsparkSession.sessionState().sqlParser().parsePlan(query).toString() for word in WRITING):
+        if WRITING.search(spark._jsparkSession.sessionState().sqlParser().parsePlan(query).toString()):
             raise ConfigError("`inlet sql` only reads", "Gold is made by `inlet run`")
         rows = spark.sql(query)
         found = rows.limit(limit + 1).collect() if limit else rows.collect()

@@ -47,7 +47,7 @@ def pin(project: Project, spark, database: str, point: Point) -> list[str]:
     if taken != point.number:
         raise ConfigError(f"The database {database} " + ("is none of Inlet's" if taken is None else f"is pinned to point {taken}, not {point.number}"),
                           "Choose another name" + ("" if taken is None else f", or `inlet unpin {database}` first"))
-    spark.sql(f"create database if not exists {database} comment 'Published point {point.number}' location '{project.lakehouse_path(database)}' "
+    spark.sql(f"create database if not exists {database} comment 'Published point {point.number}' location '{project.lakehouse_path('_pins', database)}' "
               f"with dbproperties ('{PROPERTY}' = '{point.number}')")
     tables = _tables(point.versions)
     for table in tables:
@@ -68,7 +68,7 @@ def pinned(spark) -> dict[str, int]:
     """Name of each pin -> number of the point that it shows."""
     found = {}
     for row in spark.sql("show databases").collect():
-        said = {r.info_name: r.info_value for r in spark.sql(f"describe database extended {row.namespace}").collect()}
+        said = {r.info_name: r.info_value for r in spark.sql(f"describe database extended `{row.namespace}`").collect()}
         number = re.search(rf"\({re.escape(PROPERTY)},(\d+)\)", said.get("Properties", ""))
         if number:
             found[row.namespace] = int(number[1])
