@@ -2,11 +2,14 @@
 
 import os
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+os.environ["TZ"] = "Asia/Tokyo"                # nothing may depend on the machine's zone
+time.tzset()
 
 
 def pytest_collection_modifyitems(items):

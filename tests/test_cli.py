@@ -1,5 +1,6 @@
 """The command line as a person or a scheduler meets it: exit codes, one sentence per error, no stack traces."""
 
+import csv
 import json
 import os
 import shutil
@@ -14,7 +15,7 @@ import pytest
 import yaml
 from rich.console import Console
 
-from inlet import cli, doctor
+from inlet import cli, config, doctor, versions
 from inlet.errors import ConfigError
 from inlet.log import print_rows
 from infra.local import preflight
@@ -99,6 +100,17 @@ def test_a_query_that_cannot_be_meant_is_a_usage_error(spark, lakehouse, tmp_pat
     assert cli._query(project, "-- what\nselect 'InsertInto' as a", 10, "public") == ([("InsertInto",)], ["a"], False)
 
 
+def test_answers_show_structs_bytes_and_utc_times_in_every_format(spark, lakehouse, tmp_path, capsys):
+    root, query = projects.make(tmp_path, lakehouse=lakehouse).root, "select timestamp'2026-01-05 18:00' as at, named_struct('price', 1.50, 'parts', array(x'00ff')) as image, x'0a' as raw, null as nothing"
+    said = []
+    for format in ("json", "csv", "table"):
+        cli.sql(query, root, format, 10, "public")
+        said.append(capsys.readouterr().out)
+    assert json.loads(said[0]) == {"at": "2026-01-05T18:00:00", "image": {"price": "1.50", "parts": ["00ff"]}, "raw": "0a", "nothing": None}
+    assert list(csv.reader(said[1].splitlines()))[1] == ["2026-01-05 18:00:00", '{"price": "1.50", "parts": ["00ff"]}', "0a", ""]
+    assert all(text in said[2] for text in ("2026-01-05 18:00:00", '{"price": "1.50"', "NULL"))
+
+
 def test_ctrl_c_is_one_line_and_the_next_run_goes_on(project):
     """Interrupts as soon as Spark is there, in the middle of the first write."""
     shutil.copytree(ROOT / "expectations", project.root / "expectations")
@@ -154,6 +166,23 @@ def test_a_file_that_is_no_feed_is_a_reject_for_decode(project, name, kind):
     deliver(project, b"# Inlet\n\nInlet takes what change-data-capture tools write" * 9, name)
     done = inlet("decode", project.root / "landing" / "depot" / name, "--project", project.root)
     assert (done.returncode, done.stdout) == (3, "") and json.loads(done.stderr)["kind"] == kind
+
+
+def test_decode_reads_any_file_as_one_of_the_only_source(project, tmp_path):
+    (tmp_path / NAME).write_bytes(extract(projects.item_records(1, 2)))
+    assert inlet("decode", tmp_path / NAME, "--project", project.root).returncode == 0
+
+
+def test_a_column_may_be_called_no(project):
+    path = project.root / "pipelines" / "tables" / "items.yml"
+    path.write_text(path.read_text().replace("NAME", "NO"))
+    assert "NO" in config.load(project.root).tables["DEPOT.ITEMS"].column_names
+
+
+def test_the_doctor_names_columns_that_changed_without_a_version(project, monkeypatch):
+    monkeypatch.setattr(versions, "used", lambda project: {("depot", "DEPOT.ITEMS", 1): [{"name": "ITEM_ID", "type": "bigint"}]})
+    found = {f.what: f for f in doctor.examine(project.root)}["columns"]
+    assert not found.is_good and "NAME string is new" in found.found and "earlier" in found.remedy
 
 
 def test_a_kind_or_source_that_does_not_exist_has_no_rejects_to_show(project):

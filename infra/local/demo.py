@@ -65,6 +65,9 @@ def _summary(project, feed, log: Log, started: float) -> int:
     _rows([row.asDict() for row in spark.sql(
         "select step, severity, count(*) as expectations, count_if(success) as passed, count_if(not success) as failed "
         "from checks.results group by step, severity order by step, severity").collect()])
+    warned = spark.sql("select step, `table`, unexpected_count as rows, why from checks.results where not success order by checked_at").collect()
+    if warned:
+        _rows([row.asDict() for row in warned])
     _title("Is gold what the source database holds?")
     compared = _compare(project, spark, feed)
     _rows(compared)

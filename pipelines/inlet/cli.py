@@ -18,7 +18,7 @@ from rich.markup import escape
 
 from inlet import config
 from inlet.errors import REJECT_KINDS, ConfigError, InletError
-from inlet.log import Log, console, print_rows
+from inlet.log import Log, as_json, as_text, console, print_rows
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich",
                   help="Change streams of Qlik and Linkexpress into a lakehouse: bronze, silver, gold, with checks at each step.",
@@ -146,17 +146,17 @@ def decode(file: Annotated[Path, typer.Argument(help="A file of any source: an e
             break
         num_changes += kind == "change"
         num_rejects += kind == "reject"
-        print(json.dumps(row, ensure_ascii=False, default=decoding.as_json), file=sys.stderr if kind == "reject" else sys.stdout)
+        print(json.dumps(row, ensure_ascii=False, default=as_json), file=sys.stderr if kind == "reject" else sys.stdout)
     raise typer.Exit(3 if num_rejects else 0)
 
 
 @app.command()
-def status(project: ProjectDir = HERE, as_json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False):
+def status(project: ProjectDir = HERE, is_json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False):
     """What has been landed, decoded and built, and what waits. Needs no Spark."""
     from inlet import status as reading
 
     found = reading.status(config.load(project))
-    if as_json:
+    if is_json:
         print(json.dumps(found, default=str))
     else:
         for title, rows in found.items():
@@ -184,9 +184,9 @@ def sql(query: Annotated[str, typer.Argument(help="One SQL statement; tables are
         writer.writerow(columns)
     for row in rows:
         if format == "csv":
-            writer.writerow(row)
+            writer.writerow(map(as_text, row))
         else:
-            print(json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False, default=str))
+            print(json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False, default=as_json))
 
 
 @app.command()
@@ -199,7 +199,7 @@ def pin(database: Annotated[str | None, typer.Argument(help="The database to mak
 
     loaded = config.load(project)
     if database is None:
-        print_rows(out, [{"pin": name, "point": number} for name, number in pins.pinned(session(loaded.lakehouse_path())).items()], "pins", columns=["pin", "point"])
+        print_rows(out, pins.listed(loaded, session(loaded.lakehouse_path())), "pins")
         return
     found = pins.find(loaded, database, point)
     tables = pins.pin(loaded, session(loaded.lakehouse_path()), database, found)
@@ -220,7 +220,7 @@ def unpin(database: Annotated[str, typer.Argument(help="The pin.")], project: Pr
 def rejects(project: ProjectDir = HERE, source: str | None = None, kind: str | None = None,
             limit: Annotated[int, typer.Option(help="Rows shown at most.")] = 20,
             raw: Annotated[bool, typer.Option(help="Show the record's bytes as hex and text.")] = False,
-            as_json: Annotated[bool, typer.Option("--json", help="As JSON lines.")] = False):
+            is_json: Annotated[bool, typer.Option("--json", help="As JSON lines.")] = False):
     """What could not be decoded, and why. Needs no Spark."""
     from inlet import status as reading
 
@@ -229,7 +229,7 @@ def rejects(project: ProjectDir = HERE, source: str | None = None, kind: str | N
         if word and word not in names:
             raise ConfigError(f"There is no {what} {word!r}", f"There are: {', '.join(sorted(names))}")
     rows = reading.rejects(known, source, kind)
-    if as_json:
+    if is_json:
         for row in rows[:limit]:
             print(json.dumps(row | {"raw": (row["raw"] or b"").hex()}, default=str, ensure_ascii=False))
         return
@@ -305,7 +305,15 @@ def _query(project, query: str, limit: int, database: str):
         if "SparkException" in name or "Exception" in name and not state["debug"]:
             raise InletError(_first_lines(error), "Run it again with --debug to see where it comes from") from error
         raise
-    return [tuple(row) for row in (found[:limit] if limit else found)], rows.columns, bool(limit) and len(found) > limit
+    return [tuple(map(_named, row)) for row in (found[:limit] if limit else found)], rows.columns, bool(limit) and len(found) > limit
+
+
+def _named(value):
+    """A value of a row, with structs as dicts."""
+    if isinstance(value, list):
+        return list(map(_named, value))
+    named = value.asDict() if hasattr(value, "asDict") else value
+    return {str(key): _named(member) for key, member in named.items()} if isinstance(named, dict) else value
 
 
 def _first_lines(error: Exception) -> str:

@@ -2,7 +2,6 @@
 
 import fnmatch
 from collections.abc import Iterator
-from datetime import date, datetime, timezone
 from pathlib import Path
 
 from inlet.bronze import check_messages, cut_file
@@ -26,8 +25,9 @@ def _source_of(project: Project, file: Path, name: str | None) -> Source:
             raise ConfigError(f"There is no source {name!r}", f"There are: {', '.join(project.sources)}")
         return project.sources[name]
     path = str(file.resolve())
-    found = [s for s in project.sources.values()
-             if fnmatch.fnmatch(path, project.resolve(s.path)) or str(file.resolve().parent) == project.resolve(s.path)]
+    everyone = list(project.sources.values())
+    found = everyone if len(everyone) == 1 else [
+        s for s in everyone if fnmatch.fnmatch(path, project.resolve(s.path)) or str(file.resolve().parent) == project.resolve(s.path)]
     if len(found) == 1:
         return found[0]
     raise ConfigError(f"{file} lies in the folder of {'several sources' if found else 'no source'}",
@@ -76,12 +76,3 @@ def reject_row(reject: Reject) -> dict:
     return {"kind": reject.kind, "byte_offset": reject.byte_offset, "expected": reject.expected, "found": reject.found,
             "table": ".".join(filter(None, (reject.source_schema, reject.source_table))) or None, "column": reject.column_name,
             "change_seq": reject.change_seq, "says": str(reject), "raw": reject.raw.hex()}
-
-
-def as_json(value):
-    """How values without a JSON form are printed: bytes as hex, decimals and times as text."""
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, datetime):
-        return value.astimezone(timezone.utc).isoformat() if value.tzinfo else value.isoformat()
-    return value.isoformat() if isinstance(value, date) else str(value)

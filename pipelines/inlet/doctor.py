@@ -9,7 +9,7 @@ from pathlib import Path
 
 import fsspec
 
-from inlet import config, generate
+from inlet import config, generate, versions
 from inlet.errors import ConfigError, EnvironmentLacks, InletError
 from inlet.spark import _jar_setting, check_java
 
@@ -44,6 +44,7 @@ def examine(root: Path) -> Iterator[Finding]:
     yield from _lakehouse(project)
     for source in project.sources.values():
         yield _source(project, source)
+    yield _columns(project)
     stale = generate.stale(project)
     yield Finding("models", not stale, f"{len(stale)} generated files are stale" if stale else "fresh",
                   "Run `inlet generate`", ConfigError.exit_code)
@@ -75,6 +76,15 @@ def _lakehouse(project) -> Iterator[Finding]:
         yield Finding("lakehouse", True, f"{project.lakehouse} can be written")
     except OSError as error:
         yield Finding("lakehouse", False, f"{project.lakehouse} cannot be written: {error.strerror}", "Give this user the right to write it")
+
+
+def _columns(project) -> Finding:
+    """Contracts against the column lists that silver has read changes by."""
+    try:
+        versions.check(project)
+    except ConfigError as error:
+        return Finding("columns", False, error.message, error.remedy, error.exit_code)
+    return Finding("columns", True, "as changes were read so far")
 
 
 def _source(project, source) -> Finding:

@@ -8,7 +8,7 @@ import json
 import sys
 import time
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import date, datetime, timezone
 
 from rich.console import Console
 from rich.markup import escape
@@ -41,7 +41,24 @@ def print_rows(to: Console, rows: list[dict], title: str = "", columns: list[str
     to.print(table)
 
 
+def as_json(value):
+    """How values without a JSON form are printed: bytes as hex, numbers and times as text, structs by their names."""
+    if isinstance(value, (bytes, bytearray)):
+        return value.hex()
+    if isinstance(value, datetime):
+        return value.astimezone(timezone.utc).isoformat() if value.tzinfo else value.isoformat()
+    return value.isoformat() if isinstance(value, date) else str(value)
+
+
+def as_text(value):
+    """A value of any type for a cell: structs, lists and maps as JSON, bytes as hex, others as they are."""
+    if isinstance(value, (dict, list)):
+        return json.dumps(value, ensure_ascii=False, default=as_json)
+    return value.hex() if isinstance(value, (bytes, bytearray)) else value
+
+
 def _cell(name: str, value) -> str:
+    value = as_text(value)
     if isinstance(value, datetime):
         return str(value.replace(microsecond=0, tzinfo=None))
     is_count = isinstance(value, int) and not isinstance(value, bool) and not name.lower().endswith(("id", "no", "code", "year"))

@@ -64,6 +64,12 @@ def unpin(spark, database: str) -> None:
     spark.sql(f"drop database {database} cascade")
 
 
+def listed(project: Project, spark) -> list[dict]:
+    """Each pin, the number of its point and when that was published."""
+    at = {row["number"]: row["published_at"] for row in lake.peek(project.lakehouse_path(), "gold.published", ["number", "published_at"], "order by published_at desc")}
+    return [{"pin": name, "point": number, "published at": at.get(number)} for name, number in pinned(spark).items()]
+
+
 def pinned(spark) -> dict[str, int]:
     """Name of each pin -> number of the point that it shows."""
     found = {}

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -88,6 +89,8 @@ def session(lakehouse: str, app: str = "inlet", packages: tuple[str, ...] = (), 
 
     if "://" not in lakehouse:
         Path(lakehouse).mkdir(parents=True, exist_ok=True)
+    os.environ["TZ"] = "UTC"                      # the session's zone; Python would show timestamps in the machine's
+    time.tzset()
     on_interrupt = signal.getsignal(signal.SIGINT)
     builder = SparkSession.builder.master(os.environ.get("INLET_MASTER", "local[*]")).appName(app)
     if has_catalog:

@@ -16,7 +16,7 @@ def status(project: Project) -> dict[str, list[dict]]:
     sources = []
     for name, source in project.sources.items():
         mine = [row for row in ledger if row["source"] == name]
-        total = {key: sum(row[key] for row in mine) for key in ("num_records", "num_changes", "num_repeats", "num_rejected")}
+        total = {key: sum(row[key] for row in mine) for key in ("num_records", "num_changes", "num_repeats", "num_control", "num_rejected")}
         sources.append({
             "source": name, "codec": source.codec, "files": len({r["path"] for r in files if r["source"] == name}),
             "new files": sum(f["source"] == name for f in waiting.files),
