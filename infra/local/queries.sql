@@ -39,8 +39,8 @@ with renumbered as (
   from customers__before_after c
   join silver.transactions t
     on t.source = c.source and t.transaction_id = c.transaction_id and c.change_seq between t.first_change_seq and t.last_change_seq
-  where c.operation = 'UPDATE' and c.before.CUSTOMER_ID <> c.after.CUSTOMER_ID
-  order by c.change_seq
+  where c.key_changed
+  order by t.num_changes desc, c.change_seq
   limit 1
 ),
 
