@@ -130,7 +130,13 @@ def assert_every_boundary_is_shown_by_as_of_and_committed(spark, streams):
             assert [row[:-1] for row in committed[source] if row[-2] <= change.seq < (row[-1] or "~")] == wanted
     whole = spark.sql("select * from debits_as_of((select max(last_change_seq) from silver.transactions where source = 'published_00')) "
                       "where source = 'published_00'").collect()
-    assert len(whole) == len(expected(streams["published_00"][0], "debits", is_history=False))
+    changes = streams["published_00"][0]
+    assert len(whole) == len(expected(changes, "debits", is_history=False))
+    middle = changes[len(changes) // 2].seq
+    spark.sql(f"insert into silver.control_events (source, change_seq, kind, detail) values ('published_00', '{middle}', 'checkpoint', '7')")
+    then = spark.sql("select * from debits_as_of((select change_seq from silver.control_events where source = 'published_00' and kind = 'checkpoint' and detail = '7')) "
+                     "where source = 'published_00'").collect()
+    assert len(then) == len(expected([c for c in changes if c.seq <= middle], "debits", is_history=False))
     for wrong in ("'2026-01-02'", "(select max(last_change_seq) from silver.transactions where source = 'nobody')"):
         with pytest.raises(Exception, match="debits_as_of takes a change_seq, or its first digits"):
             spark.sql(f"select * from debits_as_of({wrong})").collect()
