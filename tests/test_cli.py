@@ -18,6 +18,7 @@ from rich.console import Console
 from inlet import cli, config, doctor, versions
 from inlet.errors import ConfigError
 from inlet.log import print_rows
+from inlet.query import ask
 from infra.local import preflight
 from tests import projects
 from tests.encode import linkexpress
@@ -95,9 +96,9 @@ def test_a_query_that_cannot_be_meant_is_a_usage_error(spark, lakehouse, tmp_pat
                                   ("with x as (select 1) insert into gold.applied select * from x", "public", "only reads"),
                                   ("from gold.applied insert into gold.applied select *", "public", "only reads"), ("select 1", "nope", "no database nope")):
         with pytest.raises(ConfigError, match=said) as raised:
-            cli._query(project, query, 10, database)
+            ask(project, query, 10, database)
         assert "UnresolvedRelation" not in str(raised.value)               # no plan
-    assert cli._query(project, "-- what\nselect 'InsertInto' as a", 10, "public") == ([("InsertInto",)], ["a"], False)
+    assert ask(project, "-- what\nselect 'InsertInto' as a", 10, "public") == ([("InsertInto",)], ["a"], False)
 
 
 def test_answers_show_structs_bytes_and_utc_times_in_every_format(spark, lakehouse, tmp_path, capsys):

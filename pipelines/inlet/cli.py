@@ -6,7 +6,6 @@ Exit codes (errors.py): 0 done, 1 internal error, 2 wrong usage or configuration
 
 import json
 import os
-import re
 import signal
 import sys
 from pathlib import Path
@@ -170,9 +169,11 @@ def sql(query: Annotated[str, typer.Argument(help="One SQL statement; tables are
         limit: Annotated[int, typer.Option(help="Rows shown at most; 0 for all.")] = 100,
         database: Annotated[str, typer.Option(help="The database of names without one: public, or a pin.")] = "public"):
     """Ask the lakehouse a question. Names without a database are those of the public views: `orders`, `orders__history`, `orders_at(time)`."""
+    from inlet.query import ask
+
     if format not in ("table", "csv", "json"):
         raise ConfigError(f"--format {format} is unknown", "Use table, csv or json")
-    rows, columns, is_more = _query(config.load(project), query, limit, database)
+    rows, columns, is_more = ask(config.load(project), query, limit, database)
     if format == "table":
         print_rows(out, [dict(zip(columns, row, strict=True)) for row in rows], columns=columns, null="NULL")
         if is_more:
@@ -272,53 +273,6 @@ def init(folder: Annotated[Path, typer.Argument(help="A folder that does not exi
 
     for line in making.init(folder):
         out.print(line)
-
-
-READING = ("select", "with", "from", "values", "table", "show", "describe", "desc", "explain", "(")
-COMMENTS = re.compile(r"(\s|--[^\n]*(\n|$)|/\*.*?\*/)*", re.S)
-WRITING = re.compile(r"^\W*(InsertInto|DeleteFromTable|UpdateTable|MergeIntoTable)", re.M)       # nodes of a plan: WITH and FROM may stand before these, too
-
-
-def _query(project, query: str, limit: int, database: str):
-    import logging
-
-    from inlet.spark import session
-
-    if not query[COMMENTS.match(query).end():].lower().startswith(READING):
-        raise ConfigError("`inlet sql` only reads", f"A query begins with {', '.join(READING[:-1])}; gold is made by `inlet run`")
-    logging.getLogger("SQLQueryContextLogger").disabled = True                   # what it says, the error says
-    try:
-        spark = session(project.lakehouse_path())
-        if not spark.catalog.databaseExists(database):
-            raise ConfigError(f"There is no database {database}", f"There are: {', '.join(row.namespace for row in spark.sql('show databases').collect())}")
-        spark.catalog.setCurrentDatabase(database)
-        if WRITING.search(spark._jsparkSession.sessionState().sqlParser().parsePlan(query).toString()):
-            raise ConfigError("`inlet sql` only reads", "Gold is made by `inlet run`")
-        rows = spark.sql(query)
-        found = rows.limit(limit + 1).collect() if limit else rows.collect()
-    except InletError:
-        raise
-    except Exception as error:
-        name = type(error).__name__
-        if name in ("AnalysisException", "ParseException"):
-            raise ConfigError(_first_lines(error), "Mend the query, or look with `inlet sql 'show tables'`") from error
-        if "SparkException" in name or "Exception" in name and not state["debug"]:
-            raise InletError(_first_lines(error), "Run it again with --debug to see where it comes from") from error
-        raise
-    return [tuple(map(_named, row)) for row in (found[:limit] if limit else found)], rows.columns, bool(limit) and len(found) > limit
-
-
-def _named(value):
-    """A value of a row, with structs as dicts."""
-    if isinstance(value, list):
-        return list(map(_named, value))
-    named = value.asDict() if hasattr(value, "asDict") else value
-    return {str(key): _named(member) for key, member in named.items()} if isinstance(named, dict) else value
-
-
-def _first_lines(error: Exception) -> str:
-    """What Spark says, without its trace and its plan."""
-    return str(error).split("JVM stacktrace")[0].split("\n\n")[0].split(";\n")[0].strip()
 
 
 def _interrupted(*_) -> None:
