@@ -26,6 +26,11 @@ def of(transaction_id, *changes):
     return [replace(change, transaction_id=transaction_id) for change in changes]
 
 
+def whole(transaction_id, *changes):
+    """A transaction with its counters and its last event."""
+    return [replace(c, transaction_id=transaction_id, counter=n, last=n == len(changes)) for n, c in enumerate(changes, 1)]
+
+
 def dele(place, k=1):
     return Change("", "", seq(place), "DELETE", before=_row(k))
 
@@ -81,6 +86,9 @@ EXAMPLES = {        # sentence -> batches
     "a row is moved onto one that is deleted next": [[ins(1, 1), ins(2, 2, NAME="b")], of("T", move(3, 1, 2)), of("T", dele(4, 2))],
     "a row is inserted over one that is moved next": [[ins(1, 1), ins(2, 2, NAME="b")], of("T", ins(3, 2, NAME="new")), of("T", move(4, 2, 3, PRICE=None))],
     "a row is inserted over one that another transaction deletes": [[ins(1)], of("T", ins(3, NAME="b")), of("U", dele(5))],
+    "an id that is used again is another transaction": [[ins(1)], whole("T", ins(3, NAME="b")), whole("T", dele(9))],
+    "a row is moved on by another transaction of the same id": [[ins(1, 1), ins(2, 2, NAME="b")], whole("T", move(3, 1, 2)), whole("T", move(9, 2, 3))],
+    "a swap with counters comes in two batches": [[ins(1, 1), ins(2, 2, NAME="b")], *([half] for half in whole("T", move(3, 1, 2), move(4, 2, 1)))],
     "rows of two transactions do not swap": [[ins(1, 1), ins(2, 2, NAME="b")], [move(3, 1, 2, "T"), move(4, 2, 1, "U")]],
     "a row moves twice within a transaction": [[ins(1, 1)], [move(3, 1, 2, "T"), move(4, 2, 3, "T")]],
     "a row moves away and comes back": [[ins(1)], [move(2, 1, 2), upd(3, 2, NAME="b"), move(4, 2, 1)]],

@@ -35,7 +35,7 @@ class Rows:
     def __init__(self):
         self.live: dict[tuple, Version] = {}
         self.closed: list[Version] = []
-        self.displaced: dict[tuple, tuple[str, Version]] = {}     # key -> transaction and row that another was put onto, until the key's next change
+        self.displaced: dict[tuple, tuple[Any, Version]] = {}     # key -> the change that put another onto a row, and that row, until the key's next change
 
     def close(self, key, seq) -> Version | None:
         """The row goes, if it is there."""
@@ -45,19 +45,19 @@ class Rows:
             self.closed.append(replace(row, valid_to_seq=seq))
         return row
 
-    def put(self, key, seq, transaction_id) -> Version | None:
+    def put(self, key, change) -> Version | None:
         """An INSERT or a key change brings a row to this key; one that is there goes."""
-        row = self.close(key, seq)
-        if row and transaction_id:
-            self.displaced[key] = transaction_id, row
+        row = self.close(key, change.seq)
+        if row:
+            self.displaced[key] = change, row
         return row
 
-    def take(self, key, seq, transaction_id) -> Version | None:
+    def take(self, key, change) -> Version | None:
         """The row that a DELETE or a key change takes away. Where the change before it at this key put another row of its transaction
         onto this one (an UPDATE renumbers or swaps keys), it takes the one that was there, and the other stays."""
-        transaction_of, row = self.displaced.get(key, (None, None))
-        if not row or transaction_of != transaction_id:
-            return self.close(key, seq)
+        put, row = self.displaced.get(key, (None, None))
+        if not row or not is_one_transaction(put, change):
+            return self.close(key, change.seq)
         del self.displaced[key]
         self.live[key] = replace(self.live[key], conflict=ONTO_A_ROW[self.live[key].conflict], key_changed=True)
         return row
@@ -90,22 +90,28 @@ def fold(changes, key: list[str], columns: list[str]) -> tuple[list[Version], li
             open_(new_key, seq, supplied(change), None)
 
         elif change.op == "INSERT":
-            replaced = rows.put(new_key, seq, change.transaction_id)
+            replaced = rows.put(new_key, change)
             open_(new_key, seq, supplied(change), "insert_over_row" if replaced else None)
 
         elif change.op == "DELETE":
-            if not rows.take(old_key, seq, change.transaction_id):
+            if not rows.take(old_key, change):
                 lost.append((seq, "delete_without_row"))
 
         elif change.op == "UPDATE":
             is_moved = old_key != new_key
-            row = rows.take(old_key, seq, change.transaction_id) if is_moved else rows.close(old_key, seq)
-            replaced = rows.put(new_key, seq, change.transaction_id) if is_moved else None
+            row = rows.take(old_key, change) if is_moved else rows.close(old_key, seq)
+            replaced = rows.put(new_key, change) if is_moved else None
             conflict = "key_change_onto_row" if row and replaced else None if row else "update_without_row_onto_row" if replaced else "update_without_row"
             open_(new_key, seq, (row.values if row else {}) | supplied(change), conflict, is_moved)
 
     versions = sorted([*rows.closed, *rows.live.values()], key=lambda v: (v.key, v.valid_from_seq))
     return versions, sorted(lost + [(v.valid_from_seq, v.conflict) for v in versions if v.conflict])
+
+
+def is_one_transaction(first, second) -> bool:
+    """Two changes at one key, one behind the other. Sources use ids again: a run of an id ends with its last event, and its counter only grows."""
+    return (first.transaction_id is not None and first.transaction_id == second.transaction_id and not first.last
+            and (None in (first.counter, second.counter) or first.counter < second.counter))
 
 
 def in_order(changes):

@@ -49,7 +49,7 @@ def test_columns_types_and_tests_are_visible(tmp_path):
         "source": "string", "region": "string", "item": "bigint", "name": "string", "price": "decimal(9,2)", "made": "date",
         "photo": "binary", "valid_from_seq": "string", "is_complete": "boolean", "not_supplied": "array<string>",
         "conflict": "string", "operation": "string", "key_changed": "boolean", "change_timestamp": "timestamp", "transaction_id": "string",
-        "unit_id": "string", "unit_offset": "bigint", "batch_id": "bigint"}
+        "transaction_event_counter": "bigint", "transaction_last_event": "boolean", "unit_id": "string", "unit_offset": "bigint", "batch_id": "bigint"}
     assert current["data_tests"] == [{"one_row_per": {"arguments": {"columns": ["source", "region", "item"]}}}]
     assert [c["name"] for c in current["columns"] if "data_tests" in c] == ["source", "region", "item"]
     assert "struct<region:string,item:bigint,name:string" in str(models["items__before_after"]["columns"])

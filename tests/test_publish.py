@@ -6,6 +6,7 @@ each batch the views must equal the reference's fold of the changes up to the pu
 
 import datetime as dt
 import random
+import threading
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -228,29 +229,65 @@ def test_a_failed_check_leaves_the_point_where_it_was_and_says_so(spark, here, c
         (here.root / "expectations" / "gold.yml").write_text(suite)
         running.run(here, running.Work(bronze.Plan(0)), ("gold", "publish"), [], Log(is_human=False))
 
-    before = publish._said(spark)
+    before = publish._said(here, spark)
     bring(spark, here, by_table(pair(90, "F")), is_published=False)
     with pytest.raises(CheckFailed):
         gold_and_publish(FAILING)
-    assert publish._said(spark) == before and '"stays": "the public views show what they did before"' in capsys.readouterr().err
+    assert publish._said(here, spark) == before and '"stays": "the public views show what they did before"' in capsys.readouterr().err
     gold_and_publish("[]")
     assert 90 in keys(spark, "public.debits", "bank")
 
 
 def test_doing_it_again_changes_nothing_and_a_table_without_changes_is_not_touched(spark, here, monkeypatch):
-    before, num_logged = publish._said(spark), spark.sql("select count(*) from gold.published").first()[0]
+    before, num_logged = publish._said(here, spark), spark.sql("select count(*) from gold.published").first()[0]
     monkeypatch.setattr(public_views, "write", lambda *_: pytest.fail("views were written"))
     assert publish.run(here, spark) == before
     assert spark.sql("select count(*) from gold.published").first()[0] == num_logged
 
 
 def test_a_query_planned_while_two_points_pass_says_so_rather_than_mix_them(spark, here):
-    point = publish._said(spark)
+    point = publish._said(here, spark)
     stale = replace(point, moved=point.moved | {"debits": point.moved["debits"] + 5})
     publish._commit(spark, stale)
     with pytest.raises(Exception, match="Run it again"):
         spark.sql("select * from public.debits").collect()
     publish._commit(spark, point)
+
+
+def test_a_reader_finds_the_point_at_every_moment(spark, here):
+    point, found, is_done = publish._said(here, spark), [], threading.Event()
+
+    def read() -> None:
+        mine = spark.newSession()
+        while not is_done.is_set():
+            try:
+                found.append(mine.sql("select number from public._point").first()[0])
+            except Exception as error:              # whatever it is, the test shows it
+                found.append(error)
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    for number in range(1, 16):
+        publish._commit(spark, replace(point, number=point.number + number))
+    publish._commit(spark, point)
+    is_done.set()
+    reader.join()
+    assert len(found) > 5 and not [error for error in found if not isinstance(error, int)]
+    assert publish._said(here, spark) == point
+
+
+def test_a_table_that_never_had_a_change_is_rebuilt_and_published(spark, here):
+    for is_rebuilt in (False, True):
+        gold.run(here, spark, ["late_credits"], full_refresh=is_rebuilt)
+        publish.run(here, spark)
+    assert spark.table("public.late_credits").isEmpty()
+
+
+def test_what_is_said_of_a_column_does_not_make_a_point_unreadable():
+    before, after = (Table(table="SHOP.T", name="t", key=["K"], columns=[{"name": "K", "type": "int", "description": said}]) for said in ("", "the key"))
+    wider = Table(table="SHOP.T", name="t", key=["K"], columns=[{"name": "K", "type": "bigint"}])
+    (shape, columns), (shape_then, columns_then), (_, columns_wider) = map(public_views.shape, (before, after, wider))
+    assert shape != shape_then and columns == columns_then != columns_wider
 
 
 def test_the_public_views_stand_while_a_table_is_rebuilt(spark, here):
@@ -285,6 +322,7 @@ def test_a_pin_shows_all_tables_at_one_point_for_good(spark, here):
         name = "month_end" if number == min(points) else f"at_{number}"
         pins.pin(here, spark, name, pins.find(here, name, number))         # what is pinned already is written again
         assert contents(spark, name) == shown
+        assert "silver." not in str(spark.sql(f"show create table {name}.debits__committed").collect())       # which changes
     assert len({str(shown) for shown in points.values()}) == len(points) == 3
     joined = "select count(*) from {0}.debits d full join {0}.credits c using (source, item) where source = 'bank' and (d.region is null or c.region is null)"
     assert [spark.sql(joined.format(name)).first()[0] for name in pins.pinned(spark)] == [0, 0, 0]
@@ -300,7 +338,7 @@ def test_a_pin_shows_all_tables_at_one_point_for_good(spark, here):
 
 
 def test_gold_published_stays_few_files_and_keeps_every_point(spark, here, monkeypatch):
-    before, num_points = publish._said(spark), spark.sql("select count(*) from gold.published").first()[0]
+    before, num_points = publish._said(here, spark), spark.sql("select count(*) from gold.published").first()[0]
     monkeypatch.setattr(publish, "NUM_FILES", 1)
     bring(spark, here, by_table(pair(95, "G")))
     assert spark.sql("describe detail gold.published").first().numFiles == 1
@@ -322,7 +360,7 @@ def test_the_views_of_a_wide_table_of_many_sources_fit_the_text_that_hives_own_c
     table, sources, texts = wide_table(300), [f"source_{n:03d}" for n in range(100)], []
     last, point = (publish.Point(number, points=dict.fromkeys(sources, f"{number:035d}"), versions={f"wide__{step}": number for step in publish.STEPS},
                                  moved={"wide": number}, through={"wide": dict.fromkeys(sources, f"{number + 1:035d}")}, shapes={"wide": 1}) for number in (1, 2))
-    public_views.write(SimpleNamespace(sql=texts.append), table, last, point, is_old_needed=True, is_old_log_needed=True)
+    public_views.write(SimpleNamespace(sql=texts.append, catalog=SimpleNamespace(tableExists=lambda _: False)), table, last, point, is_old_needed=True, is_old_log_needed=True)
     assert len(texts) == 3 and max(len(text.partition("\nas\n")[2]) for text in texts) < 32_700
 
 

@@ -1,6 +1,7 @@
 """The reference itself, example by example: each test is one sentence of section 5 of the design."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -146,3 +147,13 @@ def test_the_result_depends_only_on_the_set_of_changes(number):
     for one, two in zip(expected[0], expected[0][1:]):
         assert one.valid_from_seq < (one.valid_to_seq or "9")
         assert one.key != two.key or one.valid_to_seq <= two.valid_from_seq
+
+
+def test_a_transaction_is_not_only_its_id():
+    """Streams use five ids in turn; with an id for each transaction they mean the same."""
+    for number in range(500):
+        changes, numbered, transaction = stream(random.Random(f"ids {number}")), [], 0
+        for one in changes:
+            transaction += one.counter == 1
+            numbered.append(replace(one, transaction_id=f"{transaction}") if one.transaction_id else one)
+        assert fold(changes, KEY, COLUMNS) == fold(numbered, KEY, COLUMNS), number

@@ -122,7 +122,12 @@ def states(spark, batches: list[list[tuple]]):
 
 def test_an_id_that_is_used_again_is_another_transaction(spark):
     *_, last = states(spark, [[(1, 1, False)], [(2, 2, True), (3, 1, True)], [(4, 3, True), (5, 1, False), (6, 2, False)], [(7, 3, True)]])
-    assert last == [(1, 2, "complete"), (3, 2, "impossible"), (5, 3, "complete")]
+    assert last == [(1, 2, "complete"), (3, 1, "complete"), (4, 1, "impossible"), (5, 3, "complete")]
+
+
+def test_an_id_that_comes_back_without_its_first_event_leaves_its_namesake_alone(spark):
+    *_, last = states(spark, [[(1, 1, False), (2, 2, True)], [(60, 2, True)]])
+    assert last == [(1, 2, "complete"), (60, 1, "impossible")]
 
 
 def test_a_transaction_with_a_gap_is_impossible_until_what_lacks_comes_late(spark):

@@ -6,7 +6,7 @@
   {% call statement('create') %}
 {{ 'create or replace table' if is_replacing else 'create table if not exists' }} gold.{{ node.alias }} (
   {% for column in node.columns.values() -%}
-  `{{ column.name }}` {{ column.data_type }}{% if column.description %} comment '{{ column.description | replace("'", "\\'") }}'{% endif %}{{ ',' if not loop.last }}
+  `{{ column.name }}` {{ column.data_type }}{% if column.description %} comment {{ text_literal(column.description) }}{% endif %}{{ ',' if not loop.last }}
   {% endfor -%}
 ) using delta tblproperties (delta.enableDeletionVectors = {{ is_altered | lower }}, delta.dataSkippingStatsColumns = '{{ kept | join(",") }}', inlet.key = '{{ key | join(",") }}')
   {% endcall %}

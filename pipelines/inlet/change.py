@@ -17,7 +17,6 @@ class Column(NamedTuple):
 
 
 OPERATIONS = {"REFRESH": "R", "INSERT": "I", "UPDATE": "U", "DELETE": "D", "TRUNCATE": "T"}
-LEN_CHANGE_SEQ = 35
 LEN_SEQ = 35
 LEN_TIME = 16                  # YYYYMMDDHHmmSShh; the other 19 digits are ordinals
 
@@ -119,7 +118,7 @@ BATCHES = (                    # the ledger: a row here means that the batch is 
     Column("bytes_repeated", "bigint", "bytes of repeats"),
     Column("bytes_framing", "bigint", "bytes of control records and between records"),
     Column("bytes_rejected", "bigint", "bytes of rejects"),
-    Column("first_change_seq", "string", "least change_seq among its changes and repeats"),
+    Column("first_change_seq", "string", "least change_seq among its changes, repeats and ends of loads"),
     Column("last_change_seq", "string", "greatest"),
     Column("tables", "array<string>", "captured tables that it brought changes, empty loads or ends of loads of: gold runs for these"),
     Column("finished_at", "timestamp", "when the batch became whole"),

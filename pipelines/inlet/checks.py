@@ -90,10 +90,14 @@ def unchecked(project, step: str) -> dict[str | None, list[int]]:
     lakehouse, per_table, written = project.lakehouse_path(), step == "gold", _written(project, step)
     if not written or not any(entry.table.startswith("*") or not per_table for _, entry in load(project, step)):
         return {}
-    results = lake.peek(lakehouse, "checks.results", ["run_id", "step", "table", "severity", "success", "batch_ids"])
+    results = lake.peek(lakehouse, "checks.results", ["run_id", "step", "table", "severity", "success", "batch_ids"], f"where step = '{step}'")
     failed = {row["run_id"] for row in results if row["severity"] == "error" and not row["success"]}
     seen = {(row["table"].split(".")[1].rsplit("__", 1)[0] if per_table else None, batch) for row in results
-            if row["step"] == step and row["run_id"] not in failed for batch in row["batch_ids"] or ()}
+            if row["run_id"] not in failed for batch in row["batch_ids"] or ()}
+    whole = {row["table"].split(".")[1].rsplit("__", 1)[0]: row["run_id"] for row in sorted(results, key=lambda row: row["run_id"])
+             if per_table and row["run_id"] not in failed and row["batch_ids"] is None}
+    for name, run_id in whole.items():                                         # every row of its table was checked then, as after a rebuild
+        seen |= {(of, batch) for of, batch in _written(project, step, datetime.fromtimestamp(run_id / 1e6, timezone.utc)) if of == name}
     owed: dict[str | None, set[int]] = {}
     for place, batch in written:
         if (place, batch) not in seen:
@@ -101,8 +105,8 @@ def unchecked(project, step: str) -> dict[str | None, list[int]]:
     return {place: sorted(batches) for place, batches in sorted(owed.items(), key=str)}
 
 
-def _written(project, step: str):
-    """(name of contract or None, batch) of all that a step has written."""
+def _written(project, step: str, until: datetime | None = None):
+    """(name of contract or None, batch) of all that a step has written. In: for gold, what it had written by then."""
     lakehouse = project.lakehouse_path()
     if step == "bronze":
         return {(None, row["batch_id"]) for row in lake.peek(lakehouse, "bronze.files", ["batch_id"])}
@@ -110,9 +114,10 @@ def _written(project, step: str):
     if step == "silver":
         return {(None, row["batch_id"]) for row in ledger}
     through: dict[tuple, int] = {}
-    for row in lake.peek(lakehouse, "gold.applied", ["table_name", "source", "through_batch_id"]):
+    for row in lake.peek(lakehouse, "gold.applied", ["table_name", "source", "through_batch_id", "applied_at"]):
         place = row["table_name"], row["source"]
-        through[place] = max(row["through_batch_id"], through.get(place, -1))
+        if until is None or row["applied_at"] <= until:
+            through[place] = max(row["through_batch_id"], through.get(place, -1))
     names = {name: table.name for name, table in by_name(project.tables.values()).items()}
     return {(names[t], row["batch_id"]) for row in ledger for t in row["tables"] or ()
             if t in names and row["batch_id"] <= through.get((names[t], row["source"]), -1)}

@@ -51,7 +51,9 @@ LINEAGE = (
     ("operation", "string", "operation of the change that opened this version"),
     ("key_changed", "boolean", "whether that change moved the row here from another key, or put it in place of one that its transaction took away"),
     ("change_timestamp", "timestamp", "its UTC time as the source tells it"),
-    ("transaction_id", "string", "its transaction"),
+    ("transaction_id", "string", "its transaction; sources use ids again"),
+    ("transaction_event_counter", "bigint", "its 1-based position within the transaction"),
+    ("transaction_last_event", "boolean", "whether it closes the transaction"),
     ("unit_id", "string", "the bronze unit that holds it"),
     ("unit_offset", "bigint", "its first byte within the unit"),
     ("batch_id", "bigint", "the silver batch that brought it"),
@@ -60,7 +62,7 @@ ANOMALY = (
     ("source", "string", "the ordered feed"),
     ("change_seq", "string", "the change"),
     ("kind", "string", "what it did not find, or found in its way"),
-    *LINEAGE[4:],
+    *LINEAGE[-3:],
 )
 
 

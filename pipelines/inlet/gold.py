@@ -96,8 +96,8 @@ def run(project: Project, spark, tables: list[str] | None = None, full_refresh: 
         if len(applied) > NUM_APPLIED:
             spark.sql("insert overwrite table gold.applied select table_name, source, max(through_batch_id), max(through_change_seq), "
                       "max(applied_at) from gold.applied group by table_name, source")
-    for problem in problems.values():
-        raise problem                                          # after the other tables have had their turn
+    if problems:                                               # after the other tables have had their turn
+        raise InletError("; ".join(p.message for p in problems.values()), "; ".join(dict.fromkeys(p.remedy for p in problems.values())))
     return built
 
 

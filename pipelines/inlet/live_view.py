@@ -16,6 +16,8 @@ from inlet.table import Table
 
 ONTO_ROW = "('insert_over_row', 'key_change_onto_row', 'update_without_row_onto_row')"          # as the macro `onto_row`
 WIPES = "('TRUNCATE', 'EMPTY_LOAD')"
+TRANSACTION = "struct(transaction_id as id, transaction_event_counter as place, transaction_last_event as is_last)"
+NO_TRANSACTION = "cast(null as struct<id: string, place: bigint, is_last: boolean>)"
 NO_IMAGE = "cast(map() as map<string,variant>)"
 COMMENT = ("Live rows of {table}, with the changes in silver that gold has not taken yet. Not tied to the published point, and open transactions "
            "count. is_held: changes of this source wait for gold, for a late change, a key change or the end of a full load is among them; the "
@@ -30,10 +32,15 @@ def write(project: Project, spark, table: Table, through_batch_id: int) -> None:
         return
     view, sql = f"public.{table.name}__live", query(table, lake.version(project.lakehouse_path(), f"gold.{table.name}__current"), through_batch_id)
     shape = zlib.crc32(sql.encode())
-    if not spark.catalog.tableExists(view) or f"{shape}" not in str(spark.sql(f"show tblproperties {view} ('inlet.shape')").collect()):
+    is_there = spark.catalog.tableExists(view)
+    if not is_there or f"{shape}" not in str(spark.sql(f"show tblproperties {view} ('inlet.shape')").collect()):
         if len(sql) > MAX_TEXT:
             sql = f"select raise_error({text(f'{table.table} has too many columns for a live view in this catalog; read public.{table.name}')}) as nothing"
-        spark.sql(f"create or replace view {view}\ncomment {text(COMMENT.format(table=table.table))}\ntblproperties ('inlet.shape' = '{shape}')\nas\n{sql}")
+        if is_there:                           # CREATE OR REPLACE would drop it for a moment
+            spark.sql(f"alter view {view} as\n{sql}")
+            spark.sql(f"alter view {view} set tblproperties ('inlet.shape' = '{shape}')")
+        else:
+            spark.sql(f"create view {view}\ncomment {text(COMMENT.format(table=table.table))}\ntblproperties ('inlet.shape' = '{shape}')\nas\n{sql}")
 
 
 def query(table: Table, version: int, through_batch_id: int) -> str:
@@ -67,11 +74,11 @@ def query(table: Table, version: int, through_batch_id: int) -> str:
   where b.batch_id > {through_batch_id} and arrays_overlap(b.tables, {tables})
 ),
 pending as (
-  select c.source, c.change_seq, operation, transaction_id, applied_seq, is_moved, {_image(table, 'before')} as b, {_image(table, 'after')} as a
+  select c.source, c.change_seq, operation, {TRANSACTION} as transaction, applied_seq, is_moved, {_image(table, 'before')} as b, {_image(table, 'after')} as a
   from silver.changes c join behind on behind.source = c.source and behind.batch_id = c.batch_id
   where c.batch_id > {through_batch_id} and {of_table}
   union all
-  select e.source, e.change_seq, upper(kind), null, applied_seq, is_moved, {NO_IMAGE}, {NO_IMAGE}
+  select e.source, e.change_seq, upper(kind), {NO_TRANSACTION}, applied_seq, is_moved, {NO_IMAGE}, {NO_IMAGE}
   from silver.control_events e join behind on behind.source = e.source and behind.batch_id = e.batch_id
   where e.batch_id > {through_batch_id} and kind in ('empty_load', 'load_end') and e.change_seq is not null and {of_table}
 ),
@@ -90,7 +97,7 @@ sources as (
 ),
 changed as (
   select source, {key_list}, max(hold_seq) as hold_seq, max(wiped_seq) as wiped_seq,
-         array_sort(collect_list(struct(change_seq, operation, transaction_id, a as image)),
+         array_sort(collect_list(struct(change_seq, operation, transaction, a as image)),
                     (one, two) -> case when one.change_seq < two.change_seq then -1 when one.change_seq > two.change_seq then 1 else 0 end) as changes
   from placed where operation not in {WIPES} and change_seq < coalesce(hold_seq, '~') and change_seq >= coalesce(wiped_seq, '')
   group by source, {key_list}
@@ -99,24 +106,24 @@ current as (
   select *, {', '.join(f'`{k}` as _key_{n}' for n, k in enumerate(keys))} from gold.{table.name}__current version as of {version}
 ),
 based as (
-  select f.source, f.changes, f.hold_seq, c.source is not null and f.wiped_seq is null as is_there, c.valid_from_seq, c.conflict, c.transaction_id,
+  select f.source, f.changes, f.hold_seq, c.source is not null and f.wiped_seq is null as is_there, c.valid_from_seq, c.conflict, {TRANSACTION} as transaction,
          c.not_supplied as unknown, cast(to_variant_object(struct({as_sent})) as map<string,variant>) as whole
   from changed f left join (select k.* from current k left semi join changed g on {same_key('g', 'k')}) c on {same_key('c', 'f')}
 ),
 folded as (   -- onto: the transaction that has just put a row onto the one that was there; its DELETE takes that one away
   select source, hold_seq, map_keys(whole) as names,
          aggregate(changes,
-           named_struct('is_there', is_there, 'seq', valid_from_seq, 'onto', if(is_there and conflict in {ONTO_ROW}, transaction_id, null),
+           named_struct('is_there', is_there, 'seq', valid_from_seq, 'onto', if(is_there and conflict in {ONTO_ROW}, transaction, null),
                         'image', if(is_there, map_filter(whole, (name, value) -> not array_contains(unknown, name)), {NO_IMAGE})),
            (row, change) -> case
-             when change.operation = 'DELETE' and (row.onto = change.transaction_id) is true
-               then named_struct('is_there', true, 'seq', row.seq, 'onto', cast(null as string), 'image', row.image)
+             when change.operation = 'DELETE' and (row.onto.id = change.transaction.id and row.onto.is_last is not true and coalesce(row.onto.place < change.transaction.place, true)) is true
+               then named_struct('is_there', true, 'seq', row.seq, 'onto', {NO_TRANSACTION}, 'image', row.image)
              when change.operation = 'DELETE'
-               then named_struct('is_there', false, 'seq', change.change_seq, 'onto', cast(null as string), 'image', {NO_IMAGE})
+               then named_struct('is_there', false, 'seq', change.change_seq, 'onto', {NO_TRANSACTION}, 'image', {NO_IMAGE})
              when change.operation = 'UPDATE'
-               then named_struct('is_there', true, 'seq', change.change_seq, 'onto', cast(null as string),
+               then named_struct('is_there', true, 'seq', change.change_seq, 'onto', {NO_TRANSACTION},
                                  'image', map_zip_with(row.image, change.image, (name, was, is) -> coalesce(is, was)))
-             else named_struct('is_there', true, 'seq', change.change_seq, 'onto', if(row.is_there and change.operation = 'INSERT', change.transaction_id, null),
+             else named_struct('is_there', true, 'seq', change.change_seq, 'onto', if(row.is_there and change.operation = 'INSERT', change.transaction, null),
                                'image', change.image) end) as row
   from based
 ),

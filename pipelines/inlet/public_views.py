@@ -16,9 +16,10 @@ COMMITTED = "Versions of {} that held when some transaction ended; those that th
 HELD = "Inlet has published two points while this query was planned. Run it again"
 
 
-def shape(table) -> int:
-    """A number that changes when the columns of a table's views, or what is said of them, change."""
-    return zlib.crc32(repr(models(table)).encode())
+def shape(table) -> tuple[int, int]:
+    """A number that changes when the columns of a table's views, or what is said of them, change; and one that only columns change."""
+    made = models(table)
+    return zlib.crc32(repr(made).encode()), zlib.crc32(repr([[c[:2] for c in columns] for _, _, columns, _ in made.values()]).encode())
 
 
 def write(spark, table, last, point, is_old_needed: bool, is_old_log_needed: bool) -> None:
@@ -27,13 +28,13 @@ def write(spark, table, last, point, is_old_needed: bool, is_old_log_needed: boo
     In: contract; the last and the new point (publish.Point); whether the last point has to be read from its own versions, because
     the new ones do not hold it any more: those of past and current, and of the log.
     """
-    name = table.name
-    current, history, log = (_view(table, f"{name}{end}", f"{name}__{of}") for end, of in
-                             (("", "current"), ("__history", "history"), ("__before_after", "before_after")))
-    spark.sql(current + _union(name, last, point, is_old_needed, _live))
-    spark.sql(history + _union(name, last, point, is_old_needed, _versions, _quoted(_names(table, "history"))))
-    spark.sql(log + _union(name, last, point, is_old_log_needed, _changes))
-    if last.shapes.get(name) != point.shapes[name]:
+    name, is_shape_new = table.name, last.shapes.get(table.name) != point.shapes[table.name]
+    for end, of, body in (("", "current", _union(name, last, point, is_old_needed, _live)),
+                          ("__history", "history", _union(name, last, point, is_old_needed, _versions, _quoted(_names(table, "history")))),
+                          ("__before_after", "before_after", _union(name, last, point, is_old_log_needed, _changes))):
+        is_there = not is_shape_new and spark.catalog.tableExists(f"public.{name}{end}")        # ALTER: CREATE OR REPLACE drops it for a moment
+        spark.sql((f"alter view public.{name}{end} as\n" if is_there else _view(table, f"{name}{end}", f"{name}__{of}")) + body)
+    if is_shape_new:
         committed = _view(table, f"{name}__committed", f"{name}__history", COMMITTED.format(table.table))
         _write_fixed(spark, "public", name, table.table, committed, _names(table, "history"))
 
@@ -145,10 +146,10 @@ def _write_fixed(spark, database: str, name: str, said: str, committed: str, col
     versions up to its `as`; the columns of the history."""
     history = f"{database}.{name}__history"
     at = "valid_from_seq <= {0} and (valid_to_seq is null or valid_to_seq > {0})"
-    spark.sql(committed + f"select {', '.join(f'h.`{n}`' for n in columns)} from {history} h\n"
-        "left join silver.transactions t on t.source = h.source and t.transaction_id = h.transaction_id and h.valid_from_seq between t.first_change_seq "
-        "and t.last_change_seq\nwhere h.valid_to_seq is null or t.last_change_seq is null or h.valid_to_seq > t.last_change_seq")
-    spark.sql(f"create or replace function {database}.{name}_as_of(change_seq string comment 'a change_seq, or its first digits')\nreturns table "
+    spark.sql(committed + f"select {', '.join(f'h.`{n}`' for n in columns)} from {history} h\n"     # the macro `same_transaction` says the same
+        f"left anti join {database}.{name}__before_after e on e.source = h.source and e.change_seq = h.valid_to_seq and e.transaction_id = h.transaction_id "
+        "and h.transaction_last_event is not true and coalesce(h.transaction_event_counter < e.transaction_event_counter, true)")
+    spark.sql(f"create or replace function {database}.{name}_as_of(change_seq string comment 'a change_seq; first digits alone: before all that begin so')\nreturns table "
               f"comment {text(f'Rows of {said} as of a change_seq.')}\nreturn select * from {history} "
               f"where if({name}_as_of.change_seq rlike '^[0-9]{{4,35}}$', {at.format(f'{name}_as_of.change_seq')}, "
               f"raise_error({text(f'{name}_as_of takes a change_seq, or its first digits: YYYYMMDD and on')}))")

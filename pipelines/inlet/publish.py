@@ -3,7 +3,7 @@
 Gold's tables move one after another. Analysts read views in `public`, which show them at the *published point*: a Delta version
 of each table, and of each source the change_seq up to which its changes count. A point lies where no transaction is open, so
 nobody sees half of one. As the tables of a run become ready, their views are written so that they still show the last point
-and already know the next; then the one view `public._point` is replaced, which is the commit: a query reads it once, and all its
+and already know the next; then the one view `public._point` is altered, which is the commit: a query reads it once, and all its
 tables go by what it said. A query that is planned while two points pass asks to be run again rather than mix them.
 
 `public._point` has one row: number; moved: table -> number of the point that last moved its views. The point itself is a property of it.
@@ -29,7 +29,7 @@ PUBLISHED = (
     Column("versions", "map<string,bigint>", "gold table -> its Delta version at this point"),
     Column("held", "map<string,string>", "source -> why its point is not at the end of what gold has; empty: it is"),
 )
-SAID = "inlet.point."          # what the properties of public._point that hold it begin with
+POINT, SAID = "public._point", "inlet.point."                 # the view, and what its properties that hold the point begin with, before its number
 STEPS = ("before_after", "past", "current")
 NUM_FILES = 500                # of gold.published, one a point, above which they are made one
 
@@ -38,7 +38,7 @@ NUM_FILES = 500                # of gold.published, one a point, above which the
 class Point:
     """What the public views show. `batches`: the last batch that was looked at, per source; `taken`: that is in the versions shown.
     `moved`, `through`: for each table the number of the point that last moved its views, and per source how far its gold went then;
-    `shapes`: the columns its views were made with."""
+    `shapes`, `columns`: the columns its views were made with, with and without what is said of them."""
 
     number: int = 0
     points: dict[str, str] = field(default_factory=dict)
@@ -49,6 +49,7 @@ class Point:
     moved: dict[str, int] = field(default_factory=dict)
     through: dict[str, dict[str, str]] = field(default_factory=dict)
     shapes: dict[str, int] = field(default_factory=dict)
+    columns: dict[str, int] = field(default_factory=dict)
 
 
 def pending(project: Project) -> bool:
@@ -67,7 +68,7 @@ def newest(project: Project) -> dict | None:
 def run(project: Project, spark) -> Point:
     """Move the public views to where gold is, as far as transactions allow. Doing it twice changes nothing. To be called when no
     table of gold is behind silver. Out: the point they show then; `held` tells which sources wait, and for what."""
-    last = _said(spark)
+    last = _said(project, spark)
     if last.number > (newest(project) or {"number": 0})["number"]:             # a run died between the two
         _log(project, spark, last)
     ledger = lake.peek(project.lakehouse_path(), "silver.batches", ["source", "batch_id", "first_change_seq"])
@@ -106,7 +107,7 @@ def _next(project: Project, spark, last: Point, tables: list, ledger: list[dict]
         point.held[source] = holds[source].why
         point.points[source] = max(before_seq, last.points.get(source, ""))
     for table in tables:
-        point.shapes[table.name] = public_views.shape(table)
+        point.shapes[table.name], point.columns[table.name] = public_views.shape(table)
         point.versions |= {f"{table.name}__{step}": lake.version(lakehouse, f"gold.{table.name}__{step}") for step in STEPS}
     point.taken = dict(point.batches)
     _freeze(point, last, {source for source, hold in holds.items() if hold.seq <= last.points.get(source, "")})
@@ -131,6 +132,7 @@ def _freeze(point: Point, last: Point, late: set[str]) -> None:
         point.versions |= {table: version for table, version in last.versions.items() if table.rsplit("__", 1)[0] == name}
         point.through[name] = last.through.get(name, {})
         point.shapes |= {name: last.shapes[name]} if name in last.shapes else {}
+        point.columns |= {name: last.columns[name]} if name in last.columns else {}
 
 
 class Hold(NamedTuple):
@@ -210,7 +212,7 @@ def _is_moved(table, last: Point, point: Point) -> bool:
 def _is_readable(project: Project, table, last: Point, point: Point) -> bool:
     """Can the views still read the versions of the last point? Not where there was none, where columns or the table itself are others,
     or where they are too old."""
-    return table.name in last.moved and last.shapes.get(table.name) == point.shapes[table.name] and all(
+    return table.name in last.moved and last.columns.get(table.name) == point.columns[table.name] and all(
         last.versions[name] <= point.versions[name] and lake.has_version(project.lakehouse_path(), f"gold.{name}", last.versions[name])
         for name in (f"{table.name}__{step}" for step in STEPS))
 
@@ -221,28 +223,38 @@ def _is_appended(project: Project, table, last: Point, point: Point, late: set[s
     name = f"{table.name}__past"
     num_commits = point.versions[name] - last.versions[name]
     done = lake.operations(project.lakehouse_path(), f"gold.{name}", num_commits)
-    return not late & point.through[table.name].keys() and done == ["WRITE"] * num_commits
+    return not late & point.through.get(table.name, {}).keys() and done == ["WRITE"] * num_commits
 
 
-def _said(spark) -> Point:
+def _said(project: Project, spark) -> Point:
     """The published point, as `public._point` says."""
-    if not spark.catalog.tableExists("public._point"):
-        _commit(spark, Point())
-    pieces = sorted((row.key, row.value) for row in spark.sql("show tblproperties public._point").collect() if row.key.startswith(SAID))
+    if not spark.catalog.tableExists(POINT):                      # new, or dropped: then numbers go on from the log's
+        _commit(spark, Point((newest(project) or {"number": 0})["number"]))
+    mine = f"{SAID}{spark.table(POINT).first()['number']}."
+    pieces = sorted((row.key, row.value) for row in spark.sql(f"show tblproperties {POINT}").collect() if row.key.startswith(mine))
     if not pieces:
         raise InletError("public._point is one of an earlier Inlet", "`drop view public._point` and run `inlet run --step publish`: the views are written anew")
     return Point(**json.loads(zlib.decompress(bytes.fromhex("".join(piece for _, piece in pieces)))))
 
 
 def _commit(spark, point: Point) -> None:
-    """Hive's own catalog takes texts of 32,700 characters and properties of 4,000, and Spark hides values with `url` or `token` in
-    them: so the point is a property, packed as hex, in pieces."""
+    """Say the point in properties under its number, then move the view to the number: ALTER VIEW is one change of the catalog, where CREATE OR
+    REPLACE drops the view first. Hive's own catalog takes texts of 32,700 characters and properties of 4,000, and Spark hides values with
+    `url` or `token` in them: so the point is packed as hex, in pieces."""
     packed = zlib.compress(json.dumps(asdict(point)).encode()).hex()
-    pieces = ", ".join(f"'{SAID}{i:06}' = '{packed[i:i + 4000]}'" for i in range(0, len(packed), 4000))
-    spark.sql(f"""create or replace view public._point (number comment 'the published point', moved comment 'table -> number of the point that last moved its views')
-comment 'The published point: one row. Replacing this view moves all public views at once.'
-tblproperties ({pieces})
-as select {point.number}L as number, {number_map(point.moved)} as moved""")
+    pieces = {f"{SAID}{point.number}.{i:06}": packed[i:i + 4000] for i in range(0, len(packed), 4000)}
+    properties = ", ".join(f"'{key}' = '{piece}'" for key, piece in pieces.items())
+    body = f"select {point.number}L as number, {number_map(point.moved)} as moved"
+    if not spark.catalog.tableExists(POINT):
+        spark.sql(f"create view {POINT} comment 'The published point: its number, and table -> number of the point that last moved its views. "
+                  f"Altering this view moves all public views at once.' tblproperties ({properties}) as {body}")
+        return
+    shown = f"{SAID}{spark.table(POINT).first()['number']}."
+    left = [row.key for row in spark.sql(f"show tblproperties {POINT}").collect() if row.key.startswith(SAID) and not row.key.startswith(shown)]
+    if left:                                                       # of the point before, or of a run that died here
+        spark.sql(f"alter view {POINT} unset tblproperties ({', '.join(map(repr, left))})")
+    spark.sql(f"alter view {POINT} set tblproperties ({properties})")
+    spark.sql(f"alter view {POINT} as {body}")
 
 
 def _log(project: Project, spark, point: Point) -> None:

@@ -130,10 +130,11 @@ def reconcile(project: Project, spark, table: Table, source: str, live: Live, wa
         if not doubted:
             break
         pause(wait_seconds)
+        was_behind = table.name in gold.pending(project)
         keys = spark.createDataFrame(list(doubted), _key_schema(table))
         seen = _differing(table, _source(spark, table, live, list(doubted)).join(keys, table.key, "left_semi"),
                           _gold(project, spark, table, source).join(keys, table.key, "left_semi"))
-        is_behind = table.name in gold.pending(project)               # a change may wait in silver
+        is_behind = was_behind or table.name in gold.pending(project)         # a change may wait in silver, or be half in gold
         moving = {key: now for key, now in seen.items() if is_behind or now.has_moved(doubted[key])}
         rows += [_row(table, key, "in flight") for key in doubted if key not in seen]
         rows += [_row(table, key, now.found, now.columns(table)) for key, now in seen.items() if key not in moving]

@@ -78,7 +78,7 @@ def _count_stored(batch: Batch) -> None:
             select 'change' as what, {place}, table_version, count(*) as n, sum(unit_length) as size, min(change_seq) as low, max(change_seq) as high
             from silver.changes where {batch.rows} group by source, source_schema, source_table, table_version
             union all
-            select 'load', {place}, null, 0, 0, null, null from silver.control_events
+            select 'load', {place}, null, 0, 0, min(change_seq), max(change_seq) from silver.control_events
             where {batch.rows} and kind in ('empty_load', 'load_end') and change_seq is not null group by source, source_schema, source_table
             union all
             select 'reject', source, null, null, count_if(unit_length > 0 or kind not in ('unreadable_file', 'file_rewritten')),
@@ -91,10 +91,10 @@ def _count_stored(batch: Batch) -> None:
         account.num_changes += row.n
         account.bytes_decoded += row["size"]
         account.tables += [] if row.table in account.tables else [row.table]
+        account.first_change_seq = min(row.low, account.first_change_seq or row.low)
+        account.last_change_seq = max(row.high, account.last_change_seq or row.high)
         if row.what == "change":
             account.versions.add((row.table, row.table_version))
-            account.first_change_seq = min(row.low, account.first_change_seq or row.low)
-            account.last_change_seq = max(row.high, account.last_change_seq or row.high)
 
 
 def _table_versions(batch: Batch) -> None:

@@ -1,7 +1,7 @@
 """silver.transactions: one row per source transaction, from the changes that are there.
 
 A transaction is an id *and* its first change_seq, because sources use ids again within minutes: a run of changes of one id
-begins at each change with counter 1. It is complete when its last event was seen and there are as many changes as that
+begins at each change with counter 1, and behind each last event. It is complete when its last event was seen and there are as many changes as that
 event's counter says, each with a counter of its own; `impossible` where the last event was seen and others are missing, or two
 say the same; a change that comes late may still mend it. Most transactions of a batch are whole in it and are simply appended; only ids that are not, or that
 begin twice, are looked up in all of silver and told apart there.
@@ -36,9 +36,10 @@ def update(spark, batch_id: int, rows: str) -> None:
         runs.unpersist()
         return
     open_ids.createOrReplaceTempView("open_ids")
-    again = ("(select c.*, count_if(transaction_event_counter = 1) over (partition by source, transaction_id order by change_seq) "
-             "as run from silver.changes c left semi join open_ids o on c.source = o.source "
-             "and c.transaction_id = o.transaction_id where c.operation <> 'REFRESH')")
+    again = ("(select *, count_if(transaction_event_counter = 1 or is_behind_last) over (partition by source, transaction_id order by change_seq) as run "
+             "from (select c.*, lag(transaction_last_event) over (partition by source, transaction_id order by change_seq) as is_behind_last "
+             "from silver.changes c left semi join open_ids o on c.source = o.source "
+             "and c.transaction_id = o.transaction_id where c.operation <> 'REFRESH'))")
     spark.sql(RUNS.format(changes=again, batch_id=batch_id)).createOrReplaceTempView("runs_again")
     spark.sql("""
         merge into silver.transactions t using (

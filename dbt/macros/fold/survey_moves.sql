@@ -20,7 +20,7 @@ v.source = e.source {%- for k in contract.key %} and v.`{{ k }}` = e._key_{{ loo
     {%- set first_seq = starts | map(attribute=3) | min -%}
     {%- set query -%}
 with entries as (
-  select l.source, l.change_seq, l.operation, l.transaction_id, l.before, l.after, p.start_seq,
+  select l.source, l.change_seq, l.operation, l.transaction_id, l.transaction_event_counter, l.transaction_last_event, l.before, l.after, p.start_seq,
          l.batch_id > p.applied_batch_id and l.change_seq <= p.applied_seq as is_late, l.key_changed,
          l.key_changed or l.operation = 'DELETE' and l.batch_id <= p.applied_batch_id as is_take
   from {{ batch.log }} l join ({{ literals('starts', columns, starts) }}) p on p.source = l.source and l.change_seq >= p.start_seq
@@ -34,10 +34,10 @@ touching as (
 ),
 
 moved as (
-  select source, {{ columns_of(contract.key) }}, valid_from_seq, valid_to_seq, transaction_id from {{ target.schema }}.{{ name }}__past
+  select source, {{ columns_of(contract.key) }}, valid_from_seq, valid_to_seq, transaction_id, transaction_event_counter, transaction_last_event from {{ target.schema }}.{{ name }}__past
   where (key_changed or conflict in {{ onto_row() }}) and valid_to_seq >= '{{ first_seq }}' and valid_from_seq < '{{ starts | map(attribute=3) | max }}'
   union all
-  select source, {{ columns_of(contract.key) }}, valid_from_seq, null, transaction_id from {{ target.schema }}.{{ name }}__current
+  select source, {{ columns_of(contract.key) }}, valid_from_seq, null, transaction_id, transaction_event_counter, transaction_last_event from {{ target.schema }}.{{ name }}__current
   where key_changed or conflict in {{ onto_row() }}
 )
 
@@ -46,7 +46,7 @@ from (
   select e.source, v.valid_from_seq, v.transaction_id
   from touching e join moved v
     on {{ same_key }} and v.valid_from_seq < e.start_seq and coalesce(v.valid_to_seq, '~') >= e.change_seq
-       and (e.is_late or v.transaction_id = e.transaction_id)
+       and (e.is_late or {{ same_transaction('v.{}', 'e.{}') }})
   {%- if batch.has_wipe or closing %}
   union all       -- what closes many keys, late
   select e.source, v.valid_from_seq, v.transaction_id

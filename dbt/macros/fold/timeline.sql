@@ -75,8 +75,8 @@ told as (
 
 paired as (   -- an entry that puts a row at its key, and behind it one of the same transaction that takes one away: the key keeps a row, or none
   select *,
-         is_put and (lead(is_take) over per_key and lead(transaction_id) over per_key = transaction_id) is true as is_followed,
-         is_take and (lag(is_put) over per_key and lag(transaction_id) over per_key = transaction_id) is true as is_following
+         is_put and (lead(is_take) over per_key and {{ same_transaction('{}', 'lead({}) over per_key') }}) is true as is_followed,
+         is_take and (lag(is_put) over per_key and {{ same_transaction('lag({}) over per_key', '{}') }}) is true as is_following
   from told
   window per_key as (partition by source, {{ keys(key) }} order by change_seq, place)
 ),
