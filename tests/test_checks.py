@@ -1,6 +1,7 @@
 """Checks: suites as data, what they find, what they leave behind, and that nothing declared is dropped in silence."""
 
 import shutil
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pyarrow as pa
@@ -193,25 +194,33 @@ def test_gold_keys_are_unique_and_periods_sound_among_the_keys_a_batch_touched(p
     assert [[tuple(row)[:3] for row in spark.sql(query).collect()] for query in queries] == [[("s", 1, 1)], [("s", 1, 3)], [("s", 1, 2)]]
 
 
+RESULTS = "run_id bigint, step string, table string, severity string, success bool, batch_ids bigints"
+
+
 def test_what_no_passed_check_has_seen_is_owed(project, tmp_path):
     """Told from the state tables alone: batch 1 passed everywhere, batch 2 failed in silver, gold of batch 2 was never asked."""
     lakehouse = project.lakehouse_path()
 
     def write(table, columns, *rows):
         names = [c.split()[0] for c in columns.split(", ")]
-        types = {"bigint": pa.int64(), "string": pa.string(), "bool": pa.bool_(), "bigints": pa.list_(pa.int64()), "strings": pa.list_(pa.string())}
+        types = {"bigint": pa.int64(), "string": pa.string(), "bool": pa.bool_(), "bigints": pa.list_(pa.int64()), "strings": pa.list_(pa.string()),
+                 "timestamp": pa.timestamp("us", "UTC")}
         schema = pa.schema([(name, types[c.split()[1]]) for name, c in zip(names, columns.split(", "))])
-        write_deltalake(f"{lakehouse}/{table.replace('.', '/')}", pa.Table.from_pylist([dict(zip(names, row)) for row in rows], schema))
+        write_deltalake(f"{lakehouse}/{table.replace('.', '/')}", pa.Table.from_pylist([dict(zip(names, row)) for row in rows], schema), mode="append")
 
     assert checks.unchecked(project, "silver") == {}
     write("silver.batches", "source string, batch_id bigint, tables strings", ("s", 1, ["T.PARCELS"]), ("s", 2, ["T.PARCELS"]), ("s", 3, []))
-    write("gold.applied", "table_name string, source string, through_batch_id bigint", ("parcels", "s", 2))
-    write("checks.results", "run_id bigint, step string, table string, severity string, success bool, batch_ids bigints",
+    at = [datetime.fromtimestamp(seconds, timezone.utc) for seconds in (1, 10)]
+    write("gold.applied", "table_name string, source string, through_batch_id bigint, applied_at timestamp", ("parcels", "s", 1, at[0]), ("parcels", "s", 2, at[1]))
+    write("checks.results", RESULTS,
           (1, "silver", "silver.changes", "error", True, [1]), (2, "silver", "silver.changes", "error", False, [2]),
           (2, "silver", "silver.batches", "error", True, [2]), (3, "silver", "silver.changes", "warn", False, [3]),
           (4, "gold", "gold.parcels__current", "error", True, [1]))
     assert checks.unchecked(project, "silver") == {None: [2]}
     assert checks.unchecked(project, "gold") == {"parcels": [2]}
+    for seconds, owed in ((5, {"parcels": [2]}), (20, {})):                  # all rows of what gold held by then, as after a rebuild
+        write("checks.results", RESULTS, (seconds * 10**6, "gold", "gold.parcels__current", "error", True, None))
+        assert checks.unchecked(project, "gold") == owed
     write_suite(project, "[]", step="gold")
     assert checks.unchecked(project, "gold") == {}
 
