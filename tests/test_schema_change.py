@@ -49,6 +49,16 @@ def test_a_type_is_wider_where_it_holds_every_value(type_, than, expected):
     assert evolve.is_wider(type_, than) is expected
 
 
+def test_what_an_earlier_inlet_did_not_keep_of_a_version_is_added(monkeypatch):
+    names = ["source", "item", "name", "price", "made", "valid_from_seq", "operation", "key_changed", "change_timestamp", "transaction_id", "unit_id",
+             "unit_offset", "batch_id"]
+    columns = dict.fromkeys(names, "string") | {"item": "int", "price": "decimal(9,2)", "made": "date"}
+    monkeypatch.setattr(evolve, "_there", lambda project, table: [("past", columns, {evolve.KEY: "item"})])
+    assert evolve.lags(None, Table(**FIRST)) and evolve.steps(None, Table(**FIRST)) == [
+        "alter table gold.evolving__past add columns (transaction_event_counter bigint after transaction_id)",
+        "alter table gold.evolving__past add columns (transaction_last_event boolean after transaction_event_counter)"]
+
+
 def test_columns_are_added_widened_and_put_in_order():
     there = {"item": "int", "name": "string", "price": "decimal(9,2)", "made": "date"}
     assert evolve.statements_for(Table(**SECOND), "gold.t", "before.", there) == [

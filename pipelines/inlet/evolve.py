@@ -1,5 +1,6 @@
 """Gold follows its contract: columns are added, widened and put in order in place, without a rebuild. What cannot be done in place
-is said, with what to do. Inlet's own columns beside the table's are not touched.
+is said, with what to do. Of Inlet's own columns beside the table's, those that tell where a version comes from are added where an earlier
+Inlet did not keep them; they are null in versions from then.
 
 Widened: tinyint < smallint < int < bigint, float < double, date < timestamp_ntz, whole numbers and decimals to decimals that hold
 them all. Delta then writes the files of before anew and drops the feature, because readers other than Spark do not know it.
@@ -11,6 +12,7 @@ import re
 from inlet import lake
 from inlet.config import Project
 from inlet.errors import InletError
+from inlet.generate import LINEAGE
 from inlet.table import Table
 
 INTEGERS = {"tinyint": 10, "smallint": 10, "int": 10, "bigint": 20}        # from small to large; digits in front that Delta asks of a decimal for one
@@ -24,6 +26,7 @@ KEY, WIDENING = "inlet.key", "delta.enableTypeWidening"                    # pro
 def lags(project: Project, table: Table) -> bool:
     """Is some table of its gold another than the contract says? Told without Spark."""
     return any(properties.get(KEY) != _key(table) and step != "folded" or WIDENING in properties
+               or _lacking(step, columns)
                or any(list(_declared(table).items()) != list(_own(columns, prefix).items()) for prefix in PLACES[step])
                for step, columns, properties in _there(project, table))
 
@@ -37,6 +40,7 @@ def steps(project: Project, table: Table) -> list[str]:
             raise _no(table, f"its key was {properties[KEY]}, and is {_key(table)}",
                       f"If all its changes hold the new key, run `inlet rebuild --table {table.name}`; else give it another `name` and load it again")
         name = f"gold.{table.name}__{step}"
+        statements += [f"alter table {name} add columns ({column} {type_} after {before})" for column, type_, before in _lacking(step, columns)]
         changes = [s for prefix in PLACES[step] for s in statements_for(table, name, prefix, _own(columns, prefix))]
         is_widening = any(" type " in s for s in changes)
         statements += [f"alter table {name} set tblproperties ({WIDENING} = true)"] if is_widening else []
@@ -51,6 +55,11 @@ def _there(project: Project, table: Table):
     for step in PLACES:
         if said := lake.describe(project.lakehouse_path(), f"gold.{table.name}__{step}"):
             yield step, *said
+
+
+def _lacking(step: str, columns: dict[str, str]) -> list[tuple[str, str, str]]:
+    """Columns that tell where a version comes from and are not there: name, type, and the column before it."""
+    return [(name, type_, LINEAGE[place - 1][0]) for place, (name, type_, _) in enumerate(LINEAGE) if step != "before_after" and name not in columns]
 
 
 def _key(table: Table) -> str:
