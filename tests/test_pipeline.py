@@ -239,3 +239,12 @@ def test_nothing_was_rejected_and_every_account_balances(spark, expected):
     assert spark.sql(f"select * from silver.rejects where source in ({names})").collect() == []
     assert spark.sql(f"select count(distinct source) from silver.batches where source in ({names}) and num_records = "
                      "num_changes + num_repeats + num_control + num_rejected").first()[0] == 2 * NUM_STREAMS
+
+
+def test_the_ledger_spans_empty_loads_and_ends_of_loads(spark, expected):
+    names = ", ".join(f"'{source}'" for sources in expected.values() for source in sources)
+    num_events, num_outside = spark.sql(
+        "select count(*), count_if((e.change_seq between b.first_change_seq and b.last_change_seq) is not true) from silver.control_events e "
+        "join silver.batches b on b.source = e.source and b.batch_id = e.batch_id "
+        f"where e.kind in ('empty_load', 'load_end') and e.change_seq is not null and e.source in ({names})").first()
+    assert num_events > 0 and num_outside == 0
