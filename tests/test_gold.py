@@ -353,6 +353,7 @@ def test_a_table_without_changes_is_equal(spark, here):
     assert gold.verify(here, spark, "unused", 20) == (0, 0, [])
 
 
+@pytest.mark.proof
 def test_a_batch_in_order_reads_only_the_range_of_its_keys(spark, here):
     def change(place, op, key, name=None):
         image = dict(zip(KEY, key)) | ({} if op == "DELETE" else {"NAME": name, "PRICE": None, "MADE": None, "PHOTO": None})
