@@ -159,6 +159,7 @@ def keys(spark, view: str, source: str) -> list[int]:
     return [row.item for row in spark.sql(f"select item from {view} where source = '{source}' order by item").collect()]
 
 
+@pytest.mark.proof
 def test_a_run_that_dies_before_its_commit_shows_the_old_point_also_where_changes_came_late(spark, here, monkeypatch):
     bring(spark, here, by_table([*pair(10, "A"), *pair(40, "B")]))
     before = {name: versions(spark, f"public.{name}__history")["bank"] for name in SIDES}

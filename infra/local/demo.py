@@ -67,6 +67,7 @@ def _summary(project, feed, log: Log, started: float) -> int:
         "from checks.results group by step, severity order by step, severity").collect()])
     warned = spark.sql("select step, `table`, unexpected_count as rows, why from checks.results where not success order by checked_at").collect()
     if warned:
+        _title("What did not hold, and why it matters")
         _rows([row.asDict() for row in warned])
     _title("Is gold what the source database holds?")
     compared = _compare(project, spark, feed)

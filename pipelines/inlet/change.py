@@ -118,7 +118,7 @@ BATCHES = (                    # the ledger: a row here means that the batch is 
     Column("bytes_repeated", "bigint", "bytes of repeats"),
     Column("bytes_framing", "bigint", "bytes of control records and between records"),
     Column("bytes_rejected", "bigint", "bytes of rejects"),
-    Column("first_change_seq", "string", "least change_seq among its changes, repeats and ends of loads"),
+    Column("first_change_seq", "string", "least change_seq among its changes, repeats, empty loads and ends of loads"),
     Column("last_change_seq", "string", "greatest"),
     Column("tables", "array<string>", "captured tables that it brought changes, empty loads or ends of loads of: gold runs for these"),
     Column("finished_at", "timestamp", "when the batch became whole"),

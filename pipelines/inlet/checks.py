@@ -92,11 +92,13 @@ def unchecked(project, step: str) -> dict[str | None, list[int]]:
         return {}
     results = lake.peek(lakehouse, "checks.results", ["run_id", "step", "table", "severity", "success", "batch_ids"], f"where step = '{step}'")
     failed = {row["run_id"] for row in results if row["severity"] == "error" and not row["success"]}
-    seen = {(row["table"].split(".")[1].rsplit("__", 1)[0] if per_table else None, batch) for row in results
-            if row["run_id"] not in failed for batch in row["batch_ids"] or ()}
-    whole = {row["table"].split(".")[1].rsplit("__", 1)[0]: row["run_id"] for row in sorted(results, key=lambda row: row["run_id"])
-             if per_table and row["run_id"] not in failed and row["batch_ids"] is None}
-    for name, run_id in whole.items():                                         # every row of its table was checked then, as after a rebuild
+    seen, whole = set(), {}                                       # whole: run in which every row of a table was checked, as after a rebuild
+    for row in sorted(results, key=lambda row: row["run_id"]):
+        name = row["table"].split(".")[1].rsplit("__", 1)[0] if per_table else None
+        if row["run_id"] not in failed:
+            seen |= {(name, batch) for batch in row["batch_ids"] or ()}
+            whole |= {name: row["run_id"]} if row["batch_ids"] is None else {}
+    for name, run_id in whole.items():
         seen |= {(of, batch) for of, batch in _written(project, step, datetime.fromtimestamp(run_id / 1e6, timezone.utc)) if of == name}
     owed: dict[str | None, set[int]] = {}
     for place, batch in written:

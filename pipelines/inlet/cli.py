@@ -133,7 +133,7 @@ def rebuild(table: Annotated[list[str], typer.Option(help="The gold table; may b
 @app.command()
 def decode(file: Annotated[Path, typer.Argument(help="A file of any source: an extract, or Parquet with Kafka messages.")],
            project: ProjectDir = HERE,
-           source: Annotated[str | None, typer.Option(help="Read it as a file of this source; else the source whose "
+           source: Annotated[str | None, typer.Option(help="Read it as a file of this source; else the only one, or that whose "
                                                            "folder or pattern it matches.")] = None,
            limit: Annotated[int | None, typer.Option(help="Stop after this many changes.")] = None):
     """Print a file's changes as JSON lines; rejects go to standard error. Nothing is written. Exit code 3 if any was rejected."""

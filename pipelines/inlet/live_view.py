@@ -11,13 +11,13 @@ import zlib
 from inlet import lake
 from inlet.config import Project
 from inlet.generate import LINEAGE
-from inlet.public_views import text
+from inlet.public_views import same_transaction, text
 from inlet.table import Table
 
 ONTO_ROW = "('insert_over_row', 'key_change_onto_row', 'update_without_row_onto_row')"          # as the macro `onto_row`
 WIPES = "('TRUNCATE', 'EMPTY_LOAD')"
-TRANSACTION = "struct(transaction_id as id, transaction_event_counter as place, transaction_last_event as is_last)"
-NO_TRANSACTION = "cast(null as struct<id: string, place: bigint, is_last: boolean>)"
+TRANSACTION = "struct(transaction_id, transaction_event_counter, transaction_last_event)"
+NO_TRANSACTION = "cast(null as struct<transaction_id: string, transaction_event_counter: bigint, transaction_last_event: boolean>)"
 NO_IMAGE = "cast(map() as map<string,variant>)"
 COMMENT = ("Live rows of {table}, with the changes in silver that gold has not taken yet. Not tied to the published point, and open transactions "
            "count. is_held: changes of this source wait for gold, for a late change, a key change or the end of a full load is among them; the "
@@ -116,7 +116,7 @@ folded as (   -- onto: the transaction that has just put a row onto the one that
            named_struct('is_there', is_there, 'seq', valid_from_seq, 'onto', if(is_there and conflict in {ONTO_ROW}, transaction, null),
                         'image', if(is_there, map_filter(whole, (name, value) -> not array_contains(unknown, name)), {NO_IMAGE})),
            (row, change) -> case
-             when change.operation = 'DELETE' and (row.onto.id = change.transaction.id and row.onto.is_last is not true and coalesce(row.onto.place < change.transaction.place, true)) is true
+             when change.operation = 'DELETE' and {same_transaction('row.onto', 'change.transaction')} is true
                then named_struct('is_there', true, 'seq', row.seq, 'onto', {NO_TRANSACTION}, 'image', row.image)
              when change.operation = 'DELETE'
                then named_struct('is_there', false, 'seq', change.change_seq, 'onto', {NO_TRANSACTION}, 'image', {NO_IMAGE})

@@ -42,7 +42,7 @@ def print_rows(to: Console, rows: list[dict], title: str = "", columns: list[str
 
 
 def as_json(value):
-    """How values without a JSON form are printed: bytes as hex, numbers and times as text, structs by their names."""
+    """How values without a JSON form are printed: bytes as hex, decimals and times as text."""
     if isinstance(value, (bytes, bytearray)):
         return value.hex()
     if isinstance(value, datetime):

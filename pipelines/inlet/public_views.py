@@ -146,9 +146,8 @@ def _write_fixed(spark, database: str, name: str, said: str, committed: str, col
     versions up to its `as`; the columns of the history."""
     history = f"{database}.{name}__history"
     at = "valid_from_seq <= {0} and (valid_to_seq is null or valid_to_seq > {0})"
-    spark.sql(committed + f"select {', '.join(f'h.`{n}`' for n in columns)} from {history} h\n"     # the macro `same_transaction` says the same
-        f"left anti join {database}.{name}__before_after e on e.source = h.source and e.change_seq = h.valid_to_seq and e.transaction_id = h.transaction_id "
-        "and h.transaction_last_event is not true and coalesce(h.transaction_event_counter < e.transaction_event_counter, true)")
+    spark.sql(committed + f"select {', '.join(f'h.`{n}`' for n in columns)} from {history} h\n"
+        f"left anti join {database}.{name}__before_after e on e.source = h.source and e.change_seq = h.valid_to_seq and {same_transaction('h', 'e')}")
     spark.sql(f"create or replace function {database}.{name}_as_of(change_seq string comment 'a change_seq; first digits alone: before all that begin so')\nreturns table "
               f"comment {text(f'Rows of {said} as of a change_seq.')}\nreturn select * from {history} "
               f"where if({name}_as_of.change_seq rlike '^[0-9]{{4,35}}$', {at.format(f'{name}_as_of.change_seq')}, "
@@ -156,6 +155,12 @@ def _write_fixed(spark, database: str, name: str, said: str, committed: str, col
     seq = f"(date_format(to_utc_timestamp({name}_at.time, current_timezone()), 'yyyyMMddHHmmssSS') || '~')"
     spark.sql(f"create or replace function {database}.{name}_at(time timestamp comment 'UTC, as sources tell it')\nreturns table "
               f"comment {text(f'Rows of {said} as of a time.')}\nreturn select * from {history} where {at.format(seq)}")
+
+
+def same_transaction(first: str, second: str) -> str:
+    """SQL: does a change behind another at the same key belong to its transaction? As the macro of this name. In: the relations that hold them."""
+    return (f"({first}.transaction_id = {second}.transaction_id and {first}.transaction_last_event is not true "
+            f"and coalesce({first}.transaction_event_counter < {second}.transaction_event_counter, true))")
 
 
 def time_of(seq: str) -> str:
