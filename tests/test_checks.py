@@ -201,26 +201,32 @@ def test_what_no_passed_check_has_seen_is_owed(project, tmp_path):
     """Told from the state tables alone: batch 1 passed everywhere, batch 2 failed in silver, gold of batch 2 was never asked."""
     lakehouse = project.lakehouse_path()
 
-    def write(table, columns, *rows):
+    def write(table, columns, *rows, mode="append"):
         names = [c.split()[0] for c in columns.split(", ")]
         types = {"bigint": pa.int64(), "string": pa.string(), "bool": pa.bool_(), "bigints": pa.list_(pa.int64()), "strings": pa.list_(pa.string()),
                  "timestamp": pa.timestamp("us", "UTC")}
         schema = pa.schema([(name, types[c.split()[1]]) for name, c in zip(names, columns.split(", "))])
-        write_deltalake(f"{lakehouse}/{table.replace('.', '/')}", pa.Table.from_pylist([dict(zip(names, row)) for row in rows], schema), mode="append")
+        write_deltalake(f"{lakehouse}/{table.replace('.', '/')}", pa.Table.from_pylist([dict(zip(names, row)) for row in rows], schema), mode=mode)
 
     assert checks.unchecked(project, "silver") == {}
     write("silver.batches", "source string, batch_id bigint, tables strings", ("s", 1, ["T.PARCELS"]), ("s", 2, ["T.PARCELS"]), ("s", 3, []))
-    at = [datetime.fromtimestamp(seconds, timezone.utc) for seconds in (1, 10)]
-    write("gold.applied", "table_name string, source string, through_batch_id bigint, applied_at timestamp", ("parcels", "s", 1, at[0]), ("parcels", "s", 2, at[1]))
+    at = [datetime.fromtimestamp(seconds, timezone.utc) for seconds in (1, 10, 30)]
+    applied = "table_name string, source string, through_batch_id bigint, applied_at timestamp"
+    write("gold.applied", applied, ("parcels", "s", 1, at[0]), ("parcels", "s", 2, at[1]))
     write("checks.results", RESULTS,
           (1, "silver", "silver.changes", "error", True, [1]), (2, "silver", "silver.changes", "error", False, [2]),
           (2, "silver", "silver.batches", "error", True, [2]), (3, "silver", "silver.changes", "warn", False, [3]),
-          (4, "gold", "gold.parcels__current", "error", True, [1]))
+          (4 * 10**6, "gold", "gold.parcels__current", "error", True, [1]))
     assert checks.unchecked(project, "silver") == {None: [2]}
     assert checks.unchecked(project, "gold") == {"parcels": [2]}
     for seconds, owed in ((5, {"parcels": [2]}), (20, {})):                  # all rows of what gold held by then, as after a rebuild
         write("checks.results", RESULTS, (seconds * 10**6, "gold", "gold.parcels__current", "error", True, None))
         assert checks.unchecked(project, "gold") == owed
+    write("gold.applied", applied, ("parcels", "s", 2, at[2]), mode="overwrite")     # a rebuild: what was asked of the rows before it counts no more
+    for seconds, is_good, owed in ((30, None, [1, 2]), (31, False, [1, 2]), (32, True, None)):
+        if is_good is not None:
+            write("checks.results", RESULTS, (seconds * 10**6, "gold", "gold.parcels__current", "error", is_good, None))
+        assert checks.unchecked(project, "gold") == ({"parcels": owed} if owed else {})
     write_suite(project, "[]", step="gold")
     assert checks.unchecked(project, "gold") == {}
 

@@ -130,6 +130,13 @@ def test_an_id_that_comes_back_without_its_first_event_leaves_its_namesake_alone
     assert last == [(1, 2, "complete"), (60, 1, "impossible")]
 
 
+def test_a_run_keeps_the_batch_of_its_last_change_when_its_id_is_looked_up_again(spark):
+    """Publish stops waiting for what lacks events in batches behind it."""
+    for _ in states(spark, [[(1, 1, False)], [(60, 1, False), (61, 2, True), (65, 1, False), (66, 2, True)]]):
+        found = spark.sql("select cast(first_change_seq as int), batch_id - 970000000 from silver.transactions where source = 'counted' order by 1").collect()
+    assert list(map(tuple, found)) == [(1, 0), (60, 1), (65, 1)]
+
+
 def test_a_transaction_with_a_gap_is_impossible_until_what_lacks_comes_late(spark):
     told = states(spark, [[(1, 1, False), (4, 3, False)], [(5, 4, True)], [(2, 2, False)]])
     assert list(told) == [[(1, 2, "open")], [(1, 3, "impossible")], [(1, 4, "complete")]]

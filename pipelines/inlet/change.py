@@ -90,7 +90,7 @@ TRANSACTIONS = (
     Column("tables", "array<string>", "tables touched, as SCHEMA.TABLE"),
     Column("state", "string", "`complete`: the last event was seen and as many changes as its counter says; `open`: the last event has not come; "
                               "`impossible`: events are missing before the last one, or two claim the same place; null where the source counts no events"),
-    Column("batch_id", "bigint", "the run that last changed this row"),
+    Column("batch_id", "bigint", "the run that brought the last of its changes"),
 )
 
 TABLE_VERSIONS = (

@@ -45,6 +45,8 @@ RESULTS = (
 CheckResult = NamedTuple("CheckResult", [(c.name, object) for c in RESULTS])
 NO_TABLE = "the table does not exist"
 SMALL_BYTES = 16 << 20         # landed bytes, or bytes of a table, up to which planning is what costs
+
+
 def check(project, spark, step: str, batch_ids=None, tables=None) -> list[CheckResult]:
     """Check one step. In: batches to check (none: every row); for gold, names of contracts (None: those that have gold tables).
 
@@ -92,10 +94,11 @@ def unchecked(project, step: str) -> dict[str | None, list[int]]:
         return {}
     results = lake.peek(lakehouse, "checks.results", ["run_id", "step", "table", "severity", "success", "batch_ids"], f"where step = '{step}'")
     failed = {row["run_id"] for row in results if row["severity"] == "error" and not row["success"]}
+    since = _since(project) if per_table else {}
     seen, whole = set(), {}                                       # whole: run in which every row of a table was checked, as after a rebuild
     for row in sorted(results, key=lambda row: row["run_id"]):
         name = row["table"].split(".")[1].rsplit("__", 1)[0] if per_table else None
-        if row["run_id"] not in failed:
+        if row["run_id"] not in failed and row["run_id"] >= since.get(name, 0):
             seen |= {(name, batch) for batch in row["batch_ids"] or ()}
             whole |= {name: row["run_id"]} if row["batch_ids"] is None else {}
     for name, run_id in whole.items():
@@ -105,6 +108,15 @@ def unchecked(project, step: str) -> dict[str | None, list[int]]:
         if (place, batch) not in seen:
             owed.setdefault(place, set()).add(batch)
     return {place: sorted(batches) for place, batches in sorted(owed.items(), key=str)}
+
+
+def _since(project) -> dict[str, int]:
+    """Name of contract -> when its gold was begun, as a run_id: a rebuild begins it anew, and what was checked before says nothing of it."""
+    begun: dict[str, int] = {}
+    for row in lake.peek(project.lakehouse_path(), "gold.applied", ["table_name", "applied_at"]):
+        at = int(row["applied_at"].timestamp() * 1e6)
+        begun[row["table_name"]] = min(at, begun.get(row["table_name"], at))
+    return begun
 
 
 def _written(project, step: str, until: datetime | None = None):

@@ -105,18 +105,18 @@ def known(names: dict, name: str, what: str):
     return names[name]
 
 
-class _Loader(yaml.SafeLoader):
+class Loader(yaml.SafeLoader):
     """Only `true` and `false` are booleans, as in YAML 1.2: a column may be called NO, or ON."""
 
 
-_Loader.yaml_implicit_resolvers = {first: [(tag, word) for tag, word in words if not tag.endswith(":bool")]
+Loader.yaml_implicit_resolvers = {first: [(tag, word) for tag, word in words if not tag.endswith(":bool")]
                                    for first, words in yaml.SafeLoader.yaml_implicit_resolvers.items()}
-_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("^(true|True|TRUE|false|False|FALSE)$"), list("tTfF"))
+Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("^(true|True|TRUE|false|False|FALSE)$"), list("tTfF"))
 
 
 def _yaml(path: Path) -> dict:
     try:
-        said = yaml.load(path.read_text(encoding="utf-8"), _Loader) or {}
+        said = yaml.load(path.read_text(encoding="utf-8"), Loader) or {}
     except yaml.YAMLError as error:
         raise ConfigError(f"{path} is not YAML: {error}", "Mend the line it names") from error
     if not isinstance(said, dict):

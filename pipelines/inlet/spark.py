@@ -126,7 +126,7 @@ def check_java() -> str:
     if major < JAVA_AT_LEAST:
         raise EnvironmentLacks(f"Java {major} at {java} is too old for Spark",
                                f"Install Java {JAVA_AT_LEAST} or later and name it in JAVA_HOME")
-    return said.splitlines()[0]
+    return next(line for line in said.splitlines() if version[0] in line)      # JDK_JAVA_OPTIONS is told before it
 
 
 JVM_LOG = Path(tempfile.gettempdir()) / f"inlet-spark-{os.getuid()}.log"

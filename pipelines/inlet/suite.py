@@ -20,6 +20,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from inlet import change
+from inlet.config import Loader
 from inlet.errors import REJECT_KINDS, ConfigError
 
 STEPS = ("bronze", "silver", "gold")
@@ -59,7 +60,7 @@ def load(project, step: str) -> list[tuple[str, Entry]]:
     if not path.is_file():
         raise ConfigError(f"{path} is not there", "Write the step's suite, or an empty list to check nothing")
     try:
-        said = yaml.safe_load(path.read_text(encoding="utf-8")) or []
+        said = yaml.load(path.read_text(encoding="utf-8"), Loader) or []
     except yaml.YAMLError as error:
         raise ConfigError(f"{path} is not YAML: {error}", "Mend the line it names") from error
     if not isinstance(said, list):

@@ -18,7 +18,7 @@ select source, transaction_id, min(change_seq) as first_change_seq, max(change_s
                  and min_by(transaction_event_counter, change_seq) = 1 and max_by(transaction_last_event, change_seq) then 'complete'
             when count_if(transaction_last_event) > 0 or count(distinct transaction_event_counter) < count(transaction_event_counter) then 'impossible'
             else 'open' end as state,
-       {batch_id}L as batch_id
+       max(batch_id) as batch_id
 from {changes}
 group by source, transaction_id, run
 """
@@ -28,7 +28,7 @@ def update(spark, batch_id: int, rows: str) -> None:
     """Bring silver.transactions up to a batch whose changes are stored. In: SQL that selects them. Doing it twice changes
     nothing."""
     batch = f"(select *, 0 as run from silver.changes where {rows} and transaction_id is not null and operation <> 'REFRESH')"
-    runs = spark.sql(RUNS.format(changes=batch, batch_id=batch_id)).persist()
+    runs = spark.sql(RUNS.format(changes=batch)).persist()
     runs.createOrReplaceTempView("runs")
     open_ids = runs.where("state <> 'complete'").select("source", "transaction_id").distinct()
     if open_ids.isEmpty():
@@ -40,7 +40,7 @@ def update(spark, batch_id: int, rows: str) -> None:
              "from (select c.*, lag(transaction_last_event) over (partition by source, transaction_id order by change_seq) as is_behind_last "
              "from silver.changes c left semi join open_ids o on c.source = o.source "
              "and c.transaction_id = o.transaction_id where c.operation <> 'REFRESH'))")
-    spark.sql(RUNS.format(changes=again, batch_id=batch_id)).createOrReplaceTempView("runs_again")
+    spark.sql(RUNS.format(changes=again)).createOrReplaceTempView("runs_again")
     spark.sql("""
         merge into silver.transactions t using (
             select *, false as is_gone from runs r
