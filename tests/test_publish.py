@@ -6,6 +6,7 @@ each batch the views must equal the reference's fold of the changes up to the pu
 
 import datetime as dt
 import random
+import re
 import threading
 from dataclasses import replace
 from types import SimpleNamespace
@@ -17,7 +18,7 @@ from inlet.errors import CheckFailed, ConfigError
 from inlet.log import Log
 from inlet.table import Table
 from tests import reference
-from tests.examples import ins
+from tests.examples import ins, upd
 from tests.streams import COLUMNS, KEY, Change, deliver, once, stream
 from tests.test_generate import ITEMS, project
 from tests.test_gold import write_silver
@@ -159,29 +160,46 @@ def keys(spark, view: str, source: str) -> list[int]:
     return [row.item for row in spark.sql(f"select item from {view} where source = '{source}' order by item").collect()]
 
 
+class Dying:
+    """A session that dies before one of the statements that write."""
+
+    def __init__(self, spark, num_statements: int):
+        self.spark, self.num_left = spark, num_statements
+
+    def __getattr__(self, name):
+        return getattr(self.spark, name)
+
+    def sql(self, text: str):
+        if text.startswith(("alter", "create", "insert", "optimize")):
+            if self.num_left == 0:
+                raise KeyboardInterrupt
+            self.num_left -= 1
+        return self.spark.sql(text)
+
+
+def shown(spark, source: str) -> list:
+    return [sorted(map(str, spark.sql(f"select * from public.{name}{end} where source = '{source}'").collect()))
+            for name in SIDES for end in ("", "__history", "__before_after")]
+
+
 @pytest.mark.proof
-def test_a_run_that_dies_before_its_commit_shows_the_old_point_also_where_changes_came_late(spark, here, monkeypatch):
-    bring(spark, here, by_table([*pair(10, "A"), *pair(40, "B")]))
-    before = {name: versions(spark, f"public.{name}__history")["bank"] for name in SIDES}
-    log = spark.sql("select * from public.debits__before_after order by source, change_seq").collect()
-    commit = publish._commit
-
-    def dies(*_):
-        raise KeyboardInterrupt
-
-    for late_place in (50, 20):                                            # in order, then a transaction before the published point
-        bring(spark, here, by_table(pair(late_place, "C")), is_published=False)
-        monkeypatch.setattr(publish, "_commit", dies)
-        with pytest.raises(KeyboardInterrupt):
-            publish.run(here, spark)
-        assert {name: versions(spark, f"public.{name}__history")["bank"] for name in SIDES} == before
-        assert [r.item for r in spark.sql("select item from public.debits where source = 'bank' order by item").collect()] == [r[1] for r in before["debits"]]
-        assert spark.sql("select * from public.debits__before_after order by source, change_seq").collect() == log
-        monkeypatch.setattr(publish, "_commit", commit)
-        publish.run(here, spark)
-        assert keys(spark, "public.credits", "bank") == sorted([*(r[1] for r in before["credits"]), late_place])
-        before = {name: versions(spark, f"public.{name}__history")["bank"] for name in SIDES}
-        log = spark.sql("select * from public.debits__before_after order by source, change_seq").collect()
+@pytest.mark.parametrize("late_place", [None, 20])
+def test_a_run_that_dies_before_any_of_its_statements_shows_the_old_point_or_the_new(spark, here, late_place):
+    source = f"dies_{late_place}"
+    bring(spark, here, by_table(pair(40, "A", source=source)))
+    bring(spark, here, by_table(pair(late_place or 60, "B", source=source)), is_published=False)
+    found = [shown(spark, source)]
+    for num_statements in range(100):
+        try:
+            publish.run(here, Dying(spark, num_statements))
+        except KeyboardInterrupt:
+            found.append(shown(spark, source))
+        else:
+            break
+    found.append(shown(spark, source))
+    is_new = [rows == found[-1] for rows in found]
+    assert is_new == sorted(is_new) and found[is_new.index(True) - 1] == found[0] and 6 < sum(not new for new in is_new) < len(found) - 1
+    assert all(old != new for old, new in zip(found[0], found[-1]))
 
 
 @pytest.mark.proof
@@ -277,6 +295,17 @@ def test_a_reader_finds_the_point_at_every_moment(spark, here):
     assert publish._said(here, spark) == point
 
 
+def test_a_version_is_committed_where_its_id_was_used_again_before_it_ended(spark, here):
+    """What tells the two transactions apart lies in another table."""
+    def used(change: Change, side: int, counter: int, is_last: bool) -> Change:
+        return replace(change, source="again", table=f"SHOP.{SIDES[side].upper()}", transaction_id="T", counter=counter, last=is_last)
+
+    bring(spark, here, by_table([used(ins(1, 1), 0, 1, True),
+                                 used(upd(3, 1, NAME="twice"), 0, 1, False), used(upd(4, 1, NAME="in it"), 0, 2, False), used(ins(5, 1), 1, 3, True),
+                                 used(ins(8, 2), 1, 1, False), used(upd(9, 1, NAME="of its namesake"), 0, 2, True)]))
+    assert [(int(row[-2][16:]), int((row[-1] or "0" * 17)[16:])) for row in versions(spark, "public.debits__committed")["again"]] == [(1, 3), (4, 9), (9, 0)]
+
+
 def test_a_table_that_never_had_a_change_is_rebuilt_and_published(spark, here):
     for is_rebuilt in (False, True):
         gold.run(here, spark, ["unused"], full_refresh=is_rebuilt)
@@ -323,7 +352,7 @@ def test_a_pin_shows_all_tables_at_one_point_for_good(spark, here):
         name = "month_end" if number == min(points) else f"at_{number}"
         pins.pin(here, spark, name, pins.find(here, name, number))         # what is pinned already is written again
         assert contents(spark, name) == shown
-        assert "silver." not in str(spark.sql(f"show create table {name}.debits__committed").collect())       # which changes
+        assert re.findall(r"silver\.transactions (version as of)?", str(spark.sql(f"show create table {name}.debits__committed").collect())) == ["version as of"]
     assert len({str(shown) for shown in points.values()}) == len(points) == 3
     joined = "select count(*) from {0}.debits d full join {0}.credits c using (source, item) where source = 'bank' and (d.region is null or c.region is null)"
     assert [spark.sql(joined.format(name)).first()[0] for name in pins.pinned(spark)] == [0, 0, 0]

@@ -10,7 +10,6 @@ import re
 from inlet import lake, public_views
 from inlet.config import Project
 from inlet.errors import ConfigError
-from inlet.generate import LINEAGE
 from inlet.publish import PUBLISHED, Point
 
 PROPERTY = "inlet.point"
@@ -19,7 +18,7 @@ PROPERTY = "inlet.point"
 def find(project: Project, database: str, number: int | None = None) -> Point:
     """The point that a pin of this name would show, found without Spark. In: its number; none for the newest.
 
-    Raises: ConfigError where the name can't be one, the point was never published, its versions are gone or lack columns that its views name.
+    Raises: ConfigError where the name can't be one, the point was never published, was by an earlier Inlet, or its versions are gone.
     """
     if not re.fullmatch("[a-z][a-z0-9_]*", database) or database in (*lake.DATABASES, "default"):
         raise ConfigError(f"{database} can't be the name of a pin", "Use lower-case letters, digits and _, and no name of Inlet's own")
@@ -29,18 +28,17 @@ def find(project: Project, database: str, number: int | None = None) -> Point:
         raise ConfigError(f"There is no published point{f' {number}' if number is not None else ''}", "gold.published lists them; `inlet run` publishes one")
     points, versions = dict(rows[0]["points"]), dict(rows[0]["versions"])
     for name, version in versions.items():
-        if not lake.has_version(project.lakehouse_path(), f"gold.{name}", version):
-            raise ConfigError(f"Point {rows[0]['number']} can't be read any more: version {version} of gold.{name} is gone",
+        place = name if "." in name else f"gold.{name}"
+        if not lake.has_version(project.lakehouse_path(), place, version):
+            raise ConfigError(f"Point {rows[0]['number']} can't be read any more: version {version} of {place} is gone",
                               "Delta forgets versions after a month (delta.logRetentionDuration); pin a later point")
-    for table in _tables(versions):
-        columns, _ = lake.describe(project.lakehouse_path(), f"gold.{table}__past", versions[f"{table}__past"])
-        if lacking := [name for name, *_ in LINEAGE if name not in columns]:
-            raise ConfigError(f"Point {rows[0]['number']} is of an earlier Inlet: gold.{table}__past had no {', '.join(lacking)}", "Pin a later point")
+    if public_views.TRANSACTIONS not in versions:
+        raise ConfigError(f"Point {rows[0]['number']} was published by an earlier Inlet", "Pin a later point")
     return Point(rows[0]["number"], points=points, versions=versions, through={table: dict.fromkeys(points, "~") for table in _tables(versions)})
 
 
 def _tables(versions: dict[str, int]) -> list[str]:
-    return sorted({name.rsplit("__", 1)[0] for name in versions})
+    return sorted({name.rsplit("__", 1)[0] for name in versions if name != public_views.TRANSACTIONS})
 
 
 def pin(project: Project, spark, database: str, point: Point) -> list[str]:

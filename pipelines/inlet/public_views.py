@@ -12,6 +12,7 @@ import zlib
 
 from inlet.generate import models
 
+TRANSACTIONS = "silver.transactions"
 COMMITTED = "Versions of {} that held when some transaction ended; those that their own transaction closed again are left out."
 HELD = "Inlet has published two points while this query was planned. Run it again"
 
@@ -36,7 +37,7 @@ def write(spark, table, last, point, is_old_needed: bool, is_old_log_needed: boo
         spark.sql((f"alter view public.{name}{end} as\n" if is_there else _view(table, f"{name}{end}", f"{name}__{of}")) + body)
     if is_shape_new:
         committed = _view(table, f"{name}__committed", f"{name}__history", COMMITTED.format(table.table))
-        _write_fixed(spark, "public", name, table.table, committed, _names(table, "history"))
+        _write_fixed(spark, "public", name, table.table, committed, _names(table, "history"), TRANSACTIONS)
 
 
 def write_pinned(spark, database: str, name: str, point, columns: list[str]) -> None:
@@ -53,7 +54,8 @@ def write_pinned(spark, database: str, name: str, point, columns: list[str]) -> 
     view("", "*", _live)
     view("__history", _quoted(versions), _versions)
     view("__before_after", "*", _changes)
-    _write_fixed(spark, database, name, name, f"create or replace view {database}.{name}__committed\n{said}", versions)
+    transactions = f"{TRANSACTIONS} version as of {point.versions[TRANSACTIONS]}"
+    _write_fixed(spark, database, name, name, f"create or replace view {database}.{name}__committed\n{said}", versions, transactions)
 
 
 def _view(table, name: str, model: str, description: str = "") -> str:
@@ -141,13 +143,15 @@ def _changes(name: str, point, when) -> str:
     return f"select * from {_of(name, 'before_after', point)}\nwhere {when(lambda upto: upto.seen('change_seq'))}"
 
 
-def _write_fixed(spark, database: str, name: str, said: str, committed: str, columns: list[str]) -> None:
+def _write_fixed(spark, database: str, name: str, said: str, committed: str, columns: list[str], transactions: str) -> None:
     """What stands on the history and never changes with the point. In: what to call the table in comments; the view of committed
-    versions up to its `as`; the columns of the history."""
+    versions up to its `as`; the columns of the history; silver.transactions, which tell where an id was used again between two changes."""
     history = f"{database}.{name}__history"
     at = "valid_from_seq <= {0} and (valid_to_seq is null or valid_to_seq > {0})"
     spark.sql(committed + f"select {', '.join(f'h.`{n}`' for n in columns)} from {history} h\n"
-        f"left anti join {database}.{name}__before_after e on e.source = h.source and e.change_seq = h.valid_to_seq and {same_transaction('h', 'e')}")
+        f"left anti join (select e.*, if(t.last_counter is null, null, t.first_change_seq) as begun_seq from {database}.{name}__before_after e left join {transactions} t\n"
+        "  on t.source = e.source and t.transaction_id = e.transaction_id and e.change_seq between t.first_change_seq and t.last_change_seq) e\n"
+        f"on e.source = h.source and e.change_seq = h.valid_to_seq and {same_transaction('h', 'e')} and coalesce(h.valid_from_seq >= e.begun_seq, true)")
     spark.sql(f"create or replace function {database}.{name}_as_of(change_seq string comment 'a change_seq; first digits alone: before all that begin so')\nreturns table "
               f"comment {text(f'Rows of {said} as of a change_seq.')}\nreturn select * from {history} "
               f"where if({name}_as_of.change_seq rlike '^[0-9]{{4,35}}$', {at.format(f'{name}_as_of.change_seq')}, "

@@ -26,7 +26,7 @@ PUBLISHED = (
     Column("published_at", "timestamp", "when"),
     Column("points", "map<string,string>", "source -> change_seq up to which its changes are public"),
     Column("batches", "map<string,bigint>", "source -> last silver batch that this run has looked at"),
-    Column("versions", "map<string,bigint>", "gold table -> its Delta version at this point"),
+    Column("versions", "map<string,bigint>", "table of gold, and silver.transactions -> its Delta version at this point"),
     Column("held", "map<string,string>", "source -> why its point is not at the end of what gold has; empty: it is"),
 )
 POINT, SAID = "public._point", "inlet.point."                 # the view, and what its properties that hold the point begin with, before its number
@@ -109,6 +109,7 @@ def _next(project: Project, spark, last: Point, tables: list, ledger: list[dict]
     for table in tables:
         point.shapes[table.name], point.columns[table.name] = public_views.shape(table)
         point.versions |= {f"{table.name}__{step}": lake.version(lakehouse, f"gold.{table.name}__{step}") for step in STEPS}
+    point.versions[public_views.TRANSACTIONS] = lake.version(lakehouse, public_views.TRANSACTIONS)
     point.taken = dict(point.batches)
     _freeze(point, last, {source for source, hold in holds.items() if hold.seq <= last.points.get(source, "")})
     return point
