@@ -14,7 +14,7 @@ union all
 select false, table_name, source, max(through_batch_id), max(through_change_seq)
 from {{ source('gold_state', 'applied') }} group by source, table_name
       {%- endset -%}
-      {%- for row in run_query(query) -%}
+      {%- for row in ask(query) -%}
         {%- do said['ledger' if row.is_ledger else 'applied'].append([row.name, row.source, row.batch_id | int, row.change_seq]) -%}
       {%- endfor -%}
     {%- endif -%}
@@ -34,7 +34,7 @@ from {{ source('gold_state', 'applied') }} group by source, table_name
   {%- set state = gold_state() -%}
   {%- do state.staged.pop(name, none) -%}
   {%- for place in state.applied.keys() | list if place[0] == name %}{% do state.applied.pop(place) %}{% endfor -%}
-  {%- for row in run_query("select source, max(through_batch_id) as batch_id, max(through_change_seq) as change_seq from "
+  {%- for row in ask("select source, max(through_batch_id) as batch_id, max(through_change_seq) as change_seq from "
                            ~ source('gold_state', 'applied') ~ " where table_name = '" ~ name ~ "' group by source") -%}
     {%- do state.applied.update({(name, row.source): {'batch_id': row.batch_id | int, 'change_seq': row.change_seq}}) -%}
   {%- endfor -%}

@@ -21,7 +21,7 @@ STEPS = ("before_after", "past", "current")            # in order; the views ove
 VIEWS = ("history", "anomalies")
 SMALL_CHANGES, SMALL_BYTES = 20_000, 64 << 20          # new changes, and bytes of a table, up to which planning is what costs
 MAX_THREADS = 8                # that plan small tables side by side
-HANDED = "inlet.gold"          # a session setting: what dbt need not ask or decide again (macros `gold_state`, `pace`)
+HANDED = "inlet.handed"        # a session setting: the view with what dbt need not ask or decide again (macros `gold_state`, `pace`)
 NUM_APPLIED = 1000             # rows of gold.applied, one small file a batch, above which a run folds it to the greatest
 
 
@@ -166,11 +166,16 @@ def _state(project: Project) -> tuple[list[dict], list[dict]]:
 
 @contextmanager
 def _handed(spark, state: dict):
-    spark.conf.set(HANDED, "~".join(json.dumps(state)))      # Spark hides a setting in which it reads `url`, `token` and the like
+    from pyspark.sql import functions as F
+
+    view = "inlet_handed"            # the setting holds its name only: Spark searches settings for secrets at every statement
+    spark.sql("select 1").select(F.lit(json.dumps(state)).alias("said")).createOrReplaceTempView(view)
+    spark.conf.set(HANDED, view)
     try:
         yield
     finally:
         spark.conf.unset(HANDED)
+        spark.catalog.dropTempView(view)
 
 
 def _greatest(ledger: list[dict]) -> list[list]:

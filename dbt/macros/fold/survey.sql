@@ -34,7 +34,7 @@ select l.source, max(applied_batch_id) as applied_batch_id, max(applied_seq) as 
 from (select * from {{ log }} where {{ filter }}) l join applied on applied.source = l.source
 group by l.source order by l.source
   {%- endset -%}
-  {%- set found = run_query(query) | list -%}
+  {%- set found = ask(query) -%}
   {%- if not found %}{{ return(none) }}{% endif -%}
 
   {%- set batch = {'log': log, 'is_first': is_first, 'filter': filter, 'sources': [], 'starts': [], 'disturbed': [], 'continued': []} -%}
@@ -48,8 +48,10 @@ group by l.source order by l.source
   {%- set rewind_before_loads = rewind.copy() -%}
   {%- set loads = survey_loads(name, batch, found, rewind) if batch.has_load or rewind else [] -%}
   {%- if rewind != rewind_before_loads or batch.disturbed or batch.continued -%}{%- do survey_moves(name, batch, found, rewind) -%}{%- endif -%}
+  {%- set loads_of = {} -%}
+  {%- for load in loads %}{% do loads_of.setdefault(load.source, []).append(load) %}{% endfor -%}
   {%- for row in found -%}
-    {%- for load in loads if load.source == row.source -%}
+    {%- for load in loads_of.get(row.source, []) -%}
       {%- set is_first = not row.applied_seq and load.start_seq == row.first_seq -%}      {# nothing is live that it could close #}
       {%- if not is_first and load.start_seq >= (rewind.get(row.source) or row.first_seq) -%}
         {%- do batch.starts.append([load.source, load.load_id, load.start_seq]) -%}
@@ -71,7 +73,7 @@ select cast(bool_or(size(not_supplied) > 0) as int) as has_partial, cast(bool_or
 from {{ log }} l join ({{ progress_of(batch) }}) p on p.source = l.source and l.change_seq >= p.start_seq
 where l.change_seq >= '{{ batch.start_seq }}'
     {%- endset -%}
-    {%- set again = run_query(query)[0] -%}
+    {%- set again = ask(query)[0] -%}
     {%- do batch.update({'has_partial': again.has_partial | int == 1, 'has_key_change': again.has_key_change | int == 1,
                          'has_delete': again.has_delete | int == 1, 'has_wipe': again.has_wipe | int == 1 or batch.starts != []}) -%}
   {%- endif -%}

@@ -28,7 +28,7 @@ from loads where start_seq is not null and ended_after is not null order by sour
   {%- endset -%}
   {%- set of = {} -%}
   {%- for row in found %}{% do of.update({row.source: row}) %}{% endfor -%}
-  {%- set loads = run_query(query) | list -%}
+  {%- set loads = ask(query) -%}
   {%- set continued, late = [], [] -%}
   {%- for load in loads if load.is_new -%}
     {%- if load.start_before_seq == load.start_seq -%}
@@ -42,7 +42,7 @@ from loads where start_seq is not null and ended_after is not null order by sour
   {%- endfor -%}
   {%- set first = {} -%}
   {%- if late -%}       {# nothing was live before the first change of all #}
-    {%- for row in run_query('select source, min(change_seq) as change_seq from ' ~ log ~ ' where source in (' ~ quoted(late | map('first') | unique) ~ ') group by source') -%}
+    {%- for row in ask('select source, min(change_seq) as change_seq from ' ~ log ~ ' where source in (' ~ quoted(late | map('first') | unique) ~ ') group by source') -%}
       {%- do first.update({row.source: row.change_seq}) -%}
     {%- endfor -%}
   {%- endif -%}
@@ -55,9 +55,9 @@ from loads where start_seq is not null and ended_after is not null order by sour
 select distinct source, valid_to_seq from {{ target.schema }}.{{ name }}__past
 where valid_to_seq in ({{ quoted(continued | map('last') | unique) }})
     {%- endset -%}
-    {%- set closing = [] -%}
-    {%- for row in run_query(query) %}{% do closing.append([row.source, row.valid_to_seq]) %}{% endfor -%}
-    {%- for source, load_id, place in continued if [source, place] in closing -%}
+    {%- set closing = {} -%}
+    {%- for row in ask(query) %}{% do closing.update({(row.source, row.valid_to_seq): true}) %}{% endfor -%}
+    {%- for source, load_id, place in continued if (source, place) in closing -%}
       {%- do batch.continued.append([source, load_id, place]) -%}
       {%- do rewind.update({source: [rewind.get(source, place), place] | min}) -%}
     {%- endfor -%}

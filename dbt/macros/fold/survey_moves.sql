@@ -8,16 +8,17 @@
 v.source = e.source {%- for k in contract.key %} and v.`{{ k }}` = e._key_{{ loop.index }}{% endfor %}
   {%- endset -%}
   {%- for round in range(50) if cut.is_found -%}
-    {%- set starts = [] -%}
+    {%- set starts, start_of = [], {} -%}
     {%- for row in found -%}
-      {%- do starts.append([row.source, row.applied_batch_id, row.applied_seq or '', rewind.get(row.source, row.first_seq)]) -%}
+      {%- do start_of.update({row.source: rewind.get(row.source, row.first_seq)}) -%}
+      {%- do starts.append([row.source, row.applied_batch_id, row.applied_seq or '', start_of[row.source]]) -%}
     {%- endfor -%}
     {%- set columns = {'source': 'string', 'applied_batch_id': 'bigint', 'applied_seq': 'string', 'start_seq': 'string'} -%}
     {%- set closing = [] -%}
     {%- for place in batch.disturbed + batch.continued -%}
-      {%- do closing.append([place[0], place[-1], (starts | selectattr(0, 'equalto', place[0]) | first)[3]]) -%}
+      {%- do closing.append([place[0], place[-1], start_of[place[0]]]) -%}
     {%- endfor -%}
-    {%- set first_seq = starts | map(attribute=3) | min -%}
+    {%- set first_seq = start_of.values() | min -%}
     {%- set query -%}
 with entries as (
   select l.source, l.change_seq, l.operation, l.transaction_id, l.transaction_event_counter, l.transaction_last_event, l.before, l.after, p.start_seq,
@@ -35,7 +36,7 @@ touching as (
 
 moved as (
   select source, {{ columns_of(contract.key) }}, valid_from_seq, valid_to_seq, transaction_id, transaction_event_counter, transaction_last_event from {{ target.schema }}.{{ name }}__past
-  where (key_changed or conflict in {{ onto_row() }}) and valid_to_seq >= '{{ first_seq }}' and valid_from_seq < '{{ starts | map(attribute=3) | max }}'
+  where (key_changed or conflict in {{ onto_row() }}) and valid_to_seq >= '{{ first_seq }}' and valid_from_seq < '{{ start_of.values() | max }}'
   union all
   select source, {{ columns_of(contract.key) }}, valid_from_seq, null, transaction_id, transaction_event_counter, transaction_last_event from {{ target.schema }}.{{ name }}__current
   where key_changed or conflict in {{ onto_row() }}
@@ -61,7 +62,7 @@ from (
 )
 group by source
     {%- endset -%}
-    {%- set cuts = run_query(query) | list -%}
+    {%- set cuts = ask(query) -%}
     {%- if cuts -%}
       {%- set query -%}
 with cut as (
@@ -80,7 +81,7 @@ left join {{ batch.log }} l on l.source = c.source and l.transaction_id = c.tran
                                and l.change_seq > coalesce(o.change_seq, '')
 group by c.source, c.start_seq
       {%- endset -%}
-      {%- for row in run_query(query) %}{% do rewind.update({row.source: row.start_seq}) %}{% endfor -%}
+      {%- for row in ask(query) %}{% do rewind.update({row.source: row.start_seq}) %}{% endfor -%}
     {%- endif -%}
     {%- set cut.is_found = cuts != [] -%}
   {%- endfor -%}
