@@ -55,9 +55,9 @@ def _semantics() -> str:
 
 Each change has a place in its source's order; gold is the same whatever batches bring the changes and in whatever order. A version
 holds from its own place to that before which it ends; one that ends nowhere is in `current`, the others in `past`. A column that is
-not shown was not supplied. Sources use transaction ids again: of two changes at one key with the same id, the later belongs to the earlier's transaction
-if its counter is greater and the earlier was no last event; where a tool gives no counter, the id alone says it. Example by example gold is compared with [tests/reference.py](../tests/reference.py), which says the same in
-plain Python.
+not shown was not supplied. Sources use transaction ids again: of two changes at one key with the same id, the later belongs to the
+earlier's transaction if its counter is greater and the earlier was no last event; where a tool gives no counter, the id alone says it.
+Example by example gold is compared with [tests/reference.py](../tests/reference.py), which says the same in plain Python.
 """
     for sentence, batches in examples.EXAMPLES.items():
         changes = [change for batch in batches for change in batch]

@@ -110,7 +110,7 @@ class Loader(yaml.SafeLoader):
 
 
 Loader.yaml_implicit_resolvers = {first: [(tag, word) for tag, word in words if not tag.endswith(":bool")]
-                                   for first, words in yaml.SafeLoader.yaml_implicit_resolvers.items()}
+                                  for first, words in yaml.SafeLoader.yaml_implicit_resolvers.items()}
 Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("^(true|True|TRUE|false|False|FALSE)$"), list("tTfF"))
 
 
