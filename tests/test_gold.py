@@ -38,11 +38,17 @@ LIVE_PLACES = [1, 4, 5, 6]                 # batches before which the live view 
 
 
 @pytest.fixture(scope="module")
-def here(tmp_path_factory, lakehouse):
+def here(tmp_path_factory, spark, lakehouse):
+    """The project; its thousands of sources leave the ledger with it, else every later run would look at them."""
     tables = {name: ITEMS.replace("SHOP.ITEMS", f"SHOP.{name.upper()}").replace("name: items", f"name: {name}") for name in ("items", "crashed", "verified", "unused", "ranged", "broken", *SOAKED)}
     made = project(tmp_path_factory.mktemp("gold"), lakehouse, tables)
     generate.write(made)
-    return made
+    yield made
+    names = ", ".join(f"'SHOP.{name.upper()}'" for name in tables)
+    for table in ("silver.changes", "silver.control_events"):
+        spark.sql(f"delete from {table} where concat(source_schema, '.', source_table) in ({names})")
+    spark.sql(f"delete from silver.batches where size(tables) > 0 and forall(tables, t -> t in ({names}))")
+    spark.sql(f"delete from gold.applied where concat('SHOP.', upper(table_name)) in ({names})")
 
 
 @pytest.fixture(scope="module")

@@ -35,7 +35,7 @@ from {{ source('gold_state', 'applied') }} group by source, table_name
   {%- do state.staged.pop(name, none) -%}
   {%- for place in state.applied.keys() | list if place[0] == name %}{% do state.applied.pop(place) %}{% endfor -%}
   {%- for row in ask("select source, max(through_batch_id) as batch_id, max(through_change_seq) as change_seq from "
-                           ~ source('gold_state', 'applied') ~ " where table_name = '" ~ name ~ "' group by source") -%}
+                     ~ source('gold_state', 'applied') ~ " where table_name = '" ~ name ~ "' group by source") -%}
     {%- do state.applied.update({(name, row.source): {'batch_id': row.batch_id | int, 'change_seq': row.change_seq}}) -%}
   {%- endfor -%}
 {%- endmacro %}

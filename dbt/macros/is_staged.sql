@@ -5,7 +5,7 @@
     {%- set staged = [] -%}
     {%- if name ~ '__folded' in gold_tables(name) -%}
       {%- for row in ask('select source, _through_batch_id as batch_id from ' ~ target.schema ~ '.' ~ name
-                               ~ '__folded where _through_batch_id is not null') -%}
+                         ~ '__folded where _through_batch_id is not null') -%}
         {%- if row.batch_id > state.applied.get((name, row.source), {'batch_id': -1}).batch_id %}{% do staged.append(row.source) %}{% endif -%}
       {%- endfor -%}
     {%- endif -%}

@@ -22,7 +22,7 @@ VIEWS = ("history", "anomalies")
 SMALL_CHANGES, SMALL_BYTES = 20_000, 64 << 20          # new changes, and bytes of a table, up to which planning is what costs
 MAX_THREADS = 8                # that plan small tables side by side
 HANDED = "inlet.handed"        # a session setting: the view with what dbt need not ask or decide again (macros `gold_state`, `pace`)
-NUM_APPLIED = 1000             # rows of gold.applied, one small file a batch, above which a run folds it to the greatest
+NUM_APPLIED = 1000             # rows of gold.applied, one small file a batch, beyond one per table and source, above which a run folds it to these
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,9 @@ def run(project: Project, spark, tables: list[str] | None = None, full_refresh: 
     lags = behind(ledger, [] if full_refresh else applied, wanted)
     is_few = sum(row["num_changes"] or 0 for row in _new(ledger, lags)) <= SMALL_CHANGES
     is_small = is_few and max((lake.size_bytes(project.lakehouse_path(), f"gold.{name}__current") for name in lags), default=0) <= SMALL_BYTES
-    state = {"ledger": _greatest(ledger), "applied": [list(row.values()) for row in applied], "few": SMALL if is_few and not is_small else {}}
+    names = {t.name for t in wanted}
+    state = {"ledger": _greatest(ledger, {name for t in wanted for name in t.names}),
+             "applied": [list(row.values()) for row in applied if row["table_name"] in names], "few": SMALL if is_few and not is_small else {}}
     with pace(spark, is_small), _handed(spark, state):
         there = {r.tableName for r in spark.sql("show tables in gold").collect()}
         changed = [t for t in wanted if full_refresh or t.name in lags or not there.issuperset(f"{t.name}__{s}" for s in STEPS)]
@@ -93,7 +95,7 @@ def run(project: Project, spark, tables: list[str] | None = None, full_refresh: 
         if failed:
             raise InletError("gold: " + "; ".join(f"{b.model}: {b.message}" for b in failed if b.status != "skipped"),
                              "Mend the cause and run again: gold goes on from where it stopped")
-        if len(applied) > NUM_APPLIED:
+        if len(applied) - len({(row["table_name"], row["source"]) for row in applied}) > NUM_APPLIED:
             spark.sql("insert overwrite table gold.applied select table_name, source, max(through_batch_id), max(through_change_seq), "
                       "max(applied_at) from gold.applied group by table_name, source")
     if problems:                                               # after the other tables have had their turn
@@ -178,11 +180,11 @@ def _handed(spark, state: dict):
         spark.catalog.dropTempView(view)
 
 
-def _greatest(ledger: list[dict]) -> list[list]:
-    """[SCHEMA.TABLE, source, last batch that has the table]."""
+def _greatest(ledger: list[dict], names: set[str]) -> list[list]:
+    """[SCHEMA.TABLE, source, last batch that has the table]. In: the tables asked for."""
     last: dict[tuple, int] = {}
     for row in ledger:
-        for table in row["tables"] or ():
+        for table in names.intersection(row["tables"] or ()):
             last[table, row["source"]] = max(row["batch_id"], last.get((table, row["source"]), -1))
     return [[*place, batch_id] for place, batch_id in last.items()]
 
