@@ -9,8 +9,8 @@ READY  := $(VENV)/.ready
 demo: $(READY)          ## two real feeds from bytes to gold, with answers
 	@$(BIN)/python -m infra.local.demo
 
-test: $(READY)          ## the tests, but for `make proof` (core tests alone: .venv/bin/pytest -m "not spark")
-	@$(BIN)/python -m pytest
+test: $(READY)          ## the tests, but for `make proof`, in two processes (core tests alone: .venv/bin/pytest -m "not spark")
+	@$(BIN)/python -m pytest -n 2 --dist loadfile
 
 bench: $(READY)         ## ratios measured in one run, written to docs/performance.md
 	@$(BIN)/python -m tests.bench

@@ -1,4 +1,4 @@
-"""One Spark session for all tests that need one; tests without the `spark` fixture run without Java in seconds."""
+"""One Spark session for all tests of a process that need one; tests without the `spark` fixture run without Java in seconds."""
 
 import os
 import sys
