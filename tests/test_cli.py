@@ -16,8 +16,8 @@ import yaml
 from rich.console import Console
 
 from inlet import cli, config, doctor, versions
-from inlet.errors import ConfigError
-from inlet.log import print_rows
+from inlet.errors import ConfigError, InletError
+from inlet.log import print_table
 from inlet.query import ask
 from infra.local import preflight
 from tests import projects
@@ -86,7 +86,7 @@ def test_brackets_in_a_finding_are_not_taken_for_markup(project):
 
 def test_null_and_empty_text_look_different():
     to = Console(file=StringIO(), width=80)
-    print_rows(to, [{"note": None}, {"note": ""}], null="NULL")
+    print_table(to, ["note"], [[None], [""]], null="NULL")
     assert [line.strip() for line in to.file.getvalue().splitlines()] == ["note", "NULL", ""]
 
 
@@ -102,14 +102,28 @@ def test_a_query_that_cannot_be_meant_is_a_usage_error(spark, lakehouse, tmp_pat
 
 
 def test_answers_show_structs_bytes_and_utc_times_in_every_format(spark, lakehouse, tmp_path, capsys):
-    root, query = projects.make(tmp_path, lakehouse=lakehouse).root, "select timestamp'2026-01-05 18:00' as at, named_struct('price', 1.50, 'parts', array(x'00ff')) as image, x'0a' as raw, null as nothing"
+    root = projects.make(tmp_path, lakehouse=lakehouse).root
+    query = ("select timestamp'2026-01-05 18:00:00.000250' as at, named_struct('price', 1.50, 'parts', array(x'00ff')) as image, x'0a' as raw, "
+             "null as nothing, cast(0 as decimal(20,9)) as zero")
     said = []
     for format in ("json", "csv", "table"):
         cli.sql(query, root, format, 10, "public")
         said.append(capsys.readouterr().out)
-    assert json.loads(said[0]) == {"at": "2026-01-05T18:00:00", "image": {"price": "1.50", "parts": ["00ff"]}, "raw": "0a", "nothing": None}
-    assert list(csv.reader(said[1].splitlines()))[1] == ["2026-01-05 18:00:00", '{"price": "1.50", "parts": ["00ff"]}', "0a", ""]
-    assert all(text in said[2] for text in ("2026-01-05 18:00:00", '{"price": "1.50"', "NULL"))
+    assert json.loads(said[0]) == {"at": "2026-01-05T18:00:00.000250", "image": {"price": "1.50", "parts": ["00ff"]}, "raw": "0a",
+                                   "nothing": None, "zero": "0.000000000"}
+    assert list(csv.reader(said[1].splitlines()))[1] == ["2026-01-05 18:00:00.000250", '{"price": "1.50", "parts": ["00ff"]}', "0a", "", "0.000000000"]
+    assert all(text in said[2] for text in ("2026-01-05 18:00:00.000250", '{"price": "1.50"', "NULL", "0.000000000"))
+
+
+def test_no_value_of_an_answer_is_dropped(spark, lakehouse, tmp_path, capsys):
+    root = projects.make(tmp_path, lakehouse=lakehouse).root
+    cli.sql("select 1 as a, 2 as a", root, "table", 10, "public")
+    assert capsys.readouterr().out.split() == ["a", "a", "1", "2"]
+    for query, format, said in (("select 1 as a, 2 as a", "json", "Several columns are called a"),
+                                ("select named_struct('a', 1, 'a', 2) as image", "table", "several members of one name: a, a"),
+                                ("select make_date(10000, 1, 1) as at", "table", "outside the years 1 to 9999")):
+        with pytest.raises(InletError, match=said):
+            cli.sql(query, root, format, 10, "public")
 
 
 def test_ctrl_c_is_one_line_and_the_next_run_goes_on(project):

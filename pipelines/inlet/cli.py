@@ -17,7 +17,7 @@ from rich.markup import escape
 
 from inlet import config
 from inlet.errors import REJECT_KINDS, ConfigError, InletError
-from inlet.log import Log, as_json, as_text, console, print_rows
+from inlet.log import Log, as_json, as_text, console, print_rows, print_table
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich",
                   help="Change streams of Qlik and Linkexpress into a lakehouse: bronze, silver, gold, with checks at each step.",
@@ -174,8 +174,10 @@ def sql(query: Annotated[str, typer.Argument(help="One SQL statement; tables are
     if format not in ("table", "csv", "json"):
         raise ConfigError(f"--format {format} is unknown", "Use table, csv or json")
     rows, columns, is_more = ask(config.load(project), query, limit, database)
+    if format == "json" and (twice := {name for name in columns if columns.count(name) > 1}):
+        raise ConfigError(f"Several columns are called {', '.join(sorted(twice))}", "A JSON object has one of a name: rename them with `as`, or use --format csv")
     if format == "table":
-        print_rows(out, [dict(zip(columns, row, strict=True)) for row in rows], columns=columns, null="NULL")
+        print_table(out, columns, rows, null="NULL")
         if is_more:
             out.print(f"[dim]the first {limit} rows; --limit 0 shows all[/]")
         return

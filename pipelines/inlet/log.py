@@ -9,6 +9,7 @@ import sys
 import time
 from contextlib import contextmanager
 from datetime import date, datetime, timezone
+from decimal import Decimal
 
 from rich.console import Console
 from rich.markup import escape
@@ -25,19 +26,24 @@ def console(stderr: bool = False) -> Console:
     return plain if plain.is_terminal else Console(stderr=stderr, highlight=False, width=WIDE)
 
 
-def print_rows(to: Console, rows: list[dict], title: str = "", columns: list[str] | None = None, null: str = "") -> None:
-    """A table of plain rows: numbers to the right with separators, ids as they are, null as `null` says."""
+def print_rows(to: Console, rows: list[dict], title: str = "") -> None:
+    """What Inlet says of itself: rows of the same names as a table, times to the second, nothing for null."""
     if title:
         to.print(f"[bold]{title}[/]")
+    print_table(to, list(rows[0]) if rows else [], [[v.replace(microsecond=0) if isinstance(v, datetime) else v for v in row.values()] for row in rows])
+
+
+def print_table(to: Console, columns: list[str], rows: list, null: str = "") -> None:
+    """A table: numbers to the right with separators, ids as they are, null as `null` says. In: rows as lists, for two columns may have one name."""
     if not rows:
         to.print("none")
         return
     table = Table(header_style="dim", box=None, pad_edge=False)
-    for name in columns or rows[0]:
-        is_number = any(isinstance(row[name], (int, float)) and not isinstance(row[name], bool) for row in rows)
+    for name, values in zip(columns, zip(*rows)):
+        is_number = any(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
         table.add_column(name, justify="right" if is_number else "left", overflow="fold")
     for row in rows:
-        table.add_row(*[Text(null, "dim") if row[name] is None else Text(_cell(name, row[name])) for name in columns or row])
+        table.add_row(*[Text(null, "dim") if value is None else Text(_cell(name, value)) for name, value in zip(columns, row)])
     to.print(table)
 
 
@@ -47,20 +53,22 @@ def as_json(value):
         return value.hex()
     if isinstance(value, datetime):
         return value.astimezone(timezone.utc).isoformat() if value.tzinfo else value.isoformat()
+    if isinstance(value, Decimal):
+        return f"{value:f}"                                   # str() turns to exponents: 0E-9
     return value.isoformat() if isinstance(value, date) else str(value)
 
 
 def as_text(value):
-    """A value of any type for a cell: structs, lists and maps as JSON, bytes as hex, others as they are."""
+    """A value of any type for a cell: structs, lists and maps as JSON, bytes as hex, decimals with all their digits, others as they are."""
     if isinstance(value, (dict, list)):
         return json.dumps(value, ensure_ascii=False, default=as_json)
-    return value.hex() if isinstance(value, (bytes, bytearray)) else value
+    return as_json(value) if isinstance(value, (bytes, bytearray, Decimal)) else value
 
 
 def _cell(name: str, value) -> str:
     value = as_text(value)
     if isinstance(value, datetime):
-        return str(value.replace(microsecond=0, tzinfo=None))
+        return str(value.replace(tzinfo=None))
     is_count = isinstance(value, int) and not isinstance(value, bool) and not name.lower().endswith(("id", "no", "code", "year"))
     return f"{value:,}" if is_count else str(value)
 

@@ -39,6 +39,8 @@ def ask(project: Project, query: str, limit: int, database: str) -> tuple[list[t
         raise ConfigError(_first_lines(error), "Mend the query, or look with `inlet sql 'show tables'`") from error
     except (PySparkException, Py4JJavaError) as error:
         raise InletError(_first_lines(error), "Run it again with --debug to see where it comes from") from error
+    except (ValueError, OverflowError) as error:                                 # pyspark makes Python's dates of Spark's
+        raise InletError(f"A date or time lies outside the years 1 to 9999 ({error})", "Show it as text: cast(... as string)") from error
     return [tuple(map(_named, row)) for row in (rows[:limit] if limit else rows)], answer.columns, bool(limit) and len(rows) > limit
 
 
@@ -46,6 +48,8 @@ def _named(value):
     """A value of a row, with structs as dicts."""
     if isinstance(value, list):
         return list(map(_named, value))
+    if hasattr(value, "asDict") and len(set(value.__fields__)) < len(value):
+        raise ConfigError(f"A struct has several members of one name: {', '.join(value.__fields__)}", "Select them one by one, or rename them")
     named = value.asDict() if hasattr(value, "asDict") else value
     return {str(key): _named(member) for key, member in named.items()} if isinstance(named, dict) else value
 
