@@ -1,7 +1,7 @@
 """A bank for tests: accounts in two tables, transfers between them, so that the sum over both never changes at a boundary.
 
-Run as a program it is the writer of tests/test_bank.py, which kills it: it brings batch after batch into the ledger, gold and the
-public views, and goes on wherever an earlier one was killed.
+Run as a program it is a process of tests/test_bank.py: `write`, which is killed, brings batch after batch into the ledger, gold and the public
+views, and goes on wherever an earlier one was killed; `read` asks the public views for the sum without pause.
 """
 
 import random
@@ -94,6 +94,19 @@ def write(root: Path, lakehouse: str, num_transfers: int, num_batches: int) -> N
                 publish.run(here, spark)
 
 
+SUM = "select sum(price) from (select price from public.checking where source = 'bank' union all select price from public.savings where source = 'bank')"
+
+
+def read(lakehouse: str) -> None:
+    """The reader: a line for each sum, for ever. The views are there before it starts."""
+    from inlet.spark import pace, session
+
+    spark = session(lakehouse)
+    with pace(spark, is_small=True):
+        while True:
+            print(spark.sql(SUM).first()[0], flush=True)
+
+
 def make(root: Path, lakehouse: str):
     from inlet import generate
 
@@ -103,4 +116,7 @@ def make(root: Path, lakehouse: str):
 
 
 if __name__ == "__main__":
-    write(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+    if sys.argv[1] == "read":
+        read(sys.argv[2])
+    else:
+        write(Path(sys.argv[2]), sys.argv[3], int(sys.argv[4]), int(sys.argv[5]))

@@ -15,13 +15,14 @@ import pytest
 import yaml
 from rich.console import Console
 
-from inlet import cli, config, doctor, versions
+from inlet import cli, config, doctor, lake, versions
 from inlet.errors import ConfigError, InletError
 from inlet.log import print_table
 from inlet.query import ask
 from infra.local import preflight
 from tests import projects
 from tests.encode import linkexpress
+from tests.postgres import free_port
 from tests.test_bronze import NAME, deliver, extract
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -157,6 +158,27 @@ def test_a_catalog_that_another_process_has_open_is_said_in_one_sentence(spark, 
     project = projects.make(tmp_path, lakehouse=lakehouse)
     done = inlet("sql", "select 1", "--project", project.root)
     assert done.returncode == 5 and "Another process has the catalog" in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.spark
+def test_a_catalog_is_served_to_those_whose_environment_says_so(project):
+    serving = subprocess.Popen([sys.executable, "-m", "inlet.cli", "catalog", "--port", str(free_port())], stdout=subprocess.PIPE, text=True)
+    try:
+        said = dict(serving.stdout.readline().strip().removeprefix("export ").split("=", 1) for _ in range(2))
+        question = ["sql", "show databases", "--format", "csv", "--project", project.root]
+        assert inlet(*question, **said).stdout.split()[-1] == "silver"
+        assert "Another process has the catalog" in inlet(*question).stderr
+    finally:
+        serving.terminate()
+        assert serving.wait() == 0
+    assert "No catalog answers at INLET_CATALOG=127.0.0.1" in inlet(*question, **said).stderr
+
+
+@pytest.mark.parametrize("command", [["run"], ["rebuild", "--table", "items"]])
+def test_one_run_at_a_time_writes(project, command):
+    with lake.writing(project.lakehouse_path()):
+        done = inlet(*command, "--project", project.root)
+    assert done.returncode == 5 and "Another run writes to" in done.stderr and "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize("statement", ["delete from gold.items__current", " DROP TABLE x", "insert into x select 1", "/* a */ -- b\ndrop table x", "set a = b"])

@@ -4,6 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
+import pytest
 import yaml
 from jinja2 import Environment
 
@@ -83,7 +84,9 @@ def test_every_column_that_gold_adds_is_reserved():
     assert added - RESERVED - {"column_states", "mask_conflicts"} == set()   # these two stand beside no column of a table
 
 
-def test_dbt_starts_spark_with_the_settings_that_inlet_uses(monkeypatch):
+@pytest.mark.parametrize("server", ["", "127.0.0.1:1527"])
+def test_dbt_starts_spark_with_the_settings_that_inlet_uses(monkeypatch, server):
+    monkeypatch.setenv("INLET_CATALOG", server)
     monkeypatch.delenv("INLET_DRIVER_MEMORY", raising=False)
     monkeypatch.delenv("INLET_SHUFFLE_PARTITIONS", raising=False)
     text = (REPO / "dbt" / "profiles.yml").read_text()

@@ -4,6 +4,7 @@ Exit codes (errors.py): 0 done, 1 internal error, 2 wrong usage or configuration
 `verify` or `reconcile` found a difference or `decode` a reject, 4 the accounting of a batch does not add up, 5 the environment lacks something.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -41,17 +42,19 @@ def run(project: ProjectDir = HERE,
         step: Annotated[str | None, typer.Option(help="Run one step alone: bronze, silver, gold or publish.")] = None,
         until: Annotated[str | None, typer.Option(help="Run up to and with this step.")] = None):
     """Land what is new, decode it, bring the tables up to date, check each step, publish. Safe to run again at any time."""
+    from inlet import lake
     from inlet import run as running
 
     log = Log()
     loaded = config.load(project)
     steps = running.steps_to_run(step, until)
-    work = running.find_work(loaded, steps, source, table)
-    if not work:
-        log.say({"step": "run", "nothing_new": True} if not log.is_human else
-                {"step": "nothing", "new": f"in {len(loaded.sources)} sources since the last run"})
-        return
-    running.run(loaded, work, steps, table, log)
+    with lake.writing(loaded.lakehouse_path()):
+        work = running.find_work(loaded, steps, source, table)
+        if work:
+            running.run(loaded, work, steps, table, log)
+        else:
+            log.say({"step": "run", "nothing_new": True} if not log.is_human else
+                    {"step": "nothing", "new": f"in {len(loaded.sources)} sources since the last run"})
 
 
 @app.command()
@@ -115,19 +118,33 @@ def reconcile(table: Annotated[str, typer.Option(help="The gold table.")],
 def rebuild(table: Annotated[list[str], typer.Option(help="The gold table; may be given several times.")],
             project: ProjectDir = HERE):
     """Make a table's gold anew from silver: the same rows that batch after batch has made."""
-    from inlet import checks, gold
+    from inlet import checks, gold, lake
     from inlet import run as running
     from inlet.spark import session
 
     loaded, log = config.load(project), Log()
     names = loaded.table_names(table)
-    spark = session(loaded.lakehouse_path())
-    with log.step("gold", rebuilt=", ".join(names)) as figures:
-        figures["models"] = len(gold.run(loaded, spark, names, full_refresh=True, tell=log.now))
-    with log.step("checks", of="gold") as figures:
-        results = checks.check(loaded, spark, "gold", tables=names)
-        figures |= {"passed": sum(r.success for r in results), "warned": sum(not r.success for r in results)}
-    running.publish_views(loaded, spark, log)
+    with lake.writing(loaded.lakehouse_path()):
+        spark = session(loaded.lakehouse_path())
+        with log.step("gold", rebuilt=", ".join(names)) as figures:
+            figures["models"] = len(gold.run(loaded, spark, names, full_refresh=True, tell=log.now))
+        with log.step("checks", of="gold") as figures:
+            results = checks.check(loaded, spark, "gold", tables=names)
+            figures |= {"passed": sum(r.success for r in results), "warned": sum(not r.success for r in results)}
+        running.publish_views(loaded, spark, log)
+
+
+@app.command()
+def catalog(port: Annotated[int, typer.Option(help="On 127.0.0.1.")] = 1527):
+    """Serve the catalogs of this machine's lakehouses until Ctrl-C: others ask while a run goes on, where otherwise one process at a time can."""
+    from inlet.catalog import served
+
+    for ends in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(ends, signal.default_int_handler)
+    with contextlib.suppress(KeyboardInterrupt), served(port) as (environment, process):
+        for name, value in environment.items():
+            print(f"export {name}={value}", flush=True)
+        raise InletError(f"The catalog's server ended by itself, with code {process.wait()}", "Start `inlet catalog` again")
 
 
 @app.command()

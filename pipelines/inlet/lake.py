@@ -4,7 +4,12 @@ Layout: <lakehouse>/<database>/<table>; databases bronze, silver, gold, checks, 
 nothing to do and `inlet status` need no JVM.
 """
 
+import fcntl
+from contextlib import contextmanager
+from pathlib import Path
+
 from inlet import change, unit
+from inlet.errors import EnvironmentLacks
 
 # Planning a scan of a table with deletion vectors asks Delta for its files once more, at every stage: 50 ms each time
 MERGED = {"silver.transactions"}
@@ -14,6 +19,25 @@ STATISTICS = {                 # columns with file statistics, where all columns
     "bronze.messages": "source,topic,partition,offset,timestamp,batch_id",
     "bronze.blocks": "source,path,file_offset,batch_id",
 }
+
+
+@contextmanager
+def writing(lakehouse: str):
+    """Holds the lakehouse for one run, from its look for work to its last commit: what one has planned, another would land again.
+    A folder is locked until the process ends, however it does; for a URL that is the scheduler's to see to.
+
+    Raises: EnvironmentLacks where another process holds it.
+    """
+    if "://" in lakehouse:
+        yield
+        return
+    Path(lakehouse).mkdir(parents=True, exist_ok=True)
+    with (Path(lakehouse) / "_writing").open("w") as held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise EnvironmentLacks(f"Another run writes to {lakehouse}", "Wait for it to end and try again") from error
+        yield
 
 
 def create(spark, lakehouse: str) -> None:

@@ -2,7 +2,8 @@
 
 Jars: Ivy resolves Delta by coordinates once; the local paths are remembered beside the virtual environment, because a
 resolve at every start costs seconds (facts: 11.9 s against 6.5 s to a session).
-Catalog: Derby embedded in the lakehouse folder; one process at a time may open it, and that is said when it happens.
+Catalog: Derby embedded in the lakehouse folder; one process at a time may open it, and that is said when it happens. With INLET_CATALOG a
+server opens it, for any number of processes (inlet.catalog).
 """
 
 import fcntl
@@ -18,7 +19,7 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
-from inlet import lake
+from inlet import catalog, lake
 from inlet.errors import EnvironmentLacks
 
 DELTA = "io.delta:delta-spark_4.1_2.13:4.4.0"      # the wheel's jar; its version is not the wheel's everywhere
@@ -31,7 +32,7 @@ def settings(lakehouse: str) -> dict[str, str]:
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.warehouse.dir": lakehouse,
-        "spark.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={lakehouse}/_catalog;create=true",
+        **catalog.settings(lakehouse),
         "spark.sql.session.timeZone": "UTC",
         "spark.driver.memory": os.environ.get("INLET_DRIVER_MEMORY", "4g"),
         "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC -Dderby.system.home={lakehouse} -XX:+UseParallelGC",
@@ -96,7 +97,7 @@ def session(lakehouse: str, app: str = "inlet", packages: tuple[str, ...] = (), 
     if has_catalog:
         builder = builder.enableHiveSupport()
         if SparkContext._active_spark_context is None:
-            _check_catalog(lakehouse)
+            catalog.check() if catalog.server() else _check_catalog(lakehouse)
     for key, value in (settings(lakehouse) | _jar_setting(packages)).items():
         builder = builder.config(key, value)
     try:
@@ -113,18 +114,22 @@ def session(lakehouse: str, app: str = "inlet", packages: tuple[str, ...] = (), 
         raise _explained(error, lakehouse, packages) from error
 
 
+def java() -> str | None:
+    """The Java that Spark takes."""
+    home = os.environ.get("JAVA_HOME")
+    return f"{home}/bin/java" if home else shutil.which("java")
+
+
 def check_java() -> str:
     """The version of the Java that Spark will use. Raises: EnvironmentLacks."""
-    home = os.environ.get("JAVA_HOME")
-    java = f"{home}/bin/java" if home else shutil.which("java")
-    if not java or not Path(java).exists():
+    if not java() or not Path(java()).exists():
         raise EnvironmentLacks("No Java was found", f"Install Java {JAVA_AT_LEAST} or later (Debian: apt-get install "
                                "openjdk-17-jre-headless) and put it on PATH or name it in JAVA_HOME")
-    said = subprocess.run([java, "-version"], capture_output=True, text=True).stderr
+    said = subprocess.run([java(), "-version"], capture_output=True, text=True).stderr
     version = re.search(r'version "(\d+)(?:\.(\d+))?', said)
     major = int(version[2] if version and version[1] == "1" and version[2] else version[1]) if version else 0
     if major < JAVA_AT_LEAST:
-        raise EnvironmentLacks(f"Java {major} at {java} is too old for Spark",
+        raise EnvironmentLacks(f"Java {major} at {java()} is too old for Spark",
                                f"Install Java {JAVA_AT_LEAST} or later and name it in JAVA_HOME")
     return next(line for line in said.splitlines() if version[0] in line)      # JDK_JAVA_OPTIONS is told before it
 
@@ -185,6 +190,9 @@ def _remember_jars(spark) -> None:
 
 def _explained(error: Exception, lakehouse: str, packages: tuple[str, ...]) -> Exception:
     text = str(error)
+    if catalog.server() and "SessionHiveMetaStoreClient" in text and "Unable to instantiate" in text:
+        return EnvironmentLacks(f"The catalog of {lakehouse} cannot be had from {catalog.server()}",
+                                "Export both lines that `inlet catalog` prints, and end what has the catalog open without it")
     if "XSDB6" in text or "Another instance of Derby" in text or "SessionHiveMetaStoreClient" in text and "Unable to instantiate" in text:
         return _taken(lakehouse)
     if "unresolved dependency" in text or "JAVA_GATEWAY_EXITED" in text:
