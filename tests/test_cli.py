@@ -79,6 +79,20 @@ def test_an_old_java_is_said_with_its_version(project, tmp_path):
     assert done.returncode == 5 and "Java 8" in done.stdout
 
 
+@pytest.mark.parametrize("change, said", [
+    ({"options": {"logtyp": "little"}}, "sources.depot.options: logtyp: is not known; did you mean logtype?"),
+    ({"form": "landing"}, "form: is not known; did you mean from?"),
+    ({"from": "landing/depoh/*.lxg"}, "there is no folder depoh"),
+    ({"tables": {"1": "DEPOT.ITEM"}}, "Contracts are there for DEPOT.ITEMS")])
+def test_doctor_names_what_inlet_yml_cannot_mean(project, change, said):
+    path = project.root / "pipelines" / "inlet.yml"
+    config_said = yaml.safe_load(path.read_text())
+    config_said["sources"]["depot"] |= change
+    path.write_text(yaml.safe_dump(config_said))
+    done = inlet("doctor", "--project", project.root)
+    assert done.returncode == 2 and said in done.stdout
+
+
 def test_brackets_in_a_finding_are_not_taken_for_markup(project):
     path = project.root / "pipelines" / "tables" / "items.yml"
     path.write_text(path.read_text() + "sources: [depot\n")

@@ -97,7 +97,7 @@ def test_a_load_ends_with_the_next_change_of_its_table_or_after_a_gap_where_that
     first, second, order = loads = qlik_json.assign_loads([], seen)
     assert [qlik_json.proof_span(load, loads) for load in loads] == [
         (first["started_at16"], second["started_at16"]), (second["started_at16"], "~"), (order["started_at16"], "~")]
-    change, gap = qlik_json.Options(), qlik_json.Options(loads_end="gap")
+    change, gap = qlik_json.OPTIONS(), qlik_json.OPTIONS(loads_end="gap")
     assert [qlik_json.is_over(load, loads, "", change) for load in loads] == [False, False, False]
     assert [qlik_json.is_over(load, loads, "", gap) for load in loads] == [True, False, True]
     assert qlik_json.is_over(second, loads, "2026010208" + "0" * 25, gap)

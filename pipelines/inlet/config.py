@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from inlet.errors import ConfigError
+from inlet.errors import ConfigError, in_words
 from inlet.table import Table, by_name
 
 
@@ -91,10 +91,12 @@ def load(root: Path | str) -> Project:
         if source.codec not in CODECS:
             raise ConfigError(f"{config}: sources.{source.name}.codec is {source.codec!r}",
                               f"Known codecs: {', '.join(CODECS)}")
+        _build(CODECS[source.codec].OPTIONS, source.options, f"{config}: sources.{source.name}.options")
+        contracts = by_name(tables.values())
         for word, name in source.tables.items():
-            if name not in by_name(tables.values()):
+            if name not in contracts:
                 raise ConfigError(f"{config}: sources.{source.name}.tables maps {word} to {name}, which has no contract",
-                                  f"Write pipelines/tables/{name.split('.')[-1].lower()}.yml")
+                                  f"Contracts are there for {', '.join(sorted(contracts)) or 'none'}; or write pipelines/tables/{name.split('.')[-1].lower()}.yml")
     return Project(root=root, lakehouse=said.get("lakehouse", "lakehouse"), sources=sources, tables=tables)
 
 
@@ -128,7 +130,5 @@ def _build(model, said: dict, place: str):
     try:
         return model(**said)
     except (ValidationError, TypeError) as error:
-        problems = error.errors() if isinstance(error, ValidationError) else [{"loc": (), "msg": str(error)}]
-        text = "; ".join(f"{'.'.join(map(str, p['loc'])) or 'here'}: {p['msg'].removeprefix('Value error, ')}"
-                         for p in problems)
+        text = in_words(error.errors(), [f.alias or name for name, f in model.model_fields.items()]) if isinstance(error, ValidationError) else str(error)
         raise ConfigError(f"{place}: {text}", "Mend it and run `inlet doctor`") from error

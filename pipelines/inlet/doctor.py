@@ -1,5 +1,6 @@
 """`inlet doctor`: what is missing or wrong here, each with its remedy in one sentence."""
 
+import re
 import shutil
 import socket
 import sys
@@ -90,6 +91,10 @@ def _columns(project) -> Finding:
 def _source(project, source) -> Finding:
     try:
         fs, pattern = fsspec.core.url_to_fs(project.resolve(source.path))
+        folder = re.split(r"/[^/]*[*?\[]", pattern)[0]
+        if "file" in fs.protocol and not fs.isdir(folder):
+            return Finding(f"source {source.name}", False, f"{source.path}: there is no folder {Path(folder).name}",
+                           "Make it, or mend `from` in pipelines/inlet.yml", ConfigError.exit_code)
         num = len(fs.glob(pattern if any(c in pattern for c in "*?[") else pattern.rstrip("/") + "/*"))
     except (OSError, ImportError, ValueError, InletError) as error:
         return Finding(f"source {source.name}", False, f"{source.path}: {error}", "Mend `from` in pipelines/inlet.yml",

@@ -8,6 +8,7 @@ Exit codes: 0 done, 1 internal error, 2 wrong usage or configuration, 3 a check 
 """
 
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 
 class InletError(Exception):
@@ -45,6 +46,18 @@ class EnvironmentLacks(InletError):
     """Something outside the project is missing: Java, disk, a port, the catalog's lock."""
 
     exit_code = 5
+
+
+def in_words(problems: list[dict], names) -> str:
+    """What pydantic found wrong. In: its errors(), the fields that the outermost level knows."""
+    said = []
+    for problem in problems:
+        place, message = ".".join(map(str, problem["loc"])), problem["msg"].removeprefix("Value error, ")
+        if problem["type"] == "extra_forbidden":
+            near = get_close_matches(place, names, 1)
+            message = f"is not known; did you mean {near[0]}?" if near else "is not known"
+        said.append(f"{place}: {message}" if place else message)
+    return "; ".join(said)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import re
 
 from inlet import lake
 from inlet.config import Project
-from inlet.errors import InletError
+from inlet.errors import ConfigError
 from inlet.generate import LINEAGE
 from inlet.table import Table
 
@@ -33,7 +33,7 @@ def lags(project: Project, table: Table) -> bool:
 
 def steps(project: Project, table: Table) -> list[str]:
     """Statements that bring the tables of its gold to the contract; a run that dies between them goes on with what is left. Raises:
-    InletError where that takes a rebuild."""
+    ConfigError where that takes a rebuild."""
     statements = []
     for step, columns, properties in _there(project, table):
         if properties.get(KEY, _key(table)) != _key(table):
@@ -79,7 +79,7 @@ def _declared(table: Table) -> dict[str, str]:
 
 
 def statements_for(table: Table, name: str, prefix: str, there: dict[str, str]) -> list[str]:
-    """ALTER statements that bring the columns of one place to the contract. Raises: InletError."""
+    """ALTER statements that bring the columns of one place to the contract. Raises: ConfigError."""
     declared, order, statements = _declared(table), list(there), []
     for column in there:
         if column not in declared:
@@ -121,5 +121,5 @@ def _decimal(type_: str) -> tuple[int, int]:
     return (int(found[1]), int(found[2])) if found else (0, 0)
 
 
-def _no(table: Table, what: str, remedy: str) -> InletError:
-    return InletError(f"Gold of {table.table} cannot follow its contract in place: {what}", remedy)
+def _no(table: Table, what: str, remedy: str) -> ConfigError:
+    return ConfigError(f"Gold of {table.table} cannot follow its contract in place: {what}", remedy)

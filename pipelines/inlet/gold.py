@@ -99,7 +99,7 @@ def run(project: Project, spark, tables: list[str] | None = None, full_refresh: 
             spark.sql("insert overwrite table gold.applied select table_name, source, max(through_batch_id), max(through_change_seq), "
                       "max(applied_at) from gold.applied group by table_name, source")
     if problems:                                               # after the other tables have had their turn
-        raise InletError("; ".join(p.message for p in problems.values()), "; ".join(dict.fromkeys(p.remedy for p in problems.values())))
+        raise ConfigError("; ".join(p.message for p in problems.values()), "; ".join(dict.fromkeys(p.remedy for p in problems.values())))
     return built
 
 
@@ -111,14 +111,14 @@ def _check(project: Project, tables) -> None:
         raise ConfigError(f"{', '.join(stale[:3])}: not what the contracts say", "Run `inlet generate`")
 
 
-def _evolve(project: Project, spark, tables) -> dict[str, InletError]:
+def _evolve(project: Project, spark, tables) -> dict[str, ConfigError]:
     """Bring the tables' gold to their contracts. Out: table name -> why that takes a rebuild."""
     problems = {}
     for table in tables:
         if evolve.lags(project, table):
             try:
                 statements = evolve.steps(project, table)
-            except InletError as problem:
+            except ConfigError as problem:
                 problems[table.name] = problem
                 continue
             for statement in statements:

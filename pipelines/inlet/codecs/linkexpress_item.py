@@ -29,7 +29,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from inlet.errors import ConfigError
+from inlet.errors import ConfigError, in_words
 from inlet.fields import interpreter as plan
 from inlet.fields import sql_type
 from inlet.fields import variant
@@ -77,8 +77,7 @@ def options_of(source) -> Options:
     try:
         return Options(**source.options)
     except ValidationError as error:
-        said = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-        raise ConfigError(f"sources.{source.name}.options: {said}",
+        raise ConfigError(f"sources.{source.name}.options: {in_words(error.errors(), Options.model_fields)}",
                           f"Known options: {', '.join(Options.model_fields)}") from error
 
 

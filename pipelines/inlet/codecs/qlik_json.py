@@ -35,7 +35,7 @@ EXACT_DDL = ", ".join(f"{c.name} {c.type}" for c in EXACT)
 
 fast, marked, survey_sql = qlik_fast.fast, qlik_fast.marked, qlik_fast.survey_sql
 assign_loads, proof_span, is_over = qlik_load.assign_loads, qlik_load.proof_span, qlik_load.is_over
-Options, options = qlik_load.Options, qlik_load.options
+OPTIONS, options = qlik_load.Options, qlik_load.options
 
 
 def decode_message(message: dict, source, tables: dict, loads: list[dict]) -> list[dict]:

@@ -14,7 +14,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from inlet.errors import ConfigError
+from inlet.errors import ConfigError, in_words
 
 HUNDREDTH_MICROSECONDS = 10_000
 
@@ -33,8 +33,8 @@ def options(source) -> Options:
     try:
         return Options(**source.options)
     except ValidationError as error:
-        said = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-        raise ConfigError(f"sources.{source.name}.options: {said}", f"qlik_json knows {', '.join(Options.model_fields)}")
+        raise ConfigError(f"sources.{source.name}.options: {in_words(error.errors(), Options.model_fields)}",
+                          f"qlik_json knows {', '.join(Options.model_fields)}") from error
 
 
 def assign_loads(known: list[dict], seen: dict, gap_minutes: float = 60) -> list[dict]:

@@ -7,6 +7,8 @@ Order       changeSequence, 35 digits. REFRESH has none: start of its load (see 
 Table       schema and table of the message, else the topic by the source's `tables`; two answers are one too many
 Masks       hex text, one big-endian number, bit n-1 = ordinal n [documented; inferred byte order, 390 of 390 change rows].
             Bits beyond the last column must be zero. Columns outside columnMask are sent as null and mean "not supplied"
+Operations  REFRESH (also READ [one public reader takes it so]), INSERT, UPDATE, DELETE. A TRUNCATE has no message [documented]: Qlik tells it in
+            the control topic attrep_ddl_history, which is not read yet; a message that says TRUNCATE is rejected
 Images      REFRESH, INSERT: data. UPDATE: data, beforeData. DELETE: data, or beforeData where data is null
 
 Rejects     wrong_shape, unknown_operation, unknown_table, ambiguous_table, missing_change_seq, mask_too_long,
