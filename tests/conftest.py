@@ -10,6 +10,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 os.environ["TZ"] = "Asia/Tokyo"                # nothing may depend on the machine's zone
 time.tzset()
+os.environ.pop("INLET_CATALOG", None)          # tests open catalogs of their own
 
 
 def pytest_collection_modifyitems(items):

@@ -5,6 +5,7 @@ soak` 500 and 100,000 times. Two readers go on all the while: a Spark process th
 delta-rs, which is faster, at the versions that each published point names.
 """
 
+import contextlib
 import os
 import random
 import signal
@@ -118,7 +119,8 @@ class Asking(threading.Thread):
 
     def end(self):
         self.is_ended = self.reader.poll() is None
-        os.killpg(self.reader.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):                          # it ended by itself: `error` says why
+            os.killpg(self.reader.pid, signal.SIGKILL)
         self.join()
 
 

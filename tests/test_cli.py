@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -99,6 +100,13 @@ def test_brackets_in_a_finding_are_not_taken_for_markup(project):
     assert "[depot" in inlet("doctor", "--project", project.root).stdout
 
 
+@pytest.mark.parametrize("num_columns", [1, 13, 14, 70])
+def test_every_column_of_a_wide_answer_shows(num_columns):
+    to = Console(file=StringIO(), width=80)
+    print_table(to, [f"c[{n}]" for n in range(num_columns)], [[f"v{n}" for n in range(num_columns)]])
+    assert all(re.search(rf"v{n}\b", to.file.getvalue()) for n in range(num_columns)) and "[0]" in to.file.getvalue().replace("\n", "")
+
+
 def test_null_and_empty_text_look_different():
     to = Console(file=StringIO(), width=80)
     print_table(to, ["note"], [[None], [""]], null="NULL")
@@ -119,14 +127,15 @@ def test_a_query_that_cannot_be_meant_is_a_usage_error(spark, lakehouse, tmp_pat
 def test_answers_show_structs_bytes_and_utc_times_in_every_format(spark, lakehouse, tmp_path, capsys):
     root = projects.make(tmp_path, lakehouse=lakehouse).root
     query = ("select timestamp'2026-01-05 18:00:00.000250' as at, named_struct('price', 1.50, 'parts', array(x'00ff')) as image, x'0a' as raw, "
-             "null as nothing, cast(0 as decimal(20,9)) as zero")
+             "null as nothing, cast(0 as decimal(20,9)) as zero, to_variant_object(named_struct('size', 1.20, 'photo', x'0a')) as sent, map(x'0a', 0bd) as m")
     said = []
     for format in ("json", "csv", "table"):
         cli.sql(query, root, format, 10, "public")
         said.append(capsys.readouterr().out)
     assert json.loads(said[0]) == {"at": "2026-01-05T18:00:00.000250", "image": {"price": "1.50", "parts": ["00ff"]}, "raw": "0a",
-                                   "nothing": None, "zero": "0.000000000"}
-    assert list(csv.reader(said[1].splitlines()))[1] == ["2026-01-05 18:00:00.000250", '{"price": "1.50", "parts": ["00ff"]}', "0a", "", "0.000000000"]
+                                   "nothing": None, "zero": "0.000000000", "sent": {"photo": "0a", "size": "1.20"}, "m": {"0a": "0"}}
+    assert list(csv.reader(said[1].splitlines()))[1] == ["2026-01-05 18:00:00.000250", '{"price": "1.50", "parts": ["00ff"]}', "0a", "", "0.000000000",
+                                                         '{"photo": "0a", "size": "1.20"}', '{"0a": "0"}']
     assert all(text in said[2] for text in ("2026-01-05 18:00:00.000250", '{"price": "1.50"', "NULL", "0.000000000"))
 
 
@@ -188,7 +197,7 @@ def test_a_catalog_is_served_to_those_whose_environment_says_so(project):
     assert "No catalog answers at INLET_CATALOG=127.0.0.1" in inlet(*question, **said).stderr
 
 
-@pytest.mark.parametrize("command", [["run"], ["rebuild", "--table", "items"]])
+@pytest.mark.parametrize("command", [["run"], ["rebuild", "--table", "items"], ["verify"]])
 def test_one_run_at_a_time_writes(project, command):
     with lake.writing(project.lakehouse_path()):
         done = inlet(*command, "--project", project.root)

@@ -246,7 +246,7 @@ def test_a_failed_check_leaves_the_point_where_it_was_and_says_so(spark, here, c
         (here.root / "expectations").mkdir(exist_ok=True)
         (here.root / "expectations" / "silver.yml").write_text("[]")
         (here.root / "expectations" / "gold.yml").write_text(suite)
-        running.run(here, running.Work(bronze.Plan(0)), ("gold", "publish"), [], Log(is_human=False))
+        running.run(here, running.Work(bronze.Plan(0)), ("gold", "publish"), [], Log(is_human=False), hold=lambda spark: None)
 
     before = publish._said(here, spark)
     bring(spark, here, by_table(pair(90, "F")), is_published=False)

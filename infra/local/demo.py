@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from inlet import config, run as running, status
+from inlet import config, lake, run as running, status
 from inlet.log import Log, console, print_rows
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,8 +35,8 @@ def main() -> int:
         _title(f"Batch {number} of {len(feed.batches)}")
         files = feed.deliver(number, ROOT / "landing")
         log.say({"step": "delivered", "files": len(files)})
-        work = running.find_work(project, running.STEPS, [], [])
-        running.run(project, work, running.STEPS, [], log)
+        with lake.writing(project.lakehouse_path()) as hold:
+            running.run(project, running.find_work(project, running.STEPS, [], []), running.STEPS, [], log, hold)
     code = _summary(project, feed, log, started)
     if code == 0:
         (FEED / "delivered").write_text("")        # else a second run delivers and compares again
@@ -44,11 +44,11 @@ def main() -> int:
 
 
 def _again(project, log: Log, started: float) -> None:
-    work = running.find_work(project, running.STEPS, [], [])
-    if work:
-        running.run(project, work, running.STEPS, [], log)
-    else:
-        log.say({"step": "nothing", "new": "everything delivered is in gold already"})
+    with lake.writing(project.lakehouse_path()) as hold:
+        if work := running.find_work(project, running.STEPS, [], []):
+            running.run(project, work, running.STEPS, [], log, hold)
+        else:
+            log.say({"step": "nothing", "new": "everything delivered is in gold already"})
     _ledger(project)
     out.print(f"\nDone in {time.monotonic() - started:.1f} s. Start over with [bold]make clean demo[/].")
     _next()

@@ -37,11 +37,8 @@ def settings(lakehouse: str) -> dict[str, str]:
 
 def check() -> None:
     """Raises: EnvironmentLacks where no server answers; before a JVM takes half a minute to find out."""
-    host, _, port = server().rpartition(":")
-    try:
-        socket.create_connection((host, int(port)), timeout=10).close()
-    except (OSError, ValueError) as error:
-        raise EnvironmentLacks(f"No catalog answers at INLET_CATALOG={server()} ({error})", "Start `inlet catalog`, or unset INLET_CATALOG") from error
+    if not _is_answered(server()):
+        raise EnvironmentLacks(f"No catalog answers at INLET_CATALOG={server()}", "Start `inlet catalog`, or unset INLET_CATALOG")
 
 
 @contextmanager
@@ -54,6 +51,8 @@ def served(port: int):
     from inlet.spark import check_java, java
 
     check_java()
+    if _is_answered(f"{HOST}:{port}"):
+        raise EnvironmentLacks(f"Something listens on {HOST}:{port} already", f"If that is a catalog, export INLET_CATALOG={HOST}:{port}; else give another --port")
     jars, said = _jars(java()), Path(tempfile.gettempdir()) / f"inlet-catalog-{os.getuid()}-{port}.log"
     with said.open("w") as log:
         process = subprocess.Popen([java(), "-Xmx256m", f"-Dderby.stream.error.file={said}.derby", "-cp", os.pathsep.join(map(str, jars)),
@@ -66,6 +65,15 @@ def served(port: int):
     finally:
         process.terminate()
         process.wait()
+
+
+def _is_answered(place: str) -> bool:
+    host, _, port = place.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=10).close()
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def _await(process: subprocess.Popen, port: int, said: Path) -> None:
@@ -81,12 +89,13 @@ def _jars(java: str) -> list[Path]:
     """Derby's jars, with server and client. They lie beside the virtual environment."""
     folder = Path(sys.prefix) / "share" / "inlet" / f"derby-{DERBY}"
     ivy, = (Path(find_spec("pyspark").origin).parent / "jars").glob("ivy-*.jar")
-    for name in ("derbynet", "derbyclient"):
-        if not (folder / f"{name}-{DERBY}.jar").exists():
-            got = subprocess.run([java, "-jar", ivy, "-confs", "default", "-dependency", "org.apache.derby", name, DERBY,
-                                  "-retrieve", f"{folder}/[artifact]-[revision].[ext]"], capture_output=True, text=True)
-            if got.returncode:
-                raise EnvironmentLacks(f"org.apache.derby:{name}:{DERBY} cannot be had: {got.stdout.strip().splitlines()[-1]}",
-                                       "Check that Maven Central can be reached")
+    if not folder.exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as got:
+            for name in ("derbynet", "derbyclient"):
+                done = subprocess.run([java, "-jar", ivy, "-confs", "default", "-dependency", "org.apache.derby", name, DERBY,
+                                       "-retrieve", f"{got}/jars/[artifact]-[revision].[ext]"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+                if done.returncode:
+                    raise EnvironmentLacks(f"org.apache.derby:{name}:{DERBY} cannot be had: {done.stdout.strip()[-300:]}", "Check that Maven Central can be reached")
+            (Path(got) / "jars").rename(folder)
     return sorted(folder.glob("*.jar"))
-

@@ -48,10 +48,10 @@ def run(project: ProjectDir = HERE,
     log = Log()
     loaded = config.load(project)
     steps = running.steps_to_run(step, until)
-    with lake.writing(loaded.lakehouse_path()):
+    with lake.writing(loaded.lakehouse_path()) as hold:
         work = running.find_work(loaded, steps, source, table)
         if work:
-            running.run(loaded, work, steps, table, log)
+            running.run(loaded, work, steps, table, log, hold)
         else:
             log.say({"step": "run", "nothing_new": True} if not log.is_human else
                     {"step": "nothing", "new": f"in {len(loaded.sources)} sources since the last run"})
@@ -62,7 +62,7 @@ def verify(project: ProjectDir = HERE,
            table: Annotated[list[str], typer.Option(help="Verify only this gold table; may be given several times.")] = [],
            limit: Annotated[int, typer.Option(help="Differences shown at most, per table.")] = 20):
     """Compare gold with a fold of all that silver holds, made from nothing. Exit code 3 where they differ."""
-    from inlet import gold
+    from inlet import gold, lake
     from inlet.spark import session
 
     loaded = config.load(project)
@@ -70,13 +70,16 @@ def verify(project: ProjectDir = HERE,
     if not names:
         out.print("there are no tables to verify")
         return
-    spark, num_differing = session(loaded.lakehouse_path()), 0
-    for name in names:
-        num_versions, num, rows = gold.verify(loaded, spark, name, limit)
-        out.print(f"{name}: {num_versions:,} versions compared, " + (f"[red]{num:,} differences[/]" if num else "[green]equal[/]"))
-        if rows:
-            print_rows(out, rows)
-        num_differing += num
+    num_differing = 0
+    with lake.writing(loaded.lakehouse_path()) as hold:                        # what it compares must stand still
+        spark = session(loaded.lakehouse_path())
+        hold(spark)
+        for name in names:
+            num_versions, num, rows = gold.verify(loaded, spark, name, limit)
+            out.print(f"{name}: {num_versions:,} versions compared, " + (f"[red]{num:,} differences[/]" if num else "[green]equal[/]"))
+            if rows:
+                print_rows(out, rows)
+            num_differing += num
     if num_differing:
         out.print("`inlet rebuild --table T` makes gold anew from silver", markup=False)
     raise typer.Exit(3 if num_differing else 0)
@@ -124,8 +127,9 @@ def rebuild(table: Annotated[list[str], typer.Option(help="The gold table; may b
 
     loaded, log = config.load(project), Log()
     names = loaded.table_names(table)
-    with lake.writing(loaded.lakehouse_path()):
+    with lake.writing(loaded.lakehouse_path()) as hold:
         spark = session(loaded.lakehouse_path())
+        hold(spark)
         with log.step("gold", rebuilt=", ".join(names)) as figures:
             figures["models"] = len(gold.run(loaded, spark, names, full_refresh=True, tell=log.now))
         with log.step("checks", of="gold") as figures:
@@ -139,7 +143,7 @@ def catalog(port: Annotated[int, typer.Option(help="On 127.0.0.1.")] = 1527):
     """Serve the catalogs of this machine's lakehouses until Ctrl-C: others ask while a run goes on, where otherwise one process at a time can."""
     from inlet.catalog import served
 
-    for ends in (signal.SIGINT, signal.SIGTERM):
+    for ends in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ends, signal.default_int_handler)
     with contextlib.suppress(KeyboardInterrupt), served(port) as (environment, process):
         for name, value in environment.items():
@@ -295,8 +299,11 @@ def init(folder: Annotated[Path, typer.Argument(help="A folder that does not exi
 
 
 def _interrupted(*_) -> None:
-    """Ctrl-C. Spark's JVM ends with its parent; a KeyboardInterrupt on the way through py4j would end in stack traces."""
+    """Ctrl-C. A KeyboardInterrupt on the way through py4j would end in stack traces; the JVM would go on for a moment, and hold the lakehouse."""
     console(stderr=True).show_cursor(True)
+    if "pyspark" in sys.modules and (gateway := sys.modules["pyspark"].SparkContext._gateway):
+        gateway.proc.kill()
+        gateway.proc.wait()
     print("inlet: interrupted; nothing is lost, the next `inlet run` goes on from here", file=sys.stderr, flush=True)
     os._exit(130)
 

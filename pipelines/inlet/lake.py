@@ -5,7 +5,7 @@ nothing to do and `inlet status` need no JVM.
 """
 
 import fcntl
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from inlet import change, unit
@@ -24,20 +24,33 @@ STATISTICS = {                 # columns with file statistics, where all columns
 @contextmanager
 def writing(lakehouse: str):
     """Holds the lakehouse for one run, from its look for work to its last commit: what one has planned, another would land again.
-    A folder is locked until the process ends, however it does; for a URL that is the scheduler's to see to.
+    Out: hold(spark), to be called once there is a session, for its JVM may outlive this process by a moment. A folder is held until both
+    have ended, however they do; for a URL that is the scheduler's to see to.
 
-    Raises: EnvironmentLacks where another process holds it.
+    Raises: EnvironmentLacks where another run holds it, or where it cannot be written.
     """
     if "://" in lakehouse:
-        yield
+        yield lambda spark: None
         return
-    Path(lakehouse).mkdir(parents=True, exist_ok=True)
-    with (Path(lakehouse) / "_writing").open("w") as held:
+    path = Path(lakehouse) / "_writing"
+    with ExitStack() as held:
         try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = held.enter_context(path.open("w"))
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)                   # the kind that a JVM takes
+            fcntl.lockf(file, fcntl.LOCK_UN)
+        except BlockingIOError as error:
             raise EnvironmentLacks(f"Another run writes to {lakehouse}", "Wait for it to end and try again") from error
-        yield
+        except OSError as error:
+            raise EnvironmentLacks(f"{path} cannot be written: {error.strerror}", "Give this user the right to write it") from error
+
+        def hold(spark) -> None:
+            in_jvm = spark._jvm.java.io.RandomAccessFile(str(path), "rw")
+            held.callback(in_jvm.close)
+            in_jvm.getChannel().tryLock()
+
+        yield hold
 
 
 def create(spark, lakehouse: str) -> None:

@@ -17,7 +17,8 @@ from rich.table import Table
 from rich.text import Text
 
 
-WIDE = 200                     # columns where there is no terminal to ask
+WIDE = 200                     # characters where there is no terminal to ask
+MIN_COLUMN = 6                 # characters a column needs; with fewer rich leaves columns out
 
 
 def console(stderr: bool = False) -> Console:
@@ -34,16 +35,27 @@ def print_rows(to: Console, rows: list[dict], title: str = "") -> None:
 
 
 def print_table(to: Console, columns: list[str], rows: list, null: str = "") -> None:
-    """A table: numbers to the right with separators, ids as they are, null as `null` says. In: rows as lists, for two columns may have one name."""
+    """A table: numbers to the right with separators, ids as they are, null as `null` says. Where there are more columns than have room, each row
+    stands upright. In: rows as lists, for two columns may have one name."""
     if not rows:
         to.print("none")
+        return
+    cells = [[Text(null, "dim") if value is None else Text(_cell(name, value)) for name, value in zip(columns, row)] for row in rows]
+    if len(columns) * MIN_COLUMN > to.width:
+        for number, row in enumerate(cells, 1):
+            upright = Table(title=f"row {number}", title_justify="left", title_style="dim", show_header=False, box=None, pad_edge=False)
+            upright.add_column(style="dim", overflow="fold")
+            upright.add_column(overflow="fold")
+            for name, cell in zip(columns, row):
+                upright.add_row(Text(name), cell)
+            to.print(upright)
         return
     table = Table(header_style="dim", box=None, pad_edge=False)
     for name, values in zip(columns, zip(*rows)):
         is_number = any(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
-        table.add_column(name, justify="right" if is_number else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*[Text(null, "dim") if value is None else Text(_cell(name, value)) for name, value in zip(columns, row)])
+        table.add_column(Text(name), justify="right" if is_number else "left", overflow="fold")
+    for row in cells:
+        table.add_row(*row)
     to.print(table)
 
 

@@ -5,6 +5,7 @@ import re
 
 from inlet.config import Project
 from inlet.errors import ConfigError, InletError
+from inlet.log import as_text
 
 READING = ("select", "with", "from", "values", "table", "show", "describe", "desc", "explain", "(")
 COMMENTS = re.compile(r"(\s|--[^\n]*(\n|$)|/\*.*?\*/)*", re.S)
@@ -45,13 +46,15 @@ def ask(project: Project, query: str, limit: int, database: str) -> tuple[list[t
 
 
 def _named(value):
-    """A value of a row, with structs as dicts."""
+    """A value of a row, with structs, maps and VARIANT objects as dicts whose keys are text."""
+    if hasattr(value, "toPython"):
+        value = value.toPython()
     if isinstance(value, list):
         return list(map(_named, value))
     if hasattr(value, "asDict") and len(set(value.__fields__)) < len(value):
         raise ConfigError(f"A struct has several members of one name: {', '.join(value.__fields__)}", "Select them one by one, or rename them")
     named = value.asDict() if hasattr(value, "asDict") else value
-    return {str(key): _named(member) for key, member in named.items()} if isinstance(named, dict) else value
+    return {key if isinstance(key, str) else str(as_text(_named(key))): _named(member) for key, member in named.items()} if isinstance(named, dict) else value
 
 
 def _first_lines(error: Exception) -> str:

@@ -51,12 +51,13 @@ def find_work(project: Project, steps: tuple[str, ...], sources: list[str], tabl
                 is_unpublished)
 
 
-def run(project: Project, work: Work, steps: tuple[str, ...], tables: list[str], log: Log) -> None:
-    """Do the work. Raises: CheckFailed at a gate, AccountingError in silver; what was done before stays done."""
+def run(project: Project, work: Work, steps: tuple[str, ...], tables: list[str], log: Log, hold) -> None:
+    """Do the work. In: what `lake.writing` gave. Raises: CheckFailed at a gate, AccountingError in silver; what was done before stays done."""
     from inlet.spark import session
 
     with log.step("spark"):
         spark = session(project.lakehouse_path())
+        hold(spark)
     wanted = project.table_names(tables)
     pending = list(work.unlanded)
     if "bronze" in steps:

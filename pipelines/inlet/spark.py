@@ -164,7 +164,7 @@ def _check_catalog(lakehouse: str) -> None:
 
 
 def _taken(lakehouse: str) -> EnvironmentLacks:
-    return EnvironmentLacks(f"Another process has the catalog of {lakehouse} open", "Wait for the other run (or close its session) and try again")
+    return EnvironmentLacks(f"Another process has the catalog of {lakehouse} open", "Wait for the other run (or close its session) and try again; or let several share it, with `inlet catalog`")
 
 
 def _jars_file() -> Path:
