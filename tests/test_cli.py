@@ -183,18 +183,18 @@ def test_a_catalog_that_another_process_has_open_is_said_in_one_sentence(spark, 
     assert done.returncode == 5 and "Another process has the catalog" in done.stderr and "Traceback" not in done.stderr
 
 
-@pytest.mark.spark
-def test_a_catalog_is_served_to_those_whose_environment_says_so(project):
-    serving = subprocess.Popen([sys.executable, "-m", "inlet.cli", "catalog", "--port", str(free_port())], stdout=subprocess.PIPE, text=True)
+def test_a_catalog_is_served_once_and_ends_without_a_trace(project):
+    """What it serves is asked by tests/test_bank.py."""
+    port = str(free_port())
+    serving = subprocess.Popen([sys.executable, "-m", "inlet.cli", "catalog", "--port", port], stdout=subprocess.PIPE, text=True)
     try:
         said = dict(serving.stdout.readline().strip().removeprefix("export ").split("=", 1) for _ in range(2))
-        question = ["sql", "show databases", "--format", "csv", "--project", project.root]
-        assert inlet(*question, **said).stdout.split()[-1] == "silver"
-        assert "Another process has the catalog" in inlet(*question).stderr
+        assert said["INLET_CATALOG"] == f"127.0.0.1:{port}" and Path(said["SPARK_DIST_CLASSPATH"]).exists()
+        assert f"Something listens on 127.0.0.1:{port} already" in inlet("catalog", "--port", port).stderr
     finally:
         serving.terminate()
         assert serving.wait() == 0
-    assert "No catalog answers at INLET_CATALOG=127.0.0.1" in inlet(*question, **said).stderr
+    assert "No catalog answers at INLET_CATALOG=127.0.0.1" in inlet("sql", "select 1", "--project", project.root, **said).stderr
 
 
 @pytest.mark.parametrize("command", [["run"], ["rebuild", "--table", "items"], ["verify"]])
