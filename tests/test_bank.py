@@ -63,7 +63,7 @@ def test_the_sum_is_the_same_in_every_read_while_the_writer_is_killed(tmp_path):
             assert sum(rows["price"].to_pylist()) == bank.TOTAL, (point, rows.to_pylist())
             num_reads, num_points = num_reads + 1, num_points + (point["number"] != last)
             last = point["number"]
-            time.sleep(0.02)                                               # else the writer gets nothing of two cores
+            time.sleep(0.1)                                                # else the writer gets nothing of two cores
         asking.end()
     print(f"{num_reads} reads, {len(asking.answers)} queries of the views, {num_points} points, {writing.num_kills} kills")
     assert writing.num_kills == NUM_KILLS and not writing.error and num_points > num_batches // 3, writing.error
