@@ -1,5 +1,5 @@
-{# The ledger and gold.applied, for all tables (or those a run of Inlet wants), once a run. Out: {whole: {(SCHEMA.TABLE, source): last batch that has the
-   table}, applied: {(table, source): {batch_id, change_seq}}, staged: {table: is there a batch to commit}}. A run of dbt has
+{# The ledger and gold.applied, for all tables (or those a run of Inlet wants), once a run. Out: {whole: {(SCHEMA.TABLE,
+   source): last batch that has the table}, applied: {(table, source): {batch_id, change_seq}}, staged: {table: is there a batch to commit}}. A run of dbt has
    one `graph`, so the state is kept there, under the run's id; `forget_state` asks again for one table. #}
 {% macro gold_state() -%}
   {%- set state = graph.get('inlet_state', {}) -%}
