@@ -4,21 +4,24 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test bench proof soak docs clean
+.PHONY: demo test bench gate proof soak docs clean
 
 demo: $(READY)          ## two real feeds from bytes to gold, with answers
 	@$(BIN)/python -m infra.local.demo
 
 test: $(READY)          ## the tests, but for `make proof`, in two processes (core tests alone: .venv/bin/pytest -m "not spark")
-	@$(BIN)/python -m pytest -n 2 --dist loadfile
+	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 bench: $(READY)         ## ratios measured in one run, written to docs/performance.md
 	@$(BIN)/python -m tests.bench
 
-proof: $(READY)         ## tests that take minutes: PostgreSQL as judge, crashes between any two steps, kill -9 while others read
-	@INLET_PROOF=1 $(BIN)/python -m pytest -m proof
+gate: $(READY)          ## the short proof of .ci/run: some kills, PostgreSQL as judge, a minute of fuzzing
+	@INLET_PROOF=1 INLET_KILLS=$${INLET_KILLS:-4} $(BIN)/python -m pytest -n 2 --dist loadfile -m gate
 
-soak: $(READY)          ## the same with 100,000 reads and 500 kills, and 50,000 random streams (hours)
+proof: $(READY)         ## tests that take minutes: PostgreSQL as judge, crashes between any two steps, kill -9 while others read
+	@INLET_PROOF=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m proof
+
+soak: $(READY)          ## the same with 500 kills, and 50,000 random streams (hours)
 	@INLET_SOAK=1 $(BIN)/python -m pytest -m proof
 
 docs: $(READY)          ## generated pages: docs/change_table.md, docs/rejects.md
@@ -30,8 +33,8 @@ $(READY): requirements.lock pyproject.toml
 	@echo "Installing the locked packages into $(VENV) (a few minutes the first time) ..."
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements.lock
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
-	@echo "Resolving Spark's jars ..."
-	@$(BIN)/python -m inlet.spark
+	@echo "Resolving Spark's jars, compiling what decodes ..."
+	@$(BIN)/python -m inlet.warm & compiling=$$!; $(BIN)/python -m inlet.spark && wait $$compiling
 	@touch $@
 
 clean:                  ## remove what the demo made

@@ -9,7 +9,10 @@ import sys
 from decimal import Decimal
 from pathlib import Path
 
-from tests.streams import Change, seq
+import yaml
+
+from tests.encode import qlik
+from tests.streams import COLUMNS, Change, seq
 from tests.test_generate import ITEMS, project
 
 TABLES = ("checking", "savings")
@@ -61,11 +64,13 @@ def by_table(batch: list[Change]) -> dict:
 def bring(spark, here, batch_id: int, batch: list[Change]) -> None:
     """One batch into silver and its ledger. A batch that stands in the ledger is left alone; one that was begun is begun anew."""
     from inlet import transaction
-    from tests.test_gold import write_silver
+    from tests.silver import write_silver
 
     if spark.sql(f"select 1 from silver.batches where batch_id = {batch_id}").isEmpty():
         spark.sql(f"delete from silver.changes where batch_id = {batch_id}")
-        write_silver(spark, batch_id, by_table(batch), before_ledger=lambda: transaction.update(spark, batch_id, f"batch_id = {batch_id}"))
+        if not spark.sql(f"select 1 from silver.transactions where batch_id = {batch_id}").isEmpty():
+            transaction.withdraw(spark, batch_id)
+        write_silver(spark, batch_id, by_table(batch), before_ledger=lambda: transaction.update(spark, f"batch_id = {batch_id}"))
 
 
 def write(root: Path, lakehouse: str, num_transfers: int, num_batches: int) -> None:
@@ -107,12 +112,34 @@ def read(lakehouse: str) -> None:
             print(spark.sql(SUM).first()[0], flush=True)
 
 
-def make(root: Path, lakehouse: str):
-    from inlet import generate
+SOURCE = {"bank": {"codec": "qlik_json", "from": "landing/bank/*.parquet", "tables": {name: f"SHOP.{name.upper()}" for name in TABLES}}}
+
+
+def make(root: Path, lakehouse: str, sources: dict | None = None):
+    """A project of the two tables; without a source its changes are written into silver."""
+    from inlet import config, generate
 
     here = project(root, lakehouse, CONTRACTS)
+    if sources:
+        (root / "pipelines" / "inlet.yml").write_text(yaml.safe_dump({"lakehouse": lakehouse, "sources": sources}))
+        here = config.load(root)
     generate.write(here)
     return here
+
+
+def deliver(root: Path, number: int, batch: list[Change], offsets: dict[str, int]) -> None:
+    """One batch as a file of messages, a topic for each table, there from one moment to the next. In: the next offset of each topic, counted on."""
+    rows = []
+    for name in TABLES:
+        values = [qlik.value({"operation": c.op, "change_seq": c.seq, "after": c.after, "transaction_id": c.transaction_id,
+                              "transaction_event_counter": c.counter, "transaction_last_event": c.last}, COLUMNS)
+                  for c in batch if c.table == f"SHOP.{name.upper()}"]
+        rows += qlik.rows(values, name, offset=offsets[name])
+        offsets[name] += len(values)
+    landing = root / "landing" / "bank"
+    landing.mkdir(parents=True, exist_ok=True)
+    qlik.write_parquet(rows, landing / f"{number}.part")
+    (landing / f"{number}.part").rename(landing / f"{number}.parquet")
 
 
 if __name__ == "__main__":

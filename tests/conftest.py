@@ -11,14 +11,39 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 os.environ["TZ"] = "Asia/Tokyo"                # nothing may depend on the machine's zone
 time.tzset()
 os.environ.pop("INLET_CATALOG", None)          # tests open catalogs of their own
+# a JVM that lives for minutes spends more on compiling well than that saves; the cache that comes with that option is too small for Spark
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m")
+
+
+TAKES_MINUTES, TAKES_HOURS = "takes minutes: make proof", "takes hours: make soak"
+# by what they cost: with `--dist loadfile --no-loadscope-reorder` the first ones are begun first, and small ones fill the end
+HEAVY = ["test_gold.py", "test_publish.py", "test_pipeline.py", "test_gold_runs.py", "test_checks.py", "test_cli.py", "test_schema_change.py", "test_silver.py",
+         "test_bronze.py", "test_business.py"]
 
 
 def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: HEAVY.index(item.path.name) if item.path.name in HEAVY else len(HEAVY))
     for item in items:
         if item.get_closest_marker("proof") and not {"INLET_PROOF", "INLET_SOAK"} & os.environ.keys():
-            item.add_marker(pytest.mark.skip(reason="takes minutes: make proof"))
+            item.add_marker(pytest.mark.skip(reason=TAKES_MINUTES))
         if "spark" in item.fixturenames:
             item.add_marker("spark")
+
+
+def pytest_sessionfinish(session):
+    """With INLET_ALL_TESTS a test that is skipped because something is missing fails the run."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    lacking = [r for r in reporter.stats.get("skipped", []) if TAKES_MINUTES not in str(r.longrepr) and TAKES_HOURS not in str(r.longrepr)] if reporter else []
+    if lacking and "INLET_ALL_TESTS" in os.environ and not hasattr(session.config, "workerinput"):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        reporter.write_line(f"{len(lacking)} tests were skipped that should run here: {lacking[0].longrepr}", red=True)
+
+
+def pytest_terminal_summary(terminalreporter):
+    """What a test has counted: kills, reads, inputs."""
+    for report in terminalreporter.stats.get("passed", []):
+        if report.when == "call" and report.user_properties:
+            terminalreporter.write_line(f"{report.nodeid}: " + ", ".join(f"{name} {value}" for name, value in report.user_properties))
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,7 @@
 
 The state of a table is a map from key to row. Changes apply in change_seq order within a source; every change that is
 applied to a row opens a new version of it, also when nothing differs. Gold must equal this for every stream, whatever
-its order of arrival, split into batches and repeats (tests/test_gold.py).
+its order of arrival and split into batches (tests/test_gold.py), and repeats (tests/test_pipeline.py).
 """
 
 from dataclasses import dataclass, replace

@@ -5,13 +5,34 @@ anywhere. Few keys and many key changes, so that conflicts are common rather tha
 """
 
 import datetime as dt
+import functools
 import random
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
-KEY = ["REGION", "ITEM"]
-COLUMNS = ["REGION", "ITEM", "NAME", "PRICE", "MADE", "PHOTO"]
+REST = {"NAME": "string", "PRICE": "decimal(9,2)", "MADE": "date", "PHOTO": "binary"}
+
+
+class Keys(NamedTuple):
+    """A key: its columns with their types, and the values that a stream draws from, which differ as little as they can."""
+
+    types: dict[str, str]
+    values: list[tuple]
+
+    @property
+    def columns(self) -> list[str]:
+        """Those of a table with this key."""
+        return [*self.types, *REST]
+
+
+NOON = dt.datetime(2026, 1, 2, 12)
+TEXT = Keys({"REGION": "string", "ITEM": "bigint"}, [(region, item) for region in ("north", "so'th") for item in (1, 2)])
+TYPED = Keys({"NUMBER": "decimal(20,4)", "TAG": "binary", "MADE_AT": "timestamp", "IS_OPEN": "boolean", "RATE": "double"}, [
+    (Decimal("9999999999999999.9999"), b"\xab\xcd", NOON, True, 0.3), (Decimal("9999999999999999.9998"), b"\xab\xcd", NOON, True, 0.3),
+    (Decimal("9999999999999999.9999"), b"\xab\xcd\x00", NOON, True, 0.3), (Decimal("9999999999999999.9999"), b"\xab\xcd", NOON.replace(microsecond=1), True, 0.3),
+    (Decimal("9999999999999999.9999"), b"\xab\xcd", NOON, False, 0.3), (Decimal("9999999999999999.9999"), b"\xab\xcd", NOON, True, 0.1 + 0.2)])
+KEY, COLUMNS = list(TEXT.types), TEXT.columns
 
 
 @dataclass(frozen=True)
@@ -48,12 +69,12 @@ def seq(place: int) -> str:
 
 
 def stream(rng: random.Random, source: str = "shop", table: str = "SHOP.ITEMS", length: int = 25, *,
-           partial: float = 0.4, key_changes: float = 0.15, wipes: float = 0.06, loads: int = 2, states: float = 0.1) -> list[Change]:
+           partial: float = 0.4, key_changes: float = 0.15, wipes: float = 0.06, loads: int = 2, states: float = 0.1, keys: Keys = TEXT) -> list[Change]:
     """A random stream of one source. Probabilities: of a partial image, a key change, a wipe, a column state."""
     changes: list[Change] = []
     place, transaction, left, put_at = 0, 0, 0, None
+    image = functools.partial(_image, rng, keys.types)
     open_loads = [f"L'{n}" for n in range(rng.randint(0, loads))]
-    keys = [(region, item) for region in ("north", "so'th") for item in (1, 2)]
     while len(changes) < length:
         on_wipe = changes and changes[-1].op == "EMPTY_LOAD" and rng.random() < 0.5      # an empty load may share its place
         place += 0 if on_wipe else rng.randint(1, 3)
@@ -62,7 +83,7 @@ def stream(rng: random.Random, source: str = "shop", table: str = "SHOP.ITEMS", 
         left, counter = left - 1, counter + 1
         said = {"source": source, "table": table, "seq": seq(place), "transaction_id": f"T'{transaction % 5}", "counter": counter,
                 "last": left == 0, "timestamp": dt.datetime(2026, 1, 2, 3) + dt.timedelta(seconds=place)}
-        key = rng.choice(keys)
+        key = rng.choice(keys.values)
         dice = rng.uniform(wipes, 0.5) if on_wipe else rng.random()
         if put_at and not on_wipe and rng.random() < 0.5:         # keys are swapped and renumbered within a transaction
             key, dice = put_at, rng.choice([0.6, 1.0]) if key_changes else 0.6
@@ -70,29 +91,29 @@ def stream(rng: random.Random, source: str = "shop", table: str = "SHOP.ITEMS", 
             changes.append(Change(op=rng.choice(["TRUNCATE", "EMPTY_LOAD"]), **said))
         elif dice < 0.3 and open_loads:
             load = rng.choice(open_loads)
-            changes.append(Change(op="REFRESH", after=_image(rng, key), load_id=load, **said))
+            changes.append(Change(op="REFRESH", after=image(key), load_id=load, **said))
             if rng.random() < 0.2:                                # it ends, or it breaks off
                 open_loads.remove(load)
                 if rng.random() < 0.8:
                     place += 1
                     changes.append(Change(source, table, seq(place), "LOAD_END", load_id=load))
         elif dice < 0.5:
-            changes.append(Change(op="INSERT", after=_image(rng, key, partial / 4), states=_states(rng, states), **said))
+            changes.append(Change(op="INSERT", after=image(key, partial / 4), states=_states(rng, states), **said))
             put_at = key
         elif dice < 0.65:
-            changes.append(Change(op="DELETE", before=_image(rng, key, partial), **said))
+            changes.append(Change(op="DELETE", before=image(key, partial), **said))
         else:
-            new_key = rng.choice(keys) if rng.random() < key_changes * 3 or key == put_at and key_changes else key
+            new_key = rng.choice(keys.values) if rng.random() < key_changes * 3 or key == put_at and key_changes else key
             put_at = new_key if new_key != key else None
-            before = _image(rng, key, partial) if new_key != key or rng.random() < 0.5 else None
-            changes.append(Change(op="UPDATE", before=before, after=_image(rng, new_key, partial), states=_states(rng, states),
-                                  mask=tuple(c for c in COLUMNS if rng.random() < 0.5) if rng.random() < 0.3 else None, **said))
+            before = image(key, partial) if new_key != key or rng.random() < 0.5 else None
+            changes.append(Change(op="UPDATE", before=before, after=image(new_key, partial), states=_states(rng, states),
+                                  mask=tuple(c for c in keys.columns if rng.random() < 0.5) if rng.random() < 0.3 else None, **said))
     return changes
 
 
-def _image(rng, key, partial: float = 0.0) -> dict:
+def _image(rng, names, key, partial: float = 0.0) -> dict:
     """An image with its key; with that probability, any of the other columns may be absent."""
-    image = {"REGION": key[0], "ITEM": key[1]}
+    image = dict(zip(names, key))
     values = {"NAME": rng.choice([None, "", "a", "ä\u0000b", "ba"]), "PRICE": rng.choice([None, Decimal("0.00"), Decimal("-9999999.99"), Decimal("1.10")]),
               "MADE": rng.choice([None, dt.date(1, 1, 1), dt.date(2026, 2, 28)]), "PHOTO": rng.choice([None, b"", b"\x00\xff"])}
     is_partial = rng.random() < partial
@@ -104,7 +125,8 @@ def _states(rng, probability) -> dict:
 
 
 def deliver(rng: random.Random, changes: list[Change], num_batches: int, late: float = 0.2, repeated: float = 0.1) -> list[list[Change]]:
-    """Cut a stream into batches: mostly in order, some changes later than their place, some twice, shuffled within a batch."""
+    """Cut a stream into batches: mostly in order, some changes later than their place, some twice, shuffled within a batch. What follows
+    silver asks for none twice: silver takes repeats away (tests/test_silver.py, tests/test_pipeline.py)."""
     batches: list[list[Change]] = [[] for _ in range(num_batches)]
     cuts = sorted(rng.randint(0, len(changes)) for _ in range(num_batches - 1))
     for place, change in enumerate(changes):
@@ -114,9 +136,3 @@ def deliver(rng: random.Random, changes: list[Change], num_batches: int, late: f
     for batch in batches:
         rng.shuffle(batch)
     return batches
-
-
-def once(batches: list[list[Change]]) -> list[list[Change]]:
-    """The batches without repeats of a change, as silver writes them."""
-    seen: set = set()
-    return [[c for c in batch if (c.seq, c.op) not in seen and not seen.add((c.seq, c.op))] for batch in batches]

@@ -1,18 +1,21 @@
 """Money only moves: whoever reads the public tables sees the same sum, whatever the writer is doing, also while it is killed.
 
-`make proof` kills the writer 50 times and reads 10,000 times or more (INLET_KILLS and INLET_READS say otherwise, as the gate does); `make
-soak` 500 and 100,000 times. Two readers go on all the while: a Spark process that queries the public views, through the catalog's server, and
-delta-rs, which is faster, at the versions that each published point names.
+`make proof` kills 50 times (INLET_KILLS says otherwise, as the gate does), `make soak` 500 times. One kill in five meets `inlet run` on its whole
+way, from messages in files to the public views, the others a writer that begins at silver. Two readers go on all the while: a Spark process that
+queries the public views, through the catalog's server, and delta-rs, which is faster, at the versions that each published point names.
 """
 
 import contextlib
+import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
+from itertools import cycle
 from pathlib import Path
 
 import pyarrow as pa
@@ -24,9 +27,11 @@ from tests.postgres import free_port
 from tests.streams import COLUMNS, KEY
 
 pytestmark = pytest.mark.proof
-IS_SOAK = "INLET_SOAK" in os.environ
-NUM_READS, NUM_KILLS = (100_000, 500) if IS_SOAK else (int(os.environ.get("INLET_READS", 10_000)), int(os.environ.get("INLET_KILLS", 50)))
+NUM_KILLS = int(os.environ.get("INLET_KILLS", 500 if "INLET_SOAK" in os.environ else 50))
+NUM_WHOLE_WAY = max(2, NUM_KILLS // 5)
+NUM_FROM_SILVER = max(2, NUM_KILLS - NUM_WHOLE_WAY)
 REPO = Path(__file__).resolve().parents[1]
+SMALL_JVM = {"INLET_DRIVER_MEMORY": "1g"}
 
 
 def balances(lakehouse: str, point: dict) -> pa.Table:
@@ -43,43 +48,109 @@ def balances(lakehouse: str, point: dict) -> pa.Table:
     return pa.table(query.execute(" union all ".join(bodies)).read_all())
 
 
-def test_the_sum_is_the_same_in_every_read_while_the_writer_is_killed(tmp_path):
-    lakehouse, num_transfers, num_batches = str(tmp_path / "lakehouse"), 20 * NUM_KILLS, NUM_KILLS + 4
+def read_points(here, lakehouse: str, writing: threading.Thread, at_each=lambda: None) -> tuple[int, int]:
+    """Sum up all balances at the newest published point, again and again while the writer works. Out: how many reads of how many points."""
+    num_reads, seen = 0, set()
+    while writing.is_alive():
+        point = publish.newest(here)
+        if point and dict(point["points"]).get("bank"):
+            at_each()
+            rows = balances(lakehouse, point)
+            assert sum(rows["price"].to_pylist()) == bank.TOTAL, (point, rows.to_pylist())
+            num_reads += 1
+            seen.add(point["number"])
+        time.sleep(0.1)                                                    # else the writer gets nothing of two cores
+    return num_reads, len(seen)
+
+
+def wanted(made: list) -> dict:
+    return {(name, *v.key[1:]): v.values["PRICE"] for name in bank.TABLES
+            for v in reference.current(reference.fold([c for c in made if c.table == f"SHOP.{name.upper()}"], KEY, COLUMNS)[0])}
+
+
+def found(here, lakehouse: str) -> dict:
+    return {(r["name"], r["item"]): r["price"] for r in balances(lakehouse, publish.newest(here)).to_pylist()}
+
+
+@pytest.mark.gate
+def test_the_sum_is_the_same_in_every_read_while_the_writer_is_killed(tmp_path, record_property):
+    lakehouse, num_transfers, num_batches = str(tmp_path / "lakehouse"), 20 * NUM_FROM_SILVER, NUM_FROM_SILVER + 4
     here = bank.make(tmp_path / "project", lakehouse)
-    num_reads = num_points = 0
-    last = None
     with catalog.served(free_port()) as (environment, _):
         writing = Writing([tmp_path / "project", lakehouse, num_transfers, num_batches], environment)
         writing.start()
         asking = Asking(lakehouse, environment)
-        while num_reads < NUM_READS or writing.is_alive():
-            point = publish.newest(here)
-            if not point or not dict(point["points"]).get("bank"):
-                assert writing.is_alive(), writing.error
-                time.sleep(0.1)
-                continue
-            asking.ident or asking.start()
-            rows = balances(lakehouse, point)
-            assert sum(rows["price"].to_pylist()) == bank.TOTAL, (point, rows.to_pylist())
-            num_reads, num_points = num_reads + 1, num_points + (point["number"] != last)
-            last = point["number"]
-            time.sleep(0.1)                                                # else the writer gets nothing of two cores
+        num_reads, num_points = read_points(here, lakehouse, writing, lambda: asking.ident or asking.start())
         asking.end()
-    print(f"{num_reads} reads, {len(asking.answers)} queries of the views, {num_points} points, {writing.num_kills} kills")
-    assert writing.num_kills == NUM_KILLS and not writing.error and num_points > num_batches // 3, writing.error
-    assert len(asking.answers) > 3 * NUM_KILLS and set(asking.answers) == {str(bank.TOTAL)} and not asking.error, (set(asking.answers), asking.error)
+    for name, value in (("kills", writing.num_kills), ("reads", num_reads), ("points", num_points), ("queries of the views", len(asking.answers))):
+        record_property(name, value)
+    assert writing.num_kills == NUM_FROM_SILVER and not writing.error and num_points > num_batches // 3, writing.error
+    assert num_reads > 20 * NUM_FROM_SILVER
+    assert len(asking.answers) > 3 * NUM_FROM_SILVER and set(asking.answers) == {str(bank.TOTAL)} and not asking.error, (set(asking.answers), asking.error)
+    assert found(here, lakehouse) == wanted(bank.changes(num_transfers))
+
+
+@pytest.mark.gate
+def test_the_sum_is_the_same_in_every_read_while_whole_runs_are_killed(tmp_path, record_property):
+    """Killed in bronze, silver, gold and publish in turn, by what the run logs; a batch comes when the one before is through."""
+    lakehouse, num_transfers, num_batches = str(tmp_path / "lakehouse"), 20 * NUM_WHOLE_WAY, 2 + NUM_WHOLE_WAY // 2
+    here = bank.make(tmp_path / "project", lakehouse, bank.SOURCE)
+    shutil.copytree(REPO / "expectations", here.root / "expectations")
     made = bank.changes(num_transfers)
-    wanted = {(name, *v.key[1:]): v.values["PRICE"] for name in bank.TABLES
-              for v in reference.current(reference.fold([c for c in made if c.table == f"SHOP.{name.upper()}"], KEY, COLUMNS)[0])}
-    assert {(r["name"], r["item"]): r["price"] for r in balances(lakehouse, publish.newest(here)).to_pylist()} == wanted
+    running = Running(here.root, bank.batches(made, num_batches))
+    running.start()
+    num_reads, num_points = read_points(here, lakehouse, running)
+    for name, value in (("kills", len(running.killed_in)), ("in", " ".join(running.killed_in)), ("reads", num_reads), ("points", num_points)):
+        record_property(name, value)
+    assert len(running.killed_in) == NUM_WHOLE_WAY and not running.error and num_points >= num_batches // 2, running.error
+    assert found(here, lakehouse) == wanted(made)
+
+
+class Running(threading.Thread):
+    """Delivers batch after batch and starts `inlet run` until each is through; kills it on the way, in one step after the other."""
+
+    STEPS = {"spark": "bronze", "bronze": "silver", "silver": "gold", "gold": "publish"}             # the step that ends before each
+
+    def __init__(self, root: Path, batches: list[list]):
+        super().__init__(daemon=True)
+        self.root, self.batches, self.killed_in, self.error = root, batches, [], None
+
+    def run(self):
+        rng, steps, offsets = random.Random(5), cycle(self.STEPS), dict.fromkeys(bank.TABLES, 0)
+        for number, batch in enumerate(self.batches):
+            bank.deliver(self.root, number, batch, offsets)
+            code = None
+            while code != 0:
+                run = subprocess.Popen([sys.executable, "-m", "inlet.cli", "run", "--project", self.root], stderr=subprocess.PIPE, text=True,
+                                       start_new_session=True, env=os.environ | SMALL_JVM)
+                is_killed = len(self.killed_in) < min(NUM_WHOLE_WAY, 2 * (number + 1))         # two of a batch
+                logged = self._kill(run, rng, next(steps)) if is_killed else run.stderr.read()
+                code = run.wait()
+                if code not in (0, -signal.SIGKILL):
+                    self.error = f"`inlet run` ended with {code} after kills in {self.killed_in}: {logged}"
+                    return
+
+    def _kill(self, run, rng, step: str) -> str:
+        """A random while after a step has ended, shorter than what follows it. Out: what the run has logged by then."""
+        logged = ""
+        for line in run.stderr:
+            logged += line
+            if line.startswith("{") and json.loads(line).get("step") == step:
+                time.sleep(rng.uniform(0.0, 1.5))
+                break
+        if run.poll() is None:
+            os.killpg(run.pid, signal.SIGKILL)
+            self.killed_in.append(self.STEPS[step])
+            print(f"{time.strftime('%H:%M:%S')} kill {len(self.killed_in)} of a whole run, in {self.STEPS[step]}", flush=True)
+        return logged
 
 
 class Writing(threading.Thread):
-    """Runs the writer to its end, and kills it on the way: a random while after a random step has begun, be it mending what the last kill left."""
+    """Runs the writer to its end, and kills it on the way: a random while after a random step has begun, be it one that recovers from the last kill."""
 
     def __init__(self, args: list, environment: dict[str, str]):
         super().__init__(daemon=True)
-        self.command, self.environment = [sys.executable, "-m", "tests.bank", "write", *map(str, args)], os.environ | environment
+        self.command, self.environment = [sys.executable, "-m", "tests.bank", "write", *map(str, args)], os.environ | environment | SMALL_JVM
         self.num_kills, self.error = 0, None
 
     def run(self):
@@ -87,9 +158,9 @@ class Writing(threading.Thread):
         while True:
             writer = subprocess.Popen(self.command, cwd=REPO, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                       start_new_session=True)
-            if self.num_kills < NUM_KILLS:
-                steps = [writer.stdout.readline().strip() for _ in range(rng.randint(1, 6))]
-                time.sleep(rng.uniform(0.0, 8.0))
+            if self.num_kills < NUM_FROM_SILVER:
+                steps = [writer.stdout.readline().strip() for _ in range(rng.randint(1, 5))]
+                time.sleep(rng.uniform(0.0, 3.0))
                 if writer.poll() is not None:
                     self.error = f"the writer ended by itself after {self.num_kills} kills: {writer.stderr.read()}"
                     return
@@ -98,8 +169,8 @@ class Writing(threading.Thread):
                 self.num_kills += 1
                 print(f"{time.strftime('%H:%M:%S')} kill {self.num_kills}: {' '.join(steps)}", flush=True)
             else:
-                _, said = writer.communicate()
-                self.error = said if writer.returncode else None
+                _, errors = writer.communicate()
+                self.error = errors if writer.returncode else None
                 return
 
 
@@ -108,7 +179,7 @@ class Asking(threading.Thread):
 
     def __init__(self, lakehouse: str, environment: dict[str, str]):
         super().__init__(daemon=True)
-        self.command, self.environment = [sys.executable, "-m", "tests.bank", "read", lakehouse], os.environ | environment
+        self.command, self.environment = [sys.executable, "-m", "tests.bank", "read", lakehouse], os.environ | environment | SMALL_JVM
         self.answers, self.error, self.reader, self.is_ended = [], None, None, False
 
     def run(self):

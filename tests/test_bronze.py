@@ -4,15 +4,18 @@ import datetime as dt
 import hashlib
 import json
 import os
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from inlet import bronze
-from inlet.errors import InletError, Reject
+from inlet import bronze, bronze_message, config, decoding
+from inlet.errors import ConfigError, Reject
+from inlet.landing import as_problem
+from inlet.sql import literal
 from tests import projects
-from tests.encode import linkexpress
+from tests.encode import linkexpress, qlik
 
 NAME = "20260105031500_000012.lxg"
 
@@ -159,19 +162,141 @@ def test_a_message_file_that_is_touched_is_landed_once_and_one_with_other_bytes_
     assert json.loads(row["problem"])["kind"] == "file_rewritten"
 
 
-def test_a_message_file_that_changed_after_its_plan_is_not_landed(tmp_path):
-    project, _ = messages(tmp_path)
+def grows_once_listed(monkeypatch, path, data: bytes) -> None:
+    """From now on the file grows to `data` between its listing and its read."""
+    list_files = bronze.listing
+
+    def listing(*given):
+        yield from [*list_files(*given), *([] if path.write_bytes(data) else [])]
+    monkeypatch.setattr(bronze, "listing", listing)
+
+
+def test_what_grows_behind_its_listing_waits_for_the_next_run(project, monkeypatch):
+    data = extract(projects.item_records(1, 6))
+    deliver(project, data[:-3])
+    grows_once_listed(monkeypatch, project.root / "landing" / "depot" / NAME, data)
+    first = plan(project)
+    second = plan(project, first.files)
+    assert [(row["ofs_end"] <= row["size_bytes"], row["size_bytes"]) for row in first.files + second.files] == [(True, len(data) - 3), (True, len(data))]
+    assert second.files[0]["ofs_end"] == len(data)
+
+
+def test_a_message_file_that_grows_behind_its_listing_is_taken_whole_by_the_next_run(tmp_path, monkeypatch):
+    project, path = messages(tmp_path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-9])
+    grows_once_listed(monkeypatch, path, whole)
+    first, second = plan(project), plan(project)
+    assert (first.files, first.waiting) == ([], {"landing/shop/a.parquet": len(whole) - 9})
+    assert [(row["ofs_end"], row["num_units"], row["problem"]) for row in second.files] == [(len(whole), 2, None)]
+
+
+HOSTILE = ["a[1].lxg", "it's.lxg", 'say "x".lxg', "100%20 #1+1?&=.lxg", "在庫 (1).lxg", "a*b{c,d}.lxg", "back\\slash.lxg", "${user.home}.lxg", "a::b.lxg", "dt=1;x.lxg"]
+
+
+@pytest.mark.parametrize("pattern", ["landing/[depot]", "landing/[[]depot]/*.lxg", "landing/*/*"])
+def test_any_name_is_planned_and_read_as_it_is(tmp_path, pattern):
+    root = tmp_path / "it's [my] project, 100% #1 ${x} 在庫?*"
+    folder = root / "landing" / "[depot]"
+    folder.mkdir(parents=True)
+    project = projects.make(root, {"depot": {**projects.DEPOT, "from": pattern, "options": projects.DEPOT["options"] | {"file_name": r".*(?P<time>)"}}})
+    for name in HOSTILE:
+        (folder / name).write_bytes(name.encode())
+    new = plan(project)
+    assert sorted(row["path"] for row in new.files) == sorted(f"landing/[depot]/{name}" for name in HOSTILE)
+    for row in new.files:
+        assert b"".join(block["bytes"] for block in bronze._block_rows(project, row)) == row["path"].rsplit("/", 1)[-1].encode()
+
+
+@pytest.mark.parametrize(("pattern", "name", "expected"), [("landing/[in]", "landing/[in]/a.lxg", True), ("landing/[in]", "landing/[in]/deep/a.lxg", False),
+                                                           ("landing/*.lxg", "landing/a.lxg", True), ("landing/**/*.lxg", "landing/x/y/a.lxg", True),
+                                                           ("landing/**/*.lxg", "landing/a.lxg", True)])
+def test_a_file_is_known_as_one_of_its_source(tmp_path, pattern, name, expected):
+    (tmp_path / "landing" / "[in]").mkdir(parents=True)
+    project = projects.make(tmp_path, {"depot": {**projects.DEPOT, "from": pattern}})
+    assert decoding._is_in(tmp_path / name, *project.folder(project.sources["depot"])) == expected
+
+
+def test_a_name_that_is_not_utf8_is_a_problem_of_its_file(project):
+    with open(os.fsencode(project.root / "landing" / "depot") + b"/\x8d\x8d.lxg", "wb"):
+        pass
     [row] = plan(project).files
-    messages(tmp_path, value=[b"{}", b"[]"])
-    with pytest.raises(InletError, match="changed after it was planned"):
-        bronze._check_unchanged(project, row)
+    assert row["path"] == r"landing/depot/\x8d\x8d.lxg"
+    assert json.loads(row["problem"])["expected"] == "a name in UTF-8" and plan(project, [row]).files == []
+
+
+def test_a_link_is_followed_within_its_folder_and_refused_where_it_leaves_it(project, tmp_path):
+    folder, secret = project.root / "landing" / "depot", tmp_path / "secret.lxg"
+    deliver(project, extract(projects.item_records(1, 4)))
+    secret.write_bytes(extract(projects.item_records(9, 2)))
+    (folder / "20260105031500_000013.lxg").symlink_to(folder / NAME)
+    (folder / "20260105031500_000014.lxg").symlink_to(secret)
+    (folder / "20260105031500_000015.lxg").symlink_to("/nowhere")
+    (folder / "elsewhere").symlink_to(tmp_path)                            # no file: it is let be
+    new = plan(project)
+    problems = {row["path"].rsplit("_")[-1]: row["problem"] and json.loads(row["problem"])["kind"] for row in new.files}
+    assert problems == {"000012.lxg": None, "000013.lxg": None, "000014.lxg": "link_outside", "000015.lxg": "link_outside"}
+    assert plan(project, new.files).files == []
+
+
+def test_a_link_to_a_folder_lists_no_file_twice(tmp_path):
+    project = projects.make(tmp_path, {"depot": {**projects.DEPOT, "from": "landing/**/*.lxg"}})
+    (tmp_path / "landing" / "depot").mkdir(parents=True)
+    deliver(project, extract(projects.item_records(1, 4)))
+    (tmp_path / "landing" / "again").symlink_to(tmp_path / "landing")
+    assert [path for path, _ in bronze.listing(project, project.sources["depot"])] == [f"landing/depot/{NAME}"]
+
+
+def test_a_file_that_was_set_aside_is_planned_anew_when_it_is_back_as_it_was(project):
+    deliver(project, extract(projects.item_records(1, 4)))
+    [row] = plan(project).files
+    gone = row | as_problem(0, "file_rewritten", "the file as it was planned", "no file", "") | {"modified_at": dt.datetime(1970, 1, 1)}
+    assert [(new["path"], new["ofs_end"], new["problem"]) for new in plan(project, [gone]).files] == [(row["path"], row["ofs_end"], None)]
+
+
+@pytest.mark.parametrize(("error", "kind"), [(OSError(5, "Input/output error"), None), (ValueError("no footer"), "unreadable_file"),
+                                             (FileNotFoundError(2, "No such file"), "file_rewritten")])
+def test_a_file_is_set_aside_for_what_is_wrong_with_it_and_not_for_what_the_machine_lacks(project, monkeypatch, error, kind):
+    deliver(project, extract(projects.item_records(1, 4)))
+    [row] = plan(project).files
+
+    def fail(*of):
+        raise error
+    monkeypatch.setattr(bronze, "_block_rows", fail)
+    found = bronze._problem_now(project, row, "block")
+    assert (found and json.loads(found["problem"])["kind"]) == kind
+
+
+@pytest.mark.parametrize("step", ["open_file", "cut"])
+def test_a_file_that_a_codec_fails_on_is_landed_as_one_broken_unit(project, monkeypatch, step):
+    data = extract(projects.item_records(1, 4))
+    deliver(project, data)
+    codec = SimpleNamespace(**vars(bronze.CODECS["linkexpress_group"]) | {step: lambda *_: [][0]})
+    monkeypatch.setitem(bronze.CODECS, "linkexpress_group", codec)
+    [row] = plan(project).files
+    [block] = bronze._block_rows(project, row)
+    problem = json.loads(block["context"])["problem"]
+    assert (block["bytes"], problem["kind"]) == (data, "decoder_failed") and problem["found"].startswith("list index out of range (test_bronze.py")
+
+
+@pytest.mark.parametrize(("tables", "expected"), [("{1: DEPOT.ITEMS}", {"1": "DEPOT.ITEMS"}), ("{'1': DEPOT.ITEMS}", {"1": "DEPOT.ITEMS"}),
+                                                  ("{012: DEPOT.ITEMS, 0x1F: DEPOT.ITEMS, 1:30: DEPOT.ITEMS}", dict.fromkeys(("012", "0x1F", "1:30"), "DEPOT.ITEMS"))])
+def test_an_extraction_id_may_be_written_as_a_number(tmp_path, tables, expected):
+    projects.make(tmp_path)
+    (tmp_path / "pipelines" / "inlet.yml").write_text(f"sources: {{depot: {{codec: linkexpress_group, from: landing, tables: {tables}}}}}")
+    assert config.load(tmp_path).sources["depot"].tables == expected
+
+
+def test_an_extraction_id_that_stands_there_as_number_and_text_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="1 stands there as a number and as text"):
+        projects.make(tmp_path, {"depot": {**projects.DEPOT, "tables": {1: "DEPOT.ITEMS", "1": "DEPOT.BOXES"}}})
 
 
 def test_files_with_other_columns_keep_theirs(spark, lakehouse, tmp_path):
     project, path = messages(tmp_path)
     messages(tmp_path, offset=[3, 4], key=[b"k3", b"k4"])[1].rename(path.with_name("b.parquet"))
     messages(tmp_path)
-    rows = bronze._messages(project, spark, plan(project).files).select("offset", "key").orderBy("offset").collect()
+    rows = bronze_message.read(project, spark, plan(project).files, []).select("offset", "key").orderBy("offset").collect()
     assert [(row.offset, row.key and bytes(row.key)) for row in rows] == [(1, None), (2, None), (3, b"k3"), (4, b"k4")]
 
 
@@ -217,3 +342,32 @@ def test_bytes_out_equal_bytes_in_and_a_crash_between_plan_and_units_is_healed(s
     assert b"".join(row.bytes for row in rows) == data
     assert [row.sha256 for row in rows] == [hashlib.sha256(row.bytes).hexdigest() for row in rows]
     assert not isinstance(plan(project, bronze.landed(project)), Reject) and plan(project, bronze.landed(project)).files == []
+
+
+def test_hostile_names_are_landed_as_they_are_and_what_changed_after_its_plan_is_planned_anew(spark, lakehouse, tmp_path):
+    root = tmp_path / "it's [my] project, 100% #1 ${x} 在庫?*"
+    shop, depot = root / "landing" / "[shop]", root / "landing" / "depot"
+    for folder in (shop, depot):
+        folder.mkdir(parents=True)
+    project = projects.make(root, {"hostile_shop": {"codec": "qlik_json", "from": "landing/[shop]"}, "hostile_depot": projects.DEPOT}, lakehouse=lakehouse)
+    names = [name.replace(".lxg", ".parquet") for name in HOSTILE]
+    for number, name in enumerate(names):
+        qlik.write_parquet(qlik.rows([name.encode()], "t", offset=number), shop / name)
+    (depot / HOSTILE[1]).write_bytes(extract(projects.item_records(1, 2)))
+    (depot / NAME).write_bytes(extract(projects.item_records(1, 2)))
+    new = plan(project, bronze.landed(project))
+    qlik.write_parquet(qlik.rows([b"other"], "t", offset=90), shop / names[0])
+    (depot / NAME).unlink()
+    bronze.land(project, spark, new)
+    for _ in range(2):
+        rows = spark.sql("select path, value from bronze.messages where source = 'hostile_shop'").collect()
+        found = {(row.path, bytes(row.value).decode()) for row in rows}
+        assert found == {(f"landing/[shop]/{name}", name) for name in names[1:]}
+        bronze.write_units(project, spark, bronze.Plan(new.batch_id, new.files))             # a second time changes nothing
+    [block] = spark.sql(f"select unit_id from bronze.blocks where path = {literal(f'landing/depot/{HOSTILE[1]}')}").collect()
+    assert block.unit_id == f"hostile_depot/landing/depot/{HOSTILE[1]}@0"
+    problems = {row["path"]: json.loads(row["problem"]) for row in bronze.landed(project) if row["batch_id"] == new.batch_id and row["problem"]}
+    assert {path: (problem["kind"], problem["found"][:7]) for path, problem in problems.items()} == {
+        f"landing/[shop]/{names[0]}": ("file_rewritten", "sha-256"), f"landing/depot/{NAME}": ("file_rewritten", "no file")}
+    assert [row["path"] for row in plan(project, bronze.landed(project)).files] == [f"landing/[shop]/{names[0]}"]
+    assert [spark.sql(f"select {literal(text)}").first()[0] for text in HOSTILE] == HOSTILE

@@ -117,6 +117,13 @@ def test_rows_have_the_columns_of_their_contracts_in_order(shop, depot):
             assert [c["name"] for c in contracts[table]["columns"]] == list(next(iter(rows.values())))
 
 
+def test_no_column_that_is_not_nullable_is_null(shop, depot):
+    contracts = {said["table"]: said for said in map(yaml.safe_load, (p.read_text() for p in (ROOT / "pipelines/tables").glob("*.yml")))}
+    needed = {table: {c["name"] for c in said["columns"] if c.get("nullable") is False} for table, said in contracts.items()}
+    for c in shop.db.log + depot.db.log:
+        assert not {name for name, value in (c.after or {}).items() if value is None} & needed[c.table], c
+
+
 def test_a_feed_is_the_same_for_a_seed_and_is_delivered_batch_by_batch(tmp_path):
     feed = feed_module()
     one, two = feed.write_feed(tmp_path / "one", seed=3, scale=0.05), feed.write_feed(tmp_path / "two", seed=3, scale=0.05)

@@ -153,14 +153,18 @@ def test_case(path):
 
 @pytest.mark.parametrize("path", OK_FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_case_cut_at_every_byte(path):
-    """Never a crash and never a row that the whole file does not give; what is missing is the unfinished last record."""
+    """Every row that is whole, and no other: what is missing is the unfinished last record. A beginning that several readings fit is
+    rejected as a whole; where only the tail is missing there is no such doubt."""
     case = load(path)
-    whole = decode_file(case, case["data"])["changes"]
+    whole = [row | {"transaction_last_event": None} for row in decode_file(case, case["data"])["changes"]]
     for length in range(len(case["data"])):
         found = decode_file(case, case["data"][:length])
-        assert not found["rejects"] and (not found["file"] or found["rest"] == length)
-        given = [row | {"transaction_last_event": None} for row in found["changes"]]
-        assert given == [row | {"transaction_last_event": None} for row in whole[:len(given)]] or not given
+        assert not found["rejects"]
+        if found["file"]:
+            assert found["file"]["kind"] == "ambiguous_layout" and found["rest"] == length < len(case["data"]) - 1
+            continue
+        assert [row | {"transaction_last_event": None} for row in found["changes"]] == [
+            row for row in whole if row["unit_offset"] + row["unit_length"] <= length]
 
 
 @pytest.mark.parametrize("path", OK_FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")

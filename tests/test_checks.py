@@ -9,7 +9,7 @@ import pytest
 import yaml
 from deltalake import write_deltalake
 
-from inlet import checks, lake, suite
+from inlet import checks, lake, suite, validation
 from inlet.config import Project
 from inlet.errors import CheckFailed, ConfigError
 from inlet.table import Table
@@ -104,7 +104,8 @@ def test_a_wrong_entry_is_named_with_its_file(project, text, said):
     assert said in str(raised.value) and "silver.yml" in str(raised.value)
 
 
-def test_a_good_batch_passes_and_leaves_results_once_and_pages(project, spark, silver):
+def test_a_good_batch_passes_and_leaves_results_once_and_pages(project, spark, silver, monkeypatch):
+    monkeypatch.setattr(validation, "validate_on_spark", lambda *of: pytest.fail("nothing is wrong, so nothing is to be looked at twice"))
     silver([("001", "UPDATE", None, None)], batch_id=EARLIER)           # would fail, but is not asked about
     silver(GOOD)
     results = checks.check(project, spark, "silver", [BATCH])
@@ -140,10 +141,11 @@ def only(project, table: str):
     path.write_text(yaml.safe_dump([e for e in yaml.safe_load(path.read_text()) if e["table"] == table]))
 
 
-def test_a_warning_does_not_stop(project, spark, silver):
-    silver(GOOD, num_rejected=1)
+def test_a_warning_does_not_stop_and_a_few_rejects_of_few_records_are_none(project, spark, silver):
+    silver(GOOD, num_rejected=5)
+    silver(GOOD, BATCH + 1, num_rejected=4)
     only(project, "silver.batches")
-    warned = [r for r in checks.check(project, spark, "silver", [BATCH]) if not r.success]
+    warned = [r for r in checks.check(project, spark, "silver", [BATCH, BATCH + 1]) if not r.success]
     assert [(r.table, r.severity, r.unexpected_count) for r in warned] == [("silver.batches", "warn", 1)]
 
 
@@ -192,6 +194,62 @@ def test_gold_keys_are_unique_and_periods_sound_among_the_keys_a_batch_touched(p
         checks.check(project, spark, "gold", [BATCH], ["parcels"])
     queries = [line.split("see them: ")[1] for line in str(raised.value).splitlines() if "see them" in line]
     assert [[tuple(row)[:3] for row in spark.sql(query).collect()] for query in queries] == [[("s", 1, 1)], [("s", 1, 3)], [("s", 1, 2)]]
+
+
+def both_ways(project, spark, monkeypatch, step, tables=None) -> list[tuple]:
+    """What is found by counting and by Great Expectations alone: fields of checks.results, and its own results as they are shown."""
+    found = []
+    for counted in (validation.COUNTED, {}):
+        with monkeypatch.context() as patch:
+            validations = []
+            patch.setattr(validation, "COUNTED", counted)
+            patch.setattr(checks.check_page, "of_validation", lambda validated: validations.append(validated) or "page")
+            patch.setattr(checks, "_raise_on_errors", lambda *of: None)
+            results = checks.check(project, spark, step, [BATCH], tables)
+        rows = [r._replace(run_id=0, checked_at=0) for r in results]
+        found.append((rows, [(v.success, v.suite_name, v.statistics, [shown(r) for r in v.results]) for v in validations]))
+    return found
+
+
+def shown(result) -> dict:
+    """A result of Great Expectations as its pages have it, without the names that it makes up for each run."""
+    fields = result.to_json_dict()
+    config = fields["expectation_config"]
+    return fields | {"expectation_config": {k: v for k, v in config.items() if k not in ("id", "kwargs")}
+                     | {k: v for k, v in config["kwargs"].items() if k != "batch_id"}}
+
+
+EDGES = """
+- {table: silver.changes, expect: expect_column_values_to_not_be_null, kwargs: {column: after}, severity: warn, why: w}
+- {table: silver.changes, expect: expect_column_values_to_be_unique, kwargs: {column: change_seq}, severity: warn, why: w}
+- {table: silver.changes, expect: expect_column_values_to_be_unique, kwargs: {column: load_id}, severity: warn, why: only nulls}
+- {table: silver.changes, expect: expect_column_values_to_be_in_set, kwargs: {column: load_id, value_set: [L]}, severity: warn, why: only nulls}
+- {table: silver.changes, expect: expect_column_values_to_be_in_set, kwargs: {column: operation, value_set: [INSERT], mostly: 0.1}, severity: warn, why: w}
+- {table: silver.changes, expect: expect_column_values_to_match_regex, kwargs: {column: operation, regex: "E$"}, severity: warn, why: w}
+- {table: silver.changes, expect: expect_column_value_lengths_to_equal, kwargs: {column: change_seq, value: 35}, severity: warn, why: not counted}
+- {table: silver.changes, expect: expect_table_row_count_to_be_between, kwargs: {min_value: 1}, severity: warn, why: not counted}
+"""
+
+
+def test_counting_finds_what_great_expectations_finds_alone(project, spark, silver, gold, monkeypatch):
+    """In silver, where some expectations hold and some do not; in gold, where all hold: what does not is validated by it either way."""
+    silver([*GOOD, ("003", "UPDATE", None, None), ("04x", "MERGE", None, '{"PARCEL_ID":2}')], num_records=6, num_rejected=5)
+    gold(current=[("s", 1, 1)], history=[("s", 1, 1, "1", "2"), ("s", 1, 1, "2", None)], touched=[("s", None, (1, 1), BATCH)])
+    path = project.root / "expectations" / "silver.yml"
+    path.write_text(path.read_text() + EDGES)
+    for step, tables, num_failed in (("silver", None, 9), ("gold", ["parcels"], 0)):
+        counted, alone = both_ways(project, spark, monkeypatch, step, tables)
+        assert counted == alone and sum(not r.success for r in counted[0]) == num_failed
+
+
+def test_a_column_that_is_not_there_hides_nothing_else(project, spark, silver, monkeypatch):
+    silver([*GOOD, ("04x", "INSERT", None, '{"PARCEL_ID":2}')])
+    write_suite(project, """
+- {table: silver.changes, expect: expect_column_values_to_match_regex, kwargs: {column: change_seq, regex: '^\\d{35}$'}, severity: warn, why: w}
+- {table: silver.changes, expect: expect_column_values_to_not_be_null, kwargs: {column: nowhere}, severity: warn, why: w}
+""")
+    counted, alone = both_ways(project, spark, monkeypatch, "silver")
+    assert counted == alone and [(r.column, r.unexpected_count) for r in counted[0] if not r.success] == [("change_seq", 1), ("nowhere", None)]
 
 
 RESULTS = "run_id bigint, step string, table string, severity string, success bool, batch_ids bigints"

@@ -1,13 +1,16 @@
 """The command line as a person or a scheduler meets it: exit codes, one sentence per error, no stack traces."""
 
+import contextlib
 import csv
 import json
 import os
 import re
 import shutil
 import signal
+import stat
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +20,7 @@ import yaml
 from rich.console import Console
 
 from inlet import cli, config, doctor, lake, versions
+from inlet import spark as sessions
 from inlet.errors import ConfigError, InletError
 from inlet.log import print_table
 from inlet.query import ask
@@ -29,7 +33,22 @@ from tests.test_bronze import NAME, deliver, extract
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def inlet(*words, cwd=None, **environment):
+def inlet(*words, **environment) -> SimpleNamespace:
+    """A command in this process, for what never comes to Spark: a process of its own takes seconds to start. Out: as of `apart`."""
+    stdout, stderr, on_interrupt = StringIO(), StringIO(), signal.getsignal(signal.SIGINT)
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(stdout), redirect_stderr(stderr), pytest.raises(SystemExit) as ended:
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        patch.setattr(sys, "argv", ["inlet", *map(str, words)])
+        try:
+            cli.main()
+        finally:
+            signal.signal(signal.SIGINT, on_interrupt)
+    return SimpleNamespace(returncode=ended.value.code or 0, stdout=stdout.getvalue(), stderr=stderr.getvalue())
+
+
+def apart(*words, cwd=None, **environment):
+    """A command in a process of its own."""
     return subprocess.run([sys.executable, "-m", "inlet.cli", *map(str, words)], capture_output=True, text=True, cwd=cwd,
                           env={**os.environ, **environment})
 
@@ -41,7 +60,7 @@ def project(tmp_path):
 
 
 def test_a_folder_that_is_no_project_is_named_with_the_remedy(tmp_path):
-    done = inlet("status", "--project", tmp_path)
+    done = apart("status", "--project", tmp_path)
     assert done.returncode == 2 and done.stderr.count("\n") == 1 and "inlet init" in done.stderr
 
 
@@ -53,6 +72,21 @@ def test_a_wrong_config_is_named_by_file_and_field(tmp_path, field, value, said)
     (tmp_path / "pipelines" / "inlet.yml").write_text(yaml.safe_dump({"sources": {"depot": source}}))
     done = inlet("status", "--project", tmp_path)
     assert done.returncode == 2 and "inlet.yml" in done.stderr and said in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(("sources", "said"), [
+    ([1], "sources: expected fields, found a list"), ({"depot": 5}, "sources.depot: expected fields, found 5"),
+    ({"depot": projects.DEPOT | {"from": ["a"]}}, "sources.depot: from: expected text, found a list"),
+    ({"depot": projects.DEPOT | {"settle_minutes": "soon"}}, "sources.depot: settle_minutes: expected a number, found soon"),
+    ({"depot": projects.DEPOT | {"tables": {1.5: "DEPOT.ITEMS", None: "DEPOT.ITEMS"}}}, "sources.depot: tables.1.5: expected text, found 1.5; tables.None: expected text, found nothing"),
+    ({"depot": projects.DEPOT | {"tables": {1: None}}}, "sources.depot: tables.1: expected text, found nothing"),
+    ({"depot": {"codec": "linkexpress_group"}}, "sources.depot: from: is missing")])
+def test_a_wrong_shape_is_said_in_the_words_of_its_author(tmp_path, sources, said):
+    projects.make(tmp_path)
+    (tmp_path / "pipelines" / "inlet.yml").write_text(yaml.safe_dump({"sources": sources}))
+    with pytest.raises(ConfigError) as error:
+        config.load(tmp_path)
+    assert error.value.message == f"{tmp_path}/pipelines/inlet.yml: {said}"
 
 
 def test_an_unknown_source_step_or_table_is_a_usage_error(project):
@@ -83,15 +117,22 @@ def test_an_old_java_is_said_with_its_version(project, tmp_path):
 @pytest.mark.parametrize("change, said", [
     ({"options": {"logtyp": "little"}}, "sources.depot.options: logtyp: is not known; did you mean logtype?"),
     ({"form": "landing"}, "form: is not known; did you mean from?"),
-    ({"from": "landing/depoh/*.lxg"}, "there is no folder depoh"),
+    ({"from": "landing/depoh/*.lxg"}, "there is no folder depoh; did you mean depot?"),
     ({"tables": {"1": "DEPOT.ITEM"}}, "Contracts are there for DEPOT.ITEMS")])
 def test_doctor_names_what_inlet_yml_cannot_mean(project, change, said):
     path = project.root / "pipelines" / "inlet.yml"
     config_said = yaml.safe_load(path.read_text())
     config_said["sources"]["depot"] |= change
     path.write_text(yaml.safe_dump(config_said))
+    (project.root / "landing" / "depot").mkdir(parents=True, exist_ok=True)
     done = inlet("doctor", "--project", project.root)
     assert done.returncode == 2 and said in done.stdout
+
+
+def test_before_the_first_delivery_nothing_is_wrong(project):
+    shutil.rmtree(project.root / "landing", ignore_errors=True)
+    found = {f.what: f for f in doctor.examine(project.root)}["source depot"]
+    assert (found.is_good, found.found) == (True, "landing/depot/*.lxg: there is no folder depot yet (nothing delivered)")
 
 
 def test_brackets_in_a_finding_are_not_taken_for_markup(project):
@@ -179,22 +220,44 @@ def raise_(error):
 
 def test_a_catalog_that_another_process_has_open_is_said_in_one_sentence(spark, lakehouse, tmp_path):
     project = projects.make(tmp_path, lakehouse=lakehouse)
-    done = inlet("sql", "select 1", "--project", project.root)
+    done = apart("sql", "select 1", "--project", project.root)
     assert done.returncode == 5 and "Another process has the catalog" in done.stderr and "Traceback" not in done.stderr
 
 
-def test_a_catalog_is_served_once_and_ends_without_a_trace(project):
+def test_a_catalog_is_served_once_to_its_owner_and_ends_without_a_trace(project, tmp_path):
     """What it serves is asked by tests/test_bank.py."""
     port = str(free_port())
     serving = subprocess.Popen([sys.executable, "-m", "inlet.cli", "catalog", "--port", port], stdout=subprocess.PIPE, text=True)
     try:
         said = dict(serving.stdout.readline().strip().removeprefix("export ").split("=", 1) for _ in range(2))
-        assert said["INLET_CATALOG"] == f"127.0.0.1:{port}" and Path(said["SPARK_DIST_CLASSPATH"]).exists()
-        assert f"Something listens on 127.0.0.1:{port} already" in inlet("catalog", "--port", port).stderr
+        folder, client = map(Path, said["SPARK_DIST_CLASSPATH"].split(os.pathsep))
+        assert said["INLET_CATALOG"] == f"127.0.0.1:{port}" and client.exists()
+        assert f"Something listens on 127.0.0.1:{port} already" in apart("catalog", "--port", port).stderr
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        password = re.search("Password</name><value>(.+?)<", (folder / "hive-site.xml").read_text())[1]
+        assert not [command for command in commands() if password in command]
+        url = f"jdbc:derby://127.0.0.1:{port}/{tmp_path}/db;create=true"
+        for user, said_by_derby in (("", "08004"), (";user=APP;password=guessed", "08004"), (f";user=APP;password={password}", "ij> ij>")):
+            assert said_by_derby in derby(client.parent, f"connect '{url}{user}';")
     finally:
         serving.terminate()
         assert serving.wait() == 0
-    assert "No catalog answers at INLET_CATALOG=127.0.0.1" in inlet("sql", "select 1", "--project", project.root, **said).stderr
+    assert not folder.exists()
+    assert "No catalog answers at INLET_CATALOG=127.0.0.1" in apart("sql", "select 1", "--project", project.root, **said).stderr
+
+
+def commands() -> list[str]:
+    """The command lines of all processes, as every user of the machine can read them."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):                     # it has ended
+            found.append(path.read_text(errors="replace"))
+    return found
+
+
+def derby(jars: Path, statement: str) -> str:
+    """What Derby's own client answers."""
+    return subprocess.run([sessions.java(), "-cp", f"{jars}/*", "org.apache.derby.tools.ij"], input=statement, capture_output=True, text=True).stdout
 
 
 @pytest.mark.parametrize("command", [["run"], ["rebuild", "--table", "items"], ["verify"]])

@@ -13,25 +13,27 @@ from hypothesis import strategies as st
 from pyspark.sql.variant_utils import VariantUtils
 
 from inlet.errors import REJECT_KINDS
-from inlet.fields import charset, date, interpreter, number, variant
+from inlet.fields import charset, date, fit, interpreter, jef, number, variant
 from inlet.fields.wrong import Wrong
 
-MODULES = ("charset", "date", "jef", "number", "sql_type", "variant")
+MODULES = ("charset", "date", "fit", "jef", "json_exact", "number", "pairs", "sql_type", "variant")
 CHARSETS = ("cp932", "euc_jp", "ascii", "utf_8", "ebcdic_kana", "ebcdic_ascii", "ebcdic_lower", "jef", "utf_16_be", "utf_16_le")
 settings.register_profile("quick", max_examples=100, deadline=None)
 settings.load_profile("quick")
 
 
-def compiled(data: bytes, little: bool = False, name: str = "ascii", **fields):
+def compiled(data: bytes, little: bool = False, name: str = "ascii", set_=None, **fields):
     """One item through the interpreter: its VARIANT value bytes as Python, or (kind, offset) of its fault."""
-    set_ = charset.charset(name)
+    set_ = set_ or charset.charset(name)
     plan = np.zeros((1, interpreter.NUM_PLAN), np.int64)
     for field, value in {"WIDTH": len(data), "MODE": set_.mode, **fields}.items():
         plan[0, getattr(interpreter, field)] = value
-    out, lengths, faults = np.zeros(4 * len(data) + 100, np.uint8), np.zeros(1, np.int64), np.zeros((1, 3), np.int64)
+    bound = interpreter.bound(np.array([0]), np.array([len(data)]), np.array([1]))
+    out, lengths, faults = np.full(bound + 64, 0xA5, np.uint8), np.zeros(1, np.int64), np.zeros((1, 3), np.int64)
     interpreter.images(np.frombuffer(data or b"\0", np.uint8), np.array([0]), np.array([len(data)]), np.array([0]), plan,
-                       np.array([0, 1]), np.array([little, 0, 0, 0]), set_.single[None], set_.double[None],
+                       np.array([0, 1]), np.array([little, 0, 0, 0, 0]), set_.single[None], set_.double[None],
                        interpreter.scratch_of(plan), out, lengths, faults)
+    assert (out[bound:] == 0xA5).all(), "written behind the bound"
     if faults[0, 0]:
         return interpreter.FAULTS[faults[0, 0]], int(faults[0, 1])
     return out[:lengths[0]].tobytes()
@@ -182,10 +184,111 @@ def test_characters(name, data, text):
     assert charset.text(bytes.fromhex(data), charset.charset(name)) == text
 
 
-def test_the_standard_area_of_jef_is_that_of_euc():
-    pairs = charset.charset("jef", "modern").double
-    euc = charset.charset("euc_jp").double
-    assert int((pairs[0xA1A1:] == euc[0xA1A1:])[euc[0xA1A1:] >= 0].sum()) > 6700
+def strict(codec: str, *codes: int) -> int:
+    """The code point of the one character that Python's strict codec knows these bytes as, else -1."""
+    try:
+        char = bytes(codes).decode(codec)
+    except UnicodeDecodeError:
+        return -1
+    return ord(char) if len(char) == 1 else -1
+
+
+PAIRS = [(lead, trail) for lead in range(256) for trail in range(256)]
+
+
+@pytest.mark.parametrize("name, codec, left_out", [("cp932", "cp932", {0x80, 0xA0, 0xFD, 0xFE, 0xFF}), ("euc_jp", "euc_jp", set()), ("ascii", "ascii", set())])
+def test_every_single_byte_is_what_the_strict_codec_makes_of_it(name, codec, left_out):
+    expected = [-1 if byte in left_out else strict(codec, byte) for byte in range(256)]      # the vendor defines no control there
+    assert charset.charset(name).single.tolist() == expected
+
+
+@pytest.mark.parametrize("name, codec", [("cp932", "cp932"), ("euc_jp", "euc_jp"), ("utf_16_be", "utf-16-be"), ("utf_16_le", "utf-16-le")])
+def test_every_pair_is_what_the_strict_codec_makes_of_it(name, codec):
+    double = charset.charset(name).double
+    assert [(hex(lead), hex(trail)) for lead, trail in PAIRS if double[lead << 8 | trail] != strict(codec, lead, trail)] == []
+
+
+@pytest.mark.parametrize("mapping, num_older", [("modern", 0), ("glyph", len(jef.GLYPHS_1978.split()))])
+def test_every_pair_of_jef_is_that_of_euc_but_for_what_is_told(mapping, num_older):
+    """Source: docs/formats/linkexpress_group.md: empty ranges, user-defined cells, six cells of the extended area, a blank."""
+    double, empty = charset.charset("jef", mapping).double, [pair for first, last in jef.EMPTY for pair in range(first, last + 1)]
+    told = dict.fromkeys(empty, -1) | {0x4040: 0x3000} | {int(pair, 16): int(code, 16) for pair, code in (cell.split("=") for cell in jef.EXTENDED.split())}
+    told |= {lead << 8 | trail: 0xE000 + (lead - 0x80) * 94 + trail - 0xA1 for lead in range(0x80, 0xA1) for trail in range(0xA1, 0xFF)}
+    other = [pair for pair in range(65536) if double[pair] != told.get(pair, strict("euc_jp", pair >> 8, pair & 255) if pair >= 0xA1A1 and pair & 255 >= 0xA1 else -1)]
+    assert len(other) == num_older and all(double[pair] >= 0 for pair in other)
+
+
+KANA = r"""
+ ｡｢｣､･ｦｧｨｩ£.<(+|
+&ｪｫｬｭｮｯ□ｰ□!\*);¬
+-/□□□□□□□□¦,%_>?
+□□□□□□□□□`:#@'="
+□ｱｲｳｴｵｶｷｸｹｺ□ｻｼｽｾ
+ｿﾀﾁﾂﾃﾄﾅﾆﾇﾈﾉ□□ﾊﾋﾌ
+□~ﾍﾎﾏﾐﾑﾒﾓﾔﾕ□ﾖﾗﾘﾙ
+□□□□□□□□□□ﾚﾛﾜﾝﾞﾟ
+{ABCDEFGHI□□□□□□
+}JKLMNOPQR□□□□□□
+$□STUVWXYZ□□□□□□
+0123456789□□□□□□""".replace("\n", "")          # EBCDIC(kana) from 40, Linkexpress manual 5.11.4; □ is undefined
+
+
+@pytest.mark.parametrize("name, codec, other", [
+    ("ebcdic_kana", "cp037", {0x40 + n: -1 if char == "□" else ord(char) for n, char in enumerate(KANA)}),
+    ("ebcdic_ascii", "cp500", {0x6A: ord("¦"), 0xBB: -1}),
+    ("ebcdic_lower", "cp037", {0x4A: ord("£"), 0x5B: ord("\\"), 0x5F: ord("^"), 0x6A: ord("¦"), 0xE0: ord("$"), 0xB0: -1})])
+def test_every_byte_of_ebcdic_is_that_of_the_code_page_but_for_what_the_vendor_tells(name, codec, other):
+    controls = {0x15: 0x0A, 0x25: 0x85, 0x0E: 0x88, 0x0F: 0x89, 0x28: -1, 0x38: -1, 0x29: -1}
+    base = {byte: strict(codec, byte) if byte < 0x40 or strict(codec, byte) < 0x7F else -1 for byte in range(256)}
+    assert charset.charset(name).single.tolist() == list((base | controls | other).values())
+
+
+def test_characters_of_a_site_take_their_room():
+    wide = charset.charset("ascii", overrides=(("41", "\U00020BB7"),))
+    data = b"A" * 300
+    assert compiled(data, name="ascii", set_=wide, ENCODING=interpreter.TEXT) == variant.encode({"x": "\U00020BB7" * 300})[0]
+
+
+# what costs as much as there is to read, and no more
+
+class Counted(tuple):
+    """Digits that count how many of them are looked at or copied."""
+
+    steps = 0
+
+    def __getitem__(self, at):
+        found = super().__getitem__(at)
+        Counted.steps += len(found) if isinstance(at, slice) else 1
+        return found
+
+
+def test_trailing_zeros_are_dropped_in_as_many_steps_as_there_are_digits(monkeypatch):
+    class Number(Decimal):
+        def as_tuple(self):
+            sign, digits, exponent = super().as_tuple()
+            return sign, Counted(digits), exponent
+
+    Counted.steps = 0
+    assert fit._without_zeros(Number("1." + "0" * 20_000)) == 1 and Counted.steps < 50_000
+    assert str(fit._without_zeros(Number("1200.3400"))) == "1200.34" and str(fit._without_zeros(Number("100"))) == "100"
+
+
+def test_variant_measures_each_member_once(monkeypatch):
+    class Measured(bytes):
+        num = 0
+
+        def __len__(self):
+            Measured.num += 1
+            return super().__len__()
+
+    plain_value = variant._value
+    monkeypatch.setattr(variant, "_value", lambda value, ids: Measured(plain_value(value, ids)))
+    for value in ({f"c{n}": n for n in range(3000)}, list(range(3000))):
+        Measured.num = 0
+        assert variant.decode(*variant.encode(value)) == value and Measured.num < 10_000
+    names, Measured.num = type("Name", (str,), {"encode": lambda self: Measured(str.encode(self))}), 0
+    variant.metadata([names(f"c{n:05}") for n in range(3000)])
+    assert Measured.num < 10_000
 
 
 # VARIANT

@@ -16,6 +16,7 @@ from tests.encode.linkexpress import encode_file
 
 quick = settings(max_examples=40, deadline=None, phases=[p for p in Phase if p is not Phase.explain], suppress_health_check=list(HealthCheck))
 PATH = "SHOP.T1_20260102030405_3.dat"
+PREFIX = "2026010203040500000000003"          # time and ordinal of its name
 TEXTS = {"cp932": "Aｱ山 z", "ebcdic_kana": "AZｱ山田 1", "ebcdic_ascii": "aZ山 1", "euc_jp": "Aｱ山", "utf_8": "Aé山😀"}
 
 
@@ -43,26 +44,35 @@ def column_types(charset: str):
 def files(draw):
     """Tables, records and how they are written."""
     how = {"null_areas": draw(st.booleans()), "byte_order": draw(st.sampled_from(("big", "little"))),
-           "charset": draw(st.sampled_from(sorted(TEXTS))), "logtype": draw(st.sampled_from(("normal", "little")))}
+           "charset": draw(st.sampled_from(sorted(TEXTS))), "logtype": draw(st.sampled_from(("normal", "little"))),
+           "null_var_body": draw(st.sampled_from(("len0", "full", "absent"))), "numeric_sign": draw(st.sampled_from(("separate", "trailing", "overpunch")))}
     names = st.lists(st.text("ABCDEFGH", min_size=1, max_size=2), min_size=1, max_size=6, unique=True)
     tables = {id_: [(name, *draw(column_types(how["charset"]))) for name in draw(names)]
-              for id_ in draw(st.lists(st.integers(1, 65535), min_size=1, max_size=3, unique=True))}
+              for id_ in [1, *draw(st.lists(st.integers(2, 65535), max_size=2, unique=True))]}
+    tables[0] = tables[1]                                       # rows of a full extract of the table that the file's name tells
     values = {id_: st.fixed_dictionaries({name: st.one_of(v, st.none()) if how["null_areas"] and n else v      # the first is the key
                                           for n, (name, _, v) in enumerate(columns)})
               for id_, columns in tables.items()}
     record = st.sampled_from(sorted(tables)).flatmap(
-        lambda id_: st.tuples(st.sampled_from(("insert", "update", "delete")), st.just(id_), values[id_]))
-    records = draw(st.lists(st.one_of(record, record, st.just(("commit",))), max_size=14))
+        lambda id_: st.tuples(st.sampled_from(("insert", "update", "delete")), st.just(id_), values[id_]) if id_ else st.tuples(st.just("row"), values[0]))
+    records = draw(st.lists(st.one_of(record, record, record, st.just(("commit",)), st.just(("empty",))), max_size=14))
     return how, {id_: [(name, type_) for name, type_, _ in columns] for id_, columns in tables.items()}, records
 
 
 def project(layouts: dict, **options):
-    names = {id_: f"SHOP.T{id_}" for id_ in layouts}
+    names = {id_: f"SHOP.T{id_}" for id_ in layouts if id_}
     tables = {name: Table(table=name, name=f"t{id_}", key=[layouts[id_][0][0]], columns=[
         {"name": column, "type": "string", "source_type": type_} for column, type_ in layouts[id_]]) for id_, name in names.items()}
     source = Source(**{"name": "shop", "codec": "linkexpress_group", "from": "landing", "options": options,
                        "tables": {str(id_): name for id_, name in names.items()}})
     return source, tables
+
+
+def told(how: dict, *names: str) -> dict:
+    """What of it a project's options tell."""
+    options = how | {"null_areas": "yes" if how["null_areas"] else "no",
+                     "numeric_sign": "overpunch" if how["numeric_sign"] == "overpunch" else "separate"}
+    return {name: options[name] for name in ("charset", "logtype", "numeric_sign", "null_var_body", *names)}
 
 
 def blank(value, type_: str, charset: str):
@@ -80,11 +90,15 @@ def expected_rows(records, layouts, charset) -> list[tuple]:
     for n, record in enumerate(records):
         if record[0] == "commit":
             transaction, counter = transaction + 1, 0
+        if record[0] in ("commit", "empty"):
+            continue
+        image = {name: blank(record[-1][name], type_, charset) for name, type_ in layouts[0 if record[0] == "row" else record[1]]}
+        if record[0] == "row":
+            rows.append((n, "REFRESH", "T1", None, None, None, image, PREFIX))
             continue
         counter += 1
         is_last = n + 1 < len(records) and records[n + 1][0] == "commit"
-        image = {name: blank(record[2][name], type_, charset) for name, type_ in layouts[record[1]]}
-        rows.append((n, record[0].upper(), f"T{record[1]}", transaction, counter, is_last, image))
+        rows.append((n, record[0].upper(), f"T{record[1]}", f"{PREFIX}-{transaction}", counter, is_last, image, None))
     return rows
 
 
@@ -94,9 +108,10 @@ def rows_of(data, contexts_and_blocks, source, tables) -> tuple[list[tuple], int
         decoded = codec.decode(data[block.offset:block.offset + block.length], block.context, source, tables)
         num_rejects += len(decoded.rejects)
         for row in codec.changes_as_rows(decoded, block.context, source, tables):
-            rows.append((int(row["change_seq"][-10:]), row["operation"], row["source_table"], int(row["transaction_id"].split("-")[1]),
+            rows.append((int(row["change_seq"][-10:]), row["operation"], row["source_table"], row["transaction_id"],
                          row["transaction_event_counter"], row["transaction_last_event"],
-                         row["before"] if row["operation"] == "DELETE" else row["after"]))
+                         row["before"] if row["operation"] == "DELETE" else row["after"], row["load_id"]))
+            assert row["change_seq"].startswith(PREFIX)
             assert row["before" if row["operation"] != "DELETE" else "after"] is None
     return rows, num_rejects
 
@@ -106,9 +121,7 @@ def rows_of(data, contexts_and_blocks, source, tables) -> tuple[list[tuple], int
 def test_what_was_encoded_is_decoded_whatever_the_blocks(file, len_block, is_told):
     how, layouts, records = file
     data = encode_file(records, layouts=layouts, **how)
-    told = {"byte_order": how["byte_order"], "null_areas": "yes" if how["null_areas"] else "no"}
-    source, tables = project(layouts, charset=how["charset"], logtype=how["logtype"], numeric_sign="separate",
-                             null_var_body="len0", **(told if is_told else {}))
+    source, tables = project(layouts, **told(how, *(("byte_order", "null_areas") if is_told else ())))
     context = codec.open_file(PATH, data, True, source, tables)
     if isinstance(context, Reject):
         assert not is_told and context.kind == "ambiguous_layout"
@@ -123,8 +136,7 @@ def test_what_was_encoded_is_decoded_whatever_the_blocks(file, len_block, is_tol
 def test_a_file_that_grows_gives_the_same_changes(file, at, len_block):
     how, layouts, records = file
     data = encode_file(records, layouts=layouts, **how)
-    source, tables = project(layouts, charset=how["charset"], logtype=how["logtype"], byte_order=how["byte_order"],
-                             null_areas="yes" if how["null_areas"] else "no", numeric_sign="separate", null_var_body="len0")
+    source, tables = project(layouts, **told(how, "byte_order", "null_areas"))
     context = codec.open_file(PATH, data, True, source, tables)
     first = codec.cut(data[:at], context, source, tables, len_block, is_final=False)
     second = codec.cut(data[first.consumed:], first.context, source, tables, len_block)
@@ -228,6 +240,16 @@ def test_images_of_every_width(num_columns, size):
     context = codec.open_file(PATH, data, True, source, tables)
     rows = codec.changes_as_rows(codec.decode(data, context, source, tables), context, source, tables)
     assert [row["after"] for row in rows] == [record[2] for record in records]
+
+
+@pytest.mark.parametrize("overrides, said", [
+    ({"4A": "[]"}, "4A: expected one character"), ({"4A": ""}, "one character"), ({"4A": "\ud800"}, "one character"), ({"4A4": "["}, "2 or 4 hex digits"),
+    ({"GG": "["}, "2 or 4 hex digits"), ({40: "["}, "in quotes"), ({"4A": 1}, "one character")])
+@pytest.mark.parametrize("option", ["charset_overrides", "nchar_overrides"])
+def test_a_cell_that_a_site_changed_is_one_code_and_one_character(option, overrides, said):
+    source, tables = project(LAYOUT, **{option: overrides})
+    with pytest.raises(ConfigError, match=f"{option}.*{said}"):
+        codec.open_file(PATH, b"", True, source, tables)
 
 
 @pytest.mark.parametrize("options, said", [({"charsett": "cp932"}, "charsett"), ({"charset": "klingon"}, "charset"), ({"byte_order": 1}, "byte_order")])

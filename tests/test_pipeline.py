@@ -241,6 +241,14 @@ def test_nothing_was_rejected_and_every_account_balances(spark, expected):
                      "num_changes + num_repeats + num_control + num_rejected").first()[0] == 2 * NUM_STREAMS
 
 
+@pytest.mark.parametrize("table", TABLES)
+def test_what_was_sent_again_is_counted_as_a_repeat_and_written_once(spark, expected, table):
+    found = {row[0]: row[1:] for row in spark.sql("select source, sum(num_changes), sum(num_repeats) from silver.batches group by source").collect()}
+    for source, changes in expected[table].items():
+        assert found[source][0] == len([c for c in changes if c.op not in ("EMPTY_LOAD", "LOAD_END")]), source
+    assert sum(found[source][1] for source in expected[table]) > NUM_STREAMS
+
+
 def test_the_ledger_spans_empty_loads_and_ends_of_loads(spark, expected):
     names = ", ".join(f"'{source}'" for sources in expected.values() for source in sources)
     num_events, num_outside = spark.sql(

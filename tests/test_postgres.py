@@ -18,7 +18,7 @@ from inlet.errors import ConfigError
 from tests import postgres, projects, reference
 from tests.encode import linkexpress, qlik
 from tests.streams import Change
-from tests.test_cli import inlet
+from tests.test_cli import apart
 from tests.test_pipeline import REPO, deliver, plain, put
 
 NUM_WORKLOADS, NUM_SNAPSHOTS, NUM_BATCHES = 12, 20, 2        # the first workload is longer and done last: it takes the whole way
@@ -271,6 +271,7 @@ def grouped(table: str, rows) -> dict[tuple, dict]:
     return {place: by_key(table, of_place) for place, of_place in found.items()}
 
 
+@pytest.mark.gate
 @pytest.mark.proof
 @pytest.mark.parametrize("table", KEYS)
 def test_gold_current_is_the_table(spark, landed, table):
@@ -280,6 +281,7 @@ def test_gold_current_is_the_table(spark, landed, table):
     assert wrong == [], "\n".join(wrong[:10])
 
 
+@pytest.mark.gate
 @pytest.mark.proof
 @pytest.mark.parametrize("table", KEYS)
 def test_gold_as_of_each_commit_is_the_table_behind_it(spark, landed, table):
@@ -293,6 +295,7 @@ def test_gold_as_of_each_commit_is_the_table_behind_it(spark, landed, table):
     assert wrong == [], "\n".join(wrong[:10])
 
 
+@pytest.mark.gate
 @pytest.mark.proof
 def test_nothing_of_postgres_was_rejected(spark, landed):
     assert spark.sql("select * from silver.rejects where source like 'pg~_%' escape '~'").collect() == []
@@ -365,10 +368,10 @@ def test_a_row_in_flight_is_no_alarm(spark, server, project, landed, live):
 def test_reconcile_on_the_command_line(server, project, landed, live):
     there = live("shop.lines")
     words = ["reconcile", "--project", project.root, "--table", "pg_lines", "--jdbc", there.url, "--user", there.user, "--password-env", "PASSWORD"]
-    unclear = inlet(*words, PASSWORD=there.password)
+    unclear = apart(*words, PASSWORD=there.password)
     assert unclear.returncode == 2 and "pg_full, pg_linkexpress, pg_partial" in unclear.stderr
     unlogged(server, "insert into lines (order_no, line) values (77, 1)")
-    done = inlet(*words, "--source", "pg_linkexpress", "--wait", "0", PASSWORD=there.password)
+    done = apart(*words, "--source", "pg_linkexpress", "--wait", "0", PASSWORD=there.password)
     assert done.returncode == 3, done.stderr
     assert "1 differences" in done.stdout and "order_no 77, line 1" in done.stdout and "only in source" in done.stdout
 

@@ -7,6 +7,7 @@ import datetime
 import decimal
 import json
 import random
+import re
 
 import pyarrow as pa
 import pytest
@@ -49,20 +50,31 @@ def random_row(rng, key: int) -> dict:
     return {name: value if name == "ID" or rng.random() < .9 else None for name, value in pick.items()}
 
 
-def random_messages(num: int, seed: int) -> list[dict]:
+def random_messages(num: int, seed: int, odd: float = .03) -> list[dict]:
+    return [one for _, one in random_changes(num, seed, odd)]
+
+
+def random_changes(num: int, seed: int, odd: float = .03) -> list[tuple[dict, dict]]:
+    """What is encoded, and its message: every operation, columns with a value, null and not supplied, transactions whose ids come back."""
     rng, found = random.Random(seed), []
+    ids = [rng.randbytes(16).hex() for _ in range(20)]
     for n in range(num):
         operation = rng.choice(["REFRESH", "INSERT", "UPDATE", "UPDATE", "DELETE"])
         row, old = random_row(rng, n), random_row(rng, n) if rng.random() < .7 else None
         said = {"operation": operation, "before": row if operation == "DELETE" else old if operation == "UPDATE" else None,
                 "after": None if operation == "DELETE" else row, "change_seq": "" if operation == "REFRESH" else f"2026010203040500{n:019d}",
-                "transaction_id": f"{n // 3:032d}", "transaction_event_counter": n % 3 + 1, "transaction_last_event": n % 3 == 2,
+                "transaction_id": ids[n // 3 % len(ids)], "stream_position": f"{n // 3:08x}.{rng.randrange(2**32):08x}.{n % 3}", "transaction_event_counter": n % 3 + 1, "transaction_last_event": n % 3 == 2,
                 "change_timestamp": "2026-01-02T03:04:05.000"}
-        if rng.random() < .1 and operation != "DELETE":
-            said["after"] = {name: value for name, value in row.items() if name in ("ID", "PRICE", "DUE")}
-        value = qlik.value(said, list(COLUMNS), shape=rng.choice(["envelope", "bare"]), masks=rng.random() < .7,
+        masks = rng.random() < .7
+        if rng.random() < .3 and operation != "REFRESH" and masks:             # only a mask tells what is not supplied
+            supplied = {"ID", *rng.sample(list(COLUMNS), rng.randrange(len(COLUMNS)))}
+            said |= {image: said[image] and {name: said[image][name] for name in COLUMNS if name in supplied} for image in ("before", "after")}
+        value = qlik.value(said, list(COLUMNS), shape=rng.choice(["envelope", "bare"]), masks=masks,
                            delete_in=rng.choice(["data", "beforeData"]), schema=rng.choice([None, "SHOP"]), table="ITEM")
-        found.append(message(value, n, at=START + datetime.timedelta(seconds=n)))
+        if rng.random() < odd:                                                 # as other readers and versions spell it
+            spelt = "READ" if operation == "REFRESH" else operation.lower()
+            value = value.replace(f'"operation":"{operation}"'.encode(), f'"operation":"{spelt}"'.encode())
+        found.append((said, message(value, n, at=START + datetime.timedelta(seconds=n))))
     return found
 
 
@@ -83,6 +95,18 @@ def test_what_the_encoder_writes_the_codec_reads():
     assert (found["operation"], found["transaction_id"], found["change_seq"]) == ("UPDATE", "77", said["change_seq"])
     assert found["after"]["NAME"] == row["NAME"] and found["before"]["STOCK"] == 3
     assert change.mask_ordinals(found["change_mask"]) == [n for n, c in enumerate(COLUMNS, 1) if row[c] != old[c]]
+
+
+def test_what_was_encoded_is_decoded_whatever_it_is():
+    changes = random_changes(500, 11)
+    loads = loads_of([one for _, one in changes], SOURCE, TABLES)
+    for said, one in changes:
+        found = qlik_json.decode_message(one, SOURCE, TABLES, loads)[0]
+        images = {name: image and {column: qlik.text_of(value) if isinstance(value, (decimal.Decimal, datetime.date, bytes)) else value
+                                   for column, value in image.items()} for name, image in (("before", said["before"]), ("after", said["after"]))}
+        names = ("operation", "transaction_id", "transaction_event_counter", "transaction_last_event", "stream_position", "before", "after")
+        assert {name: found[name] for name in names} == {name: (said | images)[name] for name in names}
+        assert found["change_seq"] == said["change_seq"] or said["operation"] == "REFRESH" and found["load_id"]
 
 
 def test_a_load_is_a_run_of_messages_without_a_gap():
@@ -167,6 +191,60 @@ def test_numbers_that_fit(value, type_, expected):
     assert variant.decode(*variant.encode(found)) == expected
 
 
+EDGES = {
+    **{type_: [str(n) for limit in (1 << bits - 1,) for n in (-limit - 1, -limit, 1 - limit, -1, 0, limit - 1, limit)]
+       for type_, bits in (("tinyint", 8), ("smallint", 16), ("int", 32), ("bigint", 64))},
+    "decimal(18,2)": ["9" * 16 + ".99", "-" + "9" * 16 + ".99", "1" + "0" * 16, "0.01", "0.001", "0.010", "-0.00", "0" * 3 + "1.5", "1." + "0" * 18],
+    "decimal(38,18)": ["9" * 17 + ".9", "9" * 18, "9" * 19, "9" * 20, "9" * 21, "1E19", "1E20", "0." + "0" * 17 + "1", "0." + "0" * 18 + "1"],
+    "double": ["0", "-0", "-0.0", "9" * 18, "9" * 19, "1.5", "1e308", "1e309", "5e-324", "1e-400"],
+    "date": ["0001-01-01", "0000-12-31", "9999-12-31", "2024-02-29", "2026-02-29", "1900-02-29", "2000-02-29", "2026-00-01", "2026-13-01", "2026-04-31"],
+    "timestamp": ["0001-01-01T00:00:00", "9999-12-31 23:59:59.999999", "2026-01-01T24:00:00", "2026-01-01T23:59:60", "2026-01-01T00:60:00",
+                  "2026-01-01T00:00:00.", "2026-01-01T00:00:00.1234567", "2026-01-01T00:00:00.1234560", "2026-01-01T00:00:00Z", "2026-01-01T00:00:00z",
+                  "2026-01-01T00:00:00+14:59", "2026-01-01T00:00:00+15:00"],
+    "timestamp_ntz": ["2026-01-01T00:00:00", "2026-01-01T00:00:00Z", "2026-01-01T00:00:00.000000000"],
+}
+HEADER_EDGES = {
+    "transactionEventCounter": ["-1", "-0", "0", "00", str(2**63 - 9), str(2**63 - 1), str(2**63), "9" * 18, "9" * 20, "1.0", "1e2"],
+    "timestamp": ["999999999999", "1000000000000", "9999999999999", "10000000000000", "-1000000000000", '"999999999999"', '"1000000000000"',
+                  '"9999999999999"', '"10000000000000"', '"2026-01-01T00:00:00Z"', '"2026-01-01T00:00:00ZZ"', '"2026-01-01T00:00:00.5Z"', '"0000-01-01T00:00:00"',
+                  '"9999-12-31T23:59:59.999999"', '"9999-12-31T23:59:59-01:00"', '""', "null", '"2026-01-01T00:00:60Z"'],
+}
+
+
+def edge(data: str, header: str = "", offset: int = 0) -> dict:
+    return message(f'{{"data":{data},"headers":{{"operation":"INSERT",{header}"changeSequence":"2026010203040500{offset:019d}"}}}}'.encode(), offset)
+
+
+@pytest.mark.parametrize("type_", EDGES)
+def test_both_paths_draw_the_edges_of_a_type_alike(type_):
+    """What the walk answers the exact path answers the same; what it is to answer it does: it leaves out what is rejected and what has over 18 digits."""
+    table = Table(table="SHOP.ITEM", name="item", key=["ID"], columns=[{"name": "ID", "type": "int"}, {"name": "V", "type": type_}])
+    values = [f'"{value}"' for value in EDGES[type_]] + [value for value in EDGES[type_] if re.fullmatch(r"-?(0|[1-9][0-9]*)([.][0-9]+)?([eE]-?[0-9]+)?", value)]
+    messages = [edge(f'{{"ID":1,"V":{value}}}', offset=n) for n, value in enumerate(values)]
+    fits = [value for value, one in zip(values, messages) if qlik_json.decode_message(one, SOURCE, {"SHOP.ITEM": table}, [])[0]["result"] == "change"]
+    plain = [value for value in fits if len(re.findall("[0-9]", value)) <= 18 and not re.search(r"[eE+]|-0[.0]*\b", value)]
+    assert len(plain) <= assert_walk_agrees(messages, SOURCE, {"SHOP.ITEM": table}) <= len(fits) < len(values)
+
+
+@pytest.mark.parametrize("header", HEADER_EDGES)
+def test_both_paths_draw_the_edges_of_a_header_alike(header):
+    messages = [edge('{"ID":1}', f'"{header}":{value},', n) for n, value in enumerate(HEADER_EDGES[header])]
+    found = [qlik_json.decode_message(one, SOURCE, TABLES, [])[0] for one in messages]
+    read = [row for row in found if row["result"] == "change" and not row.get("kind")]
+    assert 0 < assert_walk_agrees(messages, SOURCE, TABLES) <= len(read) < len(messages)
+
+
+def test_an_integer_spelt_with_thousands_of_zeros_is_read():
+    assert fit("0" * 9000 + "7", "int") == "0" * 9000 + "7" and fit("-" + "0" * 9000, "bigint") == "-" + "0" * 9000
+
+
+@pytest.mark.parametrize("depth", range(900, 1000, 3))
+def test_a_message_nested_to_any_depth_is_a_reject_that_names_its_place(depth):
+    value = b'{"headers": {"operation": "INSERT", "deep": ' + b"[" * depth + b"]" * depth + b'}, "data": {"NO": 1}}'
+    found = qlik_json.decode_message(message(value), SOURCE, TABLES, [])[0]["reject"]
+    assert found.kind in ("unknown_column", "invalid_json", "missing_change_seq")
+
+
 @pytest.mark.parametrize("value, type_", [
     ("128", "tinyint"), ("1e0", "int"), ("1e999999", "decimal(38,0)"), ("1e9999999", "decimal(9,2)"), ("1e-400", "double"),
     ("3.5e38", "float"), ("9" * 5000, "bigint"), ("0.001", "decimal(9,2)")])
@@ -217,14 +295,16 @@ def assert_paths_agree(spark, messages, source, tables) -> tuple[int, int]:
     return len(fast), sum(row["result"] == "change" for row in exact.values())
 
 
+def batch_of(messages: list[dict]) -> pa.RecordBatch:
+    columns = {"unit_id": pa.string(), "source": pa.string(), "topic": pa.string(), "partition": pa.int32(), "offset": pa.int64(),
+               "timestamp": pa.timestamp("us", tz="UTC"), "value": pa.binary()}
+    return pa.RecordBatch.from_pylist([{name: one[name] for name in columns} for one in messages], schema=pa.schema(columns.items()))
+
+
 def walked(messages: list[dict], source, tables, loads) -> dict[str, dict]:
     """Rows of the compiled walk without Spark, by unit_id."""
     contracts = qlik_fast.Contracts([source], tables)
-    spans = qlik_fast._load_spans(loads, contracts, [source])
-    columns = {"unit_id": pa.string(), "source": pa.string(), "topic": pa.string(), "partition": pa.int32(), "offset": pa.int64(),
-               "timestamp": pa.timestamp("us", tz="UTC"), "value": pa.binary()}
-    batch = pa.RecordBatch.from_pylist([{name: one[name] for name in columns} for one in messages], schema=pa.schema(columns.items()))
-    found = {}
+    spans, batch, found = qlik_fast._load_spans(loads, contracts, [source]), batch_of(messages), {}
     for batch in qlik_fast._walk(contracts, spans)([batch.slice(1), batch.slice(0, 1)]):
         for row in batch.to_pylist():
             for name in ("before", "after"):
@@ -292,6 +372,42 @@ def test_the_walk_says_the_same_of_a_case_and_of_it_broken(path):
         assert_walk_agrees(broken(many, 1), case["source"], case["tables"])
 
 
+NAMES = ["ID", "顧客名", "a b", 'say "x"', "back\\slash", "#", "$x", "a.b", "tab\tname", "é", "Ａ", "ｱ", "\U00020BB7", "\U00020000x", "🎈", "'", "`",
+         *(f"C{n}" for n in range(40))]
+
+
+def named_table(names: list[str]) -> Table:
+    """A table whose columns go by any name."""
+    table = Table(table="SHOP.ITEM", name="item", key=["ID"], columns=[{"name": f"C{n}" if n else "ID", "type": "int"} for n in range(len(names))])
+    for column, name in zip(table.columns, names):
+        column.name = name
+    return table
+
+
+@pytest.mark.parametrize("is_ascii", [True, False])
+def test_a_column_of_any_name_is_carried_exactly(is_ascii):
+    tables, row = {"SHOP.ITEM": named_table(NAMES)}, {name: n for n, name in enumerate(NAMES)}
+    value = qlik.value({"operation": "INSERT", "after": row, "change_seq": "2026010203040500" + "0" * 19}, NAMES, masks=False,
+                       dumps=lambda body: json.dumps(body, ensure_ascii=is_ascii))
+    assert qlik_json.decode_message(message(value), SOURCE, tables, [])[0]["after"] == row
+    assert_walk_agrees([message(value)], SOURCE, tables)                 # in doubt where a name is spelt with escapes
+    plain = {name: n for name, n in row.items() if not set(name) & set('"\\\t')}
+    value = qlik.value({"operation": "INSERT", "after": plain, "change_seq": "2026010203040500" + "0" * 19}, list(plain), masks=False,
+                       dumps=lambda body: json.dumps(body, ensure_ascii=is_ascii))
+    assert is_ascii or assert_walk_agrees([message(value)], SOURCE, tables) == 1
+
+
+def test_spark_finds_every_column_of_an_image_by_its_name(spark):
+    """By halves, in an order of its own: among many, a name beyond the BMP was null."""
+    row = {name: n for n, name in enumerate(NAMES)}
+    value, names = variant.encode(row)
+    image = pa.RecordBatch.from_arrays([pa.StructArray.from_arrays([pa.array([value]), pa.array([names])], fields=qlik_fast.IMAGE)], names=["image"])
+    images = spark.range(1).coalesce(1).mapInArrow(lambda _: iter([image]), "image variant")
+    asked = [name for name in NAMES if not set(name) & set("'\"`\\\t")]
+    found = images.selectExpr(*(f"variant_get(image, '$[\"{name}\"]', 'int')" for name in asked)).first()
+    assert list(found) == [row[name] for name in asked]
+
+
 def test_both_paths_say_the_same_of_every_case(spark):
     """All cases of one set of contracts and options in one run; the plain ones are all answered by the fast path."""
     groups = {}
@@ -324,9 +440,20 @@ def test_both_paths_say_the_same_of_broken_messages(spark):
 
 
 def test_the_survey_tells_whether_a_change_is_there_twice(spark):
-    messages = random_messages(60, 4)
+    messages = random_messages(60, 4, odd=0)
     asked = [f"{sql} as {name}" for name, sql in qlik_json.survey_sql().items()]
     once = qlik_json.marked(frame(spark, messages)).selectExpr(*asked).collect()[0]
     assert once.num_records == once.num_distinct_seq == 60
     twice = qlik_json.marked(frame(spark, messages + [messages[5] | {"offset": 99, "unit_id": "again"}])).selectExpr(*asked).collect()[0]
-    assert twice.num_distinct_seq == 60 + (b"REFRESH" in messages[5]["value"]) and len(twice.min_seq) == 35
+    assert twice.num_distinct_seq == 60 + (b'"operation":"REFRESH"' in messages[5]["value"]) and len(twice.min_seq) == 35
+
+
+def test_a_batch_that_is_too_large_for_one_column_is_walked_in_pieces(monkeypatch):
+    messages = random_messages(50, 12)
+    loads = loads_of(messages, SOURCE, TABLES)
+    whole = walked(messages, SOURCE, TABLES, loads)
+    longest = max(len(one["value"]) for one in messages if one["unit_id"] in whole)
+    monkeypatch.setattr(qlik_fast, "LEN_MOST", longest + 1000)
+    assert typed(walked(messages, SOURCE, TABLES, loads)) == typed(whole)
+    monkeypatch.setattr(qlik_fast, "LEN_MOST", 100)                      # and a message that is too long alone is left to the exact path
+    assert walked(messages, SOURCE, TABLES, loads) == {}

@@ -1,12 +1,22 @@
 """Silver: every record and byte accounted for, a change written once, nothing visible before the ledger has it."""
 
 import json
+import os
+import random
+import resource
+import sys
+from contextlib import contextmanager
+from itertools import count
+from types import SimpleNamespace
 
 import pytest
+from py4j.protocol import Py4JJavaError
 
-from inlet import bronze, silver, transaction
+from inlet import bronze, change, doctor, lake, recover, silver, transaction
 from inlet.batch import Account
-from inlet.errors import AccountingError
+from inlet.codecs import CODECS, linkexpress_group, qlik_json
+from inlet.errors import AccountingError, ConfigError, InletError
+from inlet.guard import KIND
 from tests import projects
 from tests.encode import linkexpress, qlik
 
@@ -20,9 +30,9 @@ def test_a_batch_that_does_not_add_up_is_an_error_that_names_both_sides():
         Account(num_records=3, num_changes=2, bytes_landed=30, bytes_decoded=20).balance("depot", 1)
 
 
-def message(number: int, item: int, name: str) -> bytes:
+def message(number: int, item: int, name: str, at: str = "") -> bytes:
     row = {"ITEM_ID": item, "NAME": name, "PRICE": None}
-    return qlik.value({"operation": "INSERT", "after": row, "change_seq": f"20260102030405{number:021d}"}, COLUMNS)
+    return qlik.value({"operation": "INSERT", "after": row, "change_seq": f"20260102030405{number:021d}", "change_timestamp": at}, COLUMNS)
 
 
 def turned(value: bytes) -> bytes:
@@ -38,29 +48,70 @@ def land(project, spark) -> int:
     return new.batch_id
 
 
-def test_repeats_conflicts_and_a_crash_before_the_ledger(spark, lakehouse, tmp_path):
-    project = projects.make(tmp_path, {"silver_shop": SHOP, "silver_depot": {**projects.DEPOT, "from": "landing/silver_depot/*.lxg"}},
-                            lakehouse=lakehouse)
+class Died(BaseException):
+    """The process is gone."""
+
+
+def dies(monkeypatch, spark, num_writes: int) -> None:
+    """From now on a run dies behind this many of its writes: appends, deletes and merges."""
+    from pyspark.sql import DataFrameWriter
+
+    left, append, sql = [num_writes], DataFrameWriter.saveAsTable, type(spark).sql
+
+    def writes(write, *given):
+        if not left[0]:
+            raise Died
+        left[0] -= 1
+        return write(*given)
+
+    monkeypatch.setattr(DataFrameWriter, "saveAsTable", lambda self, name: writes(append, self, name))
+    monkeypatch.setattr(type(spark), "sql", lambda self, text: (writes if text.split()[0] in ("merge", "delete") else lambda write, *given: write(*given))(sql, self, text))
+
+
+def stored(spark, sources) -> dict[str, list]:
+    """What silver holds of these sources: whole rows, but for the batch and the time."""
+    listed = ", ".join(f"'{source}'" for source in sources)
+    found = {}
+    for table, columns in change.TABLES.items():
+        names = [f"to_json({c.name})" if c.type == "variant" else c.name for c in columns if c.name not in ("batch_id", "decoded_at", "finished_at")]
+        found[table] = sorted(map(str, spark.sql(f"select {', '.join(names)} from {table} where source in ({listed})").collect()))
+    return found
+
+
+BOXES = {"table": "DEPOT.BOXES", "name": "boxes", "key": ["ITEM_ID"], "columns": projects.ITEMS["columns"]}
+
+
+def test_repeats_conflicts_and_a_crash_before_the_ledger(spark, lakehouse, tmp_path, monkeypatch):
+    """The contract of a table is missing when the run dies; the next one has it, and reads rejects as changes."""
+    sources = {"silver_shop": SHOP, "silver_depot": {**projects.DEPOT, "from": "landing/silver_depot/*.lxg"}}
+    project = projects.make(tmp_path, sources, lakehouse=lakehouse)
     for source in project.sources:
         (tmp_path / "landing" / source).mkdir(parents=True)
     records = linkexpress.encode_file(projects.item_records(1, 4), True, "big", "cp932", {1: projects.LAYOUT})
     (tmp_path / "landing" / "silver_depot" / "20260105031500_000012.lxg").write_bytes(records)
-    qlik.write_parquet(qlik.rows([message(1, 1, "a"), message(2, 2, "b"), message(2, 2, "b"), b"{broken"], "items"),
-                       tmp_path / "landing" / "silver_shop" / "1.parquet")
+    (tmp_path / "landing" / "silver_depot" / "20260105031500_000013.lxg").symlink_to("/nowhere")         # refused, and no record of the account
+    second = message(2, 2, "b", at="half past four")
+    box = qlik.value({"operation": "INSERT", "after": {"ITEM_ID": 1, "NAME": "box"}, "change_seq": f"{9:035d}"}, COLUMNS, schema="DEPOT", table="BOXES")
+    qlik.write_parquet(qlik.rows([message(1, 1, "a"), second, second, b"{broken"], "items")
+                       + qlik.rows([box], "any"), tmp_path / "landing" / "silver_shop" / "1.parquet")
     first = land(project, spark)
-    close, silver._close = silver._close, lambda batch: None
-    try:
-        silver.run(project, spark, first)                        # dies before the ledger
-    finally:
-        silver._close = close
+    with monkeypatch.context() as patched:
+        patched.setattr(silver, "_close", lambda batch: (_ for _ in ()).throw(Died()))
+        with pytest.raises(Died):
+            silver.run(project, spark, first)
     assert first in silver.pending(project)
-    accounts = silver.run(project, spark, first)                 # and is finished by the next run
+    finding = {finding.what: finding for finding in doctor._batches(project)}[f"batch {first}"]
+    assert finding.is_good and finding.found.startswith("begun in silver.changes, silver.rejects, ")
+    project = projects.make(tmp_path, sources, [projects.ITEMS, BOXES], lakehouse)
+    accounts = silver.run(project, spark, first)
     assert first not in silver.pending(project)
+    with pytest.raises(InletError, match=f"Batch {first} is not one that waits"):
+        silver.run(project, spark, first)
     shop, depot = accounts["silver_shop"], accounts["silver_depot"]
-    assert (shop.num_records, shop.num_changes, shop.num_repeats, shop.num_rejected) == (4, 2, 1, 1)
+    assert (shop.num_records, shop.num_changes, shop.num_repeats, shop.num_rejected) == (5, 3, 1, 1)
     assert (depot.num_records, depot.num_changes, depot.num_control, depot.num_rejected) == (6, 4, 2, 0)
 
-    qlik.write_parquet(qlik.rows([message(1, 1, "other"), message(3, 3, "c"), turned(message(3, 3, "c")), message(2, 2, "b")], "items", offset=10),
+    qlik.write_parquet(qlik.rows([message(1, 1, "other"), message(3, 3, "c"), turned(message(3, 3, "c")), second], "items", offset=10),
                        tmp_path / "landing" / "silver_shop" / "2.parquet")
     (tmp_path / "landing" / "silver_depot" / "20260105031500_000012.resend.lxg").write_bytes(records)
     accounts = silver.run(project, spark, land(project, spark))
@@ -69,11 +120,163 @@ def test_repeats_conflicts_and_a_crash_before_the_ledger(spark, lakehouse, tmp_p
     assert (depot.num_changes, depot.num_repeats, depot.num_control) == (0, 4, 2)
 
     found = spark.sql("select change_seq, cast(after:NAME as string) as name from silver.changes where source = 'silver_shop' order by 1").collect()
-    assert [row.name for row in found] == ["a", "b", "c"]
+    assert [row.name for row in found] == ["box", "a", "b", "c"]
+    events = spark.sql("select kind, detail, source_table, right(change_seq, 1) from silver.control_events where source = 'silver_shop'").collect()
+    assert [tuple(row) for row in events] == [("unreadable_timestamp", '{"timestamp": "half past four"}', "ITEMS", "2")]
     kinds = spark.sql("select kind, raw from silver.rejects where source = 'silver_shop' order by batch_id").collect()
     assert [(row.kind, bytes(row.raw)) for row in kinds] == [("invalid_json", b"{broken"), ("conflicting_duplicate", message(1, 1, "other"))]
     transactions = spark.sql("select num_changes, state from silver.transactions where source = 'silver_depot'").collect()
     assert [tuple(row) for row in transactions] == [(2, "complete"), (2, "complete")]
+
+
+def everything(root, name: str) -> dict:
+    """Files with all that a batch can hold: changes, rejects, control events, repeats, conflicts, loads and their ends, of both grains."""
+    shop, depot = (root / "landing" / f"{name}_{kind}" for kind in ("shop", "depot"))
+    for folder in (shop, depot):
+        folder.mkdir(parents=True, exist_ok=True)
+    encode = lambda records: linkexpress.encode_file(records, True, "big", "cp932", {0: projects.LAYOUT, 1: projects.LAYOUT})         # noqa: E731
+    whole = encode(projects.item_records(1, 4))
+    (depot / "20260105031500_000012.lxg").write_bytes(whole)
+    (depot / "20260105031500_000012.other.lxg").write_bytes(encode(projects.item_records(3, 4)))
+    (depot / "20260105031501_000013.lxg").write_bytes(whole + encode([("insert", 1, {"ITEM_ID": 9, "NAME": "z", "PRICE": 1})])[:-1] + b"\xff" + encode([("commit",)]))
+    (depot / "ITEMS_20260105031600_000014.lxg").write_bytes(encode([("row", {"ITEM_ID": n, "NAME": "a", "PRICE": 1}) for n in (1, 2)]))
+    (depot / "ITEMS_20260105031700_000015.lxg").write_bytes(encode([("empty",)]))
+    load = qlik.value({"operation": "REFRESH", "after": {"ITEM_ID": 5, "NAME": "a", "PRICE": None}}, COLUMNS)
+    late = message(7, 5, "late").replace(b"20260102030405", b"20260103030405")
+    metadata = b'{"magic":"atMSG","type":"MD","message":{"lineage":{"schema":"DEPOT","table":"ITEMS"}}}'
+    qlik.write_parquet(qlik.rows([load, message(1, 1, "a"), message(1, 1, "b"), turned(message(1, 1, "c")), turned(message(2, 2, "d")), late, metadata, b"{"], "items"),
+                       shop / "1.parquet")
+    (shop / "2.parquet").write_bytes(b"no Parquet")
+    return {f"{name}_shop": {**SHOP, "from": f"landing/{name}_shop/*.parquet"}, f"{name}_depot": {**projects.DEPOT, "from": f"landing/{name}_depot/*.lxg"}}
+
+
+@pytest.mark.proof
+def test_a_run_that_dies_between_any_two_of_its_writes_leaves_nothing_that_the_next_one_does_not_mend(spark, lakehouse, tmp_path, monkeypatch):
+    project = projects.make(tmp_path, everything(tmp_path, "dying"), lakehouse=lakehouse)
+    before, batch_id = stored(spark, project.sources), land(project, spark)
+    for num_writes in count():
+        with monkeypatch.context() as patched:
+            dies(patched, spark, num_writes)
+            try:
+                accounts = silver.run(project, spark, batch_id)
+                break
+            except Died:
+                pass
+        if num_writes % 2:                                       # else the next run has to, and may die of it
+            recover.run(project, spark, batch_id)
+            assert stored(spark, project.sources) == before
+    found = stored(spark, project.sources)
+    assert num_writes >= 16
+    for table in change.TABLES:                                  # and now undisturbed
+        spark.sql(f"delete from {table} where batch_id = {batch_id}")
+    assert accounts == silver.run(project, spark, batch_id)
+    assert found == stored(spark, project.sources)
+    assert all(found.values())
+
+
+def test_a_batch_whose_lines_of_the_ledger_are_there_in_part_is_named(monkeypatch):
+    project, files = SimpleNamespace(lakehouse_path=str), [{"source": "depot"}, {"source": "shop"}]
+    monkeypatch.setattr(silver.lake, "peek", lambda *_: [{"batch_id": 3, "source": "depot"}])
+    with pytest.raises(InletError, match="has batch 3 for depot and not for shop. Restore silver.batches"):
+        silver._check_ledger(project, 3, files)
+    silver._check_ledger(project, 4, files)
+
+
+@contextmanager
+def room(spark, num_bytes: int):
+    """No file that Spark writes can be longer: beyond it a write fails part way, as on a full disk."""
+    jvm = spark.sparkContext._gateway.proc.pid
+    before = resource.prlimit(jvm, resource.RLIMIT_FSIZE)
+    resource.prlimit(jvm, resource.RLIMIT_FSIZE, (num_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(jvm, resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="Linux has this limit")
+def test_a_write_that_fails_part_way_is_done_anew_by_the_next_run(spark, lakehouse, tmp_path):
+    project = projects.make(tmp_path, {"silver_full": {**SHOP, "from": "landing/silver_full"}}, lakehouse=lakehouse)
+    (tmp_path / "landing" / "silver_full").mkdir(parents=True)
+    names = [random.Random(n).randbytes(1_500).hex() for n in range(1_500)]
+    qlik.write_parquet(qlik.rows([message(n, n, name) for n, name in enumerate(names)], "items"), tmp_path / "landing" / "silver_full" / "1.parquet")
+    new = bronze.plan(project, list(project.sources.values()), bronze.landed(project))
+    with room(spark, 3 << 19), pytest.raises(Py4JJavaError):
+        bronze.land(project, spark, new)
+    assert not [row for row in bronze.landed(project) if row["batch_id"] == new.batch_id and row["problem"]]
+    bronze.write_units(project, spark, new)
+    with room(spark, 3 << 19), pytest.raises(Py4JJavaError):
+        silver.run(project, spark, new.batch_id)
+    assert silver.run(project, spark, new.batch_id)["silver_full"].num_changes == 1_500
+    found = spark.sql("select cast(after:NAME as string) as name from silver.changes where source = 'silver_full' order by change_seq").collect()
+    assert [row.name for row in found] == names
+
+
+def brittle_messages(sources, tables, loads):
+    """The exact path of a codec with faults."""
+    decode = qlik_json.exact_batches(sources, tables, loads)
+
+    def batches(messages):
+        for batch in messages:
+            text = b"".join(filter(None, batch.column("value").to_pylist()))
+            if b"raises" in text:
+                raise KeyError("raises")
+            if b"kills" in text:
+                os.kill(os.getpid(), 9)
+            yield from decode(iter([batch]))
+    return batches
+
+
+def brittle_block(data, context, source, tables):
+    if b"kills" in data:
+        os._exit(1)
+    return linkexpress_group.decode(data, context, source, tables)
+
+
+def test_what_a_decoder_fails_on_is_set_aside_and_two_codecs_of_messages_share_a_batch(spark, lakehouse, tmp_path, monkeypatch):
+    """One message makes its codec raise, another one and a block end its process."""
+    from pyspark import cloudpickle
+
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    monkeypatch.setitem(CODECS, "brittle_json", SimpleNamespace(**vars(qlik_json) | {"exact_batches": brittle_messages, "decode_message": None}))
+    project = projects.make(tmp_path, {"failing_shop": {**SHOP, "from": "landing/failing_shop"}, "failing_qlik": {**SHOP, "from": "landing/failing_qlik"},
+                                       "failing_depot": {**projects.DEPOT, "from": "landing/failing_depot"}}, lakehouse=lakehouse)
+    project.sources["failing_shop"].codec = "brittle_json"
+    for source in project.sources:
+        (tmp_path / "landing" / source).mkdir(parents=True)
+    load = qlik.value({"operation": "REFRESH", "after": {"ITEM_ID": 5, "NAME": "a", "PRICE": None}}, COLUMNS)
+    sent = [message(1, 1, "a"), turned(message(2, 2, "b")), turned(message(3, 3, "raises")), load, turned(message(4, 4, "kills")), b"{broken"]
+    for source in ("failing_shop", "failing_qlik"):
+        qlik.write_parquet(qlik.rows(sent, "items"), tmp_path / "landing" / source / "1.parquet")
+    good, bad = (linkexpress.encode_file([("insert", 1, {"ITEM_ID": 1, "NAME": name, "PRICE": None}), ("commit",)], True, "big", "cp932", {1: projects.LAYOUT})
+                 for name in ("good", "kills"))
+    (tmp_path / "landing" / "failing_depot" / "20260105031500_000012.lxg").write_bytes(good)
+    (tmp_path / "landing" / "failing_depot" / "20260105031501_000013.lxg").write_bytes(bad)
+    batch_id = land(project, spark)
+    monkeypatch.setitem(CODECS, "linkexpress_group", SimpleNamespace(**vars(linkexpress_group) | {"decode": brittle_block}))
+    accounts = silver.run(project, spark, batch_id)
+    assert {source: (a.num_records, a.num_changes, a.num_control, a.num_rejected) for source, a in accounts.items()} == {
+        "failing_shop": (6, 3, 0, 3), "failing_qlik": (6, 5, 0, 1), "failing_depot": (3, 1, 1, 1)}
+    rejects = spark.sql(f"select source, kind, found, raw from silver.rejects where batch_id = {batch_id} order by source, unit_id").collect()
+    assert [(row.source, row.kind, row.found.split(" (test_silver.py")[0], bytes(row.raw)) for row in rejects] == [
+        ("failing_depot", KIND, "its process ended with code 1", bad), ("failing_qlik", "invalid_json", rejects[1].found, b"{broken"),
+        ("failing_shop", KIND, "'raises'", sent[2]), ("failing_shop", KIND, "its process was ended by signal 9 (Killed)", sent[4]),
+        ("failing_shop", "invalid_json", rejects[1].found, b"{broken")]
+    begun = spark.sql(f"select source from silver.control_events where batch_id = {batch_id} and kind = 'full_load'").collect()
+    assert sorted(row.source for row in begun) == ["failing_qlik", "failing_shop"]
+
+
+def test_a_source_that_inlet_yml_lost_is_named_before_its_batch_is_decoded(tmp_path):
+    with pytest.raises(ConfigError, match="Batch 3 holds files of gone, which inlet.yml does not have any more"):
+        silver._check_sources(projects.make(tmp_path), 3, [{"source": "gone"}])
+
+
+def test_a_table_without_statistics_of_a_batch_is_taken_to_hold_it(tmp_path):
+    pa, deltalake = pytest.importorskip("pyarrow"), pytest.importorskip("deltalake")
+    for table, properties in (("silver.told", {}), ("silver.untold", {"delta.dataSkippingNumIndexedCols": "0"})):
+        deltalake.write_deltalake(f"{tmp_path}/{table.replace('.', '/')}", pa.table({"batch_id": [3, 5]}), configuration=properties)
+    assert [[lake.may_hold(str(tmp_path), f"silver.{table}", "batch_id", n) for n in (2, 3, 4, 6)] for table in ("told", "untold", "absent")] == [
+        [False, True, True, False], [True] * 4, [False] * 4]
 
 
 def test_a_load_ends_with_its_file_once_that_is_whole_and_with_the_next_change_of_its_table(spark, lakehouse, tmp_path):
@@ -113,7 +316,7 @@ def states(spark, batches: list[list[tuple]]):
         for place, counter, is_last in events:
             spark.sql("insert into silver.changes (source, source_schema, source_table, change_seq, operation, transaction_id, transaction_event_counter, "
                       f"transaction_last_event, batch_id) values ('counted', 'S', 'T', '{place:035d}', 'INSERT', 'A', {counter}, {is_last}, {batch_id})")
-        transaction.update(spark, batch_id, f"batch_id = {batch_id} and source = 'counted'")
+        transaction.update(spark, f"batch_id = {batch_id} and source = 'counted'")
         yield [tuple(row) for row in spark.sql("select cast(first_change_seq as int), num_changes, state from silver.transactions "
                                                "where source = 'counted' order by 1").collect()]
     for table in ("changes", "transactions"):

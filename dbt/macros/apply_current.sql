@@ -3,16 +3,16 @@
    none of it when it is healed. -#}
 {% macro apply_current(name, batch={}) -%}
   {%- set contract, current, staged = contract(name), target.schema ~ '.' ~ name ~ '__current', target.schema ~ '.' ~ name ~ '__folded' -%}
-  {%- set columns = version_columns(contract, is_current=true) -%}
+  {%- set columns, our = version_columns(contract, is_current=true), ours(contract) -%}
   {% call statement('take_from_current') %}
 delete from {{ current }} c
 where {{ batch.key_range or 'true' }}
   and exists (select {{ broadcast(batch, 's') }} 1 from {{ staged }} s
-              where s._is_last and s.source = c.source {%- for k in contract.key %} and s.`{{ k }}` = c.`{{ k }}`{% endfor %})
+              where s.{{ our._is_last }} and s.{{ our.source }} = c.{{ our.source }} {%- for k in contract.key %} and s.{{ identifier(k) }} = c.{{ identifier(k) }}{% endfor %})
   {% endcall %}
   {% call statement('put_into_current') %}
 insert into {{ current }} ({{ columns_of(columns) }})
-select {{ columns_of(columns) }} from {{ staged }} where _is_last and valid_to_seq is null
+select {{ columns_of(columns) }} from {{ staged }} where {{ our._is_last }} and {{ our.valid_to_seq }} is null
   {% endcall %}
 {%- endmacro %}
 

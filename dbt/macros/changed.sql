@@ -8,10 +8,14 @@ array_compact(array({% for c in columns %}
 {%- endmacro %}
 
 
-{# Columns that both images supply and in which they differ, or are the same: an array of names. In: `is distinct from`, or with `not`. -#}
-{% macro compared(columns, comparison) -%}
+{# Columns in which the typed images differ, supplied or not: an array of names. -#}
+{% macro unlike(columns) -%}
 array_compact(array({% for c in columns %}
-    {%- set values = 'lower(%s)' if c.encoding == 'hex' else '%s' %}
-    case when {{ values % ('b.`' ~ c.member ~ '`') }} {{ comparison }} {{ values % ('a.`' ~ c.member ~ '`') }} and not {{ is_absent('b', 'before', c) }}
-          and not {{ is_absent('a', 'after', c) }} and column_states['{{ c.member }}'] is distinct from 'missing' then {{ said(c) }} end{{ ',' if not loop.last }}{% endfor %}))
+    case when {{ comparable('b', c) }} is distinct from {{ comparable('a', c) }} then {{ said(c) }} end{{ ',' if not loop.last }}{% endfor %}))
+{%- endmacro %}
+
+
+{# A member of a typed image as it is compared with another: hex digits mean the same in either case. -#}
+{% macro comparable(typed, column) -%}
+{{ ('lower(%s)' if column.encoding == 'hex' else '%s') % (typed ~ '.' ~ identifier(column.member)) }}
 {%- endmacro %}

@@ -1,4 +1,4 @@
 {# Comma-separated columns, quoted, each with an optional prefix: `s.order_id, s.amount`. -#}
 {% macro columns_of(names, prefix='') -%}
-  {%- for name in names %}{{ prefix }}`{{ name }}`{{ ', ' if not loop.last }}{% endfor -%}
+  {%- for name in names %}{{ prefix }}{{ identifier(name) }}{{ ', ' if not loop.last }}{% endfor -%}
 {%- endmacro %}

@@ -1,10 +1,27 @@
 {# The commit of a batch: past and current hold it from here on. -#}
 {% macro commit(name) -%}
+  {%- set our = ours(contract(name)) -%}
   {%- do pace(true) -%}
   {% call statement('commit') %}
 insert into {{ source('gold_state', 'applied') }} (table_name, source, through_batch_id, through_change_seq, applied_at)
-select '{{ name }}', source, _through_batch_id, _through_change_seq, current_timestamp()
-from {{ target.schema }}.{{ name }}__folded where _through_batch_id is not null
+select '{{ name }}', {{ our.source }}, {{ our._through_batch_id }}, {{ our._through_change_seq }}, current_timestamp()
+from {{ target.schema }}.{{ name }}__folded where {{ our._through_batch_id }} is not null
   {% endcall %}
   {%- do gold_state().staged.update({name: false}) -%}
+{%- endmacro %}
+
+
+{# The commit of a table without a key: its log holds all batches up to where the ledger comes. -#}
+{% macro commit_log(name) -%}
+  {%- set behind, columns = progress(name), {'source': 'string', 'applied_batch_id': 'bigint', 'applied_change_seq': 'string', 'through_batch_id': 'bigint'} -%}
+  {%- if behind -%}
+  {% call statement('commit') %}
+insert into {{ source('gold_state', 'applied') }} (table_name, source, through_batch_id, through_change_seq, applied_at)
+select '{{ name }}', b.source, b.through_batch_id, greatest(coalesce(max(l.change_seq), ''), coalesce(b.applied_change_seq, '')), current_timestamp()
+from ({{ literals('behind', columns, rows_of(behind, columns.keys())) }}) b
+left join {{ this }} l on l.source = b.source and l.batch_id > b.applied_batch_id
+group by b.source, b.through_batch_id, b.applied_change_seq
+  {% endcall %}
+  {%- do forget_state(name) -%}
+  {%- endif -%}
 {%- endmacro %}

@@ -1,21 +1,25 @@
 {# Create the table of a model from its declared columns: the contract is the DDL. Statistics on few columns keep appends cheap;
    Delta has none for boolean and binary. What is only appended to has no deletion vectors: they cost every scan's planning. -#}
-{% macro create_gold_table(node, statistics, key, is_replacing=false, is_altered=false) %}
+{% macro create_gold_table(node, statistics, contract, is_replacing=false, is_altered=false) %}
   {%- set kept = [] -%}
-  {%- for name in statistics if node.columns[name].data_type not in ('boolean', 'binary') %}{% do kept.append(name) %}{% endfor -%}
+  {%- for name in statistics if node.columns[name].data_type not in ('boolean', 'binary') -%}
+    {%- do kept.append(name if modules.re.fullmatch('\\w+', name, modules.re.ASCII) else identifier(name)) -%}
+  {%- endfor -%}
   {% call statement('create') %}
 {{ 'create or replace table' if is_replacing else 'create table if not exists' }} gold.{{ node.alias }} (
   {% for column in node.columns.values() -%}
-  `{{ column.name }}` {{ column.data_type }}{% if column.description %} comment {{ text_literal(column.description) }}{% endif %}{{ ',' if not loop.last }}
+  {{ identifier(column.name) }} {{ column.data_type }}{% if column.description %} comment {{ text_literal(column.description) }}{% endif %}{{ ',' if not loop.last }}
   {% endfor -%}
-) using delta tblproperties (delta.enableDeletionVectors = {{ is_altered | lower }}, delta.dataSkippingStatsColumns = '{{ kept | join(",") }}', inlet.key = '{{ key | join(",") }}')
+) using delta tblproperties (delta.enableDeletionVectors = {{ is_altered | lower }}, delta.dataSkippingStatsColumns = {{ text_literal(kept | join(",")) }},
+  inlet.key = {{ text_literal(contract.key | join(",")) }}{{ name_properties(contract) }})
   {% endcall %}
 {% endmacro %}
 
 
 {# The tables of `past` and `current`. #}
 {% macro create_version_tables(name, is_replacing=false) %}
-  {%- set key = contract(name).key -%}
-  {%- do create_gold_table(graph.nodes['model.inlet.' ~ name ~ '__past'], ['source', 'valid_from_seq', 'valid_to_seq'] + key[:2], key, is_replacing, is_altered=true) -%}
-  {%- do create_gold_table(graph.nodes['model.inlet.' ~ name ~ '__current'], ['source', 'valid_from_seq'] + key[:3], key, is_replacing, is_altered=true) -%}
+  {%- set contract = contract(name) -%}
+  {%- set our, key = ours(contract), contract.key -%}
+  {%- do create_gold_table(graph.nodes['model.inlet.' ~ name ~ '__past'], [our.source, our.valid_from_seq, our.valid_to_seq] + key[:2], contract, is_replacing, is_altered=true) -%}
+  {%- do create_gold_table(graph.nodes['model.inlet.' ~ name ~ '__current'], [our.source, our.valid_from_seq] + key[:3], contract, is_replacing, is_altered=true) -%}
 {% endmacro %}

@@ -6,8 +6,8 @@
   {%- if gold_state().applied.keys() | selectattr(0, 'equalto', name) | list -%}
     {%- do run_query("delete from " ~ source('gold_state', 'applied') ~ " where table_name = '" ~ name ~ "'") -%}
   {%- endif -%}
-  {%- do create_version_tables(name, is_replacing=true) -%}
-  {%- do create_gold_table(model, ['source', 'change_seq', 'operation', 'load_id', 'batch_id'], contract(name).key, is_replacing=true) -%}
+  {%- if contract(name).key %}{% do create_version_tables(name, is_replacing=true) %}{% endif -%}
+  {%- do create_gold_table(model, ['source', 'change_seq', 'operation', 'load_id', 'batch_id'], contract(name), is_replacing=true) -%}
   {%- do run_query('drop table ' ~ gold ~ '__forgetting') -%}
   {%- do forget_state(name) -%}
 {%- endmacro %}

@@ -4,11 +4,11 @@
 {%- set then = {} -%}
 {%- for c in columns if c.name %}{% do then.update({c.name: c}) %}{% endfor -%}
 {%- if columns | map(attribute='name') | list == gold_columns | map(attribute='name') | list and columns | map(attribute='encoding') | select('equalto', 'hex') | list == [] -%}
-cast({{ typed }} as struct<{% for c in gold_columns %}`{{ c.name }}`: {{ c.type }}{{ ', ' if not loop.last }}{% endfor %}>)
+cast({{ typed }} as struct<{% for c in gold_columns %}{{ identifier(c.name) }}: {{ c.type }}{{ ', ' if not loop.last }}{% endfor %}>)
 {%- else -%}
 if({{ typed }} is null, null, named_struct({% for c in gold_columns -%}
-  '{{ c.name }}', {% if c.name not in then %}cast(null as {{ c.type }}){% elif then[c.name].encoding == 'hex' %}to_binary({{ typed }}.`{{ then[c.name].member }}`, 'hex')
-                  {%- elif then[c.name].type == c.type %}{{ typed }}.`{{ then[c.name].member }}`{% else %}cast({{ typed }}.`{{ then[c.name].member }}` as {{ c.type }}){% endif %}{{ ', ' if not loop.last }}
+  {{ text_literal(c.name) }}, {% if c.name not in then %}cast(null as {{ c.type }}){% elif then[c.name].encoding == 'hex' %}to_binary({{ typed }}.{{ identifier(then[c.name].member) }}, 'hex')
+                  {%- elif then[c.name].type == c.type %}{{ typed }}.{{ identifier(then[c.name].member) }}{% else %}cast({{ typed }}.{{ identifier(then[c.name].member) }} as {{ c.type }}){% endif %}{{ ', ' if not loop.last }}
   {%- endfor %}))
 {%- endif -%}
 {%- endmacro %}

@@ -1,4 +1,8 @@
-{# Was this column not supplied in an image? The VARIANT is only asked where the typed value is null. -#}
+{# Was this column not supplied in an image? The VARIANT is only asked where the typed value is null. A path cannot say every name, a key of a map can. -#}
 {% macro is_absent(typed, image, column) -%}
-({{ typed }}.`{{ column.member }}` is null and variant_get({{ image }}, '$.{{ column.member }}', 'variant') is null)
+({{ typed }}.{{ identifier(column.member) }} is null and {% if modules.re.fullmatch('[A-Za-z_][A-Za-z0-9_]*', column.member) -%}
+variant_get({{ image }}, '$.{{ column.member }}', 'variant') is null
+{%- else -%}
+map_contains_key(cast({{ image }} as map<string,variant>), {{ text_literal(column.member) }}) is not true
+{%- endif %})
 {%- endmacro %}

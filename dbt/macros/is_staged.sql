@@ -2,10 +2,10 @@
 {% macro is_staged(name) -%}
   {%- set state = gold_state() -%}
   {%- if name not in state.staged -%}
-    {%- set staged = [] -%}
+    {%- set staged, our = [], ours(contract(name)) -%}
     {%- if name ~ '__folded' in gold_tables(name) -%}
-      {%- for row in ask('select source, _through_batch_id as batch_id from ' ~ target.schema ~ '.' ~ name
-                         ~ '__folded where _through_batch_id is not null') -%}
+      {%- for row in ask('select ' ~ our.source ~ ' as source, ' ~ our._through_batch_id ~ ' as batch_id from ' ~ target.schema ~ '.' ~ name
+                         ~ '__folded where ' ~ our._through_batch_id ~ ' is not null') -%}
         {%- if row.batch_id > state.applied.get((name, row.source), {'batch_id': -1}).batch_id %}{% do staged.append(row.source) %}{% endif -%}
       {%- endfor -%}
     {%- endif -%}

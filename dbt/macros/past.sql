@@ -3,6 +3,6 @@
 -- depends_on: {{ ref(name ~ '__before_after') }} {{ source('gold_state', 'applied') }} {{ source('silver', 'batches') }}
 {%- if execute %}
 select {{ columns_of(version_columns(contract(name))) }}
-from {{ target.schema }}.{{ name }}__folded where valid_to_seq is not null
+from {{ target.schema }}.{{ name }}__folded where {{ ours(contract(name)).valid_to_seq }} is not null
 {%- endif -%}
 {%- endmacro %}

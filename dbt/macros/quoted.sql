@@ -4,7 +4,13 @@
 {%- endmacro %}
 
 
-{# Any text as a literal. Braces are escaped too, for Spark puts settings in the place of `${...}`, in literals as anywhere. -#}
+{# Any text as a literal, as inlet.sql.literal. `${` is parted, for Spark puts settings in the place of `${...}`, in literals as anywhere. -#}
 {% macro text_literal(text) -%}
-  '{{ text | replace("\\", "\\\\") | replace("'", "\\'") | replace("{", "\\{") }}'
+  '{{ text | replace("\\", "\\\\") | replace("'", "\\'") | replace("${", "$\\{") }}'
+{%- endmacro %}
+
+
+{# Any name as one identifier, as inlet.sql.name. -#}
+{% macro identifier(name) -%}
+  `{{ name | replace("`", "``") }}`
 {%- endmacro %}

@@ -1,36 +1,40 @@
 {# Compare a table's gold with a fold of everything that silver holds of it, made from nothing: `inlet verify`.
 
    Out: `<t>__verify_differences`, one row per version or change in which they differ: kind, source, key, change_seq, difference;
-   and one row of kind `compared` with the number of versions. Ranges of keys whose hashes agree are not compared row by row. -#}
+   and one row of kind `compared` with the number of versions, or of changes where the table has no key. Ranges of keys whose hashes agree are not compared row by row. -#}
 {% macro verify(name) -%}
   {%- set gold, verified, behind = target.schema ~ '.' ~ name, target.schema ~ '.' ~ name ~ '__verify', [] -%}
   {%- for (table, source), applied in gold_state().applied.items() if table == name -%}
     {%- do behind.append({'source': source, 'applied_batch_id': -1, 'applied_change_seq': none, 'through_batch_id': applied.batch_id}) -%}
   {%- endfor -%}
   {%- set log = typed_changes(name, behind) if behind else 'select * from ' ~ gold ~ '__before_after where false' -%}
-  {%- do run_query('create or replace table ' ~ verified ~ '_log using delta as\n' ~ log) -%}
-  {%- do run_query('drop table if exists ' ~ verified ~ '_versions') -%}
-  {%- do create_staging(name, 'verify_versions') -%}
-  {%- set batch = survey(name, behind, verified ~ '_log') if behind else none -%}
-  {%- if batch %}{% do fold_into(name, batch, 'verify_versions') %}{% endif -%}
+  {%- do run_query('create or replace table ' ~ verified ~ "_log using delta tblproperties (delta.enableDeletionVectors = false" ~ name_properties(contract(name)) ~ ') as\n' ~ log) -%}
+  {%- if contract(name).key -%}
+    {%- do run_query('drop table if exists ' ~ verified ~ '_versions') -%}
+    {%- do create_staging(name, 'verify_versions') -%}
+    {%- set batch = survey(name, behind, verified ~ '_log') if behind else none -%}
+    {%- if batch %}{% do fold_into(name, batch, 'verify_versions') %}{% endif -%}
+  {%- endif -%}
   {%- do run_query('create or replace table ' ~ verified ~ '_differences using delta as\n' ~ differences(name, gold, verified)) -%}
 {%- endmacro %}
 
 
 {% macro differences(name, gold, verified) -%}
-{%- set contract, columns = contract(name), version_columns(contract(name)) -%}
+{%- set contract, columns, our = contract(name), version_columns(contract(name)), ours(contract(name)) -%}
 {%- set log_columns = graph.nodes['model.inlet.' ~ name ~ '__before_after'].columns.keys() | list -%}
 {%- set key -%}
-to_json(named_struct({% for k in contract.key %}'{{ k }}', `{{ k }}`{{ ', ' if not loop.last }}{% endfor %}), map('ignoreNullFields', 'false'))
+to_json(named_struct({% for k in contract.key %}{{ text_literal(k) }}, {{ identifier(k) }}{{ ', ' if not loop.last }}{% endfor %}), map('ignoreNullFields', 'false'))
 {%- endset -%}
 with stored as (
-  select true as is_gold, 'version' as kind, source, {{ key }} as key, valid_from_seq as change_seq, {{ digest(columns) }} as digest from {{ gold }}__past
+  {%- if contract.key %}
+  select true as is_gold, 'version' as kind, {{ our.source }} as source, {{ key }} as key, {{ our.valid_from_seq }} as change_seq, {{ digest(columns) }} as digest from {{ gold }}__past
   union all
-  select true, 'version', source, {{ key }}, valid_from_seq, {{ digest(columns) }} from (select *, cast(null as string) as valid_to_seq from {{ gold }}__current)
+  select true, 'version', {{ our.source }}, {{ key }}, {{ our.valid_from_seq }}, {{ digest(columns) }} from (select *, cast(null as string) as {{ our.valid_to_seq }} from {{ gold }}__current)
   union all
-  select true, 'change', source, operation, change_seq, {{ digest(log_columns) }} from {{ gold }}__before_after
+  select false, 'version', {{ our.source }}, {{ key }}, {{ our.valid_from_seq }}, {{ digest(columns) }} from {{ verified }}_versions where {{ our.valid_from_seq }} is not null
   union all
-  select false, 'version', source, {{ key }}, valid_from_seq, {{ digest(columns) }} from {{ verified }}_versions where valid_from_seq is not null
+  {%- endif %}
+  select true as is_gold, 'change' as kind, source, operation as key, change_seq, {{ digest(log_columns) }} as digest from {{ gold }}__before_after
   union all
   select false, 'change', source, operation, change_seq, {{ digest(log_columns) }} from {{ verified }}_log
 ),
@@ -55,7 +59,7 @@ select kind, source, key, change_seq,
             else 'other values in gold' end as difference
 from differing where num_gold <> num_silver or digests <> 0
 union all
-select 'compared', null, null, null, cast(coalesce(sum(num_silver), 0) as string) from ranges where kind = 'version'
+select 'compared', null, null, null, cast(coalesce(sum(num_silver), 0) as string) from ranges where kind = '{{ 'version' if contract.key else 'change' }}'
 {%- endmacro %}
 
 

@@ -27,7 +27,7 @@ def main() -> int:
         return 0
     from infra.local.feed import write_feed
 
-    _title("The feeds: a web shop (Qlik messages) and two depots (Linkexpress extracts). Five to ten minutes on two cores.")
+    _title("The feeds: a web shop (Qlik messages) and two depots (Linkexpress extracts). About five minutes on two cores.")
     with log.step("feed", seed=SEED) as figures:
         feed = write_feed(FEED, seed=SEED, scale=1.0)
         figures |= {"batches": len(feed.batches)} | feed.num_changes

@@ -1,7 +1,8 @@
-"""Runs the commands of README.md: in a ```console block each line that begins with `$ `. One that fails, fails the gate.
+"""Runs the commands of README.md: in a ```console block each line that begins with `$ `. One that fails, fails the gate; so does one that prints
+nothing or a stack trace, and a line of a ```text block that neither they nor the demo print.
 
-A command whose exit code is meant to be another says so: `$ inlet decode broken.lxg   # exits 3`. `make` and `git`
-commands are run by .ci/run itself.
+A command whose exit code is meant to be another says so: `$ inlet decode broken.lxg   # exits 3`. `make` and `git` commands are run by .ci/run
+itself, which hands over what they printed. Of what README shows, times, folder names and the width of columns may be others.
 """
 
 import os
@@ -12,6 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN_ELSEWHERE = ("make ", "git ", "cd ", "source ")
+BY_HAND = "$ inlet catalog"                # a block that begins so: it goes on until Ctrl-C
 
 
 def commands(text: str) -> list[tuple[str, int]]:
@@ -26,17 +28,43 @@ def commands(text: str) -> list[tuple[str, int]]:
     return found
 
 
-def main() -> None:
+def lines(text: str) -> list[str]:
+    """Lines without what differs from run to run."""
+    text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "TIME", text)
+    return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+
+
+def not_printed(text: str, printed: str) -> list[str]:
+    """Lines that README shows and nothing has printed."""
+    known = set(lines(printed))
+    blocks = [block for block in re.findall(r"```text\n(.*?)```", text, re.S) if not block.startswith(BY_HAND)]
+    return [line for block in blocks for line in lines(block) if line not in known]
+
+
+def trouble(command: str, code: int, done: subprocess.CompletedProcess) -> str:
+    """What is wrong with a command that has ended; "" where nothing is."""
+    said = done.stdout + done.stderr
+    if done.returncode != code:
+        return f"exit {done.returncode}, expected {code}"
+    if "Traceback" in said or "at org.apache." in said:
+        return "prints a stack trace"
+    return "prints nothing" if not said.strip() and "--quiet" not in command else ""
+
+
+def main(*printed_by_make: str) -> None:
+    text = (ROOT / "README.md").read_text()
     environment = os.environ | {"PATH": f"{ROOT}/.venv/bin:{os.environ['PATH']}"}
-    num_failed = 0
-    for command, code in commands((ROOT / "README.md").read_text()):
+    printed, num_failed = "".join(Path(path).read_text() for path in printed_by_make), 0
+    for command, code in commands(text):
         done = subprocess.run(command, shell=True, cwd=ROOT, env=environment, capture_output=True, text=True, executable="/bin/bash")
-        print(f"{'ok  ' if done.returncode == code else 'FAIL'} {command}", flush=True)
-        if done.returncode != code:
-            num_failed += 1
-            print(f"     exit {done.returncode}, expected {code}\n{done.stdout[-1500:]}\n{done.stderr[-1500:]}")
-    sys.exit(num_failed and 1)
+        problem = trouble(command, code, done)
+        printed += done.stdout + "\n"
+        num_failed += bool(problem)
+        print(f"{'FAIL' if problem else 'ok  '} {command}" + (f"\n     {problem}\n{done.stdout[-1500:]}\n{done.stderr[-1500:]}" if problem else ""), flush=True)
+    missing = not_printed(text, printed)
+    print("".join(f"FAIL README.md shows a line that nothing prints: {line}\n" for line in missing), end="")
+    sys.exit(int(bool(num_failed or missing)))
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

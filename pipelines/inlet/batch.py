@@ -11,6 +11,7 @@ from typing import NamedTuple
 from inlet import change, lake
 from inlet.config import Project
 from inlet.errors import AccountingError
+from inlet.sql import literal
 from inlet.table import by_name
 
 MAX_PRUNED = 20
@@ -56,6 +57,7 @@ class Batch:
     project: Project
     batch_id: int
     sources: list[str]
+    is_apart: bool = False     # a worker has died: every try to decode is a process of its own
     accounts: dict[str, Account] = field(default_factory=dict)
 
     @property
@@ -66,25 +68,25 @@ class Batch:
     def account(self, source: str) -> Account:
         return self.accounts.setdefault(source, Account())
 
-    def append(self, rows, table: str, part: str = "") -> None:
-        """Append the rows of one part of this batch, once. Adds batch_id and decoded_at."""
+    def append(self, rows, table: str) -> None:
+        """Append rows of this batch. Adds batch_id and decoded_at."""
         declared = [c.name for c in change.TABLES[table]]
         rows = rows.selectExpr(*[f"{self.batch_id}L as batch_id" if name == "batch_id" else
                                  "current_timestamp() as decoded_at" if name == "decoded_at" else name for name in declared])
-        lake.append(rows, table, f"inlet-{table}{part}", self.batch_id)
+        lake.append(rows, table)
 
 
 def content(project: Project) -> str:
     """SQL for what a change says, its table by the name that it has now."""
     table = "concat(source_schema, '.', source_table)"
-    former = ", ".join(f"'{name}', '{t.table}'" for name, t in by_name(project.tables.values()).items() if name != t.table)
+    former = ", ".join(f"{literal(name)}, {literal(t.table)}" for name, t in by_name(project.tables.values()).items() if name != t.table)
     return f"sha2(to_json(struct({f'coalesce(map({former})[{table}], {table})' if former else table} as t, operation, before, after)), 256)"
 
 
 def among(sources: list[str]) -> str:
     """SQL filter on source. Delta makes a chain of comparisons of an `in` list to prune files, and the JVM needs minutes to
     compile one of hundreds; a long list is therefore asked of an expression, which Delta does not prune by."""
-    listed = ", ".join(f"'{source}'" for source in sources)
+    listed = ", ".join(map(literal, sources))
     return f"source in ({listed})" if len(sources) <= MAX_PRUNED else f"concat(source, '') in ({listed})"
 
 
@@ -95,17 +97,16 @@ class Judged(NamedTuple):
     has_conflicts: bool
 
 
-def write_changes(batch: Batch, changes, may_repeat: bool, part: str = "", among_own: bool = False):
-    """Append changes, one row per (source, change_seq). In: whether any of them can have come before, or twice; whether
-    what this batch has written already counts as before.
+def write_changes(batch: Batch, changes, may_repeat: bool):
+    """Append changes, one row per (source, change_seq). In: whether any of them can have come before, or twice.
 
     Out: None, or all given changes with their `verdict`: new, repeat, conflict; persisted, to be unpersisted by the caller.
     """
     if not may_repeat:
-        batch.append(changes, "silver.changes", part)
+        batch.append(changes, "silver.changes")
         return None
-    judged = _judge(batch, changes, among_own).persist()
-    batch.append(judged.where("verdict = 'new'"), "silver.changes", part)
+    judged = _judge(batch, changes).persist()
+    batch.append(judged.where("verdict = 'new'"), "silver.changes")
     found = judged.groupBy("source", "verdict").agg({"*": "count", "unit_length": "sum"}).collect()
     for row in found:
         if row["verdict"] == "repeat":
@@ -115,11 +116,11 @@ def write_changes(batch: Batch, changes, may_repeat: bool, part: str = "", among
     return Judged(judged, any(row["verdict"] == "conflict" for row in found))
 
 
-def reject_conflicts(batch: Batch, judged: Judged, units, part: str) -> None:
+def reject_conflicts(batch: Batch, judged: Judged, units) -> None:
     """Reject judged changes that come at a known place in the order with other content. In: unit_id and bytes of each unit."""
     if judged.has_conflicts:
         raw = "substring(bytes, cast(unit_offset as int) + 1, cast(unit_length as int)) as raw"
-        batch.append(_conflicts(judged.rows).join(units, "unit_id").selectExpr("*", raw), "silver.rejects", part)
+        batch.append(_conflicts(judged.rows).join(units, "unit_id").selectExpr("*", raw), "silver.rejects")
     judged.rows.unpersist()
 
 
@@ -140,12 +141,15 @@ def overlaps(batch: Batch, spans: dict[str, tuple[str, str]]) -> bool:
                for row in ledger)
 
 
-def _judge(batch: Batch, changes, among_own: bool):
+def _judge(batch: Batch, changes):
+    """The verdict on each change. A change does not meet itself, so the verdict stays while changes are written and Spark computes it again."""
     changes = changes.selectExpr("*", f"{content(batch.project)} as content").persist()
     low, high = changes.selectExpr("min(change_seq)", "max(change_seq)").first()
-    known = batch.spark.sql(f"select source, change_seq, {content(batch.project)} as known from silver.changes where {among(batch.sources)} "
-                            f"and change_seq between '{low}' and '{high}'" + ("" if among_own else f" and batch_id <> {batch.batch_id}"))
+    known = batch.spark.sql(f"select source as known_source, change_seq as known_seq, unit_id as known_unit, unit_offset as known_offset, "
+                            f"{content(batch.project)} as known from silver.changes where {among(batch.sources)} and change_seq between '{low}' and '{high}'")
+    met = (changes.source == known.known_source) & (changes.change_seq == known.known_seq) \
+        & ~((changes.unit_id == known.known_unit) & (changes.unit_offset == known.known_offset))
     order = "over (partition by source, change_seq order by unit_id, unit_offset)"
-    return changes.join(known, ["source", "change_seq"], "left").selectExpr("*", f"row_number() {order} as nth",
+    return changes.join(known, met, "left").selectExpr("*", f"row_number() {order} as nth",
         f"coalesce(known, first_value(content) {order}) as first_content").selectExpr("*",
         "case when known is null and nth = 1 then 'new' when content = first_content then 'repeat' else 'conflict' end as verdict")

@@ -4,6 +4,9 @@ A batch is planned first: `bronze.files` says which bytes of which files it take
 written under the batch's number, which Delta takes only once. A run that dies in between leaves a plan without units; the
 next run finishes that plan before it makes one of its own. Only whole records are taken from a file that still grows; an
 unfinished last record waits, and is landed as a reject once the file has rested for `settle_minutes`.
+
+A file that is not as it was planned when its units are written is set aside with its problem, and planned anew by the next run: what
+it held then was never landed, and no file can hold up the others of its batch. A link that leaves its source's folder is not followed.
 """
 
 import hashlib
@@ -14,19 +17,17 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
 
-import fsspec
-
-from inlet import lake, unit
+from inlet import bronze_message, lake, unit
 from inlet.codecs import CODECS
 from inlet.config import Project, Source
 from inlet.errors import InletError, Reject
+from inlet.guard import EXPECTED, KIND, why
+from inlet.landing import LEN_READ, as_problem, first_line, hash_bytes, listing, open_file
+from inlet.sql import literal
 
 LEN_BLOCK = 1 << 20                    # a unit of about 1 MiB: some 10,000 records, one Arrow batch when decoded
 LEN_HEAD = 1 << 20
-LEN_READ = 16 << 20
 MAX_TASKS = 64
-MESSAGE_COLUMNS = ("topic", "partition", "offset", "timestamp", "value")
-
 
 @dataclass
 class Plan:
@@ -52,15 +53,18 @@ def plan(project: Project, sources: list[Source], before: list[dict], now: float
     last = {(row["source"], row["path"]): row for row in in_order}
     good = {(row["source"], row["path"]): row for row in in_order if not row["problem"]}
     for source in sources:
-        for path, info in _listing(project, source):
+        for path, info in listing(project, source):
             known, has_settled = last.get((source.name, path)), _has_settled(source, info, now)
             if known and (known["size_bytes"], _utc(known["modified_at"])) == (info["size"], info["modified"]):
                 tail = 0 if known["problem"] else info["size"] - known["ofs_end"]
                 if not tail or not has_settled:
                     new.waiting |= {path: tail} if tail else {}
                     continue
-            planner = _plan_blocks if CODECS[source.codec].GRAIN == "block" else _plan_messages
-            row = planner(project, source, path, info, good.get((source.name, path)), has_settled)
+            planner = _plan_blocks if CODECS[source.codec].GRAIN == "block" else bronze_message.plan
+            row = info["problem"] or planner(project, source, path, info, good.get((source.name, path)), has_settled)
+            if row is None:                        # it grew while it was read
+                new.waiting[path] = info["size"]
+                continue
             if row["ofs_end"] < info["size"] and not row["problem"]:
                 new.waiting[path] = info["size"] - row["ofs_end"]
             if row["num_units"] or row["problem"] or not known and row["ofs_end"] == info["size"]:
@@ -85,33 +89,52 @@ def land(project: Project, spark, new: Plan) -> None:
 
 
 def write_units(project: Project, spark, new: Plan) -> None:
-    """Write the units of a batch whose plan is already in bronze.files."""
-    if blocks := new.of("block", project):
-        lake.append(_blocks(project, spark, blocks), "bronze.blocks", "inlet-bronze-blocks", new.batch_id)
-    if kept := new.of("message", project):
-        lake.append(_messages(project, spark, kept), "bronze.messages", "inlet-bronze-messages", new.batch_id)
+    """Write the units of a batch whose plan is already in bronze.files. Files that are not as planned are set aside."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    for grain, read in (("block", _blocks), ("message", bronze_message.read)):
+        files = new.of(grain, project)
+        try:
+            _append(project, spark, grain, read, files, new.batch_id)
+        except (Py4JJavaError, PySparkException):
+            problems = [problem for row in files if (problem := _problem_now(project, row, grain))]
+            if not problems:
+                raise
+            for row in problems:
+                _set_aside(spark, row)
+            aside = {(row["source"], row["path"]) for row in problems}
+            _append(project, spark, grain, read, [row for row in files if (row["source"], row["path"]) not in aside], new.batch_id)
 
 
-# -- files ---------------------------------------------------------------------------------------------------------------
-
-def _listing(project: Project, source: Source) -> Iterator[tuple[str, dict]]:
-    """(path, {size, modified}) of each file of a source, by name. A folder means all files in it."""
-    url = project.resolve(source.path)
-    fs, pattern = fsspec.core.url_to_fs(url)
-    names = fs.glob(pattern if any(c in pattern for c in "*?[") else pattern.rstrip("/") + "/*")
-    root = str(project.root) + "/"
-    for name in sorted(names):
-        info = fs.info(name)
-        if info["type"] != "file" or name.rsplit("/", 1)[-1].startswith((".", "_")):
-            continue
-        modified = info.get("mtime") or info.get("LastModified") or info.get("updated") or 0
-        if isinstance(modified, (int, float)):
-            modified = datetime.fromtimestamp(modified, timezone.utc)
-        yield fs.unstrip_protocol(name).removeprefix("file://").removeprefix(root), {"size": info["size"], "modified": modified}
+def _append(project: Project, spark, grain: str, read, files: list[dict], batch_id: int) -> None:
+    if files:
+        lake.append(read(project, spark, files, landed(project)), f"bronze.{grain}s", f"inlet-bronze-{grain}s", batch_id)
 
 
-def _open(project: Project, path: str):
-    return fsspec.open(project.resolve(path), "rb").open()
+def _problem_now(project: Project, row: dict, grain: str) -> dict | None:
+    """The row of a planned file with the problem that it has when it is read now; None where it is as planned."""
+    try:
+        for _ in (_block_rows if grain == "block" else bronze_message.batches_of)(project, row):
+            pass
+    except FileNotFoundError:
+        found = "no file"
+    except InletError as error:
+        found = error.message
+    except (OSError, ValueError) as error:         # Arrow's errors are these
+        if getattr(error, "errno", None):
+            return None                            # the machine failed, not the file: the run fails, and the next one tries again
+        return row | as_problem(row["ofs_start"], "unreadable_file", "a file that can be read as planned", first_line(error), "Mend or remove the file")
+    else:
+        return None
+    return row | as_problem(row["ofs_start"], "file_rewritten", "the file as it was planned", found, "Deliver changed content under a new name")
+
+
+def _set_aside(spark, row: dict) -> None:
+    """Its time is taken from the row, so that the next run plans the file anew, even one that is back as it was."""
+    spark.sql(f"""update bronze.files set modified_at = timestamp'1970-01-01 00:00:00', ofs_end = ofs_start, sha256 = null, num_units = 0, context = null, start_context = null,
+                  problem = {literal(row["problem"])}
+                  where batch_id = {row["batch_id"]} and source = {literal(row["source"])} and path = {literal(row["path"])}""")
 
 
 def _utc(at: datetime) -> datetime:
@@ -128,13 +151,14 @@ def _plan_blocks(project, source, path, info, known, has_settled) -> dict:
     """One row of bronze.files for a file of binary records."""
     start, digest, num_units, end = (known["ofs_end"] if known else 0), hashlib.sha256(), 0, 0
     context = start_context = json.loads(known["context"]) if known and known["context"] else None
-    with _open(project, path) as stream:
+    with open_file(project, path) as stream:
         if start:
-            _hash(stream, digest, start)
+            hash_bytes(stream, digest, start)
             if digest.hexdigest() != known["sha256"] or info["size"] < start:
-                return _problem(start, "file_rewritten", f"the first {start} bytes as landed before", "other bytes",
+                return as_problem(start, "file_rewritten", f"the first {start} bytes as landed before", "other bytes",
                                 "Deliver changed content under a new name")
-        for block, context in cut_file(source, project.tables_of(source), path, stream, start, info["size"], context, has_settled):
+        listed = _Limited(stream, info["size"] - start)          # what comes after the listing is the next run's
+        for block, context in cut_file(source, project.tables_of(source), path, listed, start, info["size"], context, has_settled):
             if start_context is None:
                 start_context = block.context
             digest.update(block.data)
@@ -142,18 +166,6 @@ def _plan_blocks(project, source, path, info, known, has_settled) -> dict:
     return {"ofs_start": start, "ofs_end": end or start, "sha256": digest.hexdigest(), "num_units": num_units, "problem": None,
             "context": json.dumps(context) if context else None,
             "start_context": json.dumps(start_context) if start_context else None}
-
-
-def _problem(start: int, kind: str, expected: str, found: str, remedy: str) -> dict:
-    problem = {"kind": kind, "byte_offset": start, "expected": expected, "found": found, "remedy": remedy}
-    return {"ofs_start": start, "ofs_end": start, "sha256": None, "num_units": 0, "context": None, "start_context": None,
-            "problem": json.dumps(problem)}
-
-
-def _hash(stream, digest, length: int) -> None:
-    while length > 0 and (data := stream.read(min(LEN_READ, length))):
-        digest.update(data)
-        length -= len(data)
 
 
 @dataclass(frozen=True)
@@ -173,7 +185,7 @@ def cut_file(source, tables, path, stream, start, size, context, has_settled) ->
     codec = CODECS[source.codec]
     offset, rest = start, stream.read(LEN_READ)
     if context is None and rest:
-        opened = codec.open_file(path, rest[:LEN_HEAD], len(rest) >= size and size <= LEN_HEAD, source, tables)
+        opened = _try(codec.open_file, path, rest[:LEN_HEAD], len(rest) >= size and size <= LEN_HEAD, source, tables)
         if isinstance(opened, Reject):
             yield from _whole_rest(offset, rest, stream, {"problem": _problem_of(opened)})
             return
@@ -183,7 +195,10 @@ def cut_file(source, tables, path, stream, start, size, context, has_settled) ->
         return
     while rest:
         more = stream.read(LEN_READ)
-        cut = codec.cut(rest, context, source, tables, LEN_BLOCK, is_final=not more and has_settled)
+        cut = _try(codec.cut, rest, context, source, tables, LEN_BLOCK, not more and has_settled)
+        if isinstance(cut, Reject):
+            yield from _whole_rest(offset, rest + more, stream, context | {"problem": _problem_of(cut)})
+            return
         for n, block in enumerate(cut.blocks):
             after = cut.blocks[n + 1].context if n + 1 < len(cut.blocks) else cut.context
             yield FileBlock(offset + block.offset, rest[block.offset:block.offset + block.length], block.context,
@@ -197,6 +212,16 @@ def cut_file(source, tables, path, stream, start, size, context, has_settled) ->
         rest += more
     if rest and has_settled:
         yield from _whole_rest(offset, rest, stream, context | {"problem": _problem_of(_truncated(rest))})
+
+
+def _try(call, *given):
+    """What a codec says of a file; where it fails instead, a Reject."""
+    try:
+        return call(*given)
+    except InletError:
+        raise
+    except Exception as error:                     # whatever a codec did not foresee: no file stops the others
+        return Reject(KIND, 0, 0, 0, EXPECTED, why(error), b"")
 
 
 def _truncated(rest: bytes) -> Reject:
@@ -214,7 +239,7 @@ def _whole_rest(offset: int, rest: bytes, stream, context: dict) -> Iterator[tup
         offset, rest = offset + len(rest), stream.read(LEN_READ)
 
 
-def _blocks(project: Project, spark, files: list[dict]):
+def _blocks(project: Project, spark, files: list[dict], before: list[dict]):
     """A DataFrame of bronze.blocks rows: each file is read where Spark runs, cut again and checked against its plan."""
     schema = ", ".join(f"{c.name} {c.type}" for c in unit.BLOCKS if c.name != "landed_at")
     rows = [(json.dumps(row, default=str),) for row in files]
@@ -234,8 +259,8 @@ def _block_writer(project: Project, schema: str):
 
 def _block_rows(project: Project, row: dict) -> Iterator[dict]:
     source, digest, end = project.sources[row["source"]], hashlib.sha256(), row["ofs_end"]
-    with _open(project, row["path"]) as stream:
-        _hash(stream, digest, row["ofs_start"])
+    with open_file(project, row["path"]) as stream:
+        hash_bytes(stream, digest, row["ofs_start"])
         context = json.loads(row["start_context"]) if row["start_context"] and row["ofs_start"] else None
         limited = _Limited(stream, end - row["ofs_start"])
         has_tail = True                          # the plan already decided how far to read
@@ -246,8 +271,7 @@ def _block_rows(project: Project, row: dict) -> Iterator[dict]:
                    "sha256": hashlib.sha256(block.data).hexdigest(), "context": json.dumps(block.context),
                    "num_records": block.num_records, "bytes": block.data, "batch_id": row["batch_id"]}
     if digest.hexdigest() != row["sha256"]:
-        raise InletError(f"{row['path']} changed while it was read: sha-256 {digest.hexdigest()}, planned {row['sha256']}",
-                         "Deliver files whole or only ever append to them, then run again")
+        raise InletError(f"sha-256 {digest.hexdigest()}, planned {row['sha256']}")
 
 
 class _Limited:
@@ -260,126 +284,3 @@ class _Limited:
         data = self.stream.read(self.left if length < 0 else min(length, self.left))
         self.left -= len(data)
         return data
-
-
-# -- messages ------------------------------------------------------------------------------------------------------------
-
-def _plan_messages(project, source, path, info, known, has_settled) -> dict:
-    """One row of bronze.files for a Parquet file of Kafka messages."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    digest = hashlib.sha256()
-    with _open(project, path) as stream:
-        _hash(stream, digest, info["size"])
-        if known and digest.hexdigest() == known["sha256"]:
-            return known | {"num_units": 0}
-        if known:
-            return _problem(0, "file_rewritten", "the file as landed before", "other bytes", "Deliver new messages in a new file")
-        stream.seek(0)
-        try:
-            schema = pq.read_schema(stream)
-            check_messages(schema)
-            stream.seek(0)
-            places = pq.read_table(stream, columns=["topic", "partition", "offset", "timestamp"])
-            _check_places(places)
-        except (pa.ArrowException, OSError) as error:
-            return _problem(0, "unreadable_file", "Parquet with the columns of Spark's Kafka source", str(error).splitlines()[0],
-                            "Mend or remove the file") | {"sha256": digest.hexdigest()}
-    spans = places.group_by(["topic", "partition"]).aggregate(
-        [("offset", "min"), ("offset", "max"), ("offset", "count"), ("offset", "count_distinct")])
-    offsets = {f"{s['topic']}/{s['partition']}": [s["offset_min"], s["offset_max"], s["offset_count"] > s["offset_count_distinct"]]
-               for s in spans.to_pylist()}
-    return {"ofs_start": 0, "ofs_end": info["size"], "sha256": digest.hexdigest(), "num_units": places.num_rows,
-            "problem": None, "context": json.dumps({"offsets": offsets, "schema": str(schema.remove_metadata())}), "start_context": None}
-
-
-def check_messages(schema) -> None:
-    """Raises: ArrowInvalid where a column of Spark's Kafka source is missing or of another kind."""
-    import pyarrow as pa
-    from pyarrow import types
-
-    is_text = lambda t: types.is_string(t) or types.is_large_string(t)                                       # noqa: E731
-    is_bytes = lambda t: types.is_binary(t) or types.is_large_binary(t) or is_text(t)                        # noqa: E731
-    kinds = {"topic": (is_text, "text"), "partition": (types.is_integer, "an integer"), "offset": (types.is_integer, "an integer"),
-             "timestamp": (types.is_timestamp, "a timestamp"), "value": (is_bytes, "binary")}
-    for name in MESSAGE_COLUMNS:
-        if name not in schema.names:
-            raise pa.ArrowInvalid(f"no column {name}")
-        is_kind, kind = kinds[name]
-        if not is_kind(schema.field(name).type):
-            raise pa.ArrowInvalid(f"column {name} is {schema.field(name).type}, not {kind}")
-
-
-def _check_places(places) -> None:
-    """Raises: ArrowInvalid where a message has no place in its topic."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    for name in places.column_names:
-        if places.column(name).null_count:
-            raise pa.ArrowInvalid(f"column {name} has nulls")
-    for name in ("partition", "offset"):
-        if len(places) and pc.min(places.column(name)).as_py() < 0:
-            raise pa.ArrowInvalid(f"column {name} has negative numbers")
-
-
-def _messages(project: Project, spark, files: list[dict]):
-    """A DataFrame of bronze.messages rows. The same message at the same offset, landed before or twice here, lands once."""
-    alike: dict[tuple[str, str], list[str]] = {}      # Spark takes the columns of the first file for all that it reads together
-    for row in files:
-        _check_unchanged(project, row)
-        alike.setdefault((row["source"], json.loads(row["context"])["schema"]), []).append(project.resolve(row["path"]))
-    parts = [_messages_of(spark.read.parquet(*paths), source, str(project.root), files[0]["batch_id"])
-             for (source, _), paths in sorted(alike.items())]
-    rows = parts[0]
-    for part in parts[1:]:
-        rows = rows.unionByName(part)
-    return _once(spark, rows, files, landed(project)).selectExpr(*[c.name for c in unit.MESSAGES])
-
-
-def _check_unchanged(project: Project, row: dict) -> None:
-    """Raises: InletError where a file is not what its plan says."""
-    digest = hashlib.sha256()
-    with _open(project, row["path"]) as stream:
-        _hash(stream, digest, row["ofs_end"] + 1)
-    if digest.hexdigest() != row["sha256"]:
-        raise InletError(f"{row['path']} changed after it was planned: sha-256 {digest.hexdigest()}, planned {row['sha256']}",
-                         "Put the file back as it was; deliver new messages in a new file")
-
-
-def _messages_of(kept, source: str, root: str, batch_id: int):
-    there = set(kept.columns)
-    timestamp_type = "cast(timestampType as int)" if "timestampType" in there else "cast(null as int)"
-    headers = "headers" if "headers" in there else "cast(null as array<struct<key: string, value: binary>>)"
-    key = "key" if "key" in there else "cast(null as binary)"
-    return kept.selectExpr(
-        f"concat_ws('/', '{source}', topic, partition, offset) as unit_id", f"'{source}' as source", "topic",
-        "cast(partition as int) as partition", "cast(offset as bigint) as offset", "cast(timestamp as timestamp) as timestamp",
-        f"{timestamp_type} as timestamp_type", f"cast({key} as binary) as key", "cast(value as binary) as value",
-        f"{headers} as headers", "coalesce(octet_length(value), 0L) as size_bytes", "sha2(coalesce(value, cast('' as binary)), 256) as sha256",
-        f"replace(replace(input_file_name(), 'file://', ''), '{root}/', '') as path", f"{batch_id}L as batch_id",
-        "current_timestamp() as landed_at")
-
-
-def _once(spark, rows, files: list[dict], before: list[dict]):
-    """Leave out messages that are landed already. Looks only where the offsets of two files overlap."""
-    spans: dict[tuple, list] = {}
-    for row in files + [b for b in before if b["batch_id"] < files[0]["batch_id"]]:
-        for place, span in json.loads(row["context"] or "{}").get("offsets", {}).items():
-            spans.setdefault((row["source"], place), []).append(span)
-    if not any(_overlap(sorted(found)) for found in spans.values()):
-        return rows
-    place = ["source", "topic", "partition", "offset"]
-    known = spark.table("bronze.messages").where(f"batch_id < {files[0]['batch_id']}")
-    rows = rows.dropDuplicates([*place, "sha256"]).join(known.select(*place, "sha256"), [*place, "sha256"], "left_anti")
-    rows = rows.join(known.select(*place).distinct().selectExpr("*", "true as is_known"), place, "left")
-    rank = "row_number() over (partition by source, topic, partition, offset order by sha256)"
-    names = [c.name for c in unit.MESSAGES if c.name != "unit_id"]
-    return rows.selectExpr(f"if(is_known or {rank} > 1, concat(unit_id, '~', left(sha256, 8)), unit_id) as unit_id", *names)
-
-
-def _overlap(spans: list[list]) -> bool:
-    """Can an offset be there twice? In: (least, greatest, is one in the file twice) of each file, in order."""
-    return any(is_twice for _, _, is_twice in spans) \
-        or any(after[0] <= before[1] for before, after in zip(spans, spans[1:], strict=False))

@@ -3,10 +3,16 @@
 Derby's network server opens the very catalog that stands in the lakehouse folder, which without it one process at a time can do. The
 pyspark wheel has Derby without its server and client; Ivy, which the wheel has too, gets these once.
 
-Source: Apache Derby 10.16, Server and Administration Guide.
+Who opens the catalog can repoint every view, so the server asks for a password. Each start makes a new one, in files that only their owner can
+read: Derby's own, and a hive-site.xml, which Spark finds on its class path. The user is APP, because that is the schema in which Derby keeps the
+catalog when it is opened in the folder.
+
+Source: Apache Derby 10.16, Server and Administration Guide; Security Guide, "Configuring BUILTIN authentication".
 """
 
 import os
+import secrets
+import shutil
 import socket
 import subprocess
 import sys
@@ -19,8 +25,19 @@ from pathlib import Path
 from inlet.errors import EnvironmentLacks
 
 DERBY = "10.16.1.1"                              # as in the wheel
-HOST = "127.0.0.1"                               # it asks for no password
+HOST, USER = "127.0.0.1", "APP"
 READY_SECONDS = 60
+SERVER_FILE = """\
+derby.connection.requireAuthentication=true
+derby.authentication.provider=BUILTIN
+derby.user.{user}={password}
+"""
+CLIENT_FILE = """\
+<configuration>
+  <property><name>javax.jdo.option.ConnectionUserName</name><value>{user}</value></property>
+  <property><name>javax.jdo.option.ConnectionPassword</name><value>{password}</value></property>
+</configuration>
+"""
 
 
 def server() -> str:
@@ -52,19 +69,23 @@ def served(port: int):
 
     check_java()
     if _is_answered(f"{HOST}:{port}"):
-        raise EnvironmentLacks(f"Something listens on {HOST}:{port} already", f"If that is a catalog, export INLET_CATALOG={HOST}:{port}; else give another --port")
-    jars, said = _jars(java()), Path(tempfile.gettempdir()) / f"inlet-catalog-{os.getuid()}-{port}.log"
-    with said.open("w") as log:
-        process = subprocess.Popen([java(), "-Xmx256m", f"-Dderby.stream.error.file={said}.derby", "-cp", os.pathsep.join(map(str, jars)),
+        raise EnvironmentLacks(f"Something listens on {HOST}:{port} already", "If that is a catalog, export both lines that it printed; one whose start was killed goes on: end its process; else give another --port")
+    jars, folder = _jars(java()), Path(tempfile.mkdtemp(prefix="inlet-catalog-"))       # readable by its owner alone
+    password, log = secrets.token_hex(16), folder / "server.log"
+    for name, text in (("derby.properties", SERVER_FILE), ("hive-site.xml", CLIENT_FILE)):
+        (folder / name).write_text(text.format(user=USER, password=password))
+    with log.open("w") as output:
+        process = subprocess.Popen([java(), "-Xmx256m", f"-Dderby.system.home={folder}", "-cp", os.pathsep.join(map(str, jars)),
                                     "org.apache.derby.drda.NetworkServerControl", "start", "-h", HOST, "-p", str(port)],
-                                   stdout=log, stderr=log, start_new_session=True)
+                                   stdout=output, stderr=output, start_new_session=True)
     try:
-        _await(process, port, said)
+        _await(process, port, log)
         client = next(jar for jar in jars if jar.name.startswith("derbyclient"))
-        yield {"INLET_CATALOG": f"{HOST}:{port}", "SPARK_DIST_CLASSPATH": str(client)}, process
+        yield {"INLET_CATALOG": f"{HOST}:{port}", "SPARK_DIST_CLASSPATH": os.pathsep.join(map(str, (folder, client)))}, process
     finally:
         process.terminate()
         process.wait()
+        shutil.rmtree(folder)
 
 
 def _is_answered(place: str) -> bool:
@@ -76,13 +97,14 @@ def _is_answered(place: str) -> bool:
     return True
 
 
-def _await(process: subprocess.Popen, port: int, said: Path) -> None:
+def _await(process: subprocess.Popen, port: int, log: Path) -> None:
     until = time.monotonic() + READY_SECONDS
     while time.monotonic() < until and process.poll() is None:
-        if "ready to accept connections" in said.read_text():
+        if "ready to accept connections" in log.read_text():
             return
         time.sleep(0.1)
-    raise EnvironmentLacks(f"The catalog's server did not start on {HOST}:{port}", f"Give another --port, or read {said}")
+    last = (log.read_text().strip().splitlines() or ["it wrote nothing"])[-1]
+    raise EnvironmentLacks(f"The catalog's server did not start on {HOST}:{port}: {last}", "Give another --port")
 
 
 def _jars(java: str) -> list[Path]:

@@ -9,6 +9,8 @@ The tables around it (rejects, transactions, table versions, control events, bat
 
 from typing import NamedTuple
 
+from inlet.sql import literal
+
 
 class Column(NamedTuple):
     name: str
@@ -70,7 +72,7 @@ CONTROL_EVENTS = (
     Column("source_schema", "string", "schema at the source, where the event is about one table"),
     Column("source_table", "string", "table at the source, where the event is about one table"),
     Column("change_seq", "string", "place in the order, where it has one"),
-    Column("kind", "string", "`empty_load`, `load_end`, `metadata`, `equal_content`, ..."),
+    Column("kind", "string", "`empty_load`, `load_end`, `metadata`, `equal_content`, `unreadable_timestamp`, ..."),
     Column("load_id", "string", "full-load generation, for load events"),
     Column("detail", "string", "JSON with what the event says"),
     Column("unit_id", "string", "the bronze unit that holds it"),
@@ -138,7 +140,7 @@ HEADER_COLUMNS = ("source", "source_schema", "source_table", "change_seq", "oper
 
 def ddl(columns) -> str:
     """Column list of a CREATE TABLE. In: Column rows. Out: `name type comment '...'`, comma-separated."""
-    return ",\n  ".join(f"{c.name} {c.type} comment '{c.doc.replace(chr(39), chr(39) * 2)}'" for c in columns)
+    return ",\n  ".join(f"{c.name} {c.type} comment {literal(c.doc)}" for c in columns)
 
 
 def change_seq(time: str, high: int, low: int) -> str:

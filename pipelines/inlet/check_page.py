@@ -1,5 +1,6 @@
 """Pages of checks: Great Expectations' page of each validation and an index, readable without a network."""
 
+import functools
 import html
 import re
 
@@ -16,11 +17,18 @@ STYLE = ("body{font:14px sans-serif;margin:2em;max-width:80em}table{border-colla
 def of_validation(validated) -> str:
     """Great Expectations' page of one validation, without what it would load from the network."""
     from great_expectations.render.renderer import ValidationResultsPageRenderer
-    from great_expectations.render.view import DefaultJinjaPageView
 
-    page = DefaultJinjaPageView().render(ValidationResultsPageRenderer(run_info_at_end=True).render(validated))
+    page = _view().render(ValidationResultsPageRenderer(run_info_at_end=True).render(validated))
     page = re.sub(FROM_NETWORK, "", page)
     return page.replace("</head>", f"<style>{STYLE}</style></head>", 1)
+
+
+@functools.cache
+def _view():
+    """What makes pages; it compiles its templates once, which takes longer than a page."""
+    from great_expectations.render.view import DefaultJinjaPageView
+
+    return DefaultJinjaPageView()
 
 
 def write(docs: str, checked: dict[str, tuple]) -> str:

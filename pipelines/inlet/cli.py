@@ -7,6 +7,7 @@ Exit codes (errors.py): 0 done, 1 internal error, 2 wrong usage or configuration
 import contextlib
 import json
 import os
+import shlex
 import signal
 import sys
 from pathlib import Path
@@ -70,13 +71,14 @@ def verify(project: ProjectDir = HERE,
     if not names:
         out.print("there are no tables to verify")
         return
+    logs = {t.name for t in loaded.tables.values() if not t.key}
     num_differing = 0
     with lake.writing(loaded.lakehouse_path()) as hold:                        # what it compares must stand still
         spark = session(loaded.lakehouse_path())
         hold(spark)
         for name in names:
             num_versions, num, rows = gold.verify(loaded, spark, name, limit)
-            out.print(f"{name}: {num_versions:,} versions compared, " + (f"[red]{num:,} differences[/]" if num else "[green]equal[/]"))
+            out.print(f"{name}: {num_versions:,} {'changes' if name in logs else 'versions'} compared, " + (f"[red]{num:,} differences[/]" if num else "[green]equal[/]"))
             if rows:
                 print_rows(out, rows)
             num_differing += num
@@ -147,7 +149,7 @@ def catalog(port: Annotated[int, typer.Option(help="On 127.0.0.1.")] = 1527):
         signal.signal(ends, signal.default_int_handler)
     with contextlib.suppress(KeyboardInterrupt), served(port) as (environment, process):
         for name, value in environment.items():
-            print(f"export {name}={value}", flush=True)
+            print(f"export {name}={shlex.quote(value)}", flush=True)
         raise InletError(f"The catalog's server ended by itself, with code {process.wait()}", "Start `inlet catalog` again")
 
 
@@ -287,6 +289,8 @@ def generate(project: ProjectDir = HERE,
     if not check:
         generating.write(loaded)
     out.print(f"{len(stale)} files {'would change' if check else 'written'}; {len(loaded.tables)} tables")
+    for sentence in filter(None, (table.without_key for table in loaded.tables.values())):
+        out.print(sentence, markup=False)
 
 
 @app.command()

@@ -9,14 +9,15 @@
         options: {...}                    # the codec's own, named in its docstring
 """
 
+import glob
 import re
 from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from inlet.errors import ConfigError, in_words
+from inlet.errors import ConfigError, as_said, in_words
 from inlet.table import Table, by_name
 
 
@@ -27,10 +28,20 @@ class Source(BaseModel):
     name: str = Field(pattern=r"^[A-Za-z0-9_]+$")
     codec: str
     path: str = Field(alias="from")
-    tables: dict[str, str] = {}
+    tables: dict[str, str] = {}            # {1: SHOP.ORDERS} says the same as {"1": SHOP.ORDERS}
     options: dict[str, Any] = {}
     settle_minutes: float = 60             # how long an unfinished last record may still grow
     open_transaction_minutes: float = 60   # how long, by the source's own times, the public views wait for a transaction that lacks events; 0: not at all
+
+    @field_validator("tables", mode="before")
+    @classmethod
+    def _words(cls, tables):
+        if not isinstance(tables, dict):
+            return tables
+        words = [str(word) if type(word) is int else word for word in tables]
+        if twice := {str(word) for word in words if words.count(word) > 1}:
+            raise ValueError(f"{', '.join(sorted(twice))} stands there as a number and as text")
+        return dict(zip(words, tables.values()))
 
 
 class Project(BaseModel):
@@ -54,6 +65,17 @@ class Project(BaseModel):
         """A path of inlet.yml as an absolute one; URLs stay as they are."""
         return path if "://" in path else str((self.root / path).resolve())
 
+    def folder(self, source: Source) -> tuple[str, str]:
+        """Where the files of a local source are: (folder, pattern in it). A `from` that names a folder means all files in it."""
+        path = Path(self.resolve(source.path))
+        parts = Path(source.path).parts
+        first = next((n for n, part in enumerate(parts) if glob.has_magic(part)), len(parts))
+        if path.is_file():
+            return str(path.parent), glob.escape(path.name)
+        if path.is_dir() or first == len(parts):
+            return str(path), "*"
+        return self.resolve(str(Path(*parts[:first]))), "/".join(parts[first:])
+
     def lakehouse_path(self, *parts: str) -> str:
         return "/".join([self.resolve(self.lakehouse).rstrip("/"), *parts])
 
@@ -71,14 +93,16 @@ def load(root: Path | str) -> Project:
         raise ConfigError(f"{root} is no Inlet project: it has no pipelines/inlet.yml",
                           "Name one with --project DIR, or make one with `inlet init DIR`")
     said = _yaml(config)
-    unknown = set(said) - {"lakehouse", "sources"}
+    unknown = set(map(str, said)) - {"lakehouse", "sources"}
     if unknown:
         raise ConfigError(f"{config}: unknown field {', '.join(sorted(unknown))}", "It knows `lakehouse` and `sources`")
-    sources = {name: _build(Source, {"name": name, **(body or {})}, f"{config}: sources.{name}")
-               for name, body in (said.get("sources") or {}).items()}
+    sources = {}
+    for name, body in _fields(said.get("sources"), f"{config}: sources").items():
+        place = f"{config}: sources.{name}"
+        sources[str(name)] = _build(Source, {"name": str(name), **_fields(body, place)}, place)
     tables: dict[str, Table] = {}
     for path in sorted((root / "pipelines" / "tables").glob("*.yml")):
-        table = _build(Table, _yaml(path), str(path))
+        table = _build(Table, _fields(_yaml(path), str(path)), str(path))
         if table.table in tables or table.name in {t.name for t in tables.values()}:
             raise ConfigError(f"{path}: {table.table} ({table.name}) is declared twice", "Keep one file per table")
         claimed = {name: t.table for t in tables.values() for name in t.names} | dict.fromkeys(tables)
@@ -89,7 +113,7 @@ def load(root: Path | str) -> Project:
         tables[table.table] = table
     for source in sources.values():
         if source.codec not in CODECS:
-            raise ConfigError(f"{config}: sources.{source.name}.codec is {source.codec!r}",
+            raise ConfigError(f"{config}: sources.{source.name}.codec is {source.codec}, which is none",
                               f"Known codecs: {', '.join(CODECS)}")
         _build(CODECS[source.codec].OPTIONS, source.options, f"{config}: sources.{source.name}.options")
         contracts = by_name(tables.values())
@@ -103,17 +127,19 @@ def load(root: Path | str) -> Project:
 def known(names: dict, name: str, what: str):
     """What goes by a name. Raises: ConfigError that lists the names there are."""
     if name not in names:
-        raise ConfigError(f"There is no {what} {name!r}", f"There are: {', '.join(sorted(names)) or 'none'}")
+        raise ConfigError(f"There is no {what} {name}", f"There are: {', '.join(sorted(names)) or 'none'}")
     return names[name]
 
 
 class Loader(yaml.SafeLoader):
-    """Only `true` and `false` are booleans, as in YAML 1.2: a column may be called NO, or ON."""
+    """Only `true` and `false` are booleans, as in YAML 1.2: a column may be called NO, or ON. Only plain decimal digits are a number:
+    007, 0x1F and 12:30 are text, where YAML 1.1 makes 7, 31 and 750 of them."""
 
 
-Loader.yaml_implicit_resolvers = {first: [(tag, word) for tag, word in words if not tag.endswith(":bool")]
+Loader.yaml_implicit_resolvers = {first: [(tag, word) for tag, word in words if not tag.endswith((":bool", ":int"))]
                                   for first, words in yaml.SafeLoader.yaml_implicit_resolvers.items()}
 Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("^(true|True|TRUE|false|False|FALSE)$"), list("tTfF"))
+Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile("^[-+]?(0|[1-9][0-9]*)$"), list("-+0123456789"))
 
 
 def _yaml(path: Path) -> dict:
@@ -122,8 +148,14 @@ def _yaml(path: Path) -> dict:
     except yaml.YAMLError as error:
         raise ConfigError(f"{path} is not YAML: {error}", "Mend the line it names") from error
     if not isinstance(said, dict):
-        raise ConfigError(f"{path}: expected fields, found {type(said).__name__}", "See docs/architecture.md")
+        raise ConfigError(f"{path}: expected fields, found {as_said(said)}", "See docs/architecture.md")
     return said
+
+
+def _fields(said, place: str) -> dict:
+    if not isinstance(said, (dict, type(None))):
+        raise ConfigError(f"{place}: expected fields, found {as_said(said)}", "See docs/a_source_from_zero.md")
+    return {str(name): value for name, value in (said or {}).items()}
 
 
 def _build(model, said: dict, place: str):

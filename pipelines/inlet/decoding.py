@@ -1,10 +1,12 @@
 """`inlet decode FILE`: a file's changes without a lakehouse, by the same pure code that silver runs."""
 
 import fnmatch
+import glob
 from collections.abc import Iterator
 from pathlib import Path
 
-from inlet.bronze import check_messages, cut_file
+from inlet.bronze import cut_file
+from inlet.bronze_message import check_messages
 from inlet.codecs import CODECS
 from inlet.config import Project, Source
 from inlet.errors import ConfigError, Reject
@@ -22,16 +24,22 @@ def decode_file(project: Project, file: Path, source_name: str | None) -> Iterat
 def _source_of(project: Project, file: Path, name: str | None) -> Source:
     if name:
         if name not in project.sources:
-            raise ConfigError(f"There is no source {name!r}", f"There are: {', '.join(project.sources)}")
+            raise ConfigError(f"There is no source {name}", f"There are: {', '.join(project.sources)}")
         return project.sources[name]
-    path = str(file.resolve())
     everyone = list(project.sources.values())
     found = everyone if len(everyone) == 1 else [
-        s for s in everyone if fnmatch.fnmatch(path, project.resolve(s.path)) or str(file.resolve().parent) == project.resolve(s.path)]
+        s for s in everyone if "://" not in s.path and _is_in(file.resolve(), *project.folder(s))]
     if len(found) == 1:
         return found[0]
     raise ConfigError(f"{file} lies in the folder of {'several sources' if found else 'no source'}",
                       f"Say --source; there are: {', '.join(project.sources)}")
+
+
+def _is_in(file: Path, folder: str, pattern: str) -> bool:
+    whole = f"{glob.escape(folder)}/{pattern}"
+    if "**" in pattern:                                # which may stand for no folder at all
+        return any(fnmatch.fnmatch(str(file), one) for one in (whole, whole.replace("**/", "")))
+    return file.match(whole)
 
 
 def _decode_blocks(project: Project, source: Source, file: Path) -> Iterator[tuple[str, dict]]:

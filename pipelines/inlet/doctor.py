@@ -1,6 +1,6 @@
 """`inlet doctor`: what is missing or wrong here, each with its remedy in one sentence."""
 
-import re
+import difflib
 import shutil
 import socket
 import sys
@@ -8,9 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import fsspec
-
-from inlet import config, generate, versions
+from inlet import bronze, config, generate, recover, silver, versions
 from inlet.errors import ConfigError, EnvironmentLacks, InletError
 from inlet.spark import _jar_setting, check_java
 
@@ -46,6 +44,10 @@ def examine(root: Path) -> Iterator[Finding]:
     for source in project.sources.values():
         yield _source(project, source)
     yield _columns(project)
+    yield from _batches(project)
+    for table in project.tables.values():
+        if table.without_key:
+            yield Finding("key", True, table.without_key)
     stale = generate.stale(project)
     yield Finding("models", not stale, f"{len(stale)} generated files are stale" if stale else "fresh",
                   "Run `inlet generate`", ConfigError.exit_code)
@@ -79,6 +81,14 @@ def _lakehouse(project) -> Iterator[Finding]:
         yield Finding("lakehouse", False, f"{project.lakehouse} cannot be written: {error.strerror}", "Give this user the right to write it")
 
 
+def _batches(project) -> Iterator[Finding]:
+    """Batches that are not finished. Nothing is wrong with them: the next run decodes each from the beginning."""
+    for batch_id in silver.pending(project):
+        tables = recover.begun(project, batch_id)
+        yield Finding(f"batch {batch_id}", True, "landed, not decoded" if not tables else
+                      f"begun in {', '.join(tables)} and not finished; the next `inlet run` deletes that and decodes it from the beginning")
+
+
 def _columns(project) -> Finding:
     """Contracts against the column lists that silver has read changes by."""
     try:
@@ -89,14 +99,22 @@ def _columns(project) -> Finding:
 
 
 def _source(project, source) -> Finding:
+    what, mend = f"source {source.name}", "Mend `from` in pipelines/inlet.yml"
     try:
-        fs, pattern = fsspec.core.url_to_fs(project.resolve(source.path))
-        folder = re.split(r"/[^/]*[*?\[]", pattern)[0]
-        if "file" in fs.protocol and not fs.isdir(folder):
-            return Finding(f"source {source.name}", False, f"{source.path}: there is no folder {Path(folder).name}",
-                           "Make it, or mend `from` in pipelines/inlet.yml", ConfigError.exit_code)
-        num = len(fs.glob(pattern if any(c in pattern for c in "*?[") else pattern.rstrip("/") + "/*"))
+        folder = "" if "://" in source.path else project.folder(source)[0]
+        if folder and not Path(folder).is_dir():
+            no_folder = f"{source.path}: there is no folder {Path(folder).name}"
+            if meant := _lookalike(project, Path(folder)):
+                return Finding(what, False, f"{no_folder}; did you mean {meant}?", mend, ConfigError.exit_code)
+            return Finding(what, True, f"{no_folder} yet (nothing delivered)")
+        num = sum(1 for _ in bronze.listing(project, source))
     except (OSError, ImportError, ValueError, InletError) as error:
-        return Finding(f"source {source.name}", False, f"{source.path}: {error}", "Mend `from` in pipelines/inlet.yml",
-                       ConfigError.exit_code)
-    return Finding(f"source {source.name}", True, f"{num} files at {source.path}" + ("" if num else " (nothing delivered yet)"))
+        return Finding(what, False, f"{source.path}: {error}", mend, ConfigError.exit_code)
+    return Finding(what, True, f"{num} files at {source.path}" + ("" if num else " (nothing delivered yet)"))
+
+
+def _lookalike(project, folder: Path) -> str | None:
+    """A folder beside a missing one with almost its name, which no source reads."""
+    read = {project.folder(source)[0] for source in project.sources.values() if "://" not in source.path}
+    beside = [f.name for f in folder.parent.iterdir() if f.is_dir() and str(f) not in read] if folder.parent.is_dir() else []
+    return next(iter(difflib.get_close_matches(folder.name, beside, 1)), None)

@@ -52,12 +52,29 @@ def in_words(problems: list[dict], names) -> str:
     """What pydantic found wrong. In: its errors(), the fields that the outermost level knows."""
     said = []
     for problem in problems:
-        place, message = ".".join(map(str, problem["loc"])), problem["msg"].removeprefix("Value error, ")
+        place = ".".join(str(part) for part in problem["loc"] if part != "[key]")
+        message = WANTED.get(problem["type"]) or problem["msg"].removeprefix("Value error, ")
+        if problem["type"] in WANTED and problem["type"] != "missing":
+            message += f", found {as_said(problem['input'])}"
         if problem["type"] == "extra_forbidden":
             near = get_close_matches(place, names, 1)
             message = f"is not known; did you mean {near[0]}?" if near else "is not known"
         said.append(f"{place}: {message}" if place else message)
     return "; ".join(said)
+
+
+WANTED = {                     # by pydantic's word for what is wrong
+    "missing": "is missing", "string_type": "expected text", "bool_type": "expected true or false", "bool_parsing": "expected true or false",
+    "list_type": "expected a list", "int_type": "expected a whole number", "int_parsing": "expected a whole number", "float_type": "expected a number",
+    "float_parsing": "expected a number", "dict_type": "expected fields", "model_type": "expected fields", "model_attributes_type": "expected fields",
+}
+
+
+def as_said(value) -> str:
+    """A value of a YAML file, as its author knows it."""
+    if isinstance(value, (dict, list, bool, type(None))):
+        return {dict: "fields", list: "a list", bool: str(value).lower()}.get(type(value), "nothing")
+    return str(value)[:40]
 
 
 @dataclass(frozen=True)
@@ -82,6 +99,7 @@ class Reject:
         return f"{place}: expected {self.expected}, found {self.found}"
 
 
+FILE_KINDS = ("unreadable_file", "file_rewritten", "link_outside")       # of a file that is not landed at all, so no record of it is there to count
 REJECT_KINDS = {               # every kind there is; docs/rejects.md is made from this and a test keeps it whole
     # any format
     "unknown_table": "the record names a table that has no contract in pipelines/tables/",
@@ -90,9 +108,12 @@ REJECT_KINDS = {               # every kind there is; docs/rejects.md is made fr
     "ambiguous_layout": "two readings of the bytes both fit to the last byte, so neither is taken",
     "conflicting_duplicate": "the same source and change_seq came before with other content; the first stays",
     "missing_key": "a key column is null or was not supplied",
+    "null_not_allowed": "a column that the contract declares `nullable: false` is null in an after-image",
     "unknown_column": "the record holds a column that the contract does not declare",
     "value_does_not_fit": "the value does not fit the column's type, or VARIANT cannot hold it exactly",
     "missing_change_seq": "a change has no usable sequence, so its place in the order is unknown",
+    "decoder_failed": "the decoder failed on the unit instead of reading or rejecting it: a fault of Inlet or a lack of memory; please report it with its bytes",
+    "link_outside": "the file is a link to one outside the folder that its source reads",
     # message formats
     "invalid_utf8": "the bytes are not UTF-8",
     "invalid_json": "the text is not one JSON object",

@@ -9,25 +9,30 @@ them all. Delta then writes the files of before anew and drops the feature, beca
 
 import re
 
-from inlet import lake
+from inlet import lake, sql
 from inlet.config import Project
 from inlet.errors import ConfigError
 from inlet.generate import LINEAGE
+from inlet.sql import literal
 from inlet.table import Table
 
 INTEGERS = {"tinyint": 10, "smallint": 10, "int": 10, "bigint": 20}        # from small to large; digits in front that Delta asks of a decimal for one
 OTHERS = {("float", "double"), ("date", "timestamp_ntz")}
+VIEWED = {"valid_from", "valid_to", "is_pending", "is_held"}                # columns of ours that only views have
 PLACES = {"past": ("",), "current": ("",), "folded": ("",), "before_after": ("before.", "after.")}        # step -> where it holds the columns
 
 
-KEY, WIDENING = "inlet.key", "delta.enableTypeWidening"                    # properties of gold's tables
+KEY, OURS = "inlet.key", "inlet.ours"                                      # properties of gold's tables
+WIDENING, MAPPING = "delta.enableTypeWidening", "delta.columnMapping.mode"
 
 
 def lags(project: Project, table: Table) -> bool:
     """Is some table of its gold another than the contract says? Told without Spark."""
     return any(properties.get(KEY) != _key(table) and step != "folded" or WIDENING in properties
-               or _lacking(step, columns)
-               or any(list(_declared(table).items()) != list(_own(columns, prefix).items()) for prefix in PLACES[step])
+               or step != "before_after" and ours(properties) != _stored(table.ours)
+               or table.column_mapping and MAPPING not in properties
+               or _lacking(table, step, columns)
+               or any(list(_declared(table).items()) != list(own(columns, prefix, ours(properties)).items()) for prefix in PLACES[step])
                for step, columns, properties in _there(project, table))
 
 
@@ -37,15 +42,20 @@ def steps(project: Project, table: Table) -> list[str]:
     statements = []
     for step, columns, properties in _there(project, table):
         if properties.get(KEY, _key(table)) != _key(table):
-            raise _no(table, f"its key was {properties[KEY]}, and is {_key(table)}",
-                      f"If all its changes hold the new key, run `inlet rebuild --table {table.name}`; else give it another `name` and load it again")
+            raise _no(table, f"its key was {properties[KEY] or 'none'}, and is {_key(table) or 'none'}",
+                      "Give it another `name`: what its gold holds by key stays as it is" if not table.key else f"If all its changes hold the new key, run `inlet rebuild --table {table.name}`; else give it another `name` and load it again")
+        if step != "before_after" and ours(properties) != _stored(table.ours):
+            met = sorted(ours(properties).items() ^ _stored(table.ours).items())[0][0]
+            raise _no(table, f"a column {met} of the table has come or gone, and Inlet's own gives way to it", f"Run `inlet rebuild --table {table.name}`: "
+                      f"Inlet's column is then {table.our(met)}")
         name = f"gold.{table.name}__{step}"
-        statements += [f"alter table {name} add columns ({column} {type_} after {before})" for column, type_, before in _lacking(step, columns)]
-        changes = [s for prefix in PLACES[step] for s in statements_for(table, name, prefix, _own(columns, prefix))]
+        statements += [f"alter table {name} set tblproperties ({MAPPING} = '{table.column_mapping}')"] if table.column_mapping and MAPPING not in properties else []
+        statements += [f"alter table {name} add columns ({column} {type_} after {before})" for column, type_, before in _lacking(table, step, columns)]
+        changes = [s for prefix in PLACES[step] for s in statements_for(table, name, prefix, own(columns, prefix, ours(properties)))]
         is_widening = any(" type " in s for s in changes)
         statements += [f"alter table {name} set tblproperties ({WIDENING} = true)"] if is_widening else []
         statements += changes
-        statements += [f"alter table {name} set tblproperties ({KEY} = '{_key(table)}')"] if KEY not in properties and step != "folded" else []
+        statements += [f"alter table {name} set tblproperties ({KEY} = {literal(_key(table))})"] if KEY not in properties and step != "folded" else []
         statements += [f"alter table {name} drop feature typeWidening"] if is_widening or WIDENING in properties else []
     return statements
 
@@ -57,25 +67,35 @@ def _there(project: Project, table: Table):
             yield step, *said
 
 
-def _lacking(step: str, columns: dict[str, str]) -> list[tuple[str, str, str]]:
+def _lacking(table: Table, step: str, columns: dict[str, str]) -> list[tuple[str, str, str]]:
     """Columns that tell where a version comes from and are not there: name, type, and the column before it."""
-    return [(name, type_, LINEAGE[place - 1][0]) for place, (name, type_, _) in enumerate(LINEAGE) if step != "before_after" and name not in columns]
+    return [(table.our(name), type_, table.our(LINEAGE[place - 1][0])) for place, (name, type_, _) in enumerate(LINEAGE)
+            if step != "before_after" and table.our(name) not in columns]
+
+
+def ours(properties: dict[str, str]) -> dict[str, str]:
+    """What columns of ours are called in a table of gold that holds columns of their names, as its properties say."""
+    return _stored(dict(renamed.split("=") for renamed in properties.get(OURS, "").split(",") if renamed))
+
+
+def _stored(ours: dict[str, str]) -> dict[str, str]:
+    return {name: renamed for name, renamed in ours.items() if name not in VIEWED}
 
 
 def _key(table: Table) -> str:
-    return ",".join(k.lower() for k in table.key)
+    return ",".join(table.gold_key)
 
 
-def _own(columns: dict[str, str], prefix: str) -> dict[str, str]:
-    """Of a gold table's columns those that are the captured table's."""
+def own(columns: dict[str, str], prefix: str, ours: dict[str, str]) -> dict[str, str]:
+    """Of a gold table's columns those that are the captured table's. In: what ours are called there."""
     if prefix:
         return {name.removeprefix(prefix): type_ for name, type_ in columns.items() if name.startswith(prefix)}
     names = list(columns)
-    return {name: columns[name] for name in names[names.index("source") + 1:names.index("valid_from_seq")]}
+    return {name: columns[name] for name in names[names.index(ours.get("source", "source")) + 1:names.index(ours.get("valid_from_seq", "valid_from_seq"))]}
 
 
 def _declared(table: Table) -> dict[str, str]:
-    return {c.name.lower(): c.type for c in table.columns}
+    return {c.gold_name: c.type for c in table.columns}
 
 
 def statements_for(table: Table, name: str, prefix: str, there: dict[str, str]) -> list[str]:
@@ -83,7 +103,7 @@ def statements_for(table: Table, name: str, prefix: str, there: dict[str, str]) 
     declared, order, statements = _declared(table), list(there), []
     for column in there:
         if column not in declared:
-            former = next((c.name.lower() for c in table.columns if column in map(str.lower, c.formerly)), None)
+            former = next((c.gold_name for c in table.columns if column in map(str.lower, c.formerly)), None)
             raise _no(table, f"column {column} is now {former}" if former else f"column {column} is not in its contract",
                       f"Run `inlet rebuild --table {table.name}`" + ("" if former else "; or keep it in the contract with `dropped: true`, then gold keeps what it held"))
     for column, type_ in declared.items():
@@ -91,8 +111,8 @@ def statements_for(table: Table, name: str, prefix: str, there: dict[str, str]) 
             raise _no(table, f"column {column} was {there[column]}, and is {type_}, which does not hold all of it", f"Run `inlet rebuild --table {table.name}`")
     before = None
     for place, (column, type_) in enumerate(declared.items()):
-        at = f"after `{before}`" if before else "first" if prefix else "after `source`"
-        quoted = ".".join(f"`{part}`" for part in f"{prefix}{column}".split("."))
+        at = f"after {sql.name(before or table.our('source'))}" if before or not prefix else "first"
+        quoted = (f"{sql.name(prefix[:-1])}." if prefix else "") + sql.name(column)
         if column not in there:
             statements.append(f"alter table {name} add columns ({quoted} {type_} {at})")
             order.insert(place, column)

@@ -35,6 +35,11 @@ class Built:
     seconds: float
 
 
+def steps(table) -> tuple[str, ...]:
+    """The tables of its gold: without a key there is no row to follow, so it has a log alone."""
+    return STEPS if table.key else STEPS[:1]
+
+
 LEDGER = ["source", "batch_id", "tables", "num_changes"]
 APPLIED = ["table_name", "source", "through_batch_id", "through_change_seq"]
 
@@ -58,7 +63,7 @@ def pending(project: Project) -> list[str]:
     """Tables that have changes gold does not hold, or that gold has not made yet, told without Spark. Empty: nothing to do."""
     ledger, applied = _state(project)
     unmade = {t.name for t in project.tables.values() if ledger and (
-              any(not lake.exists(project.lakehouse_path(), f"gold.{t.name}__{step}") for step in STEPS) or evolve.lags(project, t))}
+              any(not lake.exists(project.lakehouse_path(), f"gold.{t.name}__{step}") for step in steps(t)) or evolve.lags(project, t))}
     return sorted(unmade | behind(ledger, applied, project.tables.values()).keys())
 
 
@@ -81,16 +86,16 @@ def run(project: Project, spark, tables: list[str] | None = None, full_refresh: 
              "applied": [list(row.values()) for row in applied if row["table_name"] in names], "few": SMALL if is_few and not is_small else {}}
     with pace(spark, is_small), _handed(spark, state):
         there = {r.tableName for r in spark.sql("show tables in gold").collect()}
-        changed = [t for t in wanted if full_refresh or t.name in lags or not there.issuperset(f"{t.name}__{s}" for s in STEPS)]
+        changed = [t for t in wanted if full_refresh or t.name in lags or not there.issuperset(f"{t.name}__{s}" for s in steps(t))]
         is_forgetting = full_refresh or any(name.endswith("__forgetting") for name in there)            # deletes from gold.applied, which others append to
         threads = min(spark.sparkContext.defaultParallelism, MAX_THREADS) if is_small and not is_forgetting else 1
-        models = [f"{t.name}__{step}" for t in changed for step in STEPS]
-        models += [f"{t.name}__{view}" for t in wanted if t in changed or f"{t.name}__past" in there for view in VIEWS
+        models = [f"{t.name}__{step}" for t in changed for step in steps(t)]
+        models += [f"{t.name}__{view}" for t in wanted if t.key and (t in changed or f"{t.name}__past" in there) for view in VIEWS
                    if full_refresh or _is_stale(spark, t, f"{t.name}__{view}", there)]
         built = _dbt(project, ["run", "--threads", str(threads), "--select", *models, *(["--full-refresh"] if full_refresh else [])], tell) if models else []
         failed, done = [b for b in built if b.status != "success"], {b.model for b in built if b.status == "success"}
         for table in wanted if ledger else ():
-            if table not in changed or done.issuperset(f"{table.name}__{step}" for step in STEPS):
+            if table not in changed or done.issuperset(f"{table.name}__{step}" for step in steps(table)):
                 live_view.write(project, spark, table, max((last for name, _, last in state["ledger"] if name in table.names), default=-1))
         if failed:
             raise InletError("gold: " + "; ".join(f"{b.model}: {b.message}" for b in failed if b.status != "skipped"),
@@ -134,7 +139,7 @@ def _is_stale(spark, table, view: str, there: set[str]) -> bool:
     try:
         return view not in there or spark.table(f"gold.{view}").dtypes != declared
     except AnalysisException:
-        return there.issuperset(f"{table.name}__{step}" for step in STEPS)
+        return there.issuperset(f"{table.name}__{step}" for step in steps(table))
 
 
 def verify(project: Project, spark, name: str, limit: int) -> tuple[int, int, list[dict]]:
@@ -144,7 +149,7 @@ def verify(project: Project, spark, name: str, limit: int) -> tuple[int, int, li
     Raises: InletError where gold is behind silver, for it could only differ.
     """
     _check(project, [t for t in project.tables.values() if t.name == name])
-    if not lake.exists(project.lakehouse_path(), f"gold.{name}__current"):
+    if not lake.exists(project.lakehouse_path(), f"gold.{name}__before_after"):
         return 0, 0, []
     if name in pending(project):
         raise InletError(f"gold of {name} is behind silver", "Run `inlet run` first")
@@ -155,7 +160,7 @@ def verify(project: Project, spark, name: str, limit: int) -> tuple[int, int, li
     rows = [r.asDict() for r in spark.sql(f"select * from {found} order by source, key, change_seq limit {limit + 1}").collect()]
     num = spark.sql(f"select count(*) from {found}").first()[0] - 1
     for table in ("log", "versions", "differences"):
-        spark.sql(f"drop table gold.{name}__verify_{table}")
+        spark.sql(f"drop table if exists gold.{name}__verify_{table}")
     compared = next(row for row in rows if row["kind"] == "compared")
     return int(compared["difference"]), num, [row for row in rows if row is not compared]
 

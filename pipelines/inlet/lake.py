@@ -10,6 +10,7 @@ from pathlib import Path
 
 from inlet import change, unit
 from inlet.errors import EnvironmentLacks
+from inlet.sql import literal
 
 # Planning a scan of a table with deletion vectors asks Delta for its files once more, at every stage: 50 ms each time
 MERGED = {"silver.transactions"}
@@ -58,7 +59,7 @@ def create(spark, lakehouse: str) -> None:
     there = {row.namespace for row in spark.sql("show databases").collect()}
     for database in DATABASES:
         if database not in there:
-            spark.sql(f"create database if not exists {database} location '{lakehouse}/{database}'")
+            spark.sql(f"create database if not exists {database} location {literal(f'{lakehouse}/{database}')}")
     declared = unit.TABLES | change.TABLES
     for database in ("bronze", "silver"):
         tables = {row.tableName for row in spark.sql(f"show tables in {database}").collect()}
@@ -75,9 +76,10 @@ def create_sql(name: str, columns) -> str:
     return f"create table if not exists {name} (\n  {change.ddl(columns)}\n) using delta tblproperties ({properties})"
 
 
-def append(rows, table: str, app_id: str, version: int) -> None:
-    """Append a DataFrame once: a second append under the same (app_id, version) is skipped by Delta itself."""
-    (rows.write.format("delta").mode("append").option("txnAppId", app_id).option("txnVersion", version).saveAsTable(table))
+def append(rows, table: str, app_id: str = "", version: int = 0) -> None:
+    """Append a DataFrame; under an app_id once: a second append under the same (app_id, version) is skipped by Delta itself."""
+    once = {"txnAppId": app_id, "txnVersion": version} if app_id else {}
+    rows.write.format("delta").mode("append").options(**once).saveAsTable(table)
 
 
 def exists(lakehouse: str, table: str) -> bool:
@@ -97,6 +99,20 @@ def peek(lakehouse: str, table: str, columns: list[str], rest: str = "") -> list
         return []
     rows = deltalake.QueryBuilder().register("rows", deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}"))
     return pa.table(rows.execute(f"select {', '.join(columns)} from rows {rest}").read_all()).to_pylist()
+
+
+def may_hold(lakehouse: str, table: str, column: str, value: int) -> bool:
+    """Can a table hold rows with this number in a column? Told by the statistics of its files, without Spark."""
+    import deltalake
+    import pyarrow as pa
+
+    if not exists(lakehouse, table):
+        return False
+    files = pa.table(deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}").get_add_actions(flatten=True))
+    if not {f"min.{column}", f"max.{column}"} <= set(files.column_names):
+        return files.num_rows > 0
+    return any(low is None or high is None or low <= value <= high
+               for low, high in zip(files.column(f"min.{column}").to_pylist(), files.column(f"max.{column}").to_pylist()))
 
 
 def size_bytes(lakehouse: str, table: str) -> int:

@@ -7,16 +7,18 @@ source's state just before. So a live row is never a guess; a run that brings th
 """
 
 import zlib
+from itertools import count
 
 from inlet import lake
 from inlet.config import Project
 from inlet.generate import LINEAGE
-from inlet.public_views import same_transaction, text
+from inlet.public_views import same_transaction
+from inlet.sql import literal, name as quoted
 from inlet.table import Table
 
 ONTO_ROW = "('insert_over_row', 'key_change_onto_row', 'update_without_row_onto_row')"          # as the macro `onto_row`
+TRANSACTION = ("transaction_id", "transaction_event_counter", "transaction_last_event")
 WIPES = "('TRUNCATE', 'EMPTY_LOAD')"
-TRANSACTION = "struct(transaction_id, transaction_event_counter, transaction_last_event)"
 NO_TRANSACTION = "cast(null as struct<transaction_id: string, transaction_event_counter: bigint, transaction_last_event: boolean>)"
 NO_IMAGE = "cast(map() as map<string,variant>)"
 COMMENT = ("Live rows of {table}, with the changes in silver that gold has not taken yet. Not tied to the published point, and open transactions "
@@ -35,36 +37,58 @@ def write(project: Project, spark, table: Table, through_batch_id: int) -> None:
     is_there = spark.catalog.tableExists(view)
     if not is_there or f"{shape}" not in str(spark.sql(f"show tblproperties {view} ('inlet.shape')").collect()):
         if len(sql) > MAX_TEXT:
-            sql = f"select raise_error({text(f'{table.table} has too many columns for a live view in this catalog; read public.{table.name}')}) as nothing"
+            sql = query(table, lake.version(project.lakehouse_path(), f"gold.{table.name}__current"), through_batch_id, _row_function(spark, table))
+        if len(sql) > MAX_TEXT:                # many columns of a hex encoding
+            sql = f"select raise_error({literal(f'{table.table} has too many columns for a live view in this catalog; read public.{table.name}')}) as nothing"
         if is_there:                           # CREATE OR REPLACE would drop it for a moment
             spark.sql(f"alter view {view} as\n{sql}")
             spark.sql(f"alter view {view} set tblproperties ('inlet.shape' = '{shape}')")
         else:
-            spark.sql(f"create view {view}\ncomment {text(COMMENT.format(table=table.table))}\ntblproperties ('inlet.shape' = '{shape}')\nas\n{sql}")
+            spark.sql(f"create view {view}\ncomment {literal(COMMENT.format(table=table.table))}\ntblproperties ('inlet.shape' = '{shape}')\nas\n{sql}")
 
 
-def query(table: Table, version: int, through_batch_id: int) -> str:
+def _row_function(spark, table: Table) -> str:
+    """A function that types an image. It takes the list of columns out of a wide table's view, for of a function the catalog takes any
+    length. Its name has a number of the types, so that a view of before keeps its own."""
+    type_ = _row_type(table)
+    name = f"public.{table.name}__live_row_{zlib.crc32(type_.encode())}"
+    spark.sql(f"create function if not exists {name}(image map<string,variant>) returns {type_} "
+              f"comment {literal(f'An image of {table.table}, typed.')} return cast(to_variant_object(image) as {type_})")
+    return name
+
+
+def _row_type(table: Table) -> str:
+    return f"struct<{', '.join(f'{quoted(c.gold_name)}: ' + ('string' if c.encoding else c.type) for c in table.columns)}>"
+
+
+def query(table: Table, version: int, through_batch_id: int, row_function: str | None = None) -> str:
     """Live rows: source, the table's columns, valid_from_seq, is_complete, not_supplied, is_pending, is_held. An image is a map from column
-    to VARIANT, so that columns are named few times: the text of a wide table's view must stay short."""
-    columns = [(c.name.lower(), c.type, c.encoding) for c in table.columns]
-    keys = [k.lower() for k in table.key]
-    typed_as = ", ".join(f"`{name}`: {'string' if encoding else type_}" for name, type_, encoding in columns)
-    as_sent = ", ".join(f"hex(c.`{name}`) as `{name}`" if encoding else f"c.`{name}`" for name, _, encoding in columns)
+    to VARIANT, so that columns are named few times: the text of a wide table's view must stay short. In: a function that types an image."""
+    columns = [(c.gold_name, c.type, c.encoding) for c in table.columns]
+    keys, our = table.gold_key, table.our
+    mark = next(mark for n in count(1) if (mark := "_" * n + "key_") and not any(name.startswith(mark) for name, _, _ in columns))
+    transaction = "struct({0} as transaction_id, {1} as transaction_event_counter, {2} as transaction_last_event)"
+    unpacked = f"{row_function}(row.image)" if row_function else f"cast(to_variant_object(row.image) as {_row_type(table)})"
+    as_sent = ", ".join(f"hex(c.{quoted(name)}) as {quoted(name)}" if encoding else f"c.{quoted(name)}" for name, _, encoding in columns)
+    if row_function and not any(encoding for _, _, encoding in columns):
+        others = [*map(our, ("source", "valid_from_seq", "is_complete", "not_supplied", "conflict")), *(our(n) for n, _, _ in LINEAGE),
+                  *(f"{mark}{n}" for n in range(len(keys)))]
+        as_sent = f"c.* except ({', '.join(others)})"
     hexed = [name for name, _, encoding in columns if encoding]
-    key_list = ", ".join(f"_key_{n}" for n in range(len(keys)))
+    key_list = ", ".join(f"{mark}{n}" for n in range(len(keys)))
 
     def key_of(first: str, second: str) -> str:
         return ", ".join(f"coalesce({typed(first, k)}, {typed(second, k)}) as {first}_{n}" for n, k in enumerate(keys))
 
     def typed(image: str, name: str) -> str:
         type_, encoding = next((type_, encoding) for n, type_, encoding in columns if n == name)
-        return f"to_binary(cast({image}['{name}'] as string), 'hex')" if encoding else f"cast({image}['{name}'] as {type_})"
+        return f"to_binary(cast({image}[{literal(name)}] as string), 'hex')" if encoding else f"cast({image}[{literal(name)}] as {type_})"
 
     def same_key(one: str, two: str) -> str:
-        return f"{one}.source = {two}.source" + "".join(f" and {one}._key_{n} = {two}._key_{n}" for n in range(len(keys)))
+        return "".join(f" and {one}.{mark}{n} = {two}.{mark}{n}" for n in range(len(keys)))
 
-    of_table = f"concat(source_schema, '.', source_table) in ({', '.join(map(text, table.names))})"
-    tables = f"array({', '.join(map(text, table.names))})"
+    of_table = f"concat(source_schema, '.', source_table) in ({', '.join(map(literal, table.names))})"
+    tables = f"array({', '.join(map(literal, table.names))})"
     forgotten = f"(select count(*) from gold.applied where table_name = '{table.name}') = 0" if through_batch_id >= 0 else "false"
     return f"""with behind as (   -- is_moved: gold has gone on since, or is being made anew, and the view soon with it
   select b.source, b.batch_id, a.applied_seq, coalesce(a.is_moved, false) or {forgotten} as is_moved
@@ -74,7 +98,7 @@ def query(table: Table, version: int, through_batch_id: int) -> str:
   where b.batch_id > {through_batch_id} and arrays_overlap(b.tables, {tables})
 ),
 pending as (
-  select c.source, c.change_seq, operation, {TRANSACTION} as transaction, applied_seq, is_moved, {_image(table, 'before')} as b, {_image(table, 'after')} as a
+  select c.source, c.change_seq, operation, {transaction.format(*TRANSACTION)} as transaction, applied_seq, is_moved, {_image(table, 'before')} as b, {_image(table, 'after')} as a
   from silver.changes c join behind on behind.source = c.source and behind.batch_id = c.batch_id
   where c.batch_id > {through_batch_id} and {of_table}
   union all
@@ -83,7 +107,7 @@ pending as (
   where e.batch_id > {through_batch_id} and kind in ('empty_load', 'load_end') and e.change_seq is not null and {of_table}
 ),
 entries as (   -- hold: gold alone can tell what comes of this change
-  select *, {', '.join(f"if(operation = 'DELETE', b_{n}, a_{n}) as _key_{n}" for n in range(len(keys)))},
+  select *, {', '.join(f"if(operation = 'DELETE', b_{n}, a_{n}) as {mark}{n}" for n in range(len(keys)))},
          case when is_moved or change_seq <= applied_seq then '' when operation = 'LOAD_END' then change_seq
               when operation = 'UPDATE' and ({' or '.join(f'b_{n} <> a_{n}' for n in range(len(keys)))}) then change_seq end as hold
   from (select *, {key_of('b', 'a')}, {key_of('a', 'b')} from pending)
@@ -103,17 +127,17 @@ changed as (
   group by source, {key_list}
 ),
 current as (
-  select *, {', '.join(f'`{k}` as _key_{n}' for n, k in enumerate(keys))} from gold.{table.name}__current version as of {version}
+  select *, {', '.join(f'{quoted(k)} as {mark}{n}' for n, k in enumerate(keys))} from gold.{table.name}__current version as of {version}
 ),
 based as (
-  select f.source, f.changes, f.hold_seq, c.source is not null and f.wiped_seq is null as is_there, c.valid_from_seq, c.conflict, {TRANSACTION} as transaction,
-         c.not_supplied as unknown, cast(to_variant_object(struct({as_sent})) as map<string,variant>) as whole
-  from changed f left join (select k.* from current k left semi join changed g on {same_key('g', 'k')}) c on {same_key('c', 'f')}
+  select f.source, f.changes, f.hold_seq, c.{our('source')} is not null and f.wiped_seq is null as is_there, c.{our('valid_from_seq')} as seq, c.{our('conflict')} as conflict,
+         {transaction.format(*(f'c.{our(n)}' for n in TRANSACTION))} as transaction, c.{our('not_supplied')} as unknown, cast(to_variant_object(struct({as_sent})) as map<string,variant>) as whole
+  from changed f left join (select k.* from current k left semi join changed g on g.source = k.{our('source')}{same_key('g', 'k')}) c on c.{our('source')} = f.source{same_key('c', 'f')}
 ),
 folded as (   -- onto: the transaction that has just put a row onto the one that was there; its DELETE takes that one away
   select source, hold_seq, map_keys(whole) as names,
          aggregate(changes,
-           named_struct('is_there', is_there, 'seq', valid_from_seq, 'onto', if(is_there and conflict in {ONTO_ROW}, transaction, null),
+           named_struct('is_there', is_there, 'seq', seq, 'onto', if(is_there and conflict in {ONTO_ROW}, transaction, null),
                         'image', if(is_there, map_filter(whole, (name, value) -> not array_contains(unknown, name)), {NO_IMAGE})),
            (row, change) -> case
              when change.operation = 'DELETE' and {same_transaction('row.onto', 'change.transaction')} is true
@@ -128,14 +152,14 @@ folded as (   -- onto: the transaction that has just put a row onto the one that
   from based
 ),
 unpacked as (
-  select source, hold_seq, row.seq, array_except(names, map_keys(row.image)) as not_supplied, cast(to_variant_object(row.image) as struct<{typed_as}>) as is
+  select source, hold_seq, row.seq, array_except(names, map_keys(row.image)) as not_supplied, {unpacked} as is
   from folded where row.is_there
 )
-select c.* except (conflict, {', '.join(n for n, _, _ in LINEAGE)}, {key_list}), false as is_pending, s.hold_seq is not null as is_held
-from current c left anti join changed f on {same_key('f', 'c')} left join sources s on s.source = c.source
+select c.* except ({our('conflict')}, {', '.join(our(n) for n, _, _ in LINEAGE)}, {key_list}), false as {our('is_pending')}, s.hold_seq is not null as {our('is_held')}
+from current c left anti join changed f on f.source = c.{our('source')}{same_key('f', 'c')} left join sources s on s.source = c.{our('source')}
 where s.wiped_seq is null
 union all
-select source, {'is.*' if not hexed else ', '.join(f"to_binary(is.`{n}`, 'hex')" if n in hexed else f'is.`{n}`' for n, _, _ in columns)}, seq, size(not_supplied) = 0, not_supplied, true, hold_seq is not null
+select source, {'is.*' if not hexed else ', '.join(f"to_binary(is.{quoted(n)}, 'hex')" if n in hexed else f'is.{quoted(n)}' for n, _, _ in columns)}, seq, size(not_supplied) = 0, not_supplied, true, hold_seq is not null
 from unpacked"""
 
 
@@ -146,10 +170,10 @@ def _image(table: Table, image: str) -> str:
 
 
 def _image_of(table: Table, version: Table, image: str) -> str:
-    then = {c.name.lower(): table.column_in(version, c) for c in table.columns}
-    renamed = {column.name: name for name, column in then.items() if column and column.name.lower() != name}
-    name = f"coalesce(map({', '.join(f'{text(a)}, {text(b)}' for a, b in renamed.items())})[name], lower(name))" if renamed else "lower(name)"
-    absent = ", ".join(f"{text(n)}, parse_json('null')" for n, column in then.items() if column is None)
+    then = {c.gold_name: table.column_in(version, c) for c in table.columns}
+    renamed = {column.name: name for name, column in then.items() if column and (column.gold_name != name or not column.name.isascii())}
+    name = f"coalesce(map({', '.join(f'{literal(a)}, {literal(b)}' for a, b in renamed.items())})[name], lower(name))" if renamed else "lower(name)"
+    absent = ", ".join(f"{literal(n)}, parse_json('null')" for n, column in then.items() if column is None)
     sent = (f"transform_keys(map_filter(coalesce(cast({image} as map<string,variant>), {NO_IMAGE}), (name, value) -> (column_states[name] = 'missing') is not true), "
             f"(name, value) -> {name})")
     return f"if({image} is null, {NO_IMAGE}, map_concat({sent}, map({absent})))" if absent else sent

@@ -32,7 +32,7 @@ def of_files(batch: Batch, units: list[dict]) -> None:
     tables = batch.project.tables.values()
     places = {(row.source, present(tables, f"{row.source_schema}.{row.source_table}"), row.load_id) for row in found if (row.source, row.load_id) in ended}
     places -= _before(batch, END)                                    # a file that comes again ends nothing anew
-    _append(batch, [(source, *table.split("."), load_id, load_id + "9" * (35 - len(load_id))) for source, table, load_id in sorted(places)], "-file-ends")
+    _append(batch, [(source, *table.split("."), load_id, load_id + "9" * (35 - len(load_id))) for source, table, load_id in sorted(places)])
 
 
 def of_messages(batch: Batch, codec, sources: list, loads: list[dict]) -> None:
@@ -54,7 +54,7 @@ def of_messages(batch: Batch, codec, sources: list, loads: list[dict]) -> None:
     options = {source.name: codec.options(source) for source in sources}
     newest = dict(changes.groupBy("source").agg({"change_seq": "max"}).collect()) if any(o.loads_end == "gap" for o in options.values()) else {}
     _append(batch, [(source, *table.split("."), load_id, load["started_at16"] + "9" * 19) for (source, table, load_id), load in waiting.items()
-                    if (source, table, load_id) in proven or codec.is_over(load, loads, newest.get(source, ""), options[source])], "-message-ends")
+                    if (source, table, load_id) in proven or codec.is_over(load, loads, newest.get(source, ""), options[source])])
 
 
 def _place(load: dict) -> tuple[str, str, str]:
@@ -68,8 +68,8 @@ def _before(batch: Batch, kind: str) -> set[tuple]:
     return {(row["source"], present(batch.project.tables.values(), f"{row['source_schema']}.{row['source_table']}"), row["load_id"]) for row in rows}
 
 
-def _append(batch: Batch, rows: list[tuple], part: str) -> None:
+def _append(batch: Batch, rows: list[tuple]) -> None:
     if rows:
         events = batch.spark.createDataFrame(rows, "source string, source_schema string, source_table string, load_id string, change_seq string")
         batch.append(events.selectExpr("*", f"'{END}' as kind", "'{}' as detail", "cast(null as string) as unit_id",
-                                       "cast(null as bigint) as unit_offset", "cast(null as bigint) as unit_length"), "silver.control_events", part)
+                                       "cast(null as bigint) as unit_offset", "cast(null as bigint) as unit_length"), "silver.control_events")

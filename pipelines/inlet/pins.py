@@ -10,7 +10,10 @@ import re
 from inlet import lake, public_views
 from inlet.config import Project
 from inlet.errors import ConfigError
+from inlet.evolve import ours, own
 from inlet.publish import PUBLISHED, Point
+from inlet.sql import literal, name as quoted
+from inlet.table import ours_beside
 
 PROPERTY = "inlet.point"
 
@@ -50,12 +53,13 @@ def pin(project: Project, spark, database: str, point: Point) -> list[str]:
     if taken != point.number:
         raise ConfigError(f"The database {database} " + ("is none of Inlet's" if taken is None else f"is pinned to point {taken}, not {point.number}"),
                           "Choose another name" + ("" if taken is None else f", or `inlet unpin {database}` first"))
-    spark.sql(f"create database if not exists {database} comment 'Published point {point.number}' location '{project.lakehouse_path('_pins', database)}' "
+    spark.sql(f"create database if not exists {database} comment 'Published point {point.number}' location {literal(project.lakehouse_path('_pins', database))} "
               f"with dbproperties ('{PROPERTY}' = '{point.number}')")
     tables = _tables(point.versions)
     for table in tables:
-        columns, _ = lake.describe(project.lakehouse_path(), f"gold.{table}__past", point.versions[f"{table}__past"])
-        public_views.write_pinned(spark, database, table, point, [name for name in columns if "." not in name])
+        version = point.versions.get(f"{table}__past")                      # none of a table without a key
+        columns, properties = lake.describe(project.lakehouse_path(), f"gold.{table}__past", version) if version is not None else ({}, {})
+        public_views.write_pinned(spark, database, table, point, list(columns), ours_beside(set(own(columns, "", ours(properties)))) if columns else {})
     return tables
 
 
@@ -77,7 +81,7 @@ def pinned(spark) -> dict[str, int]:
     """Name of each pin -> number of the point that it shows."""
     found = {}
     for row in spark.sql("show databases").collect():
-        said = {r.info_name: r.info_value for r in spark.sql(f"describe database extended `{row.namespace}`").collect()}
+        said = {r.info_name: r.info_value for r in spark.sql(f"describe database extended {quoted(row.namespace)}").collect()}
         number = re.search(rf"\({re.escape(PROPERTY)},(\d+)\)", said.get("Properties", ""))
         if number:
             found[row.namespace] = int(number[1])

@@ -19,7 +19,9 @@ from inlet import lake, public_views
 from inlet.change import Column, ddl
 from inlet.config import Project
 from inlet.errors import InletError
+from inlet.gold import STEPS, steps
 from inlet.public_views import number_map, string_map, time_of
+from inlet.sql import literal
 
 PUBLISHED = (
     Column("number", "bigint", "the published point; only grows"),
@@ -30,7 +32,6 @@ PUBLISHED = (
     Column("held", "map<string,string>", "source -> why its point is not at the end of what gold has; empty: it is"),
 )
 POINT, SAID = "public._point", "inlet.point."                 # the view, and what its properties that hold the point begin with, before its number
-STEPS = ("before_after", "past", "current")
 NUM_FILES = 500                # of gold.published, one a point, above which they are made one
 
 
@@ -72,7 +73,7 @@ def run(project: Project, spark) -> Point:
     if last.number > (newest(project) or {"number": 0})["number"]:             # a run died between the two
         _log(project, spark, last)
     ledger = lake.peek(project.lakehouse_path(), "silver.batches", ["source", "batch_id", "first_change_seq"])
-    tables = [t for t in project.tables.values() if lake.exists(project.lakehouse_path(), f"gold.{t.name}__current")]
+    tables = [t for t in project.tables.values() if lake.exists(project.lakehouse_path(), f"gold.{t.name}__{steps(t)[-1]}")]
     point = _next(project, spark, last, tables, ledger)
     late = {row["source"] for row in ledger if row["batch_id"] > last.taken.get(row["source"], -1)
             and (row["first_change_seq"] or "") <= last.points.get(row["source"], "")}
@@ -108,7 +109,7 @@ def _next(project: Project, spark, last: Point, tables: list, ledger: list[dict]
         point.points[source] = max(before_seq, last.points.get(source, ""))
     for table in tables:
         point.shapes[table.name], point.columns[table.name] = public_views.shape(table)
-        point.versions |= {f"{table.name}__{step}": lake.version(lakehouse, f"gold.{table.name}__{step}") for step in STEPS}
+        point.versions |= {f"{table.name}__{step}": lake.version(lakehouse, f"gold.{table.name}__{step}") for step in steps(table)}
     point.versions[public_views.TRANSACTIONS] = lake.version(lakehouse, public_views.TRANSACTIONS)
     point.taken = dict(point.batches)
     _freeze(point, last, {source for source, hold in holds.items() if hold.seq <= last.points.get(source, "")})
@@ -180,8 +181,8 @@ from waiting group by source
 def _holds(project: Project, spark, last: Point) -> dict[str, Hold]:
     """source -> what has to wait for transactions that lack events. One is waited for until its source is
     `open_transaction_minutes` further, by its own times, in a later batch; 0 waits for none."""
-    minutes = " ".join(f"when '{s.name}' then {s.open_transaction_minutes}" for s in project.sources.values())
-    points = " ".join(f"when '{source}' then '{seq}'" for source, seq in last.points.items())
+    minutes = " ".join(f"when {literal(s.name)} then {s.open_transaction_minutes}" for s in project.sources.values())
+    points = " ".join(f"when {literal(source)} then {literal(seq)}" for source, seq in last.points.items())
     rows = spark.sql(OPEN.format(last_time=time_of("t.last_change_seq"), minutes=f"(case t.source {minutes} else 60 end)" if minutes else "60",
                                  recent=f"t.last_change_seq > case t.source {points} else '' end" if points else "true")).collect()
     return {r.source: Hold(r.hold_seq, f"transaction {r.transaction_id} lacks events; {r.num_changes} are there, the first at {r.hold_seq}"
@@ -193,7 +194,7 @@ def _last_before(spark, holds: dict[str, Hold]) -> dict[str, str]:
     """source -> greatest change_seq of a change before those that wait; '' where there is none."""
     if not holds:
         return {}
-    rows = " union all ".join(f"select '{source}' as source, '{hold.seq}' as hold_seq" for source, hold in holds.items())
+    rows = " union all ".join(f"select {literal(source)} as source, {literal(hold.seq)} as hold_seq" for source, hold in holds.items())
     found = spark.sql(f"select h.source, coalesce(max(c.change_seq), '') as before_seq from ({rows}) h "
                       "left join silver.changes c on c.source = h.source and c.change_seq < h.hold_seq group by h.source").collect()
     return {r.source: r.before_seq for r in found}
@@ -201,7 +202,7 @@ def _last_before(spark, holds: dict[str, Hold]) -> dict[str, str]:
 
 def _is_moved(table, last: Point, point: Point) -> bool:
     """Must the views of a table be written anew? Where they would show the same, they stay."""
-    versions = [f"{table.name}__{step}" for step in STEPS]
+    versions = [f"{table.name}__{step}" for step in steps(table)]
     if not all(version in point.versions for version in versions):             # its source stays, and it was never public
         return False
     if table.name not in last.moved or any(last.versions.get(v) != point.versions[v] for v in versions) \
@@ -215,13 +216,13 @@ def _is_readable(project: Project, table, last: Point, point: Point) -> bool:
     or where they are too old."""
     return table.name in last.moved and last.columns.get(table.name) == point.columns[table.name] and all(
         last.versions[name] <= point.versions[name] and lake.has_version(project.lakehouse_path(), f"gold.{name}", last.versions[name])
-        for name in (f"{table.name}__{step}" for step in STEPS))
+        for name in (f"{table.name}__{step}" for step in steps(table)))
 
 
 def _is_appended(project: Project, table, last: Point, point: Point, late: set[str]) -> bool:
     """Can the last point be seen in the new versions of past and current? It can where every new change lies behind it, and past was
     only appended to. In: sources with new changes that do not."""
-    name = f"{table.name}__past"
+    name = f"{table.name}__{'past' if table.key else 'before_after'}"
     num_commits = point.versions[name] - last.versions[name]
     done = lake.operations(project.lakehouse_path(), f"gold.{name}", num_commits)
     return not late & point.through.get(table.name, {}).keys() and done == ["WRITE"] * num_commits
@@ -244,7 +245,7 @@ def _commit(spark, point: Point) -> None:
     `url` or `token` in them: so the point is packed as hex, in pieces."""
     packed = zlib.compress(json.dumps(asdict(point)).encode()).hex()
     pieces = {f"{SAID}{point.number}.{i:06}": packed[i:i + 4000] for i in range(0, len(packed), 4000)}
-    properties = ", ".join(f"'{key}' = '{piece}'" for key, piece in pieces.items())
+    properties = ", ".join(f"{literal(key)} = {literal(piece)}" for key, piece in pieces.items())
     body = f"select {point.number}L as number, {number_map(point.moved)} as moved"
     if not spark.catalog.tableExists(POINT):
         spark.sql(f"create view {POINT} comment 'The published point: its number, and table -> number of the point that last moved its views. "
@@ -253,7 +254,7 @@ def _commit(spark, point: Point) -> None:
     shown = f"{SAID}{spark.table(POINT).first()['number']}."
     left = [row.key for row in spark.sql(f"show tblproperties {POINT}").collect() if row.key.startswith(SAID) and not row.key.startswith(shown)]
     if left:                                                       # of the point before, or of a run that died here
-        spark.sql(f"alter view {POINT} unset tblproperties ({', '.join(map(repr, left))})")
+        spark.sql(f"alter view {POINT} unset tblproperties ({', '.join(map(literal, left))})")
     spark.sql(f"alter view {POINT} set tblproperties ({properties})")
     spark.sql(f"alter view {POINT} as {body}")
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from inlet import gold, lake
 from inlet.config import Project, known
 from inlet.errors import ConfigError, InletError
+from inlet.sql import name as quoted
 from inlet.table import Table
 
 DRIVERS = {                    # scheme of the URL -> Maven coordinates, class
@@ -121,8 +122,11 @@ def reconcile(project: Project, spark, table: Table, source: str, live: Live, wa
               pause=time.sleep) -> Reconciled:
     """Compare a table's gold with the live table. In: the source whose rows are compared, seconds between two looks, what waits.
 
-    Raises: ConfigError for a column that the live table lacks; InletError when it cannot be read or nearly everything differs.
+    Raises: ConfigError for a table without a key, or a column that the live table lacks; InletError when it cannot be read or nearly everything
+    differs.
     """
+    if not table.key:
+        raise ConfigError(f"{table.table} has no key, so its gold is a log, and holds no rows to compare", "Compare tables that have a key")
     table = table.versions[-1]             # without columns that the source has dropped
     num_source, num_gold, doubted = _first_look(table, _source(spark, table, live), _gold(project, spark, table, source))
     rows: list[dict] = []
@@ -132,8 +136,8 @@ def reconcile(project: Project, spark, table: Table, source: str, live: Live, wa
         pause(wait_seconds)
         was_behind = table.name in gold.pending(project)
         keys = spark.createDataFrame(list(doubted), _key_schema(table))
-        seen = _differing(table, _source(spark, table, live, list(doubted)).join(keys, table.key, "left_semi"),
-                          _gold(project, spark, table, source).join(keys, table.key, "left_semi"))
+        seen = _differing(table, _source(spark, table, live, list(doubted)).join(keys, _key_names(table), "left_semi"),
+                          _gold(project, spark, table, source).join(keys, _key_names(table), "left_semi"))
         is_behind = was_behind or table.name in gold.pending(project)         # a change may wait in silver, or be half in gold
         moving = {key: now for key, now in seen.items() if is_behind or now.has_moved(doubted[key])}
         rows += [_row(table, key, "in flight") for key in doubted if key not in seen]
@@ -173,9 +177,9 @@ def _differing(table: Table, source, stored) -> dict[tuple, Seen]:
     """Key -> what each side holds, where that is not the same. Raises: InletError where that is no matter of single rows."""
     from pyspark.sql import functions as F
 
-    both = source.withColumnRenamed("_hashes", "_in_source").join(stored.withColumnRenamed("_hashes", "_in_gold"), table.key, "full_outer")
+    both = source.withColumnRenamed("_hashes", "_in_source").join(stored.withColumnRenamed("_hashes", "_in_gold"), _key_names(table), "full_outer")
     unequal = both.where(~F.col("_in_source").eqNullSafe(F.col("_in_gold")))
-    rows = unequal.select(*table.key, "_in_source", "_in_gold", "_valid_from_seq").limit(MAX_KEYS + 1).collect()
+    rows = unequal.select(*_key_names(table), "_in_source", "_in_gold", "_valid_from_seq").limit(MAX_KEYS + 1).collect()
     if len(rows) > MAX_KEYS:
         raise InletError(f"more than {MAX_KEYS:,} keys of {table.name} differ", "Look whether --jdbc, --source-table and --source name the table "
                          f"that feeds it, and at `inlet verify --table {table.name}`")
@@ -184,7 +188,7 @@ def _differing(table: Table, source, stored) -> dict[tuple, Seen]:
 
 def _gold(project: Project, spark, table: Table, source: str):
     rows = spark.read.format("delta").load(project.lakehouse_path("gold", f"{table.name}__current"))
-    return _hashed(table, rows.where(rows.source == source), rows.valid_from_seq.alias("_valid_from_seq"))
+    return _hashed(table, rows.where(rows[table.our("source")] == source), rows[table.our("valid_from_seq")].alias("_valid_from_seq"))
 
 
 def _source(spark, table: Table, live: Live, keys: list[tuple] | None = None):
@@ -199,7 +203,8 @@ def _source(spark, table: Table, live: Live, keys: list[tuple] | None = None):
     lacking = [name for name in table.column_names if name.lower() not in {c.lower() for c in rows.columns}]
     if lacking:
         raise ConfigError(f"{live.table} has no column {', '.join(lacking)}", "Name the table with --source-table, or mend the contract")
-    return _hashed(table, rows.where(_named(rows, table, keys)) if keys and len(keys) <= MAX_NAMED else rows)
+    is_asked_by_name = keys and len(keys) <= MAX_NAMED and not any("\\" in str(value) for key in keys for value in key)      # some databases unescape text, others do not
+    return _hashed(table, rows.where(_named(rows, table, keys)) if is_asked_by_name else rows)
 
 
 def _named(rows, table: Table, keys: list[tuple]):
@@ -207,8 +212,8 @@ def _named(rows, table: Table, keys: list[tuple]):
     from pyspark.sql import functions as F
 
     if len(table.key) == 1:
-        return rows[table.key[0]].isin([key for key, in keys])
-    each = [functools.reduce(lambda a, b: a & b, [rows[name] == F.lit(value) for name, value in zip(table.key, key)]) for key in keys]
+        return rows[quoted(table.key[0])].isin([key for key, in keys])
+    each = [functools.reduce(lambda a, b: a & b, [rows[quoted(name)] == F.lit(value) for name, value in zip(table.key, key)]) for key in keys]
     return functools.reduce(lambda a, b: a | b, each)
 
 
@@ -221,14 +226,19 @@ def _hashed(table: Table, rows, *more):
     """The key, its range, and a hash of each column as the contract's type."""
     from pyspark.sql import functions as F
 
-    typed = {c.name: rows[c.name].cast(c.type) for c in table.columns}
+    typed = {c.name: rows[quoted(c.name)].cast(c.type) for c in table.columns}
     key = [typed[name] for name in table.key]
-    return rows.select(*(k.alias(name) for k, name in zip(key, table.key)), F.pmod(F.xxhash64(*key), F.lit(NUM_RANGES)).cast("int").alias("_range"),
+    return rows.select(*(k.alias(name) for k, name in zip(key, _key_names(table))), F.pmod(F.xxhash64(*key), F.lit(NUM_RANGES)).cast("int").alias("_range"),
                        F.array(*(F.xxhash64(value) for value in typed.values())).alias("_hashes"), *more)
 
 
+def _key_names(table: Table) -> list[str]:
+    """What key columns are called here, where any name of a table's own may meet one of these."""
+    return [f"key_{n}" for n in range(len(table.key))]
+
+
 def _key_schema(table: Table) -> str:
-    return ", ".join(f"`{name}` {table.column(name).type}" for name in table.key)
+    return ", ".join(f"{name} {table.column(key).type}" for name, key in zip(_key_names(table), table.key))
 
 
 def _row(table: Table, key: tuple, found: str, columns: str = "") -> dict:

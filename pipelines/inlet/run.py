@@ -8,7 +8,7 @@ at the same gate until the data or the suite is mended.
 import shlex
 from dataclasses import dataclass, field
 
-from inlet import bronze, checks, config, gold, publish, silver, suite
+from inlet import bronze, checks, config, gold, publish, silver, suite, warm
 from inlet.config import Project
 from inlet.errors import CheckFailed, ConfigError
 from inlet.log import Log
@@ -55,7 +55,7 @@ def run(project: Project, work: Work, steps: tuple[str, ...], tables: list[str],
     """Do the work. In: what `lake.writing` gave. Raises: CheckFailed at a gate, AccountingError in silver; what was done before stays done."""
     from inlet.spark import session
 
-    with log.step("spark"):
+    with log.step("spark"), warm.importing_checks():
         spark = session(project.lakehouse_path())
         hold(spark)
     wanted = project.table_names(tables)

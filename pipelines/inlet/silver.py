@@ -1,19 +1,24 @@
 """Silver: units become changes and rejects, and nothing goes missing between.
 
-One bronze batch is one silver batch. Its parts are written in this order, each exactly once: changes, then what is not a
+One bronze batch is one silver batch. Its parts are written in this order: changes, then what is not a
 change (rejects, control events), transactions, table versions, and last its lines in the ledger `silver.batches`, which
-make the batch visible to gold. Before that the conservation law must hold, on what was *stored*, source by source:
+make the batch visible to gold. A batch without its lines begins from nothing, whatever was written of it (recover.py). Before
+its lines are written the conservation law must hold, on what was *stored*, source by source:
 
     records landed = changes + repeats + control + rejected        bytes landed = decoded + repeated + framing + rejected
+
+A unit that its decoder fails on (guard.py) is one record, whatever it holds.
 """
 
 import json
 from datetime import datetime, timezone
 
-from inlet import bronze, change, lake, silver_block, silver_message, transaction, versions
+from inlet import bronze, change, lake, recover, silver_block, silver_message, transaction, versions
 from inlet.batch import Account, Batch
 from inlet.config import Project
+from inlet.errors import FILE_KINDS, ConfigError, InletError
 from inlet.spark import pace
+from inlet.sql import literal
 from inlet.table import by_name
 
 SMALL_BYTES = 8 << 20          # a batch up to which planning costs more than decoding
@@ -29,14 +34,41 @@ def pending(project: Project) -> list[int]:
 
 def run(project: Project, spark, batch_id: int) -> dict[str, Account]:
     """Decode one bronze batch. Out: the accounts by source. Raises: AccountingError; then gold does not see the batch."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    if batch_id not in pending(project):
+        raise InletError(f"Batch {batch_id} is not one that waits for silver", "`inlet status` names those that do")
     files = [row for row in bronze.landed(project) if row["batch_id"] == batch_id]
-    with pace(spark, is_small=sum(row["ofs_end"] - row["ofs_start"] for row in files) <= SMALL_BYTES):
-        return _run(project, spark, batch_id, files)
-
-
-def _run(project: Project, spark, batch_id: int, files: list[dict]) -> dict[str, Account]:
+    _check_ledger(project, batch_id, files)
+    _check_sources(project, batch_id, files)
     versions.check(project)
-    batch = Batch(spark, project, batch_id, sorted({row["source"] for row in files}))
+    with pace(spark, is_small=sum(row["ofs_end"] - row["ofs_start"] for row in files) <= SMALL_BYTES):
+        try:
+            return _run(project, spark, batch_id, files)
+        except (Py4JJavaError, PySparkException) as error:
+            if not any(word in str(error) for word in ("Python worker", "PythonException")):
+                raise
+        return _run(project, spark, batch_id, files, is_apart=True)
+
+
+def _check_ledger(project: Project, batch_id: int, files: list[dict]) -> None:
+    """All lines of a batch are one commit. Where some are missing somebody took them, and recovery would take what gold has read."""
+    whole = {row["source"] for row in lake.peek(project.lakehouse_path(), "silver.batches", ["batch_id", "source"]) if row["batch_id"] == batch_id}
+    if whole and (lacking := sorted({row["source"] for row in files} - whole)):
+        raise InletError(f"The ledger has batch {batch_id} for {', '.join(sorted(whole))} and not for {', '.join(lacking)}",
+                         "Restore silver.batches to the version that has all of its lines")
+
+
+def _check_sources(project: Project, batch_id: int, files: list[dict]) -> None:
+    if gone := sorted({row["source"] for row in files} - set(project.sources)):
+        raise ConfigError(f"Batch {batch_id} holds files of {', '.join(gone)}, which inlet.yml does not have any more",
+                          "Put the source back until its files are decoded")
+
+
+def _run(project: Project, spark, batch_id: int, files: list[dict], is_apart: bool = False) -> dict[str, Account]:
+    recover.run(project, spark, batch_id)
+    batch = Batch(spark, project, batch_id, sorted({row["source"] for row in files}), is_apart)
     for source in batch.sources:
         batch.account(source)
     of_grain = {grain: bronze.Plan(batch_id, files).of(grain, project) for grain in ("block", "message")}
@@ -48,7 +80,7 @@ def _run(project: Project, spark, batch_id: int, files: list[dict]) -> dict[str,
     _count_stored(batch)
     for source, account in batch.accounts.items():
         account.balance(source, batch_id)
-    transaction.update(spark, batch_id, batch.rows)
+    transaction.update(spark, batch.rows)
     _table_versions(batch)
     _close(batch)
     return batch.accounts
@@ -68,7 +100,7 @@ def _reject_files(batch: Batch, files: list[dict]) -> None:
         batch.append(rejects.selectExpr(
             "*", "cast(null as string) as source_schema", "cast(null as string) as source_table", "cast(null as string) as column_name",
             "cast(null as string) as change_seq", "cast(null as binary) as raw", "0L as unit_offset", "0L as unit_length"),
-            "silver.rejects", "-files")
+            "silver.rejects")
 
 
 def _count_stored(batch: Batch) -> None:
@@ -81,7 +113,7 @@ def _count_stored(batch: Batch) -> None:
             select 'load', {place}, null, 0, 0, min(change_seq), max(change_seq) from silver.control_events
             where {batch.rows} and kind in ('empty_load', 'load_end') and change_seq is not null group by source, source_schema, source_table
             union all
-            select 'reject', source, null, null, count_if(unit_length > 0 or kind not in ('unreadable_file', 'file_rewritten')),
+            select 'reject', source, null, null, count_if(unit_length > 0 or kind not in ({", ".join(map(literal, FILE_KINDS))})),
                    sum(unit_length), null, null
             from silver.rejects where {batch.rows} group by source order by source, table""").collect():
         account = batch.account(row.source)
@@ -117,4 +149,4 @@ def _close(batch: Batch) -> None:
                                     "codec": batch.project.sources[source].codec})[name] for name in LEDGER)
             for source, account in sorted(batch.accounts.items())]
     ledger = batch.spark.createDataFrame(rows, ", ".join(f"{c.name} {c.type}" for c in change.BATCHES)).coalesce(1)
-    lake.append(ledger, "silver.batches", "inlet-silver.batches", batch.batch_id)
+    lake.append(ledger, "silver.batches")

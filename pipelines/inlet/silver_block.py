@@ -7,10 +7,11 @@ again rather than trusted from the writing pass. Decoding is several times cheap
 
 import json
 
-from inlet import change, lake, load_end
+from inlet import change, guard, lake, load_end
 from inlet.batch import Batch, overlaps, reject_conflicts, write_changes
 from inlet.codecs import CODECS
 from inlet.config import Project
+from inlet.guard import guarded
 from inlet.table import in_force
 
 BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch", "spark.sql.parquet.columnarReaderBatchSize"       # of rows that are whole blocks
@@ -39,26 +40,35 @@ def _run(batch: Batch) -> None:
         account.num_units += 1
         account.num_records += unit["num_records"]
         account.bytes_landed += unit["size_bytes"]
-    judged = write_changes(batch, changes(batch.spark, batch.project, batch.batch_id, units), _may_repeat(batch, units), "-blocks")
-    rows = aside(batch.spark, batch.project, batch.batch_id).persist()
-    found = rows.groupBy("source", "kind").agg({"*": "count", "num_control": "sum", "bytes_framing": "sum"}).collect()
+    judged = write_changes(batch, changes(batch.spark, batch.project, batch.batch_id, units, batch.is_apart), _may_repeat(batch, units))
+    rows = aside(batch.spark, batch.project, batch.batch_id, batch.is_apart).persist()
+    found = rows.groupBy("source", "kind", "reject_kind").agg({"*": "count", "num_control": "sum", "bytes_framing": "sum"}).collect()
     for row in found:
         if row["kind"] == "account":
             account = batch.account(row["source"])
             account.num_control += row["sum(num_control)"]
             account.bytes_framing += row["sum(bytes_framing)"]
+    if any(row["reject_kind"] == guard.KIND for row in found):
+        _count_failed(batch, units, {row.unit_id for row in rows.where(f"reject_kind = '{guard.KIND}'").select("unit_id").collect()})
     there = {row["kind"] for row in found}
     if "reject" in there:
-        batch.append(_of_kind(rows, "reject"), "silver.rejects", "-blocks")
+        batch.append(_of_kind(rows, "reject"), "silver.rejects")
     if "control" in there:
         place = ["source", "kind", "change_seq"]
         before = batch.spark.sql(f"select source, kind, change_seq from silver.control_events where batch_id <> {batch.batch_id}")
         events = _of_kind(rows, "control").dropDuplicates(place)         # a file that comes again tells nothing new
-        batch.append(events.join(before, place, "left_anti"), "silver.control_events", "-blocks")
+        batch.append(events.join(before, place, "left_anti"), "silver.control_events")
     rows.unpersist()
     if judged is not None:
-        reject_conflicts(batch, judged, _units(batch.spark, batch.batch_id).selectExpr("unit_id", "bytes"), "-conflicts")
+        reject_conflicts(batch, judged, _units(batch.spark, batch.batch_id).selectExpr("unit_id", "bytes"))
     load_end.of_files(batch, units)
+
+
+def _count_failed(batch: Batch, units: list[dict], failed: set[str]) -> None:
+    """A unit that its decoder failed on is one record."""
+    for unit in units:
+        if unit["unit_id"] in failed:
+            batch.account(unit["source"]).num_records -= unit["num_records"] - 1
 
 
 def _of_kind(rows, kind: str):
@@ -89,16 +99,16 @@ def headers(spark, project: Project, batch_id: int) -> list[dict]:
     return found
 
 
-def decoded(spark, project: Project, batch_id: int, units: list[dict]):
+def decoded(spark, project: Project, batch_id: int, units: list[dict], is_apart: bool = False):
     """What Python makes of the units: a row per change, without what is constant for a unit."""
-    return _units(spark, batch_id).mapInArrow(_decoder(project, _numbers(units)), DECODED)
+    return _units(spark, batch_id).mapInArrow(guarded(_decoder(project, _numbers(units)), lambda unit, why: [], is_apart), DECODED)
 
 
-def changes(spark, project: Project, batch_id: int, units: list[dict]):
+def changes(spark, project: Project, batch_id: int, units: list[dict], is_apart: bool = False):
     """The changes of a batch's units as rows of the change table, without batch_id and decoded_at."""
     places = spark.createDataFrame(_places(project, units), "place bigint, unit_id string, source string, prefix string, "
                                    "load_of_unit string, source_schema string, source_table string, table_version int")
-    return decoded(spark, project, batch_id, units).join(places.hint("broadcast"), "place").selectExpr(
+    return decoded(spark, project, batch_id, units, is_apart).join(places.hint("broadcast"), "place").selectExpr(
         "source", "source_schema", "source_table", "table_version",
         "concat(prefix, lpad(cast(record_ordinal as string), 10, '0')) as change_seq",
         "element_at(array('REFRESH', 'INSERT', 'UPDATE', 'DELETE'), operation + 1) as operation",
@@ -110,9 +120,9 @@ def changes(spark, project: Project, batch_id: int, units: list[dict]):
         "unit_id", "unit_offset", "unit_length")
 
 
-def aside(spark, project: Project, batch_id: int):
+def aside(spark, project: Project, batch_id: int, is_apart: bool = False):
     """What is not a change: rows of kind `reject` and `control`, and one row `account` per unit."""
-    return _units(spark, batch_id).mapInArrow(_asider(project), ASIDE)
+    return _units(spark, batch_id).mapInArrow(guarded(_asider(project), _set_aside, is_apart), ASIDE)
 
 
 def _units(spark, batch_id: int):
@@ -135,21 +145,27 @@ def _places(project: Project, units: list[dict]) -> list[tuple]:
     return rows
 
 
-def _each(project: Project, batches):
-    """(unit_id, source, context, tables, decoded) of each unit in Arrow batches of `_units`."""
+def _each(project: Project, codecs: dict, batches):
+    """(unit_id, source, context, tables, bytes, codec) of each unit in Arrow batches of `_units`."""
     for batch in batches:
         for row in range(batch.num_rows):
             unit_id, name, context, data = (batch.column(c)[row] for c in range(4))
             source, context = project.sources[name.as_py()], json.loads(context.as_py())
             tables = project.tables_of(source)
-            yield unit_id.as_py(), source, context, tables, data.as_py(), CODECS[source.codec]
+            yield unit_id.as_py(), source, context, tables, data.as_py(), codecs[source.codec]
+
+
+def _codecs(project: Project) -> dict:
+    return {source.codec: CODECS[source.codec] for source in project.sources.values()}
 
 
 def _decoder(project: Project, numbers: dict[str, int]):
+    codecs = _codecs(project)
+
     def decode(batches):
         import numpy as np
         import pyarrow as pa
-        for unit_id, source, context, tables, data, codec in _each(project, batches):
+        for unit_id, source, context, tables, data, codec in _each(project, codecs, batches):
             rows = codec.decode(data, context, source, tables).changes
             place = numbers[unit_id] * MAX_TABLES + rows.column("table_index").to_numpy(zero_copy_only=False).astype(np.int64)
             names = [column.split()[0] for column in DECODED.split(", ")]
@@ -158,13 +174,27 @@ def _decoder(project: Project, numbers: dict[str, int]):
 
 
 def _asider(project: Project):
+    codecs = _codecs(project)
+
     def decode(batches):
         import pyarrow as pa
         schema = lake.arrow_schema(ASIDE)
-        for unit_id, source, context, tables, data, codec in _each(project, batches):
+        for unit_id, source, context, tables, data, codec in _each(project, codecs, batches):
             rows = aside_rows(codec, data, context, source, tables)
             yield pa.RecordBatch.from_pylist([row | {"unit_id": unit_id, "source": source.name} for row in rows], schema=schema)
     return decode
+
+
+def _set_aside(unit, why: str) -> list:
+    """A unit that its decoder failed on, as a reject that covers it."""
+    import pyarrow as pa
+    [row] = unit.to_pylist()
+    of_unit = {"unit_id": row["unit_id"], "source": row["source"]}
+    return [pa.RecordBatch.from_pylist([
+        of_unit | {"kind": "reject", "reject_kind": guard.KIND, "unit_offset": 0, "unit_length": len(row["bytes"]), "byte_offset": 0,
+                   "expected": guard.EXPECTED, "found": why, "raw": row["bytes"]},
+        of_unit | {"kind": "account", "num_rejected": 1, "num_control": 0, "bytes_framing": 0, "bytes_rejected": len(row["bytes"])}],
+        schema=lake.arrow_schema(ASIDE))]
 
 
 def aside_rows(codec, data: bytes, context: dict, source, tables) -> list[dict]:

@@ -4,13 +4,16 @@ control event. No message has a third way out.
 """
 
 import json
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
+from functools import partial
 
-from inlet import change, lake, load_end
+from inlet import change, guard, lake, load_end
 from inlet.batch import Batch, among, overlaps, reject_conflicts, write_changes
 from inlet.codecs import CODECS
+from inlet.guard import guarded
 from inlet.table import by_name, present
 
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 CHANGE_SQL = [c.name for c in change.CHANGES if c.name not in ("batch_id", "decoded_at")]
 
 
@@ -26,8 +29,15 @@ def _run_codec(batch: Batch, codec, sources: list) -> None:
     spans, has_twice, loading = _survey(batch, codec, messages)
     tables = by_name(batch.project.tables.values())
     loads = _loads(batch, codec, messages, sources, tables, loading)
-    may_repeat = has_twice or overlaps(batch, spans)
-    judged = write_changes(batch, codec.fast(messages, sources, tables, loads), may_repeat, "-fast")
+    if batch.is_apart:                             # the compiled walk may be what died
+        _write_exact(batch, codec, messages, sources, tables, loads)
+    else:
+        _write_fast(batch, codec, messages, own, sources, tables, loads, has_twice or overlaps(batch, spans))
+    load_end.of_messages(batch, codec, sources, loads)
+
+
+def _write_fast(batch: Batch, codec, messages, own: str, sources: list, tables: dict, loads: list, may_repeat: bool) -> None:
+    judged = write_changes(batch, codec.fast(messages, sources, tables, loads), may_repeat)
     answered = batch.spark.sql(f"select unit_id from silver.changes where {own}")
     if judged is not None:
         answered = answered.union(judged.rows.where("verdict <> 'new'").select("unit_id"))
@@ -35,8 +45,7 @@ def _run_codec(batch: Batch, codec, sources: list) -> None:
         left = messages.join(answered, "unit_id", "left_anti")
         _write_exact(batch, codec, left, sources, tables, loads)
     if judged is not None:
-        reject_conflicts(batch, judged, messages.selectExpr("unit_id", "value as bytes"), "-fast-conflicts")
-    load_end.of_messages(batch, codec, sources, loads)
+        reject_conflicts(batch, judged, messages.selectExpr("unit_id", "value as bytes"))
 
 
 def _survey(batch: Batch, codec, messages) -> tuple[dict, bool, set[str]]:
@@ -60,9 +69,9 @@ def _survey(batch: Batch, codec, messages) -> tuple[dict, bool, set[str]]:
 
 
 def _write_exact(batch: Batch, codec, left, sources: list, tables: dict, loads: list) -> None:
-    decode = codec.exact_batches(sources, tables, loads)
+    decode = guarded(codec.exact_batches(sources, tables, loads), _set_aside(codec.arrow_schema()), batch.is_apart)
     exact = left.mapInArrow(decode, codec.EXACT_DDL).persist()
-    found = exact.groupBy("source", "result").agg({"*": "count", "unit_length": "sum"}).collect()
+    found = exact.groupBy("source", "result", "kind").agg({"*": "count", "unit_length": "sum"}).collect()
     for row in found:
         if row["result"] == "control":
             account = batch.account(row["source"])
@@ -71,17 +80,57 @@ def _write_exact(batch: Batch, codec, left, sources: list, tables: dict, loads: 
     there = {row["result"] for row in found}
     for result, table in (("reject", "silver.rejects"), ("control", "silver.control_events")):
         if result in there:
-            batch.append(exact.where(f"result = '{result}'"), table, "-exact")
+            batch.append(exact.where(f"result = '{result}'"), table)
     if "change" in there:
-        judged = write_changes(batch, exact.where("result = 'change'").selectExpr(*CHANGE_SQL), True, "-exact", among_own=True)
-        reject_conflicts(batch, judged, left.selectExpr("unit_id", "value as bytes"), "-exact-conflicts")
+        judged = write_changes(batch, exact.where("result = 'change'").selectExpr(*CHANGE_SQL), True)
+        if any(row["result"] == "change" and row["kind"] for row in found):      # events that changes bring with them, each once
+            place = ["source", "change_seq", "kind"]
+            before = batch.spark.table("silver.control_events").where(f"batch_id <> {batch.batch_id}")
+            events = exact.where("result = 'change' and kind is not null").join(judged.rows.where("verdict <> 'conflict'"), "unit_id", "left_semi")
+            batch.append(events.dropDuplicates(place).join(before, place, "left_anti"), "silver.control_events")
+        reject_conflicts(batch, judged, left.selectExpr("unit_id", "value as bytes"))
     exact.unpersist()
+
+
+def _set_aside(schema):
+    """A message that its decoder failed on, as a reject that covers it."""
+    def reject(unit, why: str) -> list:
+        import pyarrow as pa
+        [message] = unit.to_pylist()
+        raw = message["value"] or b""
+        return [pa.RecordBatch.from_pylist([{
+            "result": "reject", "source": message["source"], "unit_id": message["unit_id"], "unit_offset": 0, "unit_length": len(raw), "raw": raw,
+            "kind": guard.KIND, "byte_offset": 0, "expected": guard.EXPECTED, "found": why}], schema=schema)]
+    return reject
+
+
+def _find_loads(codec, messages, sources: list, tables: dict) -> dict:
+    """What `codec.find_loads` tells, message by message, without its compiled walk."""
+    gap = int(60e6 * min(codec.options(source).load_gap_minutes for source in sources))
+    decode = guarded(_refreshes(codec, {source.name: source for source in sources}, tables), lambda unit, why: [], is_apart=True)
+    spans = messages.mapInArrow(decode, "source string, t string, at bigint").selectExpr("*", "at as first", "at as last", f"at div {gap} as bucket") \
+        .groupBy("source", "t", "bucket").agg({"first": "min", "last": "max"}).collect()
+    seen: dict[tuple, list] = {}
+    for row in spans:
+        seen.setdefault((row["source"], row["t"]), []).append(tuple(EPOCH + timedelta(microseconds=row[name]) for name in ("min(first)", "max(last)")))
+    return seen
+
+
+def _refreshes(codec, sources: dict, tables: dict):
+    def decode(batches):
+        import pyarrow as pa
+        schema = lake.arrow_schema("source string, t string, at bigint")
+        for batch in batches:
+            rows = [(m["source"], codec.refresh_table(m, sources[m["source"]], tables), (m["timestamp"] - EPOCH) // timedelta(microseconds=1))
+                    for m in batch.to_pylist() if m["source"] in sources]
+            yield pa.RecordBatch.from_pylist([dict(zip(schema.names, row)) for row in rows if row[1]], schema=schema)
+    return decode
 
 
 def _loads(batch: Batch, codec, messages, sources: list, tables: dict, loading: set[str]) -> list[dict]:
     """The full loads known after this batch; new ones and later ends are kept as control events."""
-    known = _known_loads(batch)
-    seen = codec.find_loads(messages, [source for source in sources if source.name in loading], tables) if loading else {}
+    known, find = _known_loads(batch), partial(_find_loads, codec) if batch.is_apart else codec.find_loads
+    seen = find(messages, [source for source in sources if source.name in loading], tables) if loading else {}
     loads = []
     for source in sources:
         of_source = {place: times for place, times in seen.items() if place[0] == source.name}
@@ -93,7 +142,7 @@ def _loads(batch: Batch, codec, messages, sources: list, tables: dict, loading: 
         events = batch.spark.createDataFrame(rows, "source string, source_schema string, source_table string, change_seq string, "
                                              "kind string, load_id string, detail string")
         batch.append(events.selectExpr("*", "cast(null as string) as unit_id", "cast(null as bigint) as unit_offset",
-                                       "cast(null as bigint) as unit_length"), "silver.control_events", "-loads")
+                                       "cast(null as bigint) as unit_length"), "silver.control_events")
     return loads
 
 

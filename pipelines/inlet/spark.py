@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -35,7 +36,7 @@ def settings(lakehouse: str) -> dict[str, str]:
         **catalog.settings(lakehouse),
         "spark.sql.session.timeZone": "UTC",
         "spark.driver.memory": os.environ.get("INLET_DRIVER_MEMORY", "4g"),
-        "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC -Dderby.system.home={lakehouse} -XX:+UseParallelGC",
+        "spark.driver.extraJavaOptions": f'-Duser.timezone=UTC "-Dderby.system.home={lakehouse}" -XX:+UseParallelGC',
         # local folder and two cores: the defaults (200, 50) make every small commit cost seconds
         "spark.sql.shuffle.partitions": os.environ.get("INLET_SHUFFLE_PARTITIONS", "2"),
         "spark.databricks.delta.snapshotPartitions": "2",
@@ -44,6 +45,7 @@ def settings(lakehouse: str) -> dict[str, str]:
         # Spark 4.1 would cast VARIANT while it reads, before it filters: also rows of other tables and versions, which do not fit
         "spark.sql.variant.pushVariantIntoScan": "false",
         "spark.databricks.delta.delete.allowExistsSubquery": "true",
+        "spark.sql.variable.substitute": "false",        # a column may be called ${spark.app.name}, and no name can say that it is none of Spark's
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -134,14 +136,20 @@ def check_java() -> str:
     return next(line for line in said.splitlines() if version[0] in line)      # JDK_JAVA_OPTIONS is told before it
 
 
-JVM_LOG = Path(tempfile.gettempdir()) / f"inlet-spark-{os.getuid()}.log"
+LOG_FOLDER = Path(tempfile.gettempdir()) / f"inlet-{os.getuid()}"
+JVM_LOG = LOG_FOLDER / "spark.log"
 
 
 @contextmanager
 def _jvm_messages_to_file():
-    """The JVM inherits standard error when it starts; its chatter goes to JVM_LOG instead of between a person's lines."""
+    """The JVM inherits standard error when it starts; its messages go to JVM_LOG instead of between a person's lines. Raises: EnvironmentLacks
+    where another user could have put a link in its place."""
+    LOG_FOLDER.mkdir(mode=0o700, exist_ok=True)
+    found = LOG_FOLDER.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
+        raise EnvironmentLacks(f"{LOG_FOLDER} is not a folder that only this user writes to", "Remove it, or name another place in TMPDIR")
     sys.stderr.flush()
-    kept, log = os.dup(2), os.open(JVM_LOG, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    kept, log = os.dup(2), os.open(JVM_LOG, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     os.dup2(log, 2)
     try:
         yield

@@ -26,7 +26,8 @@ def status(project: Project) -> dict[str, list[dict]]:
             "finished at": max((row["finished_at"] for row in mine), default=None)})
     undecoded = silver.pending(project)
     loading = _loading(project)
-    return {"sources": sources, "gold": _gold(project, ledger), "public": _public(project), **({"full loads that have not ended": loading} if loading else {}),
+    logs = [{"table": t.name, "has": f"{t.name}__before_after", "why": t.without_key} for t in project.tables.values() if not t.key]
+    return {"sources": sources, "gold": _gold(project, ledger), "public": _public(project), **({"tables without a key": logs} if logs else {}), **({"full loads that have not ended": loading} if loading else {}),
             **({"waiting for silver": [{"batch": b} for b in undecoded]} if undecoded else {}),
             **({"unfinished records": [{"file": p, "bytes": n} for p, n in waiting.waiting.items()]} if waiting.waiting else {})}
 

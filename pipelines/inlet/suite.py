@@ -7,7 +7,7 @@
       why: order is by change_seq as text
 
 Words in kwargs: `{batch}` in SQL is the rows being checked; `{key}` is the table's key columns, `{key_column}` makes one
-expectation per key column; `{operations}`, `{change_opers}`, `{reject_kinds}` are the lists that the code declares. A
+expectation per key column; `{source}`, `{valid_from_seq}` and the like are columns of ours, which a table may call otherwise (Table.ours); `{operations}`, `{change_opers}`, `{reject_kinds}` are the lists that the code declares. A
 literal brace in SQL is doubled.
 """
 
@@ -22,6 +22,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from inlet import change
 from inlet.config import Loader
 from inlet.errors import REJECT_KINDS, ConfigError
+from inlet.sql import name as quoted
+from inlet.table import OURS
 
 STEPS = ("bronze", "silver", "gold")
 LISTS = {
@@ -79,27 +81,31 @@ def load(project, step: str) -> list[tuple[str, Entry]]:
 
 
 def expand(entries, contracts) -> list[Expected]:
-    """Entries with a `*` once per contract, those with {key_column} once per key column, words filled in."""
+    """Entries with a `*` once per contract, those with {key_column} once per key column, words filled in. A table without a key has a log alone."""
     expected = []
     for place, entry in entries:
         for contract in contracts if entry.table.startswith("*") else [None]:
+            if contract and not contract.key and (entry.table != "*__before_after" or "{key" in str(entry.kwargs)):
+                continue
             table = f"gold.{contract.name}{entry.table[1:]}" if contract else entry.table
             per_column = contract and "{key_column}" in str(entry.kwargs)
             for key_column in contract.key if per_column else [None]:
-                kwargs = {name: _filled(value, contract, key_column) for name, value in entry.kwargs.items()}
+                kwargs = {word: _filled(value, contract, key_column, is_sql=word == "unexpected_rows_query") for word, value in entry.kwargs.items()}
                 expected.append(Expected(table, contract, entry, kwargs, place))
     return expected
 
 
-def _filled(value, contract, key_column):
+def _filled(value, contract, key_column, is_sql=False):
     if isinstance(value, list):
-        return [_filled(v, contract, key_column) for v in value]
+        return [_filled(v, contract, key_column, is_sql) for v in value]
     if not isinstance(value, str):
         return value
     if value in LISTS:
         return LISTS[value]
     if contract:
-        value = value.replace("{key_column}", key_column or "").replace("{key}", ", ".join(f"`{k}`" for k in contract.key))
+        words = {"{key_column}": key_column or "", "{key}": ", ".join(map(quoted, contract.key))}
+        words = {word: said.replace("{", "{{").replace("}", "}}") if is_sql else said for word, said in words.items()} | {f"{{{n}}}": contract.our(n) for n in OURS}
+        return re.sub("|".join(map(re.escape, words)), lambda found: words[found[0]], value)
     return value
 
 
@@ -108,17 +114,19 @@ def build(suite: list[Expected]) -> list:
 
     Raises: ConfigError for a name or kwarg it does not know.
     """
-    _quiet()
+    quiet()
     from great_expectations.exceptions import ExpectationNotFoundError
     from great_expectations.expectations.registry import get_expectation_impl
 
     severity = {"error": "critical", "warn": "warning"}
     built = []
     for n, expected in enumerate(suite):
-        name = re.sub(r"(?<!^)(?=[A-Z])", "_", expected.entry.expect).lower()
+        expect = re.sub(r"(?<!^)(?=[A-Z])", "_", expected.entry.expect).lower()
         try:
-            kind = get_expectation_impl(name)
-            built.append(kind(**expected.kwargs, severity=severity[expected.entry.severity], notes=expected.entry.why,
+            kind = get_expectation_impl(expect)
+            kwargs = {word: shown(value) if word == "column" and expected.contract and value in expected.contract.key else value
+                      for word, value in expected.kwargs.items()}
+            built.append(kind(**kwargs, severity=severity[expected.entry.severity], notes=expected.entry.why,
                               meta={"n": n}))
         except ExpectationNotFoundError as error:
             raise ConfigError(f"{expected.place}: Great Expectations has no {expected.entry.expect!r}",
@@ -129,11 +137,16 @@ def build(suite: list[Expected]) -> list:
     return built
 
 
-def _quiet() -> None:
+def shown(column: str) -> str:
+    """A column by the name under which Great Expectations is shown it: it asks Spark for names without quotes, so they hold no dot and no backquote."""
+    return column.translate({ord("."): "·", ord("`"): "´"})
+
+
+def quiet() -> None:
     """Import Great Expectations so that it neither calls home nor talks."""
     os.environ["GX_ANALYTICS_ENABLED"] = "false"       # before its import: no call leaves this machine
     import great_expectations.data_context.types.base  # noqa: F401  sets its own level when imported
 
-    for name in ("great_expectations", "great_expectations.data_context.types.base", "py4j"):
-        logging.getLogger(name).setLevel(logging.ERROR)
+    for logger in ("great_expectations", "great_expectations.data_context.types.base", "py4j"):
+        logging.getLogger(logger).setLevel(logging.ERROR)
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)      # what cannot run is told in its result

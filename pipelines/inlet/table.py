@@ -2,7 +2,7 @@
 
     table: SHOP.ORDERS            # schema and table as the source names them
     name: orders                  # name of its gold tables: orders__current, orders__history, ...
-    key: [ORDER_ID]
+    key: [ORDER_ID]               # left out: a table without a key, which has a log alone
     columns:                      # in the source's order: a column's place here is its ordinal in every mask
       - {name: ORDER_ID, type: bigint, nullable: false}
       - {name: AMOUNT, type: "decimal(9,2)", source_type: "DECIMAL(9,2)"}
@@ -26,6 +26,7 @@ to which it was in force, so that changes from before stay readable:
 import re
 from datetime import datetime, timezone
 from functools import cached_property
+from itertools import count
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -33,14 +34,13 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 SIMPLE_TYPES = ("boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "string", "binary", "date",
                 "timestamp", "timestamp_ntz")
 DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
-NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-RESERVED = {                   # columns that gold adds beside the table's own
-    "source", "change_seq", "valid_from_seq", "valid_to_seq", "valid_from", "valid_to", "operation", "change_oper",
-    "transaction_id", "transaction_event_counter", "transaction_last_event", "change_timestamp", "table_version",
-    "before", "after", "changed", "not_supplied", "key_changed", "is_complete", "conflict", "load_id", "batch_id", "unit_id", "unit_offset",
-    "_kind", "_is_last", "_is_rewritten", "_through_batch_id", "_through_change_seq",       # of the fold
-    "is_pending", "is_held", *(f"_key_{n}" for n in range(32)),                            # of the live view
-}
+OURS = (                       # columns of ours that stand beside the table's own in gold and in the views over it
+    "source", "valid_from_seq", "valid_to_seq", "valid_from", "valid_to", "is_complete", "not_supplied", "conflict", "operation", "key_changed",
+    "change_timestamp", "transaction_id", "transaction_event_counter", "transaction_last_event", "unit_id", "unit_offset", "batch_id",
+    "is_pending", "is_held",                                     # of the live view
+    "_is_last", "_through_batch_id", "_through_change_seq",      # of the fold
+)
+UNMAPPED = re.compile(r"[\w#$@]+")     # names that Delta takes as they are; others it maps
 
 
 class TableColumn(BaseModel):
@@ -59,10 +59,8 @@ class TableColumn(BaseModel):
     @field_validator("name")
     @classmethod
     def _name(cls, name: str) -> str:
-        if not NAME.fullmatch(name):
-            raise ValueError(f"expected a name of letters, digits and _, found {name!r}")
-        if name.lower() in RESERVED:
-            raise ValueError(f"{name!r} is the name of a column that gold adds itself")
+        if not name or "\0" in name:
+            raise ValueError(f"expected the name that the source has for it, found {name!r}")
         return name
 
     @field_validator("type")
@@ -73,6 +71,12 @@ class TableColumn(BaseModel):
         if type_ in SIMPLE_TYPES or decimal and 1 <= int(decimal[1]) <= 38 and int(decimal[2]) <= int(decimal[1]):
             return type_
         raise ValueError(f"expected one of {', '.join(SIMPLE_TYPES)}, decimal(p,s) with p up to 38; found {type_!r}")
+
+
+    @property
+    def gold_name(self) -> str:
+        """Its name in gold."""
+        return self.name.lower()
 
 
 class Earlier(BaseModel):
@@ -105,7 +109,7 @@ class Table(BaseModel):
     model_config = ConfigDict(extra="forbid")
     table: str
     name: str
-    key: list[str] = Field(min_length=1)
+    key: list[str] = []                             # empty: it has a log, and no current or history
     columns: list[TableColumn] = Field(min_length=1)
     sources: list[str] = []
     version: int = 1
@@ -167,6 +171,29 @@ class Table(BaseModel):
         return next((names[n.lower()] for n in [name, *self.column(name).formerly] if n.lower() in names), name)
 
     @property
+    def ours(self) -> dict[str, str]:
+        """What columns of ours are called in its gold, where it has columns of their names itself: with `_` in front, or as many as that takes."""
+        return ours_beside({c.gold_name for c in self.columns})
+
+    def our(self, name: str) -> str:
+        """What a column of ours is called in its gold."""
+        return self.ours.get(name, name)
+
+    @property
+    def without_key(self) -> str:
+        """What a table without a key has, as one sentence; empty with a key."""
+        return "" if self.key else f"{self.table} has no key, so it has a log, {self.name}__before_after, and no current rows or history"
+
+    @property
+    def gold_key(self) -> list[str]:
+        return [self.column(name).gold_name for name in self.key]
+
+    @property
+    def column_mapping(self) -> str | None:
+        """Delta's mode of column mapping that its columns need: Parquet does not take every name."""
+        return None if all(UNMAPPED.fullmatch(c.name) for c in self.columns) else "name"
+
+    @property
     def schema_name(self) -> str:
         return self.table.split(".")[0]
 
@@ -186,11 +213,18 @@ class Table(BaseModel):
         raise KeyError(f"{self.table} has no column {name}")
 
 
+def ours_beside(taken: set[str]) -> dict[str, str]:
+    """What columns of ours are called beside columns of these names, those alone that give way."""
+    return {name: next(longer for n in count(1) if (longer := "_" * n + name) not in taken) for name in sorted(taken & set(OURS))}
+
+
 def _check_columns(where: str, columns: list[TableColumn], key: list[str]) -> None:
     names = [c.name.lower() for c in columns]
     twice = {n for n in names if names.count(n) > 1}
     if twice:
-        raise ValueError(f"{where}columns: {', '.join(sorted(twice))} stands there twice")
+        alike = [c.name for c in columns if c.name.lower() in twice]
+        raise ValueError(f"{where}columns: " + (f"{', '.join(sorted(twice))} stands there twice" if len(set(alike)) == len(twice) else
+                         f"{' and '.join(alike)} differ only in case, which Spark does not tell apart: give one another name where the feed is made"))
     for column in key:
         if column not in {c.name for c in columns}:
             raise ValueError(f"{where}key: {column!r} is not among the columns")

@@ -24,17 +24,29 @@ group by source, transaction_id, run
 """
 
 
-def update(spark, batch_id: int, rows: str) -> None:
-    """Bring silver.transactions up to a batch whose changes are stored. In: SQL that selects them. Doing it twice changes
-    nothing."""
+def update(spark, rows: str) -> None:
+    """Bring silver.transactions up to a batch whose changes are stored. In: SQL that selects them."""
     batch = f"(select *, 0 as run from silver.changes where {rows} and transaction_id is not null and operation <> 'REFRESH')"
     runs = spark.sql(RUNS.format(changes=batch)).persist()
     runs.createOrReplaceTempView("runs")
     open_ids = runs.where("state <> 'complete'").select("source", "transaction_id").distinct()
     if open_ids.isEmpty():
-        lake.append(runs, "silver.transactions", "inlet-silver.transactions", batch_id)
-        runs.unpersist()
-        return
+        lake.append(runs, "silver.transactions")
+    else:
+        _merge(spark, open_ids)
+    runs.unpersist()
+
+
+def withdraw(spark, batch_id: int) -> None:
+    """Tell the transactions that a batch brought changes of without it. In: a batch whose changes are gone."""
+    touched = spark.sql(f"select distinct source, transaction_id from silver.transactions where batch_id = {batch_id}").persist()
+    spark.sql("select * from silver.transactions where false").createOrReplaceTempView("runs")
+    _merge(spark, touched)
+    touched.unpersist()
+
+
+def _merge(spark, open_ids) -> None:
+    """Tell the transactions of these ids anew from all of silver; the others as the view `runs` has them."""
     open_ids.createOrReplaceTempView("open_ids")
     again = ("(select *, count_if(transaction_event_counter = 1 or is_behind_last) over (partition by source, transaction_id order by change_seq) as run "
              "from (select c.*, lag(transaction_last_event) over (partition by source, transaction_id order by change_seq) as is_behind_last "
@@ -56,4 +68,3 @@ def update(spark, batch_id: int, rows: str) -> None:
         when matched and n.is_gone then delete
         when matched then update set *
         when not matched and not n.is_gone then insert *""")
-    runs.unpersist()

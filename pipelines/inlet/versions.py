@@ -9,9 +9,11 @@ from inlet.table import by_name
 
 
 def used(project: Project) -> dict[tuple[str, str, int], list[dict]]:
-    """(source, SCHEMA.TABLE, version) -> its columns, as silver has used them."""
-    rows = lake.peek(project.lakehouse_path(), "silver.table_versions", ["source", "source_schema", "source_table", "table_version", "columns"])
-    return {(r["source"], f"{r['source_schema']}.{r['source_table']}", r["table_version"]): json.loads(r["columns"]) for r in rows}
+    """(source, SCHEMA.TABLE, version) -> its columns, as batches that the ledger has have used them."""
+    rows = lake.peek(project.lakehouse_path(), "silver.table_versions", ["source", "source_schema", "source_table", "table_version", "columns", "batch_id"])
+    closed = {r["batch_id"] for r in lake.peek(project.lakehouse_path(), "silver.batches", ["batch_id"])} if rows else set()
+    return {(r["source"], f"{r['source_schema']}.{r['source_table']}", r["table_version"]): json.loads(r["columns"])
+            for r in rows if r["batch_id"] in closed}
 
 
 def check(project: Project) -> None:

@@ -15,12 +15,12 @@ from pathlib import Path
 
 from rich.console import Console
 
-from tests.bench import binary, empty_run, gold_apply, messages
+from tests.bench import binary, empty_run, gold_apply, messages, wide
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "performance.md"
 BY_HAND = "\n## Where the time goes\n"         # from here on the page is written by hand
-PARTS = {"binary": binary.measure, "messages": messages.measure, "gold": gold_apply.measure, "empty run": empty_run.measure}
+PARTS = {"binary": binary.measure, "messages": messages.measure, "gold": gold_apply.measure, "wide tables": wide.measure, "empty run": empty_run.measure}
 out = Console(highlight=False, width=160)
 
 

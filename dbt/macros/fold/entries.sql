@@ -29,7 +29,7 @@ kinds as (
 
 select source, kind, change_seq,
        {%- for k in key %}
-       if(kind in ('gone', 'leaves'), coalesce(before.`{{ k }}`, after.`{{ k }}`), coalesce(after.`{{ k }}`, before.`{{ k }}`)) as _key_{{ loop.index }},
+       if(kind in ('gone', 'leaves'), coalesce(before.{{ identifier(k) }}, after.{{ identifier(k) }}), coalesce(after.{{ identifier(k) }}, before.{{ identifier(k) }})) as _key_{{ loop.index }},
        {%- endfor %}
        after as image, not_supplied, load_id, is_new, applied_seq, rewind_seq, {{ lineage() | join(', ') }}
 from kinds

@@ -41,7 +41,7 @@ judged as (
 carried as (   -- a start supplies `not supplied` too, so nothing comes from before it
   select *,
     {%- for c in columns %}
-         last_value(case when not array_contains(not_supplied, '{{ c }}') then named_struct('value', image.`{{ c }}`, 'is_absent', false)
+         last_value(case when not array_contains(not_supplied, {{ text_literal(c) }}) then named_struct('value', image.{{ identifier(c) }}, 'is_absent', false)
                          when is_start then named_struct('value', null, 'is_absent', true) end, true) over thread as _column_{{ loop.index }}{{ ',' if not loop.last }}
     {%- endfor %}
   from judged
@@ -52,10 +52,10 @@ carried as (   -- a start supplies `not supplied` too, so nothing comes from bef
 
 versions as (
   select source, kind as _kind,
-         {%- for c in columns %} {{ '_column_' ~ loop.index ~ '.value' if batch.has_partial else 'image.`' ~ c ~ '`' }} as `{{ c }}`,{% endfor %}
+         {%- for c in columns %} {{ '_column_' ~ loop.index ~ '.value' if batch.has_partial else 'image.' ~ identifier(c) }} as _value_{{ loop.index }},{% endfor %}
          change_seq as valid_from_seq, next_seq as valid_to_seq,
          {%- if batch.has_partial %}
-         array_compact(array({% for c in columns %}case when _column_{{ loop.index }}.is_absent then '{{ c }}' end{{ ', ' if not loop.last }}{% endfor %})) as not_supplied,
+         array_compact(array({% for c in columns %}case when _column_{{ loop.index }}.is_absent then {{ text_literal(c) }} end{{ ', ' if not loop.last }}{% endfor %})) as not_supplied,
          {%- else %}
          not_supplied,
          {%- endif %}
@@ -63,7 +63,7 @@ versions as (
   from {{ 'carried' if batch.has_partial else 'judged' }}
 )
 
-select source, {{ columns_of(columns) }}, valid_from_seq, valid_to_seq,
+select source, {% for c in columns %}_value_{{ loop.index }}, {% endfor %}valid_from_seq, valid_to_seq,
        size(not_supplied) = 0 as is_complete, not_supplied, conflict, {{ lineage }}, _is_last,
        cast(null as bigint) as _through_batch_id, cast(null as string) as _through_change_seq
 from versions

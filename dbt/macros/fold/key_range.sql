@@ -6,7 +6,7 @@
   {%- for k in ranged_keys(name) -%}
     {%- set first, last = row['first_%d' % loop.index], row['last_%d' % loop.index] -%}
     {%- if first is not none -%}
-      {%- do terms.append('c.`%s` between cast(%s as %s) and cast(%s as %s)' % (k.name, text_literal(first), k.type, text_literal(last), k.type)) -%}
+      {%- do terms.append('c.%s between cast(%s as %s) and cast(%s as %s)' % (identifier(k.name), text_literal(first), k.type, text_literal(last), k.type)) -%}
     {%- endif -%}
   {%- endfor -%}
   {{ return(terms | join(' and ') or 'true') }}

@@ -28,8 +28,8 @@ select l.source, max(applied_batch_id) as applied_batch_id, max(applied_seq) as 
        cast(bool_or(operation in ('TRUNCATE', 'EMPTY_LOAD')) as int) as has_wipe,
        cast(bool_or(load_id is not null) as int) as has_load
        {%- for k in ranged_keys(name) %},
-       cast(min(min(least(before.`{{ k.name }}`, after.`{{ k.name }}`))) over () as string) as first_{{ loop.index }},
-       cast(max(max(greatest(before.`{{ k.name }}`, after.`{{ k.name }}`))) over () as string) as last_{{ loop.index }}
+       cast(min(min(least(before.{{ identifier(k.name) }}, after.{{ identifier(k.name) }}))) over () as string) as first_{{ loop.index }},
+       cast(max(max(greatest(before.{{ identifier(k.name) }}, after.{{ identifier(k.name) }}))) over () as string) as last_{{ loop.index }}
        {%- endfor %}
 from (select * from {{ log }} where {{ filter }}) l join applied on applied.source = l.source
 group by l.source order by l.source

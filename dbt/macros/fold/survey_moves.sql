@@ -5,7 +5,12 @@
 {% macro survey_moves(name, batch, found, rewind) -%}
   {%- set contract, cut = contract(name), namespace(is_found=true) -%}
   {%- set same_key -%}
-v.source = e.source {%- for k in contract.key %} and v.`{{ k }}` = e._key_{{ loop.index }}{% endfor %}
+v.source = e.source {%- for k in contract.key %} and v._key_{{ loop.index }} = e._key_{{ loop.index }}{% endfor %}
+  {%- endset -%}
+  {%- set our = ours(contract) -%}
+  {%- set moved -%}
+{{ unprefixed(our, ['source']) }}, {% for k in contract.key %}{{ identifier(k) }} as _key_{{ loop.index }}, {% endfor -%}
+{{ unprefixed(our, ['valid_from_seq', 'transaction_id', 'transaction_event_counter', 'transaction_last_event']) }}
   {%- endset -%}
   {%- for round in range(50) if cut.is_found -%}
     {%- set starts, start_of = [], {} -%}
@@ -29,17 +34,17 @@ with entries as (
 ),
 
 touching as (
-  select *, {% for k in contract.key %}coalesce(before.`{{ k }}`, after.`{{ k }}`) as _key_{{ loop.index }}{{ ', ' if not loop.last }}{% endfor %} from entries where is_late or is_take
+  select *, {% for k in contract.key %}coalesce(before.{{ identifier(k) }}, after.{{ identifier(k) }}) as _key_{{ loop.index }}{{ ', ' if not loop.last }}{% endfor %} from entries where is_late or is_take
   union all
-  select *, {% for k in contract.key %}after.`{{ k }}`{{ ', ' if not loop.last }}{% endfor %} from entries where is_late and key_changed
+  select *, {% for k in contract.key %}after.{{ identifier(k) }}{{ ', ' if not loop.last }}{% endfor %} from entries where is_late and key_changed
 ),
 
 moved as (
-  select source, {{ columns_of(contract.key) }}, valid_from_seq, valid_to_seq, transaction_id, transaction_event_counter, transaction_last_event from {{ target.schema }}.{{ name }}__past
-  where (key_changed or conflict in {{ onto_row() }}) and valid_to_seq >= '{{ first_seq }}' and valid_from_seq < '{{ start_of.values() | max }}'
+  select {{ moved }}, {{ unprefixed(our, ['valid_to_seq']) }} from {{ target.schema }}.{{ name }}__past
+  where ({{ our.key_changed }} or {{ our.conflict }} in {{ onto_row() }}) and {{ our.valid_to_seq }} >= '{{ first_seq }}' and {{ our.valid_from_seq }} < '{{ start_of.values() | max }}'
   union all
-  select source, {{ columns_of(contract.key) }}, valid_from_seq, null, transaction_id, transaction_event_counter, transaction_last_event from {{ target.schema }}.{{ name }}__current
-  where key_changed or conflict in {{ onto_row() }}
+  select {{ moved }}, null from {{ target.schema }}.{{ name }}__current
+  where {{ our.key_changed }} or {{ our.conflict }} in {{ onto_row() }}
 )
 
 select source, min(valid_from_seq) as start_seq, min_by(transaction_id, valid_from_seq) as transaction_id

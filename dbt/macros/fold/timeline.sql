@@ -39,14 +39,14 @@ changes as (
 ),
 
 base as (
-  select {{ broadcast(batch, 't') }} k.*, false as is_rewound from ({{ versions_of(name, batch, 'current', 'cast(null as string)') }} where {{ batch.key_range }}) k
+  select {{ broadcast(batch, 't') }} k.*, false as is_rewound from ({{ versions_of(name, batch, 'current', batch.key_range) }}) k
   left semi join touched t on {{ same_key(key, 't', 'k') }} {{- ' and t.rewind_seq is null' if batch.has_rewind }}
   {%- if batch.has_rewind %}
   union all
   select k.*, true from (
-    {{ versions_of(name, batch, 'past', 'valid_to_seq') }} where valid_to_seq >= '{{ batch.rewind_seq }}'
+    {{ rewound_versions_of(name, batch) }}
     union all
-    {{ versions_of(name, batch, 'current', 'cast(null as string)') }}
+    {{ versions_of(name, batch, 'current') }}
   ) k left semi join touched t on {{ same_key(key, 't', 'k') }} and k.valid_from_seq < t.rewind_seq and coalesce(k.valid_to_seq, '~') >= t.rewind_seq
   {%- endif %}
 ),

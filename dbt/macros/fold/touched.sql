@@ -33,10 +33,10 @@ sent as (
 ),
 
 known as (
-  {{ versions_of(name, batch, 'current', 'cast(null as string)') }}
+  {{ versions_of(name, batch, 'current') }}
   {%- if batch.has_rewind %}
   union all
-  {{ versions_of(name, batch, 'past', 'valid_to_seq') }} where valid_to_seq >= '{{ batch.rewind_seq }}'
+  {{ rewound_versions_of(name, batch) }}
   {%- endif %}
 ),
 

@@ -165,9 +165,8 @@ def decode(data: bytes, context: dict, source, tables: dict) -> Decoded:
     is_change = heads[:, frame.WHAT] == frame.CHANGE
     is_delete = is_change & (heads[:, frame.OPERATION] == frame.DELETE)
     faults = np.zeros((len(heads), 3), np.int64)
-    reading = _reading(context, source)
-    after, after_lengths = _images(bytes_, np.flatnonzero(is_change & ~is_delete), framed, reading, faults)
-    before, before_lengths = _images(bytes_, np.flatnonzero(is_delete), framed, reading, faults)
+    after, after_lengths = _images(bytes_, np.flatnonzero(is_change & ~is_delete), framed, _reading(context, source, True), faults)
+    before, before_lengths = _images(bytes_, np.flatnonzero(is_delete), framed, _reading(context, source, False), faults)
     kept = np.flatnonzero(is_change & (faults[:, 0] == 0))
     changes = _changes(kept, framed, context, before, before_lengths, after, after_lengths)
     is_control = (heads[:, frame.WHAT] == frame.COMMIT) | (heads[:, frame.WHAT] == frame.EMPTY_LOAD)
@@ -179,10 +178,10 @@ def decode(data: bytes, context: dict, source, tables: dict) -> Decoded:
                    int(is_control.sum()))
 
 
-def _reading(context: dict, source) -> np.ndarray:
+def _reading(context: dict, source, is_after: bool) -> np.ndarray:
     options = options_of(source)
     return np.array([context["byte_order"] == "little", context["null_areas"] == "yes", options.logtype == "little",
-                     BODIES[context.get("null_var_body") or "len0"]], np.int64)
+                     BODIES[context.get("null_var_body") or "len0"], is_after], np.int64)
 
 
 def _images(bytes_, chosen, framed: Frames, reading, faults):

@@ -21,7 +21,7 @@ Facts     [documented] the fields and codes . [inferred] sizes of commit and FFF
           ASSUMED: an id of 0 belongs to full extracts and only to them; their table is named by the file's name
 Rejects   bad_length, truncated, trailing_bytes, unknown_operation, unknown_extraction_id, unknown_table, bad_column_count,
           bad_null_indicator, bad_digit, bad_sign, bad_text, bad_date, bad_value_length, value_does_not_fit,
-          missing_change_seq, ambiguous_layout, ambiguous_table
+          missing_key, null_not_allowed (after-images only), missing_change_seq, ambiguous_layout, ambiguous_table
 Source    Linkexpress Replication option manual, 6.14; docs/formats/linkexpress_group.md
 """
 

@@ -27,13 +27,13 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from inlet.errors import ConfigError, in_words
 from inlet.fields import interpreter as plan
 from inlet.fields import sql_type
 from inlet.fields import variant
-from inlet.fields.charset import charset
+from inlet.fields.charset import charset, checked_overrides
 from inlet.table import Table
 
 FILE_NAME = (r"(?:(?P<table>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)?)[._-])?(?P<time>\d{14}(?:\d\d)?)"
@@ -58,7 +58,7 @@ class Options(BaseModel):
     jef_mapping: Literal["glyph", "modern"] = Field("glyph", description="JEF kanji: shapes of 1978, or today's characters")
     jef_mixed: Literal["shift", "single", "double"] = Field(
         "shift", description="EBCDIC text: kanji between shift codes, no kanji, or nothing but kanji")
-    jef_pua_base: int = Field(0xE000, description="code point of the first user-defined JEF cell")
+    jef_pua_base: int = Field(0xE000, ge=0xE000, le=0x10F000, description="code point of the first user-defined JEF cell")
     rtrim_char: Literal["keep", "strip"] = Field("keep", description="trailing blanks of CHARACTER and NCHAR")
     nvarchar_len_unit: Literal["characters", "bytes"] = Field("characters", description="what NVARCHAR's length counts")
     numeric_sign: Literal["auto", "separate", "overpunch"] = Field("auto", description="NUMERIC: p+1 bytes or p")
@@ -70,6 +70,8 @@ class Options(BaseModel):
     float_form: Literal["auto", "ieee", "hex"] = Field("auto", description="REAL and DOUBLE; auto: hex for EBCDIC sets")
     max_record_bytes: int | None = Field(None, gt=0, description="longest legal record; none: the largest layout, at "
                                                                  "least the vendor's limits")
+
+    _overrides = field_validator("charset_overrides", "nchar_overrides", mode="before")(checked_overrides)
 
 
 def options_of(source) -> Options:
@@ -94,10 +96,14 @@ class Layouts(NamedTuple):
 
 def compile_layouts(tables: dict[str, Table], wanted: frozenset, options: Options, context: dict) -> Layouts:
     """Layouts of the wanted tables, by place in sorted(tables). Raises: ConfigError naming table, column and remedy."""
-    columns = tuple(tuple((c.name, c.source_type, c.type, c.name in tables[name].key) for c in tables[name].columns) if name in wanted else ()
+    columns = tuple(tuple((c.name, c.source_type, c.type, _need(c, tables[name])) for c in tables[name].columns) if name in wanted else ()
                     for name in sorted(tables))
     return _compile(tuple(sorted(tables)), columns, options.model_dump_json(), context["byte_order"] or "big",
                     context.get("numeric_sign") or "separate")
+
+
+def _need(column, table: Table) -> int:
+    return plan.KEY if column.name in table.key else plan.OPTIONAL if column.nullable else plan.NOT_NULL
 
 
 @lru_cache(maxsize=64)
@@ -105,13 +111,13 @@ def _compile(names, columns, options_json: str, byte_order: str, numeric_sign: s
     options = Options.model_validate_json(options_json)
     rows, starts, metadata = [], [0], []
     for name, columns_ in zip(names, columns):
-        slots = {column: slot for slot, column in enumerate(sorted(column for column, *_ in columns_))}
-        for column, source_type, type_, is_key in columns_:
+        slots = {column: slot for slot, column in enumerate(variant.in_order(column for column, *_ in columns_))}
+        for column, source_type, type_, need in columns_:
             rows.append(_row(name, column, source_type, slots[column], options, numeric_sign))
-            rows[-1][plan.IS_KEY] = is_key
+            rows[-1][plan.NEED] = need
             _check_type(f"{name}.{column}", source_type, type_)
         starts.append(len(rows))
-        metadata.append(variant.metadata(sorted(slots)))
+        metadata.append(variant.metadata(list(slots)))
     sets = [_char_set(options), _nchar_set(options, byte_order) or _char_set(options)]
     plans = np.array(rows, np.int64).reshape(-1, plan.NUM_PLAN)
     sizes = plans[:, plan.WIDTH] + 2 + 8                      # null indicator, length area

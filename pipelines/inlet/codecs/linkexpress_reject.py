@@ -19,9 +19,10 @@ EXPECTED = {                   # by kind; an item's kinds are followed by the co
     "bad_value_length": "a length within the column's, zero if null",
     "value_does_not_fit": "no more digits than the column has",
     "missing_key": "0000, for a key is never null",
+    "null_not_allowed": "0000, for the column is not nullable",
 }
 LEN_FOUND = 16
-IN_HEAD = ("bad_null_indicator", "unknown_operation", "unknown_extraction_id", "unknown_table", "bad_column_count", "missing_key")
+IN_HEAD = ("bad_null_indicator", "unknown_operation", "unknown_extraction_id", "unknown_table", "bad_column_count", "missing_key", "null_not_allowed")
 
 
 def change_seq_prefix(context: dict) -> str:

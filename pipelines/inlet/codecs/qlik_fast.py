@@ -13,10 +13,11 @@ import pyarrow as pa
 
 from inlet import change
 from inlet.codecs import qlik_load, qlik_scan
-from inlet.codecs.qlik_scan import (BOOLEAN, COUNT, DATE, DECIMAL, FLOAT, HEX, INTEGER, IS_LAST, LOAD, N_COUNTER, N_LAST, N_TIME, NEVER,
-                                    NUM_NUMBERS, NUM_VALID, OPER, PLACE, ROW, T_AFTER, T_BEFORE, T_CHANGE_MASK, T_COLUMN_MASK,
+from inlet.codecs.qlik_scan import (BOOLEAN, COUNT, DATE, DECIMAL, FLOAT, HEX, INTEGER, IS_LAST, KEY, LOAD, N_COUNTER, N_LAST, N_TIME, NEVER,
+                                    NOT_NULL, NUM_NUMBERS, NUM_VALID, OPER, OPTIONAL, PLACE, ROW, T_AFTER, T_BEFORE, T_CHANGE_MASK, T_COLUMN_MASK,
                                     T_POSITION, T_SEQ, T_TRANSACTION, TEXT, TEXTS, TIME, TIMESTAMP, TIMESTAMP_NTZ)
 from inlet.fields import fit, variant
+from inlet.sql import literal
 
 UPPER = "upper(cast(value as string))"
 LIKELY_REFRESH = " or ".join(f"contains({UPPER}, {word})" for word in ("'REFRESH'", "'\"READ\"'", r"r'\U00'"))       # a superset
@@ -25,7 +26,7 @@ TYPES = {"string": TEXT, "float": FLOAT, "double": FLOAT, "date": DATE, "timesta
          "boolean": BOOLEAN, "binary": HEX} | dict.fromkeys(fit.LEN_INTEGER, INTEGER)
 OPERATIONS = "INSERT", "UPDATE", "DELETE", "REFRESH"           # as qlik_scan numbers them
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
-LEN_PAD = 64                   # zero bytes behind the last message, where every walk ends
+LEN_MOST = (1 << 31) - 1       # bytes that the texts of one Arrow column hold
 IMAGE = [pa.field("value", pa.binary(), False), pa.field("metadata", pa.binary(), False)]
 WALKED = pa.schema([("unit_id", pa.string()), ("unit_length", pa.int64()), ("p", pa.int32()), ("l", pa.int32()), ("o", pa.int32()),
                     ("change_seq", pa.string()), ("stream_position", pa.string()), ("transaction_id", pa.string()),
@@ -78,7 +79,7 @@ def find_loads(messages, sources: list, tables: dict, refresh_table) -> dict:
     rows = messages.where(LIKELY_REFRESH).selectExpr(*READ).mapInArrow(
         _refreshes(Contracts(sources, tables), {source.name: source for source in sources}, tables, refresh_table),
         "source string, t string, at bigint")
-    gaps = " ".join(f"when {_text(s.name)} then {int(qlik_load.options(s).load_gap_minutes * 60e6)}" for s in sources)
+    gaps = " ".join(f"when {literal(s.name)} then {int(qlik_load.options(s).load_gap_minutes * 60e6)}" for s in sources)
     spans = (rows.selectExpr("source", "t", f"at div (case source {gaps} end) as bucket", "at as first", "at as last")
              .groupBy("source", "t", "bucket").agg({"first": "min", "last": "max"}).collect()) if sources else []
     seen = {}
@@ -100,13 +101,15 @@ class Contracts:
         self.by_name = {(name, *(part.encode() for part in table.split("."))): place for (name, table), place in by_name.items()}
         columns = [column for _, table in self.places for column in table.columns]
         letters, ends = _joined([column.name for column in columns])
-        keys = [column.name in table.key for _, table in self.places for column in table.columns]
-        plan = np.array([[ends[i], ends[i + 1] - ends[i], *_plan(column), keys[i]] for i, column in enumerate(columns)], np.int64).reshape(-1, 6)
-        orders = [sorted(range(len(t.columns)), key=lambda k: t.columns[k].name) for _, t in self.places]
+        needs = [KEY if column.name in table.key else OPTIONAL if column.nullable else NOT_NULL
+                 for _, table in self.places for column in table.columns]
+        plan = np.array([[ends[i], ends[i + 1] - ends[i], *_plan(column), needs[i]] for i, column in enumerate(columns)], np.int64).reshape(-1, 6)
+        orders = [_order(t.column_names) for _, t in self.places]
         first = np.cumsum([0] + [len(order) for order in orders])
         self.plans = plan, first, letters, np.array([k for order in orders for k in order], np.int64)
+        self.num_columns = int(np.diff(first).max(initial=0))          # of the widest table
         self.table_names = _joined([part for _, table in self.places for part in table.table.split(".")])
-        self.metadata = pa.array([variant.metadata(sorted(t.column_names)) for _, t in self.places], pa.binary())
+        self.metadata = pa.array([variant.metadata(variant.in_order(t.column_names)) for _, t in self.places], pa.binary())
 
     def places_of(self, batch: pa.RecordBatch) -> np.ndarray:
         """The place of each message's contract by its topic, -1 for none; plus the number of places if its names must confirm it."""
@@ -121,6 +124,12 @@ class Contracts:
                 places[i] = place + len(self.places) if place >= 0 else -1
         places[~np.asarray(batch.column("value").is_valid())] = -1
         return places
+
+
+def _order(names: list[str]) -> list[int]:
+    """Columns as an image holds them."""
+    place = {name: k for k, name in enumerate(names)}
+    return [place[name] for name in variant.in_order(names)]
 
 
 def _plan(column) -> tuple[int, int, int]:
@@ -163,30 +172,38 @@ def _micros(at: datetime.datetime) -> int:
 
 
 def _bytes(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Letters with zeros behind, and where each value ends, from 0."""
+    """Letters of all values, as they lie in Arrow's buffer; where each begins and the last ends."""
     ends = np.frombuffer(column.buffers()[1], np.int32)[column.offset:column.offset + len(column) + 1]
-    padded = np.empty(ends[-1] - ends[0] + LEN_PAD, np.uint8)
-    padded[-LEN_PAD:] = 0
-    padded[:-LEN_PAD] = np.frombuffer(column.buffers()[2] or b"", np.uint8)[ends[0]:ends[-1]]
-    return padded, ends.astype(np.int64) - ends[0]
+    return np.frombuffer(column.buffers()[2] or b"", np.uint8), ends.astype(np.int64)
+
+
+def _parts(batch: pa.RecordBatch, num_columns: int):
+    """The batch, in pieces whose images surely fit into an Arrow column. A message that is too long for one is left out."""
+    if qlik_scan.len_images(_bytes(batch.column("value"))[1], num_columns) <= LEN_MOST:
+        yield batch
+    elif len(batch) > 1:
+        middle = len(batch) // 2
+        for part in (batch.slice(0, middle), batch.slice(middle)):
+            yield from _parts(part, num_columns)
 
 
 def _walk(contracts: Contracts, load_spans):
-    spans, starts, load_of = load_spans
-
     def batches(messages):
         for batch in messages:
-            letters, ends = _bytes(batch.column("value"))
-            num, size = len(batch), len(letters)
-            widest = int(np.diff(contracts.plans[1]).max(initial=0))
-            lengths = [size + 35 * num, size, size, size, size, *[size + num * (6 * widest + 16)] * 2]
-            texts = tuple(np.empty(length, np.uint8) for length in lengths), np.zeros((len(TEXTS), num + 1), np.int64)
-            numbers, valid = np.zeros((NUM_NUMBERS, num), np.int64), np.zeros((NUM_VALID, num), np.bool_)
-            count = qlik_scan.rows(letters, ends, contracts.places_of(batch), _placing(batch), contracts.plans, contracts.table_names,
-                                   spans, starts, texts, numbers, valid, qlik_scan.scratch_of(ends, widest)) if contracts.places else 0
-            yield _arrow(batch, ends, texts, numbers[:, :count], valid[:, :count], contracts.metadata, load_of)
+            for part in _parts(batch, contracts.num_columns):
+                yield _walked(part, contracts, load_spans)
 
     return batches
+
+
+def _walked(batch: pa.RecordBatch, contracts: Contracts, load_spans) -> pa.RecordBatch:
+    spans, starts, load_of = load_spans
+    letters, ends = _bytes(batch.column("value"))
+    texts, scratch = qlik_scan.texts_of(ends, contracts.num_columns), qlik_scan.scratch_of(ends, contracts.num_columns)
+    numbers, valid = np.zeros((NUM_NUMBERS, len(batch)), np.int64), np.zeros((NUM_VALID, len(batch)), np.bool_)
+    count = qlik_scan.rows(letters, ends, contracts.places_of(batch), _placing(batch), contracts.plans, contracts.table_names,
+                           spans, starts, texts, numbers, valid, scratch) if contracts.places else 0
+    return _arrow(batch, ends, texts, numbers[:, :count], valid[:, :count], contracts.metadata, load_of)
 
 
 def _placing(batch: pa.RecordBatch) -> np.ndarray:
@@ -235,7 +252,7 @@ def _refreshes(contracts: Contracts, sources: dict, tables: dict, refresh_table)
             found = np.full(len(batch), qlik_scan.DOUBT, np.int64)
             if contracts.places:
                 qlik_scan.refreshes(letters, ends, contracts.places_of(batch), contracts.plans, contracts.table_names, found,
-                                    qlik_scan.scratch_of(ends, len(contracts.plans[0])))
+                                    qlik_scan.scratch_of(ends, contracts.num_columns))
             times, owners = batch.column("timestamp").cast(pa.int64()), batch.column("source")
             names = np.array([table.table for _, table in contracts.places] + [None], object)[np.maximum(found, -1)]
             names[found == qlik_scan.NONE] = None
@@ -250,9 +267,5 @@ def _refreshes(contracts: Contracts, sources: dict, tables: dict, refresh_table)
 
 def _pick(values, place: str) -> str:
     """The value at a place, out of constants."""
-    shown = ", ".join(_text(value) if isinstance(value, str) else str(value) for value in values)
+    shown = ", ".join(literal(value) if isinstance(value, str) else str(value) for value in values)
     return f"array({shown})[{place}]" if values else "cast(null as string)"
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -1,7 +1,8 @@
 """Qlik Replicate and Talend Data Integration: JSON messages on Kafka and its relatives.
 
 Unit        one message: the Kafka value
-Yields      one change, one reject, or one control event (`metadata`: type MD, a table's structure)
+Yields      one change, one reject, or one control event (`metadata`: type MD, a table's structure). A change whose header timestamp
+            cannot be read brings a control event with it (`unreadable_timestamp`)
 Shapes      {"magic": "atMSG", "type": "DT", ..., "message": {data, beforeData, headers, schema?, table?}}, enveloped
             {data, beforeData, headers, schema?, table?}, bare
             flattened (user-named prefixes), legacy ("op", "change_seq") and tombstones are refused by name
@@ -15,6 +16,8 @@ Facts       [documented] Qlik, "Metadata and data messages", "The Replicate enve
 Rejects     invalid_utf8, invalid_json, trailing_data, duplicate_member, wrong_magic, unsupported_message, and qlik_message's
 """
 
+import json
+
 import pyarrow as pa
 
 from inlet import change, errors
@@ -25,6 +28,7 @@ from inlet.fields.wrong import Wrong
 
 GRAIN = "message"
 MAGIC = "atMSG"
+UNREADABLE_TIMESTAMP = "unreadable_timestamp"    # the kind of a control event that a change brings with it
 ENVELOPE = ("magic", "type", "headers", "messageSchemaId", "messageSchema", "message")
 BODY = ("data", "beforeData", "headers", "schema", "table")
 CHANGE_COLUMNS = tuple(c for c in change.CHANGES if c.name not in ("batch_id", "decoded_at"))
@@ -40,7 +44,8 @@ OPTIONS, options = qlik_load.Options, qlik_load.options
 
 def decode_message(message: dict, source, tables: dict, loads: list[dict]) -> list[dict]:
     """Read one message exactly. In: a bronze.messages row; contracts by SCHEMA.TABLE; loads of `assign_loads`.
-    Out: one dict with `result` change (columns of CHANGES), reject (`reject`: errors.Reject) or control."""
+    Out: one dict with `result` change (columns of CHANGES; `kind` and `detail` of a control event that comes with it), reject (`reject`:
+    errors.Reject) or control."""
     known = {"source": source.name, "unit_id": message["unit_id"], "unit_offset": 0, "unit_length": len(message["value"] or b"")}
     try:
         return [_read(message, source, tables, loads, known)]
@@ -89,16 +94,17 @@ def _read(message: dict, source, tables: dict, loads: list[dict], known: dict) -
 
 
 def _change(body: dict, said: dict, oper: str, contract, load: dict | None, path: tuple) -> dict:
-    at = (*path, "headers")
-    change_mask, column_mask = (qlik_message.mask_bytes(said[name], contract, (*at, name)) for name in ("changeMask", "columnMask"))
+    change_mask, column_mask = (qlik_message.mask_bytes(said[name], contract, (*path, "headers", name)) for name in ("changeMask", "columnMask"))
     supplied = None if column_mask is None else {contract.columns[n - 1].name for n in change.mask_ordinals(column_mask)}
     before, after = qlik_message.images(body, oper, supplied, contract, path)
-    counter = said["transactionEventCounter"]
-    return {
+    counter, at = said["transactionEventCounter"], qlik_message.utc_time(said["timestamp"])
+    event = {} if at or said["timestamp"] is None else {
+        "kind": UNREADABLE_TIMESTAMP, "detail": json.dumps({"timestamp": said["timestamp"]}, ensure_ascii=False)}
+    return event | {
         "table_version": contract.version, "change_oper": change.OPERATIONS[oper],
         "transaction_id": said["transactionId"], "transaction_event_counter": None if counter is None else int(counter),
         "transaction_last_event": said["transactionLastEvent"],
-        "change_timestamp": qlik_message.utc_time(said["timestamp"], (*at, "timestamp")),
+        "change_timestamp": at,
         "stream_position": said["streamPosition"], "change_mask": change_mask, "column_mask": column_mask,
         "before": before, "after": after, "column_states": None, "load_id": load and load["load_id"],
     }

@@ -1,7 +1,11 @@
 """What a Qlik message says, once its text or Avro is read: headers, table, order, masks, images. No JSON, no Spark.
 
 Headers     "", null and missing are the same. Text but for transactionEventCounter (integer), transactionLastEvent
-            (boolean). [documented] `timestamp` is UTC
+            (boolean). [documented] transactionEventCounter is at least 0 and fits a bigint
+Time        header timestamp, UTC: YYYY-MM-DDTHH:mm:SS [documented], T or a blank, a second's fraction of at most 6 digits and further
+            zeros, maybe Z or an offset; or epoch milliseconds, 13 digits, as a number or as text [both seen in captured messages].
+            Anything else keeps the row and leaves change_timestamp null: order never needs it. The control event
+            `unreadable_timestamp` tells what was there
 Order       changeSequence, 35 digits. REFRESH has none: start of its load (see qlik_load), then 4 digits of the topic, 5 of
             the partition, 10 of the offset, so that loads which start in the same hundredth do not share a place
 Table       schema and table of the message, else the topic by the source's `tables`; two answers are one too many
@@ -9,10 +13,11 @@ Masks       hex text, one big-endian number, bit n-1 = ordinal n [documented; in
             Bits beyond the last column must be zero. Columns outside columnMask are sent as null and mean "not supplied"
 Operations  REFRESH (also READ [one public reader takes it so]), INSERT, UPDATE, DELETE. A TRUNCATE has no message [documented]: Qlik tells it in
             the control topic attrep_ddl_history, which is not read yet; a message that says TRUNCATE is rejected
-Images      REFRESH, INSERT: data. UPDATE: data, beforeData. DELETE: data, or beforeData where data is null
+Images      REFRESH, INSERT: data. UPDATE: data, beforeData. DELETE: data, or beforeData where data is null. A column that is not nullable
+            is never null in an after-image; in a before-image a source sends null for what it did not log
 
 Rejects     wrong_shape, unknown_operation, unknown_table, ambiguous_table, missing_change_seq, mask_too_long,
-            unknown_column, value_does_not_fit, missing_key
+            unknown_column, value_does_not_fit, missing_key, null_not_allowed
 """
 
 import datetime
@@ -20,17 +25,19 @@ import re
 import zlib
 
 from inlet import change
-from inlet.fields.fit import fit
+from inlet.fields.fit import LEN_INTEGER, fit
 from inlet.fields.json_exact import Number
 from inlet.fields.wrong import Wrong
 
 OPERATIONS = {"REFRESH": "REFRESH", "READ": "REFRESH", "INSERT": "INSERT", "UPDATE": "UPDATE", "DELETE": "DELETE"}
-TEXT_HEADERS = ("operation", "changeSequence", "timestamp", "streamPosition", "transactionId", "changeMask", "columnMask",
-                "externalSchemaId")
-HEADERS = TEXT_HEADERS + ("transactionEventCounter", "transactionLastEvent")
+TEXT_HEADERS = ("operation", "changeSequence", "streamPosition", "transactionId", "changeMask", "columnMask", "externalSchemaId")
+HEADERS = TEXT_HEADERS + ("timestamp", "transactionEventCounter", "transactionLastEvent")
 CHANGE_SEQ = re.compile(r"[0-9]{35}")
 HEX = re.compile(r"(?:[0-9A-Fa-f]{2})+")
-UTC_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6}0*)?")
+HEADER_TIME = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2})(?:(\.[0-9]{1,6})0*)?(Z|[+-][0-9]{2}:?[0-9]{2})?")
+EPOCH_MILLIS = re.compile(r"[1-9][0-9]{12}")
+EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+COUNTER_MAX = (1 << 8 * LEN_INTEGER["bigint"] - 1) - 1
 
 
 class Refused(Exception):
@@ -49,8 +56,8 @@ def shown(value) -> str:
 
 def check_names(given: dict, known: tuple[str, ...], path: tuple) -> None:
     """Refuse a known member in other case: it would be read as missing. Members nobody knows are let be."""
-    for name in given.keys() - set(known):
-        for right in known:
+    for name in given:
+        for right in known if name not in known else ():
             if name.lower() == right.lower():
                 raise Refused("wrong_shape", (*path, name), f"member {right}", f"{name!r}")
 
@@ -63,8 +70,9 @@ def headers(given: dict, path: tuple) -> dict:
         if said[name] is not None and (not isinstance(said[name], str) or isinstance(said[name], Number)):
             raise Refused("wrong_shape", (*path, name), "text or null", said[name])
     counter, last = said["transactionEventCounter"], said["transactionLastEvent"]
-    if counter is not None and not (isinstance(counter, (Number, int)) and re.fullmatch(r"[0-9]{1,18}", str(counter))):
-        raise Refused("wrong_shape", (*path, "transactionEventCounter"), "a whole number or null", counter)
+    if counter is not None and not (isinstance(counter, (Number, int)) and re.fullmatch(r"[0-9]{1,19}", str(counter))
+                                    and int(counter) <= COUNTER_MAX):
+        raise Refused("wrong_shape", (*path, "transactionEventCounter"), f"a whole number from 0 to {COUNTER_MAX}, or null", counter)
     if last is not None and not isinstance(last, bool):
         raise Refused("wrong_shape", (*path, "transactionLastEvent"), "true, false or null", last)
     return said
@@ -120,19 +128,24 @@ def mask_bytes(text: str | None, contract, path: tuple) -> bytes | None:
     return bits.to_bytes((bits.bit_length() + 7) // 8, "little")
 
 
-def utc_time(text: str | None, path: tuple) -> datetime.datetime | None:
-    """A header's time. Raises: Refused."""
-    if text is None:
+def utc_time(value) -> datetime.datetime | None:
+    """The header timestamp in UTC; None where it is in none of the forms that are read.
+
+    >>> utc_time("2026-01-02T03:04:05.678Z") == utc_time("2026-01-02 12:04:05.678+09:00") == utc_time("1767323045678")
+    True
+    """
+    if not isinstance(value, str):
         return None
+    if EPOCH_MILLIS.fullmatch(value):
+        return EPOCH + datetime.timedelta(milliseconds=int(value))
+    match = HEADER_TIME.fullmatch(value)
     try:
-        if UTC_TIME.fullmatch(text):
-            return datetime.datetime.fromisoformat(text[:26]).replace(tzinfo=datetime.timezone.utc)
-    except ValueError:
-        pass
-    raise Refused("wrong_shape", path, "a UTC time, at most 6 digits of a second's fraction", f"{text[:40]!r}")
+        return match and datetime.datetime.fromisoformat(match[1] + (match[2] or "") + (match[3] or "Z")).astimezone(datetime.timezone.utc)
+    except (ValueError, OverflowError):                         # no such day, or none in UTC
+        return None
 
 
-def image(given, supplied: set | None, contract, path: tuple) -> dict | None:
+def image(given, supplied: set | None, contract, path: tuple, is_after: bool = False) -> dict | None:
     """An image as VARIANT shall hold it: supplied columns only, each fit for its type, the key among them. Raises: Refused."""
     if given is None:
         return None
@@ -152,12 +165,16 @@ def image(given, supplied: set | None, contract, path: tuple) -> dict | None:
     for name in contract.key:
         if read.get(name) is None:
             raise Refused("missing_key", (*path, name), "a value of the key", "null" if name in read else "none", name)
+    for name, value in read.items():
+        if value is None and is_after and not columns[name].nullable:
+            raise Refused("null_not_allowed", (*path, name), f"a value, for {name} is not nullable", "null", name)
     return read
 
 
 def images(body: dict, oper: str, supplied: set | None, contract, path: tuple) -> tuple[dict | None, dict | None]:
     """before and after. Raises: Refused."""
-    data, old = (image(body.get(name), supplied, contract, (*path, name)) for name in ("data", "beforeData"))
+    data = image(body.get("data"), supplied, contract, (*path, "data"), is_after=oper != "DELETE")
+    old = image(body.get("beforeData"), supplied, contract, (*path, "beforeData"))
     if oper == "DELETE":
         before, after = old if data is None else data, None
     else:

@@ -3,8 +3,16 @@
 Strategy. The walk accepts only what it fully understands: members of Qlik's shapes, each at most once, in any order, no
 escapes in names and headers, numbers without exponent up to 18 digits, values certainly of their column's type. At anything
 else it returns DOUBT and the message is left to the exact path; there are no errors here. Every function takes a place and
-returns the next one. A zero byte behind the last message ends every loop; a walk that ends not exactly at its message's end
-is in doubt. The plan of a table (columns, types, sorted names) is integers, see qlik_fast.
+returns the next one. A walk that ends not exactly at its message's end is in doubt. The plan of a table (columns, types, sorted
+names) is integers, see qlik_fast.
+
+Reads. Each message is copied into a buffer that holds it alone, with LEN_GAP zero bytes behind it. A walk steps only over bytes that it has
+looked at and that are not zero, so it stands at the first zero behind its message at most; it looks less than LEN_GAP bytes ahead. Hence it
+reads no other message and never leaves the buffer, whatever the bytes.
+Writes. A value is written at most once per column and image. It takes at most LEN_VALUE bytes more than its text has letters, also where the
+walk ends in doubt: an escape is never longer than it is spelt, a long text has 5 bytes of header, `1` takes 2 bytes, `0.1` takes 6. An image
+is its values and at most LEN_IMAGE bytes, and LEN_MEMBER for each column. `scratch_of` and `texts_of` make room by these figures, and `rows`
+raises IndexError before it walks a message for which there is no room. tests/test_fuzz.py holds all this with bounds checking on.
 
 All functions stand in one file because Numba's cache of a function does not notice a change in another file.
 """
@@ -14,7 +22,8 @@ from numba import njit
 
 DOUBT = -1
 TEXT, INTEGER, DECIMAL, FLOAT, DATE, TIMESTAMP, TIMESTAMP_NTZ, BOOLEAN, HEX, NEVER = range(10)     # a column's type
-NAME, LEN_NAME, TYPE, FIRST, SECOND, KEY = range(6)      # of a column; FIRST, SECOND: bytes of an integer, digits of a decimal
+NAME, LEN_NAME, TYPE, FIRST, SECOND, NEED = range(6)     # of a column; FIRST, SECOND: bytes of an integer, digits of a decimal
+OPTIONAL, NOT_NULL, KEY = range(3)                       # NEED: NOT_NULL is never null in an after-image, KEY is in every image
 INSERT, UPDATE, DELETE, REFRESH = range(4)
 (TOP_MAGIC, TOP_TYPE, TOP_HEADERS, TOP_SCHEMA_ID, TOP_SCHEMA, TOP_MESSAGE, DATA, BEFORE, HEADERS, SCHEMA, TABLE, OPERATION, SEQ,
  AT, POSITION, TRANSACTION, CHANGE_MASK, COLUMN_MASK, EXTERNAL, COUNTER, LAST, MAGIC_IS, TYPE_IS, INSERT_IS, _, _, REFRESH_IS) = range(27)
@@ -31,15 +40,61 @@ MONTH_DAYS = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
 ONE = np.uint64(1)
 STOPS = np.array([code < 32 or code in (34, 92) for code in range(256)])
 LEN_SEQ = 35
+LEN_GAP = 32                   # zeros behind a message; `_time` looks farthest ahead, 20 bytes
+LEN_VALUE = 5                  # bytes that a value takes beyond those of its text
+LEN_IMAGE, LEN_MEMBER = 9, 7   # of an object: header, count and last offset; id and offset of a member
 NONE = -2                      # in place of a length: no value
 COMPILED = {"cache": True, "_nrt": False, "forceinline": True}
 
 
 def scratch_of(ends: np.ndarray, num_columns: int) -> tuple:
-    """Working space of `rows` and `refreshes`: values of both images, their places, fields, a mask."""
+    """Working space of `rows` and `refreshes`: a message, values of both images, their places, fields, a mask."""
     longest = int(np.diff(ends).max(initial=0))
-    return (np.empty((2, longest + 16 * num_columns + 64), np.uint8), np.empty((2, 2, num_columns), np.int64),
-            np.empty((NUM_WORDS, 2), np.int64), np.empty(longest + 8, np.uint8))
+    return (np.empty(longest + LEN_GAP, np.uint8), np.empty((2, longest + LEN_VALUE * num_columns), np.uint8),
+            np.empty((2, 2, num_columns), np.int64), np.empty((NUM_WORDS, 2), np.int64), np.empty(longest // 2, np.uint8))
+
+
+def len_images(ends: np.ndarray, num_columns: int) -> int:
+    """Bytes that the before- or after-images of these messages take at most."""
+    return int(ends[-1] - ends[0]) + (len(ends) - 1) * (LEN_IMAGE + (LEN_MEMBER + LEN_VALUE) * num_columns)
+
+
+def texts_of(ends: np.ndarray, num_columns: int) -> tuple:
+    """Room for the output of many lengths: bytes and ends by column of TEXTS."""
+    num, size, images = len(ends) - 1, int(ends[-1] - ends[0]), len_images(ends, num_columns)
+    lengths = [LEN_SEQ * num, size, size, size, size, images, images]
+    return tuple(np.empty(length, np.uint8) for length in lengths), np.zeros((len(TEXTS), num + 1), np.int64)
+
+
+@njit(**COMPILED)
+def _check_scratch(length, num_columns, scratch):
+    """Raise IndexError unless there is room to walk a message of that length, by the figures above."""
+    buffer, work, places, _, mask = scratch
+    if len(buffer) < length + LEN_GAP or work.shape[1] < length + LEN_VALUE * num_columns or places.shape[2] < num_columns \
+            or len(mask) < length // 2:
+        raise IndexError("no room to walk a message")
+
+
+@njit(**COMPILED)
+def _check_texts(length, num_columns, texts, k):
+    """Raise IndexError unless there is room for the texts of row k."""
+    image = length + LEN_IMAGE + (LEN_MEMBER + LEN_VALUE) * num_columns
+    for text in range(len(texts[0])):
+        most = LEN_SEQ if text == T_SEQ else image if text == T_BEFORE or text == T_AFTER else length
+        if len(texts[0][text]) - texts[1][text, k] < most:
+            raise IndexError("no room for the texts of a message")
+
+
+@njit(**COMPILED)
+def _alone(letters, start, length, out):
+    """A message alone in the buffer, zeros behind it. Out: all its bytes or'ed."""
+    a, some = np.uint64(start), np.uint8(0)
+    for k in range(np.uint64(length)):
+        out[k] = letters[a + k]
+        some |= letters[a + k]
+    for k in range(length, length + LEN_GAP):
+        out[k] = 0
+    return some
 
 
 @njit(**COMPILED)
@@ -321,7 +376,7 @@ def _day(d, i):
 
 @njit(**COMPILED)
 def _time(d, i):
-    """A time without a zone, up to its quote: (place of the quote, microseconds since 1970), or DOUBT."""
+    """A time without a zone: (place behind, microseconds since 1970), or DOUBT."""
     day, hour, minute, second = _day(d, i), _digits(d, i + 11, 2), _digits(d, i + 14, 2), _digits(d, i + 17, 2)
     if day < -(1 << 30) or d[i + 10] != 84 and d[i + 10] != 32 or d[i + 13] != 58 or d[i + 16] != 58:
         return DOUBT, 0
@@ -330,7 +385,7 @@ def _time(d, i):
     i, fraction, unit = i + 19, 0, 100_000
     if d[i] == 46:
         i += 1
-        if d[i] == 34:
+        if not 48 <= d[i] < 58:
             return DOUBT, 0
         while 48 <= d[i] < 58:
             if unit == 0 and d[i] != 48:
@@ -338,7 +393,29 @@ def _time(d, i):
             fraction += (np.int64(d[i]) - 48) * unit
             unit //= 10
             i += 1
-    return (i, ((day * 24 + hour) * 60 + minute) * 60_000_000 + second * 1_000_000 + fraction) if d[i] == 34 else (DOUBT, 0)
+    return i, ((day * 24 + hour) * 60 + minute) * 60_000_000 + second * 1_000_000 + fraction
+
+
+@njit(**COMPILED)
+def _header_time(d, i):
+    """The header timestamp: (place behind, microseconds since 1970, 1 or NONE). A zone other than Z is in doubt."""
+    if _is_null(d, i):
+        return i + 4, 0, NONE
+    is_text = d[i] == 34
+    i += is_text
+    if is_text and d[i] == 34:
+        return i + 1, 0, NONE
+    millis = _digits(d, i, 13)
+    if millis >= 1_000_000_000_000 and not 48 <= d[i + 13] < 58:
+        i, micros = i + 13, millis * 1000
+    elif is_text:
+        i, micros = _time(d, i)
+        i += i >= 0 and d[i] == 90
+    else:
+        return DOUBT, 0, 0
+    if i < 0 or is_text and d[i] != 34:
+        return DOUBT, 0, 0
+    return i + is_text, micros, 1
 
 
 @njit(**COMPILED)
@@ -358,8 +435,11 @@ def _value(d, i, column, out, pos):
         return DOUBT, 0
     if type_ == DATE and (_day(d, i + 1) < -(1 << 30) or d[i + 11] != 34):
         return DOUBT, 0
-    if (type_ == TIMESTAMP or type_ == TIMESTAMP_NTZ) and _time(d, i + 1)[0] < 0:
-        return DOUBT, 0
+    if type_ == TIMESTAMP or type_ == TIMESTAMP_NTZ:
+        end = _time(d, i + 1)[0]
+        end += end >= 0 and type_ == TIMESTAMP and d[end] == 90
+        if end < 0 or d[end] != 34:
+            return DOUBT, 0
     if type_ == HEX:
         at = i + 1
         while _hex(d[at]) >= 0:
@@ -375,10 +455,9 @@ def _image(d, i, plan, names, scratch, starts, ends):
     num, guess, pos = len(plan), 0, 0
     for k in range(num):
         starts[k] = -1
-    more = d[i] == 123
-    i = _blank(d, i + 1)
-    if not more or d[i] == 125:
+    if d[i] != 123:
         return DOUBT
+    i, more = _blank(d, i + 1), True
     while more:
         a, b, i = _member(d, i)
         if a < 0:
@@ -402,8 +481,8 @@ def _image(d, i, plan, names, scratch, starts, ends):
 
 
 @njit(**COMPILED)
-def _put_image(scratch, starts, ends, plan, order, mask, num_mask, out, pos):
-    """The supplied columns of an image as a VARIANT object, sorted by name; DOUBT if a key column is null or absent."""
+def _put_image(scratch, starts, ends, plan, order, mask, num_mask, is_after, out, pos):
+    """The supplied columns of an image as a VARIANT object, sorted by name; DOUBT if a column that it needs is null or absent."""
     count, size = 0, 0
     for k in range(len(plan)):
         if num_mask >= 0 and (k >> 3 >= num_mask or not mask[k >> 3] >> (k & 7) & 1):
@@ -411,9 +490,11 @@ def _put_image(scratch, starts, ends, plan, order, mask, num_mask, out, pos):
         if starts[k] >= 0:
             count += 1
             size += ends[k] - starts[k]
-        if plan[k, KEY] and (starts[k] < 0 or scratch[starts[k]] == 0):
+        if plan[k, NEED] == KEY and (starts[k] < 0 or scratch[starts[k]] == 0):
             return DOUBT
-    len_id = 1 if len(plan) <= 256 else 2
+        if plan[k, NEED] == NOT_NULL and is_after and starts[k] >= 0 and scratch[starts[k]] == 0:
+            return DOUBT
+    len_id = 1 if len(plan) <= 256 else 2 if len(plan) <= 65536 else 3
     len_end = 1 if size < 256 else 2 if size < 65536 else 4
     len_count = 4 if count > 255 else 1
     out[pos] = (len_count == 4) << 6 | len_id - 1 << 4 | len_end - 1 << 2 | 2
@@ -457,10 +538,9 @@ def _put_mask(d, start, length, num_columns, out):
 @njit(**COMPILED)
 def _headers(d, i, fields):
     """The headers object; fields: (start, length) by header. The place behind it."""
-    more = d[i] == 123
-    i = _blank(d, i + 1)
-    if not more:
+    if d[i] != 123:
         return DOUBT
+    i, more = _blank(d, i + 1), True
     while more:
         a, b, i = _member(d, i)
         word = _word(d, a, b, OPERATION, LAST) if a >= 0 else DOUBT
@@ -474,6 +554,8 @@ def _headers(d, i, fields):
         elif word == LAST and not _is_null(d, i):
             i, fields[word, 0] = _truth(d, i)
             fields[word, 1] = 1
+        elif word == AT:
+            i, fields[word, 0], fields[word, 1] = _header_time(d, i)
         else:
             i, fields[word, 0], fields[word, 1] = _header(d, i)
             if (word == COUNTER or word == LAST) and i >= 0 and d[i - 1] == 34:
@@ -513,15 +595,16 @@ def _body(d, i, more, plan, names, work, places, fields):
 
 
 @njit(**COMPILED)
-def message(d, start, end, plan, names, work, places, fields):
+def message(letters, start, end, plan, names, scratch):
     """Walk one message, enveloped or bare. fields: start and length by word, length NONE for null, DOUBT for missing."""
+    d, work, places, fields, _ = scratch
     fields[:, 1] = DOUBT
-    some = np.uint8(0)
-    for k in range(np.uint64(start), np.uint64(end)):
-        some |= d[k]
-    if some >= 128 and not _is_utf8(d, start, end):
+    end -= start
+    _check_scratch(end, len(plan), scratch)
+    some = _alone(letters, start, end, d)
+    if some >= 128 and not _is_utf8(d, 0, end):
         return False
-    i = _blank(d, start)
+    i = _blank(d, 0)
     if d[i] != 123:
         return False
     i, more, is_envelope = _blank(d, i + 1), True, False
@@ -535,10 +618,9 @@ def message(d, start, end, plan, names, work, places, fields):
         if word < 0 or fields[word, 1] != DOUBT:
             return False
         if word == TOP_MESSAGE:
-            first = _blank(d, i + 1)
-            if d[i] != 123 or d[first] != 34:
+            if d[i] != 123:
                 return False
-            i, is_envelope = _body(d, first, True, plan, names, work, places, fields), True
+            i, is_envelope = _body(d, _blank(d, i + 1), True, plan, names, work, places, fields), True
             fields[word, 1] = 1
         else:
             i, fields[word, 0], fields[word, 1] = _header(d, i)
@@ -638,27 +720,28 @@ def _load(loads, place, at):
 
 
 @njit(**COMPILED)
-def rows(d, ends, places_of, messages, plans, table_names, loads, starts, texts, numbers, valid, scratch):
+def rows(letters, ends, places_of, messages, plans, table_names, loads, starts, texts, numbers, valid, scratch):
     """Walk every message of a batch; the rows of those that are in no doubt. Out: their number.
 
-    In: bytes, where each message ends (from 0); its place, plus the number of places if it must name its table; topic's digits,
+    In: bytes, where each message begins and the last ends; its place, plus the number of places if it must name its table; topic's digits,
     partition, offset, time. plans: rows, first row by place, names' letters, columns by rank. texts: bytes, ends by column of
     TEXTS; numbers, valid: columns of NUMBERS, all columns."""
     plan, first, names, orders = plans
-    work, places, fields, mask = scratch
+    fields = scratch[3]
     num_places, k = len(first) - 1, 0
     for i in range(len(ends) - 1):
         place = places_of[i] % num_places if places_of[i] >= 0 else -1
         if place < 0:
             continue
         a, b = first[place], first[place + 1]
-        if not message(d, ends[i], ends[i + 1], plan[a:b], names, work, places, fields):
+        _check_texts(ends[i + 1] - ends[i], b - a, texts, k)
+        if not message(letters, ends[i], ends[i + 1], plan[a:b], names, scratch):
             continue
-        oper = _operation(d, fields)
-        if oper < 0 or not _is_named(d, fields, table_names, place, places_of[i] >= num_places):
+        oper = _operation(scratch[0], fields)
+        if oper < 0 or not _is_named(scratch[0], fields, table_names, place, places_of[i] >= num_places):
             continue
         load = _load(loads, place, messages[i, 3]) if oper == REFRESH else -1
-        if not _put_row(d, plan[a:b], orders[a:b], oper, load, messages[i], starts, work, places, fields, mask, texts, numbers, valid, k):
+        if not _put_row(plan[a:b], orders[a:b], oper, load, messages[i], starts, scratch, texts, numbers, valid, k):
             continue
         numbers[ROW, k], numbers[PLACE, k], numbers[LOAD, k], numbers[OPER, k] = i, place, load, oper
         k += 1
@@ -666,8 +749,9 @@ def rows(d, ends, places_of, messages, plans, table_names, loads, starts, texts,
 
 
 @njit(**COMPILED)
-def _put_row(d, plan, order, oper, load, source, starts, work, places, fields, mask, texts, numbers, valid, k):
+def _put_row(plan, order, oper, load, source, starts, scratch, texts, numbers, valid, k):
     """All columns of one row; False in doubt, and then nothing counts of what was written."""
+    d, work, places, fields, mask = scratch
     ends = texts[1]
     at = _put_seq(d, fields, oper == REFRESH, source, load, starts, texts[0][T_SEQ], ends[T_SEQ, k])
     if at < 0:
@@ -681,13 +765,7 @@ def _put_row(d, plan, order, oper, load, source, starts, work, places, fields, m
             return False
         _copy(mask, 0, num, texts[0][column], ends[column], valid[column], k)
     num_mask = num                                              # the column mask is the one that `mask` still holds
-    start, length = fields[AT, 0], fields[AT, 1]
-    if length >= 0:
-        end, numbers[TIME, k] = _time(d, start)
-        if end != start + length:
-            return False
-    valid[N_TIME, k] = length >= 0
-    for column, word, number in ((N_COUNTER, COUNTER, COUNT), (N_LAST, LAST, IS_LAST)):
+    for column, word, number in ((N_TIME, AT, TIME), (N_COUNTER, COUNTER, COUNT), (N_LAST, LAST, IS_LAST)):
         valid[column, k] = fields[word, 1] == 1
         numbers[number, k] = fields[word, 0] if fields[word, 1] == 1 else 0
     data, old = fields[DATA, 1] == 1, fields[BEFORE, 1] == 1
@@ -695,7 +773,8 @@ def _put_row(d, plan, order, oper, load, source, starts, work, places, fields, m
         valid[column, k] = is_there
         ends[column, k + 1] = ends[column, k]
         if is_there:
-            at = _put_image(work[which], places[which, 0], places[which, 1], plan, order, mask, num_mask, texts[0][column], ends[column, k])
+            at = _put_image(work[which], places[which, 0], places[which, 1], plan, order, mask, num_mask, column == T_AFTER,
+                            texts[0][column], ends[column, k])
             if at < 0:
                 return False
             ends[column, k + 1] = at
@@ -703,15 +782,14 @@ def _put_row(d, plan, order, oper, load, source, starts, work, places, fields, m
 
 
 @njit(**COMPILED)
-def refreshes(d, ends, places_of, plans, table_names, found, scratch):
+def refreshes(letters, ends, places_of, plans, table_names, found, scratch):
     """Of each message: its place if it is a full-load row, NONE if it is another, DOUBT if in doubt."""
     plan, first, names, orders = plans
-    work, places, fields, mask = scratch
-    num_places = len(first) - 1
+    d, fields, num_places = scratch[0], scratch[3], len(first) - 1
     for i in range(len(ends) - 1):
         found[i] = DOUBT
         place = places_of[i] % num_places if places_of[i] >= 0 else -1
-        if place >= 0 and message(d, ends[i], ends[i + 1], plan[first[place]:first[place + 1]], names, work, places, fields):
+        if place >= 0 and message(letters, ends[i], ends[i + 1], plan[first[place]:first[place + 1]], names, scratch):
             oper = _operation(d, fields)
             if oper >= 0 and _is_named(d, fields, table_names, place, places_of[i] >= num_places):
                 found[i] = place if oper == REFRESH else NONE

@@ -13,12 +13,14 @@ Source: docs/formats/linkexpress_group.md. Rejects: bad_text.
 '山田'
 """
 
+import re
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from inlet.fields import jef
+from inlet.fields.pairs import pairs, undefined
 from inlet.fields.wrong import Wrong
 
 SINGLE, LEAD, SHIFT, DOUBLE, UTF8 = range(5)
@@ -69,7 +71,7 @@ def charset(name: str, jef_mapping: str = "glyph", mixed: str = "shift", overrid
     """The set of that name.
 
     In: jef_mapping glyph | modern; mixed, for EBCDIC: shift | single | double; overrides as ((hex of 1 or 2 bytes,
-    character), ...). Raises: KeyError for an unknown name.
+    character), ...), checked by `checked_overrides`. Raises: KeyError for an unknown name.
     """
     name = ALIASES.get(name, name)
     mode, single, double = SETS[name]()
@@ -82,36 +84,22 @@ def charset(name: str, jef_mapping: str = "glyph", mixed: str = "shift", overrid
     return Charset(mode, single, double)
 
 
-def _empty(size: int) -> np.ndarray:
-    return np.full(size, -1, np.int32)
-
-
 def _ascii():
-    single = _empty(256)
+    single = undefined(256)
     single[:128] = range(128)
-    return SINGLE, single, _empty(65536)
-
-
-def _pairs(codec: str, leads, trails) -> np.ndarray:
-    double = _empty(65536)
-    for lead in leads:
-        for trail in trails:
-            char = bytes([lead, trail]).decode(codec, "ignore")
-            if len(char) == 1:
-                double[lead << 8 | trail] = ord(char)
-    return double
+    return SINGLE, single, undefined(65536)
 
 
 def _cp932():
     _, single, _ = _ascii()
     single[0xA1:0xE0] = range(0xFF61, 0xFFA0)
     leads = [*range(0x81, 0xA0), *range(0xE0, 0xFD)]
-    return LEAD, single, _pairs("cp932", leads, [*range(0x40, 0x7F), *range(0x80, 0xFD)])
+    return LEAD, single, pairs("cp932", leads, [*range(0x40, 0x7F), *range(0x80, 0xFD)])
 
 
 def _euc_jp():
     _, single, _ = _ascii()                            # 8F leads three bytes, whose meaning the vendor keeps: undefined
-    return LEAD, single, _pairs("euc_jp", [0x8E, *range(0xA1, 0xFF)], range(0xA1, 0xFF))
+    return LEAD, single, pairs("euc_jp", [0x8E, *range(0xA1, 0xFF)], range(0xA1, 0xFF))
 
 
 def _utf_8():
@@ -121,12 +109,12 @@ def _utf_8():
 def _utf_16(byte_order: str):
     double = np.arange(65536, dtype=np.int32)
     double[0xD800:0xE000] = -1
-    return DOUBLE, _empty(256), double if byte_order == "big" else double.reshape(256, 256).T.copy().reshape(-1)
+    return DOUBLE, undefined(256), double if byte_order == "big" else double.reshape(256, 256).T.copy().reshape(-1)
 
 
 def _ebcdic(codec: str, removed: tuple, changed: dict):
     """The ASCII part of a stdlib code page; cells that the vendor's table does not surely share stay undefined."""
-    single = _empty(256)
+    single = undefined(256)
     for byte in range(256):
         code = ord(bytes([byte]).decode(codec))
         if code < 0x7F or byte < 0x40:
@@ -147,6 +135,16 @@ def _ebcdic_kana():
     return SHIFT, single, None
 
 
+def checked_overrides(overrides: dict) -> dict[str, str]:
+    """Cells that a site changed. Raises: ValueError for what is no code of 1 or 2 bytes, or not one character."""
+    for code, char in overrides.items():
+        if not isinstance(code, str) or not re.fullmatch(r"(?:[0-9A-Fa-f]{2}){1,2}", code):
+            raise ValueError(f"expected 2 or 4 hex digits in quotes, like '4A', found {code!r}")
+        if not isinstance(char, str) or len(char) != 1 or 0xD800 <= ord(char) < 0xE000:
+            raise ValueError(f"{code}: expected one character, found {char!r}")
+    return overrides
+
+
 SETS = {
     "cp932": _cp932,
     "euc_jp": _euc_jp,
@@ -155,7 +153,7 @@ SETS = {
     "ebcdic_kana": _ebcdic_kana,
     "ebcdic_ascii": lambda: _ebcdic("cp500", (0xBB,), {0x6A: "¦"}),
     "ebcdic_lower": lambda: _ebcdic("cp037", (0xB0,), {0x4A: "£", 0x5B: "\\", 0x5F: "^", 0x6A: "¦", 0xE0: "$"}),
-    "jef": lambda: (DOUBLE, _empty(256), None),
+    "jef": lambda: (DOUBLE, undefined(256), None),
     "utf_16_be": lambda: _utf_16("big"),
     "utf_16_le": lambda: _utf_16("little"),
 }

@@ -20,6 +20,7 @@ from inlet.fields.wrong import Wrong
 LEN_INTEGER = {"tinyint": 1, "smallint": 2, "int": 4, "bigint": 8}
 LARGEST = {"float": 3.4028235677973366e38, "double": float("inf")}     # first value that rounds to infinity
 MAX_DIGITS = 38
+LEN_DIGITS = 19                                               # of the largest bigint
 DIGITS = re.compile(r"-?[0-9]+")
 NUMBER = re.compile(r"-?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,6})?")
 DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
@@ -55,9 +56,12 @@ def reader(type_: str, encoding: str | None):
 
 
 def _integer(value, limit: int):
-    if isinstance(value, bool) or not DIGITS.fullmatch(value) or len(value.lstrip("-0")) > 19:
+    if isinstance(value, bool) or not DIGITS.fullmatch(value):
         return None
-    number = int(value)
+    digits = value.lstrip("-0")                                   # int() refuses texts of thousands of digits, zeros included
+    if len(digits) > LEN_DIGITS:
+        return None
+    number = -int(digits or 0) if value[0] == "-" else int(digits or 0)
     return _as_sent(value, number) if -limit <= number < limit else None
 
 
@@ -97,9 +101,11 @@ def _fits_variant(number: Decimal) -> bool:
 def _without_zeros(number: Decimal) -> Decimal:
     """Without trailing zeros after the point (Decimal.normalize would round to its context)."""
     sign, digits, exponent = number.as_tuple()
-    while exponent < 0 and digits[-1] == 0 and len(digits) > 1:
-        digits, exponent = digits[:-1], exponent + 1
-    return Decimal((sign, digits, exponent)) if any(digits) else Decimal(0)
+    num_zeros = next((n for n, digit in enumerate(reversed(digits)) if digit), None)
+    if num_zeros is None:
+        return Decimal(0)
+    num_zeros = min(num_zeros, max(-exponent, 0))
+    return Decimal((sign, digits[:len(digits) - num_zeros], exponent + num_zeros))
 
 
 def _date(value):

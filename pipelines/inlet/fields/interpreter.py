@@ -1,7 +1,8 @@
 """The interpreter: walks the items of each record by an integer plan and writes its image as one VARIANT object.
 
 Strategy. A layout is rows of a plan, one per column (the constants below name its fields), a reading is four flags.
-`images` is the only entry: bytes, the items' byte ranges and plans in; VARIANT bytes and one fault per record out.
+`images` is the only entry: bytes, the items' byte ranges and plans in; VARIANT bytes and one fault per record out. No read leaves
+its record: every item is measured against the record's end before it is read. No write leaves `out`, if it has `bound` bytes.
 There is one small function per encoding; each takes the place in the record and the place in the output and returns
 (next place in the record, next place in the output, fault code). On a fault the first of them is the faulty byte.
 
@@ -16,28 +17,32 @@ from numba import njit
 from inlet.fields.charset import DOUBLE, LEAD, SHIFT, SINGLE
 
 # a plan's row
-ENCODING, WIDTH, DIGITS, SCALE, MODE, SET, UNIT, STRIP, SLOT, IS_KEY = range(10)
+ENCODING, WIDTH, DIGITS, SCALE, MODE, SET, UNIT, STRIP, SLOT, NEED = range(10)
 NUM_PLAN = 10
+OPTIONAL, NOT_NULL, KEY = range(3)                            # NEED: NOT_NULL is never null in an after-image, KEY in none
 # ENCODING. WIDTH is the item's bytes; for VARTEXT and BLOB the data area's, length word not counted
 INTEGER, PACKED, ZONED, TEXT, VARTEXT, DATE, TIME, TIMESTAMP, IEEE, HEX_FLOAT, BLOB = range(11)
 # the reading
-LITTLE, NULL_AREAS, ACTUAL_LENGTH, NULL_BODY = range(4)
+LITTLE, NULL_AREAS, ACTUAL_LENGTH, NULL_BODY, IS_AFTER = range(5)
 BODY_FULL, BODY_LENGTH_ZERO, BODY_ABSENT = range(3)           # what stands in place of a null variable item's data
 
 FAULTS = ("", "truncated", "bad_null_indicator", "bad_digit", "bad_sign", "bad_text", "bad_date", "bad_value_length",
-          "trailing_bytes", "value_does_not_fit", "missing_key")
+          "trailing_bytes", "value_does_not_fit", "missing_key", "null_not_allowed")
 (OK, TRUNCATED, BAD_NULL_INDICATOR, BAD_DIGIT, BAD_SIGN, BAD_TEXT, BAD_DATE, BAD_VALUE_LENGTH, TRAILING_BYTES,
- VALUE_DOES_NOT_FIT, MISSING_KEY) = range(11)
+ VALUE_DOES_NOT_FIT, MISSING_KEY, NULL_NOT_ALLOWED) = range(12)
 
 inlined = njit(forceinline=True, _nrt=False)    # nothing is allocated, so no reference need be counted: ten times as fast
 
-LEN_ITEM_MAX = 24              # bytes an item adds at most beyond three for each of its own: its header, id and offset
+LEN_CHAR = 4                   # bytes of UTF-8 that one byte of an item becomes at most: a site may put any character on a single byte
+LEN_ITEM = 12                  # bytes that an item adds to them: 5 of a long text's header, 3 of its id, 4 of its offset
+LEN_IMAGE = 9                  # and its image: header, count, last offset
 MASK32 = 0xFFFFFFFF
 
 
 def bound(starts: np.ndarray, ends: np.ndarray, num_columns: np.ndarray) -> int:
-    """Bytes that the images of these records take at most."""
-    return int((3 * (ends - starts) + LEN_ITEM_MAX * (num_columns + 2)).sum()) + 64
+    """Bytes that the images of these records take at most. `images` writes nothing beyond, a record that is at fault included: its image
+    begins where that of the next one does."""
+    return int((LEN_CHAR * (ends - starts) + LEN_ITEM * num_columns + LEN_IMAGE).sum())
 
 
 def scratch_of(plans: np.ndarray) -> tuple:
@@ -529,8 +534,10 @@ def _item(data, at, end, plans, r, reading, singles, doubles, scratch, out, pos)
         first, second = data[at], data[at + 1]
         if first != second or first != 0 and first != 0xFF:
             return at, pos, BAD_NULL_INDICATOR
-        if first and plans[r, IS_KEY]:
+        if first and plans[r, NEED] == KEY:
             return at, pos, MISSING_KEY
+        if first and plans[r, NEED] == NOT_NULL and reading[IS_AFTER]:
+            return at, pos, NULL_NOT_ALLOWED
         at += 2
         if first:
             return _null(data, at, end, plans, r, reading, out, pos)

@@ -12,6 +12,8 @@ Source: docs/formats/linkexpress_group.md.
 
 import numpy as np
 
+from inlet.fields.pairs import pairs
+
 GLYPHS_1978 = """
 B0A2=555E B0B3=9C3A B1B3=5653 B1EB=7130 B2A9=9DAF B2AA=9DD7 B3C2=8823 B3C9=652A B3F6=7AC8 B3FA=5699 B4C2=3D4E
 B4C3=704C B4D2=8AEB B6A2=4FE0 B6C6=582F B6ED=8EC0 B7D2=7E6B B7D5=8346 B7DB=9838 B7E4=28EF6 B8B4=9E7C B9B7=663B
@@ -29,12 +31,7 @@ EMPTY = ((0xA2BA, 0xA2FE), (0xA8A1, 0xA8C0), (0xF4A1, 0xF4A6))      # EUC has ch
 
 def table(mapping: str, pua_base: int = 0xE000) -> np.ndarray:
     """int32[65536]: pair -> code point, -1 undefined. In: mapping glyph | modern."""
-    double = np.full(65536, -1, np.int32)
-    for lead in range(0xA1, 0xFF):
-        for trail in range(0xA1, 0xFF):
-            char = bytes([lead, trail]).decode("euc_jp", "ignore")
-            if len(char) == 1:
-                double[lead << 8 | trail] = ord(char)
+    double = pairs("euc_jp", range(0xA1, 0xFF), range(0xA1, 0xFF))
     for first, last in EMPTY:
         double[first:last + 1] = -1
     for lead in range(0x80, 0xA1):

@@ -43,6 +43,9 @@ def _constant(name: str):
     raise _Refused
 
 
+CONSTANTS = ("NaN", "Infinity", "-Infinity")                # what Python's reader takes and JSON has not
+TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\]:,]|[^\s"{}\[\]:,]+')
+LENIENT = json.JSONDecoder(parse_int=Number, parse_float=Number)
 DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=Number, parse_float=Number, parse_constant=_constant)
 
 
@@ -70,39 +73,43 @@ def parse(data: bytes) -> dict:
 
 def offset(data: bytes, path: tuple[str, ...]) -> int:
     """Byte at which the member of that path begins (its name), or the deepest part of the path that is there; 0 for none."""
-    found = _find(data.decode(), path)
-    return len(data.decode()[:found[0]].encode()) if found else 0
+    text = data.decode()
+    found = _find(text, path)
+    return len(text[:found[0]].encode()) if found else 0
 
 
 def slice_(data: bytes, path: tuple[str, ...]) -> str:
     """The text of a member's value, as it is written."""
     text = data.decode()
-    return text[slice(*_find(text, path)[1:])]
+    start = BLANK.match(text, _find(text, path)[1]).end()
+    return text[start:LENIENT.raw_decode(text, start)[1]]
 
 
-def _find(text: str, path):
-    found, at = None, BLANK.match(text).end()
-    for name in path:
-        inner = next((m for m in _members(text, at) if m[0] == name), None) if text[at] == "{" else None
-        if inner is None:
-            break
-        found, at = inner[1:], inner[2]
+def _find(text: str, path: tuple[str, ...]) -> tuple[int, int] | None:
+    found = None
+    for _, names, ofs_name, ofs_value in _members(text, 0):
+        if names == list(path[:len(names)]):
+            found = ofs_name, ofs_value
+            if len(names) == len(path):
+                break
     return found
 
 
 def _members(text: str, at: int):
-    """Members of the object at `at`: name, where the name begins, where the value begins and ends."""
-    at = BLANK.match(text, at + 1).end()
-    while text[at] == '"':
-        name, end = scanstring(text, at + 1, True)
-        ofs_value = BLANK.match(text, BLANK.match(text, end).end() + 1).end()
-        end = _LENIENT.raw_decode(text, ofs_value)[1]
-        yield name, at, ofs_value, end
-        at = BLANK.match(text, end).end()
-        at = BLANK.match(text, at + 1).end() if text[at] == "," else at
-
-
-_LENIENT = json.JSONDecoder(parse_int=Number, parse_float=Number)
+    """Every member of every object, in the order of the text: where its object begins; its name behind those of the members around it
+    (None for an array), a list that lives on; where the name begins, and what follows the colon. In: a text that is JSON."""
+    starts, names, before = [], [], None
+    for token in TOKEN.finditer(text, at):
+        if token[0] == ":":
+            names[-1] = scanstring(text, before.start() + 1, True)[0]
+            yield starts[-1], names, before.start(), token.end()
+        elif token[0] in ("{", "["):
+            starts.append(token.start())
+            names.append(None)
+        elif token[0] in ("}", "]"):
+            starts.pop()
+            names.pop()
+        before = token
 
 
 def _refused(text: str, at: int) -> Wrong:
@@ -112,33 +119,14 @@ def _refused(text: str, at: int) -> Wrong:
     except json.JSONDecodeError as error:
         return _wrong(text, "invalid_json", error.pos, "JSON")
     except _Refused:
-        return _wrong(text, "invalid_json", re.search(r"NaN|-?Infinity", text).start(), "a JSON number")
-    return _wrong(text, "duplicate_member", _duplicate(text, at) or 0, "each member once")
-
-
-def _duplicate(text: str, at: int) -> int | None:
-    names = set()
-    for name, ofs_name, ofs_value, end in _members(text, at):
-        if name in names:
-            return ofs_name
-        names.add(name)
-        inner = [ofs_value] if text[ofs_value] == "{" else _objects(text, ofs_value, end) if text[ofs_value] == "[" else []
-        for ofs_object in inner:
-            found = _duplicate(text, ofs_object)
-            if found is not None:
-                return found
-    return None
-
-
-def _objects(text: str, at: int, end: int) -> list[int]:
-    """Where the objects directly within an array begin."""
-    found, at = [], BLANK.match(text, at + 1).end()
-    while at < end and text[at] != "]":
-        ofs_value, at = at, _LENIENT.raw_decode(text, at)[1]
-        found += [ofs_value] if text[ofs_value] == "{" else _objects(text, ofs_value, at) if text[ofs_value] == "[" else []
-        at = BLANK.match(text, at).end()
-        at = BLANK.match(text, at + 1).end() if text[at] == "," else at
-    return found
+        constant = next(token for token in TOKEN.finditer(text, at) if token[0].startswith(CONSTANTS))
+        return _wrong(text, "invalid_json", constant.start(), "a JSON number")
+    seen = set()
+    for start, names, ofs_name, _ in _members(text, at):
+        if (start, names[-1]) in seen:
+            return _wrong(text, "duplicate_member", ofs_name, "each member once")
+        seen.add((start, names[-1]))
+    raise AssertionError("an object was refused that holds no member twice")
 
 
 def _check_surrogates(text: str) -> None:

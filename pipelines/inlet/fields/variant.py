@@ -13,6 +13,7 @@ Source: Apache Parquet, VariantEncoding.md, version 1.
 import datetime
 import struct
 from decimal import Decimal
+from itertools import accumulate
 
 NULL, TRUE, FALSE, INT1, INT2, INT4, INT8, DOUBLE, DECIMAL4, DECIMAL8, DECIMAL16, DATE = range(12)
 TIMESTAMP, TIMESTAMP_NTZ, FLOAT, BINARY, LONG_STRING = range(12, 17)
@@ -22,8 +23,10 @@ MICROSECOND = datetime.timedelta(microseconds=1)
 
 
 def encode(value) -> tuple[bytes, bytes]:
-    """A Python value -> (value bytes, metadata bytes). Objects hold their members sorted by name. Raises: ValueError."""
-    names = sorted(_names(value))
+    """A Python value -> (value bytes, metadata bytes). Objects hold their members `in_order`. Raises: ValueError."""
+    names = set()
+    _collect_names(value, names)
+    names = in_order(names)
     return _value(value, {name: i for i, name in enumerate(names)}), metadata(names)
 
 
@@ -32,19 +35,30 @@ def decode(value: bytes, metadata: bytes):
     return _read(value, 0, _dictionary(metadata))
 
 
+def in_order(names) -> list[str]:
+    """Names as an object holds them: Spark looks a member up by halves and compares UTF-16, where U+20000 comes before U+FF21."""
+    return sorted(names, key=lambda name: name.encode("utf-16-be", "surrogatepass"))
+
+
 def metadata(names: list[str]) -> bytes:
-    """The dictionary of member names. In: names, sorted and unique."""
+    """The dictionary of member names. In: names, unique, `in_order`."""
     texts = [name.encode() for name in names]
-    width = _width(max(sum(map(len, texts)), len(texts)))
-    ends = [sum(map(len, texts[:i])) for i in range(len(texts) + 1)]
-    header = 0x01 | 0x10 | width - 1 << 6                         # version 1, sorted, bytes per offset
+    ends = _ends(texts)
+    width = _width(max(ends[-1], len(texts)))
+    header = 0x01 | (texts == sorted(texts)) << 4 | width - 1 << 6        # version 1, sorted by bytes, bytes per offset
     return b"".join([bytes([header]), len(texts).to_bytes(width, "little"), _ints(ends, width), *texts])
 
 
-def _names(value) -> set[str]:
+def _collect_names(value, names: set[str]) -> None:
     if isinstance(value, dict):
-        return set(value).union(*map(_names, value.values()))
-    return set().union(*map(_names, value)) if isinstance(value, (list, tuple)) else set()
+        names.update(value)
+    for member in value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ():
+        _collect_names(member, names)
+
+
+def _ends(texts: list[bytes]) -> list[int]:
+    """Where each text ends when they stand one behind the other, 0 first."""
+    return list(accumulate(map(len, texts), initial=0))
 
 
 def _primitive(kind: int, data: bytes = b"") -> bytes:
@@ -119,9 +133,9 @@ def _date(value, ids):
 
 
 def _object(value, ids):
-    names = sorted(value)
+    names = in_order(value)
     members = [_value(value[name], ids) for name in names]
-    ends = [sum(map(len, members[:i])) for i in range(len(members) + 1)]
+    ends = _ends(members)
     len_size, len_id, len_end = 4 if len(names) > 255 else 1, _width(max(len(ids) - 1, 0)), _width(ends[-1])
     header = (len_size == 4) << 6 | len_id - 1 << 4 | len_end - 1 << 2 | 2
     return b"".join([bytes([header]), len(names).to_bytes(len_size, "little"),
@@ -130,7 +144,7 @@ def _object(value, ids):
 
 def _array(value, ids):
     members = [_value(member, ids) for member in value]
-    ends = [sum(map(len, members[:i])) for i in range(len(members) + 1)]
+    ends = _ends(members)
     len_size, len_end = 4 if len(members) > 255 else 1, _width(ends[-1])
     header = (len_size == 4) << 4 | len_end - 1 << 2 | 3
     return b"".join([bytes([header]), len(members).to_bytes(len_size, "little"), _ints(ends, len_end), *members])

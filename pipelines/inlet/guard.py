@@ -1,0 +1,85 @@
+"""Decoding that outlives its decoder.
+
+A codec rejects what it cannot read. Where it fails instead, the units that it was given are decoded in halves, down to the one that
+makes it fail; that one is set aside (kind `decoder_failed`) and the others go on. An exception is caught where it happens. A process
+that dies takes its Spark task with it, so silver decodes the batch once more, with each try in a process of its own.
+"""
+
+import os
+import pickle
+import signal
+import traceback
+from pathlib import Path
+
+from inlet.errors import InletError
+
+KIND = "decoder_failed"
+EXPECTED = "a decoder that reads or rejects it"
+
+
+def guarded(decode, set_aside, is_apart: bool):
+    """A decoder of Arrow batches that sets aside what it fails on. In: decode, batches of units -> batches; set_aside, a batch of one
+    unit and why it failed -> batches; is_apart, whether each try is a process of its own. Raises: InletError, which is no fault of a unit."""
+    attempt = _in_child if is_apart else _in_place
+
+    def halves(units):
+        found = attempt(decode, units)
+        if not isinstance(found, str):
+            return found
+        if units.num_rows == 1:
+            return set_aside(units, found)
+        middle = units.num_rows // 2
+        return [*halves(units.slice(0, middle)), *halves(units.slice(middle))]
+
+    def batches(units):
+        for batch in units:
+            yield from halves(batch)
+    return batches
+
+
+def why(error: Exception) -> str:
+    """What failed, and where in the code."""
+    at = traceback.extract_tb(error.__traceback__)[-1]
+    said = "no memory is left" if isinstance(error, MemoryError) else " ".join(str(error).split()) or type(error).__name__
+    return f"{said} ({Path(at.filename).name}, line {at.lineno})"
+
+
+def _in_place(decode, units) -> list | str:
+    """What the units decode to, or why they do not."""
+    try:
+        return list(decode(iter([units])))
+    except InletError:
+        raise
+    except Exception as error:                     # whatever a codec did not foresee
+        return why(error)
+
+
+def _in_child(decode, units) -> list | str:
+    """The same in a child, so that a death is one more reason."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            os.close(reader)
+            with os.fdopen(writer, "wb") as out:
+                pickle.dump(_or_error(decode, units), out)
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        said = pipe.read()
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    try:
+        found = pickle.loads(said)
+    except (EOFError, pickle.UnpicklingError):
+        return f"its process was ended by signal {-code} ({signal.strsignal(-code)})" if code < 0 else f"its process ended with code {code}"
+    if isinstance(found, InletError):
+        raise found
+    return found
+
+
+def _or_error(decode, units):
+    try:
+        return _in_place(decode, units)
+    except InletError as error:
+        return error

@@ -1,0 +1,19 @@
+"""Text and names in generated SQL: quoted here and nowhere else. The macros `text_literal` and `identifier` say the same (dbt/macros/quoted.sql)."""
+
+
+def literal(text: str) -> str:
+    r"""Any text as a string literal of Spark SQL. `${` is parted, for Spark puts settings in the place of `${...}`, in literals as anywhere.
+
+    >>> print(literal("it's a\\b"))
+    'it\'s a\\b'
+    """
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'").replace("${", "$\\{") + "'"
+
+
+def name(identifier: str) -> str:
+    """Any name of a column, table or database as one identifier of Spark SQL.
+
+    >>> name("a`b.c")
+    '`a``b.c`'
+    """
+    return "`" + identifier.replace("`", "``") + "`"
