@@ -1,6 +1,7 @@
 """One Spark session for all tests of a process that need one; tests without the `spark` fixture run without Java in seconds."""
 
 import os
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -48,13 +49,40 @@ def pytest_terminal_summary(terminalreporter):
 
 @pytest.fixture(scope="session")
 def lakehouse(tmp_path_factory) -> str:
-    return str(tmp_path_factory.mktemp("lakehouse"))
+    return str(tmp_path_factory.mktemp("here") / "lakehouse")
 
 
 @pytest.fixture(scope="session")
-def spark(lakehouse):
+def session(lakehouse):
     from inlet.spark import pace, session
 
     made = session(lakehouse, app="inlet-tests")
+    empty = Path(lakehouse).with_name("empty")
+    for database in ("bronze", "silver"):
+        shutil.copytree(Path(lakehouse) / database, empty / database)
+    made.is_used = False
     with pace(made, is_small=True):
         yield made
+
+
+@pytest.fixture(scope="module")
+def spark(session, lakehouse):
+    """A session whose lakehouse holds nothing: what one file of tests has left costs the next one time, and may be taken for its own."""
+    if session.is_used:
+        from inlet import lake
+
+        session.catalog.clearCache()
+        session.sql("use default")
+        for row in session.sql("show databases").collect():
+            if row.namespace not in ("default", "bronze", "silver"):
+                session.sql(f"drop database {row.namespace} cascade")
+        for database in ("bronze", "silver"):
+            shutil.rmtree(Path(lakehouse) / database)
+            shutil.copytree(Path(lakehouse).with_name("empty") / database, Path(lakehouse) / database)
+        for left in Path(lakehouse).glob("*/*"):
+            if left.parent.name not in ("bronze", "silver", "_catalog"):
+                shutil.rmtree(left) if left.is_dir() else left.unlink()
+        session._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+        lake.create(session, lakehouse)
+    session.is_used = True
+    return session

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from jinja2 import Environment
 
-from inlet import config, generate, spark
+from inlet import config, generate, jars, spark
 from inlet.table import OURS
 
 REPO = Path(__file__).resolve().parents[1]
@@ -91,4 +91,4 @@ def test_dbt_starts_spark_with_the_settings_that_inlet_uses(monkeypatch, server)
     text = (REPO / "dbt" / "profiles.yml").read_text()
     said = Environment().from_string(text).render(env_var=lambda name, default=None: {"INLET_LAKEHOUSE": "/lake"}.get(name, os.environ.get(name, default)))
     local = yaml.safe_load(said)["inlet"]["outputs"]["local"]["server_side_parameters"]
-    assert local == {"spark.jars.packages": spark.DELTA} | spark.settings("/lake")
+    assert local == {"spark.jars.packages": jars.DELTA} | spark.settings("/lake")

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from inlet import bronze, config, generate, recover, silver, versions
+from inlet import bronze, config, generate, jars, recover, silver, versions
 from inlet.errors import ConfigError, EnvironmentLacks, InletError
-from inlet.spark import _jar_setting, check_java
+from inlet.spark import check_java
 
 NEEDS_GB = 2
 
@@ -31,8 +31,7 @@ def examine(root: Path) -> Iterator[Finding]:
         yield Finding("java", True, check_java())
     except EnvironmentLacks as error:
         yield Finding("java", False, error.message, error.remedy)
-    is_resolved = "spark.jars" in _jar_setting()
-    yield Finding("jars", True, "resolved" if is_resolved else "will be resolved from Maven Central at the first start")
+    yield Finding("jars", True, "resolved" if jars.are_resolved() else "will be resolved from Maven Central at the first start")
     yield _loopback()
     try:
         project = config.load(root)

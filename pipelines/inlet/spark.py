@@ -1,7 +1,5 @@
 """The only place a Spark session is built. `settings` also feeds dbt's profile, so both see the same tables.
 
-Jars: Ivy resolves Delta by coordinates once; the local paths are remembered beside the virtual environment, because a
-resolve at every start costs seconds (facts: 11.9 s against 6.5 s to a session).
 Catalog: Derby embedded in the lakehouse folder; one process at a time may open it, and that is said when it happens. With INLET_CATALOG a
 server opens it, for any number of processes (inlet.catalog).
 """
@@ -20,11 +18,11 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
-from inlet import catalog, lake
+from inlet import catalog, jars, lake
 from inlet.errors import EnvironmentLacks
 
-DELTA = "io.delta:delta-spark_4.1_2.13:4.4.0"      # the wheel's jar; its version is not the wheel's everywhere
 JAVA_AT_LEAST = 17
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 
 def settings(lakehouse: str) -> dict[str, str]:
@@ -36,7 +34,7 @@ def settings(lakehouse: str) -> dict[str, str]:
         **catalog.settings(lakehouse),
         "spark.sql.session.timeZone": "UTC",
         "spark.driver.memory": os.environ.get("INLET_DRIVER_MEMORY", "4g"),
-        "spark.driver.extraJavaOptions": f'-Duser.timezone=UTC "-Dderby.system.home={lakehouse}" -XX:+UseParallelGC',
+        JAVA_OPTIONS: f'-Duser.timezone=UTC "-Dderby.system.home={lakehouse}" -XX:+UseParallelGC',
         # local folder and two cores: the defaults (200, 50) make every small commit cost seconds
         "spark.sql.shuffle.partitions": os.environ.get("INLET_SHUFFLE_PARTITIONS", "2"),
         "spark.databricks.delta.snapshotPartitions": "2",
@@ -78,9 +76,9 @@ def pace(spark, is_small: bool):
             spark.conf.set(key, value) if value is not None else spark.conf.unset(key)
 
 
-def session(lakehouse: str, app: str = "inlet", packages: tuple[str, ...] = (), has_catalog: bool = True):
+def session(lakehouse: str, app: str = "inlet", packages: tuple[str, ...] = (), has_catalog: bool = True, java_options: str = ""):
     """The session for one lakehouse, with its databases and bronze and silver tables in place. In: Maven coordinates of further jars;
-    without a catalog tables are read by their paths, nothing is created, and other runs go on meanwhile.
+    without a catalog tables are read by their paths, nothing is created, and other runs go on meanwhile; further options of the JVM.
 
     Raises: EnvironmentLacks when Java is missing or too old, the jars cannot be had or the catalog is taken.
     """
@@ -100,14 +98,14 @@ def session(lakehouse: str, app: str = "inlet", packages: tuple[str, ...] = (), 
         builder = builder.enableHiveSupport()
         if SparkContext._active_spark_context is None:
             catalog.check() if catalog.server() else _check_catalog(lakehouse)
-    for key, value in (settings(lakehouse) | _jar_setting(packages)).items():
-        builder = builder.config(key, value)
+    for key, value in (settings(lakehouse) | jars.settings(packages)).items():
+        builder = builder.config(key, value + (java_options or jars.java_options()) if key == JAVA_OPTIONS else value)
     try:
         with _jvm_messages_to_file():
             spark = builder.getOrCreate()
             if threading.current_thread() is threading.main_thread():
                 signal.signal(signal.SIGINT, on_interrupt)                     # PySpark puts its own there
-        _remember_jars(spark)
+        jars.remember(spark)
         if has_catalog:
             with pace(spark, is_small=True):
                 lake.create(spark, lakehouse)
@@ -175,27 +173,6 @@ def _taken(lakehouse: str) -> EnvironmentLacks:
     return EnvironmentLacks(f"Another process has the catalog of {lakehouse} open", "Wait for the other run (or close its session) and try again; or let several share it, with `inlet catalog`")
 
 
-def _jars_file() -> Path:
-    return Path(sys.prefix) / "share" / "inlet" / f"{DELTA.replace(':', '-')}.jars"
-
-
-def _jar_setting(packages: tuple[str, ...] = ()) -> dict[str, str]:
-    listed = _jars_file().read_text().split() if _jars_file().exists() else []
-    if listed and all(Path(jar).exists() for jar in listed):
-        return {"spark.jars": ",".join(listed)} | ({"spark.jars.packages": ",".join(packages)} if packages else {})
-    return {"spark.jars.packages": ",".join([DELTA, *packages])}
-
-
-def _remember_jars(spark) -> None:
-    if spark.conf.get("spark.jars.packages", "") == DELTA:
-        jars = [Path(jar.removeprefix("file:")) for jar in spark.conf.get("spark.jars", "").split(",") if jar]
-        shipped = " ".join(p.name for p in (Path(__import__("pyspark").__file__).parent / "jars").iterdir())
-        wanted = [str(j) for j in jars if re.sub(r"-[\d.]+\.jar$", "", j.name.split("_", 1)[-1]) + "-" not in shipped]
-        if wanted:
-            _jars_file().parent.mkdir(parents=True, exist_ok=True)
-            _jars_file().write_text("\n".join(wanted))
-
-
 def _explained(error: Exception, lakehouse: str, packages: tuple[str, ...]) -> Exception:
     text = str(error)
     if catalog.server() and "SessionHiveMetaStoreClient" in text and "Unable to instantiate" in text:
@@ -205,10 +182,6 @@ def _explained(error: Exception, lakehouse: str, packages: tuple[str, ...]) -> E
         return _taken(lakehouse)
     if "unresolved dependency" in text or "JAVA_GATEWAY_EXITED" in text:
         return EnvironmentLacks(f"Spark could not start: {text.splitlines()[0]}",
-                                f"Check that Maven Central can be reached for {' and '.join([DELTA, *packages])} and read {JVM_LOG}")
+                                f"Check that Maven Central can be reached for {' and '.join([jars.DELTA, *packages])} and read {JVM_LOG}")
     return error
 
-
-if __name__ == "__main__":                        # `make` resolves the jars once, before anything is measured or tested
-    with tempfile.TemporaryDirectory() as folder:
-        session(folder)
