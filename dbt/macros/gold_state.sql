@@ -1,5 +1,6 @@
 {# The ledger and gold.applied, for all tables (or those a run of Inlet wants), once a run. Out: {whole: {(SCHEMA.TABLE,
-   source): last batch that has the table}, applied: {(table, source): {batch_id, change_seq}}, staged: {table: is there a batch to commit}}. A run of dbt has
+   source): last batch that has the table}, applied: {(table, source): {batch_id, change_seq}}, staged: {table: is there a batch to commit}, kept: the format of tables that do not
+   outlive a batch}. A run of dbt has
    one `graph`, so the state is kept there, under the run's id; `forget_state` asks again for one table. #}
 {% macro gold_state() -%}
   {%- set state = graph.get('inlet_state', {}) -%}
@@ -18,7 +19,7 @@ from {{ source('gold_state', 'applied') }} group by source, table_name
         {%- do said['ledger' if row.is_ledger else 'applied'].append([row.name, row.source, row.batch_id | int, row.change_seq]) -%}
       {%- endfor -%}
     {%- endif -%}
-    {%- set state = {'invocation_id': invocation_id, 'whole': {}, 'applied': {}, 'staged': {}} -%}
+    {%- set state = {'invocation_id': invocation_id, 'whole': {}, 'applied': {}, 'staged': {}, 'kept': said.get('kept', 'delta')} -%}
     {%- for row in said.ledger %}{% do state.whole.update({(row[0], row[1]): row[2]}) %}{% endfor -%}
     {%- for row in said.applied if row[2] >= state.applied.get((row[0], row[1]), {'batch_id': -1}).batch_id -%}
       {%- do state.applied.update({(row[0], row[1]): {'batch_id': row[2], 'change_seq': row[3]}}) -%}

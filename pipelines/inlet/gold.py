@@ -22,6 +22,7 @@ VIEWS = ("history", "anomalies")
 SMALL_CHANGES, SMALL_BYTES = 20_000, 64 << 20          # new changes, and bytes of a table, up to which planning is what costs
 MAX_THREADS = 8                # that plan small tables side by side
 HANDED = "inlet.handed"        # a session setting: the view with what dbt need not ask or decide again (macros `gold_state`, `pace`)
+OVER_LEFTOVERS = "spark.sql.legacy.allowNonEmptyLocationInCTAS"      # what a killed run was writing and no catalog knows may lie where a table is kept
 NUM_APPLIED = 1000             # rows of gold.applied, one small file a batch, beyond one per table and source, above which a run folds it to these
 
 
@@ -83,7 +84,8 @@ def run(project: Project, spark, tables: list[str] | None = None, full_refresh: 
     is_small = is_few and max((lake.size_bytes(project.lakehouse_path(), f"gold.{name}__current") for name in lags), default=0) <= SMALL_BYTES
     names = {t.name for t in wanted}
     state = {"ledger": _greatest(ledger, {name for t in wanted for name in t.names}),
-             "applied": [list(row.values()) for row in applied if row["table_name"] in names], "few": SMALL if is_few and not is_small else {}}
+             "applied": [list(row.values()) for row in applied if row["table_name"] in names], "few": SMALL if is_few and not is_small else {},
+             "kept": "delta" if "://" in project.lakehouse_path() else "parquet"}
     with pace(spark, is_small), _handed(spark, state):
         there = {r.tableName for r in spark.sql("show tables in gold").collect()}
         changed = [t for t in wanted if full_refresh or t.name in lags or not there.issuperset(f"{t.name}__{s}" for s in steps(t))]
@@ -178,10 +180,12 @@ def _handed(spark, state: dict):
     view = "inlet_handed"            # the setting holds its name only: Spark searches settings for secrets at every statement
     spark.sql("select 1").select(F.lit(json.dumps(state)).alias("said")).createOrReplaceTempView(view)
     spark.conf.set(HANDED, view)
+    spark.conf.set(OVER_LEFTOVERS, "true")
     try:
         yield
     finally:
         spark.conf.unset(HANDED)
+        spark.conf.unset(OVER_LEFTOVERS)
         spark.catalog.dropTempView(view)
 
 
