@@ -1,0 +1,34 @@
+"""What a start of Spark is spared: jars that are resolved once, and an archive of classes."""
+
+from pathlib import Path
+
+import pytest
+
+from inlet import jars
+
+
+@pytest.fixture
+def beside(tmp_path, monkeypatch):
+    monkeypatch.setattr(jars.sys, "prefix", str(tmp_path))
+    jars.paths().parent.mkdir(parents=True)
+    return tmp_path
+
+
+def test_jars_that_are_not_resolved_or_are_gone_are_asked_for_by_their_coordinates(beside):
+    assert jars.settings(("a:b:1",)) == {"spark.jars.packages": f"{jars.DELTA},a:b:1"} and not jars.are_resolved()
+    jars.paths().write_text(f"{beside}/delta.jar")
+    assert jars.settings() == {"spark.jars.packages": jars.DELTA} and not jars.are_resolved()
+    (beside / "delta.jar").touch()
+    assert jars.settings(("a:b:1",)) == {"spark.driver.extraClassPath": f"{beside}/delta.jar", "spark.jars.packages": "a:b:1"} and jars.are_resolved()
+
+
+def test_an_archive_is_used_where_it_and_its_jars_are_there(beside):
+    jars.archive().touch()
+    assert jars.java_options() == ""
+    jars.paths().write_text(str(jars.archive()))
+    assert str(jars.archive()) in jars.java_options()
+
+
+@pytest.mark.skipif(not jars.archive().exists() or not Path("/proc/self/maps").exists(), reason="no archive (python -m inlet.jars), or not Linux")
+def test_a_session_takes_its_classes_from_the_archive(spark):
+    assert str(jars.archive()) in Path(f"/proc/{spark.sparkContext._gateway.proc.pid}/maps").read_text()
