@@ -47,12 +47,14 @@ def settings(packages: tuple[str, ...] = ()) -> dict[str, str]:
     if not _known():
         return {"spark.jars.packages": ",".join([DELTA, *packages])}
     further = {"spark.jars.packages": ",".join(packages)} if packages else {}
+    if _is_apart():                                # other machines are sent what is in spark.jars
+        return {"spark.jars": ",".join(_known())} | further
     return {"spark.driver.extraClassPath": os.pathsep.join(_known())} | further      # only what is on the class path comes from an archive
 
 
 def java_options() -> str:
     """Options of the JVM that take classes from the archive, where it is there."""
-    return f' "-XX:SharedArchiveFile={archive()}" -Xlog:cds*=off' if archive().exists() and _known() else ""
+    return f' "-XX:SharedArchiveFile={archive()}" -Xlog:cds*=off' if archive().exists() and _known() and not _is_apart() else ""
 
 
 def remember(spark) -> None:
@@ -71,8 +73,13 @@ def _known() -> list[str]:
     return listed if all(Path(jar).exists() for jar in listed) else []
 
 
+def _is_apart() -> bool:
+    """Do Spark's workers run elsewhere?"""
+    return not os.environ.get("INLET_MASTER", "local").startswith("local")
+
+
 def write_archive() -> None:
-    """Start Spark, let it do what a run does, and keep its classes. Takes half a minute."""
+    """Start Spark, let it do what a run does, and keep its classes. Takes half a minute. A JVM that cannot write one goes without."""
     from inlet.spark import session
 
     archive().unlink(missing_ok=True)
@@ -87,7 +94,8 @@ def write_archive() -> None:
         jvm.shutdown()
         jvm.proc.stdin.close()
         jvm.proc.wait(timeout=300)
-        made.rename(archive())
+        if made.exists():
+            made.rename(archive())
 
 
 if __name__ == "__main__":                        # `make` does this once, before anything is measured or tested
@@ -96,4 +104,5 @@ if __name__ == "__main__":                        # `make` does this once, befor
     if not are_resolved():
         with tempfile.TemporaryDirectory() as folder:
             session(folder).stop()
-    write_archive()
+    if not _is_apart():
+        write_archive()
