@@ -8,6 +8,7 @@ session. A JVM that does not fit the archive, another version or another class p
 
 import os
 import re
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -80,15 +81,15 @@ def _is_apart() -> bool:
 
 def write_archive() -> None:
     """Start Spark, let it do what a run does, and keep its classes. Takes half a minute. A JVM that cannot write one goes without."""
-    from inlet.spark import session
+    from inlet.spark import pace, session
 
     archive().unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(dir=archive().parent) as folder:
         made = Path(folder) / "classes.jsa"
-        spark = session(f"{folder}/lakehouse", java_options=f' "-XX:ArchiveClassesAtExit={made}" -Xlog:cds*=off')
-        for statement in WORK.strip().splitlines():
-            spark.sql(statement).collect()
-        spark.range(9).mapInArrow(lambda batches: batches, "id bigint").write.format("delta").saveAsTable("gold.mapped")
+        spark = session(f"{folder}/lakehouse", java_options=f' "-XX:ArchiveClassesAtExit={made}" -Xlog:cds*=off -XX:TieredStopAtLevel=1')
+        with pace(spark, is_small=True):
+            for statement in WORK.strip().splitlines():
+                spark.sql(statement).collect()
         jvm = spark.sparkContext._gateway
         spark.stop()
         jvm.shutdown()
@@ -99,10 +100,8 @@ def write_archive() -> None:
 
 
 if __name__ == "__main__":                        # `make` does this once, before anything is measured or tested
-    from inlet.spark import session
-
-    if not are_resolved():
+    if not are_resolved():                         # by a JVM of its own: Spark's does not end with its session
         with tempfile.TemporaryDirectory() as folder:
-            session(folder).stop()
+            subprocess.run([sys.executable, "-c", "import sys; from inlet.spark import session; session(sys.argv[1])", folder], check=True)
     if not _is_apart():
         write_archive()
