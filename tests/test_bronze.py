@@ -11,8 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from inlet import bronze, bronze_message, config, decoding
+from inlet import run as running
 from inlet.errors import ConfigError, Reject
 from inlet.landing import as_problem
+from inlet.log import Log
 from inlet.sql import literal
 from tests import projects
 from tests.encode import linkexpress, qlik
@@ -233,6 +235,7 @@ def test_a_link_is_followed_within_its_folder_and_refused_where_it_leaves_it(pro
     (folder / "20260105031500_000014.lxg").symlink_to(secret)
     (folder / "20260105031500_000015.lxg").symlink_to("/nowhere")
     (folder / "elsewhere").symlink_to(tmp_path)                            # no file: it is let be
+    (folder / "20260105031500_000016.lxg").symlink_to(folder / "20260105031500_000016.lxg")          # nor is this
     new = plan(project)
     problems = {row["path"].rsplit("_")[-1]: row["problem"] and json.loads(row["problem"])["kind"] for row in new.files}
     assert problems == {"000012.lxg": None, "000013.lxg": None, "000014.lxg": "link_outside", "000015.lxg": "link_outside"}
@@ -358,6 +361,7 @@ def test_hostile_names_are_landed_as_they_are_and_what_changed_after_its_plan_is
     new = plan(project, bronze.landed(project))
     qlik.write_parquet(qlik.rows([b"other"], "t", offset=90), shop / names[0])
     (depot / NAME).unlink()
+    counting_on_it = plan(project, new.files)                              # what a run plans that has yet to finish this batch
     bronze.land(project, spark, new)
     for _ in range(2):
         rows = spark.sql("select path, value from bronze.messages where source = 'hostile_shop'").collect()
@@ -370,4 +374,7 @@ def test_hostile_names_are_landed_as_they_are_and_what_changed_after_its_plan_is
     assert {path: (problem["kind"], problem["found"][:7]) for path, problem in problems.items()} == {
         f"landing/[shop]/{names[0]}": ("file_rewritten", "sha-256"), f"landing/depot/{NAME}": ("file_rewritten", "no file")}
     assert [row["path"] for row in plan(project, bronze.landed(project)).files] == [f"landing/[shop]/{names[0]}"]
+    running._bronze(project, spark, running.Work(counting_on_it, [new.batch_id], sources=list(project.sources.values())), Log(is_human=False))
+    assert [bytes(row.value) for row in spark.sql("select value from bronze.messages where source = 'hostile_shop' and offset = 90").collect()] == [b"other"]
+    assert plan(project, bronze.landed(project)).files == []
     assert [spark.sql(f"select {literal(text)}").first()[0] for text in HOSTILE] == HOSTILE

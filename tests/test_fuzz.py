@@ -43,8 +43,8 @@ def test_every_codec_is_fuzzed():
 @pytest.mark.proof
 @pytest.mark.parametrize("codec", sorted(CODECS))
 def test_mutated_bytes_stay_within_their_bounds_and_are_read_as_the_plain_path_reads_them(codec, record_property):
-    """INLET_FUZZ_SECONDS for each codec, 20 unless told; an hour in a soak. The seed is the day's, so that every day tries others."""
-    seconds = os.environ.get("INLET_FUZZ_SECONDS") or (HOUR if "INLET_SOAK" in os.environ else 20)
+    """INLET_FUZZ_SECONDS for each codec, 30 unless told; an hour in a soak. The seed is the day's, so that every day tries others."""
+    seconds = os.environ.get("INLET_FUZZ_SECONDS") or (HOUR if "INLET_SOAK" in os.environ else 30)
     found = python("-m", "tests.fuzz", "--codec", codec, "--seconds", str(seconds))
     assert found.returncode == 0, found.stdout + found.stderr[-2000:]
     record_property("fuzzed", " ".join(found.stdout.split()))

@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -15,7 +16,7 @@ from tests.test_generate import ITEMS, project
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory, spark, lakehouse):
-    names = "kept", "crashed", "verified", "unused", "ranged", "broken"
+    names = "kept", "crashed", "verified", "unused", "ranged", "broken", "left"
     made = project(tmp_path_factory.mktemp("gold_runs"), lakehouse, {name: ITEMS.replace("SHOP.ITEMS", f"SHOP.{name.upper()}").replace("name: items", f"name: {name}") for name in names})
     generate.write(made)
     return made
@@ -82,6 +83,20 @@ def undo(spark, table: str, num_commits: int) -> None:
     last = [(row.version, row.operation) for row in spark.sql(f"describe history {table} limit {num_commits}").collect()]
     assert all(operation in STEPS[table] for _, operation in last)
     spark.sql(f"restore table {table} to version as of {last[-1][0] - 1}")
+
+
+def test_what_a_run_kept_that_died_is_in_nobodys_way(spark, here):
+    """It died while it wrote a table that the catalog does not know yet, and before it dropped one that it knows."""
+    first = [change("left", 1, "INSERT", ("a", 1), "a"), change("left", 3, "INSERT", ("b", 1), "b")]
+    late = [change("left", 2, "UPDATE", ("a", 1), "late"), moved("left", 4, ("b", 1), ("c", 1))]
+    bring(spark, here, "left", {"far": [first]})
+    writing = Path(here.lakehouse_path()) / "gold" / "left__folded_touched"
+    writing.mkdir()
+    (writing / "part-0.parquet").write_bytes(b"PAR1")
+    spark.sql("create table gold.left__folded_timeline using parquet as select 1 as other")
+    bring(spark, here, "left", {"far": [late]})
+    assert_history(spark, "left", {"far": [first + late]})
+    assert {r.tableName for r in spark.sql("show tables in gold like 'left__folded*'").collect()} == {"left__folded"} and not writing.exists()
 
 
 # -- verify -----------------------------------------------------------------------------------------------------------------

@@ -22,8 +22,9 @@ def test_jars_that_are_not_resolved_or_are_gone_are_asked_for_by_their_coordinat
     assert jars.settings(("a:b:1",)) == {"spark.driver.extraClassPath": f"{beside}/delta.jar", "spark.jars.packages": "a:b:1"} and jars.are_resolved()
 
 
-def test_workers_elsewhere_are_sent_the_jars(beside, monkeypatch):
-    monkeypatch.setenv("INLET_MASTER", "spark://far:7077")
+@pytest.mark.parametrize("master", ["spark://far:7077", "local-cluster[2,1,1024]"])
+def test_workers_elsewhere_are_sent_the_jars(beside, monkeypatch, master):
+    monkeypatch.setenv("INLET_MASTER", master)
     jars.paths().write_text(str(jars.paths()))
     jars.archive().touch()
     assert jars.settings() == {"spark.jars": str(jars.paths())} and jars.java_options() == ""

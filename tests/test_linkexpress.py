@@ -244,7 +244,7 @@ def test_images_of_every_width(num_columns, size):
 
 @pytest.mark.parametrize("overrides, said", [
     ({"4A": "[]"}, "4A: expected one character"), ({"4A": ""}, "one character"), ({"4A": "\ud800"}, "one character"), ({"4A4": "["}, "2 or 4 hex digits"),
-    ({"GG": "["}, "2 or 4 hex digits"), ({40: "["}, "in quotes"), ({"4A": 1}, "one character")])
+    ({"GG": "["}, "2 or 4 hex digits"), ({40: "["}, "in quotes"), ({"4A": 1}, "one character"), (None, "codes with their characters"), (["4A"], "codes with")])
 @pytest.mark.parametrize("option", ["charset_overrides", "nchar_overrides"])
 def test_a_cell_that_a_site_changed_is_one_code_and_one_character(option, overrides, said):
     source, tables = project(LAYOUT, **{option: overrides})

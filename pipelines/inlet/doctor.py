@@ -81,8 +81,14 @@ def _lakehouse(project) -> Iterator[Finding]:
 
 
 def _batches(project) -> Iterator[Finding]:
-    """Batches that are not finished. Nothing is wrong with them: the next run decodes each from the beginning."""
+    """Batches that are not finished. Nothing is wrong with them, the next run decodes each from the beginning, unless lines of the ledger are gone."""
+    landed = bronze.landed(project)
     for batch_id in silver.pending(project):
+        try:
+            silver.check_ledger(project, batch_id, [row for row in landed if row["batch_id"] == batch_id])
+        except InletError as error:
+            yield Finding(f"batch {batch_id}", False, error.message, error.remedy, error.exit_code)
+            continue
         tables = recover.begun(project, batch_id)
         yield Finding(f"batch {batch_id}", True, "landed, not decoded" if not tables else
                       f"begun in {', '.join(tables)} and not finished; the next `inlet run` deletes that and decodes it from the beginning")

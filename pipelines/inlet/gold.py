@@ -7,9 +7,12 @@ in those two tables, so a run that dies is finished by the next one.
 
 import functools
 import json
+import re
+import shutil
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from inlet import evolve, generate, lake, live_view, versions
 from inlet.config import Project
@@ -22,7 +25,7 @@ VIEWS = ("history", "anomalies")
 SMALL_CHANGES, SMALL_BYTES = 20_000, 64 << 20          # new changes, and bytes of a table, up to which planning is what costs
 MAX_THREADS = 8                # that plan small tables side by side
 HANDED = "inlet.handed"        # a session setting: the view with what dbt need not ask or decide again (macros `gold_state`, `pace`)
-OVER_LEFTOVERS = "spark.sql.legacy.allowNonEmptyLocationInCTAS"      # what a killed run was writing and no catalog knows may lie where a table is kept
+KEPT = re.compile(r"\w+__folded_(progress|touched|timeline|threads_\d+)")        # tables that do not outlive a batch (macro `keep`)
 NUM_APPLIED = 1000             # rows of gold.applied, one small file a batch, beyond one per table and source, above which a run folds it to these
 
 
@@ -87,7 +90,7 @@ def run(project: Project, spark, tables: list[str] | None = None, full_refresh: 
              "applied": [list(row.values()) for row in applied if row["table_name"] in names], "few": SMALL if is_few and not is_small else {},
              "kept": "delta" if "://" in project.lakehouse_path() else "parquet"}
     with pace(spark, is_small), _handed(spark, state):
-        there = {r.tableName for r in spark.sql("show tables in gold").collect()}
+        there = _without_kept(project, spark, {r.tableName for r in spark.sql("show tables in gold").collect()})
         changed = [t for t in wanted if full_refresh or t.name in lags or not there.issuperset(f"{t.name}__{s}" for s in steps(t))]
         is_forgetting = full_refresh or any(name.endswith("__forgetting") for name in there)            # deletes from gold.applied, which others append to
         threads = min(spark.sparkContext.defaultParallelism, MAX_THREADS) if is_small and not is_forgetting else 1
@@ -155,6 +158,7 @@ def verify(project: Project, spark, name: str, limit: int) -> tuple[int, int, li
         return 0, 0, []
     if name in pending(project):
         raise InletError(f"gold of {name} is behind silver", "Run `inlet run` first")
+    _without_kept(project, spark, {r.tableName for r in spark.sql("show tables in gold").collect()})
     said = _invoke(project, ["run-operation", "verify", "--args", json.dumps({"name": name})])
     if not said.success:
         raise InletError(f"gold of {name} could not be verified: {said.result.results[0].message}", "See dbt/target/logs/dbt.log")
@@ -173,6 +177,19 @@ def _state(project: Project) -> tuple[list[dict], list[dict]]:
     return lake.peek(lakehouse, "silver.batches", LEDGER), lake.peek(lakehouse, "gold.applied", APPLIED)
 
 
+def _without_kept(project: Project, spark, there: set[str]) -> set[str]:
+    """Take away what a run that died has kept; its folder too, which no catalog knows where it died while it wrote. In and out: the
+    tables of gold."""
+    left = set(filter(KEPT.fullmatch, there))
+    for name in left:
+        spark.sql(f"drop table gold.{name}")
+    if "://" not in project.lakehouse_path():
+        for folder in (Path(project.lakehouse_path()) / "gold").glob("*__folded_*"):
+            if KEPT.fullmatch(folder.name):
+                shutil.rmtree(folder)
+    return there - left
+
+
 @contextmanager
 def _handed(spark, state: dict):
     from pyspark.sql import functions as F
@@ -180,12 +197,10 @@ def _handed(spark, state: dict):
     view = "inlet_handed"            # the setting holds its name only: Spark searches settings for secrets at every statement
     spark.sql("select 1").select(F.lit(json.dumps(state)).alias("said")).createOrReplaceTempView(view)
     spark.conf.set(HANDED, view)
-    spark.conf.set(OVER_LEFTOVERS, "true")
     try:
         yield
     finally:
         spark.conf.unset(HANDED)
-        spark.conf.unset(OVER_LEFTOVERS)
         spark.catalog.dropTempView(view)
 
 

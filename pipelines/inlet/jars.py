@@ -76,7 +76,7 @@ def _known() -> list[str]:
 
 def _is_apart() -> bool:
     """Do Spark's workers run elsewhere?"""
-    return not os.environ.get("INLET_MASTER", "local").startswith("local")
+    return not re.match(r"local(\[|$)", os.environ.get("INLET_MASTER", "local"))
 
 
 def write_archive() -> None:
@@ -101,7 +101,7 @@ def write_archive() -> None:
 
 if __name__ == "__main__":                        # `make` does this once, before anything is measured or tested
     if not are_resolved():                         # by a JVM of its own: Spark's does not end with its session
-        with tempfile.TemporaryDirectory() as folder:
-            subprocess.run([sys.executable, "-c", "import sys; from inlet.spark import session; session(sys.argv[1])", folder], check=True)
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+            subprocess.run([sys.executable, "-c", "import sys; from inlet.spark import session; session(sys.argv[1]).stop()", folder], check=True)
     if not _is_apart():
         write_archive()

@@ -39,7 +39,7 @@ def _local(folder: str, pattern: str) -> Iterator[tuple[str, dict]]:
     seen = set()
     for name in sorted(glob.iglob(pattern, root_dir=folder, recursive=True), key=lambda name: (is_linked(name), name)):
         file = Path(folder, name)
-        real = file.resolve()
+        real = Path(os.path.realpath(file))                  # a link that leads to itself raises nothing, and is no file
         is_inside = real.is_relative_to(folder)
         if is_linked(name) and real in seen:                 # else a link to a folder above lists its files again and again
             continue

@@ -7,6 +7,7 @@ their codec says which changes prove one (`proof_span`), and when the source has
 
 from inlet import bronze, lake
 from inlet.batch import Batch, among
+from inlet.errors import FILE_KINDS
 from inlet.table import by_name, present
 
 BEGIN = "full_load"            # keeps where each load of messages began and how far it was seen
@@ -22,7 +23,8 @@ def of_files(batch: Batch, units: list[dict]) -> None:
     if not sources:
         return
     rejected = {(row["source"], row["unit_id"].removeprefix(f"{row['source']}/").rsplit("@", 1)[0])
-                for row in lake.peek(batch.project.lakehouse_path(), "silver.rejects", ["source", "unit_id"])}
+                for row in lake.peek(batch.project.lakehouse_path(), "silver.rejects", ["source", "unit_id", "kind"])
+                if row["kind"] not in FILE_KINDS}            # of those nothing was landed then
     ended = {(source, loads[source, path]) for source, path in (loads.keys() & whole) - rejected}
     if not ended:
         return

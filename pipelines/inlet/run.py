@@ -26,6 +26,7 @@ class Work:
     tables: list[str] = field(default_factory=list)       # gold tables behind silver
     is_unchecked: bool = False                            # is there a batch that no passed check has seen
     is_unpublished: bool = False                          # ... that the published point does not know of
+    sources: list = field(default_factory=list)           # that are looked at
 
     def __bool__(self) -> bool:
         return bool(self.plan.files or self.unlanded or self.tables or self.is_unchecked or self.is_unpublished)
@@ -48,7 +49,7 @@ def find_work(project: Project, steps: tuple[str, ...], sources: list[str], tabl
     behind = gold.pending(project) if "gold" in steps else []
     is_unpublished = "publish" in steps and not tables and publish.pending(project)
     return Work(plan, unlanded, [t for t in behind if not wanted or t in wanted], any(_owed(project, step, wanted) for step in steps if step in GATES),
-                is_unpublished)
+                is_unpublished, chosen)
 
 
 def run(project: Project, work: Work, steps: tuple[str, ...], tables: list[str], log: Log, hold) -> None:
@@ -102,14 +103,16 @@ def _bronze(project: Project, spark, work: Work, log: Log) -> list[int]:
     for batch_id in work.unlanded:
         with log.step("bronze", batch=batch_id, finishing="an earlier run"):
             bronze.write_units(project, spark, bronze.Plan(batch_id, [row for row in before if row["batch_id"] == batch_id]))
+    # a file that was set aside by now is planned anew: until then it was counted on
+    plan = bronze.plan(project, work.sources, bronze.landed(project)) if work.unlanded else work.plan
     pending = list(work.unlanded)
-    if work.plan.files:
-        with log.step("bronze", batch=work.plan.batch_id) as figures:
-            bronze.land(project, spark, work.plan)
-            figures |= {"files": len(work.plan.files), "units": sum(f["num_units"] for f in work.plan.files),
-                        "bytes": sum(f["ofs_end"] - f["ofs_start"] for f in work.plan.files)}
-        pending.append(work.plan.batch_id)
-    for path, size in work.plan.waiting.items():
+    if plan.files:
+        with log.step("bronze", batch=plan.batch_id) as figures:
+            bronze.land(project, spark, plan)
+            figures |= {"files": len(plan.files), "units": sum(f["num_units"] for f in plan.files),
+                        "bytes": sum(f["ofs_end"] - f["ofs_start"] for f in plan.files)}
+        pending.append(plan.batch_id)
+    for path, size in plan.waiting.items():
         log.say({"step": "bronze", "waiting": f"{path}: {size} bytes of an unfinished record"})
     return pending
 

@@ -40,7 +40,7 @@ def run(project: Project, spark, batch_id: int) -> dict[str, Account]:
     if batch_id not in pending(project):
         raise InletError(f"Batch {batch_id} is not one that waits for silver", "`inlet status` names those that do")
     files = [row for row in bronze.landed(project) if row["batch_id"] == batch_id]
-    _check_ledger(project, batch_id, files)
+    check_ledger(project, batch_id, files)
     _check_sources(project, batch_id, files)
     versions.check(project)
     with pace(spark, is_small=sum(row["ofs_end"] - row["ofs_start"] for row in files) <= SMALL_BYTES):
@@ -52,7 +52,7 @@ def run(project: Project, spark, batch_id: int) -> dict[str, Account]:
         return _run(project, spark, batch_id, files, is_apart=True)
 
 
-def _check_ledger(project: Project, batch_id: int, files: list[dict]) -> None:
+def check_ledger(project: Project, batch_id: int, files: list[dict]) -> None:
     """All lines of a batch are one commit. Where some are missing somebody took them, and recovery would take what gold has read."""
     whole = {row["source"] for row in lake.peek(project.lakehouse_path(), "silver.batches", ["batch_id", "source"]) if row["batch_id"] == batch_id}
     if whole and (lacking := sorted({row["source"] for row in files} - whole)):

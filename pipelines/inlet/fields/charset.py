@@ -137,6 +137,8 @@ def _ebcdic_kana():
 
 def checked_overrides(overrides: dict) -> dict[str, str]:
     """Cells that a site changed. Raises: ValueError for what is no code of 1 or 2 bytes, or not one character."""
+    if not isinstance(overrides, dict):
+        raise ValueError("expected codes with their characters, like {'4A': '£'}")
     for code, char in overrides.items():
         if not isinstance(code, str) or not re.fullmatch(r"(?:[0-9A-Fa-f]{2}){1,2}", code):
             raise ValueError(f"expected 2 or 4 hex digits in quotes, like '4A', found {code!r}")
