@@ -181,6 +181,11 @@ def test_a_batch_whose_lines_of_the_ledger_are_there_in_part_is_named(monkeypatc
         silver.check_ledger(project, 3, files)
     silver.check_ledger(project, 4, files)
 
+    monkeypatch.setattr(silver, "pending", lambda project: [3])
+    monkeypatch.setattr(bronze, "landed", lambda project: [row | {"batch_id": 3} for row in files])
+    [finding] = doctor._batches(project)
+    assert not finding.is_good and finding.remedy.startswith("Restore silver.batches")
+
 
 @contextmanager
 def room(spark, num_bytes: int):

@@ -97,6 +97,8 @@ def write_archive() -> None:
         jvm.proc.wait(timeout=300)
         if made.exists():
             made.rename(archive())
+        else:
+            print("This JVM wrote no archive of classes: starts of Spark take some seconds longer.")
 
 
 if __name__ == "__main__":                        # `make` does this once, before anything is measured or tested
