@@ -4,6 +4,7 @@ import datetime as dt
 import hashlib
 import json
 import os
+import signal
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -280,6 +281,25 @@ def test_a_file_that_a_codec_fails_on_is_landed_as_one_broken_unit(project, monk
     [block] = bronze._block_rows(project, row)
     problem = json.loads(block["context"])["problem"]
     assert (block["bytes"], problem["kind"]) == (data, "decoder_failed") and problem["found"].startswith("list index out of range (test_bronze.py")
+
+
+def test_a_file_whose_reading_ends_the_process_is_a_problem_of_that_file_alone(project, monkeypatch):
+    deliver(project, extract(projects.item_records(1, 4)))
+    [row] = plan(project).files
+    deliver(project, b"deadly" * 4, "DEPOT_ITEMS_20200101000000_000009.lxg")
+
+    def open_file(path, head, *given):
+        if head.startswith(b"deadly"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return codec.open_file(path, head, *given)
+    codec = bronze.CODECS["linkexpress_group"]
+    monkeypatch.setitem(bronze.CODECS, "linkexpress_group", SimpleNamespace(**vars(codec) | {"open_file": open_file}))
+    files = plan(project).files
+    [deadly], [good] = [[f for f in files if ("000009" in f["path"]) == is_deadly] for is_deadly in (True, False)]
+    problem = json.loads(deadly["problem"])
+    assert (problem["kind"], problem["found"], good) == ("decoder_failed", "its process was ended by signal 9 (Killed)", row)
+    assert plan(project, files).files == []
+    assert json.loads(bronze._problem_now(project, good | {"path": deadly["path"]}, "block")["problem"])["kind"] == "decoder_failed"
 
 
 @pytest.mark.parametrize(("tables", "expected"), [("{1: DEPOT.ITEMS}", {"1": "DEPOT.ITEMS"}), ("{'1': DEPOT.ITEMS}", {"1": "DEPOT.ITEMS"}),

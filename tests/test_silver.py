@@ -238,6 +238,10 @@ def brittle_block(data, context, source, tables):
     return linkexpress_group.decode(data, context, source, tables)
 
 
+def refusing_block(data, context, source, tables):
+    raise ConfigError("NAME has no source_type", "Name one")
+
+
 def test_what_a_decoder_fails_on_is_set_aside_and_two_codecs_of_messages_share_a_batch(spark, lakehouse, tmp_path, monkeypatch):
     """One message makes its codec raise, another one and a block end its process."""
     from pyspark import cloudpickle
@@ -258,6 +262,9 @@ def test_what_a_decoder_fails_on_is_set_aside_and_two_codecs_of_messages_share_a
     (tmp_path / "landing" / "failing_depot" / "20260105031500_000012.lxg").write_bytes(good)
     (tmp_path / "landing" / "failing_depot" / "20260105031501_000013.lxg").write_bytes(bad)
     batch_id = land(project, spark)
+    monkeypatch.setitem(CODECS, "linkexpress_group", SimpleNamespace(**vars(linkexpress_group) | {"decode": refusing_block}))
+    with pytest.raises(ConfigError, match="NAME has no source_type. Name one"):        # what a person has to mend is told as it was said
+        silver.run(project, spark, batch_id)
     monkeypatch.setitem(CODECS, "linkexpress_group", SimpleNamespace(**vars(linkexpress_group) | {"decode": brittle_block}))
     accounts = silver.run(project, spark, batch_id)
     assert {source: (a.num_records, a.num_changes, a.num_control, a.num_rejected) for source, a in accounts.items()} == {

@@ -105,9 +105,11 @@ def write_changes(batch: Batch, changes, may_repeat: bool):
     if not may_repeat:
         batch.append(changes, "silver.changes")
         return None
-    judged = _judge(batch, changes).persist()
+    told = changes.selectExpr("*", f"{content(batch.project)} as content").persist()
+    judged = _judge(batch, told).persist()
     batch.append(judged.where("verdict = 'new'"), "silver.changes")
     found = judged.groupBy("source", "verdict").agg({"*": "count", "unit_length": "sum"}).collect()
+    told.unpersist()
     for row in found:
         if row["verdict"] == "repeat":
             account = batch.account(row["source"])
@@ -142,8 +144,7 @@ def overlaps(batch: Batch, spans: dict[str, tuple[str, str]]) -> bool:
 
 
 def _judge(batch: Batch, changes):
-    """The verdict on each change. A change does not meet itself, so the verdict stays while changes are written and Spark computes it again."""
-    changes = changes.selectExpr("*", f"{content(batch.project)} as content").persist()
+    """The verdict on each change, in: with its content. A change does not meet itself, so the verdict stays while changes are written and Spark computes it again."""
     low, high = changes.selectExpr("min(change_seq)", "max(change_seq)").first()
     known = batch.spark.sql(f"select source as known_source, change_seq as known_seq, unit_id as known_unit, unit_offset as known_offset, "
                             f"{content(batch.project)} as known from silver.changes where {among(batch.sources)} and change_seq between '{low}' and '{high}'")

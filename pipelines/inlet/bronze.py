@@ -21,7 +21,7 @@ from inlet import bronze_message, lake, unit
 from inlet.codecs import CODECS
 from inlet.config import Project, Source
 from inlet.errors import InletError, Reject
-from inlet.guard import EXPECTED, KIND, why
+from inlet.guard import EXPECTED, KIND, Died, in_child, why
 from inlet.landing import LEN_READ, as_problem, first_line, hash_bytes, listing, open_file
 from inlet.sql import literal
 
@@ -52,6 +52,7 @@ def plan(project: Project, sources: list[Source], before: list[dict], now: float
     in_order = sorted(before, key=lambda row: row["batch_id"])
     last = {(row["source"], row["path"]): row for row in in_order}
     good = {(row["source"], row["path"]): row for row in in_order if not row["problem"]}
+    wanted = []
     for source in sources:
         for path, info in listing(project, source):
             known, has_settled = last.get((source.name, path)), _has_settled(source, info, now)
@@ -60,17 +61,42 @@ def plan(project: Project, sources: list[Source], before: list[dict], now: float
                 if not tail or not has_settled:
                     new.waiting |= {path: tail} if tail else {}
                     continue
-            planner = _plan_blocks if CODECS[source.codec].GRAIN == "block" else bronze_message.plan
-            row = info["problem"] or planner(project, source, path, info, good.get((source.name, path)), has_settled)
-            if row is None:                        # it grew while it was read
-                new.waiting[path] = info["size"]
-                continue
-            if row["ofs_end"] < info["size"] and not row["problem"]:
-                new.waiting[path] = info["size"] - row["ofs_end"]
-            if row["num_units"] or row["problem"] or not known and row["ofs_end"] == info["size"]:
-                new.files.append(row | {"source": source.name, "path": path, "size_bytes": info["size"],
-                                        "modified_at": info["modified"], "batch_id": new.batch_id})
+            wanted.append((source, path, info, good.get((source.name, path)), has_settled))
+    for (source, path, info, _, _), row in zip(wanted, _plan_files(project, wanted), strict=True):
+        if row is None:                            # it grew while it was read
+            new.waiting[path] = info["size"]
+            continue
+        if row["ofs_end"] < info["size"] and not row["problem"]:
+            new.waiting[path] = info["size"] - row["ofs_end"]
+        if row["num_units"] or row["problem"] or (source.name, path) not in last and row["ofs_end"] == info["size"]:
+            new.files.append(row | {"source": source.name, "path": path, "size_bytes": info["size"],
+                                    "modified_at": info["modified"], "batch_id": new.batch_id})
     return new
+
+
+def _plan_files(project: Project, wanted: list[tuple]) -> list[dict | None]:
+    """Rows of bronze.files. Codecs read files in a process of their own, which a file may end; then each has one of its own."""
+    def planned(file) -> dict | None:
+        source, path, info, known, has_settled = file
+        planner = _plan_blocks if CODECS[source.codec].GRAIN == "block" else bronze_message.plan
+        return info["problem"] or planner(project, source, path, info, known, has_settled)
+
+    def planned_apart(file) -> dict | None:
+        try:
+            return _apart(lambda: planned(file), file[1])
+        except Died as death:
+            return as_problem(file[3]["ofs_end"] if file[3] else 0, KIND, EXPECTED, str(death), "Report it with the file")
+
+    try:
+        return _apart(lambda: [planned(file) for file in wanted], *(file[1] for file in wanted))
+    except Died:
+        return [planned_apart(file) for file in wanted]
+
+
+def _apart(call, *paths: str):
+    """What a call gives, made in a process of its own; in this one where there is nothing to read, and for addresses, whose clients do not
+    outlive a fork."""
+    return in_child(call) if paths and not any("://" in path for path in paths) else call()
 
 
 def unfinished(before: list[dict], done: set[tuple[int, str]]) -> list[int]:
@@ -114,9 +140,14 @@ def _append(project: Project, spark, grain: str, read, files: list[dict], batch_
 
 def _problem_now(project: Project, row: dict, grain: str) -> dict | None:
     """The row of a planned file with the problem that it has when it is read now; None where it is as planned."""
-    try:
+    def read() -> None:
         for _ in (_block_rows if grain == "block" else bronze_message.batches_of)(project, row):
             pass
+
+    try:
+        _apart(read, row["path"])
+    except Died as death:
+        return row | as_problem(row["ofs_start"], KIND, EXPECTED, str(death), "Report it with the file")
     except FileNotFoundError:
         found = "no file"
     except InletError as error:

@@ -56,13 +56,25 @@ def _in_place(decode, units) -> list | str:
 
 def _in_child(decode, units) -> list | str:
     """The same in a child, so that a death is one more reason."""
+    try:
+        return in_child(lambda: _in_place(decode, units))
+    except Died as death:
+        return str(death)
+
+
+class Died(Exception):
+    """A process that ended before it could say what it found."""
+
+
+def in_child(call):
+    """What a call gives, made in a process of its own. Raises: what the call raises; Died."""
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
         try:
             os.close(reader)
             with os.fdopen(writer, "wb") as out:
-                pickle.dump(_or_error(decode, units), out)
+                pickle.dump(_found(call), out)
         finally:
             os._exit(0)
     os.close(writer)
@@ -70,16 +82,16 @@ def _in_child(decode, units) -> list | str:
         said = pipe.read()
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     try:
-        found = pickle.loads(said)
+        found, error = pickle.loads(said)
     except (EOFError, pickle.UnpicklingError):
-        return f"its process was ended by signal {-code} ({signal.strsignal(-code)})" if code < 0 else f"its process ended with code {code}"
-    if isinstance(found, InletError):
-        raise found
+        raise Died(f"its process was ended by signal {-code} ({signal.strsignal(-code)})" if code < 0 else f"its process ended with code {code}") from None
+    if error:
+        raise error
     return found
 
 
-def _or_error(decode, units):
+def _found(call):
     try:
-        return _in_place(decode, units)
-    except InletError as error:
-        return error
+        return call(), None
+    except Exception as error:                     # it crosses the border between the processes
+        return None, error

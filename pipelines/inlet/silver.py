@@ -11,9 +11,10 @@ A unit that its decoder fails on (guard.py) is one record, whatever it holds.
 """
 
 import json
+import re
 from datetime import datetime, timezone
 
-from inlet import bronze, change, lake, recover, silver_block, silver_message, transaction, versions
+from inlet import bronze, change, errors, lake, recover, silver_block, silver_message, transaction, versions
 from inlet.batch import Account, Batch
 from inlet.config import Project
 from inlet.errors import FILE_KINDS, ConfigError, InletError
@@ -23,6 +24,7 @@ from inlet.table import by_name
 
 SMALL_BYTES = 8 << 20          # a batch up to which planning costs more than decoding
 LEDGER = [c.name for c in change.BATCHES]
+SAID_BY_WORKER = re.compile(r"^inlet\.errors\.(\w+): (.+)$", re.MULTILINE)
 
 
 def pending(project: Project) -> list[int]:
@@ -47,6 +49,8 @@ def run(project: Project, spark, batch_id: int) -> dict[str, Account]:
         try:
             return _run(project, spark, batch_id, files)
         except (Py4JJavaError, PySparkException) as error:
+            if found := SAID_BY_WORKER.search(str(error)):          # an InletError: a person has to mend something, and a second try fails, too
+                raise getattr(errors, found[1])(found[2]) from error
             if not any(word in str(error) for word in ("Python worker", "PythonException")):
                 raise
         return _run(project, spark, batch_id, files, is_apart=True)
