@@ -34,7 +34,7 @@ $(READY): requirements.lock pyproject.toml
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements.lock
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@echo "Resolving Spark's jars, compiling what decodes ..."
-	@$(BIN)/python -m inlet.warm & compiling=$$!; $(BIN)/python -m inlet.jars && wait $$compiling
+	@$(BIN)/python -m inlet.commands.warm & compiling=$$!; $(BIN)/python -m inlet.lake.archive && wait $$compiling
 	@touch $@
 
 clean:                  ## remove what the demo made

@@ -63,20 +63,21 @@ def by_table(batch: list[Change]) -> dict:
 
 def bring(spark, here, batch_id: int, batch: list[Change]) -> None:
     """One batch into silver and its ledger. A batch that stands in the ledger is left alone; one that was begun is begun anew."""
-    from inlet import transaction
+    from inlet.silver import transactions
+
     from tests.silver import write_silver
 
     if spark.sql(f"select 1 from silver.batches where batch_id = {batch_id}").isEmpty():
         spark.sql(f"delete from silver.changes where batch_id = {batch_id}")
         if not spark.sql(f"select 1 from silver.transactions where batch_id = {batch_id}").isEmpty():
-            transaction.withdraw(spark, batch_id)
-        write_silver(spark, batch_id, by_table(batch), before_ledger=lambda: transaction.update(spark, f"batch_id = {batch_id}"))
+            transactions.withdraw(spark, batch_id)
+        write_silver(spark, batch_id, by_table(batch), before_ledger=lambda: transactions.update(spark, f"batch_id = {batch_id}"))
 
 
 def write(root: Path, lakehouse: str, num_transfers: int, num_batches: int) -> None:
     """The writer: every batch, in order. Says which step begins."""
     from inlet import config, gold, publish
-    from inlet.spark import pace, session
+    from inlet.lake.spark import pace, session
 
     def begins(step: str) -> None:
         print(step, flush=True)
@@ -104,7 +105,7 @@ SUM = "select sum(price) from (select price from public.checking where source = 
 
 def read(lakehouse: str) -> None:
     """The reader: a line for each sum, for ever. The views are there before it starts."""
-    from inlet.spark import pace, session
+    from inlet.lake.spark import pace, session
 
     spark = session(lakehouse)
     with pace(spark, is_small=True):
@@ -117,7 +118,8 @@ SOURCE = {"bank": {"codec": "qlik_json", "from": "landing/bank/*.parquet", "tabl
 
 def make(root: Path, lakehouse: str, sources: dict | None = None):
     """A project of the two tables; without a source its changes are written into silver."""
-    from inlet import config, generate
+    from inlet import config
+    from inlet.gold import generate
 
     here = project(root, lakehouse, CONTRACTS)
     if sources:

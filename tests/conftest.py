@@ -54,7 +54,7 @@ def lakehouse(tmp_path_factory) -> str:
 
 @pytest.fixture(scope="session")
 def session(lakehouse):
-    from inlet.spark import pace, session
+    from inlet.lake.spark import pace, session
 
     made = session(lakehouse, app="inlet-tests")
     empty = Path(lakehouse).with_name("empty")

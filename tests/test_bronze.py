@@ -10,17 +10,28 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-
-from inlet import bronze, bronze_message, config, decoding
-from inlet import run as running
+from inlet import bronze, config
+from inlet.bronze import blocks as bronze_blocks
+from inlet.bronze import messages as bronze_messages
+from inlet.bronze import plan as planning
+from inlet.bronze.files import as_problem, listing
+from inlet.codecs import CODECS
+from inlet.commands import decode, warm
+from inlet.commands import run as running
 from inlet.errors import ConfigError, Reject
-from inlet.landing import as_problem
 from inlet.log import Log
 from inlet.sql import literal
+
 from tests import projects
 from tests.encode import linkexpress, qlik
 
 NAME = "20260105031500_000012.lxg"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled():
+    """Files are planned in a child of this process, which has what this process has compiled."""
+    warm.compile_walks()
 
 
 @pytest.fixture
@@ -41,7 +52,7 @@ def deliver(project, data: bytes, name: str = NAME, age_minutes: float = 0) -> N
 
 
 def plan(project, before=()):
-    return bronze.plan(project, list(project.sources.values()), list(before))
+    return bronze.plan_batch(project, list(project.sources.values()), list(before))
 
 
 def test_a_whole_file_is_planned_with_its_hash(project):
@@ -76,13 +87,13 @@ def test_a_growing_file_lands_whole_records_only_and_the_rest_next_time(project)
 def test_units_of_a_file_are_its_bytes_however_it_is_read(project):
     source, data = project.sources["depot"], extract(projects.item_records(1, 3000))
     deliver(project, data)
-    small, kept = bronze.LEN_BLOCK, []
+    small, kept = bronze_blocks.LEN_BLOCK, []
     try:
-        bronze.LEN_BLOCK = 4096
+        bronze_blocks.LEN_BLOCK = 4096
         with open(project.root / "landing" / "depot" / NAME, "rb") as stream:
             kept = [b for b, _ in bronze.cut_file(source, project.tables_of(source), NAME, stream, 0, len(data), None, True)]
     finally:
-        bronze.LEN_BLOCK = small
+        bronze_blocks.LEN_BLOCK = small
     assert len(kept) > 10 and b"".join(b.data for b in kept) == data
     assert sum(b.num_records for b in kept) == 4500
 
@@ -167,11 +178,11 @@ def test_a_message_file_that_is_touched_is_landed_once_and_one_with_other_bytes_
 
 def grows_once_listed(monkeypatch, path, data: bytes) -> None:
     """From now on the file grows to `data` between its listing and its read."""
-    list_files = bronze.listing
+    list_files = planning.listing
 
     def listing(*given):
         yield from [*list_files(*given), *([] if path.write_bytes(data) else [])]
-    monkeypatch.setattr(bronze, "listing", listing)
+    monkeypatch.setattr(planning, "listing", listing)
 
 
 def test_what_grows_behind_its_listing_waits_for_the_next_run(project, monkeypatch):
@@ -208,7 +219,7 @@ def test_any_name_is_planned_and_read_as_it_is(tmp_path, pattern):
     new = plan(project)
     assert sorted(row["path"] for row in new.files) == sorted(f"landing/[depot]/{name}" for name in HOSTILE)
     for row in new.files:
-        assert b"".join(block["bytes"] for block in bronze._block_rows(project, row)) == row["path"].rsplit("/", 1)[-1].encode()
+        assert b"".join(block["bytes"] for block in bronze_blocks.rows_of(project, row)) == row["path"].rsplit("/", 1)[-1].encode()
 
 
 @pytest.mark.parametrize(("pattern", "name", "expected"), [("landing/[in]", "landing/[in]/a.lxg", True), ("landing/[in]", "landing/[in]/deep/a.lxg", False),
@@ -217,7 +228,7 @@ def test_any_name_is_planned_and_read_as_it_is(tmp_path, pattern):
 def test_a_file_is_known_as_one_of_its_source(tmp_path, pattern, name, expected):
     (tmp_path / "landing" / "[in]").mkdir(parents=True)
     project = projects.make(tmp_path, {"depot": {**projects.DEPOT, "from": pattern}})
-    assert decoding._is_in(tmp_path / name, *project.folder(project.sources["depot"])) == expected
+    assert decode._is_in(tmp_path / name, *project.folder(project.sources["depot"])) == expected
 
 
 def test_a_name_that_is_not_utf8_is_a_problem_of_its_file(project):
@@ -248,7 +259,7 @@ def test_a_link_to_a_folder_lists_no_file_twice(tmp_path):
     (tmp_path / "landing" / "depot").mkdir(parents=True)
     deliver(project, extract(projects.item_records(1, 4)))
     (tmp_path / "landing" / "again").symlink_to(tmp_path / "landing")
-    assert [path for path, _ in bronze.listing(project, project.sources["depot"])] == [f"landing/depot/{NAME}"]
+    assert [path for path, _ in listing(project, project.sources["depot"])] == [f"landing/depot/{NAME}"]
 
 
 def test_a_file_that_was_set_aside_is_planned_anew_when_it_is_back_as_it_was(project):
@@ -266,8 +277,8 @@ def test_a_file_is_set_aside_for_what_is_wrong_with_it_and_not_for_what_the_mach
 
     def fail(*of):
         raise error
-    monkeypatch.setattr(bronze, "_block_rows", fail)
-    found = bronze._problem_now(project, row, "block")
+    monkeypatch.setattr(bronze_blocks, "rows_of", fail)
+    found = planning._problem_now(project, row, "block")
     assert (found and json.loads(found["problem"])["kind"]) == kind
 
 
@@ -275,10 +286,10 @@ def test_a_file_is_set_aside_for_what_is_wrong_with_it_and_not_for_what_the_mach
 def test_a_file_that_a_codec_fails_on_is_landed_as_one_broken_unit(project, monkeypatch, step):
     data = extract(projects.item_records(1, 4))
     deliver(project, data)
-    codec = SimpleNamespace(**vars(bronze.CODECS["linkexpress_group"]) | {step: lambda *_: [][0]})
-    monkeypatch.setitem(bronze.CODECS, "linkexpress_group", codec)
+    codec = SimpleNamespace(**vars(CODECS["linkexpress_group"]) | {step: lambda *_: [][0]})
+    monkeypatch.setitem(CODECS, "linkexpress_group", codec)
     [row] = plan(project).files
-    [block] = bronze._block_rows(project, row)
+    [block] = bronze_blocks.rows_of(project, row)
     problem = json.loads(block["context"])["problem"]
     assert (block["bytes"], problem["kind"]) == (data, "decoder_failed") and problem["found"].startswith("list index out of range (test_bronze.py")
 
@@ -292,14 +303,14 @@ def test_a_file_whose_reading_ends_the_process_is_a_problem_of_that_file_alone(p
         if head.startswith(b"deadly"):
             os.kill(os.getpid(), signal.SIGKILL)
         return codec.open_file(path, head, *given)
-    codec = bronze.CODECS["linkexpress_group"]
-    monkeypatch.setitem(bronze.CODECS, "linkexpress_group", SimpleNamespace(**vars(codec) | {"open_file": open_file}))
+    codec = CODECS["linkexpress_group"]
+    monkeypatch.setitem(CODECS, "linkexpress_group", SimpleNamespace(**vars(codec) | {"open_file": open_file}))
     files = plan(project).files
     [deadly], [good] = [[f for f in files if ("000009" in f["path"]) == is_deadly] for is_deadly in (True, False)]
     problem = json.loads(deadly["problem"])
     assert (problem["kind"], problem["found"], good) == ("decoder_failed", "its process was ended by signal 9 (Killed)", row)
     assert plan(project, files).files == []
-    assert json.loads(bronze._problem_now(project, good | {"path": deadly["path"]}, "block")["problem"])["kind"] == "decoder_failed"
+    assert json.loads(planning._problem_now(project, good | {"path": deadly["path"]}, "block")["problem"])["kind"] == "decoder_failed"
 
 
 @pytest.mark.parametrize(("tables", "expected"), [("{1: DEPOT.ITEMS}", {"1": "DEPOT.ITEMS"}), ("{'1': DEPOT.ITEMS}", {"1": "DEPOT.ITEMS"}),
@@ -319,7 +330,7 @@ def test_files_with_other_columns_keep_theirs(spark, lakehouse, tmp_path):
     project, path = messages(tmp_path)
     messages(tmp_path, offset=[3, 4], key=[b"k3", b"k4"])[1].rename(path.with_name("b.parquet"))
     messages(tmp_path)
-    rows = bronze_message.read(project, spark, plan(project).files, []).select("offset", "key").orderBy("offset").collect()
+    rows = bronze_messages.read(project, spark, plan(project).files, []).select("offset", "key").orderBy("offset").collect()
     assert [(row.offset, row.key and bytes(row.key)) for row in rows] == [(1, None), (2, None), (3, b"k3"), (4, b"k4")]
 
 
@@ -352,11 +363,11 @@ def test_bytes_out_equal_bytes_in_and_a_crash_between_plan_and_units_is_healed(s
     data = extract(projects.item_records(1, 500))
     deliver(project, data)
     new = plan(project, bronze.landed(project))
-    write, bronze.write_units = bronze.write_units, lambda *_: None
+    write, planning.write_units = planning.write_units, lambda *_: None
     try:
         bronze.land(project, spark, new)                         # dies after the plan
     finally:
-        bronze.write_units = write
+        planning.write_units = write
     before = [row for row in bronze.landed(project) if row["batch_id"] == new.batch_id]
     assert bronze.unfinished(before, set()) == [new.batch_id]
     for _ in range(2):                                           # the second time changes nothing

@@ -15,7 +15,6 @@ Binary cases also run cut at every byte and with junk behind.
 """
 
 import datetime
-import importlib
 import re
 from dataclasses import asdict
 from decimal import Decimal
@@ -23,7 +22,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-
+from inlet.codecs import CODECS
 from inlet.config import Source
 from inlet.errors import Reject
 from inlet.table import Table
@@ -38,7 +37,7 @@ def load(path: Path) -> dict:
     case = yaml.safe_load(path.read_text(encoding="utf-8"))
     tables = [Table(**table) for table in case["tables"]]
     return case | {
-        "codec": importlib.import_module(f"inlet.codecs.{path.parent.name}"),
+        "codec": CODECS[path.parent.name],
         "tables": {table.table: table for table in tables},
         "source": Source(**{"name": "case", "codec": path.parent.name, "from": "landing", "tables": case.get("tables_map", {}),
                             "options": case.get("options", {})}),

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 import yaml
 from deltalake import write_deltalake
-
-from inlet import checks, lake, suite, validation
+from inlet import checks, lake
+from inlet.checks import suite, validation
 from inlet.config import Project
 from inlet.errors import CheckFailed, ConfigError
 from inlet.table import Table

@@ -17,13 +17,15 @@ from types import SimpleNamespace
 
 import pytest
 import yaml
+from inlet import cli, config, lake
+from inlet.commands import doctor
+from inlet.commands.sql import ask
+from inlet.errors import ConfigError, InletError
+from inlet.lake import spark as sessions
+from inlet.log import print_table
+from inlet.silver import table_versions
 from rich.console import Console
 
-from inlet import cli, config, doctor, lake, versions
-from inlet import spark as sessions
-from inlet.errors import ConfigError, InletError
-from inlet.log import print_table
-from inlet.query import ask
 from infra.local import preflight
 from tests import projects
 from tests.encode import linkexpress
@@ -303,7 +305,7 @@ def test_a_column_may_be_called_no(project):
 
 
 def test_the_doctor_names_columns_that_changed_without_a_version(project, monkeypatch):
-    monkeypatch.setattr(versions, "used", lambda project: {("depot", "DEPOT.ITEMS", 1): [{"name": "ITEM_ID", "type": "bigint"}]})
+    monkeypatch.setattr(table_versions, "used", lambda project: {("depot", "DEPOT.ITEMS", 1): [{"name": "ITEM_ID", "type": "bigint"}]})
     found = {f.what: f for f in doctor.examine(project.root)}["columns"]
     assert not found.is_good and "NAME string is new" in found.found and "earlier" in found.remedy
 

@@ -10,8 +10,10 @@ import os
 import random
 
 import pytest
+from inlet import gold, lake
+from inlet.commands.run import build_gold
+from inlet.gold import generate
 
-from inlet import generate, gold, lake
 from tests import reference
 from tests.conftest import TAKES_HOURS
 from tests.examples import EXAMPLES, ins, move
@@ -89,7 +91,7 @@ def bring(spark, here, streams: dict, first: int = 0, end: str = "", lives: dict
         for table, live_place in LIVE if lives is not None else ():
             if live_place == place:
                 lives[table, place] = found_live(spark, table)
-        gold.run(here, spark, [table for table, of_table in batch.items() if of_table])
+        build_gold(here, spark, [table for table, of_table in batch.items() if of_table])
 
 
 def placed(batches: list[list[Change]], places: list[int]) -> list[list[Change]]:

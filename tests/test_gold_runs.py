@@ -5,9 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-
-from inlet import generate, gold, lake
+from inlet import gold, lake
+from inlet.commands.run import build_gold
 from inlet.errors import InletError
+from inlet.gold import build, dbt, generate
+
 from tests import reference
 from tests.silver import by_source, write_silver
 from tests.streams import COLUMNS, KEY, Change, deliver, seq, stream
@@ -31,7 +33,7 @@ def bring(spark, here, table: str, streams: dict[str, list[list[Change]]]) -> No
     first = next_batch(spark)
     for place in range(max(map(len, streams.values()))):
         write_silver(spark, first + place, {table: {source: batches[place] for source, batches in streams.items() if place < len(batches) and batches[place]}})
-        gold.run(here, spark, [table])
+        build_gold(here, spark, [table])
 
 
 def assert_history(spark, table: str, streams: dict[str, list[list[Change]]]) -> None:
@@ -61,7 +63,7 @@ def test_a_crash_between_any_two_steps_heals_on_the_next_run(spark, here):
     first = next_batch(spark)
     for place in range(2 + len(crashes)):
         write_silver(spark, first + place, {"crashed": {s: batches[place] for s, batches in streams.items()}})
-        gold.run(here, spark, ["crashed"])
+        build_gold(here, spark, ["crashed"])
         num_undone, is_half = crashes[place - 1] if 0 < place <= len(crashes) else (0, False)
         for table in list(STEPS)[:num_undone]:
             undo(spark, table, 2 if table == "gold.crashed__current" else 1)
@@ -69,11 +71,11 @@ def test_a_crash_between_any_two_steps_heals_on_the_next_run(spark, here):
             undo(spark, "gold.crashed__current", 1)
             assert lake.operations(here.lakehouse_path(), "gold.crashed__current", 3)[-1] == "DELETE"
         if num_undone == 3:                       # past was not written: a run of the last model alone must not lose it
-            gold._dbt(here, ["run", "--select", "crashed__current"])
+            dbt.run(here, ["run", "--select", "crashed__current"])
     assert_history(spark, "crashed", streams)
     spark.sql("drop table gold.crashed__before_after")                     # where a --full-refresh begins, and died
     told = []
-    gold.run(here, spark, ["crashed"], tell=told.append)
+    build_gold(here, spark, ["crashed"], tell=told.append)
     assert told == [f"crashed__{step} ({n} of 3)" for n, step in enumerate(gold.STEPS, 1)]
     assert_history(spark, "crashed", streams)
 
@@ -127,14 +129,14 @@ def test_verify_finds_what_was_tampered_with_and_rebuild_mends_it(spark, here):
         ("version", lost.source, key.format(lost), lost.valid_from_seq, "not in gold"),
         ("version", "made", '{"region":"up","item":1}', "1", "only in gold"),
         ("change", *logged, "other values in gold")])
-    gold.run(here, spark, ["verified"], full_refresh=True)
+    build_gold(here, spark, ["verified"], full_refresh=True)
     assert gold.verify(here, spark, "verified", 20) == (num_versions, 0, [])
     assert_history(spark, "verified", streams)
 
 
 def test_a_table_without_changes_is_equal(spark, here):
     assert gold.verify(here, spark, "unused", 20) == (0, 0, [])            # not made yet
-    gold.run(here, spark, ["unused"])
+    build_gold(here, spark, ["unused"])
     assert gold.verify(here, spark, "unused", 20) == (0, 0, [])
 
 
@@ -162,12 +164,12 @@ def test_changes_are_read_once_the_ledger_has_their_batch_and_nothing_new_is_not
     write_silver(spark, first, {"kept": {"far": whole}})
     with pytest.raises(Died):
         write_silver(spark, first + 1, {"kept": {"far": half}}, before_ledger=die)
-    assert len(gold.run(here, spark, ["kept"])) > 0
+    assert len(build_gold(here, spark, ["kept"])) > 0
     assert_history(spark, "kept", {"far": [whole]})
-    assert gold.run(here, spark, ["kept"]) == []                           # there is nothing else to do
+    assert build_gold(here, spark, ["kept"]) == []                           # there is nothing else to do
 
     spark.sql(f"insert into silver.batches (batch_id, source, tables) values ({first + 1}, 'far', array('SHOP.KEPT'))")
-    assert len(gold.run(here, spark, ["kept"])) > 0
+    assert len(build_gold(here, spark, ["kept"])) > 0
     assert_history(spark, "kept", {"far": [whole, half]})
     state = [r.asDict() for r in spark.sql("select * from gold.applied").collect()]
     ledger = [r.asDict() for r in spark.sql("select source, batch_id, tables from silver.batches").collect()]
@@ -177,8 +179,8 @@ def test_changes_are_read_once_the_ledger_has_their_batch_and_nothing_new_is_not
         return spark.sql("select table_name, source, max(through_batch_id), max(through_change_seq), max(applied_at) from gold.applied group by all order by all").collect()
 
     before = greatest()                                                    # gold.applied has two rows of it, and does not grow for ever
-    monkeypatch.setattr(gold, "NUM_APPLIED", 0)
-    gold.run(here, spark, ["kept"])
+    monkeypatch.setattr(build, "NUM_APPLIED", 0)
+    build_gold(here, spark, ["kept"])
     assert [tuple(r) for r in spark.sql("select * from gold.applied order by all").collect()] == [tuple(r) for r in before]
 
 
@@ -203,14 +205,14 @@ def test_views_follow_where_another_table_fails_and_where_a_run_died_before_it_w
     broken = change("broken", 902, "INSERT", ("z", "no number"))
     write_silver(spark, next_batch(spark), {"ranged": {"far": new}, "broken": {"far": [broken]}})
     with pytest.raises(InletError, match="broken__before_after"):
-        gold.run(here, spark, ["broken", "ranged"])
+        build_gold(here, spark, ["broken", "ranged"])
     assert [(r.item, r.is_held) for r in spark.sql("select * from public.ranged__live where item > 99").collect()] == [(101, False)]
     spark.sql("delete from silver.changes where source_table = 'BROKEN'")
-    gold.run(here, spark, ["broken"])
+    build_gold(here, spark, ["broken"])
 
     spark.sql("drop view gold.ranged__history")
     spark.sql("alter view public.ranged__live as select 'of an earlier version' as nothing")
     spark.sql("alter view public.ranged__live set tblproperties ('inlet.shape' = 'of another')")
-    gold.run(here, spark, ["ranged"])
+    build_gold(here, spark, ["ranged"])
     assert spark.sql("select 1 from gold.ranged__history where item = 101").count() == 1
     assert spark.sql("select 1 from public.ranged__live where item = 101").count() == 1

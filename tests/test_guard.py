@@ -5,9 +5,8 @@ import signal
 
 import pyarrow as pa
 import pytest
-
+from inlet.bronze.guard import guarded
 from inlet.errors import ConfigError
-from inlet.guard import guarded
 
 
 def decode(batches):

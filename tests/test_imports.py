@@ -1,4 +1,4 @@
-"""Imports go one way, and the core is pure: fields and codecs import no Spark, open no file, read no clock."""
+"""Imports go one way, folder by folder, and the core is pure: fields and codecs import no Spark, open no file, read no clock."""
 
 import ast
 import subprocess
@@ -8,41 +8,79 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "pipelines" / "inlet"
-PURE = sorted([*PACKAGE.glob("fields/*.py"), *PACKAGE.glob("codecs/*.py"),
-               *(PACKAGE / f"{name}.py" for name in ("errors", "change", "unit", "table", "sql"))])
+CORE = ("errors", "sql", "change", "unit", "table", "log")
+LAYERS = [CORE, ("fields",), ("codecs",), ("config",), ("lake",), ("bronze", "checks"), ("silver",), ("gold",), ("publish",), ("commands",), ("cli",)]   # each imports what stands before it
+LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
+FILES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
+PURE = [path for path in FILES if LEVEL[path.relative_to(PACKAGE).parts[0].removesuffix(".py")] <= LEVEL["codecs"] and path.stem != "log"]
 FORBIDDEN_MODULES = {"pyspark", "delta", "os", "io", "pathlib", "shutil", "socket", "subprocess", "time", "fsspec", "random"}
 FORBIDDEN_CALLS = {"open", "now", "utcnow", "today", "perf_counter", "read_text", "read_bytes"}
-ABOVE = {"fields": {"inlet.fields", "inlet.errors"},           # what a floor of the house may import of it
-         "codecs": {"inlet.codecs", "inlet.fields", "inlet.errors", "inlet.change", "inlet.unit", "inlet.table", "inlet.sql", "inlet.config"}}
 
 
-def imported(tree: ast.AST) -> set[str]:
+def name_of(path: Path) -> str:
+    return str(path.relative_to(PACKAGE))
+
+
+def imported(path: Path) -> set[str]:
+    """Modules that a file imports, anywhere in it; `inlet.a.b` for `from inlet.a import b` too."""
     names = set()
-    for node in ast.walk(tree):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            names |= {node.module or ""} | ({f"inlet.{alias.name}" for alias in node.names} if node.module == "inlet" else set())
+            names |= {node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names if (node.module or "").split(".")[0] == "inlet")}
     return names - {"inlet"}
 
 
-@pytest.mark.parametrize("path", PURE, ids=lambda path: str(path.relative_to(PACKAGE)))
+def ours(path: Path) -> dict[str, Path]:
+    """Files of the package that a file imports."""
+    found = {}
+    for name in imported(path):
+        if name.startswith("inlet."):
+            place = PACKAGE.joinpath(*name.split(".")[1:])
+            for file in (place.with_suffix(".py"), place / "__init__.py"):
+                found |= {name: file} if file.exists() else {}
+    return found
+
+
+def test_every_file_has_a_layer():
+    assert len(FILES) > 60 and {path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in FILES} == LEVEL.keys()
+
+
+@pytest.mark.parametrize("path", PURE, ids=name_of)
 def test_the_core_is_pure(path):
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    modules = {name.split(".")[0] for name in imported(tree)}
-    calls = {getattr(node.func, "attr", getattr(node.func, "id", "")) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    modules = {name.split(".")[0] for name in imported(path)}
+    calls = {getattr(node.func, "attr", getattr(node.func, "id", "")) for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)}
     assert not modules & FORBIDDEN_MODULES
     assert not calls & FORBIDDEN_CALLS
 
 
-@pytest.mark.parametrize("path", PURE, ids=lambda path: str(path.relative_to(PACKAGE)))
+@pytest.mark.parametrize("path", FILES, ids=name_of)
 def test_imports_go_one_way(path):
-    allowed = ABOVE.get(path.parent.name, {"inlet.errors", "inlet.change", "inlet.unit", "inlet.table", "inlet.sql"})
-    ours = {name for name in imported(ast.parse(path.read_text(encoding="utf-8"))) if name.startswith("inlet.")}
-    assert all(any(name == a or name.startswith(a + ".") for a in allowed) for name in ours), ours
+    def level(file: Path) -> int:
+        return LEVEL[file.relative_to(PACKAGE).parts[0].removesuffix(".py")]
+
+    upward = [name for name, file in ours(path).items() if level(file) > level(path)
+              or level(file) == level(path) and len(path.relative_to(PACKAGE).parts) > 1 and file.relative_to(PACKAGE).parts[0] != path.relative_to(PACKAGE).parts[0]]
+    assert upward == []
+
+
+def test_no_circle_of_imports():
+    """Names that a folder offers (its __init__) are imported from other folders alone, so they make no circle."""
+    inner = {path: {file for file in ours(path).values() if file.name != "__init__.py"} for path in FILES}
+    done: set[Path] = set()
+
+    def visit(path: Path, way: tuple) -> None:
+        assert path not in way, " -> ".join(name_of(p) for p in (*way[way.index(path):], path))
+        if path not in done:
+            for file in sorted(inner.get(path, ())):
+                visit(file, (*way, path))
+            done.add(path)
+    for path in FILES:
+        visit(path, ())
 
 
 def test_the_codec_runs_without_spark():
-    code = ("import sys; sys.path.insert(0, sys.argv[1]); import inlet.codecs.linkexpress_group; "
+    code = ("import sys; sys.path.insert(0, sys.argv[1]); import inlet.codecs; "
             "assert not any(m.split('.')[0] == 'pyspark' for m in sys.modules)")
     subprocess.run([sys.executable, "-c", code, str(PACKAGE.parent)], check=True)

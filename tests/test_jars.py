@@ -3,8 +3,7 @@
 from pathlib import Path
 
 import pytest
-
-from inlet import jars
+from inlet.lake import jars
 
 
 @pytest.fixture
@@ -37,6 +36,6 @@ def test_an_archive_is_used_where_it_and_its_jars_are_there(beside):
     assert str(jars.archive()) in jars.java_options()
 
 
-@pytest.mark.skipif(not jars.archive().exists() or not Path("/proc/self/maps").exists(), reason="no archive (python -m inlet.jars), or not Linux")
+@pytest.mark.skipif(not jars.archive().exists() or not Path("/proc/self/maps").exists(), reason="no archive (python -m inlet.lake.archive), or not Linux")
 def test_a_session_takes_its_classes_from_the_archive(spark):
     assert str(jars.archive()) in Path(f"/proc/{spark.sparkContext._gateway.proc.pid}/maps").read_text()

@@ -1,17 +1,17 @@
 """linkexpress_group against an independent encoder: decode(encode(x)) == x for any tables, rows, variants, cuts and damage."""
 
+import re
 from decimal import Decimal
 
-import re
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-
-from inlet.codecs import linkexpress_group as codec
+from inlet.codecs.linkexpress import group as codec
 from inlet.config import Source
-from inlet.errors import ConfigError, REJECT_KINDS, Reject
+from inlet.errors import REJECT_KINDS, ConfigError, Reject
 from inlet.fields import variant
 from inlet.table import Table
+
 from tests.encode.linkexpress import encode_file
 
 quick = settings(max_examples=40, deadline=None, phases=[p for p in Phase if p is not Phase.explain], suppress_health_check=list(HealthCheck))

@@ -4,11 +4,17 @@ import shutil
 from pathlib import Path
 
 import pytest
+from inlet import bronze, checks, config, gold, publish, silver, sql
+from inlet.checks import suite
+from inlet.checks.checks import _rows_sql as rows_sql
+from inlet.commands import reconcile
+from inlet.commands.run import build_gold
+from inlet.errors import ConfigError
+from inlet.gold import evolve, generate
+from inlet.publish import pins
+from inlet.table import OURS, Table
 from jinja2 import Environment
 
-from inlet import bronze, checks, config, evolve, generate, gold, live_view, pins, publish, reconcile, silver, sql, suite
-from inlet.errors import ConfigError
-from inlet.table import OURS, Table
 from tests import projects, reference
 from tests.encode import qlik
 from tests.streams import Change
@@ -33,7 +39,7 @@ def test_macros_quote_as_the_package_does(text):
 
 
 def test_a_check_names_its_rows_in_sql_that_any_value_fits():
-    assert checks._rows_sql({"column": "back`tick"}, ["it's", "a\\b"], "t") == r"select * from t where `back``tick` in ('it\'s', 'a\\b')"
+    assert rows_sql({"column": "back`tick"}, ["it's", "a\\b"], "t") == r"select * from t where `back``tick` in ('it\'s', 'a\\b')"
 
 
 def test_great_expectations_is_shown_names_that_it_can_ask_for():
@@ -153,7 +159,7 @@ def here(spark, lakehouse, tmp_path_factory):
 def land(spark, here, number: int, messages: list[tuple[str, bytes]]) -> int:
     rows = [r for topic, value in messages for r in qlik.rows([value], topic)]
     qlik.write_parquet([r | {"offset": 100 * number + n} for n, r in enumerate(rows)], here.root / "landing" / f"{number}.parquet")
-    new = bronze.plan(here, list(here.sources.values()), bronze.landed(here))
+    new = bronze.plan_batch(here, list(here.sources.values()), bronze.landed(here))
     bronze.land(here, spark, new)
     silver.run(here, spark, new.batch_id)
     return new.batch_id
@@ -173,13 +179,13 @@ def event(place: int, op: str, what: str) -> tuple[str, bytes]:
 def test_every_name_comes_through_and_a_table_without_a_key_keeps_its_log(spark, here):
     our, quoted = Table(**TABLE).our, [sql.name(n) for n in COLUMNS]
     land(spark, here, 1, [*map(message, FIRST), event(10, "INSERT", "opened"), event(11, "INSERT", "opened")])
-    gold.run(here, spark)
+    build_gold(here, spark)
     batch_id = land(spark, here, 2, list(map(message, SECOND[:2])))
     live = [tuple(v.values.values()) for v in reference.current(reference.fold(as_bytes(FIRST + SECOND[:2]), KEY, COLUMNS)[0])]
     assert sorted(plain(spark.sql(f"select {', '.join(quoted)} from public.odd_names__live").collect()), key=str) == sorted(live, key=str)
     land(spark, here, 3, [*map(message, SECOND[2:] + LATE), event(12, "DELETE", "opened")])
     assert spark.sql("select kind, expected, found from silver.rejects where source = 'odd'").collect() == []
-    gold.run(here, spark)
+    build_gold(here, spark)
 
     versions, _ = reference.fold(as_bytes(FIRST + SECOND + LATE), KEY, COLUMNS)
     history = [(v.values["SOURCE"], v.valid_from_seq, v.valid_to_seq, v.is_complete, v.conflict, *(v.values.get(n) for n in COLUMNS)) for v in versions]

@@ -1,6 +1,5 @@
 """The package as others install it: it declares what it imports, and a wheel makes projects that run."""
 
-import ast
 import re
 import shutil
 import subprocess
@@ -17,7 +16,7 @@ REPO = Path(__file__).resolve().parents[1]
 
 def test_what_the_package_imports_it_declares():
     declared = {re.match("[a-z0-9-]+", name)[0] for name in tomllib.loads((REPO / "pyproject.toml").read_text())["project"]["dependencies"]}
-    modules = {name.split(".")[0] for path in (REPO / "pipelines").rglob("*.py") for name in imported(ast.parse(path.read_text()))}
+    modules = {name.split(".")[0] for path in (REPO / "pipelines").rglob("*.py") for name in imported(path)}
     foreign = modules - sys.stdlib_module_names - {"inlet"}
     owners = packages_distributions()
     assert {name for name in foreign if not {owner.lower().replace("_", "-") for owner in owners[name]} & declared} == set()

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from inlet import bronze, config, gold, silver
+from inlet.gold import generate
 
-from inlet import bronze, config, generate, gold, silver
 from tests import reference
 from tests.encode import linkexpress, qlik
 from tests.streams import Change, stream
@@ -170,7 +171,7 @@ def expected(spark, lakehouse, tmp_path_factory) -> dict[str, dict[str, list[Cha
     project = make_project(root, lakehouse, sources)
     for batch in range(NUM_BATCHES):
         shutil.copytree(root / "delivery" / str(batch), root / "landing", dirs_exist_ok=True)
-        new = bronze.plan(project, list(project.sources.values()), bronze.landed(project))
+        new = bronze.plan_batch(project, list(project.sources.values()), bronze.landed(project))
         bronze.land(project, spark, new)
         silver.run(project, spark, new.batch_id)
         gold.run(project, spark, gold.pending(project))

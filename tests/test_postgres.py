@@ -11,10 +11,12 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from inlet import bronze, gold, silver
+from inlet.commands import reconcile
+from inlet.errors import ConfigError
+from inlet.gold import generate
 from psycopg.conninfo import conninfo_to_dict
 
-from inlet import bronze, generate, gold, reconcile, silver
-from inlet.errors import ConfigError
 from tests import postgres, projects, reference
 from tests.encode import linkexpress, qlik
 from tests.streams import Change
@@ -230,7 +232,7 @@ def make_project(root: Path, lakehouse: str, sources: dict):
 
 def run(project, spark) -> None:
     """One run without its checks."""
-    new = bronze.plan(project, list(project.sources.values()), bronze.landed(project))
+    new = bronze.plan_batch(project, list(project.sources.values()), bronze.landed(project))
     bronze.land(project, spark, new)
     silver.run(project, spark, new.batch_id)
     gold.run(project, spark, gold.pending(project))

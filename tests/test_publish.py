@@ -12,11 +12,16 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-
-from inlet import bronze, config, gold, live_view, pins, publish, public_views, run as running, transaction
+from inlet import bronze, config, gold, publish
+from inlet.commands import run as running
+from inlet.commands.run import build_gold
 from inlet.errors import CheckFailed, ConfigError
 from inlet.log import Log
+from inlet.publish import hold, live_view, pins, views
+from inlet.publish import point as point_of
+from inlet.silver import transactions
 from inlet.table import Table
+
 from tests import reference
 from tests.examples import ins, upd
 from tests.silver import by_source, rows, write_silver
@@ -29,7 +34,7 @@ NUM_BATCHES = 3
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory, spark, lakehouse):
-    from inlet import generate
+    from inlet.gold import generate
 
     made = project(tmp_path_factory.mktemp("publish"), lakehouse,
                    {n: ITEMS.replace("ITEMS", n.upper()).replace("items", n) for n in (*SIDES, "late_debits", "late_credits", "unused")})
@@ -45,8 +50,8 @@ def bring(spark, here, tables: dict, is_published: bool = True):
     write_silver(spark, batch_id, tables)
     spark.sql("insert into bronze.files (source, path, ofs_start, ofs_end, size_bytes, num_units, batch_id) "    # batches are numbered there
               f"values ('{source}', 'publish/{batch_id}', 0, 0, 0, 0, {batch_id})")
-    transaction.update(spark, f"batch_id = {batch_id}")
-    gold.run(here, spark, list(tables))
+    transactions.update(spark, f"batch_id = {batch_id}")
+    build_gold(here, spark, list(tables))
     return publish.run(here, spark) if is_published else None
 
 
@@ -223,7 +228,7 @@ def test_a_transaction_that_stays_open_is_passed_when_its_source_is_far_enough_i
     point = bring(spark, here, by_table(at(3, pair(40, "D"))))
     assert point.points["slow"] == first[-1].seq and not publish.pending(here)                             # not an hour later than B
     impatient = config.Source(name="slow", codec="qlik_json", path="nowhere", open_transaction_minutes=0)
-    assert publish._holds(here.model_copy(update={"sources": {"slow": impatient}}), spark, point) == {}
+    assert hold.holds_of(here.model_copy(update={"sources": {"slow": impatient}}), spark, point) == {}
     point = bring(spark, here, by_table(at(7, pair(50, "E"))))
     assert "slow" not in point.held
     assert keys(spark, "public.debits", "slow") == [10, 20, 30, 40, 50]
@@ -242,33 +247,33 @@ def test_a_failed_check_leaves_the_point_where_it_was_and_says_so(spark, here, c
         (here.root / "expectations" / "gold.yml").write_text(suite)
         running.run(here, running.Work(bronze.Plan(0)), ("gold", "publish"), [], Log(is_human=False), hold=lambda spark: None)
 
-    before = publish._said(here, spark)
+    before = point_of.published(here, spark)
     bring(spark, here, by_table(pair(90, "F")), is_published=False)
     with pytest.raises(CheckFailed):
         gold_and_publish(FAILING)
-    assert publish._said(here, spark) == before and '"stays": "the public views show what they did before"' in capsys.readouterr().err
+    assert point_of.published(here, spark) == before and '"stays": "the public views show what they did before"' in capsys.readouterr().err
     gold_and_publish("[]")
     assert 90 in keys(spark, "public.debits", "bank")
 
 
 def test_doing_it_again_changes_nothing_and_a_table_without_changes_is_not_touched(spark, here, monkeypatch):
-    before, num_logged = publish._said(here, spark), spark.sql("select count(*) from gold.published").first()[0]
-    monkeypatch.setattr(public_views, "write", lambda *_: pytest.fail("views were written"))
+    before, num_logged = point_of.published(here, spark), spark.sql("select count(*) from gold.published").first()[0]
+    monkeypatch.setattr(views, "write", lambda *_: pytest.fail("views were written"))
     assert publish.run(here, spark) == before
     assert spark.sql("select count(*) from gold.published").first()[0] == num_logged
 
 
 def test_a_query_planned_while_two_points_pass_says_so_rather_than_mix_them(spark, here):
-    point = publish._said(here, spark)
+    point = point_of.published(here, spark)
     stale = replace(point, moved=point.moved | {"debits": point.moved["debits"] + 5})
-    publish._commit(spark, stale)
+    point_of.commit(spark, stale)
     with pytest.raises(Exception, match="Run it again"):
         spark.sql("select * from public.debits").collect()
-    publish._commit(spark, point)
+    point_of.commit(spark, point)
 
 
 def test_a_reader_finds_the_point_at_every_moment(spark, here):
-    point, found, is_done = publish._said(here, spark), [], threading.Event()
+    point, found, is_done = point_of.published(here, spark), [], threading.Event()
 
     def read() -> None:
         mine = spark.newSession()
@@ -281,12 +286,12 @@ def test_a_reader_finds_the_point_at_every_moment(spark, here):
     reader = threading.Thread(target=read, daemon=True)
     reader.start()
     for number in range(1, 16):
-        publish._commit(spark, replace(point, number=point.number + number))
-    publish._commit(spark, point)
+        point_of.commit(spark, replace(point, number=point.number + number))
+    point_of.commit(spark, point)
     is_done.set()
     reader.join()
     assert len(found) > 5 and not [error for error in found if not isinstance(error, int)]
-    assert publish._said(here, spark) == point
+    assert point_of.published(here, spark) == point
 
 
 def test_a_version_is_committed_where_its_id_was_used_again_before_it_ended(spark, here):
@@ -302,7 +307,7 @@ def test_a_version_is_committed_where_its_id_was_used_again_before_it_ended(spar
 
 def test_a_table_that_never_had_a_change_is_rebuilt_and_published(spark, here):
     for is_rebuilt in (False, True):
-        gold.run(here, spark, ["unused"], full_refresh=is_rebuilt)
+        build_gold(here, spark, ["unused"], full_refresh=is_rebuilt)
         publish.run(here, spark)
     assert spark.table("public.unused").isEmpty()
 
@@ -310,13 +315,13 @@ def test_a_table_that_never_had_a_change_is_rebuilt_and_published(spark, here):
 def test_what_is_said_of_a_column_does_not_make_a_point_unreadable():
     before, after = (Table(table="SHOP.T", name="t", key=["K"], columns=[{"name": "K", "type": "int", "description": said}]) for said in ("", "the key"))
     wider = Table(table="SHOP.T", name="t", key=["K"], columns=[{"name": "K", "type": "bigint"}])
-    (shape, columns), (shape_then, columns_then), (_, columns_wider) = map(public_views.shape, (before, after, wider))
+    (shape, columns), (shape_then, columns_then), (_, columns_wider) = map(views.shape, (before, after, wider))
     assert shape != shape_then and columns == columns_then != columns_wider
 
 
 def test_the_public_views_stand_while_a_table_is_rebuilt(spark, here):
     before = versions(spark, "public.debits__history")
-    gold.run(here, spark, ["debits"], full_refresh=True)
+    build_gold(here, spark, ["debits"], full_refresh=True)
     assert versions(spark, "public.debits__history") == before
     publish.run(here, spark)
     assert versions(spark, "public.debits__history") == before
@@ -340,7 +345,7 @@ def test_a_pin_shows_all_tables_at_one_point_for_good(spark, here):
         points[number] = contents(spark, "public")
         if place == 70:
             assert set(pins.pin(here, spark, "month_end", pins.find(here, "month_end"))) >= set(SIDES)
-    gold.run(here, spark, list(SIDES), full_refresh=True)
+    build_gold(here, spark, list(SIDES), full_refresh=True)
     publish.run(here, spark)
     for number, shown in points.items():
         name = "month_end" if number == min(points) else f"at_{number}"
@@ -362,8 +367,8 @@ def test_a_pin_shows_all_tables_at_one_point_for_good(spark, here):
 
 
 def test_gold_published_stays_few_files_and_keeps_every_point(spark, here, monkeypatch):
-    before, num_points = publish._said(here, spark), spark.sql("select count(*) from gold.published").first()[0]
-    monkeypatch.setattr(publish, "NUM_FILES", 1)
+    before, num_points = point_of.published(here, spark), spark.sql("select count(*) from gold.published").first()[0]
+    monkeypatch.setattr(point_of, "NUM_FILES", 1)
     bring(spark, here, by_table(pair(95, "G")))
     assert spark.sql("describe detail gold.published").first().numFiles == 1
     assert spark.sql("select count(*) from gold.published").first()[0] == num_points + 1
@@ -382,9 +387,9 @@ def wide_table(num_columns: int, name: str = "wide", type_: str = "bigint", enco
 
 def test_the_views_of_a_wide_table_of_many_sources_fit_the_text_that_hives_own_catalog_takes():
     table, sources, texts = wide_table(300), [f"source_{n:03d}" for n in range(100)], []
-    last, point = (publish.Point(number, points=dict.fromkeys(sources, f"{number:035d}"), versions={f"wide__{step}": number for step in publish.STEPS},
+    last, point = (publish.Point(number, points=dict.fromkeys(sources, f"{number:035d}"), versions={f"wide__{step}": number for step in gold.STEPS},
                                  moved={"wide": number}, through={"wide": dict.fromkeys(sources, f"{number + 1:035d}")}, shapes={"wide": 1}) for number in (1, 2))
-    public_views.write(SimpleNamespace(sql=texts.append, catalog=SimpleNamespace(tableExists=lambda _: False)), table, last, point, is_old_needed=True, is_old_log_needed=True)
+    views.write(SimpleNamespace(sql=texts.append, catalog=SimpleNamespace(tableExists=lambda _: False)), table, last, point, is_old_needed=True, is_old_log_needed=True)
     assert len(texts) == 3 and max(len(text.partition("\nas\n")[2]) for text in texts) < 32_700
 
 

@@ -11,10 +11,12 @@ from decimal import Decimal
 
 import pytest
 import yaml
-
-from inlet import bronze, config, evolve, generate, gold, lake, publish, silver
+from inlet import bronze, config, gold, lake, publish, silver
+from inlet.commands.run import build_gold
 from inlet.errors import ConfigError, InletError
+from inlet.gold import evolve, generate
 from inlet.table import Table
+
 from tests import projects, reference
 from tests.encode import linkexpress, qlik
 from tests.silver import write_silver
@@ -172,7 +174,7 @@ def bring(spark, here, changes: list[Change]) -> None:
     (table,), batch_id = here.tables.values(), 1 + (spark.sql("select max(batch_id) from silver.batches").first()[0] or 0)
     others = {"others": {"other_shop": [change(1, "INSERT", 1, after={"ITEM": "no number", "PRICE": "nor this", "MADE": "nor a date"})]}}
     write_silver(spark, batch_id, {table.table_name.lower(): {"shop": changes}} | others, columns=lambda table, version: COLUMNS[version])
-    gold.run(here, spark, ["evolving"])
+    build_gold(here, spark, ["evolving"])
 
 
 @pytest.mark.proof
@@ -209,19 +211,19 @@ def test_gold_follows_its_contract(spark, lakehouse, tmp_path):
     with pytest.raises(InletError, match="column name is now label"):
         bring(spark, here, RENAMED)
     assert_history(spark, Table(**SECOND), BEFORE + AFTER)                 # and nothing is half done
-    gold.run(here, spark, ["evolving"], full_refresh=True)
+    build_gold(here, spark, ["evolving"], full_refresh=True)
     assert replaced() == 6
     assert_history(spark, Table(**THIRD), BEFORE + AFTER + RENAMED, lambda name, value: int(value) if name == "LABEL" and value else value)
 
     here = contract(here, THIRD | {"key": ["ITEM", "PRICE"]})
     with pytest.raises(InletError, match="its key was item, and is item,price"):
-        gold.run(here, spark, ["evolving"])
+        build_gold(here, spark, ["evolving"])
 
 
 def test_a_contract_that_the_models_do_not_follow_stops_gold(spark, lakehouse, tmp_path):
     here = project(tmp_path, lakehouse, {"evolving": yaml.safe_dump(FIRST)})
     with pytest.raises(ConfigError, match="not what the contracts say"):
-        gold.run(here, spark, ["evolving"])
+        build_gold(here, spark, ["evolving"])
 
 
 # -- from bytes ---------------------------------------------------------------------------------------------------------------
@@ -253,7 +255,7 @@ def test_bytes_are_read_by_the_version_of_their_time(spark, lakehouse, tmp_path)
         for name, data in files:
             (tmp_path / "landing" / "versions_depot" / name).write_bytes(data)
         qlik.write_parquet(qlik.rows(messages, "stocked", offset=10 * number), tmp_path / "landing" / "versions_shop" / f"{number}.parquet")
-        new = bronze.plan(here, list(here.sources.values()), bronze.landed(here))
+        new = bronze.plan_batch(here, list(here.sources.values()), bronze.landed(here))
         bronze.land(here, spark, new)
         silver.run(here, spark, new.batch_id)
 

@@ -10,13 +10,17 @@ from itertools import count
 from types import SimpleNamespace
 
 import pytest
+from inlet import bronze, change, lake, silver
+from inlet.bronze.guard import KIND
+from inlet.codecs import CODECS
+from inlet.codecs.linkexpress import group as linkexpress_codec
+from inlet.codecs.qlik import json_messages
+from inlet.commands import doctor
+from inlet.errors import AccountingError, ConfigError, InletError
+from inlet.silver import decode, recover, transactions
+from inlet.silver.batch import Account
 from py4j.protocol import Py4JJavaError
 
-from inlet import bronze, change, doctor, lake, recover, silver, transaction
-from inlet.batch import Account
-from inlet.codecs import CODECS, linkexpress_group, qlik_json
-from inlet.errors import AccountingError, ConfigError, InletError
-from inlet.guard import KIND
 from tests import projects
 from tests.encode import linkexpress, qlik
 
@@ -43,7 +47,7 @@ def turned(value: bytes) -> bytes:
 
 
 def land(project, spark) -> int:
-    new = bronze.plan(project, list(project.sources.values()), bronze.landed(project))
+    new = bronze.plan_batch(project, list(project.sources.values()), bronze.landed(project))
     bronze.land(project, spark, new)
     return new.batch_id
 
@@ -96,7 +100,7 @@ def test_repeats_conflicts_and_a_crash_before_the_ledger(spark, lakehouse, tmp_p
                        + qlik.rows([box], "any"), tmp_path / "landing" / "silver_shop" / "1.parquet")
     first = land(project, spark)
     with monkeypatch.context() as patched:
-        patched.setattr(silver, "_close", lambda batch: (_ for _ in ()).throw(Died()))
+        patched.setattr(decode, "_close", lambda batch: (_ for _ in ()).throw(Died()))
         with pytest.raises(Died):
             silver.run(project, spark, first)
     assert first in silver.pending(project)
@@ -176,7 +180,7 @@ def test_a_run_that_dies_between_any_two_of_its_writes_leaves_nothing_that_the_n
 
 def test_a_batch_whose_lines_of_the_ledger_are_there_in_part_is_named(monkeypatch):
     project, files = SimpleNamespace(lakehouse_path=str), [{"source": "depot"}, {"source": "shop"}]
-    monkeypatch.setattr(silver.lake, "peek", lambda *_: [{"batch_id": 3, "source": "depot"}])
+    monkeypatch.setattr(lake, "peek", lambda *_: [{"batch_id": 3, "source": "depot"}])
     with pytest.raises(InletError, match="has batch 3 for depot and not for shop. Restore silver.batches"):
         silver.check_ledger(project, 3, files)
     silver.check_ledger(project, 4, files)
@@ -205,7 +209,7 @@ def test_a_write_that_fails_part_way_is_done_anew_by_the_next_run(spark, lakehou
     (tmp_path / "landing" / "silver_full").mkdir(parents=True)
     names = [random.Random(n).randbytes(1_500).hex() for n in range(1_500)]
     qlik.write_parquet(qlik.rows([message(n, n, name) for n, name in enumerate(names)], "items"), tmp_path / "landing" / "silver_full" / "1.parquet")
-    new = bronze.plan(project, list(project.sources.values()), bronze.landed(project))
+    new = bronze.plan_batch(project, list(project.sources.values()), bronze.landed(project))
     with room(spark, 3 << 19), pytest.raises(Py4JJavaError):
         bronze.land(project, spark, new)
     assert not [row for row in bronze.landed(project) if row["batch_id"] == new.batch_id and row["problem"]]
@@ -219,7 +223,7 @@ def test_a_write_that_fails_part_way_is_done_anew_by_the_next_run(spark, lakehou
 
 def brittle_messages(sources, tables, loads):
     """The exact path of a codec with faults."""
-    decode = qlik_json.exact_batches(sources, tables, loads)
+    decode = json_messages.exact_batches(sources, tables, loads)
 
     def batches(messages):
         for batch in messages:
@@ -235,7 +239,7 @@ def brittle_messages(sources, tables, loads):
 def brittle_block(data, context, source, tables):
     if b"kills" in data:
         os._exit(1)
-    return linkexpress_group.decode(data, context, source, tables)
+    return linkexpress_codec.decode(data, context, source, tables)
 
 
 def refusing_block(data, context, source, tables):
@@ -247,7 +251,7 @@ def test_what_a_decoder_fails_on_is_set_aside_and_two_codecs_of_messages_share_a
     from pyspark import cloudpickle
 
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    monkeypatch.setitem(CODECS, "brittle_json", SimpleNamespace(**vars(qlik_json) | {"exact_batches": brittle_messages, "decode_message": None}))
+    monkeypatch.setitem(CODECS, "brittle_json", SimpleNamespace(**vars(json_messages) | {"exact_batches": brittle_messages, "decode_message": None}))
     project = projects.make(tmp_path, {"failing_shop": {**SHOP, "from": "landing/failing_shop"}, "failing_qlik": {**SHOP, "from": "landing/failing_qlik"},
                                        "failing_depot": {**projects.DEPOT, "from": "landing/failing_depot"}}, lakehouse=lakehouse)
     project.sources["failing_shop"].codec = "brittle_json"
@@ -262,10 +266,10 @@ def test_what_a_decoder_fails_on_is_set_aside_and_two_codecs_of_messages_share_a
     (tmp_path / "landing" / "failing_depot" / "20260105031500_000012.lxg").write_bytes(good)
     (tmp_path / "landing" / "failing_depot" / "20260105031501_000013.lxg").write_bytes(bad)
     batch_id = land(project, spark)
-    monkeypatch.setitem(CODECS, "linkexpress_group", SimpleNamespace(**vars(linkexpress_group) | {"decode": refusing_block}))
+    monkeypatch.setitem(CODECS, "linkexpress_group", SimpleNamespace(**vars(linkexpress_codec) | {"decode": refusing_block}))
     with pytest.raises(ConfigError, match="NAME has no source_type. Name one"):        # what a person has to mend is told as it was said
         silver.run(project, spark, batch_id)
-    monkeypatch.setitem(CODECS, "linkexpress_group", SimpleNamespace(**vars(linkexpress_group) | {"decode": brittle_block}))
+    monkeypatch.setitem(CODECS, "linkexpress_group", SimpleNamespace(**vars(linkexpress_codec) | {"decode": brittle_block}))
     accounts = silver.run(project, spark, batch_id)
     assert {source: (a.num_records, a.num_changes, a.num_control, a.num_rejected) for source, a in accounts.items()} == {
         "failing_shop": (6, 3, 0, 3), "failing_qlik": (6, 5, 0, 1), "failing_depot": (3, 1, 1, 1)}
@@ -280,7 +284,7 @@ def test_what_a_decoder_fails_on_is_set_aside_and_two_codecs_of_messages_share_a
 
 def test_a_source_that_inlet_yml_lost_is_named_before_its_batch_is_decoded(tmp_path):
     with pytest.raises(ConfigError, match="Batch 3 holds files of gone, which inlet.yml does not have any more"):
-        silver._check_sources(projects.make(tmp_path), 3, [{"source": "gone"}])
+        decode._check_sources(projects.make(tmp_path), 3, [{"source": "gone"}])
 
 
 def test_a_table_without_statistics_of_a_batch_is_taken_to_hold_it(tmp_path):
@@ -331,7 +335,7 @@ def states(spark, batches: list[list[tuple]]):
         for place, counter, is_last in events:
             spark.sql("insert into silver.changes (source, source_schema, source_table, change_seq, operation, transaction_id, transaction_event_counter, "
                       f"transaction_last_event, batch_id) values ('counted', 'S', 'T', '{place:035d}', 'INSERT', 'A', {counter}, {is_last}, {batch_id})")
-        transaction.update(spark, f"batch_id = {batch_id} and source = 'counted'")
+        transactions.update(spark, f"batch_id = {batch_id} and source = 'counted'")
         yield [tuple(row) for row in spark.sql("select cast(first_change_seq as int), num_changes, state from silver.transactions "
                                                "where source = 'counted' order by 1").collect()]
     for table in ("changes", "transactions"):

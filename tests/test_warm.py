@@ -1,17 +1,18 @@
 """What is compiled at installation is what runs call."""
 
 import pytest
+from inlet.codecs.linkexpress import frame
+from inlet.codecs.qlik import json_walk
+from inlet.commands import warm
+from inlet.commands.decode import decode_file
+from inlet.fields.compiled import interpreter
 
-from inlet import warm
-from inlet.codecs import linkexpress_frame, qlik_scan
-from inlet.decoding import decode_file
-from inlet.fields import interpreter
 from tests import projects
 from tests.encode import linkexpress
 
 
 def signatures() -> dict[str, list]:
-    walks = qlik_scan.rows, qlik_scan.refreshes, linkexpress_frame.walk, linkexpress_frame.heads, interpreter.images
+    walks = json_walk.rows, json_walk.refreshes, frame.walk, frame.heads, interpreter.images
     return {walk.__name__: list(walk.signatures) for walk in walks}
 
 

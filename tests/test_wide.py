@@ -1,8 +1,9 @@
 """A table of 1,000 columns, from messages to the public and the live view."""
 
 import pytest
+from inlet import bronze, publish, silver
+from inlet.commands.run import build_gold
 
-from inlet import bronze, gold, publish, silver
 from tests.bench import wide
 
 NUM = 1000
@@ -14,18 +15,18 @@ def test_a_table_of_a_thousand_columns_comes_through_to_its_live_view(spark, lak
 
     def take(batch: int, steps) -> None:
         wide.deliver(project, batch, 2)
-        plan = bronze.plan(project, list(project.sources.values()), bronze.landed(project))
+        plan = bronze.plan_batch(project, list(project.sources.values()), bronze.landed(project))
         bronze.land(project, spark, plan)
         silver.run(project, spark, plan.batch_id)
         for step in steps:
             step(project, spark)
 
     own = ", ".join(f"`{name.lower()}`" for name, _ in wide.columns(NUM))
-    take(1, [gold.run, publish.run])
+    take(1, [build_gold, publish.run])
     take(2, [])
     live = spark.sql(f"select {own} from public.thousand__live order by id").collect()
     assert [(r.is_pending, r.is_held, r.not_supplied) for r in spark.table("public.thousand__live").collect()] == [(True, False, [])] * 2
-    gold.run(project, spark)
+    build_gold(project, spark)
     publish.run(project, spark)
     assert spark.sql(f"select {own} from public.thousand order by id").collect() == live and live[1].column_0001 == "value 1 2"
     log = spark.table("public.thousand__before_after").where("operation = 'UPDATE'").select("changed", "not_supplied").collect()

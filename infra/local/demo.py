@@ -8,7 +8,9 @@ import sys
 import time
 from pathlib import Path
 
-from inlet import config, lake, run as running, status
+from inlet import config, lake
+from inlet.commands import run as running
+from inlet.commands import status
 from inlet.log import Log, console, print_rows
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,7 +57,7 @@ def _again(project, log: Log, started: float) -> None:
 
 
 def _summary(project, feed, log: Log, started: float) -> int:
-    from inlet.spark import session
+    from inlet.lake.spark import session
 
     spark = session(project.lakehouse_path())
     _ledger(project)

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
 from inlet import config
@@ -44,7 +43,7 @@ def run(project: ProjectDir = HERE,
         until: Annotated[str | None, typer.Option(help="Run up to and with this step.")] = None):
     """Land what is new, decode it, bring the tables up to date, check each step, publish. Safe to run again at any time."""
     from inlet import lake
-    from inlet import run as running
+    from inlet.commands import run as running
 
     log = Log()
     loaded = config.load(project)
@@ -64,7 +63,7 @@ def verify(project: ProjectDir = HERE,
            limit: Annotated[int, typer.Option(help="Differences shown at most, per table.")] = 20):
     """Compare gold with a fold of all that silver holds, made from nothing. Exit code 3 where they differ."""
     from inlet import gold, lake
-    from inlet.spark import session
+    from inlet.lake.spark import session
 
     loaded = config.load(project)
     names = loaded.table_names(table) or sorted(t.name for t in loaded.tables.values())
@@ -99,8 +98,8 @@ def reconcile(table: Annotated[str, typer.Option(help="The gold table.")],
               wait: Annotated[float, typer.Option(help="Seconds between two looks: longer than a change needs from the source into gold.")] = 60,
               limit: Annotated[int, typer.Option(help="Keys shown at most.")] = 20):
     """Compare gold with the live table at its source, twice, so that rows in flight are no alarm. Exit code 3 where they differ."""
-    from inlet import reconcile as reconciling
-    from inlet.spark import session
+    from inlet.commands import reconcile as reconciling
+    from inlet.lake.spark import session
 
     loaded = config.load(project)
     name, = loaded.table_names([table])
@@ -123,9 +122,9 @@ def reconcile(table: Annotated[str, typer.Option(help="The gold table.")],
 def rebuild(table: Annotated[list[str], typer.Option(help="The gold table; may be given several times.")],
             project: ProjectDir = HERE):
     """Make a table's gold anew from silver: the same rows that batch after batch has made."""
-    from inlet import checks, gold, lake
-    from inlet import run as running
-    from inlet.spark import session
+    from inlet import checks, lake
+    from inlet.commands import run as running
+    from inlet.lake.spark import session
 
     loaded, log = config.load(project), Log()
     names = loaded.table_names(table)
@@ -133,7 +132,7 @@ def rebuild(table: Annotated[list[str], typer.Option(help="The gold table; may b
         spark = session(loaded.lakehouse_path())
         hold(spark)
         with log.step("gold", rebuilt=", ".join(names)) as figures:
-            figures["models"] = len(gold.run(loaded, spark, names, full_refresh=True, tell=log.now))
+            figures["models"] = len(running.build_gold(loaded, spark, names, full_refresh=True, tell=log.now))
         with log.step("checks", of="gold") as figures:
             results = checks.check(loaded, spark, "gold", tables=names)
             figures |= {"passed": sum(r.success for r in results), "warned": sum(not r.success for r in results)}
@@ -143,7 +142,7 @@ def rebuild(table: Annotated[list[str], typer.Option(help="The gold table; may b
 @app.command()
 def catalog(port: Annotated[int, typer.Option(help="On 127.0.0.1.")] = 1527):
     """Serve the catalogs of this machine's lakehouses until Ctrl-C: others ask while a run goes on, where otherwise one process at a time can."""
-    from inlet.catalog import served
+    from inlet.lake.catalog import served
 
     for ends in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ends, signal.default_int_handler)
@@ -160,10 +159,10 @@ def decode(file: Annotated[Path, typer.Argument(help="A file of any source: an e
                                                            "folder or pattern it matches.")] = None,
            limit: Annotated[int | None, typer.Option(help="Stop after this many changes.")] = None):
     """Print a file's changes as JSON lines; rejects go to standard error. Nothing is written. Exit code 3 if any was rejected."""
-    from inlet import decoding
+    from inlet.commands import decode
 
     num_changes = num_rejects = 0
-    for kind, row in decoding.decode_file(config.load(project), file, source):
+    for kind, row in decode.decode_file(config.load(project), file, source):
         if kind == "change" and num_changes == limit:
             break
         num_changes += kind == "change"
@@ -175,7 +174,7 @@ def decode(file: Annotated[Path, typer.Argument(help="A file of any source: an e
 @app.command()
 def status(project: ProjectDir = HERE, is_json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False):
     """What has been landed, decoded and built, and what waits. Needs no Spark."""
-    from inlet import status as reading
+    from inlet.commands import status as reading
 
     found = reading.status(config.load(project))
     if is_json:
@@ -192,7 +191,7 @@ def sql(query: Annotated[str, typer.Argument(help="One SQL statement; tables are
         limit: Annotated[int, typer.Option(help="Rows shown at most; 0 for all.")] = 100,
         database: Annotated[str, typer.Option(help="The database of names without one: public, or a pin.")] = "public"):
     """Ask the lakehouse a question. Names without a database are those of the public views: `orders`, `orders__history`, `orders_at(time)`."""
-    from inlet.query import ask
+    from inlet.commands.sql import ask
 
     if format not in ("table", "csv", "json"):
         raise ConfigError(f"--format {format} is unknown", "Use table, csv or json")
@@ -220,8 +219,8 @@ def pin(database: Annotated[str | None, typer.Argument(help="The database to mak
         project: ProjectDir = HERE,
         point: Annotated[int | None, typer.Option(help="The published point, as gold.published numbers it; else the newest.")] = None):
     """Keep a published point: a database of the same views, which show it for good. `inlet unpin` drops it."""
-    from inlet import pins
-    from inlet.spark import session
+    from inlet.lake.spark import session
+    from inlet.publish import pins
 
     loaded = config.load(project)
     if database is None:
@@ -235,8 +234,8 @@ def pin(database: Annotated[str | None, typer.Argument(help="The database to mak
 @app.command()
 def unpin(database: Annotated[str, typer.Argument(help="The pin.")], project: ProjectDir = HERE):
     """Drop a pin: its views, no rows."""
-    from inlet import pins
-    from inlet.spark import session
+    from inlet.lake.spark import session
+    from inlet.publish import pins
 
     pins.unpin(session(config.load(project).lakehouse_path()), database)
     out.print(f"{database} is gone", markup=False)
@@ -248,7 +247,7 @@ def rejects(project: ProjectDir = HERE, source: str | None = None, kind: str | N
             raw: Annotated[bool, typer.Option(help="Show the record's bytes as hex and text.")] = False,
             is_json: Annotated[bool, typer.Option("--json", help="As JSON lines.")] = False):
     """What could not be decoded, and why. Needs no Spark."""
-    from inlet import status as reading
+    from inlet.commands import status as reading
 
     known = config.load(project)
     for word, names, what in ((source, known.sources, "source"), (kind, REJECT_KINDS, "kind of reject")):
@@ -267,7 +266,7 @@ def rejects(project: ProjectDir = HERE, source: str | None = None, kind: str | N
 @app.command()
 def doctor(project: ProjectDir = HERE):
     """Look for what is missing or wrong here, and say how to mend it."""
-    from inlet import doctor as examining
+    from inlet.commands import doctor as examining
 
     worst = 0
     for finding in examining.examine(project):
@@ -281,7 +280,7 @@ def doctor(project: ProjectDir = HERE):
 def generate(project: ProjectDir = HERE,
              check: Annotated[bool, typer.Option(help="Write nothing; exit 2 if something is stale.")] = False):
     """Write the dbt models of the contracts in pipelines/tables/."""
-    from inlet import generate as generating
+    from inlet.gold import generate as generating
     loaded = config.load(project)
     stale = generating.stale(loaded)
     if check and stale:
@@ -296,7 +295,7 @@ def generate(project: ProjectDir = HERE,
 @app.command()
 def init(folder: Annotated[Path, typer.Argument(help="A folder that does not exist yet, or is empty.")]):
     """Make a new, empty project that runs as it is: config, a folder for contracts, dbt, expectations."""
-    from inlet import project as making
+    from inlet.commands import init as making
 
     for line in making.init(folder):
         out.print(line)

@@ -16,7 +16,6 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-
 WIDE = 200                     # characters where there is no terminal to ask
 MIN_COLUMN = 6                 # characters a column needs; with fewer rich leaves columns out
 

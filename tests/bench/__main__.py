@@ -29,7 +29,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--only", choices=list(PARTS))
     said = parser.parse_args()
-    from inlet.spark import session
+    from inlet.lake.spark import session
 
     lines = []
     with tempfile.TemporaryDirectory() as folder:

@@ -6,8 +6,9 @@ from decimal import Decimal
 from pathlib import Path
 
 import yaml
+from inlet import bronze, config, silver
+from inlet.silver import blocks
 
-from inlet import bronze, config, silver, silver_block
 from tests.bench.figure import Figure, best
 from tests.encode import linkexpress
 
@@ -24,17 +25,17 @@ def measure(spark, folder: Path, lakehouse: str, is_quick: bool) -> Iterator[Fig
     num = 40_000 if is_quick else 2_000_000
     data = encode()
     project = make_project(folder, lakehouse, data, num)
-    new = bronze.plan(project, list(project.sources.values()), bronze.landed(project))
+    new = bronze.plan_batch(project, list(project.sources.values()), bronze.landed(project))
     bronze.land(project, spark, new)
     silver.run(project, spark, new.batch_id)
     typed = ", ".join(f"{n}: {t}" for n, t, _ in COLUMNS)
     spark.sql(f"create or replace table bench_typed using delta as select a.* from (select cast(after as struct<{typed}>) as a "
               f"from silver.changes where source = 'bench')")
     spark.sql("create table bench_changes like silver.changes")
-    units = silver_block.headers(spark, project, new.batch_id)
+    units = blocks.headers(spark, project, new.batch_id)
     rewrite = best(lambda: spark.sql("create or replace table bench_copy using delta as select * from bench_typed"), ROUNDS)
-    alone = best(lambda: silver_block.decoded(spark, project, new.batch_id, units).write.format("noop").mode("overwrite").save(), ROUNDS)
-    changes = silver_block.changes(spark, project, new.batch_id, units).selectExpr("*", "1L as batch_id", "current_timestamp() as decoded_at")
+    alone = best(lambda: blocks.decoded(spark, project, new.batch_id, units).write.format("noop").mode("overwrite").save(), ROUNDS)
+    changes = blocks.changes(spark, project, new.batch_id, units).selectExpr("*", "1L as batch_id", "current_timestamp() as decoded_at")
     written = best(lambda: changes.write.format("delta").mode("overwrite").saveAsTable("bench_changes"), ROUNDS)
     whole = again(spark, project)
     yield Figure("decode alone", "typed rewrite", rewrite / alone, "at least 2.8", f"{num / alone / 1e3:.0f}k and {num / rewrite / 1e3:.0f}k records/s")
@@ -48,7 +49,7 @@ def again(spark, project) -> float:
     source = project.sources["bench"]
     first, = (project.root / "landing").iterdir()
     (project.root / "landing" / "20260102000000_000002.lxg").write_bytes(first.read_bytes())
-    new = bronze.plan(project, [source], bronze.landed(project))
+    new = bronze.plan_batch(project, [source], bronze.landed(project))
     bronze.land(project, spark, new)
     return best(lambda: silver.run(project, spark, new.batch_id), rounds=1)
 

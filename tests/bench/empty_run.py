@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from inlet import bronze, silver
+
 from tests.bench import messages
 from tests.bench.figure import Figure, best
 
@@ -16,7 +17,7 @@ def measure(spark, folder: Path, lakehouse: str, is_quick: bool) -> Iterator[Fig
     (folder / "expectations").mkdir()
     for step in ("bronze", "silver"):
         (folder / "expectations" / f"{step}.yml").write_text("[]\n")
-    new = bronze.plan(project, list(project.sources.values()), bronze.landed(project))
+    new = bronze.plan_batch(project, list(project.sources.values()), bronze.landed(project))
     bronze.land(project, spark, new)
     silver.run(project, spark, new.batch_id)
     command = [sys.executable, "-m", "inlet.cli", "run", "--until", "silver", "--project", str(folder)]

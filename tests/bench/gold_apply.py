@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
+from inlet import config, publish
+from inlet.commands.run import build_gold
+from inlet.gold import generate
 
-from inlet import config, generate, gold, publish
 from tests.bench.figure import Figure, best
 
 NUM_COLUMNS = 20
@@ -33,7 +35,7 @@ def measure(spark, folder: Path, lakehouse: str, is_quick: bool) -> Iterator[Fig
         for number, (kind, num) in enumerate(batches, 2):
             add_changes(spark, name, number, kind, num, size)
             built = []
-            ours = taken[size, kind, num] = seconds(lambda: built.extend(gold.run(project, spark, [name])))
+            ours = taken[size, kind, num] = seconds(lambda: built.extend(build_gold(project, spark, [name])))
             log = next(b.seconds for b in built if b.model == f"{name}__before_after")
             merged = seconds(lambda: merge_current(spark, name, number, kind))
             told = f"{size} rows of {NUM_COLUMNS} columns, {num} changes, {SAID[kind]}; {ours:.1f} s, {log:.1f} of them for before_after; {plan(spark, name, number)}"
@@ -99,7 +101,7 @@ def make_project(folder: Path, lakehouse: str, name: str) -> config.Project:
 
 def fill(spark, project, name: str, size: int) -> None:
     insert(spark, name, 1, f"select id, id as place from range({size})", "INSERT", "0")
-    gold.run(project, spark, [name])
+    build_gold(project, spark, [name])
     spark.sql(f"create table bench_current_{name} using delta cluster by (id) tblproperties (delta.enableDeletionVectors = true) as select * from gold.{name}__current")
     spark.sql(f"create table bench_history_{name} using delta cluster by (id) tblproperties (delta.enableDeletionVectors = true) as select *, cast(null as string) as valid_to_seq from gold.{name}__current")
 

@@ -7,9 +7,9 @@ from decimal import Decimal
 from pathlib import Path
 
 import yaml
-
 from inlet import bronze, config, silver
-from inlet.codecs import qlik_json
+from inlet.codecs.qlik import json_messages
+
 from tests.bench.figure import Figure, best
 from tests.encode import qlik
 
@@ -32,7 +32,7 @@ def measure(spark, folder: Path, lakehouse: str, is_quick: bool) -> Iterator[Fig
         messages.selectExpr("unit_id", "parse_json(cast(value as string)) as value").write.format("delta").mode("overwrite").saveAsTable("bench_bare")
 
     def fast():
-        changes = qlik_json.fast(messages, list(project.sources.values()), project.tables, [])
+        changes = json_messages.fast(messages, list(project.sources.values()), project.tables, [])
         changes.write.format("delta").mode("overwrite").saveAsTable("bench_fast")
 
     alone, decoded = best(bare), best(fast)
@@ -44,7 +44,7 @@ def measure(spark, folder: Path, lakehouse: str, is_quick: bool) -> Iterator[Fig
 def into_silver(spark, project, folder: Path, first: int, num: int) -> float:
     """Seconds of the silver step for a new file of messages."""
     write(folder / "landing" / f"messages_{first}.parquet", first, num)
-    new = bronze.plan(project, list(project.sources.values()), bronze.landed(project))
+    new = bronze.plan_batch(project, list(project.sources.values()), bronze.landed(project))
     bronze.land(project, spark, new)
     started = time.perf_counter()
     silver.run(project, spark, new.batch_id)

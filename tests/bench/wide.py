@@ -7,8 +7,10 @@ from decimal import Decimal
 from pathlib import Path
 
 import yaml
+from inlet import bronze, config, publish, silver
+from inlet.commands.run import build_gold
+from inlet.gold import generate
 
-from inlet import bronze, config, gold, generate, publish, silver
 from tests.bench.figure import Figure
 from tests.encode import qlik
 
@@ -30,10 +32,10 @@ def seconds(spark, project: config.Project, num: int) -> dict[str, float]:
     """Step -> seconds of the second of two batches: what a table costs from then on."""
     for batch in (1, 2):
         deliver(project, batch, num)
-        plan = bronze.plan(project, list(project.sources.values()), bronze.landed(project))
+        plan = bronze.plan_batch(project, list(project.sources.values()), bronze.landed(project))
         bronze.land(project, spark, plan)
         taken = {}
-        for step, action in (("silver", lambda: silver.run(project, spark, plan.batch_id)), ("gold", lambda: gold.run(project, spark)),
+        for step, action in (("silver", lambda: silver.run(project, spark, plan.batch_id)), ("gold", lambda: build_gold(project, spark)),
                              ("publish", lambda: publish.run(project, spark))):
             started = time.perf_counter()
             action()

@@ -23,12 +23,12 @@ CACHE = Path(os.environ["NUMBA_CACHE_DIR"])
 if CACHE.exists() and CACHE.stat().st_mtime < max(path.stat().st_mtime for path in (ROOT / "pipelines" / "inlet").rglob("*.py")):
     shutil.rmtree(CACHE)       # Numba does not notice an edit in another file than the function's
 
-import numba                                                    # noqa: E402
-import numpy as np                                              # noqa: E402
-from numba.np import arrayobj                                   # noqa: E402
+import numba  # noqa: E402
+import numpy as np  # noqa: E402
+from inlet.codecs import CODECS  # noqa: E402
+from numba.np import arrayobj  # noqa: E402
 
-from inlet.codecs import CODECS                                 # noqa: E402
-from tests import test_cases                                    # noqa: E402
+from tests import test_cases  # noqa: E402
 
 NUM_UNITS = 12                 # of a batch
 MAX_REPEATS = 3_000

@@ -2,8 +2,9 @@
 
 import datetime
 
-from inlet.codecs import qlik_fast, qlik_json
+from inlet.codecs.qlik import json_fast, json_messages
 from inlet.errors import REJECT_KINDS
+
 from tests import test_cases
 from tests.test_qlik_json import batch_of, loads_of, typed, walked
 
@@ -18,7 +19,7 @@ def units(case: dict) -> list[bytes]:
 
 
 def _exact(message: dict, source, tables: dict, loads: list[dict]) -> dict:
-    found, = qlik_json.decode_message(message, source, tables, loads)
+    found, = json_messages.decode_message(message, source, tables, loads)
     if found["result"] == "reject":
         reject = found["reject"]
         assert reject.raw == message["value"] and 0 <= reject.byte_offset <= len(message["value"]) and reject.kind in REJECT_KINDS
@@ -33,7 +34,7 @@ def check(case: dict, units: list[bytes]) -> int:
     loads = loads_of(messages, source, tables)
     together = walked(messages, source, tables, loads)
     exacts = {message["unit_id"]: _exact(message, source, tables, loads) for message in messages}
-    rows = [row for batch in qlik_json.exact_batches([source], tables, loads)([batch_of(messages)]) for row in batch.to_pylist()]
+    rows = [row for batch in json_messages.exact_batches([source], tables, loads)([batch_of(messages)]) for row in batch.to_pylist()]
     assert [row["result"] for row in rows] == [exact["result"] for exact in exacts.values()]
     for message in messages:
         alone = walked([message], source, tables, loads)        # buffers as small as they may be
@@ -42,7 +43,7 @@ def check(case: dict, units: list[bytes]) -> int:
             exact, row = exacts[message["unit_id"]], alone[message["unit_id"]]
             assert exact["result"] == "change", exact
             assert typed(row) == typed({name: exact[name] for name in row})
-    find = qlik_fast._refreshes(qlik_fast.Contracts([source], tables), {source.name: source}, tables, qlik_json.refresh_table)
+    find = json_fast._refreshes(json_fast.Contracts([source], tables), {source.name: source}, tables, json_messages.refresh_table)
     found = [row["t"] for batch in find([batch_of(messages)]) for row in batch.to_pylist()]
-    assert found == [table for table in (qlik_json.refresh_table(message, source, tables) for message in messages) if table]
+    assert found == [table for table in (json_messages.refresh_table(message, source, tables) for message in messages) if table]
     return len(together)

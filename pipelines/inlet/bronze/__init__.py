@@ -1,0 +1,6 @@
+"""Bronze lands bytes and messages untouched, exactly once. What other layers ask of it."""
+
+from inlet.bronze.blocks import cut_file
+from inlet.bronze.plan import Plan, land, landed, plan_batch, unfinished, write_units
+
+__all__ = ["Plan", "cut_file", "land", "landed", "plan_batch", "unfinished", "write_units"]

@@ -1,0 +1,156 @@
+"""Files of records into bronze: cut into blocks, planned, and read again where Spark runs, checked against the plan."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from inlet import lake, unit
+from inlet.bronze.files import LEN_READ, as_problem, hash_bytes, open_file
+from inlet.bronze.guard import EXPECTED, KIND, why
+from inlet.bronze.messages import MAX_TASKS
+from inlet.codecs import CODECS
+from inlet.config import Project
+from inlet.errors import InletError, Reject
+
+LEN_BLOCK = 1 << 20                    # a unit of about 1 MiB: some 10,000 records, one Arrow batch when decoded
+LEN_HEAD = 1 << 20
+
+
+def plan_file(project, source, path, info, known, has_settled) -> dict:
+    """One row of bronze.files for a file of binary records."""
+    start, digest, num_units, end = (known["ofs_end"] if known else 0), hashlib.sha256(), 0, 0
+    context = start_context = json.loads(known["context"]) if known and known["context"] else None
+    with open_file(project, path) as stream:
+        if start:
+            hash_bytes(stream, digest, start)
+            if digest.hexdigest() != known["sha256"] or info["size"] < start:
+                return as_problem(start, "file_rewritten", f"the first {start} bytes as landed before", "other bytes",
+                                "Deliver changed content under a new name")
+        listed = _Limited(stream, info["size"] - start)          # what comes after the listing is the next run's
+        for block, context in cut_file(source, project.tables_of(source), path, listed, start, info["size"], context, has_settled):
+            if start_context is None:
+                start_context = block.context
+            digest.update(block.data)
+            num_units, end = num_units + 1, block.file_offset + len(block.data)
+    return {"ofs_start": start, "ofs_end": end or start, "sha256": digest.hexdigest(), "num_units": num_units, "problem": None,
+            "context": json.dumps(context) if context else None,
+            "start_context": json.dumps(start_context) if start_context else None}
+
+
+@dataclass(frozen=True)
+class FileBlock:
+    file_offset: int
+    data: bytes
+    context: dict
+    num_records: int
+
+
+def cut_file(source, tables, path, stream, start, size, context, has_settled) -> Iterator[tuple[FileBlock, dict]]:
+    """Blocks of a stream from `start` on, each with the context after it. Bytes from there on are read once, in pieces.
+
+    What cannot be framed (a reject of `open_file` or `cut`, or a tail that has settled) is one block whose context
+    carries the problem, so that silver rejects it and no byte is lost.
+    """
+    codec = CODECS[source.codec]
+    offset, rest = start, stream.read(LEN_READ)
+    if context is None and rest:
+        opened = _try(codec.open_file, path, rest[:LEN_HEAD], len(rest) >= size and size <= LEN_HEAD, source, tables)
+        if isinstance(opened, Reject):
+            yield from _whole_rest(offset, rest, stream, {"problem": _problem_of(opened)})
+            return
+        context = opened
+    if context and "problem" in context:             # what follows a place that cannot be framed has no known beginning
+        yield from _whole_rest(offset, rest, stream, context)
+        return
+    while rest:
+        more = stream.read(LEN_READ)
+        cut = _try(codec.cut, rest, context, source, tables, LEN_BLOCK, not more and has_settled)
+        if isinstance(cut, Reject):
+            yield from _whole_rest(offset, rest + more, stream, context | {"problem": _problem_of(cut)})
+            return
+        for n, block in enumerate(cut.blocks):
+            after = cut.blocks[n + 1].context if n + 1 < len(cut.blocks) else cut.context
+            yield FileBlock(offset + block.offset, rest[block.offset:block.offset + block.length], block.context,
+                            block.num_records), after
+        offset, rest, context = offset + cut.consumed, rest[cut.consumed:], cut.context
+        if cut.problem:
+            yield from _whole_rest(offset, rest + more, stream, context | {"problem": _problem_of(cut.problem)})
+            return
+        if not more:
+            break
+        rest += more
+    if rest and has_settled:
+        yield from _whole_rest(offset, rest, stream, context | {"problem": _problem_of(_truncated(rest))})
+
+
+def _try(call, *given):
+    """What a codec says of a file; where it fails instead, a Reject."""
+    try:
+        return call(*given)
+    except InletError:
+        raise
+    except Exception as error:                     # whatever a codec did not foresee: no file stops the others
+        return Reject(KIND, 0, 0, 0, EXPECTED, why(error), b"")
+
+
+def _truncated(rest: bytes) -> Reject:
+    return Reject("truncated", 0, len(rest), len(rest), "the rest of the record", "the end of the file", b"")
+
+
+def _problem_of(reject) -> dict:
+    return {"kind": reject.kind, "byte_offset": reject.byte_offset - reject.unit_offset, "expected": reject.expected, "found": reject.found}
+
+
+def _whole_rest(offset: int, rest: bytes, stream, context: dict) -> Iterator[tuple[FileBlock, dict]]:
+    """All that is left, in pieces that fit in a row; the context that carries the problem stays, for what a growing file adds."""
+    while rest:
+        yield FileBlock(offset, rest, context, 1), context
+        offset, rest = offset + len(rest), stream.read(LEN_READ)
+
+
+def read(project: Project, spark, files: list[dict], before: list[dict]):
+    """A DataFrame of bronze.blocks rows: each file is read where Spark runs, cut again and checked against its plan."""
+    schema = ", ".join(f"{c.name} {c.type}" for c in unit.BLOCKS if c.name != "landed_at")
+    rows = [(json.dumps(row, default=str),) for row in files]
+    planned = spark.createDataFrame(rows, "planned string").repartition(min(len(rows), MAX_TASKS))
+    return planned.mapInArrow(_writer(project, schema), schema).selectExpr("*", "current_timestamp() as landed_at")
+
+
+def _writer(project: Project, schema: str):
+    def write(batches):
+        import pyarrow as pa
+        for batch in batches:
+            for said in batch.column(0).to_pylist():
+                for row in rows_of(project, json.loads(said)):
+                    yield pa.RecordBatch.from_pylist([row], schema=lake.arrow_schema(schema))
+    return write
+
+
+def rows_of(project: Project, row: dict) -> Iterator[dict]:
+    source, digest, end = project.sources[row["source"]], hashlib.sha256(), row["ofs_end"]
+    with open_file(project, row["path"]) as stream:
+        hash_bytes(stream, digest, row["ofs_start"])
+        context = json.loads(row["start_context"]) if row["start_context"] and row["ofs_start"] else None
+        limited = _Limited(stream, end - row["ofs_start"])
+        has_tail = True                          # the plan already decided how far to read
+        for block, _ in cut_file(source, project.tables_of(source), row["path"], limited, row["ofs_start"], end, context, has_tail):
+            digest.update(block.data)
+            yield {"unit_id": f"{source.name}/{row['path']}@{block.file_offset}", "source": source.name, "path": row["path"],
+                   "file_offset": block.file_offset, "size_bytes": len(block.data),
+                   "sha256": hashlib.sha256(block.data).hexdigest(), "context": json.dumps(block.context),
+                   "num_records": block.num_records, "bytes": block.data, "batch_id": row["batch_id"]}
+    if digest.hexdigest() != row["sha256"]:
+        raise InletError(f"sha-256 {digest.hexdigest()}, planned {row['sha256']}")
+
+
+class _Limited:
+    """A stream that ends after `length` bytes."""
+
+    def __init__(self, stream, length: int):
+        self.stream, self.left = stream, length
+
+    def read(self, length: int = -1) -> bytes:
+        data = self.stream.read(self.left if length < 0 else min(length, self.left))
+        self.left -= len(data)
+        return data

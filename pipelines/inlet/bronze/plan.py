@@ -1,0 +1,171 @@
+"""Bronze: land files and messages untouched, exactly once.
+
+A batch is planned first: `bronze.files` says which bytes of which files it takes, with their sha-256. Then the units are
+written under the batch's number, which Delta takes only once. A run that dies in between leaves a plan without units; the
+next run finishes that plan before it makes one of its own. Only whole records are taken from a file that still grows; an
+unfinished last record waits, and is landed as a reject once the file has rested for `settle_minutes`.
+
+A file that is not as it was planned when its units are written is set aside with its problem, and planned anew by the next run: what
+it held then was never landed, and no file can hold up the others of its batch. A link that leaves its source's folder is not followed.
+"""
+
+import time
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Any
+
+from inlet import lake, unit
+from inlet.bronze import blocks, messages
+from inlet.bronze.files import as_problem, first_line, listing
+from inlet.bronze.guard import EXPECTED, KIND, Died, in_child
+from inlet.codecs import CODECS
+from inlet.config import Project, Source
+from inlet.errors import InletError
+from inlet.sql import literal
+
+
+@dataclass
+class Plan:
+    """What one batch takes: rows of `bronze.files`."""
+
+    batch_id: int
+    files: list[dict[str, Any]] = field(default_factory=list)
+    waiting: dict[str, int] = field(default_factory=dict)       # path -> bytes of an unfinished last record
+
+    def of(self, grain: str, project: Project) -> list[dict]:
+        return [f for f in self.files if f["num_units"] and CODECS[project.sources[f["source"]].codec].GRAIN == grain]
+
+
+def landed(project: Project) -> list[dict]:
+    """Rows of bronze.files, read without Spark."""
+    return lake.peek(project.lakehouse_path(), "bronze.files", [c.name for c in unit.FILES])
+
+
+def plan_batch(project: Project, sources: list[Source], before: list[dict], now: float | None = None) -> Plan:
+    """What there is to land now. In: the rows of bronze.files so far. Out: a Plan, without files when nothing is new."""
+    new = Plan(batch_id=max((row["batch_id"] for row in before), default=0) + 1)
+    in_order = sorted(before, key=lambda row: row["batch_id"])
+    last = {(row["source"], row["path"]): row for row in in_order}
+    good = {(row["source"], row["path"]): row for row in in_order if not row["problem"]}
+    wanted = []
+    for source in sources:
+        for path, info in listing(project, source):
+            known, has_settled = last.get((source.name, path)), _has_settled(source, info, now)
+            if known and (known["size_bytes"], _utc(known["modified_at"])) == (info["size"], info["modified"]):
+                tail = 0 if known["problem"] else info["size"] - known["ofs_end"]
+                if not tail or not has_settled:
+                    new.waiting |= {path: tail} if tail else {}
+                    continue
+            wanted.append((source, path, info, good.get((source.name, path)), has_settled))
+    for (source, path, info, _, _), row in zip(wanted, _plan_files(project, wanted), strict=True):
+        if row is None:                            # it grew while it was read
+            new.waiting[path] = info["size"]
+            continue
+        if row["ofs_end"] < info["size"] and not row["problem"]:
+            new.waiting[path] = info["size"] - row["ofs_end"]
+        if row["num_units"] or row["problem"] or (source.name, path) not in last and row["ofs_end"] == info["size"]:
+            new.files.append(row | {"source": source.name, "path": path, "size_bytes": info["size"],
+                                    "modified_at": info["modified"], "batch_id": new.batch_id})
+    return new
+
+
+def _plan_files(project: Project, wanted: list[tuple]) -> list[dict | None]:
+    """Rows of bronze.files. Codecs read files in a process of their own, which a file may end; then each has one of its own."""
+    def planned(file) -> dict | None:
+        source, path, info, known, has_settled = file
+        planner = blocks.plan_file if CODECS[source.codec].GRAIN == "block" else messages.plan_file
+        return info["problem"] or planner(project, source, path, info, known, has_settled)
+
+    def planned_apart(file) -> dict | None:
+        try:
+            return _apart(lambda: planned(file), file[1])
+        except Died as death:
+            return as_problem(file[3]["ofs_end"] if file[3] else 0, KIND, EXPECTED, str(death), "Report it with the file")
+
+    try:
+        return _apart(lambda: [planned(file) for file in wanted], *(file[1] for file in wanted))
+    except Died:
+        return [planned_apart(file) for file in wanted]
+
+
+def _apart(call, *paths: str):
+    """What a call gives, made in a process of its own; in this one where there is nothing to read, and for addresses, whose clients do not
+    outlive a fork."""
+    return in_child(call) if paths and not any("://" in path for path in paths) else call()
+
+
+def unfinished(before: list[dict], done: set[tuple[int, str]]) -> list[int]:
+    """Batches that are planned but not yet decoded. In: rows of bronze.files, (batch_id, source) of silver.batches."""
+    return sorted({row["batch_id"] for row in before} - {batch for batch, _ in done}
+                  | {row["batch_id"] for row in before if (row["batch_id"], row["source"]) not in done})
+
+
+def land(project: Project, spark, new: Plan) -> None:
+    """Write a planned batch: the plan, then its blocks and messages; each write happens once however often it is tried."""
+    now = datetime.now(timezone.utc)
+    rows = [tuple((row | {"landed_at": now})[c.name] for c in unit.FILES) for row in new.files]
+    files = spark.createDataFrame(rows, ", ".join(f"{c.name} {c.type}" for c in unit.FILES))
+    lake.append(files.coalesce(1), "bronze.files", "inlet-bronze-files", new.batch_id)
+    write_units(project, spark, new)
+
+
+def write_units(project: Project, spark, new: Plan) -> None:
+    """Write the units of a batch whose plan is already in bronze.files. Files that are not as planned are set aside."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    for grain, read in (("block", blocks.read), ("message", messages.read)):
+        files = new.of(grain, project)
+        try:
+            _append(project, spark, grain, read, files, new.batch_id)
+        except (Py4JJavaError, PySparkException):
+            problems = [problem for row in files if (problem := _problem_now(project, row, grain))]
+            if not problems:
+                raise
+            for row in problems:
+                _set_aside(spark, row)
+            aside = {(row["source"], row["path"]) for row in problems}
+            _append(project, spark, grain, read, [row for row in files if (row["source"], row["path"]) not in aside], new.batch_id)
+
+
+def _append(project: Project, spark, grain: str, read, files: list[dict], batch_id: int) -> None:
+    if files:
+        lake.append(read(project, spark, files, landed(project)), f"bronze.{grain}s", f"inlet-bronze-{grain}s", batch_id)
+
+
+def _problem_now(project: Project, row: dict, grain: str) -> dict | None:
+    """The row of a planned file with the problem that it has when it is read now; None where it is as planned."""
+    def read() -> None:
+        for _ in (blocks.rows_of if grain == "block" else messages.batches_of)(project, row):
+            pass
+
+    try:
+        _apart(read, row["path"])
+    except Died as death:
+        return row | as_problem(row["ofs_start"], KIND, EXPECTED, str(death), "Report it with the file")
+    except FileNotFoundError:
+        found = "no file"
+    except InletError as error:
+        found = error.message
+    except (OSError, ValueError) as error:         # Arrow's errors are these
+        if getattr(error, "errno", None):
+            return None                            # the machine failed, not the file: the run fails, and the next one tries again
+        return row | as_problem(row["ofs_start"], "unreadable_file", "a file that can be read as planned", first_line(error), "Mend or remove the file")
+    else:
+        return None
+    return row | as_problem(row["ofs_start"], "file_rewritten", "the file as it was planned", found, "Deliver changed content under a new name")
+
+
+def _set_aside(spark, row: dict) -> None:
+    """Its time is taken from the row, so that the next run plans the file anew, even one that is back as it was."""
+    spark.sql(f"""update bronze.files set modified_at = timestamp'1970-01-01 00:00:00', ofs_end = ofs_start, sha256 = null, num_units = 0, context = null, start_context = null,
+                  problem = {literal(row["problem"])}
+                  where batch_id = {row["batch_id"]} and source = {literal(row["source"])} and path = {literal(row["path"])}""")
+
+
+def _utc(at: datetime) -> datetime:
+    return at if at.tzinfo else at.replace(tzinfo=timezone.utc)
+
+
+def _has_settled(source: Source, info: dict, now: float | None) -> bool:
+    return (now or time.time()) - info["modified"].timestamp() >= source.settle_minutes * 60

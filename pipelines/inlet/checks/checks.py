@@ -1,0 +1,225 @@
+"""Checks: whether today's data is right, asked of every step. (Whether the SQL is right is for dbt unit tests.)
+
+Suites are data (suite.py), judged by Great Expectations (validation.py); their pages are page.py's.
+
+Which rows: where a table has a batch_id, those of the batches being checked; of a gold table, all rows of the keys
+that those batches touched (a new row can contradict an old one); else the table. So the cost follows the batch. Only columns that
+a suite names are read, and of binary and variant ones only whether they are null.
+
+Out: rows in `checks.results` (declared below), pages under <lakehouse>/checks/docs/index.html that need no network, and
+CheckFailed when an expectation of severity `error` does not hold. What cannot run, because a table or column is not
+there, has failed, whatever its severity. Great Expectations drops what it cannot build without a word, so the
+number built is compared with the number declared.
+"""
+
+import logging
+import re
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timezone
+from typing import NamedTuple
+
+from inlet import lake
+from inlet.change import Column
+from inlet.checks import page, validation
+from inlet.checks.suite import Expected, build, expand, load, shown
+from inlet.errors import CheckFailed, ConfigError
+from inlet.lake.spark import pace
+from inlet.sql import literal
+from inlet.sql import name as quoted
+
+log = logging.getLogger(__name__)
+
+RESULTS = (
+    Column("run_id", "bigint", "one call of the check: microseconds since 1970, so it only grows"),
+    Column("step", "string", "bronze, silver or gold"),
+    Column("batch_ids", "array<bigint>", "the batches whose rows were checked; null means every row"),
+    Column("table", "string", "the table"),
+    Column("expectation", "string", "the expectation's name in Great Expectations"),
+    Column("column", "string", "the column, or the SQL that finds unwanted rows"),
+    Column("severity", "string", "error stops the line, warn does not"),
+    Column("success", "boolean", "whether it held"),
+    Column("observed", "string", "what was found: example values, a measure, or why it could not run"),
+    Column("unexpected_count", "bigint", "rows that do not fit; null where rows were not counted"),
+    Column("why", "string", "why it must hold"),
+    Column("rows_sql", "string", "SQL that shows the unwanted rows, when it failed"),
+    Column("checked_at", "timestamp", "when"),
+)
+CheckResult = NamedTuple("CheckResult", [(c.name, object) for c in RESULTS])
+NO_TABLE = "the table does not exist"
+MAX_THREADS = 8                # that check small tables side by side
+SMALL_BYTES = 16 << 20         # landed bytes, or bytes of a table, up to which planning is what costs
+
+
+def check(project, spark, step: str, batch_ids=None, tables=None) -> list[CheckResult]:
+    """Check one step. In: batches to check (none: every row); for gold, names of contracts (None: those that have gold tables).
+
+    Raises: ConfigError for a suite that cannot be meant, CheckFailed when an `error` does not hold; results are kept before.
+    """
+    suite = expand(load(project, step), _contracts(project, spark, step, tables))
+    if tables is not None and step != "gold":
+        suite = [e for e in suite if e.table in tables or e.table.split(".")[1] in tables]
+    batch_ids = sorted(batch_ids or []) or None
+    is_small = _is_small(project, suite, batch_ids)
+    with pace(spark, is_small):
+        return _check(project, spark, step, suite, batch_ids, num_threads=spark.sparkContext.defaultParallelism if is_small else 1)
+
+
+def _is_small(project, suite: list[Expected], batch_ids) -> bool:
+    lakehouse = project.lakehouse_path()
+    tables = {e.table for e in suite if not batch_ids} | {f"gold.{e.contract.name}__current" for e in suite if e.contract}
+    files = lake.peek(lakehouse, "bronze.files", ["batch_id", "ofs_start", "ofs_end"]) if batch_ids else []
+    sizes = [lake.size_bytes(lakehouse, table) for table in tables]
+    return sum(f["ofs_end"] - f["ofs_start"] for f in files if f["batch_id"] in batch_ids) <= SMALL_BYTES >= max(sizes, default=0)
+
+
+def _check(project, spark, step: str, suite: list[Expected], batch_ids, num_threads: int) -> list[CheckResult]:
+    started, run_id = time.monotonic(), time.time_ns() // 1000
+    built, of_table = build(suite), {}
+    for n, expected in enumerate(suite):
+        of_table.setdefault(expected.table, []).append(n)
+
+    def checked(table: str):
+        mine = of_table[table]
+        return *_check_table(spark, table, [suite[n] for n in mine], [built[n] for n in mine], batch_ids), datetime.now(timezone.utc)
+
+    results, pages = [], {}
+    with ThreadPoolExecutor(min(num_threads, MAX_THREADS)) as pool:             # small tables take longer to plan than to read
+        for table, (found, validated, now) in zip(of_table, pool.map(checked, of_table), strict=True):
+            results += [CheckResult(run_id, step, batch_ids, checked_at=now, **fields) for fields in found]
+            pages[table] = validated and page.of_validation(validated)
+    index = _keep(project, spark, step, run_id, results, pages)
+    failed = [r for r in results if not r.success]
+    log.info("checks %s: %d expectations, %d failed, %d warned, %.1f s", step, len(results),
+             sum(r.severity == "error" for r in failed), sum(r.severity == "warn" for r in failed), time.monotonic() - started)
+    _raise_on_errors(step, [r for r in failed if r.severity == "error"], index)
+    return results
+
+
+def _contracts(project, spark, step: str, names) -> list:
+    if step != "gold":
+        return []
+    if names is None:
+        there = {row.tableName for row in spark.sql("show tables in gold").collect()}
+        return [t for t in project.tables.values() if any(name.startswith(f"{t.name}__") for name in there)]
+    known = {t.name: t for t in project.tables.values()} | project.tables
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise ConfigError(f"No contract is named {', '.join(unknown)}", f"Known: {', '.join(sorted(known))}")
+    return [known[name] for name in names]
+
+
+def _check_table(spark, table: str, suite: list[Expected], built: list, batch_ids):
+    """Result fields and the validation (None without rows) of one table: all its expectations at once."""
+    if not spark.catalog.tableExists(table):
+        return [_fields(e, False, NO_TABLE, None, None, "error") for e in suite], None
+    rows, where = _rows(spark, table, suite[0].contract, batch_ids)
+    rows = _slim(rows, suite).persist()                # each expectation of a table reads them
+    try:
+        validated = validation.validate(spark, table, rows, suite, built)
+    finally:
+        rows.unpersist()
+    if validated is None:
+        return [_fields(e, True, page.NO_ROWS, 0, None) for e in suite], None
+    return [_result_fields(e, r, where) for e, r in zip(suite, validated.results, strict=True)], validated
+
+
+def _rows(spark, table: str, contract, batch_ids):
+    """The rows to check as a DataFrame, and the same as SQL."""
+    rows = spark.table(table)
+    if batch_ids is None:
+        return rows, table
+    batches = f"batch_id in ({', '.join(map(str, batch_ids))})"
+    if contract is None:
+        if "batch_id" not in rows.columns:
+            return rows, table
+        return rows.where(batches), f"(select * from {table} where {batches})"
+    log_table = f"gold.{contract.name}__before_after"
+    if not spark.catalog.tableExists(log_table) or not {"before", "after", "batch_id"} <= set(spark.table(log_table).columns):
+        return rows, table
+    if table == log_table:
+        return rows.where(batches), f"(select * from {table} where {batches})"
+    keys = [quoted(k) for k in contract.key]
+    key = ", ".join([contract.our("source"), *keys])
+    images = (f"select source, {', '.join(f'image.{k}' for k in keys)} from "
+              f"(select source, explode(array(before, after)) as image from {log_table} where {batches}) where image is not null")
+    no_key = " or ".join(f"{k} is null" for k in keys)                  # a null is in no list
+    where = f"(select * from {table} where ({key}) in ({images}) or {no_key})"
+    return spark.sql(f"select * from {where}"), where
+
+
+def _slim(rows, suite: list[Expected]):
+    """Only the columns that the suite names; of binary and variant ones only whether they are null."""
+    from pyspark.sql import functions as F
+
+    said = set(re.findall(r"\w+", " ".join(str(e.kwargs) for e in suite).lower()))
+    fields = [f for f in rows.schema if f.name.lower() in said or not re.fullmatch(r"\w+", f.name)] or rows.schema.fields[:1]
+    slim = [(f.name, F.when(F.col(quoted(f.name)).isNotNull(), True).alias(f.name) if f.dataType.typeName() in ("binary", "variant")
+             else F.col(quoted(f.name))) for f in fields]
+    return rows.select([column for _, column in slim] + [column.alias(shown(name)) for name, column in slim if shown(name) != name])
+
+
+def _fields(expected: Expected, success, observed, count, rows_sql, severity=None) -> dict:
+    kwargs = expected.kwargs
+    column = kwargs.get("column") or kwargs.get("unexpected_rows_query") or ", ".join(map(str, kwargs.get("column_list") or []))
+    return {"table": expected.table, "expectation": expected.entry.expect, "column": column or None, "success": success,
+            "observed": observed, "severity": severity or expected.entry.severity, "unexpected_count": count,
+            "why": expected.entry.why, "rows_sql": rows_sql}
+
+
+def _result_fields(expected: Expected, result, where: str) -> dict:
+    trouble = _trouble(result.exception_info)
+    if trouble:
+        return _fields(expected, False, f"could not run: {trouble}", None, None, "error")
+    said, query = result.result, expected.kwargs.get("unexpected_rows_query")
+    count = said.get("observed_value") if query else said.get("unexpected_count")
+    examples = said.get("partial_unexpected_list") or []
+    observed = f"{count} rows" if query else ", ".join(map(repr, examples[:5])) or str(said.get("observed_value", ""))
+    rows_sql = None if result.success else _rows_sql(expected.kwargs, examples, where)
+    return _fields(expected, bool(result.success), observed, count, rows_sql)
+
+
+def _trouble(info: dict) -> str | None:
+    """What stopped an expectation from running; Great Expectations nests it per metric or not."""
+    for one in [info, *[v for v in info.values() if isinstance(v, dict)]] if info else []:
+        if one.get("raised_exception"):
+            return " ".join(str(one.get("exception_message")).split())[:500]
+    return None
+
+
+def _rows_sql(kwargs: dict, examples: list, where: str) -> str:
+    if "unexpected_rows_query" in kwargs:
+        return kwargs["unexpected_rows_query"].strip().replace("{batch}", where).replace("{{", "{").replace("}}", "}")
+    column, values = kwargs.get("column"), [v for v in examples if isinstance(v, (str, int, float))]
+    if not column:
+        return f"select * from {where}"
+    literals = ", ".join(literal(v) if isinstance(v, str) else str(v) for v in dict.fromkeys(values))
+    return f"select * from {where} where {quoted(column)} " + (f"in ({literals})" if literals else "is null")
+
+
+def _keep(project, spark, step: str, run_id: int, results: list[CheckResult], pages: dict) -> str:
+    """Append the results, write the pages and the index. Out: path of the index."""
+    if not spark.catalog.tableExists("checks.results"):
+        spark.sql(lake.create_sql("checks.results", RESULTS))
+    if results:
+        lake.append(spark.createDataFrame(_arrow(results)), "checks.results", f"checks.{step}", run_id)
+    return page.write(project.lakehouse_path("checks", "docs"), {
+        table: ([r for r in results if r.table == table], page) for table, page in pages.items()})
+
+
+def _arrow(results: list[CheckResult]):
+    import pyarrow as pa
+
+    types = {"bigint": pa.int64(), "string": pa.string(), "boolean": pa.bool_(), "timestamp": pa.timestamp("us", tz="UTC"),
+             "array<bigint>": pa.list_(pa.int64())}
+    return pa.Table.from_pylist([r._asdict() for r in results], pa.schema([(c.name, types[c.type]) for c in RESULTS]))
+
+
+def _raise_on_errors(step: str, failed: list[CheckResult], index: str) -> None:
+    if not failed:
+        return
+    lines = [f"{r.table}: {r.expectation}({r.column}) does not hold, "
+             f"{'?' if r.unexpected_count is None else r.unexpected_count} unwanted rows, observed {r.observed}; {r.why}"
+             + (f"\n  see them: {' '.join(r.rows_sql.split())}" if r.rows_sql else "") for r in failed]
+    raise CheckFailed(f"{len(failed)} check{'s' * (len(failed) > 1)} of {step} failed:\n" + "\n".join(lines) + "\n",
+                      f"Pages: {index}; table: checks.results where run_id = {failed[0].run_id}")

@@ -1,0 +1,263 @@
+"""Linkexpress items: how a column of an extract file becomes bytes, and the options that settle what no manual says.
+
+Type            Bytes behind the null indicator                                      Becomes
+CHARACTER(n)    n, blank padded                                                      string
+VARCHAR(n)      2 length in bytes, data; NORMAL: always n bytes of area              string
+NCHAR(n)        2n, pairs                                                            string
+NVARCHAR(n)     2 length in characters, data; NORMAL: always 2n bytes of area        string
+SMALLINT        2                                                                    integer
+INTEGER         4                                                                    integer
+NUMERIC(p,q)    p+1, one a sign character; or p, overpunched                         decimal, scale q
+DECIMAL(p,q)    p div 2 + 1, packed                                                  decimal, scale q
+REAL, FLOAT(1-23)     4, IEEE or base 16                                             float (base 16: double)
+DOUBLE, FLOAT(24-52)  8, IEEE or base 16                                             double
+DATE            4: year 2, month, day                                                date
+TIME            3: hour, minute, second (7: and four zeros)                          string HH:MM:SS
+TIMESTAMP       11: date, time, four zeros (7 or 8: fewer zeros)                     timestamp without a zone
+BLOB(n)         8: four reserved, four length; data; NORMAL: always n bytes of area  binary
+
+Facts     [documented] the types, LITTLE = actual lengths, blanks, packed signs
+          ASSUMED: every width that only the Oracle appendix gives also holds for Symfoware; a NUMERIC's sign is a byte of
+          its own (else fit finds p bytes); a null variable item has a length word of zero unless fit finds otherwise
+          ASSUMED: base 16 floats come with the EBCDIC character sets and with no other
+Source: docs/formats/linkexpress_group.md. INTERVAL, BYTEA and TEXT are not supported: no source tells their bytes.
+"""
+
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from inlet.errors import ConfigError, in_words
+from inlet.fields import sql_type, variant
+from inlet.fields.charset import charset, checked_overrides
+from inlet.fields.compiled import interpreter as plan
+from inlet.table import Table
+
+FILE_NAME = (r"(?:(?P<table>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)?)[._-])?(?P<time>\d{14}(?:\d\d)?)"
+             r"(?:[._-](?P<ordinal>\d{1,9}))?(?:\.\w+)*")
+
+
+class Options(BaseModel):
+    """`options` of a source. What is `auto` is settled by exact fit over the first records of each file."""
+
+    model_config = ConfigDict(extra="forbid")
+    file_name: str = Field(FILE_NAME, description="pattern of a whole file name: groups time (14 or 16 digits), "
+                                                  "optional ordinal, optional table (full extracts)")
+    byte_order: Literal["auto", "big", "little"] = Field("auto", description="of lengths, counts, codes and binary items")
+    null_areas: Literal["auto", "yes", "no"] = Field("auto", description="NULLIND: a null indicator before every item")
+    logtype: Literal["normal", "little"] = Field("normal", description="LOGTYPE: variable items at defined or actual length")
+    charset: Literal["cp932", "sjisms", "euc_jp", "utf_8", "ascii", "ebcdic_kana", "gs_kana", "ebcdic_ascii", "gs_ascii",
+                     "ebcdic_lower"] = Field("cp932", description="OUTCODE of CHARACTER and VARCHAR")
+    nchar_charset: Literal["auto", "cp932", "euc_jp", "jef", "utf_16"] = Field(
+        "auto", description="of NCHAR and NVARCHAR; auto: the pairs of `charset`, none for utf_8 and ascii")
+    charset_overrides: dict[str, str] = Field({}, description="cells of CHARACTER that a site changed: {4A: '['}")
+    nchar_overrides: dict[str, str] = Field({}, description="the same for NCHAR, and for the pairs of EBCDIC: {77C9: '①'}")
+    jef_mapping: Literal["glyph", "modern"] = Field("glyph", description="JEF kanji: shapes of 1978, or today's characters")
+    jef_mixed: Literal["shift", "single", "double"] = Field(
+        "shift", description="EBCDIC text: kanji between shift codes, no kanji, or nothing but kanji")
+    jef_pua_base: int = Field(0xE000, ge=0xE000, le=0x10F000, description="code point of the first user-defined JEF cell")
+    rtrim_char: Literal["keep", "strip"] = Field("keep", description="trailing blanks of CHARACTER and NCHAR")
+    nvarchar_len_unit: Literal["characters", "bytes"] = Field("characters", description="what NVARCHAR's length counts")
+    numeric_sign: Literal["auto", "separate", "overpunch"] = Field("auto", description="NUMERIC: p+1 bytes or p")
+    timestamp_bytes: Literal[7, 8, 11] = Field(11, description="width of TIMESTAMP")
+    time_bytes: Literal[3, 7] = Field(3, description="width of TIME")
+    null_var_body: Literal["auto", "len0", "full", "absent"] = Field(
+        "auto", description="what follows the indicator of a null variable item under logtype little")
+    blob_header: Literal["res4len4", "len8", "len4"] = Field("res4len4", description="length area of BLOB")
+    float_form: Literal["auto", "ieee", "hex"] = Field("auto", description="REAL and DOUBLE; auto: hex for EBCDIC sets")
+    max_record_bytes: int | None = Field(None, gt=0, description="longest legal record; none: the largest layout, at "
+                                                                 "least the vendor's limits")
+
+    _overrides = field_validator("charset_overrides", "nchar_overrides", mode="before")(checked_overrides)
+
+
+def options_of(source) -> Options:
+    """The source's options, checked. Raises: ConfigError."""
+    try:
+        return Options(**source.options)
+    except ValidationError as error:
+        raise ConfigError(f"sources.{source.name}.options: {in_words(error.errors(), Options.model_fields)}",
+                          f"Known options: {', '.join(Options.model_fields)}") from error
+
+
+class Layouts(NamedTuple):
+    """What the interpreter needs, for all tables of a source; a table without items has no rows."""
+
+    plans: np.ndarray
+    plan_starts: np.ndarray
+    singles: np.ndarray
+    doubles: np.ndarray
+    metadata: list[bytes]      # VARIANT dictionary of each table
+    len_record: int            # of the longest record, without its header
+
+
+def compile_layouts(tables: dict[str, Table], wanted: frozenset, options: Options, context: dict) -> Layouts:
+    """Layouts of the wanted tables, by place in sorted(tables). Raises: ConfigError naming table, column and remedy."""
+    columns = tuple(tuple((c.name, c.source_type, c.type, _need(c, tables[name])) for c in tables[name].columns) if name in wanted else ()
+                    for name in sorted(tables))
+    return _compile(tuple(sorted(tables)), columns, options.model_dump_json(), context["byte_order"] or "big",
+                    context.get("numeric_sign") or "separate")
+
+
+def _need(column, table: Table) -> int:
+    return plan.KEY if column.name in table.key else plan.OPTIONAL if column.nullable else plan.NOT_NULL
+
+
+@lru_cache(maxsize=64)
+def _compile(names, columns, options_json: str, byte_order: str, numeric_sign: str) -> Layouts:
+    options = Options.model_validate_json(options_json)
+    rows, starts, metadata = [], [0], []
+    for name, columns_ in zip(names, columns):
+        slots = {column: slot for slot, column in enumerate(variant.in_order(column for column, *_ in columns_))}
+        for column, source_type, type_, need in columns_:
+            rows.append(_row(name, column, source_type, slots[column], options, numeric_sign))
+            rows[-1][plan.NEED] = need
+            _check_type(f"{name}.{column}", source_type, type_)
+        starts.append(len(rows))
+        metadata.append(variant.metadata(list(slots)))
+    sets = [_char_set(options), _nchar_set(options, byte_order) or _char_set(options)]
+    plans = np.array(rows, np.int64).reshape(-1, plan.NUM_PLAN)
+    sizes = plans[:, plan.WIDTH] + 2 + 8                      # null indicator, length area
+    return Layouts(plans, np.array(starts, np.int64), np.stack([s.single for s in sets]),
+                   np.stack([s.double for s in sets]), metadata,
+                   max((int(sizes[a:b].sum()) for a, b in zip(starts, starts[1:])), default=0))
+
+
+def _pairs_name(options: Options, byte_order: str) -> str | None:
+    name = options.nchar_charset
+    if name == "auto":
+        name = "jef" if _is_ebcdic(options) else {"cp932": "cp932", "sjisms": "cp932", "euc_jp": "euc_jp"}.get(options.charset)
+    return {"utf_16": {"big": "utf_16_be", "little": "utf_16_le"}[byte_order]}.get(name, name)
+
+
+def _is_ebcdic(options: Options) -> bool:
+    return options.charset.startswith(("ebcdic_", "gs_"))
+
+
+def _char_set(options: Options):
+    overrides = {**options.charset_overrides, **(options.nchar_overrides if _is_ebcdic(options) else {})}
+    return charset(options.charset, options.jef_mapping, options.jef_mixed, tuple(overrides.items()), options.jef_pua_base)
+
+
+def _nchar_set(options: Options, byte_order: str):
+    name = _pairs_name(options, byte_order)
+    return name and charset(name, options.jef_mapping, "shift", tuple(options.nchar_overrides.items()), options.jef_pua_base)
+
+
+def _row(table: str, column: str, type_: str | None, slot: int, options: Options, numeric_sign: str) -> list[int]:
+    place = f"{table}.{column}"
+    if not type_:
+        raise ConfigError(f"{place}: a Linkexpress extract needs the column's source_type", f"Name one of {', '.join(ITEMS)}")
+    try:
+        name, numbers = sql_type.parse(type_)
+        if name not in ITEMS:
+            raise ValueError(f"found {type_!r}")
+        fields = ITEMS[name](numbers, options, numeric_sign)
+    except (ValueError, IndexError) as error:
+        raise ConfigError(f"{place}: source_type {type_!r} is not supported: {error}",
+                          f"Supported, with their lengths: {', '.join(ITEMS)}") from error
+    row = [0] * plan.NUM_PLAN
+    for field, value in {plan.SLOT: slot, **fields}.items():
+        row[field] = value
+    return row
+
+
+def _check_type(place: str, source_type: str, type_: str) -> None:
+    """Raises: ConfigError where a column's type cannot hold every value of its source_type."""
+    name, numbers = sql_type.parse(source_type)
+    whole, scale = (numbers[0] - (numbers[1:] or [0])[0], (numbers[1:] or [0])[0]) if name in ("NUMERIC", "DECIMAL") else \
+        (LEN_INTEGER[name], 0) if name in LEN_INTEGER else (None, None)
+    decimal = sql_type.parse(type_)[1] if type_.startswith("decimal") else None
+    if type_ == "string" or type_ in HOLDS.get(name, ()) or whole is not None and (
+            decimal and decimal[0] - decimal[1] >= whole and decimal[1] >= scale or not scale and whole <= DIGITS_OF.get(type_, 0)):
+        return
+    if name == "FLOAT" and type_ in (("float", "double") if (numbers or [52])[0] <= 23 else ("double",)):
+        return
+    fitting = f"decimal({whole + scale},{scale})" if name in ("NUMERIC", "DECIMAL") else " or ".join(HOLDS.get(name, ("double",)))
+    raise ConfigError(f"{place}: type {type_} cannot hold every {source_type}", f"Make it {fitting}, or string")
+
+
+def _character(numbers, options, _):
+    (size,) = numbers or (1,)
+    return {plan.ENCODING: plan.TEXT, plan.WIDTH: size, plan.MODE: _char_set(options).mode, plan.SET: 0,
+            plan.STRIP: options.rtrim_char == "strip"}
+
+
+def _varchar(numbers, options, _):
+    return {**_character((numbers[0],), options, _), plan.ENCODING: plan.VARTEXT, plan.UNIT: 1, plan.STRIP: 0}
+
+
+def _nchar(numbers, options, _):
+    if not _pairs_name(options, "big"):
+        raise ValueError(f"charset {options.charset} has no pairs for it; set nchar_charset")
+    (size,) = numbers or (1,)
+    return {plan.ENCODING: plan.TEXT, plan.WIDTH: 2 * size, plan.MODE: plan.DOUBLE, plan.SET: 1,
+            plan.STRIP: options.rtrim_char == "strip"}
+
+
+def _nvarchar(numbers, options, _):
+    unit = 2 if options.nvarchar_len_unit == "characters" else 1
+    return {**_nchar((numbers[0],), options, _), plan.ENCODING: plan.VARTEXT, plan.UNIT: unit, plan.STRIP: 0}
+
+
+def _digits(numbers) -> tuple[int, int]:
+    precision, scale = numbers[0], numbers[1] if len(numbers) > 1 else 0
+    if not (1 <= precision <= 38 and scale <= precision):
+        raise ValueError(f"expected up to 38 digits and no more decimals than digits, found {precision},{scale}")
+    return precision, scale
+
+
+def _numeric(numbers, _, numeric_sign):
+    precision, scale = _digits(numbers)
+    return {plan.ENCODING: plan.ZONED, plan.WIDTH: precision + (numeric_sign == "separate"), plan.DIGITS: precision,
+            plan.SCALE: scale}
+
+
+def _decimal(numbers, *_):
+    precision, scale = _digits(numbers)
+    return {plan.ENCODING: plan.PACKED, plan.WIDTH: precision // 2 + 1, plan.DIGITS: precision, plan.SCALE: scale}
+
+
+def _floating(width: int, options):
+    is_hex = options.float_form == "hex" or options.float_form == "auto" and _is_ebcdic(options)
+    return {plan.ENCODING: plan.HEX_FLOAT if is_hex else plan.IEEE, plan.WIDTH: width}
+
+
+def _float(numbers, options, _):
+    (bits,) = numbers or (52,)
+    if not 1 <= bits <= 52:
+        raise ValueError(f"expected 1 to 52 bits, found {bits}")
+    return _floating(4 if bits <= 23 else 8, options)
+
+
+def _blob(numbers, options, _):
+    reserved_length = {"res4len4": 0x44, "len8": 0x08, "len4": 0x04}[options.blob_header]
+    return {plan.ENCODING: plan.BLOB, plan.WIDTH: numbers[0], plan.UNIT: reserved_length}
+
+
+HOLDS = {                      # types of a contract's column that hold every value of a source_type, besides string and wide decimals
+    "SMALLINT": ("smallint", "int", "bigint", "float", "double"), "INTEGER": ("int", "bigint", "double"), "REAL": ("float", "double"),
+    "DOUBLE": ("double",), "DATE": ("date",), "TIME": ("string",), "TIMESTAMP": ("timestamp_ntz", "timestamp"), "BLOB": ("binary",),
+    **dict.fromkeys(("CHARACTER", "VARCHAR", "NCHAR", "NVARCHAR"), ("string",)),
+}
+LEN_INTEGER = {"SMALLINT": 5, "INTEGER": 10}                  # digits
+DIGITS_OF = {"tinyint": 2, "smallint": 4, "int": 9, "bigint": 18}   # digits that every number of so many fits in
+ITEMS = {                      # every type there is
+    "CHARACTER": _character,
+    "VARCHAR": _varchar,
+    "NCHAR": _nchar,
+    "NVARCHAR": _nvarchar,
+    "SMALLINT": lambda *_: {plan.ENCODING: plan.INTEGER, plan.WIDTH: 2},
+    "INTEGER": lambda *_: {plan.ENCODING: plan.INTEGER, plan.WIDTH: 4},
+    "NUMERIC": _numeric,
+    "DECIMAL": _decimal,
+    "REAL": lambda numbers, options, _: _floating(4, options),
+    "FLOAT": _float,
+    "DOUBLE": lambda numbers, options, _: _floating(8, options),
+    "DATE": lambda *_: {plan.ENCODING: plan.DATE, plan.WIDTH: 4},
+    "TIME": lambda _, options, __: {plan.ENCODING: plan.TIME, plan.WIDTH: options.time_bytes},
+    "TIMESTAMP": lambda _, options, __: {plan.ENCODING: plan.TIMESTAMP, plan.WIDTH: options.timestamp_bytes},
+    "BLOB": _blob,
+}

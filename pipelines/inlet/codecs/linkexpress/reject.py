@@ -1,0 +1,90 @@
+"""Rejects of Linkexpress extracts: what was expected and what was found, in words, for the few records that fail."""
+
+from inlet import change
+from inlet.codecs.linkexpress import frame as frame
+from inlet.errors import Reject
+from inlet.fields.compiled import interpreter
+
+EXPECTED = {                   # by kind; an item's kinds are followed by the column's type
+    "truncated": "the record to hold all of its items",
+    "trailing_bytes": "the record to end with its last item",
+    "bad_null_indicator": "0000 or FFFF",
+    "unknown_operation": "operation 0000-0003 or FFFF, 8000 in a record of one column",
+    "unknown_extraction_id": "an id that the source's tables map, 0 in a full extract only",
+    "unknown_table": "a file name that names the table of a full extract",
+    "bad_digit": "digits 0-9",
+    "bad_sign": "a sign that the type defines",
+    "bad_text": "characters of the character set",
+    "bad_date": "a day of the calendar and a time up to 23:59:59, reserved bytes zero",
+    "bad_value_length": "a length within the column's, zero if null",
+    "value_does_not_fit": "no more digits than the column has",
+    "missing_key": "0000, for a key is never null",
+    "null_not_allowed": "0000, for the column is not nullable",
+}
+LEN_FOUND = 16
+IN_HEAD = ("bad_null_indicator", "unknown_operation", "unknown_extraction_id", "unknown_table", "bad_column_count", "missing_key", "null_not_allowed")
+
+
+def change_seq_prefix(context: dict) -> str:
+    """Time and file ordinal: all of change_seq but the record's ordinal."""
+    return f"{context['time']}{context['file_ordinal']:09d}"
+
+
+def change_seq_of(context: dict, record: int) -> str | None:
+    """change_seq of a record of this block, by its place in the block; None if the file's name gave no time."""
+    if not context.get("time"):
+        return None
+    return change.change_seq(context["time"], context["file_ordinal"], context["record_ordinal"] + record)
+
+
+def record(i: int, data: bytes, framed, faults, context: dict, tables: dict) -> Reject:
+    """The reject of record `i`: of its head, or of an item."""
+    head, start, end = framed.heads[i], int(framed.offsets[i]), int(framed.offsets[i + 1])
+    table = tables[sorted(tables)[head[frame.TABLE]]] if head[frame.TABLE] >= 0 else None
+    column = None
+    if head[frame.WHAT] == frame.FAULTY:
+        kind, at = frame.FAULTS[head[frame.FAULT]], int(head[frame.FAULT_AT])
+    else:
+        kind, at = interpreter.FAULTS[faults[i, 0]], int(faults[i, 1])
+        column = table.columns[faults[i, 2]] if faults[i, 2] >= 0 else None
+    expected = EXPECTED.get(kind, "")
+    if kind == "bad_column_count":
+        num_items = 0 if head[frame.OPERATION] == frame.OP_EMPTY_LOAD else len(table.columns)
+        expected = f"{num_items + 2} columns, {num_items} of the table and 2"
+    found = _found(data, at, end, kind)
+    return Reject(kind, start, end - start, at, f"{column.source_type}: {expected}" if column else expected, found,
+                  data[start:end], table and table.schema_name, table and table.table_name, column and column.name,
+                  change_seq_of(context, i))
+
+
+def _found(data: bytes, at: int, end: int, kind: str) -> str:
+    if kind == "truncated":
+        return f"{end - at} bytes"
+    if kind == "trailing_bytes":
+        return f"{end - at} bytes more: {data[at:min(end, at + LEN_FOUND)].hex().upper()}"
+    return data[at:min(end, at + (2 if kind in IN_HEAD else LEN_FOUND))].hex().upper()
+
+
+def rest(data: bytes, framed, context: dict) -> Reject:
+    """What follows the last whole record: an impossible length, or a record that does not end."""
+    at, num = int(framed.offsets[-1]), len(framed.heads)
+    seq = change_seq_of(context, num)
+    if framed.is_bad_length:
+        return Reject("bad_length", at, len(data) - at, at, f"a record of {framed.len_min} to {framed.len_max} bytes",
+                      data[at:at + 4].hex().upper(), data[at:], change_seq=seq)
+    return Reject("truncated", at, len(data) - at, len(data), "a whole record", f"{len(data) - at} bytes", data[at:],
+                  change_seq=seq)
+
+
+def unreadable(data: bytes, context: dict) -> Reject:
+    """A block that was landed with its problem: one reject that covers it. In: the problem's offsets, from any start."""
+    problem = context["problem"]
+    byte_offset = min(max(problem.get("byte_offset", 0) - problem.get("unit_offset", 0), 0), len(data))
+    return Reject(problem.get("kind", "bad_length"), 0, len(data), byte_offset, problem.get("expected", ""),
+                  problem.get("found", ""), data, problem.get("source_schema"), problem.get("source_table"),
+                  problem.get("column_name"), problem.get("change_seq"))
+
+
+def of_file(kind: str, head: bytes, expected: str, found: str, byte_offset: int = 0) -> Reject:
+    """A reject of a whole file."""
+    return Reject(kind, 0, len(head), byte_offset, expected, found, head)

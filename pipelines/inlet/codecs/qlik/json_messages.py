@@ -1,0 +1,188 @@
+"""Qlik Replicate and Talend Data Integration: JSON messages on Kafka and its relatives.
+
+Unit        one message: the Kafka value
+Yields      one change, one reject, or one control event (`metadata`: type MD, a table's structure). A change whose header timestamp
+            cannot be read brings a control event with it (`unreadable_timestamp`)
+Shapes      {"magic": "atMSG", "type": "DT", ..., "message": {data, beforeData, headers, schema?, table?}}, enveloped
+            {data, beforeData, headers, schema?, table?}, bare
+            flattened (user-named prefixes), legacy ("op", "change_seq") and tombstones are refused by name
+Options     load_gap_minutes (60), loads_end (change): see full_load
+Meaning     see qlik_message; full loads: see full_load
+Two paths   `decode_message` reads any message exactly, in Python. `fast` (json_fast, json_walk: compiled, through Arrow) answers
+            for messages that are in no doubt and leaves out every other one; where it answers, both say the same
+Facts       [documented] Qlik, "Metadata and data messages", "The Replicate envelope", "Supported data types"; [sample seen]
+            enveloped UPDATE and REFRESH, metadata, partial column capture: tests/cases/qlik_json
+            ASSUMED: a message without magic whose top level has `headers` is the bare shape
+Rejects     invalid_utf8, invalid_json, trailing_data, duplicate_member, wrong_magic, unsupported_message, and members's
+"""
+
+import json
+
+import pyarrow as pa
+
+from inlet import change, errors
+from inlet.codecs.qlik import full_load, json_fast, members
+from inlet.codecs.qlik.members import Refused
+from inlet.fields import json_exact, variant
+from inlet.fields.wrong import Wrong
+
+GRAIN = "message"
+MAGIC = "atMSG"
+UNREADABLE_TIMESTAMP = "unreadable_timestamp"    # the kind of a control event that a change brings with it
+ENVELOPE = ("magic", "type", "headers", "messageSchemaId", "messageSchema", "message")
+BODY = ("data", "beforeData", "headers", "schema", "table")
+CHANGE_COLUMNS = tuple(c for c in change.CHANGES if c.name not in ("batch_id", "decoded_at"))
+_FURTHER = {c.name: c for c in (*change.REJECTS, *change.CONTROL_EVENTS) if c.name not in ("batch_id", "decoded_at")}
+EXACT = (change.Column("result", "string", "change, reject or control"), *CHANGE_COLUMNS,
+         *(c for name, c in _FURTHER.items() if name not in {c.name for c in CHANGE_COLUMNS}))
+EXACT_DDL = ", ".join(f"{c.name} {c.type}" for c in EXACT)
+
+fast, marked, survey_sql = json_fast.fast, json_fast.marked, json_fast.survey_sql
+assign_loads, proof_span, is_over = full_load.assign_loads, full_load.proof_span, full_load.is_over
+OPTIONS, options = full_load.Options, full_load.options
+
+
+def decode_message(message: dict, source, tables: dict, loads: list[dict]) -> list[dict]:
+    """Read one message exactly. In: a bronze.messages row; contracts by SCHEMA.TABLE; loads of `assign_loads`.
+    Out: one dict with `result` change (columns of CHANGES; `kind` and `detail` of a control event that comes with it), reject (`reject`:
+    errors.Reject) or control."""
+    known = {"source": source.name, "unit_id": message["unit_id"], "unit_offset": 0, "unit_length": len(message["value"] or b"")}
+    try:
+        return [_read(message, source, tables, loads, known)]
+    except Wrong as wrong:
+        return [_reject(message, known, wrong.kind, wrong.offset, wrong.expected, wrong.found)]
+    except Refused as no:
+        offset = json_exact.offset(message["value"], no.path) if no.path else 0
+        return [_reject(message, known, no.kind, offset, no.expected, no.found, no.column)]
+    except RecursionError:
+        return [_reject(message, known, "invalid_json", 0, "JSON nested as deep as images are", "arrays or objects nested too deep")]
+
+
+def refresh_table(message: dict, source, tables: dict) -> str | None:
+    """SCHEMA.TABLE if the message is a full-load row, even one that is rejected for its values."""
+    known = {"source": source.name, "unit_id": "", "unit_offset": 0, "unit_length": 0}
+    try:
+        _read(message, source, tables, [], known)
+    except (Wrong, Refused, RecursionError):
+        pass
+    return f"{known['source_schema']}.{known['source_table']}" if known.get("operation") == "REFRESH" else None
+
+
+def find_loads(messages, sources: list, tables: dict) -> dict:
+    """Times of full-load messages by (source, table), for `assign_loads`. In: DataFrame of bronze.messages."""
+    return json_fast.find_loads(messages, sources, tables, refresh_table)
+
+
+def _read(message: dict, source, tables: dict, loads: list[dict], known: dict) -> dict:
+    if message["value"] is None:
+        raise Refused("unsupported_message", (), "a value", "a tombstone: a delete without a sequence has no place in the order")
+    whole = json_exact.parse(message["value"])
+    body, path = _body(whole)
+    if body is None:
+        return _metadata(whole, message, known)
+    members.check_names(body, BODY, path)
+    said = members.headers(body["headers"], (*path, "headers"))
+    oper = members.operation(said, (*path, "headers"))
+    contract = members.table(body.get("schema"), body.get("table"), source.tables.get(message["topic"]), tables,
+                                  source.name, path)
+    known |= {"source_schema": contract.schema_name, "source_table": contract.table_name, "operation": oper}
+    load = None
+    if oper == "REFRESH":
+        load = full_load.load_of(loads, source.name, contract.table, message["timestamp"], options(source).load_gap_minutes)
+    known["change_seq"] = _change_seq(said["changeSequence"], oper, load, message, (*path, "headers"))
+    return known | {"result": "change"} | _change(body, said, oper, contract.at(known["change_seq"]), load, path)
+
+
+def _change(body: dict, said: dict, oper: str, contract, load: dict | None, path: tuple) -> dict:
+    change_mask, column_mask = (members.mask_bytes(said[name], contract, (*path, "headers", name)) for name in ("changeMask", "columnMask"))
+    supplied = None if column_mask is None else {contract.columns[n - 1].name for n in change.mask_ordinals(column_mask)}
+    before, after = members.images(body, oper, supplied, contract, path)
+    counter, at = said["transactionEventCounter"], members.utc_time(said["timestamp"])
+    event = {} if at or said["timestamp"] is None else {
+        "kind": UNREADABLE_TIMESTAMP, "detail": json.dumps({"timestamp": said["timestamp"]}, ensure_ascii=False)}
+    return event | {
+        "table_version": contract.version, "change_oper": change.OPERATIONS[oper],
+        "transaction_id": said["transactionId"], "transaction_event_counter": None if counter is None else int(counter),
+        "transaction_last_event": said["transactionLastEvent"],
+        "change_timestamp": at,
+        "stream_position": said["streamPosition"], "change_mask": change_mask, "column_mask": column_mask,
+        "before": before, "after": after, "column_states": None, "load_id": load and load["load_id"],
+    }
+
+
+def _change_seq(text: str | None, oper: str, load: dict | None, message: dict, path: tuple) -> str:
+    if oper == "REFRESH":
+        if load is None:
+            raise Refused("missing_change_seq", path, "a full load of its table at its time", str(message["timestamp"]))
+        return members.refresh_seq(load["started_at16"], message)
+    if text is None or not members.CHANGE_SEQ.fullmatch(text):
+        raise Refused("missing_change_seq", (*path, "changeSequence"), "35 digits", "none" if text is None else f"{text[:40]!r}")
+    return text
+
+
+def _body(whole: dict) -> tuple[dict | None, tuple]:
+    """The object with data and headers, and its path; None for a metadata message. Raises: Refused."""
+    members.check_names(whole, ENVELOPE, ())
+    body, path = whole, ()
+    if "magic" in whole or isinstance(whole.get("message"), dict):
+        if whole.get("magic") != MAGIC:
+            raise Refused("wrong_magic", ("magic",), MAGIC, whole.get("magic"))
+        if not isinstance(whole.get("message"), dict) or whole.get("type") not in ("DT", "MD"):
+            raise Refused("wrong_shape", ("type",), "type DT or MD and a message", whole.get("type"))
+        if whole["type"] == "MD":
+            return None, ("message",)
+        body, path = whole["message"], ("message",)
+    if isinstance(body.get("headers"), dict):
+        return body, path
+    if "op" in body and "change_seq" in body:
+        raise Refused("unsupported_message", path, "headers", "the legacy shape of version 5 and before")
+    for name, value in body.items():
+        if name.lower().endswith("operation") and isinstance(value, str) and value.upper() in members.OPERATIONS:
+            raise Refused("unsupported_message", (*path, name), "headers", "a flattened message (custom message format)")
+    raise Refused("wrong_shape", (*path, "headers") if "headers" in body else path, "an object of headers", body.get("headers"))
+
+
+def _metadata(whole: dict, message: dict, known: dict) -> dict:
+    lineage = whole["message"].get("lineage")
+    if not isinstance(lineage, dict) or not all(type(lineage.get(name)) is str for name in ("schema", "table")):
+        raise Refused("wrong_shape", ("message", "lineage"), "schema and table", lineage)
+    return known | {"result": "control", "kind": "metadata", "source_schema": lineage["schema"], "source_table": lineage["table"],
+                    "change_seq": None, "load_id": None, "detail": json_exact.slice_(message["value"], ("message",))}
+
+
+def _reject(message: dict, known: dict, kind: str, offset: int, expected: str, found: str, column: str | None = None) -> dict:
+    reject = errors.Reject(kind, 0, known["unit_length"], offset, expected, found, message["value"] or b"",
+                           known.get("source_schema"), known.get("source_table"), column, known.get("change_seq"))
+    return {"result": "reject", "source": known["source"], "unit_id": known["unit_id"], "reject": reject}
+
+
+def exact_batches(sources: list, tables: dict, loads: list[dict]):
+    """The exact path for mapInArrow: bronze.messages batches -> batches of EXACT (DDL: EXACT_DDL)."""
+    by_name, schema = {source.name: source for source in sources}, arrow_schema()
+
+    def batches(messages):
+        for batch in messages:
+            results = [result for message in batch.to_pylist()
+                       for result in decode_message(message, by_name[message["source"]], tables, loads)]
+            yield pa.RecordBatch.from_pylist([_row(result) for result in results], schema=schema)
+
+    return batches
+
+
+def _row(result: dict) -> dict:
+    if result["result"] == "reject":
+        return {**vars(result["reject"]), **result}
+    images = {}
+    for name in ("before", "after"):
+        if result.get(name) is not None:
+            value, metadata = variant.encode(result[name])
+            images[name] = {"value": value, "metadata": metadata}
+    return {**result, "before": None, "after": None, **images}
+
+
+def arrow_schema() -> pa.Schema:
+    """EXACT as Arrow types; VARIANT is a struct of two binaries."""
+    types = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64(), "boolean": pa.bool_(), "binary": pa.binary(),
+             "timestamp": pa.timestamp("us", tz="UTC"), "map<string,string>": pa.map_(pa.string(), pa.string()),
+             "variant": pa.struct([pa.field("value", pa.binary(), False), pa.field("metadata", pa.binary(), False)])}
+    return pa.schema([(c.name, types[c.type]) for c in EXACT])

@@ -1,0 +1,128 @@
+"""`inlet doctor`: what is missing or wrong here, each with its remedy in one sentence."""
+
+import difflib
+import shutil
+import socket
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from inlet import bronze, config, silver
+from inlet.errors import ConfigError, EnvironmentLacks, InletError
+from inlet.gold import generate
+from inlet.lake import jars
+from inlet.lake.java import check_java
+from inlet.silver import recover, table_versions
+
+NEEDS_GB = 2
+
+
+@dataclass(frozen=True)
+class Finding:
+    what: str
+    is_good: bool
+    found: str
+    remedy: str = ""
+    exit_code: int = EnvironmentLacks.exit_code
+
+
+def examine(root: Path) -> Iterator[Finding]:
+    """All findings, good ones too, in the order in which one would mend them."""
+    yield Finding("python", sys.version_info >= (3, 11), sys.version.split()[0], "Install Python 3.11 or later")
+    try:
+        yield Finding("java", True, check_java())
+    except EnvironmentLacks as error:
+        yield Finding("java", False, error.message, error.remedy)
+    yield Finding("jars", True, "resolved" if jars.are_resolved() else "will be resolved from Maven Central at the first start")
+    yield _loopback()
+    try:
+        project = config.load(root)
+    except ConfigError as error:
+        yield Finding("project", False, error.message, error.remedy, error.exit_code)
+        return
+    yield Finding("project", True, f"{project.root.name}: {len(project.sources)} sources, {len(project.tables)} tables")
+    yield from _lakehouse(project)
+    for source in project.sources.values():
+        yield _source(project, source)
+    yield _columns(project)
+    yield from _batches(project)
+    for table in project.tables.values():
+        if table.without_key:
+            yield Finding("key", True, table.without_key)
+    stale = generate.stale(project)
+    yield Finding("models", not stale, f"{len(stale)} generated files are stale" if stale else "fresh",
+                  "Run `inlet generate`", ConfigError.exit_code)
+
+
+def _loopback() -> Finding:
+    """Spark's driver listens on a free port of the loopback interface."""
+    try:
+        with socket.create_server(("127.0.0.1", 0)):
+            return Finding("ports", True, "a free port on 127.0.0.1")
+    except OSError as error:
+        return Finding("ports", False, f"no port can be opened on 127.0.0.1: {error}",
+                       "Allow this user to listen on the loopback interface")
+
+
+def _lakehouse(project) -> Iterator[Finding]:
+    path = project.lakehouse_path()
+    if "://" in path:
+        yield Finding("lakehouse", True, path)
+        return
+    folder = Path(path)
+    there = next(p for p in (folder, *folder.parents) if p.exists())
+    free = shutil.disk_usage(there).free / 1e9
+    yield Finding("disk", free >= NEEDS_GB, f"{free:.1f} GB free at {project.lakehouse}", f"Make room for {NEEDS_GB} GB")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / ".inlet-doctor").write_text("")
+        (folder / ".inlet-doctor").unlink()
+        yield Finding("lakehouse", True, f"{project.lakehouse} can be written")
+    except OSError as error:
+        yield Finding("lakehouse", False, f"{project.lakehouse} cannot be written: {error.strerror}", "Give this user the right to write it")
+
+
+def _batches(project) -> Iterator[Finding]:
+    """Batches that are not finished. Nothing is wrong with them, the next run decodes each from the beginning, unless lines of the ledger are gone."""
+    landed = bronze.landed(project)
+    for batch_id in silver.pending(project):
+        try:
+            silver.check_ledger(project, batch_id, [row for row in landed if row["batch_id"] == batch_id])
+        except InletError as error:
+            yield Finding(f"batch {batch_id}", False, error.message, error.remedy, error.exit_code)
+            continue
+        tables = recover.begun(project, batch_id)
+        yield Finding(f"batch {batch_id}", True, "landed, not decoded" if not tables else
+                      f"begun in {', '.join(tables)} and not finished; the next `inlet run` deletes that and decodes it from the beginning")
+
+
+def _columns(project) -> Finding:
+    """Contracts against the column lists that silver has read changes by."""
+    try:
+        table_versions.check(project)
+    except ConfigError as error:
+        return Finding("columns", False, error.message, error.remedy, error.exit_code)
+    return Finding("columns", True, "as changes were read so far")
+
+
+def _source(project, source) -> Finding:
+    what, mend = f"source {source.name}", "Mend `from` in pipelines/inlet.yml"
+    try:
+        folder = "" if "://" in source.path else project.folder(source)[0]
+        if folder and not Path(folder).is_dir():
+            no_folder = f"{source.path}: there is no folder {Path(folder).name}"
+            if meant := _lookalike(project, Path(folder)):
+                return Finding(what, False, f"{no_folder}; did you mean {meant}?", mend, ConfigError.exit_code)
+            return Finding(what, True, f"{no_folder} yet (nothing delivered)")
+        num = sum(1 for _ in bronze.listing(project, source))
+    except (OSError, ImportError, ValueError, InletError) as error:
+        return Finding(what, False, f"{source.path}: {error}", mend, ConfigError.exit_code)
+    return Finding(what, True, f"{num} files at {source.path}" + ("" if num else " (nothing delivered yet)"))
+
+
+def _lookalike(project, folder: Path) -> str | None:
+    """A folder beside a missing one with almost its name, which no source reads."""
+    read = {project.folder(source)[0] for source in project.sources.values() if "://" not in source.path}
+    beside = [f.name for f in folder.parent.iterdir() if f.is_dir() and str(f) not in read] if folder.parent.is_dir() else []
+    return next(iter(difflib.get_close_matches(folder.name, beside, 1)), None)

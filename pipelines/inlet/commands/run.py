@@ -1,0 +1,149 @@
+"""One run: land, decode, build, publish, with a gate of checks behind each step. What a scheduler calls through `inlet run`.
+
+What there is to do is found without Spark; a run with nothing to do ends in a second. A gate checks the batches that no
+passed check has seen, whichever run wrote them: a run that died before its gate leaves it to the next one, and a run fails
+at the same gate until the data or the suite is mended.
+"""
+
+import shlex
+from dataclasses import dataclass, field
+from functools import partial
+
+from inlet import bronze, checks, config, gold, publish, silver
+from inlet.checks import suite
+from inlet.commands import warm
+from inlet.config import Project
+from inlet.errors import CheckFailed, ConfigError
+from inlet.log import Log
+from inlet.publish import live_view
+
+GATES = suite.STEPS            # with a gate of checks behind them
+STEPS = (*GATES, "publish")
+
+
+@dataclass
+class Work:
+    """What a run has to do."""
+
+    plan: bronze.Plan
+    unlanded: list[int] = field(default_factory=list)     # batches whose plan is written but which silver has not closed
+    tables: list[str] = field(default_factory=list)       # gold tables behind silver
+    is_unchecked: bool = False                            # is there a batch that no passed check has seen
+    is_unpublished: bool = False                          # ... that the published point does not know of
+    sources: list = field(default_factory=list)           # that are looked at
+
+    def __bool__(self) -> bool:
+        return bool(self.plan.files or self.unlanded or self.tables or self.is_unchecked or self.is_unpublished)
+
+
+def steps_to_run(step: str | None, until: str | None) -> tuple[str, ...]:
+    """The steps of `--step` or `--until`. Raises: ConfigError for a word that is no step."""
+    for word in (step, until):
+        if word and word not in STEPS:
+            raise ConfigError(f"{word!r} is no step", f"Steps are {', '.join(STEPS)}")
+    return (step,) if step else STEPS[:STEPS.index(until) + 1] if until else STEPS
+
+
+def find_work(project: Project, steps: tuple[str, ...], sources: list[str], tables: list[str]) -> Work:
+    """What there is to do, found without Spark. Raises: ConfigError for an unknown source or table."""
+    chosen = [config.known(project.sources, name, "source") for name in sources] or list(project.sources.values())
+    wanted = project.table_names(tables)
+    plan = bronze.plan_batch(project, chosen, bronze.landed(project)) if "bronze" in steps else bronze.Plan(0)
+    unlanded = silver.pending(project) if "silver" in steps or "bronze" in steps else []
+    behind = gold.pending(project) if "gold" in steps else []
+    is_unpublished = "publish" in steps and not tables and publish.pending(project)
+    return Work(plan, unlanded, [t for t in behind if not wanted or t in wanted], any(_owed(project, step, wanted) for step in steps if step in GATES),
+                is_unpublished, chosen)
+
+
+def run(project: Project, work: Work, steps: tuple[str, ...], tables: list[str], log: Log, hold) -> None:
+    """Do the work. In: what `lake.writing` gave. Raises: CheckFailed at a gate, AccountingError in silver; what was done before stays done."""
+    from inlet.lake.spark import session
+
+    with log.step("spark"), warm.importing_checks():
+        spark = session(project.lakehouse_path())
+        hold(spark)
+    wanted = project.table_names(tables)
+    pending = list(work.unlanded)
+    if "bronze" in steps:
+        pending = _bronze(project, spark, work, log)
+    if "bronze" in steps or "silver" in steps:
+        _gate(project, spark, "bronze", [], log)
+    if "silver" in steps:
+        for batch_id in pending:
+            with log.step("silver", batch=batch_id) as figures:
+                accounts = silver.run(project, spark, batch_id).values()
+                for name in ("num_records", "num_changes", "num_repeats", "num_control", "num_rejected"):
+                    figures[name.removeprefix("num_")] = sum(getattr(a, name) for a in accounts)
+    if "silver" in steps or "gold" in steps:
+        _gate(project, spark, "silver", [], log)
+    if "gold" in steps:
+        # a run that died behind its last commit may have left views that are missing or old: its checks are owed, too
+        behind = [name for name in sorted({*gold.pending(project), *filter(None, _owed(project, "gold", wanted))}) if not wanted or name in wanted]
+        if behind:
+            with log.step("gold", tables=len(behind)) as figures:
+                figures["models"] = len(build_gold(project, spark, behind, tell=log.now))
+        _gate(project, spark, "gold", wanted, log)
+    if "publish" in steps:
+        publish_views(project, spark, log)
+
+
+def build_gold(project: Project, spark, tables: list[str] | None = None, **given) -> list:
+    """`gold.run`, and the live views that stand on what it built."""
+    return gold.run(project, spark, tables, after=partial(live_view.write, project, spark), **given)
+
+
+def publish_views(project: Project, spark, log: Log) -> None:
+    """Move the public views, unless what they would show is not ready."""
+    behind, unpassed = gold.pending(project), checks.unchecked(project, "gold")
+    if behind or unpassed:
+        waits = f"gold of {', '.join(behind)} is behind silver" if behind else f"checks of {', '.join(map(str, unpassed))} have not passed"
+        log.say({"step": "publish", "stays": waits})
+        return
+    with log.step("publish") as figures:
+        point = publish.run(project, spark)
+        figures |= {"point": point.number, "sources": len(point.points)}
+    for source, why in point.held.items():
+        log.say({"step": "publish", "source": source, "waits": why})
+
+
+def _bronze(project: Project, spark, work: Work, log: Log) -> list[int]:
+    before = bronze.landed(project)
+    for batch_id in work.unlanded:
+        with log.step("bronze", batch=batch_id, finishing="an earlier run"):
+            bronze.write_units(project, spark, bronze.Plan(batch_id, [row for row in before if row["batch_id"] == batch_id]))
+    # a file that was set aside by now is planned anew: until then it was counted on
+    plan = bronze.plan_batch(project, work.sources, bronze.landed(project)) if work.unlanded else work.plan
+    pending = list(work.unlanded)
+    if plan.files:
+        with log.step("bronze", batch=plan.batch_id) as figures:
+            bronze.land(project, spark, plan)
+            figures |= {"files": len(plan.files), "units": sum(f["num_units"] for f in plan.files),
+                        "bytes": sum(f["ofs_end"] - f["ofs_start"] for f in plan.files)}
+        pending.append(plan.batch_id)
+    for path, size in plan.waiting.items():
+        log.say({"step": "bronze", "waiting": f"{path}: {size} bytes of an unfinished record"})
+    return pending
+
+
+def _owed(project: Project, step: str, wanted: list[str]) -> dict:
+    return {name: batches for name, batches in checks.unchecked(project, step).items() if not wanted or name is None or name in wanted}
+
+
+def _gate(project: Project, spark, step: str, wanted: list[str], log: Log) -> None:
+    """Check what no passed check has seen. In: names of gold tables, none for all. Raises: CheckFailed."""
+    owed = _owed(project, step, wanted)
+    if not owed:
+        return
+    with log.step("checks", of=step) as figures:
+        batches = sorted({batch for of_table in owed.values() for batch in of_table})
+        try:
+            results = checks.check(project, spark, step, batch_ids=batches, tables=list(owed) if step == "gold" else None)
+        except CheckFailed:
+            log.say({"step": "publish", "stays": "the public views show what they did before"})
+            raise
+        figures |= {"passed": sum(r.success for r in results), "warned": sum(not r.success for r in results)}
+    for r in results:
+        if not r.success:
+            log.say({"step": "warning", "table": r.table, "expected": r.expectation, "column": r.column if "select" not in (r.column or "") else None,
+                     "rows": r.unexpected_count, "why": r.why, "see": f"inlet sql {shlex.quote(' '.join((r.rows_sql or '').split()))}"})

@@ -1,0 +1,62 @@
+"""`inlet sql`: one question to the lakehouse, which it only reads."""
+
+import logging
+import re
+
+from inlet.config import Project
+from inlet.errors import ConfigError, InletError
+from inlet.log import as_text
+
+READING = ("select", "with", "from", "values", "table", "show", "describe", "desc", "explain", "(")
+COMMENTS = re.compile(r"(\s|--[^\n]*(\n|$)|/\*.*?\*/)*", re.S)
+WRITING = re.compile(r"^\W*(InsertInto|DeleteFromTable|UpdateTable|MergeIntoTable)", re.M)       # nodes of a plan: WITH and FROM may stand before these, too
+
+
+def ask(project: Project, query: str, limit: int, database: str) -> tuple[list[tuple], list[str], bool]:
+    """In: one SQL statement, how many rows at most (0: all), the database of names without one. Out: rows, with structs as dicts, names
+    of the columns, and whether there is more.
+
+    Raises: ConfigError where the query cannot be meant or would write, InletError where it fails; both without Spark's plans and traces.
+    """
+    from inlet.lake.spark import session
+
+    if not query[COMMENTS.match(query).end():].lower().startswith(READING):
+        raise ConfigError("`inlet sql` only reads", f"A query begins with {', '.join(READING[:-1])}; gold is made by `inlet run`")
+    logging.getLogger("SQLQueryContextLogger").disabled = True                   # what it says, the error says
+    spark = session(project.lakehouse_path())
+    if not spark.catalog.databaseExists(database):
+        raise ConfigError(f"There is no database {database}", f"There are: {', '.join(row.namespace for row in spark.sql('show databases').collect())}")
+    spark.catalog.setCurrentDatabase(database)
+
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import AnalysisException, PySparkException
+
+    try:
+        if WRITING.search(spark._jsparkSession.sessionState().sqlParser().parsePlan(query).toString()):
+            raise ConfigError("`inlet sql` only reads", "Gold is made by `inlet run`")
+        answer = spark.sql(query)
+        rows = answer.limit(limit + 1).collect() if limit else answer.collect()
+    except AnalysisException as error:
+        raise ConfigError(_first_lines(error), "Mend the query, or look with `inlet sql 'show tables'`") from error
+    except (PySparkException, Py4JJavaError) as error:
+        raise InletError(_first_lines(error), "Run it again with --debug to see where it comes from") from error
+    except (ValueError, OverflowError) as error:                                 # pyspark makes Python's dates of Spark's
+        raise InletError(f"A date or time lies outside the years 1 to 9999 ({error})", "Show it as text: cast(... as string)") from error
+    return [tuple(map(_named, row)) for row in (rows[:limit] if limit else rows)], answer.columns, bool(limit) and len(rows) > limit
+
+
+def _named(value):
+    """A value of a row, with structs, maps and VARIANT objects as dicts whose keys are text."""
+    if hasattr(value, "toPython"):
+        value = value.toPython()
+    if isinstance(value, list):
+        return list(map(_named, value))
+    if hasattr(value, "asDict") and len(set(value.__fields__)) < len(value):
+        raise ConfigError(f"A struct has several members of one name: {', '.join(value.__fields__)}", "Select them one by one, or rename them")
+    named = value.asDict() if hasattr(value, "asDict") else value
+    return {key if isinstance(key, str) else str(as_text(_named(key))): _named(member) for key, member in named.items()} if isinstance(named, dict) else value
+
+
+def _first_lines(error: Exception) -> str:
+    """What Spark says, without its trace and its plan."""
+    return re.split(r"JVM stacktrace|\n\n|;\n|\n\tat ", str(error))[0].strip()

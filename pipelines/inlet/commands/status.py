@@ -1,0 +1,89 @@
+"""`inlet status` and `inlet rejects`: what the state tables say, read without Spark."""
+
+from inlet import bronze, change, gold, lake, publish, silver
+from inlet.config import Project
+from inlet.silver import full_loads
+from inlet.table import present
+
+REJECT_COLUMNS = [c.name for c in change.REJECTS]
+
+
+def status(project: Project) -> dict[str, list[dict]]:
+    """Lists of plain rows under the titles `sources`, `gold`, `public`, and of what waits."""
+    lakehouse = project.lakehouse_path()
+    ledger = lake.peek(lakehouse, "silver.batches", [c.name for c in change.BATCHES])
+    files = bronze.landed(project)
+    waiting = bronze.plan_batch(project, list(project.sources.values()), files)
+    sources = []
+    for name, source in project.sources.items():
+        mine = [row for row in ledger if row["source"] == name]
+        total = {key: sum(row[key] for row in mine) for key in ("num_records", "num_changes", "num_repeats", "num_control", "num_rejected")}
+        sources.append({
+            "source": name, "codec": source.codec, "files": len({r["path"] for r in files if r["source"] == name}),
+            "new files": sum(f["source"] == name for f in waiting.files),
+            "refused files": len({r["path"] for r in files if r["source"] == name and r["problem"]}),
+            **{key.removeprefix("num_"): value for key, value in total.items()},
+            "last batch": max((row["batch_id"] for row in mine), default=None),
+            "finished at": max((row["finished_at"] for row in mine), default=None)})
+    undecoded = silver.pending(project)
+    loading = _loading(project)
+    logs = [{"table": t.name, "has": f"{t.name}__before_after", "why": t.without_key} for t in project.tables.values() if not t.key]
+    return {"sources": sources, "gold": _gold(project, ledger), "public": _public(project), **({"tables without a key": logs} if logs else {}), **({"full loads that have not ended": loading} if loading else {}),
+            **({"waiting for silver": [{"batch": b} for b in undecoded]} if undecoded else {}),
+            **({"unfinished records": [{"file": p, "bytes": n} for p, n in waiting.waiting.items()]} if waiting.waiting else {})}
+
+
+def _gold(project: Project, ledger: list[dict]) -> list[dict]:
+    """How far each table is, per source that feeds it: the last batch in gold, and how many of the ledger are still to come."""
+    applied: dict[tuple, int] = {}
+    for row in lake.peek(project.lakehouse_path(), "gold.applied", ["table_name", "source", "through_batch_id"]):
+        place = row["table_name"], row["source"]
+        applied[place] = max(row["through_batch_id"], applied.get(place, 0))
+    behind = gold.pending(project)
+    rows = []
+    for table in sorted(project.tables.values(), key=lambda t: t.name):
+        batches = [batch for (name, _), batch in applied.items() if name == table.name]
+        rows.append({"table": table.name, "sources": ", ".join(sorted(s for name, s in applied if name == table.name)),
+                     "through batch": max(batches, default=None), "is current": table.name not in behind and bool(batches)})
+    return rows
+
+
+def _loading(project: Project) -> list[dict]:
+    """Loads of messages whose end has not been seen, but for the first of each table: what they have not sent stays in gold."""
+    events = lake.peek(project.lakehouse_path(), "silver.control_events", ["source", "source_schema", "source_table", "load_id", "kind", "batch_id"],
+                       f"where kind in ('{full_loads.BEGIN}', '{full_loads.END}')")
+    of: dict[tuple, dict[str, list[dict]]] = {}
+    for row in sorted(events, key=lambda row: (row["load_id"], row["batch_id"])):
+        of.setdefault((row["source"], present(project.tables.values(), f"{row['source_schema']}.{row['source_table']}")), {}).setdefault(row["load_id"], []).append(row)
+    return [{"source": source, "table": table, "load": load_id, "in batches": ", ".join(str(row["batch_id"]) for row in rows),
+             "ends": "with the table's next change, or after a gap with options.loads_end: gap"}
+            for (source, table), loads in sorted(of.items()) for load_id, rows in list(loads.items())[1:]
+            if full_loads.END not in {row["kind"] for row in rows}]
+
+
+def _public(project: Project) -> list[dict]:
+    """Up to where the public views show each source, and what keeps them from showing more."""
+    last = publish.newest(project)
+    if not last:
+        return []
+    held, shown = dict(last["held"]), dict(last["points"])
+    return [{"source": source, "point": last["number"], "published at": last["published_at"], "shows changes up to": shown.get(source),
+             "waits for": held.get(source)} for source in sorted({*held, *shown})]
+
+
+def rejects(project: Project, source: str | None, kind: str | None) -> list[dict]:
+    """Rows of silver.rejects, newest batch first."""
+    rows = lake.peek(project.lakehouse_path(), "silver.rejects", REJECT_COLUMNS)
+    rows = [r for r in rows if (not source or r["source"] == source) and (not kind or r["kind"] == kind)]
+    return sorted(rows, key=lambda r: (-r["batch_id"], r["unit_id"], r["unit_offset"] or 0))
+
+
+def reject_line(row: dict, with_raw: bool) -> dict:
+    """A reject as a person wants to see it."""
+    place = ".".join(filter(None, (row["source_table"], row["column_name"])))
+    line = {"batch": row["batch_id"], "kind": row["kind"], "where": place, "unit": row["unit_id"], "record at": row["unit_offset"],
+            "byte": row["byte_offset"], "expected": row["expected"], "found": row["found"]}
+    if with_raw:
+        raw = row["raw"] or b""
+        line["raw"] = raw[:512].hex(" ") + "\n" + "".join(chr(b) if 32 <= b < 127 else "." for b in raw[:512])
+    return line

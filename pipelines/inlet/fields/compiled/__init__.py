@@ -1,0 +1,1 @@
+"""Fields as compiled walks read them."""

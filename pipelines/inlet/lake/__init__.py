@@ -1,0 +1,8 @@
+"""The lakehouse: its Delta tables, its catalog and lock, and the Spark session. What the layers ask of it."""
+
+from inlet.lake.lock import writing
+from inlet.lake.reads import describe, exists, has_version, may_hold, operations, peek, size_bytes, version
+from inlet.lake.tables import append, arrow_schema, create, create_sql
+
+__all__ = ["append", "arrow_schema", "create", "create_sql", "describe", "exists", "has_version", "may_hold", "operations", "peek", "size_bytes", "version",
+           "writing"]

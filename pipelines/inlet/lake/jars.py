@@ -1,0 +1,62 @@
+"""Delta's jars, and an archive of the classes that a session loads from them and from Spark's: what a start of Spark costs beyond Spark.
+
+Ivy resolves the jars by coordinates once; their local paths are remembered beside the virtual environment, because a resolve at every start
+costs seconds. The archive holds the 25,000 classes as a JVM has them when it has done what a run does (class-data sharing): 15 of 65 CPU
+seconds of a short session. A JVM that does not fit it, another version or another class path, goes on without it. archive.py writes it.
+"""
+
+import os
+import re
+import sys
+from pathlib import Path
+
+DELTA = "io.delta:delta-spark_4.1_2.13:4.4.0"      # the wheel's jar; its version is not the wheel's everywhere
+
+
+def paths() -> Path:
+    """Where the paths of the jars are remembered."""
+    return Path(sys.prefix) / "share" / "inlet" / f"{DELTA.replace(':', '-')}.jars"
+
+
+def archive() -> Path:
+    return paths().with_suffix(".jsa")
+
+
+def are_resolved() -> bool:
+    return _known() != []
+
+
+def settings(packages: tuple[str, ...] = ()) -> dict[str, str]:
+    """Spark settings that bring Delta's jars and the archive, where they are there. In: coordinates of further jars."""
+    if not _known():
+        return {"spark.jars.packages": ",".join([DELTA, *packages])}
+    further = {"spark.jars.packages": ",".join(packages)} if packages else {}
+    if is_apart():                                # other machines are sent what is in spark.jars
+        return {"spark.jars": ",".join(_known())} | further
+    return {"spark.driver.extraClassPath": os.pathsep.join(_known())} | further      # only what is on the class path comes from an archive
+
+
+def java_options() -> str:
+    """Options of the JVM that take classes from the archive, where it is there."""
+    return f' "-XX:SharedArchiveFile={archive()}" -Xlog:cds*=off' if archive().exists() and _known() and not is_apart() else ""
+
+
+def remember(spark) -> None:
+    """Keep the paths of the jars that a session has resolved."""
+    if spark.conf.get("spark.jars.packages", "") == DELTA:
+        jars = [Path(jar.removeprefix("file:")) for jar in spark.conf.get("spark.jars", "").split(",") if jar]
+        shipped = " ".join(p.name for p in (Path(__import__("pyspark").__file__).parent / "jars").iterdir())
+        wanted = [str(j) for j in jars if re.sub(r"-[\d.]+\.jar$", "", j.name.split("_", 1)[-1]) + "-" not in shipped]
+        if wanted:
+            paths().parent.mkdir(parents=True, exist_ok=True)
+            paths().write_text("\n".join(wanted))
+
+
+def _known() -> list[str]:
+    listed = paths().read_text().splitlines() if paths().exists() else []
+    return listed if all(Path(jar).exists() for jar in listed) else []
+
+
+def is_apart() -> bool:
+    """Do Spark's workers run elsewhere?"""
+    return not re.match(r"local(\[|$)", os.environ.get("INLET_MASTER", "local"))

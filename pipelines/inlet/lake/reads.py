@@ -1,0 +1,96 @@
+"""Delta tables read without Spark, by delta-rs: small state tables, logs, statistics. A run with nothing to do and `inlet status` need no JVM."""
+
+
+
+
+def exists(lakehouse: str, table: str) -> bool:
+    """Is the table there? Told without Spark."""
+    import deltalake
+
+    return deltalake.DeltaTable.is_deltatable(f"{lakehouse}/{table.replace('.', '/')}")
+
+
+def peek(lakehouse: str, table: str, columns: list[str], rest: str = "") -> list[dict]:
+    """Columns of a small state table as a list of dicts, read without Spark; [] while the table does not exist. In: what follows `from`
+    in SQL: an order, a limit."""
+    import deltalake
+    import pyarrow as pa
+
+    if not exists(lakehouse, table):
+        return []
+    rows = deltalake.QueryBuilder().register("rows", deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}"))
+    return pa.table(rows.execute(f"select {', '.join(columns)} from rows {rest}").read_all()).to_pylist()
+
+
+def may_hold(lakehouse: str, table: str, column: str, value: int) -> bool:
+    """Can a table hold rows with this number in a column? Told by the statistics of its files, without Spark."""
+    import deltalake
+    import pyarrow as pa
+
+    if not exists(lakehouse, table):
+        return False
+    files = pa.table(deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}").get_add_actions(flatten=True))
+    if not {f"min.{column}", f"max.{column}"} <= set(files.column_names):
+        return files.num_rows > 0
+    return any(low is None or high is None or low <= value <= high
+               for low, high in zip(files.column(f"min.{column}").to_pylist(), files.column(f"max.{column}").to_pylist()))
+
+
+def size_bytes(lakehouse: str, table: str) -> int:
+    """Bytes of a table's data files, from its log alone; 0 while it does not exist."""
+    import deltalake
+
+    if not exists(lakehouse, table):
+        return 0
+    rows = deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}").get_add_actions(flatten=True)
+    return sum(rows["size_bytes"].to_pylist())
+
+
+def describe(lakehouse: str, table: str, version: int | None = None) -> tuple[dict[str, str], dict[str, str]] | None:
+    """A table's columns, with their types as Spark SQL says them, and its properties. A struct's fields have their path,
+    `before.order_id`. None while the table does not exist. In: the Delta version; none for the newest."""
+    import json
+
+    import deltalake
+
+    if not exists(lakehouse, table):
+        return None
+    found = deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}", version=version)
+    return dict(_columns(json.loads(found.schema().to_json())["fields"])), found.metadata().configuration
+
+
+def _columns(fields: list[dict], path: str = ""):
+    names = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
+    for field in fields:
+        type_ = field["type"]
+        if isinstance(type_, str):
+            yield path + field["name"], names.get(type_, type_)
+        elif type_["type"] == "struct":
+            yield from _columns(type_["fields"], f"{path}{field['name']}.")
+        else:
+            yield path + field["name"], type_["type"]
+
+
+def version(lakehouse: str, table: str) -> int:
+    """The newest Delta version of a table."""
+    import deltalake
+
+    return deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}").version()
+
+
+def has_version(lakehouse: str, table: str, number: int) -> bool:
+    """Can a Delta version of a table still be read? Its log forgets versions after a month."""
+    import deltalake
+
+    try:
+        deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}", version=number)
+    except deltalake.exceptions.DeltaError:
+        return False
+    return True
+
+
+def operations(lakehouse: str, table: str, num: int) -> list[str]:
+    """What the last commits of a table did, newest first: WRITE, MERGE, ..."""
+    import deltalake
+
+    return [commit["operation"] for commit in deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}").history(num)] if num else []

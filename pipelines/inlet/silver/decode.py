@@ -1,0 +1,157 @@
+"""Silver: units become changes and rejects, and nothing goes missing between.
+
+One bronze batch is one silver batch. Its parts are written in this order: changes, then what is not a
+change (rejects, control events), transactions, table versions, and last its lines in the ledger `silver.batches`, which
+make the batch visible to gold. A batch without its lines begins from nothing, whatever was written of it (recover.py). Before
+its lines are written the conservation law must hold, on what was *stored*, source by source:
+
+    records landed = changes + repeats + control + rejected        bytes landed = decoded + repeated + framing + rejected
+
+A unit that its decoder fails on (guard.py) is one record, whatever it holds.
+"""
+
+import json
+import re
+from datetime import datetime, timezone
+
+from inlet import bronze, change, errors, lake
+from inlet.config import Project
+from inlet.errors import FILE_KINDS, ConfigError, InletError
+from inlet.lake.spark import pace
+from inlet.silver import blocks, messages, recover, table_versions, transactions
+from inlet.silver.batch import Account, Batch
+from inlet.sql import literal
+from inlet.table import by_name
+
+SMALL_BYTES = 8 << 20          # a batch up to which planning costs more than decoding
+LEDGER = [c.name for c in change.BATCHES]
+SAID_BY_WORKER = re.compile(r"^inlet\.errors\.(\w+): (.+)$", re.MULTILINE)
+
+
+def pending(project: Project) -> list[int]:
+    """Batches in bronze that the ledger does not have yet, oldest first. Read without Spark."""
+    done = {(row["batch_id"], row["source"])
+            for row in lake.peek(project.lakehouse_path(), "silver.batches", ["batch_id", "source"])}
+    return bronze.unfinished(bronze.landed(project), done)
+
+
+def run(project: Project, spark, batch_id: int) -> dict[str, Account]:
+    """Decode one bronze batch. Out: the accounts by source. Raises: AccountingError; then gold does not see the batch."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    if batch_id not in pending(project):
+        raise InletError(f"Batch {batch_id} is not one that waits for silver", "`inlet status` names those that do")
+    files = [row for row in bronze.landed(project) if row["batch_id"] == batch_id]
+    check_ledger(project, batch_id, files)
+    _check_sources(project, batch_id, files)
+    table_versions.check(project)
+    with pace(spark, is_small=sum(row["ofs_end"] - row["ofs_start"] for row in files) <= SMALL_BYTES):
+        try:
+            return _run(project, spark, batch_id, files)
+        except (Py4JJavaError, PySparkException) as error:
+            if found := SAID_BY_WORKER.search(str(error)):          # an InletError: a person has to mend something, and a second try fails, too
+                raise getattr(errors, found[1])(found[2]) from error
+            if not any(word in str(error) for word in ("Python worker", "PythonException")):
+                raise
+        return _run(project, spark, batch_id, files, is_apart=True)
+
+
+def check_ledger(project: Project, batch_id: int, files: list[dict]) -> None:
+    """All lines of a batch are one commit. Where some are missing somebody took them, and recovery would take what gold has read."""
+    whole = {row["source"] for row in lake.peek(project.lakehouse_path(), "silver.batches", ["batch_id", "source"]) if row["batch_id"] == batch_id}
+    if whole and (lacking := sorted({row["source"] for row in files} - whole)):
+        raise InletError(f"The ledger has batch {batch_id} for {', '.join(sorted(whole))} and not for {', '.join(lacking)}",
+                         "Restore silver.batches to the version that has all of its lines")
+
+
+def _check_sources(project: Project, batch_id: int, files: list[dict]) -> None:
+    if gone := sorted({row["source"] for row in files} - set(project.sources)):
+        raise ConfigError(f"Batch {batch_id} holds files of {', '.join(gone)}, which inlet.yml does not have any more",
+                          "Put the source back until its files are decoded")
+
+
+def _run(project: Project, spark, batch_id: int, files: list[dict], is_apart: bool = False) -> dict[str, Account]:
+    recover.run(project, spark, batch_id)
+    batch = Batch(spark, project, batch_id, sorted({row["source"] for row in files}), is_apart)
+    for source in batch.sources:
+        batch.account(source)
+    of_grain = {grain: bronze.Plan(batch_id, files).of(grain, project) for grain in ("block", "message")}
+    if of_grain["block"]:
+        blocks.run(batch)
+    if of_grain["message"]:
+        messages.run(batch, sorted({row["source"] for row in of_grain["message"]}))
+    _reject_files(batch, files)
+    _count_stored(batch)
+    for source, account in batch.accounts.items():
+        account.balance(source, batch_id)
+    transactions.update(spark, batch.rows)
+    _table_versions(batch)
+    _close(batch)
+    return batch.accounts
+
+
+def _reject_files(batch: Batch, files: list[dict]) -> None:
+    """Files that could not be read at all are rejects too."""
+    rows = []
+    for row in files:
+        if row["problem"]:
+            problem = json.loads(row["problem"])
+            rows.append((row["source"], problem["kind"], problem["byte_offset"], problem["expected"],
+                         f"{row['path']}: {problem['found']}", f"{row['source']}/{row['path']}"))
+    if rows:
+        rejects = batch.spark.createDataFrame(rows, "source string, kind string, byte_offset bigint, expected string, "
+                                              "found string, unit_id string")
+        batch.append(rejects.selectExpr(
+            "*", "cast(null as string) as source_schema", "cast(null as string) as source_table", "cast(null as string) as column_name",
+            "cast(null as string) as change_seq", "cast(null as binary) as raw", "0L as unit_offset", "0L as unit_length"),
+            "silver.rejects")
+
+
+def _count_stored(batch: Batch) -> None:
+    """Count what is in the tables, not what was meant to be written."""
+    place = "source, concat(source_schema, '.', source_table) as table"
+    for row in batch.spark.sql(f"""
+            select 'change' as what, {place}, table_version, count(*) as n, sum(unit_length) as size, min(change_seq) as low, max(change_seq) as high
+            from silver.changes where {batch.rows} group by source, source_schema, source_table, table_version
+            union all
+            select 'load', {place}, null, 0, 0, min(change_seq), max(change_seq) from silver.control_events
+            where {batch.rows} and kind in ('empty_load', 'load_end') and change_seq is not null group by source, source_schema, source_table
+            union all
+            select 'reject', source, null, null, count_if(unit_length > 0 or kind not in ({", ".join(map(literal, FILE_KINDS))})),
+                   sum(unit_length), null, null
+            from silver.rejects where {batch.rows} group by source order by source, table""").collect():
+        account = batch.account(row.source)
+        if row.what == "reject":
+            account.num_rejected, account.bytes_rejected = row.n, row["size"]
+            continue
+        account.num_changes += row.n
+        account.bytes_decoded += row["size"]
+        account.tables += [] if row.table in account.tables else [row.table]
+        account.first_change_seq = min(row.low, account.first_change_seq or row.low)
+        account.last_change_seq = max(row.high, account.last_change_seq or row.high)
+        if row.what == "change":
+            account.versions.add((row.table, row.table_version))
+
+
+def _table_versions(batch: Batch) -> None:
+    """Keep the column lists that changes of this batch were read by."""
+    tables, known = by_name(batch.project.tables.values()), table_versions.used(batch.project)
+    rows = []
+    for source, (name, number) in [(source, place) for source, account in batch.accounts.items() for place in sorted(account.versions)]:
+        if (source, name, number) not in known:
+            version = next(v for v in tables[name].versions if v.version == number)
+            listed = [{"name": c.name, "type": c.type, "nullable": c.nullable} for c in version.columns]
+            rows.append((source, *name.split("."), number, json.dumps(listed), "contract"))
+    if rows:
+        batch.append(batch.spark.createDataFrame(rows, "source string, source_schema string, source_table string, "
+                                                 "table_version int, columns string, origin string"), "silver.table_versions")
+
+
+def _close(batch: Batch) -> None:
+    now = datetime.now(timezone.utc)
+    rows = [tuple((vars(account) | {"batch_id": batch.batch_id, "source": source, "finished_at": now,
+                                    "codec": batch.project.sources[source].codec})[name] for name in LEDGER)
+            for source, account in sorted(batch.accounts.items())]
+    ledger = batch.spark.createDataFrame(rows, ", ".join(f"{c.name} {c.type}" for c in change.BATCHES)).coalesce(1)
+    lake.append(ledger, "silver.batches")

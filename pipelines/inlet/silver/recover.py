@@ -1,0 +1,26 @@
+"""A batch that silver has not finished begins from nothing: what an attempt that died wrote of it is deleted first.
+
+The ledger is the only door, so nobody has seen those rows. Each table tells for itself whether it holds any; a recovery that dies is
+therefore finished by the next. Changes go before transactions, which are then told anew from the changes that are left.
+"""
+
+from inlet import lake
+from inlet.config import Project
+from inlet.silver import transactions
+
+APPENDED = "silver.changes", "silver.rejects", "silver.control_events", "silver.table_versions"
+
+
+def begun(project: Project, batch_id: int) -> list[str]:
+    """The tables that may hold rows of a batch, by the statistics of their files. Read without Spark."""
+    return [table for table in (*APPENDED, "silver.transactions") if lake.may_hold(project.lakehouse_path(), table, "batch_id", batch_id)]
+
+
+def run(project: Project, spark, batch_id: int) -> None:
+    """Delete what is there of a batch that the ledger does not have. Doing it twice changes nothing."""
+    there = begun(project, batch_id)
+    for table in there:
+        if table in APPENDED:
+            spark.sql(f"delete from {table} where batch_id = {batch_id}")
+    if "silver.transactions" in there:
+        transactions.withdraw(spark, batch_id)
