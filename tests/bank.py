@@ -64,7 +64,6 @@ def by_table(batch: list[Change]) -> dict:
 def bring(spark, here, batch_id: int, batch: list[Change]) -> None:
     """One batch into silver and its ledger. A batch that stands in the ledger is left alone; one that was begun is begun anew."""
     from inlet.silver import transactions
-
     from tests.silver import write_silver
 
     if spark.sql(f"select 1 from silver.batches where batch_id = {batch_id}").isEmpty():

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import yaml
+
 from inlet import config
 
 ITEMS = {

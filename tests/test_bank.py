@@ -20,9 +20,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+
 from inlet import gold, publish
 from inlet.lake import catalog
-
 from tests import bank, reference
 from tests.postgres import free_port
 from tests.streams import COLUMNS, KEY

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
 from inlet import bronze, config
 from inlet.bronze import blocks as bronze_blocks
 from inlet.bronze import messages as bronze_messages
@@ -21,7 +22,6 @@ from inlet.commands import run as running
 from inlet.errors import ConfigError, Reject
 from inlet.log import Log
 from inlet.sql import literal
-
 from tests import projects
 from tests.encode import linkexpress, qlik
 

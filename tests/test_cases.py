@@ -22,6 +22,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+
 from inlet.codecs import CODECS
 from inlet.config import Source
 from inlet.errors import Reject

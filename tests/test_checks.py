@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 import yaml
 from deltalake import write_deltalake
+
 from inlet import checks, lake
 from inlet.checks import suite, validation
 from inlet.config import Project

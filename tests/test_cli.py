@@ -17,6 +17,9 @@ from types import SimpleNamespace
 
 import pytest
 import yaml
+from rich.console import Console
+
+from infra.local import preflight
 from inlet import cli, config, lake
 from inlet.commands import doctor
 from inlet.commands.sql import ask
@@ -24,9 +27,6 @@ from inlet.errors import ConfigError, InletError
 from inlet.lake import spark as sessions
 from inlet.log import print_table
 from inlet.silver import table_versions
-from rich.console import Console
-
-from infra.local import preflight
 from tests import projects
 from tests.encode import linkexpress
 from tests.postgres import free_port

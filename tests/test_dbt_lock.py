@@ -6,9 +6,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from inlet import lake
 from jinja2 import Environment
 
+from inlet import lake
 from tests import projects
 from tests.test_generate import REPO, project
 

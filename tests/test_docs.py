@@ -3,13 +3,12 @@
 import re
 from pathlib import Path
 
+from infra.local import docs, readme
 from inlet import config
 from inlet.cli import app
 from inlet.codecs import CODECS
 from inlet.errors import REJECT_KINDS
 from inlet.gold import generate
-
-from infra.local import docs, readme
 
 ROOT = Path(__file__).resolve().parents[1]
 COMMANDS = {command.name or command.callback.__name__ for command in app.registered_commands}

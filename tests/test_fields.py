@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from pyspark.sql.variant_utils import VariantUtils
+
 from inlet.errors import REJECT_KINDS
 from inlet.fields import charset, date, fit, jef, number, variant
 from inlet.fields.compiled import interpreter
 from inlet.fields.wrong import Wrong
-from pyspark.sql.variant_utils import VariantUtils
 
 MODULES = ("charset", "date", "fit", "jef", "json_exact", "number", "pairs", "sql_type", "variant")
 CHARSETS = ("cp932", "euc_jp", "ascii", "utf_8", "ebcdic_kana", "ebcdic_ascii", "ebcdic_lower", "jef", "utf_16_be", "utf_16_le")

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from inlet.codecs import CODECS
 
 ROOT = Path(__file__).resolve().parents[1]

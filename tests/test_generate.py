@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 import yaml
+from jinja2 import Environment
+
 from inlet import config
 from inlet.gold import generate
 from inlet.lake import jars, spark
 from inlet.table import OURS
-from jinja2 import Environment
 
 REPO = Path(__file__).resolve().parents[1]
 ITEMS = """

@@ -10,10 +10,10 @@ import os
 import random
 
 import pytest
+
 from inlet import gold, lake
 from inlet.commands.run import build_gold
 from inlet.gold import generate
-
 from tests import reference
 from tests.conftest import TAKES_HOURS
 from tests.examples import EXAMPLES, ins, move

@@ -5,11 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
 from inlet import gold, lake
 from inlet.commands.run import build_gold
 from inlet.errors import InletError
 from inlet.gold import build, dbt, generate
-
 from tests import reference
 from tests.silver import by_source, write_silver
 from tests.streams import COLUMNS, KEY, Change, deliver, seq, stream
@@ -57,7 +57,7 @@ def test_a_crash_between_any_two_steps_heals_on_the_next_run(spark, here):
     streams = {}
     for number in range(30):
         rng = random.Random(f"crashed {number}")
-        batches = deliver(rng, stream(rng, wipes=0.0, key_changes=0.0, loads=0, length=40), 2 + len(crashes), late=0.0, repeated=0.0)
+        batches = deliver(rng, stream(rng, wipes=0.0, loads=0, length=40), 2 + len(crashes), late=0.0, repeated=0.0)
         batches[2], batches[3] = batches[3], batches[2]                     # late changes follow the second crash, and come in the batch of the third
         streams[f"url_{number:02d}"] = batches                                 # Spark hides settings that hold such a word
     first = next_batch(spark)

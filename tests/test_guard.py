@@ -5,6 +5,7 @@ import signal
 
 import pyarrow as pa
 import pytest
+
 from inlet.bronze.guard import guarded
 from inlet.errors import ConfigError
 

@@ -6,12 +6,12 @@ from decimal import Decimal
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+
 from inlet.codecs.linkexpress import group as codec
 from inlet.config import Source
 from inlet.errors import REJECT_KINDS, ConfigError, Reject
 from inlet.fields import variant
 from inlet.table import Table
-
 from tests.encode.linkexpress import encode_file
 
 quick = settings(max_examples=40, deadline=None, phases=[p for p in Phase if p is not Phase.explain], suppress_health_check=list(HealthCheck))

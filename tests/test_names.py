@@ -4,6 +4,8 @@ import shutil
 from pathlib import Path
 
 import pytest
+from jinja2 import Environment
+
 from inlet import bronze, checks, config, gold, publish, silver, sql
 from inlet.checks import suite
 from inlet.checks.checks import _rows_sql as rows_sql
@@ -13,8 +15,6 @@ from inlet.errors import ConfigError
 from inlet.gold import evolve, generate
 from inlet.publish import pins
 from inlet.table import OURS, Table
-from jinja2 import Environment
-
 from tests import projects, reference
 from tests.encode import qlik
 from tests.streams import Change

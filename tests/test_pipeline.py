@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+
 from inlet import bronze, config, gold, silver
 from inlet.gold import generate
-
 from tests import reference
 from tests.encode import linkexpress, qlik
 from tests.streams import Change, stream

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
+
 from inlet import bronze, gold, silver
 from inlet.commands import reconcile
 from inlet.errors import ConfigError
 from inlet.gold import generate
-from psycopg.conninfo import conninfo_to_dict
-
 from tests import postgres, projects, reference
 from tests.encode import linkexpress, qlik
 from tests.streams import Change

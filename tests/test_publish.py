@@ -12,6 +12,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+
 from inlet import bronze, config, gold, publish
 from inlet.commands import run as running
 from inlet.commands.run import build_gold
@@ -21,7 +22,6 @@ from inlet.publish import hold, live_view, pins, views
 from inlet.publish import point as point_of
 from inlet.silver import transactions
 from inlet.table import Table
-
 from tests import reference
 from tests.examples import ins, upd
 from tests.silver import by_source, rows, write_silver

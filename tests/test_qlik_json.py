@@ -11,6 +11,7 @@ import re
 
 import pyarrow as pa
 import pytest
+
 from inlet import change, errors
 from inlet.codecs.qlik import full_load, json_fast, json_messages
 from inlet.config import Source
@@ -18,7 +19,6 @@ from inlet.fields import json_exact, variant
 from inlet.fields.fit import fit
 from inlet.fields.wrong import Wrong
 from inlet.table import Table
-
 from tests import test_cases
 from tests.encode import qlik
 

@@ -11,12 +11,12 @@ from decimal import Decimal
 
 import pytest
 import yaml
+
 from inlet import bronze, config, gold, lake, publish, silver
 from inlet.commands.run import build_gold
 from inlet.errors import ConfigError, InletError
 from inlet.gold import evolve, generate
 from inlet.table import Table
-
 from tests import projects, reference
 from tests.encode import linkexpress, qlik
 from tests.silver import write_silver

@@ -10,6 +10,8 @@ from itertools import count
 from types import SimpleNamespace
 
 import pytest
+from py4j.protocol import Py4JJavaError
+
 from inlet import bronze, change, lake, silver
 from inlet.bronze.guard import KIND
 from inlet.codecs import CODECS
@@ -19,8 +21,6 @@ from inlet.commands import doctor
 from inlet.errors import AccountingError, ConfigError, InletError
 from inlet.silver import decode, recover, transactions
 from inlet.silver.batch import Account
-from py4j.protocol import Py4JJavaError
-
 from tests import projects
 from tests.encode import linkexpress, qlik
 

@@ -1,12 +1,12 @@
 """What is compiled at installation is what runs call."""
 
 import pytest
+
 from inlet.codecs.linkexpress import frame
 from inlet.codecs.qlik import json_walk
 from inlet.commands import warm
 from inlet.commands.decode import decode_file
 from inlet.fields.compiled import interpreter
-
 from tests import projects
 from tests.encode import linkexpress
 

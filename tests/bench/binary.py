@@ -6,9 +6,9 @@ from decimal import Decimal
 from pathlib import Path
 
 import yaml
+
 from inlet import bronze, config, silver
 from inlet.silver import blocks
-
 from tests.bench.figure import Figure, best
 from tests.encode import linkexpress
 

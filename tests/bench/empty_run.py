@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from inlet import bronze, silver
-
 from tests.bench import messages
 from tests.bench.figure import Figure, best
 

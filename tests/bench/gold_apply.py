@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
+
 from inlet import config, publish
 from inlet.commands.run import build_gold
 from inlet.gold import generate
-
 from tests.bench.figure import Figure, best
 
 NUM_COLUMNS = 20

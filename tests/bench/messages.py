@@ -7,9 +7,9 @@ from decimal import Decimal
 from pathlib import Path
 
 import yaml
+
 from inlet import bronze, config, silver
 from inlet.codecs.qlik import json_messages
-
 from tests.bench.figure import Figure, best
 from tests.encode import qlik
 

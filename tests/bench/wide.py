@@ -7,10 +7,10 @@ from decimal import Decimal
 from pathlib import Path
 
 import yaml
+
 from inlet import bronze, config, publish, silver
 from inlet.commands.run import build_gold
 from inlet.gold import generate
-
 from tests.bench.figure import Figure
 from tests.encode import qlik
 
@@ -47,8 +47,8 @@ def columns(num: int) -> list[tuple[str, str]]:
     return [("ID", "bigint")] + [(f"COLUMN_{n:04d}", TYPES[n % len(TYPES)]) for n in range(1, num)]
 
 
-def deliver(project: config.Project, batch: int, num: int) -> None:
-    """Inserts first, then updates of the same keys with both images in which every third column differs."""
+def deliver(project: config.Project, batch: int, num: int, moved: tuple[int, ...] = ()) -> None:
+    """Inserts first, then updates of the same keys with both images in which every third column differs. In: keys that an update moves by 1,000."""
     table = next(iter(project.tables.values()))
     own, names = columns(len(table.columns)), [c.name for c in table.columns]
 
@@ -64,6 +64,7 @@ def deliver(project: config.Project, batch: int, num: int) -> None:
                   "change_timestamp": "2026-01-02T03:04:05.000"}
         if batch > 1:
             change["before"] = change["after"] | {name: value for k, (name, value) in enumerate(image(n, 1).items()) if k % 3 == 1}
+            change["after"] |= {"ID": n + 1000} if n in moved else {}
         values.append(qlik.value(change, names))
     path = project.root / "landing" / f"{batch}.parquet"
     path.parent.mkdir(parents=True, exist_ok=True)

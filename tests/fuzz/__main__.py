@@ -25,9 +25,9 @@ if CACHE.exists() and CACHE.stat().st_mtime < max(path.stat().st_mtime for path 
 
 import numba  # noqa: E402
 import numpy as np  # noqa: E402
-from inlet.codecs import CODECS  # noqa: E402
 from numba.np import arrayobj  # noqa: E402
 
+from inlet.codecs import CODECS  # noqa: E402
 from tests import test_cases  # noqa: E402
 
 NUM_UNITS = 12                 # of a batch

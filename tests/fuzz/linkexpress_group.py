@@ -2,13 +2,13 @@
 inlet.fields, record by record; each record alone and among the others."""
 
 import numpy as np
+
 from inlet.codecs.linkexpress import block as block
 from inlet.codecs.linkexpress import frame as frame
 from inlet.errors import Reject
 from inlet.fields import charset, date, number, variant
 from inlet.fields.compiled import interpreter as plan
 from inlet.fields.wrong import Wrong
-
 from tests.test_cases import decode_file
 
 TOKENS = [bytes.fromhex(text) for text in (

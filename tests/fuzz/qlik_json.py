@@ -4,7 +4,6 @@ import datetime
 
 from inlet.codecs.qlik import json_fast, json_messages
 from inlet.errors import REJECT_KINDS
-
 from tests import test_cases
 from tests.test_qlik_json import batch_of, loads_of, typed, walked
 
