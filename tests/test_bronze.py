@@ -15,6 +15,7 @@ from inlet import bronze, config
 from inlet.bronze import blocks as bronze_blocks
 from inlet.bronze import messages as bronze_messages
 from inlet.bronze import plan as planning
+from inlet.bronze import transports
 from inlet.bronze.files import as_problem, listing
 from inlet.codecs import CODECS
 from inlet.commands import decode, warm
@@ -175,6 +176,68 @@ def test_a_message_file_that_is_touched_is_landed_once_and_one_with_other_bytes_
     messages(tmp_path, offset=[3, 4])
     [row] = plan(project, first.files).files
     assert json.loads(row["problem"])["kind"] == "file_rewritten"
+
+
+def texts(tmp_path, transport: str, data: bytes):
+    project = projects.make(tmp_path, sources={"shop": {"codec": "qlik_json", "from": {"transport": transport, "path": "landing/shop"}}})
+    path = tmp_path / "landing" / "shop" / "a.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    return project, path
+
+
+def read(project, files: list[dict]) -> list[tuple]:
+    """(offset, value) of the messages of planned files."""
+    return [(m["offset"], m["value"]) for row in files if row["num_units"] for batch in bronze_messages.batches_of(project, row) for m in batch.to_pylist()]
+
+
+@pytest.mark.parametrize(("transport", "data", "values"), [
+    ("lines", b'{"a": 1}\r\n\n{"b"\n', [b'{"a": 1}\r', b'{"b"']), ("json", b'{"a":\n[1]} {"b":"}\\""}', [b'{"a":\n[1]}', b'{"b":"}\\""}']),
+    ("json", b' [{"a": 1},\n 7 , "x,]"]\n', [b'{"a": 1}', b"7", b'"x,]"']), ("json", b"[]", []), ("json", b"", []), ("whole_file", b"anything\n", [b"anything\n"])])
+def test_files_bring_messages_one_a_line_as_json_values_or_one_a_file(tmp_path, transport, data, values):
+    project, path = texts(tmp_path, transport, data)
+    os.utime(path, (1, 1))
+    first = plan(project).files
+    assert read(project, first) == list(enumerate(values))
+    assert [row["ofs_end"] for row in first] == [len(data)] and plan(project, first).files == []
+
+
+def test_lines_are_landed_as_they_come_and_the_last_one_when_it_has_rested(tmp_path):
+    data = b'{"a": 1}\n\n{"b": 2}\n{"c": 3}'
+    for size in range(len(data) + 1):
+        project, path = texts(tmp_path, "lines", data[:size])
+        first = plan(project)
+        whole = data[:size].rpartition(b"\n")
+        assert b"".join(value for _, value in read(project, first.files)) == whole[0].replace(b"\n", b"")
+        assert sum(first.waiting.values()) == len(whole[2])
+        path.write_bytes(data)
+        second = plan(project, first.files)
+        os.utime(path, (1, 1))
+        third = plan(project, first.files + second.files)
+        assert read(project, first.files + second.files + third.files) == [(0, b'{"a": 1}'), (1, b'{"b": 2}'), (2, b'{"c": 3}')]
+        path.write_bytes(b"x" + data[1:])
+        [row] = plan(project, first.files + second.files + third.files).files
+        assert json.loads(row["problem"])["kind"] == "file_rewritten"
+
+
+@pytest.mark.parametrize(("data", "found"), [
+    (b'{"a": 1} {"b"', "b'{\"b\"' at byte 9"), (b'[{"a": 1}', "its end at byte 9"), (b"[1 2]", "b'2]' at byte 3"), (b"[1, 2] 3", "b'3' at byte 7"),
+    (b"}", "b'}' at byte 0"), (b'{"a": "}', "b'{\"a\": \"}' at byte 0"), (b"[1,]", "b']' at byte 3")])
+def test_what_is_no_stream_of_json_values_waits_and_is_set_aside_once_it_has_rested(tmp_path, data, found):
+    project, path = texts(tmp_path, "json", data)
+    waits = plan(project)
+    os.utime(path, (1, 1))
+    [row] = plan(project).files
+    assert (row["problem"] and json.loads(row["problem"])["found"]) == found
+    assert waits.waiting == {"landing/shop/a.json": len(data)}
+
+
+def test_a_transport_that_brings_other_units_is_refused(tmp_path):
+    with pytest.raises(ConfigError, match="lines brings nothing that linkexpress_group reads. Its transports are records"):
+        projects.make(tmp_path, {"depot": {**projects.DEPOT, "from": {"transport": "lines", "path": "landing"}}})
+    with pytest.raises(ConfigError, match="from: expected transport and path, found folder"):
+        projects.make(tmp_path, {"depot": {**projects.DEPOT, "from": {"folder": "landing"}}})
+    assert set(transports.MESSAGES) == set(config.TRANSPORTS["message"])
 
 
 def grows_once_listed(monkeypatch, path, data: bytes) -> None:

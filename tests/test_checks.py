@@ -10,6 +10,8 @@ import yaml
 from deltalake import write_deltalake
 
 from inlet import checks, lake
+from inlet.checks import checks as checking
+from inlet.checks import page as check_page
 from inlet.checks import suite, validation
 from inlet.config import Project
 from inlet.errors import CheckFailed, ConfigError
@@ -204,8 +206,8 @@ def both_ways(project, spark, monkeypatch, step, tables=None) -> list[tuple]:
         with monkeypatch.context() as patch:
             validations = []
             patch.setattr(validation, "COUNTED", counted)
-            patch.setattr(checks.check_page, "of_validation", lambda validated: validations.append(validated) or "page")
-            patch.setattr(checks, "_raise_on_errors", lambda *of: None)
+            patch.setattr(check_page, "of_validation", lambda validated: validations.append(validated) or "page")
+            patch.setattr(checking, "_raise_on_errors", lambda *of: None)
             results = checks.check(project, spark, step, [BATCH], tables)
         rows = [r._replace(run_id=0, checked_at=0) for r in results]
         found.append((rows, [(v.success, v.suite_name, v.statistics, [shown(r) for r in v.results]) for v in validations]))

@@ -24,7 +24,7 @@ from inlet import cli, config, lake
 from inlet.commands import doctor
 from inlet.commands.sql import ask
 from inlet.errors import ConfigError, InletError
-from inlet.lake import spark as sessions
+from inlet.lake.java import java
 from inlet.log import print_table
 from inlet.silver import table_versions
 from tests import projects
@@ -259,7 +259,7 @@ def commands() -> list[str]:
 
 def derby(jars: Path, statement: str) -> str:
     """What Derby's own client answers."""
-    return subprocess.run([sessions.java(), "-cp", f"{jars}/*", "org.apache.derby.tools.ij"], input=statement, capture_output=True, text=True).stdout
+    return subprocess.run([java(), "-cp", f"{jars}/*", "org.apache.derby.tools.ij"], input=statement, capture_output=True, text=True).stdout
 
 
 @pytest.mark.parametrize("command", [["run"], ["rebuild", "--table", "items"], ["verify"]])

@@ -252,15 +252,15 @@ def test_what_a_decoder_fails_on_is_set_aside_and_two_codecs_of_messages_share_a
 
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     monkeypatch.setitem(CODECS, "brittle_json", SimpleNamespace(**vars(json_messages) | {"exact_batches": brittle_messages, "decode_message": None}))
-    project = projects.make(tmp_path, {"failing_shop": {**SHOP, "from": "landing/failing_shop"}, "failing_qlik": {**SHOP, "from": "landing/failing_qlik"},
+    project = projects.make(tmp_path, {"failing_shop": {**SHOP, "from": "landing/failing_shop"}, "failing_qlik": {**SHOP, "from": {"transport": "lines", "path": "landing/failing_qlik"}},
                                        "failing_depot": {**projects.DEPOT, "from": "landing/failing_depot"}}, lakehouse=lakehouse)
     project.sources["failing_shop"].codec = "brittle_json"
     for source in project.sources:
         (tmp_path / "landing" / source).mkdir(parents=True)
     load = qlik.value({"operation": "REFRESH", "after": {"ITEM_ID": 5, "NAME": "a", "PRICE": None}}, COLUMNS)
     sent = [message(1, 1, "a"), turned(message(2, 2, "b")), turned(message(3, 3, "raises")), load, turned(message(4, 4, "kills")), b"{broken"]
-    for source in ("failing_shop", "failing_qlik"):
-        qlik.write_parquet(qlik.rows(sent, "items"), tmp_path / "landing" / source / "1.parquet")
+    qlik.write_parquet(qlik.rows(sent, "items"), tmp_path / "landing" / "failing_shop" / "1.parquet")
+    (tmp_path / "landing" / "failing_qlik" / "1.jsonl").write_bytes(b"\n".join(sent) + b"\n")
     good, bad = (linkexpress.encode_file([("insert", 1, {"ITEM_ID": 1, "NAME": name, "PRICE": None}), ("commit",)], True, "big", "cp932", {1: projects.LAYOUT})
                  for name in ("good", "kills"))
     (tmp_path / "landing" / "failing_depot" / "20260105031500_000012.lxg").write_bytes(good)
@@ -272,14 +272,15 @@ def test_what_a_decoder_fails_on_is_set_aside_and_two_codecs_of_messages_share_a
     monkeypatch.setitem(CODECS, "linkexpress_group", SimpleNamespace(**vars(linkexpress_codec) | {"decode": brittle_block}))
     accounts = silver.run(project, spark, batch_id)
     assert {source: (a.num_records, a.num_changes, a.num_control, a.num_rejected) for source, a in accounts.items()} == {
-        "failing_shop": (6, 3, 0, 3), "failing_qlik": (6, 5, 0, 1), "failing_depot": (3, 1, 1, 1)}
+        "failing_shop": (6, 3, 0, 3), "failing_qlik": (6, 4, 0, 2), "failing_depot": (3, 1, 1, 1)}
     rejects = spark.sql(f"select source, kind, found, raw from silver.rejects where batch_id = {batch_id} order by source, unit_id").collect()
     assert [(row.source, row.kind, row.found.split(" (test_silver.py")[0], bytes(row.raw)) for row in rejects] == [
-        ("failing_depot", KIND, "its process ended with code 1", bad), ("failing_qlik", "invalid_json", rejects[1].found, b"{broken"),
+        ("failing_depot", KIND, "its process ended with code 1", bad),
+        ("failing_qlik", "missing_change_seq", "a message without a broker's time", load), ("failing_qlik", "invalid_json", rejects[2].found, b"{broken"),
         ("failing_shop", KIND, "'raises'", sent[2]), ("failing_shop", KIND, "its process was ended by signal 9 (Killed)", sent[4]),
-        ("failing_shop", "invalid_json", rejects[1].found, b"{broken")]
+        ("failing_shop", "invalid_json", rejects[2].found, b"{broken")]
     begun = spark.sql(f"select source from silver.control_events where batch_id = {batch_id} and kind = 'full_load'").collect()
-    assert sorted(row.source for row in begun) == ["failing_qlik", "failing_shop"]
+    assert sorted(row.source for row in begun) == ["failing_shop"]
 
 
 def test_a_source_that_inlet_yml_lost_is_named_before_its_batch_is_decoded(tmp_path):

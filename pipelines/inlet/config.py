@@ -4,7 +4,7 @@
     sources:
       shop:
         codec: qlik_json
-        from: landing/shop/*.parquet      # a folder or pattern, any fsspec URL
+        from: landing/shop/*.parquet      # a folder or pattern, any fsspec URL; or {transport: lines, path: landing/shop/*.jsonl}
         tables: {shop.orders: SHOP.ORDERS}
         options: {...}                    # the codec's own, named in its docstring
 """
@@ -15,10 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from inlet.errors import ConfigError, as_said, in_words
 from inlet.table import Table, by_name
+
+
+TRANSPORTS = {"block": ("records",), "message": ("parquet", "lines", "json", "whole_file")}         # by what a codec reads; the first is meant where none is named
 
 
 class Source(BaseModel):
@@ -28,10 +31,20 @@ class Source(BaseModel):
     name: str = Field(pattern=r"^[A-Za-z0-9_]+$")
     codec: str
     path: str = Field(alias="from")
+    transport: str | None = None           # what brings its units, said in `from:`; None: the first of TRANSPORTS for the codec's kind of unit
     tables: dict[str, str] = {}            # {1: SHOP.ORDERS} says the same as {"1": SHOP.ORDERS}
     options: dict[str, Any] = {}
     settle_minutes: float = 60             # how long an unfinished last record may still grow
     open_transaction_minutes: float = 60   # how long, by the source's own times, the public views wait for a transaction that lacks events; 0: not at all
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from(cls, said):
+        if not isinstance(said, dict) or not isinstance(said.get("from"), dict):
+            return said
+        if set(said["from"]) != {"transport", "path"}:
+            raise ValueError(f"from: expected transport and path, found {', '.join(map(str, said['from'])) or 'nothing'}")
+        return said | {"from": said["from"]["path"], "transport": said["from"]["transport"]}
 
     @field_validator("tables", mode="before")
     @classmethod
@@ -115,6 +128,10 @@ def load(root: Path | str) -> Project:
         if source.codec not in CODECS:
             raise ConfigError(f"{config}: sources.{source.name}.codec is {source.codec}, which is none",
                               f"Known codecs: {', '.join(CODECS)}")
+        transports = TRANSPORTS[CODECS[source.codec].GRAIN]
+        if source.transport not in (None, *transports):
+            raise ConfigError(f"{config}: sources.{source.name}.from: {source.transport} brings nothing that {source.codec} reads",
+                              f"Its transports are {', '.join(transports)}")
         _build(CODECS[source.codec].OPTIONS, source.options, f"{config}: sources.{source.name}.options")
         contracts = by_name(tables.values())
         for word, name in source.tables.items():

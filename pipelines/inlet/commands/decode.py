@@ -2,11 +2,12 @@
 
 import fnmatch
 import glob
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
+from inlet.bronze import messages as messages_of
 from inlet.bronze.blocks import cut_file
-from inlet.bronze.messages import check_messages
 from inlet.codecs import CODECS
 from inlet.config import Project, Source
 from inlet.errors import ConfigError, Reject
@@ -56,21 +57,19 @@ def _decode_blocks(project: Project, source: Source, file: Path) -> Iterator[tup
 
 
 def _decode_messages(project: Project, source: Source, file: Path) -> Iterator[tuple[str, dict]]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     codec, tables = CODECS[source.codec], project.tables_of(source)
-    try:
-        check_messages(pq.read_schema(file))
-        messages = pq.read_table(file).to_pylist()
-    except (pa.ArrowException, OSError) as error:
-        raise ConfigError(f"{file} is no Parquet file of Kafka messages: {str(error).splitlines()[0].rstrip('.')}",
-                          "See docs/a_source_from_zero.md for the columns") from error
+    path = str(file.resolve()).removeprefix(f"{project.root}/")
+    row = messages_of.plan_file(project, source, path, {"size": file.stat().st_size}, None, True)
+    if row["problem"]:
+        problem = json.loads(row["problem"])
+        raise ConfigError(f"{file}: expected {problem['expected']}, found {problem['found'].rstrip('.')}", "See docs/a_source_from_zero.md for what a source may deliver")
+    planned = row | {"source": source.name, "path": path, "batch_id": 0}
+    messages = [message for batch in messages_of.batches_of(project, planned) for message in batch.to_pylist()]
     for message in messages:
         message["unit_id"] = f"{source.name}/{message['topic']}/{message['partition']}/{message['offset']}"
     seen: dict[tuple, list] = {}
     for message in messages:
-        if table := codec.refresh_table(message, source, tables):
+        if message["timestamp"] and (table := codec.refresh_table(message, source, tables)):
             seen.setdefault((source.name, table), []).append((message["timestamp"], message["timestamp"]))
     loads = codec.assign_loads([], seen, codec.options(source).load_gap_minutes)
     for message in messages:

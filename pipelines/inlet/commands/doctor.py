@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from inlet import bronze, config, silver
+from inlet.bronze.files import listing
 from inlet.errors import ConfigError, EnvironmentLacks, InletError
 from inlet.gold import generate
 from inlet.lake import jars
@@ -115,7 +116,7 @@ def _source(project, source) -> Finding:
             if meant := _lookalike(project, Path(folder)):
                 return Finding(what, False, f"{no_folder}; did you mean {meant}?", mend, ConfigError.exit_code)
             return Finding(what, True, f"{no_folder} yet (nothing delivered)")
-        num = sum(1 for _ in bronze.listing(project, source))
+        num = sum(1 for _ in listing(project, source))
     except (OSError, ImportError, ValueError, InletError) as error:
         return Finding(what, False, f"{source.path}: {error}", mend, ConfigError.exit_code)
     return Finding(what, True, f"{num} files at {source.path}" + ("" if num else " (nothing delivered yet)"))

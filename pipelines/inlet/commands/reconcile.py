@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from inlet import gold, lake
 from inlet.config import Project, known
 from inlet.errors import ConfigError, InletError
+from inlet.gold.progress import APPLIED
 from inlet.sql import name as quoted
 from inlet.table import Table
 
@@ -107,7 +108,7 @@ def source_of(project: Project, name: str, given: str | None) -> tuple[str, str]
     Raises: ConfigError where gold has rows of several sources and none is given; InletError where gold is not there or is behind.
     """
     applied: dict[str, str] = {}
-    for row in lake.peek(project.lakehouse_path(), "gold.applied", gold.APPLIED):
+    for row in lake.peek(project.lakehouse_path(), "gold.applied", APPLIED):
         if row["table_name"] == name:
             applied[row["source"]] = max(applied.get(row["source"], ""), row["through_change_seq"] or "")
     if not applied or name in gold.pending(project):

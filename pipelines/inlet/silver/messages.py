@@ -124,7 +124,7 @@ def _refreshes(codec, sources: dict, tables: dict):
         schema = lake.arrow_schema("source string, t string, at bigint")
         for batch in batches:
             rows = [(m["source"], codec.refresh_table(m, sources[m["source"]], tables), (m["timestamp"] - EPOCH) // timedelta(microseconds=1))
-                    for m in batch.to_pylist() if m["source"] in sources]
+                    for m in batch.to_pylist() if m["source"] in sources and m["timestamp"]]
             yield pa.RecordBatch.from_pylist([dict(zip(schema.names, row)) for row in rows if row[1]], schema=schema)
     return decode
 

@@ -10,43 +10,13 @@ import zlib
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from inlet import change
 from inlet.codecs.qlik import full_load, json_walk
-from inlet.codecs.qlik.json_walk import (
-    BOOLEAN,
-    COUNT,
-    DATE,
-    DECIMAL,
-    FLOAT,
-    HEX,
-    INTEGER,
-    IS_LAST,
-    KEY,
-    LOAD,
-    N_COUNTER,
-    N_LAST,
-    N_TIME,
-    NEVER,
-    NOT_NULL,
-    NUM_NUMBERS,
-    NUM_VALID,
-    OPER,
-    OPTIONAL,
-    PLACE,
-    ROW,
-    T_AFTER,
-    T_BEFORE,
-    T_CHANGE_MASK,
-    T_COLUMN_MASK,
-    T_POSITION,
-    T_SEQ,
-    T_TRANSACTION,
-    TEXT,
-    TIME,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
-)
+from inlet.codecs.qlik.json_walk import (BOOLEAN, COUNT, DATE, DECIMAL, FLOAT, HEX, INTEGER, IS_LAST, KEY, LOAD, N_COUNTER, N_LAST, N_TIME, NEVER,
+                                         NOT_NULL, NUM_NUMBERS, NUM_VALID, OPER, OPTIONAL, PLACE, ROW, T_AFTER, T_BEFORE, T_CHANGE_MASK,
+                                         T_COLUMN_MASK, T_POSITION, T_SEQ, T_TRANSACTION, TEXT, TIME, TIMESTAMP, TIMESTAMP_NTZ)
 from inlet.fields import fit, variant
 from inlet.sql import literal
 
@@ -55,8 +25,9 @@ LIKELY_REFRESH = " or ".join(f"contains({UPPER}, {word})" for word in ("'REFRESH
 NAMES = re.compile(rb'"schema"\s*:\s*"([^"\\]*)"\s*,\s*"table"\s*:\s*"([^"\\]*)"')
 TYPES = {"string": TEXT, "float": FLOAT, "double": FLOAT, "date": DATE, "timestamp": TIMESTAMP, "timestamp_ntz": TIMESTAMP_NTZ,
          "boolean": BOOLEAN, "binary": HEX} | dict.fromkeys(fit.LEN_INTEGER, INTEGER)
-OPERATIONS = "INSERT", "UPDATE", "DELETE", "REFRESH"           # as qlik_scan numbers them
+OPERATIONS = "INSERT", "UPDATE", "DELETE", "REFRESH"           # as json_walk numbers them
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+NO_TIME = -(1 << 63)          # of a message that no broker has told its time: within no load
 LEN_MOST = (1 << 31) - 1       # bytes that the texts of one Arrow column hold
 IMAGE = [pa.field("value", pa.binary(), False), pa.field("metadata", pa.binary(), False)]
 WALKED = pa.schema([("unit_id", pa.string()), ("unit_length", pa.int64()), ("p", pa.int32()), ("l", pa.int32()), ("o", pa.int32()),
@@ -244,7 +215,7 @@ def _placing(batch: pa.RecordBatch) -> np.ndarray:
         placing[at, 0] = 1 + zlib.crc32(topic.encode()) % 9999
     for k, name in enumerate(("partition", "offset"), 1):
         placing[:, k] = batch.column(name)
-    placing[:, 3] = batch.column("timestamp").cast(pa.int64())
+    placing[:, 3] = pc.fill_null(batch.column("timestamp").cast(pa.int64()), NO_TIME)
     return placing
 
 
@@ -291,7 +262,7 @@ def _refreshes(contracts: Contracts, sources: dict, tables: dict, refresh_table)
                 message = batch.slice(i, 1).to_pylist()[0]
                 names[i] = refresh_table(message, sources[message["source"]], tables)
             yield pa.RecordBatch.from_arrays([owners, pa.array(names, pa.string()), times], names=["source", "t", "at"]).filter(
-                pa.array(names != None))                                     # noqa: E711, element by element
+                pc.and_(pa.array(names != None), times.is_valid()))          # noqa: E711, element by element
 
     return batches
 

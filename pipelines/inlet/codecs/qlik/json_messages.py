@@ -87,7 +87,7 @@ def _read(message: dict, source, tables: dict, loads: list[dict], known: dict) -
                                   source.name, path)
     known |= {"source_schema": contract.schema_name, "source_table": contract.table_name, "operation": oper}
     load = None
-    if oper == "REFRESH":
+    if oper == "REFRESH" and message["timestamp"]:
         load = full_load.load_of(loads, source.name, contract.table, message["timestamp"], options(source).load_gap_minutes)
     known["change_seq"] = _change_seq(said["changeSequence"], oper, load, message, (*path, "headers"))
     return known | {"result": "change"} | _change(body, said, oper, contract.at(known["change_seq"]), load, path)
@@ -113,7 +113,7 @@ def _change(body: dict, said: dict, oper: str, contract, load: dict | None, path
 def _change_seq(text: str | None, oper: str, load: dict | None, message: dict, path: tuple) -> str:
     if oper == "REFRESH":
         if load is None:
-            raise Refused("missing_change_seq", path, "a full load of its table at its time", str(message["timestamp"]))
+            raise Refused("missing_change_seq", path, "a full load of its table at its time", str(message["timestamp"] or "a message without a broker's time"))
         return members.refresh_seq(load["started_at16"], message)
     if text is None or not members.CHANGE_SEQ.fullmatch(text):
         raise Refused("missing_change_seq", (*path, "changeSequence"), "35 digits", "none" if text is None else f"{text[:40]!r}")

@@ -1,0 +1,96 @@
+"""Messages kept in Parquet files with the columns of Spark's Kafka source."""
+
+import hashlib
+import json
+
+from inlet.bronze.files import as_problem, first_line, hash_bytes, open_file
+from inlet.bronze.kept_message import as_kept, message_types
+from inlet.config import Project
+from inlet.errors import InletError
+
+NUM_MESSAGES = 1_000                   # read at a time
+MESSAGE_COLUMNS = ("topic", "partition", "offset", "timestamp", "value")
+
+
+def plan_file(project, source, path, info, known, has_settled) -> dict | None:
+    """One row of bronze.files for a Parquet file of Kafka messages; None where it is no longer what was listed."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    digest = hashlib.sha256()
+    with open_file(project, path) as stream:
+        hash_bytes(stream, digest, info["size"])
+        if stream.read(1):
+            return None
+        if known and digest.hexdigest() == known["sha256"]:
+            return known | {"num_units": 0}
+        if known:
+            return as_problem(0, "file_rewritten", "the file as landed before", "other bytes", "Deliver new messages in a new file")
+        stream.seek(0)
+        try:
+            schema = pq.read_schema(stream)
+            check_messages(schema)
+            stream.seek(0)
+            places = pq.read_table(stream, columns=["topic", "partition", "offset", "timestamp"])
+            _check_places(places)
+        except (pa.ArrowException, OSError) as error:
+            return as_problem(0, "unreadable_file", "Parquet with the columns of Spark's Kafka source", first_line(error),
+                            "Mend or remove the file") | {"sha256": digest.hexdigest()}
+    spans = places.group_by(["topic", "partition"]).aggregate(
+        [("offset", "min"), ("offset", "max"), ("offset", "count"), ("offset", "count_distinct")])
+    offsets = {f"{s['topic']}/{s['partition']}": [s["offset_min"], s["offset_max"], s["offset_count"] > s["offset_count_distinct"]]
+               for s in spans.to_pylist()}
+    return {"ofs_start": 0, "ofs_end": info["size"], "sha256": digest.hexdigest(), "num_units": places.num_rows,
+            "problem": None, "context": json.dumps({"offsets": offsets, "schema": str(schema.remove_metadata())}), "start_context": None}
+
+
+def check_messages(schema) -> None:
+    """Raises: ArrowInvalid where a column of Spark's Kafka source is missing or of another kind."""
+    import pyarrow as pa
+    from pyarrow import types
+
+    is_text = lambda t: types.is_string(t) or types.is_large_string(t)                                       # noqa: E731
+    is_bytes = lambda t: types.is_binary(t) or types.is_large_binary(t) or is_text(t)                        # noqa: E731
+    kinds = {"topic": (is_text, "text"), "partition": (types.is_integer, "an integer"), "offset": (types.is_integer, "an integer"),
+             "timestamp": (types.is_timestamp, "a timestamp"), "value": (is_bytes, "binary")}
+    for name in MESSAGE_COLUMNS:
+        if name not in schema.names:
+            raise pa.ArrowInvalid(f"no column {name}")
+        is_kind, kind = kinds[name]
+        if not is_kind(schema.field(name).type):
+            raise pa.ArrowInvalid(f"column {name} is {schema.field(name).type}, not {kind}")
+    for name, type_ in message_types().items():
+        if name in schema.names:
+            pa.array([], schema.field(name).type).cast(type_)
+
+
+def _check_places(places) -> None:
+    """Raises: ArrowInvalid where a message has no place in its topic."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for name in places.column_names:
+        if places.column(name).null_count:
+            raise pa.ArrowInvalid(f"column {name} has nulls")
+    for name in ("partition", "offset"):
+        if len(places) and pc.min(places.column(name)).as_py() < 0:
+            raise pa.ArrowInvalid(f"column {name} has negative numbers")
+    if len(places) and pc.max(places.column("partition")).as_py() >= 1 << 31:
+        raise pa.ArrowInvalid("column partition has numbers of more than 31 bits")
+
+
+def batches_of(project: Project, row: dict):
+    """Arrow batches of a planned file's messages, as KEPT. Raises: InletError where the file is not what its plan says."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    types = message_types()
+    with open_file(project, row["path"]) as stream:
+        digest = hashlib.sha256()
+        hash_bytes(stream, digest, row["ofs_end"] + 1)
+        if digest.hexdigest() != row["sha256"]:
+            raise InletError(f"sha-256 {digest.hexdigest()}, planned {row['sha256']}")
+        file = pq.ParquetFile(stream)
+        for batch in file.iter_batches(NUM_MESSAGES, columns=[name for name in types if name in file.schema_arrow.names]):
+            yield as_kept(row, {name: batch.column(name).cast(type_, safe=not pa.types.is_timestamp(type_)) for name, type_ in types.items()
+                                if name in batch.schema.names}, len(batch))
