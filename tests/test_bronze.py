@@ -15,7 +15,7 @@ from inlet import bronze, config
 from inlet.bronze import blocks as bronze_blocks
 from inlet.bronze import messages as bronze_messages
 from inlet.bronze import plan as planning
-from inlet.bronze import transports
+from inlet.bronze import message_text, transports
 from inlet.bronze.files import as_problem, listing
 from inlet.codecs import CODECS
 from inlet.commands import decode, warm
@@ -199,6 +199,9 @@ def test_files_bring_messages_one_a_line_as_json_values_or_one_a_file(tmp_path, 
     os.utime(path, (1, 1))
     first = plan(project).files
     assert read(project, first) == list(enumerate(values))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(message_text, "NUM_BYTES", 8)
+        assert read(project, first) == list(enumerate(values))
     assert [row["ofs_end"] for row in first] == [len(data)] and plan(project, first).files == []
 
 
@@ -220,6 +223,18 @@ def test_lines_are_landed_as_they_come_and_the_last_one_when_it_has_rested(tmp_p
         assert json.loads(row["problem"])["kind"] == "file_rewritten"
 
 
+def test_a_file_that_another_transport_landed_stays_as_it_is_and_is_refused_when_it_grows(tmp_path):
+    project, path = texts(tmp_path, "whole_file", b"{}\n")
+    first = plan(project)
+    project, _ = texts(tmp_path, "lines", b"{}\n")
+    os.utime(path, (1, 1))
+    assert plan(project, first.files).files == []
+    [row] = [row | {"context": json.dumps({"offsets": {}, "schema": "of Parquet"})} for row in first.files]
+    path.write_bytes(b"{}\n{}\n")
+    [refused] = plan(project, [row]).files
+    assert json.loads(refused["problem"])["kind"] == "file_rewritten"
+
+
 @pytest.mark.parametrize(("data", "found"), [
     (b'{"a": 1} {"b"', "b'{\"b\"' at byte 9"), (b'[{"a": 1}', "its end at byte 9"), (b"[1 2]", "b'2]' at byte 3"), (b"[1, 2] 3", "b'3' at byte 7"),
     (b"}", "b'}' at byte 0"), (b'{"a": "}', "b'{\"a\": \"}' at byte 0"), (b"[1,]", "b']' at byte 3")])
@@ -237,6 +252,8 @@ def test_a_transport_that_brings_other_units_is_refused(tmp_path):
         projects.make(tmp_path, {"depot": {**projects.DEPOT, "from": {"transport": "lines", "path": "landing"}}})
     with pytest.raises(ConfigError, match="from: expected transport and path, found folder"):
         projects.make(tmp_path, {"depot": {**projects.DEPOT, "from": {"folder": "landing"}}})
+    with pytest.raises(ConfigError, match="transport belongs into from"):
+        projects.make(tmp_path, {"depot": {**projects.DEPOT, "transport": "records"}})
     assert set(transports.MESSAGES) == set(config.TRANSPORTS["message"])
 
 

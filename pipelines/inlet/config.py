@@ -41,6 +41,8 @@ class Source(BaseModel):
     @classmethod
     def _from(cls, said):
         if not isinstance(said, dict) or not isinstance(said.get("from"), dict):
+            if isinstance(said, dict) and "transport" in said:
+                raise ValueError("transport belongs into from: {transport: ..., path: ...}")
             return said
         if set(said["from"]) != {"transport", "path"}:
             raise ValueError(f"from: expected transport and path, found {', '.join(map(str, said['from'])) or 'nothing'}")

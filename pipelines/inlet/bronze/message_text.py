@@ -16,7 +16,7 @@ from inlet.bronze.kept_message import as_kept
 from inlet.config import Project
 from inlet.errors import InletError
 
-NUM_MESSAGES = 1_000                   # in an Arrow batch
+NUM_MESSAGES, NUM_BYTES = 1_000, 64 << 20      # in an Arrow batch, but for one message that is larger
 MAX_BYTES = (1 << 31) - 1              # of a file that cannot be read in parts
 BETWEEN = b" \t\r\n"
 STRUCTURE = re.compile(rb'["\[\]{}]')
@@ -39,7 +39,7 @@ def plan_file(project: Project, source, path, info, known, has_settled) -> dict 
         hash_bytes(stream, digest, start)
         if known and (digest.hexdigest() != known["sha256"] or info["size"] < start):
             return as_problem(start, "file_rewritten", f"the first {start} bytes as landed before", "other bytes", "Deliver new messages in a new file")
-        if known and source.transport != "lines" and info["size"] > start:
+        if known and info["size"] > start and (source.transport != "lines" or "next" not in json.loads(known["context"])):
             return as_problem(start, "file_rewritten", "the file as landed before", "more bytes", "Deliver new messages in a new file")
         if info["size"] - start > MAX_BYTES:
             return as_problem(start, "unreadable_file", f"at most {MAX_BYTES} bytes at a time", f"{info['size'] - start}", "Deliver it in smaller files")
@@ -49,7 +49,7 @@ def plan_file(project: Project, source, path, info, known, has_settled) -> dict 
         return as_problem(start, "unreadable_file", "JSON values one after the other, or in one array", f"{data[cut.trouble:cut.trouble + 20]!r} at byte {cut.trouble}"
                           if cut.trouble < len(data) else f"its end at byte {cut.trouble}", "Mend or remove the file")
     digest.update(data[:cut.end])
-    first = json.loads(known["context"])["next"] if known else 0
+    first = json.loads(known["context"]).get("next", 0) if known else 0
     after = first + len(cut.spans)
     offsets = {f"{path}/0": [first, after - 1, False]} if cut.spans else {}
     return {"ofs_start": start, "ofs_end": start + cut.end, "sha256": digest.hexdigest(), "num_units": len(cut.spans), "problem": None,
@@ -68,11 +68,16 @@ def batches_of(project: Project, row: dict):
     if digest.hexdigest() != row["sha256"]:
         raise InletError(f"sha-256 {digest.hexdigest()}, planned {row['sha256']}")
     spans, first = SPLIT[transport](data, True).spans, json.loads(row["start_context"])["next"]
-    for at in range(0, len(spans), NUM_MESSAGES):
-        values = [data[start:end] for start, end in spans[at:at + NUM_MESSAGES]]
-        num = len(values)
-        yield as_kept(row, {"topic": pa.repeat(row["path"], num), "partition": pa.repeat(pa.scalar(0, pa.int32()), num), "value": pa.array(values, pa.binary()),
-                            "offset": pa.array(range(first + at, first + at + num), pa.int64())}, num)
+    at = 0
+    while at < len(spans):
+        stop = at + 1
+        while stop < min(at + NUM_MESSAGES, len(spans)) and spans[stop][1] - spans[at][0] <= NUM_BYTES:
+            stop += 1
+        num = stop - at
+        yield as_kept(row, {"topic": pa.repeat(row["path"], num), "partition": pa.repeat(pa.scalar(0, pa.int32()), num),
+                            "offset": pa.array(range(first + at, first + stop), pa.int64()),
+                            "value": pa.array([data[start:end] for start, end in spans[at:stop]], pa.binary())}, num)
+        at = stop
 
 
 def lines(data: bytes, is_whole: bool) -> Cut:
