@@ -252,7 +252,8 @@ def test_what_a_decoder_fails_on_is_set_aside_and_two_codecs_of_messages_share_a
 
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     monkeypatch.setitem(CODECS, "brittle_json", SimpleNamespace(**vars(json_messages) | {"exact_batches": brittle_messages, "decode_message": None}))
-    project = projects.make(tmp_path, {"failing_shop": {**SHOP, "from": "landing/failing_shop"}, "failing_qlik": {**SHOP, "from": {"transport": "lines", "path": "landing/failing_qlik"}},
+    project = projects.make(tmp_path, {"failing_shop": {**SHOP, "from": "landing/failing_shop"}, "failing_qlik": {**SHOP, "from": {"transport": "lines", "path": "landing/failing_qlik"},
+                                                        "tables": {"landing/failing_qlik/*.jsonl": "DEPOT.ITEMS"}},
                                        "failing_depot": {**projects.DEPOT, "from": "landing/failing_depot"}}, lakehouse=lakehouse)
     project.sources["failing_shop"].codec = "brittle_json"
     for source in project.sources:

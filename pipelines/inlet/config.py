@@ -9,6 +9,7 @@
         options: {...}                    # the codec's own, named in its docstring
 """
 
+import fnmatch
 import glob
 import re
 from pathlib import Path
@@ -25,7 +26,7 @@ TRANSPORTS = {"block": ("records",), "message": ("parquet", "lines", "json", "wh
 
 
 class Source(BaseModel):
-    """One ordered feed. `tables` maps the feed's own word for a table (topic, extraction id) to SCHEMA.TABLE."""
+    """One ordered feed. `tables` maps the feed's own word for a table (topic or file, maybe a pattern of these; extraction id) to SCHEMA.TABLE."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
     name: str = Field(pattern=r"^[A-Za-z0-9_]+$")
@@ -57,6 +58,10 @@ class Source(BaseModel):
         if twice := {str(word) for word in words if words.count(word) > 1}:
             raise ValueError(f"{', '.join(sorted(twice))} stands there as a number and as text")
         return dict(zip(words, tables.values()))
+
+    def table_of(self, word: str) -> str | None:
+        """SCHEMA.TABLE of the feed's own word for a table, or of the first pattern that it matches."""
+        return self.tables.get(word) or next((table for pattern, table in self.tables.items() if fnmatch.fnmatchcase(word, pattern)), None)
 
 
 class Project(BaseModel):

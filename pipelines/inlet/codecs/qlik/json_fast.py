@@ -98,8 +98,8 @@ class Contracts:
         allowed = [(s.name, t) for s in sources for name, t in tables.items() if name == t.table and (not t.sources or s.name in t.sources)]
         self.contracts, self.places = [t for _, t in allowed], [(name, t.versions[-1]) for name, t in allowed]
         by_name = {(name, table.table): place for place, (name, table) in enumerate(self.places)}
-        self.by_topic = {(s.name, topic): by_name.get((s.name, tables[table].table if table in tables else ""), -1)
-                         for s in sources for topic, table in s.tables.items()}
+        self.sources = {s.name: s for s in sources}
+        self.mapped = {(s.name, table): by_name.get((s.name, tables[table].table if table in tables else ""), -1) for s in sources for table in s.tables.values()}
         self.by_name = {(name, *(part.encode() for part in table.split("."))): place for (name, table), place in by_name.items()}
         columns = [column for _, table in self.places for column in table.columns]
         letters, ends = _joined([column.name for column in columns])
@@ -117,8 +117,8 @@ class Contracts:
         """The place of each message's contract by its topic, -1 for none; plus the number of places if its names must confirm it."""
         places = np.full(len(batch), -1, np.int64)
         for (source, topic), at in _groups(batch, "source", "topic"):
-            if (source, topic) in self.by_topic:
-                places[at] = self.by_topic[source, topic]
+            if source in self.sources and (table := self.sources[source].table_of(topic)):
+                places[at] = self.mapped[source, table]
                 continue
             for i in at:
                 named = NAMES.search(batch.column("value")[i].as_py() or b"")

@@ -83,7 +83,7 @@ def _read(message: dict, source, tables: dict, loads: list[dict], known: dict) -
     members.check_names(body, BODY, path)
     said = members.headers(body["headers"], (*path, "headers"))
     oper = members.operation(said, (*path, "headers"))
-    contract = members.table(body.get("schema"), body.get("table"), source.tables.get(message["topic"]), tables,
+    contract = members.table(body.get("schema"), body.get("table"), source.table_of(message["topic"]), tables,
                                   source.name, path)
     known |= {"source_schema": contract.schema_name, "source_table": contract.table_name, "operation": oper}
     load = None
