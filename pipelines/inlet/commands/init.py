@@ -17,7 +17,7 @@ lakehouse: lakehouse
 sources: {}
 #  shop:                                # one ordered feed: one Qlik task, one extract definition
 #    codec: qlik_json                   # or linkexpress_group
-#    from: landing/shop/*.parquet       # a folder or pattern; any fsspec URL
+#    from: landing/shop/*.parquet       # a folder or pattern, any fsspec URL; or {transport: lines, path: landing/shop/*.jsonl}
 #    tables: {shop.orders: SHOP.ORDERS} # topic (or extraction id) -> SCHEMA.TABLE
 """
 EXAMPLE = """\
