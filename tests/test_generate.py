@@ -1,4 +1,4 @@
-"""Generated models: deterministic, marked, checked fresh; and dbt's profile says what inlet.spark says."""
+"""Generated models: deterministic, marked, checked fresh; and dbt's profile says what inlet.lake.spark says."""
 
 import os
 import shutil

@@ -15,7 +15,7 @@ END = "load_end"
 
 
 def of_files(batch: Batch, units: list[dict]) -> None:
-    """Write the ends of the loads that files of this batch bring to their end. In: the batch's units (silver_block.headers)."""
+    """Write the ends of the loads that files of this batch bring to their end. In: the batch's units (blocks.headers)."""
     loads = {(unit["source"], unit["path"]): unit["load_id"] for unit in units if unit["load_id"]}
     whole = {(row["source"], row["path"]) for row in bronze.landed(batch.project)
              if row["batch_id"] == batch.batch_id and row["ofs_end"] == row["size_bytes"] and not row["problem"]}

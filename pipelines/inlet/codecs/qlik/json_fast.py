@@ -1,4 +1,4 @@
-"""Qlik JSON at speed: Arrow batches of messages -> the compiled walk (qlik_scan) -> Arrow batches of changes.
+"""Qlik JSON at speed: Arrow batches of messages -> the compiled walk (json_walk) -> Arrow batches of changes.
 
 What the walk is sure of becomes a row; constants of a table, a load, an operation are numbers on the way and are filled in by
 SQL text afterwards. What it is not sure of is left out.

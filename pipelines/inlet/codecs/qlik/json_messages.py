@@ -7,7 +7,7 @@ Shapes      {"magic": "atMSG", "type": "DT", ..., "message": {data, beforeData, 
             {data, beforeData, headers, schema?, table?}, bare
             flattened (user-named prefixes), legacy ("op", "change_seq") and tombstones are refused by name
 Options     load_gap_minutes (60), loads_end (change): see full_load
-Meaning     see qlik_message; full loads: see full_load
+Meaning     see members; full loads: see full_load
 Two paths   `decode_message` reads any message exactly, in Python. `fast` (json_fast, json_walk: compiled, through Arrow) answers
             for messages that are in no doubt and leaves out every other one; where it answers, both say the same
 Facts       [documented] Qlik, "Metadata and data messages", "The Replicate envelope", "Supported data types"; [sample seen]

@@ -4,7 +4,7 @@ Strategy. The walk accepts only what it fully understands: members of Qlik's sha
 escapes in names and headers, numbers without exponent up to 18 digits, values certainly of their column's type. At anything
 else it returns DOUBT and the message is left to the exact path; there are no errors here. Every function takes a place and
 returns the next one. A walk that ends not exactly at its message's end is in doubt. The plan of a table (columns, types, sorted
-names) is integers, see qlik_fast.
+names) is integers, see json_fast.
 
 Reads. Each message is copied into a buffer that holds it alone, with LEN_GAP zero bytes behind it. A walk steps only over bytes that it has
 looked at and that are not zero, so it stands at the first zero behind its message at most; it looks less than LEN_GAP bytes ahead. Hence it

@@ -6,7 +6,7 @@ Time        header timestamp, UTC: YYYY-MM-DDTHH:mm:SS [documented], T or a blan
             zeros, maybe Z or an offset; or epoch milliseconds, 13 digits, as a number or as text [both seen in captured messages].
             Anything else keeps the row and leaves change_timestamp null: order never needs it. The control event
             `unreadable_timestamp` tells what was there
-Order       changeSequence, 35 digits. REFRESH has none: start of its load (see qlik_load), then 4 digits of the topic, 5 of
+Order       changeSequence, 35 digits. REFRESH has none: start of its load (see full_load), then 4 digits of the topic, 5 of
             the partition, 10 of the offset, so that loads which start in the same hundredth do not share a place
 Table       schema and table of the message, else the topic by the source's `tables`; two answers are one too many
 Masks       hex text, one big-endian number, bit n-1 = ordinal n [documented; inferred byte order, 390 of 390 change rows].
