@@ -22,6 +22,7 @@ from inlet.commands import decode, warm
 from inlet.commands import run as running
 from inlet.errors import ConfigError, Reject
 from inlet.log import Log
+from inlet.source import FILE_TRANSPORTS, MESSAGE_TRANSPORTS
 from inlet.sql import literal
 from tests import projects
 from tests.encode import linkexpress, qlik
@@ -188,7 +189,7 @@ def texts(tmp_path, transport: str, data: bytes):
 
 def read(project, files: list[dict]) -> list[tuple]:
     """(offset, value) of the messages of planned files."""
-    return [(m["offset"], m["value"]) for row in files if row["num_units"] for batch in bronze_messages.batches_of(project, row) for m in batch.to_pylist()]
+    return [(m["offset"], m["value"]) for row in files if row["num_units"] for batch in transports.TRANSPORTS[project.sources[row["source"]].transport].units_of(project, row) for m in batch.to_pylist()]
 
 
 @pytest.mark.parametrize(("transport", "data", "values"), [
@@ -254,7 +255,7 @@ def test_a_transport_that_brings_other_units_is_refused(tmp_path):
         projects.make(tmp_path, {"depot": {**projects.DEPOT, "from": {"folder": "landing"}}})
     with pytest.raises(ConfigError, match="transport belongs into from"):
         projects.make(tmp_path, {"depot": {**projects.DEPOT, "transport": "records"}})
-    assert set(transports.MESSAGES) == set(config.TRANSPORTS["message"])
+    assert set(transports.TRANSPORTS) == {*FILE_TRANSPORTS, *MESSAGE_TRANSPORTS}
 
 
 def grows_once_listed(monkeypatch, path, data: bytes) -> None:
@@ -300,7 +301,7 @@ def test_any_name_is_planned_and_read_as_it_is(tmp_path, pattern):
     new = plan(project)
     assert sorted(row["path"] for row in new.files) == sorted(f"landing/[depot]/{name}" for name in HOSTILE)
     for row in new.files:
-        assert b"".join(block["bytes"] for block in bronze_blocks.rows_of(project, row)) == row["path"].rsplit("/", 1)[-1].encode()
+        assert b"".join(block["bytes"] for block in bronze_blocks.units_of(project, row)) == row["path"].rsplit("/", 1)[-1].encode()
 
 
 @pytest.mark.parametrize(("pattern", "name", "expected"), [("landing/[in]", "landing/[in]/a.lxg", True), ("landing/[in]", "landing/[in]/deep/a.lxg", False),
@@ -358,8 +359,8 @@ def test_a_file_is_set_aside_for_what_is_wrong_with_it_and_not_for_what_the_mach
 
     def fail(*of):
         raise error
-    monkeypatch.setattr(bronze_blocks, "rows_of", fail)
-    found = planning._problem_now(project, row, "block")
+    monkeypatch.setattr(bronze_blocks, "units_of", fail)
+    found = planning._problem_now(project, row)
     assert (found and json.loads(found["problem"])["kind"]) == kind
 
 
@@ -370,7 +371,7 @@ def test_a_file_that_a_codec_fails_on_is_landed_as_one_broken_unit(project, monk
     codec = SimpleNamespace(**vars(CODECS["linkexpress_group"]) | {step: lambda *_: [][0]})
     monkeypatch.setitem(CODECS, "linkexpress_group", codec)
     [row] = plan(project).files
-    [block] = bronze_blocks.rows_of(project, row)
+    [block] = bronze_blocks.units_of(project, row)
     problem = json.loads(block["context"])["problem"]
     assert (block["bytes"], problem["kind"]) == (data, "decoder_failed") and problem["found"].startswith("list index out of range (test_bronze.py")
 
@@ -391,7 +392,7 @@ def test_a_file_whose_reading_ends_the_process_is_a_problem_of_that_file_alone(p
     problem = json.loads(deadly["problem"])
     assert (problem["kind"], problem["found"], good) == ("decoder_failed", "its process was ended by signal 9 (Killed)", row)
     assert plan(project, files).files == []
-    assert json.loads(planning._problem_now(project, good | {"path": deadly["path"]}, "block")["problem"])["kind"] == "decoder_failed"
+    assert json.loads(planning._problem_now(project, good | {"path": deadly["path"]})["problem"])["kind"] == "decoder_failed"
 
 
 @pytest.mark.parametrize(("tables", "expected"), [("{1: DEPOT.ITEMS}", {"1": "DEPOT.ITEMS"}), ("{'1': DEPOT.ITEMS}", {"1": "DEPOT.ITEMS"}),

@@ -24,8 +24,9 @@ import pytest
 import yaml
 
 from inlet.codecs import CODECS
-from inlet.config import Source
+from inlet.codecs.codec import Block, change_rows, decode_block
 from inlet.errors import Reject
+from inlet.source import Source
 from inlet.table import Table
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*/*.yml"))
@@ -84,18 +85,17 @@ def decode_file(case: dict, data: bytes) -> dict:
     context = codec.open_file(case["path"], data, True, source, tables)
     if isinstance(context, Reject):
         return found | {"file": said(asdict(context)), "rest": len(data)}
-    cut = codec.cut(data, context, source, tables, LEN_BLOCK)
+    cut = codec.cut(data, context, source, tables, LEN_BLOCK, True)
     blocks = list(cut.blocks)
     if cut.problem:
         rest = len(data) - cut.consumed
         assert (cut.problem.unit_offset, cut.problem.unit_length) == (cut.consumed, rest)
         problem = said(asdict(cut.problem))
-        blocks.append(type(blocks[0] if blocks else codec.Block(0, 0, {}, 0))(
-            cut.consumed, rest, cut.context | {"problem": problem}, 1))
+        blocks.append(Block(cut.consumed, rest, cut.context | {"problem": problem}, 1))
     for block in blocks:
         unit = data[block.offset:block.offset + block.length]
-        decoded = codec.decode(unit, block.context, source, tables)
-        rows = codec.changes_as_rows(decoded, block.context, source, tables)
+        decoded = decode_block(codec, unit, block.context, source, tables)
+        rows = change_rows(codec, decoded, block.context, source, tables)
         assert len(rows) + len(decoded.rejects) + decoded.num_control == block.num_records
         assert (sum(r["unit_length"] for r in rows) + sum(r.unit_length for r in decoded.rejects) + decoded.bytes_framing
                 == block.length)
@@ -103,7 +103,7 @@ def decode_file(case: dict, data: bytes) -> dict:
             assert reject.raw == unit[reject.unit_offset:reject.unit_offset + reject.unit_length]
         found["changes"] += [said(row) for row in rows]
         found["rejects"] += [said(asdict(reject)) for reject in decoded.rejects]
-        found["controls"] += [said(control) for control in decoded.controls]
+        found["controls"] += [said(control._asdict()) for control in decoded.controls]
     found["rest"] = 0 if cut.problem else len(data) - cut.consumed
     return found
 
@@ -116,12 +116,13 @@ def decode_messages(case: dict) -> dict:
         table = codec.refresh_table(message, source, tables)
         if table:
             seen.setdefault((source.name, table), []).append((message["timestamp"], message["timestamp"]))
-    loads = codec.assign_loads([], seen)
+    loads = codec.LOADS.assign_loads([], seen)
     found = {"changes": [], "rejects": [], "controls": []}
     for message in messages:
-        for row in codec.decode_message(message, source, tables, loads):
-            result = row.pop("result")
-            found[result + "s"].append(said(asdict(row["reject"]) if result == "reject" else row))
+        decoded = codec.decode_message(message, source, tables, loads)
+        found["changes"] += [said(row) for row in decoded.changes]
+        found["rejects"] += [said(asdict(reject)) for reject in decoded.rejects]
+        found["controls"] += [said(control._asdict()) for control in decoded.controls]
     return found
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "pipelines" / "inlet"
-CORE = ("errors", "sql", "change", "unit", "table", "log")
+CORE = ("errors", "sql", "change", "unit", "table", "source", "log")
 LAYERS = [CORE, ("fields",), ("codecs",), ("config",), ("lake",), ("bronze", "checks"), ("silver",), ("gold",), ("publish",), ("commands",), ("cli",)]   # each imports what stands before it
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 FILES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")

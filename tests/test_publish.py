@@ -21,6 +21,7 @@ from inlet.log import Log
 from inlet.publish import hold, live_view, pins, views
 from inlet.publish import point as point_of
 from inlet.silver import transactions
+from inlet.source import Source
 from inlet.table import Table
 from tests import reference
 from tests.examples import ins, upd
@@ -227,7 +228,7 @@ def test_a_transaction_that_stays_open_is_passed_when_its_source_is_far_enough_i
     assert point.points["slow"] == first[-1].seq and keys(spark, "public.debits", "slow") == [10]          # B and C are of one batch
     point = bring(spark, here, by_table(at(3, pair(40, "D"))))
     assert point.points["slow"] == first[-1].seq and not publish.pending(here)                             # not an hour later than B
-    impatient = config.Source(name="slow", codec="qlik_json", path="nowhere", open_transaction_minutes=0)
+    impatient = Source(name="slow", codec="qlik_json", path="nowhere", open_transaction_minutes=0)
     assert hold.holds_of(here.model_copy(update={"sources": {"slow": impatient}}), spark, point) == {}
     point = bring(spark, here, by_table(at(7, pair(50, "E"))))
     assert "slow" not in point.held

@@ -8,16 +8,19 @@ import decimal
 import json
 import random
 import re
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 
 from inlet import change, errors
 from inlet.codecs.qlik import full_load, json_fast, json_messages
-from inlet.config import Source
 from inlet.fields import json_exact, variant
 from inlet.fields.fit import fit
 from inlet.fields.wrong import Wrong
+from inlet.silver import decoded
+from inlet.silver import messages as silver_messages
+from inlet.source import Source
 from inlet.table import Table
 from tests import test_cases
 from tests.encode import qlik
@@ -84,14 +87,14 @@ def loads_of(messages: list[dict], source, tables) -> list[dict]:
         table = json_messages.refresh_table(one, source, tables)
         if table:
             seen.setdefault((source.name, table), []).append((one["timestamp"], one["timestamp"]))
-    return json_messages.assign_loads([], seen, json_messages.options(source).load_gap_minutes)
+    return full_load.assign_loads([], seen, full_load.options(source).load_gap_minutes)
 
 
 def test_what_the_encoder_writes_the_codec_reads():
     row = random_row(random.Random(1), 7)
     old = row | {"NAME": "old", "STOCK": 3}
     said = {"operation": "UPDATE", "change_seq": "2026010203040500" + "0" * 18 + "7", "before": old, "after": row, "transaction_id": "77"}
-    found = json_messages.decode_message(message(qlik.value(said, list(COLUMNS))), SOURCE, TABLES, [])[0]
+    found = json_messages.read_message(message(qlik.value(said, list(COLUMNS))), SOURCE, TABLES, [])
     assert (found["operation"], found["transaction_id"], found["change_seq"]) == ("UPDATE", "77", said["change_seq"])
     assert found["after"]["NAME"] == row["NAME"] and found["before"]["STOCK"] == 3
     assert change.mask_ordinals(found["change_mask"]) == [n for n, c in enumerate(COLUMNS, 1) if row[c] != old[c]]
@@ -101,7 +104,7 @@ def test_what_was_encoded_is_decoded_whatever_it_is():
     changes = random_changes(500, 11)
     loads = loads_of([one for _, one in changes], SOURCE, TABLES)
     for said, one in changes:
-        found = json_messages.decode_message(one, SOURCE, TABLES, loads)[0]
+        found = json_messages.read_message(one, SOURCE, TABLES, loads)
         images = {name: image and {column: qlik.text_of(value) if isinstance(value, (decimal.Decimal, datetime.date, bytes)) else value
                                    for column, value in image.items()} for name, image in (("before", said["before"]), ("after", said["after"]))}
         names = ("operation", "transaction_id", "transaction_event_counter", "transaction_last_event", "stream_position", "before", "after")
@@ -111,25 +114,25 @@ def test_what_was_encoded_is_decoded_whatever_it_is():
 
 def test_a_load_is_a_run_of_messages_without_a_gap():
     seen = {("shop", "SHOP.ITEM"): minutes((100, 130), (0, 0), (0, 50))}
-    assert [(load["load_id"], load["last_at"]) for load in json_messages.assign_loads([], seen)] == [
+    assert [(load["load_id"], load["last_at"]) for load in full_load.assign_loads([], seen)] == [
         ("SHOP.ITEM@2026010203040567", minutes((130,))[0][0])]
-    assert len(json_messages.assign_loads([], seen, 40)) == 2
+    assert len(full_load.assign_loads([], seen, 40)) == 2
 
 
 def test_a_load_ends_with_the_next_change_of_its_table_or_after_a_gap_where_that_is_said():
     seen = {("shop", "SHOP.ITEM"): minutes((0, 10), (200, 210)), ("shop", "SHOP.ORDER"): minutes((100, 110))}
-    first, second, order = loads = json_messages.assign_loads([], seen)
-    assert [json_messages.proof_span(load, loads) for load in loads] == [
+    first, second, order = loads = full_load.assign_loads([], seen)
+    assert [full_load.proof_span(load, loads) for load in loads] == [
         (first["started_at16"], second["started_at16"]), (second["started_at16"], "~"), (order["started_at16"], "~")]
     change, gap = json_messages.OPTIONS(), json_messages.OPTIONS(loads_end="gap")
-    assert [json_messages.is_over(load, loads, "", change) for load in loads] == [False, False, False]
-    assert [json_messages.is_over(load, loads, "", gap) for load in loads] == [True, False, True]
-    assert json_messages.is_over(second, loads, "2026010208" + "0" * 25, gap)
+    assert [full_load.is_over(load, loads, "", change) for load in loads] == [False, False, False]
+    assert [full_load.is_over(load, loads, "", gap) for load in loads] == [True, False, True]
+    assert full_load.is_over(second, loads, "2026010208" + "0" * 25, gap)
 
 
 def test_a_known_load_goes_on_and_keeps_its_start():
-    known = json_messages.assign_loads([], {("shop", "SHOP.ITEM"): minutes((0, 10))})
-    later = json_messages.assign_loads(known, {("shop", "SHOP.ITEM"): minutes((60, 65), (200, 201))})
+    known = full_load.assign_loads([], {("shop", "SHOP.ITEM"): minutes((0, 10))})
+    later = full_load.assign_loads(known, {("shop", "SHOP.ITEM"): minutes((60, 65), (200, 201))})
     assert [load["started_at16"] for load in later] == ["2026010203040567", "2026010206240567"]
     assert later[0]["last_at"] == minutes((65,))[0][0] and known[0]["last_at"] == minutes((10,))[0][0]
 
@@ -139,34 +142,34 @@ def test_loads_that_start_together_do_not_share_a_place():
     source = SOURCE.model_copy(update={"tables": {"a": "SHOP.ITEM", "b": "SHOP.ITEM"}})
     messages = [message(said, topic="a"), message(said, topic="b")]
     loads = loads_of(messages, source, TABLES)
-    places = {json_messages.decode_message(one, source, TABLES, loads)[0]["change_seq"] for one in messages}
+    places = {json_messages.read_message(one, source, TABLES, loads)["change_seq"] for one in messages}
     assert len(places) == 2 and all(place.startswith("2026010203040567") and len(place) == 35 for place in places)
 
 
 def test_a_full_load_row_without_its_load_is_rejected():
     value = qlik.value({"operation": "REFRESH", "after": {"ID": 1}}, list(COLUMNS))
-    assert json_messages.decode_message(message(value), SOURCE, TABLES, [])[0]["reject"].kind == "missing_change_seq"
+    assert json_messages.read_message(message(value), SOURCE, TABLES, [])["reject"].kind == "missing_change_seq"
 
 
 def test_a_full_load_row_whose_place_has_too_many_digits_is_rejected():
     one = message(qlik.value({"operation": "REFRESH", "after": {"ID": 1}}, list(COLUMNS)))
     loads = loads_of([one], SOURCE, TABLES)
     for wide in ({"offset": 10**10}, {"partition": 10**5}):
-        found = json_messages.decode_message(one | wide, SOURCE, TABLES, loads)[0]["reject"]
+        found = json_messages.read_message(one | wide, SOURCE, TABLES, loads)["reject"]
         assert (found.kind, found.expected) == ("missing_change_seq", "partition of 5 digits and offset of 10")
-    assert json_messages.decode_message(one | {"offset": 10**10 - 1, "partition": 10**5 - 1}, SOURCE, TABLES, loads)[0]["operation"] == "REFRESH"
+    assert json_messages.read_message(one | {"offset": 10**10 - 1, "partition": 10**5 - 1}, SOURCE, TABLES, loads)["operation"] == "REFRESH"
 
 
 @pytest.mark.parametrize("depth", [990, 100_000])
 def test_a_message_nested_beyond_reading_is_a_reject(depth):
     value = b'{"data": ' + b"[" * depth + b"]" * depth + b"}"
-    found = json_messages.decode_message(message(value), SOURCE, TABLES, [])[0]["reject"]
+    found = json_messages.read_message(message(value), SOURCE, TABLES, [])["reject"]
     assert found.kind == "invalid_json" and found.raw == value
 
 
 def test_an_unknown_option_is_refused():
     with pytest.raises(errors.ConfigError, match="load_gap_minute"):
-        json_messages.options(SOURCE.model_copy(update={"options": {"load_gap_minute": 5}}))
+        full_load.options(SOURCE.model_copy(update={"options": {"load_gap_minute": 5}}))
 
 
 @pytest.mark.parametrize("path", [path for path in PATHS if path.stem.startswith("ok_")], ids=lambda path: path.stem)
@@ -175,9 +178,9 @@ def test_a_message_cut_anywhere_is_a_reject(path):
     for written in case["messages"]:
         value = test_cases._message(written)["value"] or b""
         for end in range(len(value)):
-            found = json_messages.decode_message(message(value[:end], topic="cdc"), case["source"], case["tables"], [])
-            assert [row["result"] for row in found] == ["reject"]
-            assert found[0]["reject"].raw == value[:end] and 0 <= found[0]["reject"].byte_offset <= end
+            found = json_messages.read_message(message(value[:end], topic="cdc"), case["source"], case["tables"], [])
+            assert found["result"] == "reject"
+            assert found["reject"].raw == value[:end] and 0 <= found["reject"].byte_offset <= end
 
 
 @pytest.mark.parametrize("value, type_, expected", [
@@ -221,7 +224,7 @@ def test_both_paths_draw_the_edges_of_a_type_alike(type_):
     table = Table(table="SHOP.ITEM", name="item", key=["ID"], columns=[{"name": "ID", "type": "int"}, {"name": "V", "type": type_}])
     values = [f'"{value}"' for value in EDGES[type_]] + [value for value in EDGES[type_] if re.fullmatch(r"-?(0|[1-9][0-9]*)([.][0-9]+)?([eE]-?[0-9]+)?", value)]
     messages = [edge(f'{{"ID":1,"V":{value}}}', offset=n) for n, value in enumerate(values)]
-    fits = [value for value, one in zip(values, messages) if json_messages.decode_message(one, SOURCE, {"SHOP.ITEM": table}, [])[0]["result"] == "change"]
+    fits = [value for value, one in zip(values, messages) if json_messages.read_message(one, SOURCE, {"SHOP.ITEM": table}, [])["result"] == "change"]
     plain = [value for value in fits if len(re.findall("[0-9]", value)) <= 18 and not re.search(r"[eE+]|-0[.0]*\b", value)]
     assert len(plain) <= assert_walk_agrees(messages, SOURCE, {"SHOP.ITEM": table}) <= len(fits) < len(values)
 
@@ -229,7 +232,7 @@ def test_both_paths_draw_the_edges_of_a_type_alike(type_):
 @pytest.mark.parametrize("header", HEADER_EDGES)
 def test_both_paths_draw_the_edges_of_a_header_alike(header):
     messages = [edge('{"ID":1}', f'"{header}":{value},', n) for n, value in enumerate(HEADER_EDGES[header])]
-    found = [json_messages.decode_message(one, SOURCE, TABLES, [])[0] for one in messages]
+    found = [json_messages.read_message(one, SOURCE, TABLES, []) for one in messages]
     read = [row for row in found if row["result"] == "change" and not row.get("kind")]
     assert 0 < assert_walk_agrees(messages, SOURCE, TABLES) <= len(read) < len(messages)
 
@@ -241,7 +244,7 @@ def test_an_integer_spelt_with_thousands_of_zeros_is_read():
 @pytest.mark.parametrize("depth", range(900, 1000, 3))
 def test_a_message_nested_to_any_depth_is_a_reject_that_names_its_place(depth):
     value = b'{"headers": {"operation": "INSERT", "deep": ' + b"[" * depth + b"]" * depth + b'}, "data": {"NO": 1}}'
-    found = json_messages.decode_message(message(value), SOURCE, TABLES, [])[0]["reject"]
+    found = json_messages.read_message(message(value), SOURCE, TABLES, [])["reject"]
     assert found.kind in ("unknown_column", "invalid_json", "missing_change_seq")
 
 
@@ -257,7 +260,7 @@ def comparable(row: dict) -> dict:
     images = {name: variant.decode(bytes(row[name].value), bytes(row[name].metadata)) if hasattr(row[name], "metadata") else row[name]
               for name in ("before", "after")}
     at = row["change_timestamp"]
-    return {**{c.name: row[c.name] for c in json_messages.CHANGE_COLUMNS}, **images, "change_timestamp": at and at.replace(tzinfo=None),
+    return {**{name: row[name] for name in decoded.CHANGE}, **images, "change_timestamp": at and at.replace(tzinfo=None),
             "change_mask": row["change_mask"] and bytes(row["change_mask"]), "column_mask": row["column_mask"] and bytes(row["column_mask"])}
 
 
@@ -273,20 +276,25 @@ def frame(spark, messages: list[dict]):
     return spark.createDataFrame([tuple(one[name] for name in names[:9]) for one in messages], ddl)
 
 
+def project_of(source, tables) -> SimpleNamespace:
+    """As much of a project as decoding asks for."""
+    return SimpleNamespace(sources={source.name: source}, tables_of=lambda source: tables)
+
+
 def assert_paths_agree(spark, messages, source, tables) -> tuple[int, int]:
     """fast answers a part of exact's changes, with equal rows; mapInArrow equals exact. Out: answered, changes."""
     loads = loads_of(messages, source, tables)
-    exact = {one["unit_id"]: json_messages.decode_message(one, source, tables, loads)[0] for one in messages}
+    exact = {one["unit_id"]: json_messages.read_message(one, source, tables, loads) for one in messages}
     rows = frame(spark, messages)
-    found = json_messages.find_loads(rows, [source], tables)
-    assert full_load.assign_loads([], found, json_messages.options(source).load_gap_minutes) == loads
-    fast = [row.asDict() for row in json_messages.fast(rows, [source], tables, loads).collect()]
+    found = json_fast.find_loads(rows, [source], tables, json_messages.refresh_table)
+    assert full_load.assign_loads([], found, full_load.options(source).load_gap_minutes) == loads
+    fast = [row.asDict() for row in json_fast.fast(rows, [source], tables, loads).collect()]
     assert len({row["unit_id"] for row in fast}) == len(fast)
     for row in fast:
         assert exact[row["unit_id"]]["result"] == "change", row
         assert typed(comparable(row)) == typed(comparable(exact[row["unit_id"]]))
-    slow = rows.mapInArrow(json_messages.exact_batches([source], tables, loads), json_messages.EXACT_DDL).collect()
-    assert {row["unit_id"]: row["result"] for row in slow} == {unit: row["result"] for unit, row in exact.items()}
+    slow = rows.mapInArrow(silver_messages.exact(project_of(source, tables), json_messages, loads), decoded.DDL).where("result in ('change', 'reject')").collect()
+    assert {row["unit_id"]: row["result"] for row in slow} == {unit: row["result"] for unit, row in exact.items() if row["result"] != "control"}
     for row in slow:
         if row["result"] == "change":
             assert typed(comparable(row.asDict())) == typed(comparable(exact[row["unit_id"]]))
@@ -323,7 +331,7 @@ def assert_walk_agrees(messages: list[dict], source, tables) -> int:
     found = walked(messages, source, tables, loads)
     for one in messages:
         if one["unit_id"] in found:
-            exact = json_messages.decode_message(one, source, tables, loads)[0]
+            exact = json_messages.read_message(one, source, tables, loads)
             assert exact["result"] == "change", (one["value"], exact)
             row = found[one["unit_id"]]
             assert typed(row) == typed({name: exact[name] for name in row}), one["value"]
@@ -389,7 +397,7 @@ def test_a_column_of_any_name_is_carried_exactly(is_ascii):
     tables, row = {"SHOP.ITEM": named_table(NAMES)}, {name: n for n, name in enumerate(NAMES)}
     value = qlik.value({"operation": "INSERT", "after": row, "change_seq": "2026010203040500" + "0" * 19}, NAMES, masks=False,
                        dumps=lambda body: json.dumps(body, ensure_ascii=is_ascii))
-    assert json_messages.decode_message(message(value), SOURCE, tables, [])[0]["after"] == row
+    assert json_messages.read_message(message(value), SOURCE, tables, [])["after"] == row
     assert_walk_agrees([message(value)], SOURCE, tables)                 # in doubt where a name is spelt with escapes
     plain = {name: n for name, n in row.items() if not set(name) & set('"\\\t')}
     value = qlik.value({"operation": "INSERT", "after": plain, "change_seq": "2026010203040500" + "0" * 19}, list(plain), masks=False,
@@ -401,7 +409,7 @@ def test_spark_finds_every_column_of_an_image_by_its_name(spark):
     """By halves, in an order of its own: among many, a name beyond the BMP was null."""
     row = {name: n for n, name in enumerate(NAMES)}
     value, names = variant.encode(row)
-    image = pa.RecordBatch.from_arrays([pa.StructArray.from_arrays([pa.array([value]), pa.array([names])], fields=json_fast.IMAGE)], names=["image"])
+    image = pa.RecordBatch.from_arrays([pa.StructArray.from_arrays([pa.array([value]), pa.array([names])], fields=list(json_fast.IMAGE))], names=["image"])
     images = spark.range(1).coalesce(1).mapInArrow(lambda _: iter([image]), "image variant")
     asked = [name for name in NAMES if not set(name) & set("'\"`\\\t")]
     found = images.selectExpr(*(f"variant_get(image, '$[\"{name}\"]', 'int')" for name in asked)).first()
@@ -425,7 +433,7 @@ def test_both_paths_say_the_same_of_every_case(spark):
         source, tables = cases[0][1]["source"], cases[0][1]["tables"]
         assert_paths_agree(spark, messages, source, tables)
         loads = loads_of(messages, source, tables)
-        answered = {row["unit_id"] for row in json_messages.fast(frame(spark, messages), [source], tables, loads).collect()}
+        answered = {row["unit_id"] for row in json_fast.fast(frame(spark, messages), [source], tables, loads).collect()}
         plain = {one["unit_id"] for one, name in zip(messages, names) if name.startswith("ok_plain")}
         assert plain <= answered, sorted(plain - answered)
 
@@ -441,10 +449,10 @@ def test_both_paths_say_the_same_of_broken_messages(spark):
 
 def test_the_survey_tells_whether_a_change_is_there_twice(spark):
     messages = random_messages(60, 4, odd=0)
-    asked = [f"{sql} as {name}" for name, sql in json_messages.survey_sql().items()]
-    once = json_messages.marked(frame(spark, messages)).selectExpr(*asked).collect()[0]
+    asked = [f"{sql} as {name}" for name, sql in json_fast.survey_sql().items()]
+    once = json_fast.marked(frame(spark, messages)).selectExpr(*asked).collect()[0]
     assert once.num_records == once.num_distinct_seq == 60
-    twice = json_messages.marked(frame(spark, messages + [messages[5] | {"offset": 99, "unit_id": "again"}])).selectExpr(*asked).collect()[0]
+    twice = json_fast.marked(frame(spark, messages + [messages[5] | {"offset": 99, "unit_id": "again"}])).selectExpr(*asked).collect()[0]
     assert twice.num_distinct_seq == 60 + (b'"operation":"REFRESH"' in messages[5]["value"]) and len(twice.min_seq) == 35
 
 

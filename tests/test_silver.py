@@ -221,19 +221,13 @@ def test_a_write_that_fails_part_way_is_done_anew_by_the_next_run(spark, lakehou
     assert [row.name for row in found] == names
 
 
-def brittle_messages(sources, tables, loads):
+def brittle_message(message, source, tables, loads):
     """The exact path of a codec with faults."""
-    decode = json_messages.exact_batches(sources, tables, loads)
-
-    def batches(messages):
-        for batch in messages:
-            text = b"".join(filter(None, batch.column("value").to_pylist()))
-            if b"raises" in text:
-                raise KeyError("raises")
-            if b"kills" in text:
-                os.kill(os.getpid(), 9)
-            yield from decode(iter([batch]))
-    return batches
+    if b"raises" in (message["value"] or b""):
+        raise KeyError("raises")
+    if b"kills" in (message["value"] or b""):
+        os.kill(os.getpid(), 9)
+    return json_messages.decode_message(message, source, tables, loads)
 
 
 def brittle_block(data, context, source, tables):
@@ -251,7 +245,7 @@ def test_what_a_decoder_fails_on_is_set_aside_and_two_codecs_of_messages_share_a
     from pyspark import cloudpickle
 
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    monkeypatch.setitem(CODECS, "brittle_json", SimpleNamespace(**vars(json_messages) | {"exact_batches": brittle_messages, "decode_message": None}))
+    monkeypatch.setitem(CODECS, "brittle_json", SimpleNamespace(**vars(json_messages) | {"decode_message": brittle_message}))
     project = projects.make(tmp_path, {"failing_shop": {**SHOP, "from": "landing/failing_shop"}, "failing_qlik": {**SHOP, "from": {"transport": "lines", "path": "landing/failing_qlik"},
                                                         "tables": {"landing/failing_qlik/*.jsonl": "DEPOT.ITEMS"}},
                                        "failing_depot": {**projects.DEPOT, "from": "landing/failing_depot"}}, lakehouse=lakehouse)

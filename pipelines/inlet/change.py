@@ -101,8 +101,27 @@ TABLE_VERSIONS = (
     Column("source_table", "string", "table at the source"),
     Column("table_version", "int", "version of the column list"),
     Column("columns", "string", "JSON list of the columns: name, type, nullable, in order"),
-    Column("origin", "string", "where the list came from: the contract, a metadata message, a definition file"),
+    Column("origin", "string", "`contract`: changes were read by this version of it; `feed`: the feed itself gave the list"),
     Column("batch_id", "bigint", "the first run that used it"),
+    Column("key", "string", "JSON list of the key's columns, where the feed gave it"),
+    Column("change_seq", "string", "place in the order from which a list of the feed is in force"),
+    Column("unit_id", "string", "the bronze unit that gave it"),
+    Column("unit_offset", "bigint", "first byte within the unit"),
+)
+
+WAITING = (                    # append-only: a part waits while it has a row that is not settled and none that is
+    Column("source", "string", "the ordered feed"),
+    Column("part_key", "string", "what the parts of one change or transaction have in common; the codec's word"),
+    Column("note", "string", "what the codec keeps of it beside its bytes"),
+    Column("change_seq", "string", "the record's place in the order, where it is known"),
+    Column("unit_id", "string", "the bronze unit that holds it"),
+    Column("unit_offset", "bigint", "first byte of the record within the unit"),
+    Column("unit_length", "bigint", "length of the record in bytes; 0 for a note, which is no record"),
+    Column("raw", "binary", "the record's bytes, untouched"),
+    Column("context", "string", "JSON: the context of its unit"),
+    Column("is_settled", "boolean", "false: it began to wait in this batch; true: this batch settled it"),
+    Column("batch_id", "bigint", "the run that wrote it"),
+    Column("decoded_at", "timestamp", "when"),
 )
 
 BATCHES = (                    # the ledger: a row here means that the batch is whole and its accounting adds up
@@ -110,12 +129,12 @@ BATCHES = (                    # the ledger: a row here means that the batch is 
     Column("source", "string", "the ordered feed"),
     Column("codec", "string", "the codec that decoded it"),
     Column("num_units", "bigint", "bronze units read"),
-    Column("num_records", "bigint", "records in them = changes + repeats + control + rejected"),
+    Column("num_records", "bigint", "records in them; these and the settled parts = changes + repeats + control + rejected + waiting"),
     Column("num_changes", "bigint", "changes written"),
     Column("num_repeats", "bigint", "records that repeat a change already written, same content"),
     Column("num_control", "bigint", "records that carry no row change: commit records, metadata, empty loads"),
     Column("num_rejected", "bigint", "records rejected"),
-    Column("bytes_landed", "bigint", "bytes in the units = decoded + repeated + framing + rejected"),
+    Column("bytes_landed", "bigint", "bytes in the units; these and those of settled parts = decoded + repeated + framing + rejected + waiting"),
     Column("bytes_decoded", "bigint", "bytes of records that became changes"),
     Column("bytes_repeated", "bigint", "bytes of repeats"),
     Column("bytes_framing", "bigint", "bytes of control records and between records"),
@@ -124,6 +143,10 @@ BATCHES = (                    # the ledger: a row here means that the batch is 
     Column("last_change_seq", "string", "greatest"),
     Column("tables", "array<string>", "captured tables that it brought changes, empty loads or ends of loads of: gold runs for these"),
     Column("finished_at", "timestamp", "when the batch became whole"),
+    Column("num_waiting", "bigint", "records that wait for others since this batch"),
+    Column("num_settled", "bigint", "records that waited since an earlier batch, and do not any more"),
+    Column("bytes_waiting", "bigint", "bytes of the records that wait"),
+    Column("bytes_settled", "bigint", "bytes of the settled ones"),
 )
 
 TABLES = {
@@ -132,6 +155,7 @@ TABLES = {
     "silver.control_events": CONTROL_EVENTS,
     "silver.transactions": TRANSACTIONS,
     "silver.table_versions": TABLE_VERSIONS,
+    "silver.waiting": WAITING,
     "silver.batches": BATCHES,
 }
 

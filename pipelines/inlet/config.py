@@ -9,59 +9,16 @@
         options: {...}                    # the codec's own, named in its docstring
 """
 
-import fnmatch
 import glob
 import re
 from pathlib import Path
-from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ValidationError
 
 from inlet.errors import ConfigError, as_said, in_words
+from inlet.source import Source
 from inlet.table import Table, by_name
-
-
-TRANSPORTS = {"block": ("records",), "message": ("parquet", "lines", "json", "whole_file")}         # by what a codec reads; the first is meant where none is named
-
-
-class Source(BaseModel):
-    """One ordered feed. `tables` maps the feed's own word for a table (topic or file, maybe a pattern of these; extraction id) to SCHEMA.TABLE."""
-
-    model_config = ConfigDict(extra="forbid", populate_by_name=True)
-    name: str = Field(pattern=r"^[A-Za-z0-9_]+$")
-    codec: str
-    path: str = Field(alias="from")
-    transport: str | None = None           # what brings its units, said in `from:`; None: the first of TRANSPORTS for the codec's kind of unit
-    tables: dict[str, str] = {}            # {1: SHOP.ORDERS} says the same as {"1": SHOP.ORDERS}
-    options: dict[str, Any] = {}
-    settle_minutes: float = 60             # how long an unfinished last record may still grow
-    open_transaction_minutes: float = 60   # how long, by the source's own times, the public views wait for a transaction that lacks events; 0: not at all
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from(cls, said):
-        if not isinstance(said, dict) or not isinstance(said.get("from"), dict):
-            if isinstance(said, dict) and "transport" in said:
-                raise ValueError("transport belongs into from: {transport: ..., path: ...}")
-            return said
-        if set(said["from"]) != {"transport", "path"}:
-            raise ValueError(f"from: expected transport and path, found {', '.join(map(str, said['from'])) or 'nothing'}")
-        return said | {"from": said["from"]["path"], "transport": said["from"]["transport"]}
-
-    @field_validator("tables", mode="before")
-    @classmethod
-    def _words(cls, tables):
-        if not isinstance(tables, dict):
-            return tables
-        words = [str(word) if type(word) is int else word for word in tables]
-        if twice := {str(word) for word in words if words.count(word) > 1}:
-            raise ValueError(f"{', '.join(sorted(twice))} stands there as a number and as text")
-        return dict(zip(words, tables.values()))
-
-    def table_of(self, word: str) -> str | None:
-        """SCHEMA.TABLE of the feed's own word for a table, or of the first pattern that it matches."""
-        return self.tables.get(word) or next((table for pattern, table in self.tables.items() if fnmatch.fnmatchcase(word, pattern)), None)
 
 
 class Project(BaseModel):
@@ -105,7 +62,7 @@ def load(root: Path | str) -> Project:
 
     Raises: ConfigError, naming file, field, what was expected and found.
     """
-    from inlet.codecs import CODECS
+    from inlet.codecs import CODECS, transports_of
 
     root = Path(root).resolve()
     config = root / "pipelines" / "inlet.yml"
@@ -135,10 +92,11 @@ def load(root: Path | str) -> Project:
         if source.codec not in CODECS:
             raise ConfigError(f"{config}: sources.{source.name}.codec is {source.codec}, which is none",
                               f"Known codecs: {', '.join(CODECS)}")
-        transports = TRANSPORTS[CODECS[source.codec].GRAIN]
-        if source.transport not in (None, *transports):
+        readable = transports_of(CODECS[source.codec])
+        source.transport = source.transport or readable[0]
+        if source.transport not in readable:
             raise ConfigError(f"{config}: sources.{source.name}.from: {source.transport} brings nothing that {source.codec} reads",
-                              f"Its transports are {', '.join(transports)}")
+                              f"Its transports are {', '.join(readable)}")
         _build(CODECS[source.codec].OPTIONS, source.options, f"{config}: sources.{source.name}.options")
         contracts = by_name(tables.values())
         for word, name in source.tables.items():

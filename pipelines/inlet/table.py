@@ -230,6 +230,11 @@ def _check_columns(where: str, columns: list[TableColumn], key: list[str]) -> No
             raise ValueError(f"{where}key: {column!r} is not among the columns")
 
 
+def same_columns(version: Table, columns: list[dict]) -> bool:
+    """Does a definition that a feed gave say the same columns as a version of a contract: names and types, in order?"""
+    return [(c.name, c.type) for c in version.columns] == [(c["name"], c["type"]) for c in columns]
+
+
 def in_force(tables: dict[str, Table], change_seq: str) -> dict[str, Table]:
     """Contracts as they were in force at a place in the order."""
     return {name: table.at(change_seq) for name, table in tables.items()}

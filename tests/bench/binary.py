@@ -7,8 +7,10 @@ from pathlib import Path
 
 import yaml
 
-from inlet import bronze, config, silver
+from inlet import bronze, config, lake, silver
+from inlet.codecs import CODECS
 from inlet.silver import blocks
+from inlet.silver.batch import Batch
 from tests.bench.figure import Figure, best
 from tests.encode import linkexpress
 
@@ -32,10 +34,12 @@ def measure(spark, folder: Path, lakehouse: str, is_quick: bool) -> Iterator[Fig
     spark.sql(f"create or replace table bench_typed using delta as select a.* from (select cast(after as struct<{typed}>) as a "
               f"from silver.changes where source = 'bench')")
     spark.sql("create table bench_changes like silver.changes")
-    units = blocks.headers(spark, project, new.batch_id)
+    batch, codec = Batch(spark, project, new.batch_id, ["bench"]), CODECS["linkexpress_group"]
+    heads, units = blocks.headers(batch, codec, batch.sources), blocks._units(spark, new.batch_id, batch.sources)
+    decode = blocks._changes_of(project, codec, {unit["unit_id"]: n for n, unit in enumerate(heads)})
     rewrite = best(lambda: spark.sql("create or replace table bench_copy using delta as select * from bench_typed"), ROUNDS)
-    alone = best(lambda: blocks.decoded(spark, project, new.batch_id, units).write.format("noop").mode("overwrite").save(), ROUNDS)
-    changes = blocks.changes(spark, project, new.batch_id, units).selectExpr("*", "1L as batch_id", "current_timestamp() as decoded_at")
+    alone = best(lambda: units.mapInArrow(decode, f"place bigint, {lake.ddl_of(codec.CHANGES)}").write.format("noop").mode("overwrite").save(), ROUNDS)
+    changes = blocks.changes(batch, codec, heads, units).selectExpr("*", "1L as batch_id", "current_timestamp() as decoded_at")
     written = best(lambda: changes.write.format("delta").mode("overwrite").saveAsTable("bench_changes"), ROUNDS)
     whole = again(spark, project)
     yield Figure("decode alone", "typed rewrite", rewrite / alone, "at least 2.8", f"{num / alone / 1e3:.0f}k and {num / rewrite / 1e3:.0f}k records/s")

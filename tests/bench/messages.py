@@ -32,7 +32,7 @@ def measure(spark, folder: Path, lakehouse: str, is_quick: bool) -> Iterator[Fig
         messages.selectExpr("unit_id", "parse_json(cast(value as string)) as value").write.format("delta").mode("overwrite").saveAsTable("bench_bare")
 
     def fast():
-        changes = json_messages.fast(messages, list(project.sources.values()), project.tables, [])
+        changes = json_messages.FAST.fast(messages, list(project.sources.values()), project.tables, [])
         changes.write.format("delta").mode("overwrite").saveAsTable("bench_fast")
 
     alone, decoded = best(bare), best(fast)

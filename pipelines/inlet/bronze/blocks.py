@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from inlet import lake, unit
-from inlet.bronze.files import LEN_READ, as_problem, hash_bytes, open_file
+from inlet.bronze.files import LEN_READ, MAX_TASKS, as_problem, hash_bytes, open_file
 from inlet.bronze.guard import EXPECTED, KIND, why
-from inlet.bronze.messages import MAX_TASKS
 from inlet.codecs import CODECS
 from inlet.config import Project
 from inlet.errors import InletError, Reject
@@ -122,12 +121,12 @@ def _writer(project: Project, schema: str):
         import pyarrow as pa
         for batch in batches:
             for said in batch.column(0).to_pylist():
-                for row in rows_of(project, json.loads(said)):
+                for row in units_of(project, json.loads(said)):
                     yield pa.RecordBatch.from_pylist([row], schema=lake.arrow_schema(schema))
     return write
 
 
-def rows_of(project: Project, row: dict) -> Iterator[dict]:
+def units_of(project: Project, row: dict) -> Iterator[dict]:
     source, digest, end = project.sources[row["source"]], hashlib.sha256(), row["ofs_end"]
     with open_file(project, row["path"]) as stream:
         hash_bytes(stream, digest, row["ofs_start"])

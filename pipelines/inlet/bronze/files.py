@@ -9,9 +9,11 @@ from pathlib import Path
 
 import fsspec
 
-from inlet.config import Project, Source
+from inlet.config import Project
+from inlet.source import Source
 
 LEN_READ = 16 << 20
+MAX_TASKS = 64                         # that read files at a time
 
 
 def listing(project: Project, source: Source) -> Iterator[tuple[str, dict]]:

@@ -79,7 +79,7 @@ def _check_places(places) -> None:
         raise pa.ArrowInvalid("column partition has numbers of more than 31 bits")
 
 
-def batches_of(project: Project, row: dict):
+def units_of(project: Project, row: dict):
     """Arrow batches of a planned file's messages, as KEPT. Raises: InletError where the file is not what its plan says."""
     import pyarrow as pa
     import pyarrow.parquet as pq

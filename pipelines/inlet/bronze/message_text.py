@@ -56,7 +56,7 @@ def plan_file(project: Project, source, path, info, known, has_settled) -> dict 
             "context": json.dumps({"offsets": offsets, "next": after}), "start_context": json.dumps({"next": first})}
 
 
-def batches_of(project: Project, row: dict):
+def units_of(project: Project, row: dict):
     """Arrow batches of a planned file's messages, as KEPT. Raises: InletError where the file is not what its plan says."""
     import pyarrow as pa
 

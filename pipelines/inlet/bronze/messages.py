@@ -5,22 +5,10 @@ place, landed before or twice here, lands once.
 import json
 
 from inlet import unit
+from inlet.bronze.files import MAX_TASKS
 from inlet.bronze.kept_message import KEPT
-from inlet.bronze.transports import MESSAGES
+from inlet.bronze.transports import TRANSPORTS
 from inlet.config import Project
-
-MAX_TASKS = 64
-DEFAULT = "parquet"
-
-
-def plan_file(project, source, path, info, known, has_settled) -> dict | None:
-    """One row of bronze.files for a file of messages; None where it is no longer what was listed."""
-    return MESSAGES[source.transport or DEFAULT].plan_file(project, source, path, info, known, has_settled)
-
-
-def batches_of(project: Project, row: dict):
-    """Arrow batches of a planned file's messages, as KEPT. Raises: InletError where the file is not what its plan says."""
-    return MESSAGES[project.sources[row["source"]].transport or DEFAULT].batches_of(project, row)
 
 
 def read(project: Project, spark, files: list[dict], before: list[dict]):
@@ -36,7 +24,8 @@ def _reader(project: Project):
     def read_files(batches):
         for batch in batches:
             for planned in batch.column(0).to_pylist():
-                yield from batches_of(project, json.loads(planned))
+                row = json.loads(planned)
+                yield from TRANSPORTS[project.sources[row["source"]].transport].units_of(project, row)
     return read_files
 
 

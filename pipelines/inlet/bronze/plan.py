@@ -18,9 +18,10 @@ from inlet import lake, unit
 from inlet.bronze import blocks, messages
 from inlet.bronze.files import as_problem, first_line, listing
 from inlet.bronze.guard import EXPECTED, KIND, Died, in_child
-from inlet.codecs import CODECS
-from inlet.config import Project, Source
+from inlet.bronze.transports import TRANSPORTS
+from inlet.config import Project
 from inlet.errors import InletError
+from inlet.source import Source
 from inlet.sql import literal
 
 
@@ -32,8 +33,9 @@ class Plan:
     files: list[dict[str, Any]] = field(default_factory=list)
     waiting: dict[str, int] = field(default_factory=dict)       # path -> bytes of an unfinished last record
 
-    def of(self, grain: str, project: Project) -> list[dict]:
-        return [f for f in self.files if f["num_units"] and CODECS[project.sources[f["source"]].codec].GRAIN == grain]
+    def of(self, has_messages: bool, project: Project) -> list[dict]:
+        """Its files that hold messages, or blocks."""
+        return [f for f in self.files if f["num_units"] and project.sources[f["source"]].brings_messages == has_messages]
 
 
 def landed(project: Project) -> list[dict]:
@@ -73,8 +75,7 @@ def _plan_files(project: Project, wanted: list[tuple]) -> list[dict | None]:
     """Rows of bronze.files. Codecs read files in a process of their own, which a file may end; then each has one of its own."""
     def planned(file) -> dict | None:
         source, path, info, known, has_settled = file
-        planner = blocks.plan_file if CODECS[source.codec].GRAIN == "block" else messages.plan_file
-        return info["problem"] or planner(project, source, path, info, known, has_settled)
+        return info["problem"] or TRANSPORTS[source.transport].plan_file(project, source, path, info, known, has_settled)
 
     def planned_apart(file) -> dict | None:
         try:
@@ -114,29 +115,30 @@ def write_units(project: Project, spark, new: Plan) -> None:
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
-    for grain, read in (("block", blocks.read), ("message", messages.read)):
-        files = new.of(grain, project)
+    for has_messages in (False, True):
+        files = new.of(has_messages, project)
         try:
-            _append(project, spark, grain, read, files, new.batch_id)
+            _append(project, spark, has_messages, files, new.batch_id)
         except (Py4JJavaError, PySparkException):
-            problems = [problem for row in files if (problem := _problem_now(project, row, grain))]
+            problems = [problem for row in files if (problem := _problem_now(project, row))]
             if not problems:
                 raise
             for row in problems:
                 _set_aside(spark, row)
             aside = {(row["source"], row["path"]) for row in problems}
-            _append(project, spark, grain, read, [row for row in files if (row["source"], row["path"]) not in aside], new.batch_id)
+            _append(project, spark, has_messages, [row for row in files if (row["source"], row["path"]) not in aside], new.batch_id)
 
 
-def _append(project: Project, spark, grain: str, read, files: list[dict], batch_id: int) -> None:
+def _append(project: Project, spark, has_messages: bool, files: list[dict], batch_id: int) -> None:
+    what, read = ("messages", messages.read) if has_messages else ("blocks", blocks.read)
     if files:
-        lake.append(read(project, spark, files, landed(project)), f"bronze.{grain}s", f"inlet-bronze-{grain}s", batch_id)
+        lake.append(read(project, spark, files, landed(project)), f"bronze.{what}", f"inlet-bronze-{what}", batch_id)
 
 
-def _problem_now(project: Project, row: dict, grain: str) -> dict | None:
+def _problem_now(project: Project, row: dict) -> dict | None:
     """The row of a planned file with the problem that it has when it is read now; None where it is as planned."""
     def read() -> None:
-        for _ in (blocks.rows_of if grain == "block" else messages.batches_of)(project, row):
+        for _ in TRANSPORTS[project.sources[row["source"]].transport].units_of(project, row):
             pass
 
     try:

@@ -1,8 +1,9 @@
-"""What brings the units of a source: `transport` of its `from:`. Codecs do not know; each that reads messages reads them from every transport here.
+"""What brings the units of a source: `transport` of its `from:`. Codecs do not know; each reads from every transport that brings what it reads.
 
-A module of MESSAGES offers `plan_file` (one row of bronze.files, or None: wait) and `batches_of` (a planned file's messages, as KEPT).
+A module here offers `plan_file`, a row of bronze.files for what of a file can land now (None: it waits), and `units_of`, the units of a planned file:
+rows of bronze.blocks, or Arrow batches of messages as KEPT.
 """
 
-from inlet.bronze import message_parquet, message_text
+from inlet.bronze import blocks, message_parquet, message_text
 
-MESSAGES = {"parquet": message_parquet, "lines": message_text, "json": message_text, "whole_file": message_text}
+TRANSPORTS = {"records": blocks, "parquet": message_parquet, "lines": message_text, "json": message_text, "whole_file": message_text}

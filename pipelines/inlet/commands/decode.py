@@ -6,11 +6,13 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from inlet.bronze import messages as messages_of
 from inlet.bronze.blocks import cut_file
+from inlet.bronze.transports import TRANSPORTS
 from inlet.codecs import CODECS
-from inlet.config import Project, Source
+from inlet.codecs.codec import Control, change_rows, decode_block
+from inlet.config import Project
 from inlet.errors import ConfigError, Reject
+from inlet.source import Source
 
 
 def decode_file(project: Project, file: Path, source_name: str | None) -> Iterator[tuple[str, dict]]:
@@ -18,7 +20,7 @@ def decode_file(project: Project, file: Path, source_name: str | None) -> Iterat
     if not file.is_file():
         raise ConfigError(f"{file} is no file", "Name one file of a source")
     source = _source_of(project, file, source_name)
-    decode = _decode_blocks if CODECS[source.codec].GRAIN == "block" else _decode_messages
+    decode = _decode_messages if source.brings_messages else _decode_blocks
     yield from decode(project, source, file)
 
 
@@ -47,11 +49,11 @@ def _decode_blocks(project: Project, source: Source, file: Path) -> Iterator[tup
     codec, tables = CODECS[source.codec], project.tables_of(source)
     with file.open("rb") as stream:
         for block, _ in cut_file(source, tables, file.name, stream, 0, file.stat().st_size, None, True):
-            found = codec.decode(block.data, block.context, source, tables)
-            for row in codec.changes_as_rows(found, block.context, source, tables):
+            found = decode_block(codec, block.data, block.context, source, tables)
+            for row in change_rows(codec, found, block.context, source, tables):
                 yield "change", row | {"file_offset": block.file_offset + row["unit_offset"]}
             for control in found.controls:
-                yield "control", control | {"file_offset": block.file_offset + control["unit_offset"]}
+                yield "control", control_row(control) | {"file_offset": block.file_offset + control.unit_offset}
             for reject in found.rejects:
                 yield "reject", reject_row(reject) | {"file_offset": block.file_offset + reject.byte_offset}
 
@@ -59,24 +61,36 @@ def _decode_blocks(project: Project, source: Source, file: Path) -> Iterator[tup
 def _decode_messages(project: Project, source: Source, file: Path) -> Iterator[tuple[str, dict]]:
     codec, tables = CODECS[source.codec], project.tables_of(source)
     path = str(file.resolve()).removeprefix(f"{project.root}/")
-    row = messages_of.plan_file(project, source, path, {"size": file.stat().st_size}, None, True)
+    row = TRANSPORTS[source.transport].plan_file(project, source, path, {"size": file.stat().st_size}, None, True)
     if row["problem"]:
         problem = json.loads(row["problem"])
         raise ConfigError(f"{file}: expected {problem['expected']}, found {problem['found'].rstrip('.')}", "See docs/a_source_from_zero.md for what a source may deliver")
     planned = row | {"source": source.name, "path": path, "batch_id": 0}
-    messages = [message for batch in messages_of.batches_of(project, planned) for message in batch.to_pylist()]
+    messages = [message for batch in TRANSPORTS[source.transport].units_of(project, planned) for message in batch.to_pylist()]
     for message in messages:
         message["unit_id"] = f"{source.name}/{message['topic']}/{message['partition']}/{message['offset']}"
-    seen: dict[tuple, list] = {}
+    loads = _loads(codec, source, tables, messages)
     for message in messages:
+        found = codec.decode_message(message, source, tables, loads)
+        for row in found.changes:
+            yield "change", row
+        for control in found.controls:
+            yield "control", control_row(control) | {"unit_id": message["unit_id"]}
+        for reject in found.rejects:
+            yield "reject", reject_row(reject) | {"unit_id": message["unit_id"]}
+
+
+def _loads(codec, source: Source, tables: dict, messages: list[dict]) -> list[dict]:
+    """The full loads that these messages are of."""
+    seen: dict[tuple, list] = {}
+    for message in messages if codec.LOADS else ():
         if message["timestamp"] and (table := codec.refresh_table(message, source, tables)):
             seen.setdefault((source.name, table), []).append((message["timestamp"], message["timestamp"]))
-    loads = codec.assign_loads([], seen, codec.options(source).load_gap_minutes)
-    for message in messages:
-        for found in codec.decode_message(message, source, tables, loads):
-            result = found["result"]
-            yield result, reject_row(found["reject"]) | {"unit_id": message["unit_id"]} if result == "reject" else \
-                {k: v for k, v in found.items() if k != "result"}
+    return codec.LOADS.assign_loads([], seen, codec.LOADS.options(source).load_gap_minutes) if codec.LOADS else []
+
+
+def control_row(control: Control) -> dict:
+    return {name: value for name, value in control._asdict().items() if value is not None and name != "unit_offset"}
 
 
 def reject_row(reject: Reject) -> dict:

@@ -22,7 +22,7 @@ def _messages(tables: dict) -> None:
     import pyarrow as pa
 
     from inlet.codecs.qlik import json_fast
-    from inlet.config import Source
+    from inlet.source import Source
 
     source = Source(name="s", codec="qlik_json", **{"from": "nowhere"}, tables={"topic": "A.B"})
     contracts = json_fast.Contracts([source], tables)
@@ -38,7 +38,7 @@ def _blocks(tables: dict) -> None:
 
     from inlet.bronze.blocks import cut_file
     from inlet.codecs.linkexpress import group
-    from inlet.config import Source
+    from inlet.source import Source
 
     source = Source(name="s", codec="linkexpress_group", **{"from": "nowhere"}, tables={"1": "A.B"},
                     options={"byte_order": "big", "null_areas": "yes", "charset": "cp932"})

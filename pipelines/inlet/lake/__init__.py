@@ -2,7 +2,7 @@
 
 from inlet.lake.lock import writing
 from inlet.lake.reads import describe, exists, has_version, may_hold, operations, peek, size_bytes, version
-from inlet.lake.tables import DATABASES, append, arrow_schema, create, create_sql
+from inlet.lake.tables import DATABASES, append, arrow_schema, create, create_sql, ddl_of
 
-__all__ = ["DATABASES", "append", "arrow_schema", "create", "create_sql", "describe", "exists", "has_version", "may_hold", "operations", "peek", "size_bytes", "version",
+__all__ = ["DATABASES", "append", "arrow_schema", "create", "create_sql", "ddl_of", "describe", "exists", "has_version", "may_hold", "operations", "peek", "size_bytes", "version",
            "writing"]

@@ -1,8 +1,6 @@
 """Delta tables read without Spark, by delta-rs: small state tables, logs, statistics. A run with nothing to do and `inlet status` need no JVM."""
 
 
-
-
 def exists(lakehouse: str, table: str) -> bool:
     """Is the table there? Told without Spark."""
     import deltalake
@@ -11,15 +9,25 @@ def exists(lakehouse: str, table: str) -> bool:
 
 
 def peek(lakehouse: str, table: str, columns: list[str], rest: str = "") -> list[dict]:
-    """Columns of a small state table as a list of dicts, read without Spark; [] while the table does not exist. In: what follows `from`
-    in SQL: an order, a limit."""
+    """Columns of a small state table as a list of dicts, read without Spark; [] while the table does not exist. A column that the table has not
+    got yet is null. In: what follows `from` in SQL: an order, a limit."""
     import deltalake
     import pyarrow as pa
 
     if not exists(lakehouse, table):
         return []
-    rows = deltalake.QueryBuilder().register("rows", deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}"))
-    return pa.table(rows.execute(f"select {', '.join(columns)} from rows {rest}").read_all()).to_pylist()
+    found = deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}")
+    there = {field.name for field in found.schema().fields}
+    asked = ", ".join(name if name in there else f"null as {name}" for name in columns)
+    rows = deltalake.QueryBuilder().register("rows", found)
+    return pa.table(rows.execute(f"select {asked} from rows {rest}").read_all()).to_pylist()
+
+
+def column_names(lakehouse: str, table: str) -> set[str]:
+    """The columns of a table, told without Spark."""
+    import deltalake
+
+    return {field.name for field in deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}").schema().fields}
 
 
 def may_hold(lakehouse: str, table: str, column: str, value: int) -> bool:

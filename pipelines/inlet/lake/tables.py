@@ -3,8 +3,10 @@
 Layout: <lakehouse>/<database>/<table>; databases bronze, silver, gold, checks, public.
 """
 
+from functools import cache
 
 from inlet import change, unit
+from inlet.lake import reads
 from inlet.sql import literal
 
 # Planning a scan of a table with deletion vectors asks Delta for its files once more, at every stage: 50 ms each time
@@ -18,7 +20,7 @@ STATISTICS = {                 # columns with file statistics, where all columns
 
 
 def create(spark, lakehouse: str) -> None:
-    """Create what is not there yet of the databases and the bronze and silver tables."""
+    """Create what is not there yet of the databases and the bronze and silver tables, and of their columns."""
     there = {row.namespace for row in spark.sql("show databases").collect()}
     for database in DATABASES:
         if database not in there:
@@ -27,8 +29,12 @@ def create(spark, lakehouse: str) -> None:
     for database in ("bronze", "silver"):
         tables = {row.tableName for row in spark.sql(f"show tables in {database}").collect()}
         for name, columns in declared.items():
-            if name.startswith(database + ".") and name.split(".")[1] not in tables:
+            if not name.startswith(database + "."):
+                continue
+            if name.split(".")[1] not in tables:
                 spark.sql(create_sql(name, columns))
+            elif new := [c for c in columns if c.name not in reads.column_names(lakehouse, name)]:
+                spark.sql(f"alter table {name} add columns ({change.ddl(new)})")
 
 
 def create_sql(name: str, columns) -> str:
@@ -46,8 +52,23 @@ def append(rows, table: str, app_id: str = "", version: int = 0) -> None:
 
 
 def arrow_schema(ddl: str):
-    """Arrow schema of a column list with simple types, for workers, where Spark's own parser is out of reach."""
+    """Arrow schema of a column list, for workers, where Spark's own parser is out of reach."""
     import pyarrow as pa
 
-    types = {"string": pa.string(), "bigint": pa.int64(), "int": pa.int32(), "binary": pa.binary(), "boolean": pa.bool_()}
-    return pa.schema([(name, types[type_]) for name, type_ in (column.split() for column in ddl.split(", "))])
+    return pa.schema([(name, _arrow_types()[type_]) for name, type_ in (column.split() for column in ddl.split(", "))])
+
+
+def ddl_of(schema) -> str:
+    """The column list of an Arrow schema; the inverse of `arrow_schema`."""
+    names = {type_: name for name, type_ in _arrow_types().items()}
+    return ", ".join(f"{field.name} {names[field.type]}" for field in schema)
+
+
+@cache
+def _arrow_types() -> dict:
+    import pyarrow as pa
+
+    variant = pa.struct([pa.field("value", pa.binary(), False), pa.field("metadata", pa.binary(), False)])
+    return {"string": pa.string(), "bigint": pa.int64(), "int": pa.int32(), "smallint": pa.int16(), "tinyint": pa.int8(), "boolean": pa.bool_(),
+            "double": pa.float64(), "binary": pa.binary(), "timestamp": pa.timestamp("us", tz="UTC"), "variant": variant,
+            "map<string,string>": pa.map_(pa.string(), pa.string()), "array<string>": pa.list_(pa.string())}

@@ -5,6 +5,7 @@ kind `conflicting_duplicate`, and the first stays. Looking for that costs a join
 change_seq meets one that the ledger has, or where the batch can hold a change twice in itself.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -32,6 +33,10 @@ class Account:
     bytes_repeated: int = 0
     bytes_framing: int = 0
     bytes_rejected: int = 0
+    num_waiting: int = 0
+    num_settled: int = 0
+    bytes_waiting: int = 0
+    bytes_settled: int = 0
     first_change_seq: str | None = None
     last_change_seq: str | None = None
     tables: list[str] = field(default_factory=list)
@@ -39,13 +44,14 @@ class Account:
 
     def balance(self, source: str, batch_id: int) -> None:
         """Raises: AccountingError when a record or a byte is unaccounted for."""
-        records = self.num_changes + self.num_repeats + self.num_control + self.num_rejected
-        size = self.bytes_decoded + self.bytes_repeated + self.bytes_framing + self.bytes_rejected
-        if (records, size) != (self.num_records, self.bytes_landed):
+        records = self.num_changes + self.num_repeats + self.num_control + self.num_rejected + self.num_waiting
+        size = self.bytes_decoded + self.bytes_repeated + self.bytes_framing + self.bytes_rejected + self.bytes_waiting
+        if (records, size) != (self.num_records + self.num_settled, self.bytes_landed + self.bytes_settled):
+            settled, waiting = (f", {self.num_settled} settled" if self.num_settled else ""), (f" + {self.num_waiting} waiting" if self.num_waiting else "")
             raise AccountingError(
-                f"batch {batch_id} of {source} does not add up: {self.num_records} records landed, {self.num_changes} changes + "
-                f"{self.num_repeats} repeats + {self.num_control} control + {self.num_rejected} rejected = {records}; "
-                f"{self.bytes_landed} bytes landed, {size} accounted for",
+                f"batch {batch_id} of {source} does not add up: {self.num_records} records landed{settled}, {self.num_changes} changes + "
+                f"{self.num_repeats} repeats + {self.num_control} control + {self.num_rejected} rejected{waiting} = {records}; "
+                f"{self.bytes_landed + self.bytes_settled} bytes landed, {size} accounted for",
                 "Nothing of it is visible to gold. Please report it with the source's files: it is a fault of the codec")
 
 
@@ -69,11 +75,11 @@ class Batch:
         return self.accounts.setdefault(source, Account())
 
     def append(self, rows, table: str) -> None:
-        """Append rows of this batch. Adds batch_id and decoded_at."""
-        declared = [c.name for c in change.TABLES[table]]
-        rows = rows.selectExpr(*[f"{self.batch_id}L as batch_id" if name == "batch_id" else
-                                 "current_timestamp() as decoded_at" if name == "decoded_at" else name for name in declared])
-        lake.append(rows, table)
+        """Append rows of this batch. Adds batch_id and decoded_at; a column that the rows do not have is null."""
+        given = dict.fromkeys(rows.columns)
+        of_batch = {"batch_id": f"{self.batch_id}L", "decoded_at": "current_timestamp()"}
+        columns = {c.name: of_batch.get(c.name) or (f"`{c.name}`" if c.name in given else f"cast(null as {c.type})") for c in change.TABLES[table]}
+        lake.append(rows.selectExpr(*[f"{sql} as {name}" for name, sql in columns.items()]), table)
 
 
 def content(project: Project) -> str:
@@ -118,12 +124,16 @@ def write_changes(batch: Batch, changes, may_repeat: bool):
     return Judged(judged, any(row["verdict"] == "conflict" for row in found))
 
 
-def reject_conflicts(batch: Batch, judged: Judged, units) -> None:
-    """Reject judged changes that come at a known place in the order with other content. In: unit_id and bytes of each unit."""
+def reject_conflicts(batch: Batch, judged: Judged, raw: Callable) -> None:
+    """Reject judged changes that come at a known place in the order with other content. In: raw, which adds the column `raw` to changes."""
     if judged.has_conflicts:
-        raw = "substring(bytes, cast(unit_offset as int) + 1, cast(unit_length as int)) as raw"
-        batch.append(_conflicts(judged.rows).join(units, "unit_id").selectExpr("*", raw), "silver.rejects")
+        batch.append(raw(_conflicts(judged.rows)), "silver.rejects")
     judged.rows.unpersist()
+
+
+def raw_of_units(changes, units):
+    """Changes with the bytes of their records. In: unit_id and bytes of each unit."""
+    return changes.join(units, "unit_id").selectExpr("*", "substring(bytes, cast(unit_offset as int) + 1, cast(unit_length as int)) as raw")
 
 
 def _conflicts(judged):

@@ -5,7 +5,8 @@ change (rejects, control events), transactions, table versions, and last its lin
 make the batch visible to gold. A batch without its lines begins from nothing, whatever was written of it (recover.py). Before
 its lines are written the conservation law must hold, on what was *stored*, source by source:
 
-    records landed = changes + repeats + control + rejected        bytes landed = decoded + repeated + framing + rejected
+    records landed + settled = changes + repeats + control + rejected + waiting
+    bytes landed + settled = decoded + repeated + framing + rejected + waiting
 
 A unit that its decoder fails on (guard.py) is one record, whatever it holds.
 """
@@ -76,11 +77,9 @@ def _run(project: Project, spark, batch_id: int, files: list[dict], is_apart: bo
     batch = Batch(spark, project, batch_id, sorted({row["source"] for row in files}), is_apart)
     for source in batch.sources:
         batch.account(source)
-    of_grain = {grain: bronze.Plan(batch_id, files).of(grain, project) for grain in ("block", "message")}
-    if of_grain["block"]:
-        blocks.run(batch)
-    if of_grain["message"]:
-        messages.run(batch, sorted({row["source"] for row in of_grain["message"]}))
+    for has_messages, run_units in ((False, blocks.run), (True, messages.run)):
+        if sources := sorted({row["source"] for row in bronze.Plan(batch_id, files).of(has_messages, project)}):
+            run_units(batch, sources)
     _reject_files(batch, files)
     _count_stored(batch)
     for source, account in batch.accounts.items():
@@ -102,10 +101,7 @@ def _reject_files(batch: Batch, files: list[dict]) -> None:
     if rows:
         rejects = batch.spark.createDataFrame(rows, "source string, kind string, byte_offset bigint, expected string, "
                                               "found string, unit_id string")
-        batch.append(rejects.selectExpr(
-            "*", "cast(null as string) as source_schema", "cast(null as string) as source_table", "cast(null as string) as column_name",
-            "cast(null as string) as change_seq", "cast(null as binary) as raw", "0L as unit_offset", "0L as unit_length"),
-            "silver.rejects")
+        batch.append(rejects.selectExpr("*", "0L as unit_offset", "0L as unit_length"), "silver.rejects")
 
 
 def _count_stored(batch: Batch) -> None:
@@ -120,8 +116,17 @@ def _count_stored(batch: Batch) -> None:
             union all
             select 'reject', source, null, null, count_if(unit_length > 0 or kind not in ({", ".join(map(literal, FILE_KINDS))})),
                    sum(unit_length), null, null
-            from silver.rejects where {batch.rows} group by source order by source, table""").collect():
+            from silver.rejects where {batch.rows} group by source
+            union all
+            select if(is_settled, 'settled', 'waiting'), source, null, null, count_if(unit_length > 0), sum(unit_length), null, null
+            from silver.waiting where {batch.rows} group by source, is_settled order by source, table""").collect():
         account = batch.account(row.source)
+        if row.what == "settled":
+            account.num_settled, account.bytes_settled = row.n, row["size"]
+            continue
+        if row.what == "waiting":
+            account.num_waiting, account.bytes_waiting = row.n, row["size"]
+            continue
         if row.what == "reject":
             account.num_rejected, account.bytes_rejected = row.n, row["size"]
             continue

@@ -37,7 +37,7 @@ def of_files(batch: Batch, units: list[dict]) -> None:
     _append(batch, [(source, *table.split("."), load_id, load_id + "9" * (35 - len(load_id))) for source, table, load_id in sorted(places)])
 
 
-def of_messages(batch: Batch, codec, sources: list, loads: list[dict]) -> None:
+def of_messages(batch: Batch, codec_loads, sources: list, loads: list[dict]) -> None:
     """Write the ends of loads that changes of this batch tell. In: the loads known after it."""
     begun, ended = _before(batch, BEGIN), _before(batch, END)
     waiting = {_place(load): load for load in loads if _place(load) not in ended}
@@ -47,16 +47,16 @@ def of_messages(batch: Batch, codec, sources: list, loads: list[dict]) -> None:
     changes = batch.spark.sql(f"select * from silver.changes where {among([s.name for s in sources])} and operation <> 'REFRESH' and "
                               f"(batch_id = {batch.batch_id}" + (f" or change_seq > '{min(new)}')" if new else ")"))
     names = by_name(batch.project.tables.values())
-    spans = [(source, *name.split("."), load_id, *codec.proof_span(waiting[source, table, load_id], loads))
+    spans = [(source, *name.split("."), load_id, *codec_loads.proof_span(waiting[source, table, load_id], loads))
              for source, table, load_id in waiting for name in (names[table].names if table in names else [table])]
     rows = batch.spark.createDataFrame(spans, "source string, source_schema string, source_table string, for_load string, first string, last string")
     proven = {(row.source, present(names.values(), f"{row.source_schema}.{row.source_table}"), row.for_load) for row in changes.join(
         rows.hint("broadcast"), ["source", "source_schema", "source_table"]).where("change_seq between first and last").select(
         "source", "source_schema", "source_table", "for_load").distinct().collect()}
-    options = {source.name: codec.options(source) for source in sources}
+    options = {source.name: codec_loads.options(source) for source in sources}
     newest = dict(changes.groupBy("source").agg({"change_seq": "max"}).collect()) if any(o.loads_end == "gap" for o in options.values()) else {}
     _append(batch, [(source, *table.split("."), load_id, load["started_at16"] + "9" * 19) for (source, table, load_id), load in waiting.items()
-                    if (source, table, load_id) in proven or codec.is_over(load, loads, newest.get(source, ""), options[source])])
+                    if (source, table, load_id) in proven or codec_loads.is_over(load, loads, newest.get(source, ""), options[source])])
 
 
 def _place(load: dict) -> tuple[str, str, str]:
@@ -73,5 +73,4 @@ def _before(batch: Batch, kind: str) -> set[tuple]:
 def _append(batch: Batch, rows: list[tuple]) -> None:
     if rows:
         events = batch.spark.createDataFrame(rows, "source string, source_schema string, source_table string, load_id string, change_seq string")
-        batch.append(events.selectExpr("*", f"'{END}' as kind", "'{}' as detail", "cast(null as string) as unit_id",
-                                       "cast(null as bigint) as unit_offset", "cast(null as bigint) as unit_length"), "silver.control_events")
+        batch.append(events.selectExpr("*", f"'{END}' as kind", "'{}' as detail"), "silver.control_events")

@@ -7,16 +7,16 @@ import json
 from datetime import datetime, timedelta, timezone
 from functools import partial
 
-from inlet import change, lake
-from inlet.bronze import guard
+from inlet import lake
 from inlet.bronze.guard import guarded
 from inlet.codecs import CODECS
-from inlet.silver import full_loads
-from inlet.silver.batch import Batch, among, overlaps, reject_conflicts, write_changes
+from inlet.config import Project
+from inlet.silver import decoded, full_loads, parts
+from inlet.silver.batch import Batch, among, overlaps, raw_of_units, reject_conflicts, write_changes
 from inlet.table import by_name, present
 
+UNSURVEYED = {"num_records": "count(*)", "num_distinct_seq": "0", "min_seq": "cast(null as string)", "max_seq": "cast(null as string)", "may_have_refresh": "true"}
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-CHANGE_SQL = [c.name for c in change.CHANGES if c.name not in ("batch_id", "decoded_at")]
 
 
 def run(batch: Batch, sources: list[str]) -> None:
@@ -28,26 +28,30 @@ def run(batch: Batch, sources: list[str]) -> None:
 def _run_codec(batch: Batch, codec, sources: list) -> None:
     own = f"batch_id = {batch.batch_id} and {among([s.name for s in sources])}"
     messages = batch.spark.sql(f"select * from bronze.messages where {own}")
-    spans, has_twice, loading = _survey(batch, codec, messages)
     tables = by_name(batch.project.tables.values())
-    loads = _loads(batch, codec, messages, sources, tables, loading)
-    if batch.is_apart:                             # the compiled walk may be what died
-        _write_exact(batch, codec, messages, sources, tables, loads)
+    spans, has_twice, loading = _survey(batch, codec, messages)
+    loads = _loads(batch, codec, messages, sources, tables, loading) if codec.LOADS else []
+    if batch.is_apart or not codec.FAST:           # the compiled walk may be what died
+        _write_exact(batch, codec, messages, sources, loads)
     else:
         _write_fast(batch, codec, messages, own, sources, tables, loads, has_twice or overlaps(batch, spans))
-    full_loads.of_messages(batch, codec, sources, loads)
+    if codec.LOADS:
+        full_loads.of_messages(batch, codec.LOADS, sources, loads)
 
 
 def _write_fast(batch: Batch, codec, messages, own: str, sources: list, tables: dict, loads: list, may_repeat: bool) -> None:
-    judged = write_changes(batch, codec.fast(messages, sources, tables, loads), may_repeat)
+    judged = write_changes(batch, codec.FAST.fast(messages, sources, tables, loads), may_repeat)
     answered = batch.spark.sql(f"select unit_id from silver.changes where {own}")
     if judged is not None:
         answered = answered.union(judged.rows.where("verdict <> 'new'").select("unit_id"))
     if answered.count() < messages.count():
-        left = messages.join(answered, "unit_id", "left_anti")
-        _write_exact(batch, codec, left, sources, tables, loads)
+        _write_exact(batch, codec, messages.join(answered, "unit_id", "left_anti"), sources, loads)
     if judged is not None:
-        reject_conflicts(batch, judged, messages.selectExpr("unit_id", "value as bytes"))
+        reject_conflicts(batch, judged, partial(raw_of_units, units=_bytes_of(messages)))
+
+
+def _bytes_of(messages):
+    return messages.selectExpr("unit_id", "value as bytes")
 
 
 def _survey(batch: Batch, codec, messages) -> tuple[dict, bool, set[str]]:
@@ -56,8 +60,9 @@ def _survey(batch: Batch, codec, messages) -> tuple[dict, bool, set[str]]:
     sources that may have full-load rows."""
     from pyspark.sql.functions import expr
 
-    asked = codec.survey_sql() | {"bytes_landed": "sum(size_bytes)", "num_again": "count_if(contains(unit_id, '~'))"}
-    rows = codec.marked(messages).groupBy("source").agg(*[expr(sql).alias(name) for name, sql in asked.items()]).collect()
+    fast = codec.FAST
+    asked = (fast.survey_sql() if fast else UNSURVEYED) | {"bytes_landed": "sum(size_bytes)", "num_again": "count_if(contains(unit_id, '~'))"}
+    rows = (fast.marked(messages) if fast else messages).groupBy("source").agg(*[expr(sql).alias(name) for name, sql in asked.items()]).collect()
     spans = {}
     for row in rows:
         account = batch.account(row.source)
@@ -70,45 +75,37 @@ def _survey(batch: Batch, codec, messages) -> tuple[dict, bool, set[str]]:
     return spans, has_twice, {row.source for row in rows if row.may_have_refresh}
 
 
-def _write_exact(batch: Batch, codec, left, sources: list, tables: dict, loads: list) -> None:
-    decode = guarded(codec.exact_batches(sources, tables, loads), _set_aside(codec.arrow_schema()), batch.is_apart)
-    exact = left.mapInArrow(decode, codec.EXACT_DDL).persist()
-    found = exact.groupBy("source", "result", "kind").agg({"*": "count", "unit_length": "sum"}).collect()
-    for row in found:
-        if row["result"] == "control":
-            account = batch.account(row["source"])
-            account.num_control += row["count(1)"]
-            account.bytes_framing += row["sum(unit_length)"]
-    there = {row["result"] for row in found}
-    for result, table in (("reject", "silver.rejects"), ("control", "silver.control_events")):
-        if result in there:
-            batch.append(exact.where(f"result = '{result}'"), table)
-    if "change" in there:
-        judged = write_changes(batch, exact.where("result = 'change'").selectExpr(*CHANGE_SQL), True)
-        if any(row["result"] == "change" and row["kind"] for row in found):      # events that changes bring with them, each once
-            place = ["source", "change_seq", "kind"]
-            before = batch.spark.table("silver.control_events").where(f"batch_id <> {batch.batch_id}")
-            events = exact.where("result = 'change' and kind is not null").join(judged.rows.where("verdict <> 'conflict'"), "unit_id", "left_semi")
-            batch.append(events.dropDuplicates(place).join(before, place, "left_anti"), "silver.control_events")
-        reject_conflicts(batch, judged, left.selectExpr("unit_id", "value as bytes"))
-    exact.unpersist()
+def _write_exact(batch: Batch, codec, messages, sources: list, loads: list) -> None:
+    decode = guarded(exact(batch.project, codec, loads), _set_aside, batch.is_apart)
+    rows = messages.mapInArrow(decode, decoded.DDL).persist()
+    decoded.write(batch, rows, partial(raw_of_units, units=_bytes_of(messages)))
+    parts.join(batch, codec, [source.name for source in sources], rows)
+    rows.unpersist()
 
 
-def _set_aside(schema):
-    """A message that its decoder failed on, as a reject that covers it."""
-    def reject(unit, why: str) -> list:
-        import pyarrow as pa
-        [message] = unit.to_pylist()
-        raw = message["value"] or b""
-        return [pa.RecordBatch.from_pylist([{
-            "result": "reject", "source": message["source"], "unit_id": message["unit_id"], "unit_offset": 0, "unit_length": len(raw), "raw": raw,
-            "kind": guard.KIND, "byte_offset": 0, "expected": guard.EXPECTED, "found": why}], schema=schema)]
-    return reject
+def exact(project: Project, codec, loads: list[dict]):
+    """The codec's exact path for mapInArrow: batches of bronze.messages -> batches of decoded rows."""
+    tables = {source.name: project.tables_of(source) for source in project.sources.values()}
+
+    def decode(batches):
+        for batch in batches:
+            rows = []
+            for message in batch.to_pylist():
+                source, data = project.sources[message["source"]], message["value"] or b""
+                found = codec.decode_message(message, source, tables[source.name], loads)
+                rows += decoded.rows_of(found, source, message["unit_id"], data, None, 1)
+            yield decoded.batch_of(rows)
+    return decode
+
+
+def _set_aside(unit, why: str) -> list:
+    [message] = unit.to_pylist()
+    return [decoded.batch_of(decoded.failed(message["source"], message["unit_id"], message["value"] or b"", why))]
 
 
 def _find_loads(codec, messages, sources: list, tables: dict) -> dict:
     """What `codec.find_loads` tells, message by message, without its compiled walk."""
-    gap = int(60e6 * min(codec.options(source).load_gap_minutes for source in sources))
+    gap = int(60e6 * min(codec.LOADS.options(source).load_gap_minutes for source in sources))
     decode = guarded(_refreshes(codec, {source.name: source for source in sources}, tables), lambda unit, why: [], is_apart=True)
     spans = messages.mapInArrow(decode, "source string, t string, at bigint").selectExpr("*", "at as first", "at as last", f"at div {gap} as bucket") \
         .groupBy("source", "t", "bucket").agg({"first": "min", "last": "max"}).collect()
@@ -131,20 +128,20 @@ def _refreshes(codec, sources: dict, tables: dict):
 
 def _loads(batch: Batch, codec, messages, sources: list, tables: dict, loading: set[str]) -> list[dict]:
     """The full loads known after this batch; new ones and later ends are kept as control events."""
-    known, find = _known_loads(batch), partial(_find_loads, codec) if batch.is_apart else codec.find_loads
+    known = _known_loads(batch)
+    find = partial(_find_loads, codec) if batch.is_apart or not codec.FAST else partial(codec.FAST.find_loads, refresh_table=codec.refresh_table)
     seen = find(messages, [source for source in sources if source.name in loading], tables) if loading else {}
     loads = []
     for source in sources:
         of_source = {place: times for place, times in seen.items() if place[0] == source.name}
-        loads += codec.assign_loads([load for load in known if load["source"] == source.name], of_source,
-                                    codec.options(source).load_gap_minutes)
+        loads += codec.LOADS.assign_loads([load for load in known if load["source"] == source.name], of_source,
+                                    codec.LOADS.options(source).load_gap_minutes)
     rows = [(load["source"], *load["table"].split("."), load["started_at16"] + "0" * 19, full_loads.BEGIN, load["load_id"],
              json.dumps(load, default=str)) for load in loads if load not in known]
     if rows:
         events = batch.spark.createDataFrame(rows, "source string, source_schema string, source_table string, change_seq string, "
                                              "kind string, load_id string, detail string")
-        batch.append(events.selectExpr("*", "cast(null as string) as unit_id", "cast(null as bigint) as unit_offset",
-                                       "cast(null as bigint) as unit_length"), "silver.control_events")
+        batch.append(events, "silver.control_events")
     return loads
 
 

@@ -8,7 +8,7 @@ from inlet import lake
 from inlet.config import Project
 from inlet.silver import transactions
 
-APPENDED = "silver.changes", "silver.rejects", "silver.control_events", "silver.table_versions"
+APPENDED = "silver.changes", "silver.rejects", "silver.control_events", "silver.table_versions", "silver.waiting"
 
 
 def begun(project: Project, batch_id: int) -> list[str]:

@@ -5,21 +5,20 @@ nothing here looks at one record after the other in Python, except at rejected o
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from inlet import change
+from inlet.codecs.codec import IMAGE, Block, Control, Cut, Decoded
 from inlet.codecs.linkexpress import frame as frame
 from inlet.codecs.linkexpress import reject as reject
 from inlet.codecs.linkexpress.item import Layouts, compile_layouts, options_of
-from inlet.errors import ConfigError, Reject
+from inlet.errors import ConfigError
 from inlet.fields.compiled import interpreter
 from inlet.table import in_force
 
-IMAGE = pa.struct([pa.field("value", pa.binary(), nullable=False), pa.field("metadata", pa.binary(), nullable=False)])
-DECODED = pa.schema([
+CHANGES = pa.schema([
     pa.field("record_ordinal", pa.int64(), nullable=False), pa.field("unit_offset", pa.int64(), nullable=False),
     pa.field("unit_length", pa.int64(), nullable=False), pa.field("operation", pa.int8(), nullable=False),
     pa.field("table_index", pa.int32(), nullable=False), pa.field("transaction_ordinal", pa.int64()),
@@ -29,30 +28,6 @@ BODIES = {"full": interpreter.BODY_FULL, "len0": interpreter.BODY_LENGTH_ZERO, "
 LEN_VENDOR_RECORD = 32_000 + 1_024 * 4                        # vendor's limits: edited data, items of 2 + 2 bytes around it
 LEN_COMMIT, LEN_HEAD = 8, 10                                  # without null areas; 2 more with them
 LONG_TRANSACTION = 4                                          # blocks that a transaction may fill before it is cut
-
-
-class Block(NamedTuple):
-    offset: int
-    length: int
-    context: dict
-    num_records: int
-
-
-@dataclass
-class Cut:
-    blocks: list[Block]
-    context: dict
-    consumed: int
-    problem: Reject | None
-
-
-@dataclass
-class Decoded:
-    changes: pa.RecordBatch
-    rejects: list[Reject]
-    controls: list[dict]
-    bytes_framing: int
-    num_control: int
 
 
 @dataclass
@@ -157,8 +132,6 @@ def _context_at(context: dict, heads: np.ndarray, stop: int) -> dict:
 
 def decode(data: bytes, context: dict, source, tables: dict) -> Decoded:
     """A block -> its changes, rejects and control records. Rejected records do not stop the others."""
-    if context.get("problem"):
-        return Decoded(pa.RecordBatch.from_pylist([], DECODED), [reject.unreadable(data, context)], [], 0, 0)
     tables = tables_of(context, tables)
     framed = frames(data, context, source, tables)
     heads, offsets, bytes_ = framed.heads, framed.offsets, np.frombuffer(data, np.uint8)
@@ -214,7 +187,7 @@ def _changes(kept, framed: Frames, context, before, before_lengths, after, after
         pa.array(heads[:, frame.LAST] == 1, pa.bool_(), mask=in_none),
         _image_array(before, before_lengths[kept], table, ~is_delete, framed.layouts),
         _image_array(after, after_lengths[kept], table, is_delete, framed.layouts),
-    ], schema=DECODED)
+    ], schema=CHANGES)
 
 
 def _image_array(buffer, lengths, table, is_null, layouts: Layouts) -> pa.StructArray:
@@ -228,9 +201,8 @@ def _image_array(buffer, lengths, table, is_null, layouts: Layouts) -> pa.Struct
     return pa.StructArray.from_arrays([value, metadata], fields=list(IMAGE), mask=pa.array(is_null))
 
 
-def _controls(framed: Frames, context: dict, tables: dict) -> list[dict]:
+def _controls(framed: Frames, context: dict, tables: dict) -> list[Control]:
     names, offsets = sorted(tables), framed.offsets
-    return [{"kind": "empty_load", "table": tables[names[framed.heads[i, frame.TABLE]]].table,
-             "record_ordinal": context["record_ordinal"] + int(i), "unit_offset": int(offsets[i]),
-             "unit_length": int(offsets[i + 1] - offsets[i])}
-            for i in np.flatnonzero(framed.heads[:, frame.WHAT] == frame.EMPTY_LOAD)]
+    of = {int(i): tables[names[framed.heads[i, frame.TABLE]]] for i in np.flatnonzero(framed.heads[:, frame.WHAT] == frame.EMPTY_LOAD)}
+    return [Control("empty_load", int(offsets[i]), int(offsets[i + 1] - offsets[i]), table.schema_name, table.table_name,
+                    reject.change_seq_of(context, i), reject.change_seq_prefix(context)) for i, table in of.items()]

@@ -30,15 +30,25 @@ from datetime import datetime
 from itertools import product
 
 from inlet import change
-from inlet.codecs.linkexpress.block import DECODED, Block, Cut, Decoded, cut, decode, frames, ids_of, tables_of  # noqa: F401  part of what a codec offers
+from inlet.codecs.codec import Decoded
+from inlet.codecs.linkexpress.block import CHANGES, cut, decode, frames, ids_of, tables_of  # noqa: F401  part of what a codec offers
 from inlet.codecs.linkexpress.item import Options, compile_layouts, options_of
-from inlet.codecs.linkexpress.reject import change_seq_prefix, of_file
+from inlet.codecs.linkexpress.reject import change_seq_of, change_seq_prefix, of_file
 from inlet.errors import Reject
 from inlet.fields import sql_type, variant
+from inlet.sql import literal
 
-GRAIN = "block"
 OPTIONS = Options
 OPERATIONS = ("REFRESH", "INSERT", "UPDATE", "DELETE")        # by operation code
+CONSTANTS = {"prefix": "string"}
+COLUMNS = {
+    "change_seq": "concat(prefix, lpad(cast(record_ordinal as string), 10, '0'))",
+    "operation": f"element_at(array({', '.join(map(literal, OPERATIONS))}), operation + 1)",
+    "transaction_id": "concat(prefix, '-', transaction_ordinal)",
+    "transaction_event_counter": "counter",
+    "transaction_last_event": "last",
+    "load_id": "if(operation = 0, prefix, null)",
+}
 NUM_FITTED = 4_096             # records that each candidate reading is tried on
 LEN_FITTED = 1 << 20
 
@@ -145,6 +155,21 @@ def _choose(fits: list[_Fit], head: bytes, source, tables: dict) -> _Fit | Rejec
     longest = max(fits, key=lambda fit: fit.num_records)
     first = (longest.decoded.rejects or decode(head, longest.context, source, tables).rejects)[0]
     return of_file(first.kind, head, f"a reading under which a record fits; so far {first.expected}", first.found, first.byte_offset)
+
+
+def constants(context: dict) -> dict:
+    """What is the same for all changes of a block: the beginning of their change_seq."""
+    return {"prefix": change_seq_prefix(context)}
+
+
+def span(context: dict, num_records: int) -> tuple[str, str] | None:
+    """Bounds of the change_seq of a block's changes."""
+    return change_seq_of(context, 0), change_seq_of(context, max(num_records - 1, 0))
+
+
+def load_of(context: dict) -> str | None:
+    """The id of the full load that a file is."""
+    return context.get("load_id")
 
 
 def changes_as_rows(decoded: Decoded, context: dict, source, tables: dict) -> list[dict]:

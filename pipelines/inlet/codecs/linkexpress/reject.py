@@ -76,15 +76,6 @@ def rest(data: bytes, framed, context: dict) -> Reject:
                   change_seq=seq)
 
 
-def unreadable(data: bytes, context: dict) -> Reject:
-    """A block that was landed with its problem: one reject that covers it. In: the problem's offsets, from any start."""
-    problem = context["problem"]
-    byte_offset = min(max(problem.get("byte_offset", 0) - problem.get("unit_offset", 0), 0), len(data))
-    return Reject(problem.get("kind", "bad_length"), 0, len(data), byte_offset, problem.get("expected", ""),
-                  problem.get("found", ""), data, problem.get("source_schema"), problem.get("source_table"),
-                  problem.get("column_name"), problem.get("change_seq"))
-
-
 def of_file(kind: str, head: bytes, expected: str, found: str, byte_offset: int = 0) -> Reject:
     """A reject of a whole file."""
     return Reject(kind, 0, len(head), byte_offset, expected, found, head)

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from inlet import change
+from inlet.codecs.codec import IMAGE
 from inlet.codecs.qlik import full_load, json_walk
 from inlet.codecs.qlik.json_walk import (BOOLEAN, COUNT, DATE, DECIMAL, FLOAT, HEX, INTEGER, IS_LAST, KEY, LOAD, N_COUNTER, N_LAST, N_TIME, NEVER,
                                          NOT_NULL, NUM_NUMBERS, NUM_VALID, OPER, OPTIONAL, PLACE, ROW, T_AFTER, T_BEFORE, T_CHANGE_MASK,
@@ -29,10 +30,9 @@ OPERATIONS = "INSERT", "UPDATE", "DELETE", "REFRESH"           # as json_walk nu
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 NO_TIME = -(1 << 63)          # of a message that no broker has told its time: within no load
 LEN_MOST = (1 << 31) - 1       # bytes that the texts of one Arrow column hold
-IMAGE = [pa.field("value", pa.binary(), False), pa.field("metadata", pa.binary(), False)]
 WALKED = pa.schema([("unit_id", pa.string()), ("unit_length", pa.int64()), ("p", pa.int32()), ("l", pa.int32()), ("o", pa.int32()),
                     ("change_seq", pa.string()), ("stream_position", pa.string()), ("transaction_id", pa.string()),
-                    ("change_mask", pa.binary()), ("column_mask", pa.binary()), ("before", pa.struct(IMAGE)), ("after", pa.struct(IMAGE)),
+                    ("change_mask", pa.binary()), ("column_mask", pa.binary()), ("before", IMAGE), ("after", IMAGE),
                     ("change_timestamp", pa.timestamp("us", tz="UTC")), ("transaction_event_counter", pa.int64()),
                     ("transaction_last_event", pa.bool_())])
 WALKED_DDL = ("unit_id string, unit_length bigint, p int, l int, o int, change_seq string, stream_position string, transaction_id string, "
@@ -231,7 +231,7 @@ def _arrow(batch, ends, texts, numbers, valid, metadata, load_of) -> pa.RecordBa
 
     def image(column: int) -> pa.Array:
         value = pa.Array.from_buffers(pa.binary(), count, [None, *text(column, pa.binary()).buffers()[1:]])
-        return pa.StructArray.from_arrays([value, names], fields=IMAGE, mask=pa.array(~valid[column]))
+        return pa.StructArray.from_arrays([value, names], fields=list(IMAGE), mask=pa.array(~valid[column]))
 
     names = metadata.take(pa.array(numbers[PLACE]))
     unit = batch.column("unit_id") if count == len(batch) else batch.column("unit_id").take(pa.array(rows))

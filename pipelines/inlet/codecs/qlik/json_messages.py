@@ -18,44 +18,44 @@ Rejects     invalid_utf8, invalid_json, trailing_data, duplicate_member, wrong_m
 
 import json
 
-import pyarrow as pa
-
 from inlet import change, errors
+from inlet.codecs.codec import Control, Decoded
 from inlet.codecs.qlik import full_load, json_fast, members
 from inlet.codecs.qlik.members import Refused
-from inlet.fields import json_exact, variant
+from inlet.fields import json_exact
 from inlet.fields.wrong import Wrong
 
-GRAIN = "message"
 MAGIC = "atMSG"
 UNREADABLE_TIMESTAMP = "unreadable_timestamp"    # the kind of a control event that a change brings with it
 ENVELOPE = ("magic", "type", "headers", "messageSchemaId", "messageSchema", "message")
 BODY = ("data", "beforeData", "headers", "schema", "table")
-CHANGE_COLUMNS = tuple(c for c in change.CHANGES if c.name not in ("batch_id", "decoded_at"))
-_FURTHER = {c.name: c for c in (*change.REJECTS, *change.CONTROL_EVENTS) if c.name not in ("batch_id", "decoded_at")}
-EXACT = (change.Column("result", "string", "change, reject or control"), *CHANGE_COLUMNS,
-         *(c for name, c in _FURTHER.items() if name not in {c.name for c in CHANGE_COLUMNS}))
-EXACT_DDL = ", ".join(f"{c.name} {c.type}" for c in EXACT)
-
-fast, marked, survey_sql = json_fast.fast, json_fast.marked, json_fast.survey_sql
-assign_loads, proof_span, is_over = full_load.assign_loads, full_load.proof_span, full_load.is_over
-OPTIONS, options = full_load.Options, full_load.options
+OPTIONS, FAST, LOADS = full_load.Options, json_fast, full_load
 
 
-def decode_message(message: dict, source, tables: dict, loads: list[dict]) -> list[dict]:
-    """Read one message exactly. In: a bronze.messages row; contracts by SCHEMA.TABLE; loads of `assign_loads`.
-    Out: one dict with `result` change (columns of CHANGES; `kind` and `detail` of a control event that comes with it), reject (`reject`:
-    errors.Reject) or control."""
+def decode_message(message: dict, source, tables: dict, loads: list[dict]) -> Decoded:
+    """Read one message exactly. In: a bronze.messages row; contracts by SCHEMA.TABLE; loads of `assign_loads`."""
+    read, size = read_message(message, source, tables, loads), len(message["value"] or b"")
+    if read["result"] == "reject":
+        return Decoded([], [read["reject"]])
+    event = [Control(read["kind"], 0, size, read["source_schema"], read["source_table"], read["change_seq"], detail=read["detail"])] if "kind" in read else []
+    if read["result"] == "control":
+        return Decoded([], controls=event, num_control=1, bytes_framing=size)
+    return Decoded([{name: value for name, value in read.items() if name not in ("result", "kind", "detail")}], controls=event)
+
+
+def read_message(message: dict, source, tables: dict, loads: list[dict]) -> dict:
+    """The same as one dict with `result` change (columns of silver.changes; `kind` and `detail` of a control event that comes with it), reject
+    (`reject`: errors.Reject) or control."""
     known = {"source": source.name, "unit_id": message["unit_id"], "unit_offset": 0, "unit_length": len(message["value"] or b"")}
     try:
-        return [_read(message, source, tables, loads, known)]
+        return _read(message, source, tables, loads, known)
     except Wrong as wrong:
-        return [_reject(message, known, wrong.kind, wrong.offset, wrong.expected, wrong.found)]
+        return _reject(message, known, wrong.kind, wrong.offset, wrong.expected, wrong.found)
     except Refused as no:
         offset = json_exact.offset(message["value"], no.path) if no.path else 0
-        return [_reject(message, known, no.kind, offset, no.expected, no.found, no.column)]
+        return _reject(message, known, no.kind, offset, no.expected, no.found, no.column)
     except RecursionError:
-        return [_reject(message, known, "invalid_json", 0, "JSON nested as deep as images are", "arrays or objects nested too deep")]
+        return _reject(message, known, "invalid_json", 0, "JSON nested as deep as images are", "arrays or objects nested too deep")
 
 
 def refresh_table(message: dict, source, tables: dict) -> str | None:
@@ -66,11 +66,6 @@ def refresh_table(message: dict, source, tables: dict) -> str | None:
     except (Wrong, Refused, RecursionError):
         pass
     return f"{known['source_schema']}.{known['source_table']}" if known.get("operation") == "REFRESH" else None
-
-
-def find_loads(messages, sources: list, tables: dict) -> dict:
-    """Times of full-load messages by (source, table), for `assign_loads`. In: DataFrame of bronze.messages."""
-    return json_fast.find_loads(messages, sources, tables, refresh_table)
 
 
 def _read(message: dict, source, tables: dict, loads: list[dict], known: dict) -> dict:
@@ -88,7 +83,7 @@ def _read(message: dict, source, tables: dict, loads: list[dict], known: dict) -
     known |= {"source_schema": contract.schema_name, "source_table": contract.table_name, "operation": oper}
     load = None
     if oper == "REFRESH" and message["timestamp"]:
-        load = full_load.load_of(loads, source.name, contract.table, message["timestamp"], options(source).load_gap_minutes)
+        load = full_load.load_of(loads, source.name, contract.table, message["timestamp"], full_load.options(source).load_gap_minutes)
     known["change_seq"] = _change_seq(said["changeSequence"], oper, load, message, (*path, "headers"))
     return known | {"result": "change"} | _change(body, said, oper, contract.at(known["change_seq"]), load, path)
 
@@ -154,35 +149,3 @@ def _reject(message: dict, known: dict, kind: str, offset: int, expected: str, f
     reject = errors.Reject(kind, 0, known["unit_length"], offset, expected, found, message["value"] or b"",
                            known.get("source_schema"), known.get("source_table"), column, known.get("change_seq"))
     return {"result": "reject", "source": known["source"], "unit_id": known["unit_id"], "reject": reject}
-
-
-def exact_batches(sources: list, tables: dict, loads: list[dict]):
-    """The exact path for mapInArrow: bronze.messages batches -> batches of EXACT (DDL: EXACT_DDL)."""
-    by_name, schema = {source.name: source for source in sources}, arrow_schema()
-
-    def batches(messages):
-        for batch in messages:
-            results = [result for message in batch.to_pylist()
-                       for result in decode_message(message, by_name[message["source"]], tables, loads)]
-            yield pa.RecordBatch.from_pylist([_row(result) for result in results], schema=schema)
-
-    return batches
-
-
-def _row(result: dict) -> dict:
-    if result["result"] == "reject":
-        return {**vars(result["reject"]), **result}
-    images = {}
-    for name in ("before", "after"):
-        if result.get(name) is not None:
-            value, metadata = variant.encode(result[name])
-            images[name] = {"value": value, "metadata": metadata}
-    return {**result, "before": None, "after": None, **images}
-
-
-def arrow_schema() -> pa.Schema:
-    """EXACT as Arrow types; VARIANT is a struct of two binaries."""
-    types = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64(), "boolean": pa.bool_(), "binary": pa.binary(),
-             "timestamp": pa.timestamp("us", tz="UTC"), "map<string,string>": pa.map_(pa.string(), pa.string()),
-             "variant": pa.struct([pa.field("value", pa.binary(), False), pa.field("metadata", pa.binary(), False)])}
-    return pa.schema([(c.name, types[c.type]) for c in EXACT])

@@ -1,0 +1,55 @@
+"""A source: one ordered feed, as `inlet.yml` declares it. Order is defined within a source only.
+
+What brings its units is its *transport*; what they mean is its *codec*. Neither knows the other.
+"""
+
+import fnmatch
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+FILE_TRANSPORTS = ("records",)                                      # bring a stream of bytes, whose records the codec finds
+MESSAGE_TRANSPORTS = ("parquet", "lines", "json", "whole_file")     # bring messages
+
+
+class Source(BaseModel):
+    """One ordered feed. `tables` maps the feed's own word for a table (topic or file, maybe a pattern of these; extraction id) to SCHEMA.TABLE."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+    name: str = Field(pattern=r"^[A-Za-z0-9_]+$")
+    codec: str
+    path: str = Field(alias="from")
+    transport: str | None = None           # what brings its units, said in `from:`; where none is, the project's reader takes the codec's first
+    tables: dict[str, str] = {}            # {1: SHOP.ORDERS} says the same as {"1": SHOP.ORDERS}
+    options: dict[str, Any] = {}
+    settle_minutes: float = 60             # how long an unfinished last record may still grow
+    open_transaction_minutes: float = 60   # how long, by the source's own times, the public views wait for a transaction that lacks events; 0: not at all
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from(cls, said):
+        if not isinstance(said, dict) or not isinstance(said.get("from"), dict):
+            if isinstance(said, dict) and "transport" in said:
+                raise ValueError("transport belongs into from: {transport: ..., path: ...}")
+            return said
+        if set(said["from"]) != {"transport", "path"}:
+            raise ValueError(f"from: expected transport and path, found {', '.join(map(str, said['from'])) or 'nothing'}")
+        return said | {"from": said["from"]["path"], "transport": said["from"]["transport"]}
+
+    @field_validator("tables", mode="before")
+    @classmethod
+    def _words(cls, tables):
+        if not isinstance(tables, dict):
+            return tables
+        words = [str(word) if type(word) is int else word for word in tables]
+        if twice := {str(word) for word in words if words.count(word) > 1}:
+            raise ValueError(f"{', '.join(sorted(twice))} stands there as a number and as text")
+        return dict(zip(words, tables.values()))
+
+    def table_of(self, word: str) -> str | None:
+        """SCHEMA.TABLE of the feed's own word for a table, or of the first pattern that it matches."""
+        return self.tables.get(word) or next((table for pattern, table in self.tables.items() if fnmatch.fnmatchcase(word, pattern)), None)
+
+    @property
+    def brings_messages(self) -> bool:
+        return self.transport in MESSAGE_TRANSPORTS
