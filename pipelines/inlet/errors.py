@@ -109,6 +109,8 @@ REJECT_KINDS = {               # every kind there is; docs/rejects.md is made fr
     "conflicting_duplicate": "the same source and change_seq came before with other content; the first stays",
     "missing_key": "a key column is null or was not supplied",
     "null_not_allowed": "a column that the contract declares `nullable: false` is null in an after-image",
+    "definition_missing": "the record belongs to a table whose column list the feed has not given yet",
+    "definition_differs": "the column list that the feed gives is none of those in the contract: `inlet import` shows what to change",
     "unknown_column": "the record holds a column that the contract does not declare",
     "value_does_not_fit": "the value does not fit the column's type, or VARIANT cannot hold it exactly",
     "missing_change_seq": "a change has no usable sequence, so its place in the order is unknown",

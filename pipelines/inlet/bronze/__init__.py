@@ -1,6 +1,7 @@
 """Bronze lands bytes and messages untouched, exactly once. What other layers ask of it."""
 
 from inlet.bronze.blocks import cut_file
+from inlet.bronze.ordered import undecided
 from inlet.bronze.plan import Plan, land, landed, plan_batch, unfinished, write_units
 
-__all__ = ["Plan", "cut_file", "land", "landed", "plan_batch", "unfinished", "write_units"]
+__all__ = ["Plan", "cut_file", "land", "landed", "plan_batch", "undecided", "unfinished", "write_units"]

@@ -68,9 +68,18 @@ def open_file(project: Project, path: str):
     return fs.open(name, "rb")
 
 
+def beside(project: Project, path: str) -> str | None:
+    """The bytes of a file that comes with another one, in hex; None where it has not come."""
+    try:
+        with open_file(project, path) as stream:
+            return stream.read().hex()
+    except FileNotFoundError:
+        return None
+
+
 def as_problem(start: int, kind: str, expected: str, found: str, remedy: str) -> dict:
     problem = {"kind": kind, "byte_offset": start, "expected": expected, "found": found, "remedy": remedy}
-    return {"ofs_start": start, "ofs_end": start, "sha256": None, "num_units": 0, "context": None, "start_context": None,
+    return {"ofs_start": start, "ofs_end": start, "sha256": None, "num_units": 0, "context": None, "start_context": None, "verdicts": None,
             "problem": json.dumps(problem)}
 
 

@@ -12,13 +12,15 @@ it held then was never landed, and no file can hold up the others of its batch. 
 import time
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from functools import partial
 from typing import Any
 
 from inlet import lake, unit
-from inlet.bronze import blocks, messages
-from inlet.bronze.files import as_problem, first_line, listing
+from inlet.bronze import blocks, messages, ordered
+from inlet.bronze.files import as_problem, beside, first_line, listing
 from inlet.bronze.guard import EXPECTED, KIND, Died, in_child
 from inlet.bronze.transports import TRANSPORTS
+from inlet.codecs import CODECS
 from inlet.config import Project
 from inlet.errors import InletError
 from inlet.source import Source
@@ -32,6 +34,7 @@ class Plan:
     batch_id: int
     files: list[dict[str, Any]] = field(default_factory=list)
     waiting: dict[str, int] = field(default_factory=dict)       # path -> bytes of an unfinished last record
+    held: dict[str, str] = field(default_factory=dict)          # path -> what a whole file waits for
 
     def of(self, has_messages: bool, project: Project) -> list[dict]:
         """Its files that hold messages, or blocks."""
@@ -52,30 +55,52 @@ def plan_batch(project: Project, sources: list[Source], before: list[dict], now:
     wanted = []
     for source in sources:
         for path, info in listing(project, source):
+            companions = _companions(project, source, path)
+            if companions is None:
+                continue                           # comes with another file
             known, has_settled = last.get((source.name, path)), _has_settled(source, info, now)
             if known and (known["size_bytes"], _utc(known["modified_at"])) == (info["size"], info["modified"]):
                 tail = 0 if known["problem"] else info["size"] - known["ofs_end"]
                 if not tail or not has_settled:
                     new.waiting |= {path: tail} if tail else {}
                     continue
+            if missing := [name for name, text in companions.items() if text is None]:
+                new.held[path] = f"its {', '.join(missing)}"
+                continue
+            info |= {"batch_id": new.batch_id, "companions": companions}
             wanted.append((source, path, info, good.get((source.name, path)), has_settled))
-    for (source, path, info, _, _), row in zip(wanted, _plan_files(project, wanted), strict=True):
+    for (source, path, info, _, _), row in zip(wanted, _plan_files(project, wanted, good), strict=True):
+        if isinstance(row, str):
+            new.held[path] = row
+            continue
         if row is None:                            # it grew while it was read
             new.waiting[path] = info["size"]
             continue
         if row["ofs_end"] < info["size"] and not row["problem"]:
             new.waiting[path] = info["size"] - row["ofs_end"]
         if row["num_units"] or row["problem"] or (source.name, path) not in last and row["ofs_end"] == info["size"]:
-            new.files.append(row | {"source": source.name, "path": path, "size_bytes": info["size"],
-                                    "modified_at": info["modified"], "batch_id": new.batch_id})
+            new.files.append({"verdicts": None} | row | {"source": source.name, "path": path, "size_bytes": info["size"],
+                                                         "modified_at": info["modified"], "batch_id": new.batch_id})
     return new
 
 
-def _plan_files(project: Project, wanted: list[tuple]) -> list[dict | None]:
-    """Rows of bronze.files. Codecs read files in a process of their own, which a file may end; then each has one of its own."""
-    def planned(file) -> dict | None:
+def _companions(project: Project, source: Source, path: str) -> dict[str, str | None] | None:
+    """The files that come with one: their bytes by name, None for one that is missing. None for a file that is a companion itself."""
+    codec = CODECS[source.codec]
+    if source.brings_messages or not hasattr(codec, "companions"):
+        return {}
+    paths = codec.companions(path, source)
+    return None if paths is None else {name.rsplit("/", 1)[-1]: beside(project, name) for name in paths}
+
+
+def _plan_files(project: Project, wanted: list[tuple], good: dict) -> list[dict | str | None]:
+    """Rows of bronze.files, or what a file waits for. Codecs read files in a process of their own, which a file may end; then each has one of its own."""
+    def planned(file, before=None) -> dict | None:
         source, path, info, known, has_settled = file
-        return info["problem"] or TRANSPORTS[source.transport].plan_file(project, source, path, info, known, has_settled)
+        if info["problem"]:
+            return info["problem"]
+        follows = {"before": before} if before else {}
+        return TRANSPORTS[source.transport].plan_file(project, source, path, info, known, has_settled, **follows)
 
     def planned_apart(file) -> dict | None:
         try:
@@ -83,10 +108,18 @@ def _plan_files(project: Project, wanted: list[tuple]) -> list[dict | None]:
         except Died as death:
             return as_problem(file[3]["ofs_end"] if file[3] else 0, KIND, EXPECTED, str(death), "Report it with the file")
 
+    alone = [file for file in wanted if not ordered.is_ordered(file[0])]
+    rows: dict[tuple, dict | str | None] = {}
     try:
-        return _apart(lambda: [planned(file) for file in wanted], *(file[1] for file in wanted))
+        found = _apart(lambda: [planned(file) for file in alone], *(file[1] for file in alone))
     except Died:
-        return [planned_apart(file) for file in wanted]
+        found = [planned_apart(file) for file in alone]
+    rows |= {(file[0].name, file[1]): row for file, row in zip(alone, found, strict=True)}
+    for name in {file[0].name for file in wanted if ordered.is_ordered(file[0])}:
+        files = [file for file in wanted if file[0].name == name]
+        landed_before = {path: row for (source, path), row in good.items() if source == name}
+        rows |= {(name, path): row for path, row in _apart(partial(ordered.plan, project, files, landed_before, planned), *(file[1] for file in files)).items()}
+    return [rows[file[0].name, file[1]] for file in wanted]
 
 
 def _apart(call, *paths: str):

@@ -30,7 +30,23 @@ def status(project: Project) -> dict[str, list[dict]]:
     logs = [{"table": t.name, "has": f"{t.name}__before_after", "why": t.without_key} for t in project.tables.values() if not t.key]
     return {"sources": sources, "gold": _gold(project, ledger), "public": _public(project), **({"tables without a key": logs} if logs else {}), **({"full loads that have not ended": loading} if loading else {}),
             **({"waiting for silver": [{"batch": b} for b in undecoded]} if undecoded else {}),
+            **({"waiting for the feed": kept} if (kept := _waiting(project, files)) else {}),
+            **({"waiting files": [{"file": p, "waits for": why} for p, why in waiting.held.items()]} if waiting.held else {}),
             **({"unfinished records": [{"file": p, "bytes": n} for p, n in waiting.waiting.items()]} if waiting.waiting else {})}
+
+
+def _waiting(project: Project, files: list[dict]) -> list[dict]:
+    """Records that wait for others of their change, or for the end of their transaction."""
+    rows = []
+    for name, source in project.sources.items():
+        if spans := bronze.undecided(source, [row for row in files if row["source"] == name]):
+            rows.append({"source": name, "what": "open transactions", "records": sum(num for _, _, _, num, _ in spans),
+                         "bytes": sum(end - start for _, start, end, _, _ in spans), "since batch": min(batch for *_, batch in spans)})
+    apart: dict[str, list[dict]] = {}
+    for row in silver.waiting(project):
+        apart.setdefault(row["source"], []).append(row)
+    return rows + [{"source": name, "what": "parts of changes", "records": sum(row["unit_length"] > 0 for row in found),
+                    "bytes": sum(row["unit_length"] for row in found), "since batch": min(row["batch_id"] for row in found)} for name, found in sorted(apart.items())]
 
 
 def _gold(project: Project, ledger: list[dict]) -> list[dict]:

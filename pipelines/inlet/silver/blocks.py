@@ -15,33 +15,35 @@ from inlet.codecs import CODECS
 from inlet.codecs.codec import decode_block
 from inlet.config import Project
 from inlet.errors import AccountingError
-from inlet.silver import decoded, full_loads, parts
+from inlet.silver import decoded, full_loads, parts, verdicts
 from inlet.silver.batch import Batch, among, overlaps, raw_of_units, reject_conflicts, write_changes
 
 BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch", "spark.sql.parquet.columnarReaderBatchSize"       # of rows that are whole blocks
 MAX_TABLES = 1 << 16                   # `place` = unit number * MAX_TABLES + table number, one long to join on
-LEN_HEADS = "unit_id, source, path, size_bytes, num_records, context"
+HEAD = "unit_id, source, path, file_offset, size_bytes, num_records, context, batch_id"
 
 
-def run(batch: Batch, sources: list[str]) -> None:
-    """Decode the blocks of a batch into silver's tables, and fill in the accounts. In: the sources that have any."""
+def run(batch: Batch, sources: list[str], files: list[dict]) -> None:
+    """Decode the blocks of a batch into silver's tables, and fill in the accounts. In: the sources that have any; the batch's rows of bronze.files."""
     try:
         for name in sorted({batch.project.sources[s].codec for s in sources}):
-            _run_codec(batch, CODECS[name], [s for s in sources if batch.project.sources[s].codec == name])
+            own = [s for s in sources if batch.project.sources[s].codec == name]
+            _run_codec(batch, CODECS[name], own, [row for row in files if row["source"] in own])
     finally:
         for setting in BATCH_ROWS:
             batch.spark.conf.unset(setting)
 
 
-def _run_codec(batch: Batch, codec, sources: list[str]) -> None:
-    heads = headers(batch, codec, sources)
-    for unit in heads:
+def _run_codec(batch: Batch, codec, sources: list[str], files: list[dict]) -> None:
+    landed = headers(batch, codec, sources)
+    for unit in landed:
         account = batch.account(unit["source"])
         account.num_units += 1
         account.num_records += unit["num_records"]
         account.bytes_landed += unit["size_bytes"]
-    units = _units(batch.spark, batch.batch_id, sources)
-    judged = write_changes(batch, changes(batch, codec, heads, units), _may_repeat(batch, codec, heads)) if hasattr(codec, "CHANGES") else None
+    heads = verdicts.judged_units(batch, landed, files)
+    units = _units(batch, heads)
+    judged = write_changes(batch, changes(batch, codec, heads, units), _may_repeat(batch, codec, heads)) if hasattr(codec, "COLUMNS") else None
     rows = units.mapInArrow(guarded(_decoder(batch.project, codec), _set_aside, batch.is_apart), decoded.DDL).persist()
     if failed := {row.unit_id for row in rows.where(f"kind = '{guard.KIND}'").select("unit_id").collect()}:
         _count_failed(batch, heads, failed)
@@ -51,7 +53,8 @@ def _run_codec(batch: Batch, codec, sources: list[str]) -> None:
     rows.unpersist()
     if judged is not None:
         reject_conflicts(batch, judged, raw)
-    full_loads.of_files(batch, heads)
+    verdicts.account(batch, landed, files)
+    full_loads.of_files(batch, landed)
 
 
 def _count_failed(batch: Batch, heads: list[dict], failed: set[str]) -> None:
@@ -76,7 +79,7 @@ def _may_repeat(batch: Batch, codec, heads: list[dict]) -> bool:
 
 def headers(batch: Batch, codec, sources: list[str]) -> list[dict]:
     """The units of a batch without their bytes, in order; with the full load that each is of."""
-    rows = batch.spark.sql(f"select {LEN_HEADS} from bronze.blocks where batch_id = {batch.batch_id} and {among(sources)} "
+    rows = batch.spark.sql(f"select {HEAD} from bronze.blocks where batch_id = {batch.batch_id} and {among(sources)} "
                            "order by source, path, file_offset").collect()
     found = [row.asDict() | {"context": json.loads(row.context)} for row in rows]
     return [unit | {"load_id": codec.load_of(unit["context"]) if hasattr(codec, "load_of") else None} for unit in found]
@@ -112,17 +115,25 @@ def _places(project: Project, codec, heads: list[dict], by_table: bool) -> list[
     return rows
 
 
-def _units(spark, batch_id: int, sources: list[str]):
+def _units(batch: Batch, heads: list[dict]):
+    """The units of these heads with their bytes, and with the ranges that are judged of one that is not judged whole."""
     for setting in BATCH_ROWS:
-        spark.conf.set(setting, "8")   # a row is a whole block: thousands of them at once do not fit
-    return spark.sql(f"select unit_id, source, context, bytes, num_records from bronze.blocks where batch_id = {batch_id} and {among(sources)}")
+        batch.spark.conf.set(setting, "8")     # a row is a whole block: thousands of them at once do not fit
+    landed = sorted({unit["batch_id"] for unit in heads}) or [batch.batch_id]
+    blocks = batch.spark.sql("select unit_id, source, context, bytes, num_records from bronze.blocks "
+                             f"where batch_id in ({', '.join(map(str, landed))}) and {among(sorted({unit['source'] for unit in heads}) or [''])}")
+    if not any("ranges" in unit for unit in heads):
+        return blocks.selectExpr("*", "cast(null as string) as ranges")
+    ranges = batch.spark.createDataFrame([(unit["unit_id"], json.dumps(unit["ranges"]) if "ranges" in unit else None) for unit in heads],
+                                         "unit_id string, ranges string")
+    return blocks.join(ranges.hint("broadcast"), "unit_id")
 
 
 def _each(project: Project, batches):
-    """(unit_id, source, context as JSON, bytes, number of records) of each unit in Arrow batches of `_units`."""
+    """(unit, its source, its decoding) of each unit in Arrow batches of `_units`."""
     for batch in batches:
-        for row in batch.to_pylist():
-            yield row["unit_id"], project.sources[row["source"]], row["context"], row["bytes"], row["num_records"]
+        for unit in batch.to_pylist():
+            yield unit, project.sources[unit["source"]]
 
 
 def _changes_of(project: Project, codec, numbers: dict[str, int]):
@@ -131,24 +142,30 @@ def _changes_of(project: Project, codec, numbers: dict[str, int]):
         import pyarrow as pa
 
         names = ["place", *codec.CHANGES.names]
-        for unit_id, source, context, data, _ in _each(project, batches):
-            rows = decode_block(codec, data, json.loads(context), source, project.tables_of(source)).changes
+        for unit, source in _each(project, batches):
+            rows = decode_block(codec, unit["bytes"], json.loads(unit["context"]), source, project.tables_of(source)).changes
             if isinstance(rows, list):
                 continue                           # could not be framed: the second pass has its reject
             if not rows.schema.equals(codec.CHANGES):
-                raise AccountingError(f"codec {source.codec}, unit {unit_id}: changes have the columns {', '.join(rows.schema.names)}, "
+                raise AccountingError(f"codec {source.codec}, unit {unit['unit_id']}: changes have the columns {', '.join(rows.schema.names)}, "
                                       f"declared are {', '.join(codec.CHANGES.names)}", "It is a fault of the codec")
+            if unit["ranges"]:
+                rows = rows.filter(pa.array([verdicts.stands(json.loads(unit["ranges"]), at) for at in rows.column("unit_offset").to_pylist()], pa.bool_()))
             table = rows.column("table_index").to_numpy(zero_copy_only=False).astype(np.int64) if "table_index" in names else np.zeros(len(rows), np.int64)
-            yield pa.RecordBatch.from_arrays([pa.array(numbers[unit_id] * MAX_TABLES + table), *rows.columns], names=names)
+            yield pa.RecordBatch.from_arrays([pa.array(numbers[unit["unit_id"]] * MAX_TABLES + table), *rows.columns], names=names)
     return decode
 
 
 def _decoder(project: Project, codec):
     """All that units hold, but for changes that are Arrow batches."""
     def decode(batches):
-        for unit_id, source, context, data, num_records in _each(project, batches):
+        for unit, source in _each(project, batches):
+            data, context = unit["bytes"], unit["context"]
             found = decode_block(codec, data, json.loads(context), source, project.tables_of(source))
-            yield decoded.batch_of(decoded.rows_of(found, source, unit_id, data, context, num_records))
+            rows = decoded.rows_of(found, source, unit["unit_id"], data, context, unit["num_records"])
+            if unit["ranges"]:
+                rows = verdicts.within(rows, found, json.loads(unit["ranges"]))
+            yield decoded.batch_of(rows)
     return decode
 
 

@@ -77,9 +77,11 @@ def _run(project: Project, spark, batch_id: int, files: list[dict], is_apart: bo
     batch = Batch(spark, project, batch_id, sorted({row["source"] for row in files}), is_apart)
     for source in batch.sources:
         batch.account(source)
-    for has_messages, run_units in ((False, blocks.run), (True, messages.run)):
-        if sources := sorted({row["source"] for row in bronze.Plan(batch_id, files).of(has_messages, project)}):
-            run_units(batch, sources)
+    of_files, of_messages = (sorted({row["source"] for row in bronze.Plan(batch_id, files).of(has_messages, project)}) for has_messages in (False, True))
+    if of_files:
+        blocks.run(batch, of_files, files)
+    if of_messages:
+        messages.run(batch, of_messages)
     _reject_files(batch, files)
     _count_stored(batch)
     for source, account in batch.accounts.items():
@@ -122,10 +124,10 @@ def _count_stored(batch: Batch) -> None:
             from silver.waiting where {batch.rows} group by source, is_settled order by source, table""").collect():
         account = batch.account(row.source)
         if row.what == "settled":
-            account.num_settled, account.bytes_settled = row.n, row["size"]
+            account.num_settled, account.bytes_settled = account.num_settled + row.n, account.bytes_settled + row["size"]
             continue
         if row.what == "waiting":
-            account.num_waiting, account.bytes_waiting = row.n, row["size"]
+            account.num_waiting, account.bytes_waiting = account.num_waiting + row.n, account.bytes_waiting + row["size"]
             continue
         if row.what == "reject":
             account.num_rejected, account.bytes_rejected = row.n, row["size"]

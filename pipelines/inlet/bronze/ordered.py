@@ -1,0 +1,82 @@
+"""Files that depend on each other: each is read with what was known at the end of the one before it, for which it waits.
+
+The first file of a source is the one of the lowest place when the source is first read. One that comes later with a place before it has no
+beginning that is known any more, and waits until a person decides.
+"""
+
+import json
+
+from inlet.bronze.blocks import LEN_HEAD, UNDECIDED
+from inlet.bronze.files import open_file
+from inlet.codecs import CODECS
+from inlet.config import Project
+from inlet.errors import Reject
+from inlet.source import Source
+
+
+def is_ordered(source: Source) -> bool:
+    return not source.brings_messages and hasattr(CODECS[source.codec], "follow")
+
+
+def undecided(source: Source, files: list[dict]) -> list[list]:
+    """Ranges of a source that no verdict has come for: [path, first byte, end, records, batch]. In: its rows of bronze.files."""
+    newest: dict[str, tuple[int, int, list]] = {}
+    for row in sorted(files, key=lambda row: row["batch_id"]):
+        context = json.loads(row["context"]) if row["context"] and row["verdicts"] else {}
+        if "problem" not in context and UNDECIDED in context:
+            place = CODECS[source.codec].place(context) if is_ordered(source) else 0
+            newest[row["path"]] = (place, row["batch_id"], context[UNDECIDED])
+    if is_ordered(source):
+        return max(newest.values(), default=(0, 0, []))[2]
+    return [one for _, _, spans in newest.values() for one in spans]
+
+
+def plan(project: Project, files: list[tuple], landed: dict[str, dict], planned) -> dict[str, dict | str]:
+    """By path a row of bronze.files, or what the file waits for. In: files of one source as plan_batch lists them; rows of those that were landed
+    before, by path; planned(file, before), which plans one."""
+    source = files[0][0]
+    codec = CODECS[source.codec]
+    ends: dict[int, dict] = {}                     # place -> context at the end of what is landed of it
+    for row in landed.values():
+        if row["context"] and "problem" not in (context := json.loads(row["context"])):
+            ends[codec.place(context)] = context
+    rows: dict[str, dict | str] = {}
+    places = {file[1]: _place(project, codec, file) for file in files}
+    first = min([*ends, *(place for place in places.values() if isinstance(place, int))], default=0)
+    for file in sorted(files, key=lambda file: (not isinstance(places[file[1]], int), places[file[1]] if isinstance(places[file[1]], int) else 0)):
+        path, place, known = file[1], places[file[1]], file[3]
+        if isinstance(place, str):
+            rows[path] = place
+            continue
+        before = ends.get(place - 1) if place is not None else None
+        if place is None or known:
+            rows[path] = planned(file)             # it goes on where it was, or is rejected as a whole
+        elif place in ends:
+            rows[path] = f"a person: file {place} of {source.name} was read under another name"
+        elif place < first or ends and place < min(ends):
+            rows[path] = f"a person: {source.name} was begun with file {min(ends)}, and this is file {place}"
+        elif place > first and (before is None or not codec.is_ended(before)):
+            rows[path] = f"file {place - 1} of {source.name}" + (" to end" if before else "")
+        else:
+            rows[path] = planned(file, before)
+        row = rows[path]
+        if isinstance(row, dict) and row["context"] and place is not None and "problem" not in (context := json.loads(row["context"])):
+            ends[place] = context
+    return rows
+
+
+def _place(project: Project, codec, file: tuple) -> int | str | None:
+    """The place of a file; None where it tells none, so that it is rejected as a whole; a text where it is too short to tell."""
+    source, path, info, known, has_settled = file
+    if known and known["context"]:
+        context = json.loads(known["context"])
+        return None if "problem" in context else codec.place(context)
+    with open_file(project, path) as stream:
+        head = stream.read(LEN_HEAD)
+    try:
+        opened = codec.open_file(path, head, info["size"] <= LEN_HEAD, source, project.tables_of(source))
+    except Exception:                              # whatever a codec did not foresee: planning it says what
+        return None
+    if isinstance(opened, Reject):
+        return None if has_settled else "more of its beginning"
+    return codec.place(opened)
