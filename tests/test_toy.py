@@ -9,8 +9,11 @@ import pytest
 from inlet import bronze, config, publish, silver
 from inlet.bronze import blocks as bronze_blocks
 from inlet.codecs import CODECS
+from inlet.commands import import_contracts, replay
+from inlet.commands import run as running
 from inlet.commands.run import build_gold
 from inlet.commands.status import status
+from inlet.errors import ConfigError
 from inlet.gold import generate
 from inlet.silver import parts
 from tests import projects
@@ -44,6 +47,7 @@ def registered(monkeypatch):
 
 def make(root, lakehouse, sources: dict, tables=(ITEMS, NOTES)) -> config.Project:
     shutil.copytree(REPO / "dbt", root / "dbt", ignore=shutil.ignore_patterns("target", "gold"), dirs_exist_ok=True)
+    shutil.copytree(REPO / "expectations", root / "expectations", dirs_exist_ok=True)
     project = projects.make(root, sources, list(tables), lakehouse)
     generate.write(project)
     return project
@@ -54,13 +58,10 @@ def plan(project) -> bronze.Plan:
 
 
 def run(project, spark) -> dict:
-    """All there is to land, up to the public views. Out: the accounts by source."""
+    """Land and decode all there is. Out: the accounts by source."""
     new = plan(project)
     bronze.land(project, spark, new)
-    accounts = silver.run(project, spark, new.batch_id)
-    build_gold(project, spark)
-    publish.run(project, spark)
-    return accounts
+    return silver.run(project, spark, new.batch_id)
 
 
 def counts(account) -> tuple[int, ...]:
@@ -80,7 +81,6 @@ def test_a_feed_whose_changes_lie_in_several_files_and_batches(spark, lakehouse,
     assert plan(project).held == {"landing/toy/3.toy": "file 2 of toy"}
     # the transaction that is open at the end of the file waits in bronze: begin, two records, and the end of the file
     assert counts(run(project, spark)["toy"]) == (11, 0, 2, 5, 0, 4)
-    assert shown(spark) == [(1, "a", None), (2, "b", None)]
     assert status(project)["waiting for the feed"] == [{"source": "toy", "what": "open transactions", "records": 4, "bytes": 98, "since batch": 1}]
 
     (landing / "3.toy").rename(tmp_path / "3.toy")
@@ -88,6 +88,8 @@ def test_a_feed_whose_changes_lie_in_several_files_and_batches(spark, lakehouse,
     accounts = run(project, spark)
     # an update of two images in two files; the same whose second image has not come waits in silver; a column list in the middle of a block
     assert counts(accounts["toy"]) == (30, 4, 3, 7, 1, 23)
+    build_gold(project, spark, ["toy_items"])
+    publish.run(project, spark)
     assert shown(spark) == [(1, "aa", None), (2, "b", None), (3, "c", None), (4, "d", "9.50")]
     assert [(row["part_key"], row["unit_length"] > 0) for row in parts.waiting(project)] == [("2", True)]
     versions = spark.sql("select source_table, table_version, columns from silver.table_versions where origin = 'feed' order by change_seq").collect()
@@ -97,8 +99,70 @@ def test_a_feed_whose_changes_lie_in_several_files_and_batches(spark, lakehouse,
 
     (tmp_path / "3.toy").rename(landing / "3.toy")
     assert counts(run(project, spark)["toy"]) == (9, 23, 3, 29, 0, 0)
+    build_gold(project, spark, ["toy_items"])
+    publish.run(project, spark)
     assert shown(spark) == [(1, "aa", None), (2, "bb", "1.00"), (4, "d", "9.50"), (7, "y", None)]
     assert parts.waiting(project) == [] and "waiting for the feed" not in status(project)
     events = spark.sql("select kind, sum(unit_length) from silver.control_events where kind in ('ddl', 'abandoned') group by kind order by kind").collect()
     size = sum(len(encode.record(*record)) for record in (("begin", "C"), *ABANDONED, ("end",), ("file", 3, "2026010203040500"), ("insert", "TOY.ITEMS", [120, "abandoned", None]), ("restart",)))
     assert [tuple(row) for row in events] == [("abandoned", size), ("ddl", len(encode.record("ddl", "alter table")))]
+
+
+def test_what_was_rejected_is_decoded_again_once_its_contract_says_what_the_feed_says(spark, lakehouse, tmp_path):
+    """A row and an update of another definition, and a row of a table without a contract."""
+    landing = tmp_path / "landing" / "late"
+    landing.mkdir(parents=True)
+    sources = {"late": {"codec": "toy", "from": "landing/late"}}
+    project = make(tmp_path, lakehouse, sources, [ITEMS | {"table": "LATE.ITEMS", "name": "late_items"}, NOTES | {"table": "LATE.NOTES", "name": "late_notes"}])
+    body = [["ID", "int"], ["BODY", "string"]]
+    (landing / "1.toy").write_bytes(encode.file(
+        1, ("columns", "LATE.NOTES", body, ["ID"]), ("insert", "LATE.NOTES", [1, "one"]), ("before", 7, "LATE.NOTES", [1, "one"]),
+        ("after", 7, "LATE.NOTES", [1, "two"]), ("columns", "LATE.TAGS", body, ["ID"]), ("insert", "LATE.TAGS", [5, "five"])))
+    assert counts(run(project, spark)["late"]) == (8, 0, 0, 4, 4, 0)
+    with pytest.raises(ConfigError, match="There is no reject to decode again of source late, kind bad_date"):
+        replay.chosen(project, "late", "bad_date", None, None)
+    assert replay.due(project, ["late"]) == []
+
+    definitions = import_contracts.from_feeds(project, "late", None)
+    import_contracts.write(import_contracts.contracts(project, definitions, import_contracts.Answers({"TEXT": "BODY"})))
+    project = config.load(tmp_path)
+    assert [(t.table, t.version, t.column_names) for t in project.tables.values() if t.name != "late_items"] == [
+        ("LATE.NOTES", 2, ["ID", "BODY"]), ("LATE.TAGS", 1, ["ID", "BODY"])]
+    due = running.find_work(project, running.STEPS[1:], [], []).due
+    assert len(due) == 4
+    silver.run(project, spark, replay.plan(project, spark, due))
+    found = spark.sql("select source_table, table_version, operation, cast(after:ID as int), cast(after:BODY as string) from silver.changes where source = 'late' order by change_seq").collect()
+    assert [tuple(row) for row in found] == [("NOTES", 2, "INSERT", 1, "one"), ("NOTES", 2, "UPDATE", 1, "two"), ("TAGS", 1, "INSERT", 5, "five")]
+    [batch] = spark.sql("select * from silver.batches where source = 'late' order by batch_id desc limit 1").collect()
+    assert (batch.num_records, batch.num_settled, batch.num_changes, batch.num_control, batch.num_rejected) == (0, 4, 3, 1, 0)
+    assert batch.bytes_settled == batch.bytes_decoded + batch.bytes_framing
+    resolved = spark.sql("select distinct resolved_by from silver.rejects where source = 'late'").collect()
+    assert [row[0] for row in resolved] == [batch.batch_id] and replay.unresolved(project, "late") == []
+
+
+def test_a_file_waits_for_what_comes_with_it(tmp_path):
+    landing = tmp_path / "landing" / "side"
+    landing.mkdir(parents=True)
+    project = projects.make(tmp_path, {"side": {"codec": "toy", "from": "landing/side", "options": {"sidecar": True}}}, [NOTES])
+    (landing / "1.toy").write_bytes(encode.file(1, ("insert", "TOY.NOTES", [1, "one"])))
+    assert (plan(project).files, plan(project).held) == ([], {"landing/side/1.toy": "its 1.toy.columns"})
+    (landing / "1.toy.columns").write_text(json.dumps({"TOY.NOTES": [[["ID", "int"], ["TEXT", "string"]], ["ID"]]}))
+    [row] = plan(project).files
+    [block] = bronze_blocks.units_of(project, row)
+    found = toy.decode(block["bytes"], json.loads(block["context"]), project.sources["side"], project.tables)
+    assert [change["after"] for change in found.changes] == [{"ID": 1, "TEXT": "one"}]
+
+
+def test_a_file_before_the_first_and_one_that_was_read_under_another_name_wait_for_a_person(tmp_path):
+    landing = tmp_path / "landing" / "toy"
+    landing.mkdir(parents=True)
+    project = projects.make(tmp_path, {"toy": {"codec": "toy", "from": "landing/toy"}}, [NOTES])
+    (landing / "b.toy").write_bytes(encode.file(2))
+    landed = plan(project).files
+    (landing / "a.toy").write_bytes(encode.file(1))
+    (landing / "c.toy").write_bytes(encode.file(2, ("ddl", "again")))
+    (landing / "d.toy").write_bytes(encode.record("file", 3, "2026010203040500") + b"\0")
+    again = bronze.plan_batch(project, list(project.sources.values()), landed)
+    assert again.held == {"landing/toy/a.toy": "a person: toy was begun with file 2, and this is file 1",
+                          "landing/toy/c.toy": "a person: file 2 of toy was read under another name"}
+    assert [row["path"] for row in again.files] == ["landing/toy/d.toy"] and again.waiting == {"landing/toy/d.toy": 1}

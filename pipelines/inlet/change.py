@@ -65,6 +65,8 @@ REJECTS = (
     Column("unit_length", "bigint", "length of the record in bytes"),
     Column("batch_id", "bigint", "the run that wrote it"),
     Column("decoded_at", "timestamp", "when"),
+    Column("resolved_by", "bigint", "the run that decoded it again; where it failed again, that run has a reject of its own"),
+    Column("contract", "string", "fingerprint of its table's contract then, null where there was none"),
 )
 
 CONTROL_EVENTS = (

@@ -35,6 +35,61 @@ def options(debug: Annotated[bool, typer.Option(help="Show the stack trace of an
     state["debug"] = debug
 
 
+@app.command("import")
+def import_(files: Annotated[list[Path] | None, typer.Argument(help="Definition files of the vendor; without any, the column lists that feeds gave.")] = None,
+            project: ProjectDir = HERE,
+            source: Annotated[str | None, typer.Option(help="Only what this source gave; needed with files.")] = None,
+            table: Annotated[str | None, typer.Option(help="Only this table, as SCHEMA.TABLE.")] = None,
+            renamed: Annotated[list[str], typer.Option(metavar="OLD=NEW", help="A column that was renamed; may be given several times.")] = [],
+            dropped: Annotated[list[str], typer.Option(metavar="COLUMN", help="A column that is gone for good; may be given several times.")] = [],
+            dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the contracts, and write nothing.")] = False):
+    """Write and update contracts from column lists that feeds gave. Columns that are gone are asked for, never guessed."""
+    from inlet.commands import import_contracts as importing
+
+    loaded = config.load(project)
+    if source or files:
+        config.known(loaded.sources, source or "", "source")
+    if wrong := [pair for pair in renamed if pair.count("=") != 1]:
+        raise ConfigError(f"--renamed {wrong[0]}: expected OLD=NEW", "Name the column as it was, and as it is")
+    rows = importing.from_files(loaded, source or "", files) if files else importing.from_feeds(loaded, source, table)
+    made = importing.contracts(loaded, rows, importing.Answers(dict(pair.split("=") for pair in renamed), set(dropped)))
+    for contract in made:
+        out.print(escape(contract.what))
+        if dry_run:
+            out.print(escape(contract.text))
+    if dry_run or not made:
+        out.print("contracts say what the feeds say" if not made else "nothing was written")
+        return
+    importing.write(made)
+    config.load(project)
+    out.print("next: inlet generate, then inlet run; what was rejected for its columns is decoded again")
+
+
+@app.command()
+def replay(project: ProjectDir = HERE,
+           source: Annotated[str | None, typer.Option(help="Only rejects of this source.")] = None,
+           kind: Annotated[str | None, typer.Option(help="Only rejects of this kind.")] = None,
+           batch: Annotated[int | None, typer.Option(help="Only rejects of this batch.")] = None,
+           unit: Annotated[str | None, typer.Option(help="Only rejects of this unit; `inlet rejects` shows it.")] = None):
+    """Decode again what was rejected, after a contract, an option or a codec was fixed; then build, check and publish."""
+    from inlet import lake
+    from inlet.commands import replay as replaying
+    from inlet.commands import run as running
+    from inlet.lake.spark import session
+
+    log, loaded = Log(), config.load(project)
+    with lake.writing(loaded.lakehouse_path()) as hold:
+        if source:
+            config.known(loaded.sources, source, "source")
+        rejects = replaying.chosen(loaded, source, kind, batch, unit)
+        spark = session(loaded.lakehouse_path())
+        hold(spark)
+        number = replaying.plan(loaded, spark, rejects)
+        log.say({"step": "replay", "batch": number, "rejects": len(rejects)})
+        steps = running.STEPS[1:]
+        running.run(loaded, running.find_work(loaded, steps, [], []), steps, [], log, hold)
+
+
 @app.command()
 def run(project: ProjectDir = HERE,
         source: Annotated[list[str], typer.Option(help="Land only this source; may be given several times.")] = [],

@@ -26,6 +26,7 @@ to which it was in force, so that changes from before stay readable:
 import re
 from datetime import datetime, timezone
 from functools import cached_property
+from hashlib import sha256
 from itertools import count
 from typing import Literal
 
@@ -228,6 +229,11 @@ def _check_columns(where: str, columns: list[TableColumn], key: list[str]) -> No
     for column in key:
         if column not in {c.name for c in columns}:
             raise ValueError(f"{where}key: {column!r} is not among the columns")
+
+
+def fingerprint(table: Table) -> str:
+    """Tells a contract from what it was before."""
+    return sha256(table.model_dump_json().encode()).hexdigest()[:16]
 
 
 def same_columns(version: Table, columns: list[dict]) -> bool:

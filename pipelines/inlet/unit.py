@@ -69,4 +69,14 @@ MESSAGES = (
     Column("landed_at", "timestamp", "when"),
 )
 
-TABLES = {"bronze.files": FILES, "bronze.blocks": BLOCKS, "bronze.messages": MESSAGES}
+REPLAYS = (                    # the plan of a batch that decodes again what was rejected
+    Column("source", "string", "the ordered feed"),
+    Column("unit_id", "string", "the unit, in bronze.blocks or bronze.messages"),
+    Column("unit_offset", "bigint", "first byte of the rejected record within the unit"),
+    Column("unit_length", "bigint", "its length in bytes"),
+    Column("rejected_in", "bigint", "the batch that rejected it"),
+    Column("batch_id", "bigint", "the run that decodes it again"),
+    Column("planned_at", "timestamp", "when"),
+)
+
+TABLES = {"bronze.replays": REPLAYS, "bronze.files": FILES, "bronze.blocks": BLOCKS, "bronze.messages": MESSAGES}

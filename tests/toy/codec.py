@@ -105,6 +105,9 @@ def _record(payload: bytes) -> list:
         raise Faulty("unknown_operation", ", ".join(NUM_MEMBERS), record[0])
     if len(record) != NUM_MEMBERS[record[0]]:
         raise Faulty("wrong_shape", f"{NUM_MEMBERS[record[0]]} members of {record[0]}", f"{len(record)}")
+    table = _table_of(record)
+    if not isinstance(table, str) or table and table.count(".") != 1:
+        raise Faulty("wrong_shape", "a table as SCHEMA.TABLE", f"{table}")
     return record
 
 
@@ -120,6 +123,12 @@ def _records(data: bytes):
         except Faulty as fault:
             yield at, length, fault
         at += length
+
+
+def _table_of(record) -> str:
+    """SCHEMA.TABLE of a record, "" where it is about none."""
+    at = 2 if isinstance(record, list) and record[0] in ("before", "after") else 1
+    return record[at] if isinstance(record, list) and (record[0] in EVENTS or record[0] in ("before", "columns")) else ""
 
 
 def _step(context: dict, record, length: int) -> dict:
@@ -185,7 +194,7 @@ def decode(data: bytes, context: dict, source, tables: dict) -> Decoded:
                 raise record
             _read(found, record, {"unit_offset": offset, "unit_length": length}, seq, is_last, context, source, tables)
         except Faulty as fault:
-            schema, _, name = (record[1] if isinstance(record, list) and len(record) > 1 and isinstance(record[1], str) else "").partition(".")
+            schema, _, name = _table_of(record).partition(".")
             found.rejects.append(Reject(fault.args[0], offset, length, offset, *fault.args[1:], data[offset:end], schema or None, name or None, change_seq=seq))
         context = _step(context, record, length)
     if end < len(data):

@@ -2,6 +2,6 @@
 
 from inlet.bronze.blocks import cut_file
 from inlet.bronze.ordered import undecided
-from inlet.bronze.plan import Plan, land, landed, plan_batch, unfinished, write_units
+from inlet.bronze.plan import Plan, land, landed, next_batch, plan_batch, unfinished, write_units
 
-__all__ = ["Plan", "cut_file", "land", "landed", "plan_batch", "undecided", "unfinished", "write_units"]
+__all__ = ["Plan", "cut_file", "land", "landed", "next_batch", "plan_batch", "undecided", "unfinished", "write_units"]

@@ -110,7 +110,8 @@ def cut_file(source, tables, path, stream, start, size, context, has_settled, co
     if context is None and rest:
         opened = _try(_open, codec, path, rest[:LEN_HEAD], len(rest) >= size and size <= LEN_HEAD, source, tables, companions, before)
         if isinstance(opened, Reject):
-            yield from _whole_rest(offset, rest, stream, {"problem": _problem_of(opened)})
+            beside = {"companions": companions, "before": before}            # for the day when it is framed again
+            yield from _whole_rest(offset, rest, stream, {"problem": _problem_of(opened)} | {name: value for name, value in beside.items() if value})
             return
         context = opened
     if context and "problem" in context:             # what follows a place that cannot be framed has no known beginning
@@ -204,12 +205,16 @@ def units_of(project: Project, row: dict, codec=None) -> Iterator[dict]:
         has_tail = True                          # the plan already decided how far to read
         for block, _ in cut_file(source, project.tables_of(source), row["path"], limited, row["ofs_start"], end, context, has_tail, codec=codec):
             digest.update(block.data)
-            yield {"unit_id": f"{source.name}/{row['path']}@{block.file_offset}", "source": source.name, "path": row["path"],
-                   "file_offset": block.file_offset, "size_bytes": len(block.data),
-                   "sha256": hashlib.sha256(block.data).hexdigest(), "context": json.dumps(block.context),
-                   "num_records": block.num_records, "bytes": block.data, "batch_id": row["batch_id"]}
+            yield row_of(block, source, row["path"], row["batch_id"])
     if digest.hexdigest() != row["sha256"]:
         raise InletError(f"sha-256 {digest.hexdigest()}, planned {row['sha256']}")
+
+
+def row_of(block: FileBlock, source, path: str, batch_id: int) -> dict:
+    """A row of bronze.blocks, but for its time."""
+    return {"unit_id": f"{source.name}/{path}@{block.file_offset}", "source": source.name, "path": path, "file_offset": block.file_offset,
+            "size_bytes": len(block.data), "sha256": hashlib.sha256(block.data).hexdigest(), "context": json.dumps(block.context),
+            "num_records": block.num_records, "bytes": block.data, "batch_id": batch_id}
 
 
 class _Limited:

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from inlet import lake, unit
-from inlet.bronze import blocks, messages, ordered
+from inlet.bronze import blocks, messages, ordered, replay
 from inlet.bronze.files import as_problem, beside, first_line, listing
 from inlet.bronze.guard import EXPECTED, KIND, Died, in_child
 from inlet.bronze.transports import TRANSPORTS
@@ -48,7 +48,7 @@ def landed(project: Project) -> list[dict]:
 
 def plan_batch(project: Project, sources: list[Source], before: list[dict], now: float | None = None) -> Plan:
     """What there is to land now. In: the rows of bronze.files so far. Out: a Plan, without files when nothing is new."""
-    new = Plan(batch_id=max((row["batch_id"] for row in before), default=0) + 1)
+    new = Plan(batch_id=next_batch(project, before))
     in_order = sorted(before, key=lambda row: row["batch_id"])
     last = {(row["source"], row["path"]): row for row in in_order}
     good = {(row["source"], row["path"]): row for row in in_order if not row["problem"]}
@@ -82,6 +82,11 @@ def plan_batch(project: Project, sources: list[Source], before: list[dict], now:
             new.files.append({"verdicts": None} | row | {"source": source.name, "path": path, "size_bytes": info["size"],
                                                          "modified_at": info["modified"], "batch_id": new.batch_id})
     return new
+
+
+def next_batch(project: Project, before: list[dict]) -> int:
+    """The number of the next batch. In: the rows of bronze.files so far."""
+    return 1 + max((row["batch_id"] for row in [*before, *replay.planned(project)]), default=0)
 
 
 def _companions(project: Project, source: Source, path: str) -> dict[str, str | None] | None:

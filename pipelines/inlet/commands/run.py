@@ -11,7 +11,7 @@ from functools import partial
 
 from inlet import bronze, checks, config, gold, publish, silver
 from inlet.checks import suite
-from inlet.commands import warm
+from inlet.commands import replay, warm
 from inlet.config import Project
 from inlet.errors import CheckFailed, ConfigError
 from inlet.log import Log
@@ -27,13 +27,14 @@ class Work:
 
     plan: bronze.Plan
     unlanded: list[int] = field(default_factory=list)     # batches whose plan is written but which silver has not closed
+    due: list[dict] = field(default_factory=list)         # rejects that waited for a contract, which has come
     tables: list[str] = field(default_factory=list)       # gold tables behind silver
     is_unchecked: bool = False                            # is there a batch that no passed check has seen
     is_unpublished: bool = False                          # ... that the published point does not know of
     sources: list = field(default_factory=list)           # that are looked at
 
     def __bool__(self) -> bool:
-        return bool(self.plan.files or self.unlanded or self.tables or self.is_unchecked or self.is_unpublished)
+        return bool(self.plan.files or self.unlanded or self.due or self.tables or self.is_unchecked or self.is_unpublished)
 
 
 def steps_to_run(step: str | None, until: str | None) -> tuple[str, ...]:
@@ -50,9 +51,10 @@ def find_work(project: Project, steps: tuple[str, ...], sources: list[str], tabl
     wanted = project.table_names(tables)
     plan = bronze.plan_batch(project, chosen, bronze.landed(project)) if "bronze" in steps else bronze.Plan(0)
     unlanded = silver.pending(project) if "silver" in steps or "bronze" in steps else []
+    due = replay.due(project, [source.name for source in chosen]) if "silver" in steps and not unlanded else []
     behind = gold.pending(project) if "gold" in steps else []
     is_unpublished = "publish" in steps and not tables and publish.pending(project)
-    return Work(plan, unlanded, [t for t in behind if not wanted or t in wanted], any(_owed(project, step, wanted) for step in steps if step in GATES),
+    return Work(plan, unlanded, due, [t for t in behind if not wanted or t in wanted], any(_owed(project, step, wanted) for step in steps if step in GATES),
                 is_unpublished, chosen)
 
 
@@ -70,6 +72,9 @@ def run(project: Project, work: Work, steps: tuple[str, ...], tables: list[str],
     if "bronze" in steps or "silver" in steps:
         _gate(project, spark, "bronze", [], log)
     if "silver" in steps:
+        if work.due:
+            pending.append(replay.plan(project, spark, work.due))
+            log.say({"step": "replay", "batch": pending[-1], "rejects": len(work.due), "because": "their tables have a new contract"})
         for batch_id in pending:
             with log.step("silver", batch=batch_id) as figures:
                 accounts = silver.run(project, spark, batch_id).values()

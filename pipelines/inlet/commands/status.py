@@ -88,8 +88,8 @@ def _public(project: Project) -> list[dict]:
 
 
 def rejects(project: Project, source: str | None, kind: str | None) -> list[dict]:
-    """Rows of silver.rejects, newest batch first."""
-    rows = lake.peek(project.lakehouse_path(), "silver.rejects", REJECT_COLUMNS)
+    """Rows of silver.rejects that no later run has decoded again, newest batch first."""
+    rows = [row for row in lake.peek(project.lakehouse_path(), "silver.rejects", REJECT_COLUMNS) if row["resolved_by"] is None]
     rows = [r for r in rows if (not source or r["source"] == source) and (not kind or r["kind"] == kind)]
     return sorted(rows, key=lambda r: (-r["batch_id"], r["unit_id"], r["unit_offset"] or 0))
 

@@ -13,7 +13,7 @@ from inlet import change, lake
 from inlet.config import Project
 from inlet.errors import AccountingError
 from inlet.sql import literal
-from inlet.table import by_name
+from inlet.table import by_name, fingerprint
 
 MAX_PRUNED = 20
 
@@ -71,6 +71,12 @@ class Batch:
         """SQL for what this batch wrote."""
         return f"batch_id = {self.batch_id} and {among(self.sources)}"
 
+    @property
+    def _contract(self) -> str:
+        """SQL for the fingerprint of the contract that a reject's table has."""
+        prints = ", ".join(f"{literal(name)}, {literal(fingerprint(t))}" for name, t in by_name(self.project.tables.values()).items())
+        return f"map({prints})[concat(source_schema, '.', source_table)]" if prints else "cast(null as string)"
+
     def account(self, source: str) -> Account:
         return self.accounts.setdefault(source, Account())
 
@@ -78,6 +84,8 @@ class Batch:
         """Append rows of this batch. Adds batch_id and decoded_at; a column that the rows do not have is null."""
         given = dict.fromkeys(rows.columns)
         of_batch = {"batch_id": f"{self.batch_id}L", "decoded_at": "current_timestamp()"}
+        if table == "silver.rejects":
+            of_batch["contract"] = self._contract
         columns = {c.name: of_batch.get(c.name) or (f"`{c.name}`" if c.name in given else f"cast(null as {c.type})") for c in change.TABLES[table]}
         lake.append(rows.selectExpr(*[f"{sql} as {name}" for name, sql in columns.items()]), table)
 

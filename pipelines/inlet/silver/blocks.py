@@ -36,12 +36,25 @@ def run(batch: Batch, sources: list[str], files: list[dict]) -> None:
 
 def _run_codec(batch: Batch, codec, sources: list[str], files: list[dict]) -> None:
     landed = headers(batch, codec, sources)
-    for unit in landed:
-        account = batch.account(unit["source"])
-        account.num_units += 1
-        account.num_records += unit["num_records"]
-        account.bytes_landed += unit["size_bytes"]
+    _count_landed(batch, landed)
     heads = verdicts.judged_units(batch, landed, files)
+    _write(batch, codec, sources, heads)
+    verdicts.account(batch, landed, heads, files)
+    full_loads.of_files(batch, landed)
+
+
+def replay(batch: Batch, codec, sources: list[str], replays: list[dict]) -> None:
+    """Decode rejected records of blocks again, and the blocks that this batch framed again. In: the rows of bronze.replays of the former."""
+    landed = headers(batch, codec, sources)
+    _count_landed(batch, landed)
+    again = verdicts.rejected_units(batch, replays)
+    _write(batch, codec, sources, [*landed, *again])
+    for row in replays:
+        unit = next(unit for unit in again if unit["unit_id"] == row["unit_id"])
+        batch.account(row["source"]).num_control += not verdicts.is_whole(unit["ranges"], unit["size_bytes"])
+
+
+def _write(batch: Batch, codec, sources: list[str], heads: list[dict]) -> None:
     units = _units(batch, heads)
     judged = write_changes(batch, changes(batch, codec, heads, units), _may_repeat(batch, codec, heads)) if hasattr(codec, "COLUMNS") else None
     rows = units.mapInArrow(guarded(_decoder(batch.project, codec), _set_aside, batch.is_apart), decoded.DDL).persist()
@@ -53,8 +66,14 @@ def _run_codec(batch: Batch, codec, sources: list[str], files: list[dict]) -> No
     rows.unpersist()
     if judged is not None:
         reject_conflicts(batch, judged, raw)
-    verdicts.account(batch, landed, files)
-    full_loads.of_files(batch, landed)
+
+
+def _count_landed(batch: Batch, landed: list[dict]) -> None:
+    for unit in landed:
+        account = batch.account(unit["source"])
+        account.num_units += 1
+        account.num_records += unit["num_records"]
+        account.bytes_landed += unit["size_bytes"]
 
 
 def _count_failed(batch: Batch, heads: list[dict], failed: set[str]) -> None:
@@ -164,7 +183,7 @@ def _decoder(project: Project, codec):
             found = decode_block(codec, data, json.loads(context), source, project.tables_of(source))
             rows = decoded.rows_of(found, source, unit["unit_id"], data, context, unit["num_records"])
             if unit["ranges"]:
-                rows = verdicts.within(rows, found, json.loads(unit["ranges"]))
+                rows = verdicts.within(rows, found, json.loads(unit["ranges"]), len(data))
             yield decoded.batch_of(rows)
     return decode
 

@@ -16,10 +16,11 @@ import re
 from datetime import datetime, timezone
 
 from inlet import bronze, change, errors, lake
+from inlet.bronze import replay
 from inlet.config import Project
 from inlet.errors import FILE_KINDS, ConfigError, InletError
 from inlet.lake.spark import pace
-from inlet.silver import blocks, messages, recover, table_versions, transactions
+from inlet.silver import blocks, messages, recover, replayed, table_versions, transactions
 from inlet.silver.batch import Account, Batch
 from inlet.sql import literal
 from inlet.table import by_name
@@ -33,7 +34,7 @@ def pending(project: Project) -> list[int]:
     """Batches in bronze that the ledger does not have yet, oldest first. Read without Spark."""
     done = {(row["batch_id"], row["source"])
             for row in lake.peek(project.lakehouse_path(), "silver.batches", ["batch_id", "source"])}
-    return bronze.unfinished(bronze.landed(project), done)
+    return bronze.unfinished([*bronze.landed(project), *replay.planned(project)], done)
 
 
 def run(project: Project, spark, batch_id: int) -> dict[str, Account]:
@@ -44,18 +45,19 @@ def run(project: Project, spark, batch_id: int) -> dict[str, Account]:
     if batch_id not in pending(project):
         raise InletError(f"Batch {batch_id} is not one that waits for silver", "`inlet status` names those that do")
     files = [row for row in bronze.landed(project) if row["batch_id"] == batch_id]
-    check_ledger(project, batch_id, files)
-    _check_sources(project, batch_id, files)
+    replays = [row for row in replay.planned(project) if row["batch_id"] == batch_id]
+    check_ledger(project, batch_id, [*files, *replays])
+    _check_sources(project, batch_id, [*files, *replays])
     table_versions.check(project)
     with pace(spark, is_small=sum(row["ofs_end"] - row["ofs_start"] for row in files) <= SMALL_BYTES):
         try:
-            return _run(project, spark, batch_id, files)
+            return _run(project, spark, batch_id, files, replays)
         except (Py4JJavaError, PySparkException) as error:
             if found := SAID_BY_WORKER.search(str(error)):          # an InletError: a person has to mend something, and a second try fails, too
                 raise getattr(errors, found[1])(found[2]) from error
             if not any(word in str(error) for word in ("Python worker", "PythonException")):
                 raise
-        return _run(project, spark, batch_id, files, is_apart=True)
+        return _run(project, spark, batch_id, files, replays, is_apart=True)
 
 
 def check_ledger(project: Project, batch_id: int, files: list[dict]) -> None:
@@ -72,9 +74,9 @@ def _check_sources(project: Project, batch_id: int, files: list[dict]) -> None:
                           "Put the source back until its files are decoded")
 
 
-def _run(project: Project, spark, batch_id: int, files: list[dict], is_apart: bool = False) -> dict[str, Account]:
+def _run(project: Project, spark, batch_id: int, files: list[dict], replays: list[dict], is_apart: bool = False) -> dict[str, Account]:
     recover.run(project, spark, batch_id)
-    batch = Batch(spark, project, batch_id, sorted({row["source"] for row in files}), is_apart)
+    batch = Batch(spark, project, batch_id, sorted({row["source"] for row in [*files, *replays]}), is_apart)
     for source in batch.sources:
         batch.account(source)
     of_files, of_messages = (sorted({row["source"] for row in bronze.Plan(batch_id, files).of(has_messages, project)}) for has_messages in (False, True))
@@ -82,8 +84,12 @@ def _run(project: Project, spark, batch_id: int, files: list[dict], is_apart: bo
         blocks.run(batch, of_files, files)
     if of_messages:
         messages.run(batch, of_messages)
+    if replays:
+        replayed.run(batch, replays)
     _reject_files(batch, files)
     _count_stored(batch)
+    if replays:
+        replayed.account(batch)
     for source, account in batch.accounts.items():
         account.balance(source, batch_id)
     transactions.update(spark, batch.rows)

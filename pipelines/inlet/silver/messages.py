@@ -13,6 +13,7 @@ from inlet.codecs import CODECS
 from inlet.config import Project
 from inlet.silver import decoded, full_loads, parts
 from inlet.silver.batch import Batch, among, overlaps, raw_of_units, reject_conflicts, write_changes
+from inlet.sql import literal
 from inlet.table import by_name, present
 
 UNSURVEYED = {"num_records": "count(*)", "num_distinct_seq": "0", "min_seq": "cast(null as string)", "max_seq": "cast(null as string)", "may_have_refresh": "true"}
@@ -48,6 +49,18 @@ def _write_fast(batch: Batch, codec, messages, own: str, sources: list, tables: 
         _write_exact(batch, codec, messages.join(answered, "unit_id", "left_anti"), sources, loads)
     if judged is not None:
         reject_conflicts(batch, judged, partial(raw_of_units, units=_bytes_of(messages)))
+
+
+def replay(batch: Batch, codec, replays: list[dict]) -> None:
+    """Decode rejected messages again, by the exact path. In: their rows of bronze.replays."""
+    sources = [batch.project.sources[name] for name in sorted({row["source"] for row in replays})]
+    units = ", ".join(map(literal, sorted({row["unit_id"] for row in replays})))
+    messages = batch.spark.sql(f"select * from bronze.messages where {among([s.name for s in sources])} and unit_id in ({units})")
+    tables = by_name(batch.project.tables.values())
+    loads = _loads(batch, codec, messages, sources, tables, {s.name for s in sources}) if codec.LOADS else []
+    _write_exact(batch, codec, messages, sources, loads)
+    if codec.LOADS:
+        full_loads.of_messages(batch, codec.LOADS, sources, loads)
 
 
 def _bytes_of(messages):

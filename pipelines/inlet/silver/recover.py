@@ -5,6 +5,7 @@ therefore finished by the next. Changes go before transactions, which are then t
 """
 
 from inlet import lake
+from inlet.bronze import replay
 from inlet.config import Project
 from inlet.silver import transactions
 
@@ -22,5 +23,7 @@ def run(project: Project, spark, batch_id: int) -> None:
     for table in there:
         if table in APPENDED:
             spark.sql(f"delete from {table} where batch_id = {batch_id}")
+    if any(row["batch_id"] == batch_id for row in replay.planned(project)):
+        spark.sql(f"update silver.rejects set resolved_by = null where resolved_by = {batch_id}")
     if "silver.transactions" in there:
         transactions.withdraw(spark, batch_id)

@@ -10,6 +10,7 @@ import json
 from inlet.bronze.blocks import STANDS
 from inlet.codecs.codec import Decoded
 from inlet.silver.batch import Batch, among
+from inlet.sql import literal
 
 ABANDONED = "abandoned"                # kind of a control event: its writer gave up this range, and wrote it again where it was needed
 
@@ -44,8 +45,28 @@ def stands(ranges: list[list], offset: int) -> bool:
     return any(start <= offset < end and verdict == STANDS for start, end, verdict in ranges)
 
 
-def within(rows: list[dict], found: Decoded, ranges: list[list]) -> list[dict]:
-    """What of a unit's rows stands; its account is what that leaves of the ranges, whose records `account` adds. Adds an event for each range that was given up."""
+def rejected_units(batch: Batch, replays: list[dict]) -> list[dict]:
+    """The units of rejects, with the rejected ranges. In: rows of bronze.replays."""
+    ranges: dict[str, list[list]] = {}
+    for row in replays:
+        ranges.setdefault(row["unit_id"], []).append([row["unit_offset"], row["unit_offset"] + row["unit_length"], STANDS])
+    if not ranges:
+        return []
+    rows = batch.spark.sql("select unit_id, source, path, file_offset, size_bytes, num_records, context, batch_id from bronze.blocks "
+                           f"where unit_id in ({', '.join(map(literal, sorted(ranges)))})").collect()
+    return [row.asDict() | {"context": json.loads(row.context), "load_id": None, "ranges": sorted(ranges[row.unit_id])} for row in rows]
+
+
+def is_whole(ranges: list[list], size: int) -> bool:
+    """Do all bytes of a unit stand?"""
+    return any(start == 0 and end == size and verdict == STANDS for start, end, verdict in ranges)
+
+
+def within(rows: list[dict], found: Decoded, ranges: list[list], size_bytes: int) -> list[dict]:
+    """What of a unit's rows stands; its account is what that leaves of the ranges, whose records the caller adds. Adds an event for each range that
+    was given up."""
+    if is_whole(ranges, size_bytes):
+        return rows
     kept = [row for row in rows if row["result"] != "account" and stands(ranges, row["unit_offset"])]
     arrow = [] if isinstance(found.changes, list) else [(at, size) for at, size in zip(*(found.changes.column(n).to_pylist() for n in ("unit_offset", "unit_length")))
                                                         if stands(ranges, at)]
@@ -58,14 +79,17 @@ def within(rows: list[dict], found: Decoded, ranges: list[list]) -> list[dict]:
     return [*kept, *events, account | {"num_control": -num, "bytes_framing": sum(end - start for start, end, _ in ranges) - size}]
 
 
-def account(batch: Batch, landed: list[dict], files: list[dict]) -> None:
-    """Count what waits for a verdict since this batch, and what does not any more."""
+def account(batch: Batch, landed: list[dict], judged: list[dict], files: list[dict]) -> None:
+    """Count what waits for a verdict since this batch, and what does not any more. Of a unit that stands whole the account is its own; of a range in one, the
+    records that are no change, reject or part are what `within` has left of it."""
     for row in files:
         if row["verdicts"] is None:
             continue
         account = batch.account(row["source"])
-        for _, start, end, num, landed_by, _ in json.loads(row["verdicts"]):
-            account.num_control += num             # less the changes, rejects and parts among them, which `within` has taken off
+        for path, start, end, num, landed_by, verdict in json.loads(row["verdicts"]):
+            whole = verdict == STANDS and (row["source"], path, start, end)
+            account.num_control += num - sum(unit["num_records"] for unit in judged if whole and (unit["source"], unit["path"]) == whole[:2]
+                                             and start <= unit["file_offset"] and unit["file_offset"] + unit["size_bytes"] <= end)
             if landed_by != batch.batch_id:
                 account.num_settled += num
                 account.bytes_settled += end - start

@@ -53,6 +53,8 @@ def read_message(message: dict, source, tables: dict, loads: list[dict]) -> dict
         return _reject(message, known, wrong.kind, wrong.offset, wrong.expected, wrong.found)
     except Refused as no:
         offset = json_exact.offset(message["value"], no.path) if no.path else 0
+        if no.kind == "unknown_table" and no.found.count(".") == 1:
+            known |= dict(zip(("source_schema", "source_table"), no.found.split(".")))
         return _reject(message, known, no.kind, offset, no.expected, no.found, no.column)
     except RecursionError:
         return _reject(message, known, "invalid_json", 0, "JSON nested as deep as images are", "arrays or objects nested too deep")

@@ -1,0 +1,182 @@
+"""`inlet import`: write and update contracts from the column lists that feeds have given (silver.table_versions), or from definition files.
+
+A list that is none of the contract's versions becomes its newest version; the one before it moves under `earlier`, with the place up to which it was in
+force. What became of a column that is gone, a person says: it was renamed (`--renamed OLD=NEW`) or dropped (`--dropped OLD`). Nothing is written unless all
+of it can be, and what a contract says beside its columns stays as it is.
+"""
+
+import io
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import ValidationError
+from ruamel.yaml import YAML
+
+from inlet.codecs import CODECS
+from inlet.config import Project
+from inlet.errors import ConfigError, in_words
+from inlet.silver import table_versions
+from inlet.table import Table, by_name
+
+FLOW_WIDTH = 150
+
+
+@dataclass
+class Answers:
+    """What a person said of columns that are gone, for one import."""
+
+    renamed: dict[str, str] = field(default_factory=dict)      # former name -> name
+    dropped: set[str] = field(default_factory=set)
+
+
+@dataclass
+class Contract:
+    """A contract as it shall be, and why."""
+
+    path: Path
+    text: str
+    what: str
+
+
+def from_feeds(project: Project, source: str | None, table: str | None) -> list[dict]:
+    """The definitions that feeds gave, in their order."""
+    rows = [row for row in table_versions.seen(project) if source in (None, row["source"])
+            and table in (None, f"{row['source_schema']}.{row['source_table']}")]
+    if not rows:
+        raise ConfigError(f"No feed has given a column list{f' of {table}' if table else ''} yet", "Run `inlet run` first, or name a definition file")
+    return rows
+
+
+def from_files(project: Project, source: str, files: list[Path]) -> list[dict]:
+    """The definitions in files of the vendor, read by the codec of a source."""
+    codec = CODECS[project.sources[source].codec]
+    if not hasattr(codec, "definitions_of"):
+        raise ConfigError(f"{project.sources[source].codec} has no definition files", "Leave out the file: column lists that the feed gave are imported then")
+    return [{"source": source, "source_schema": d.source_schema, "source_table": d.source_table, "columns": d.columns, "key": d.key,
+             "change_seq": d.change_seq, "unit_id": str(path)} for path in files for d in codec.definitions_of(path.read_bytes(), path.name, project.sources[source])]
+
+
+def contracts(project: Project, definitions: list[dict], answers: Answers) -> list[Contract]:
+    """The contracts that definitions make or change. Raises: ConfigError where a person has to say more, or where a definition contradicts itself."""
+    of_table: dict[str, list[dict]] = {}
+    for row in definitions:
+        of_table.setdefault(f"{row['source_schema']}.{row['source_table']}", []).append(row)
+    known, found = by_name(project.tables.values()), []
+    for name, rows in sorted(of_table.items()):
+        path = _file_of(project, known[name]) if name in known else None
+        made = _updated(path, name, rows, answers) if path else _new(project, name, rows, answers)
+        if made:
+            found.append(made)
+    said = {*answers.renamed, *answers.dropped}
+    if said and (idle := said - {c["name"] for row in definitions for c in row["columns"]} - {c.name for t in known.values() for v in t.versions for c in v.columns}):
+        raise ConfigError(f"There is no column {', '.join(sorted(idle))} in what is imported", "Name columns as the definitions do")
+    return found
+
+
+def write(made: list[Contract]) -> None:
+    for contract in made:
+        contract.path.parent.mkdir(parents=True, exist_ok=True)
+        contract.path.write_text(contract.text, encoding="utf-8")
+
+
+def _yaml() -> YAML:
+    yaml = YAML()
+    yaml.width, yaml.preserve_quotes = FLOW_WIDTH, True
+    yaml.indent(mapping=2, sequence=4, offset=2)
+    return yaml
+
+
+def _file_of(project: Project, table: Table) -> Path:
+    """The file of a contract."""
+    for path in sorted((project.root / "pipelines" / "tables").glob("*.yml")):
+        if (_yaml().load(path) or {}).get("table") == table.table:
+            return path
+    raise ConfigError(f"{table.table} has no file in pipelines/tables", "Put its contract there")
+
+
+def _new(project: Project, name: str, rows: list[dict], answers: Answers) -> Contract:
+    word = re.sub(r"_+", "_", re.sub(r"[^a-z0-9]+", "_", name.split(".")[1].lower())).strip("_") or "table"
+    word = word if word[0].isalpha() else f"t_{word}"
+    taken = {t.name for t in project.tables.values()}
+    word = word if word not in taken else f"{re.sub(r'[^a-z0-9]+', '_', name.split('.')[0].lower())}_{word}"
+    said = {"table": name, "name": word, "key": list(rows[0]["key"]), "columns": [_column(c) for c in rows[0]["columns"]]}
+    for row in rows[1:]:
+        _follow(said, name, row, answers)
+    return _made(project.root / "pipelines" / "tables" / f"{word}.yml", said, f"{name}: new, {len(said['columns'])} columns", rows)
+
+
+def _updated(path: Path, name: str, rows: list[dict], answers: Answers) -> Contract | None:
+    said = _yaml().load(path)
+    before = said.get("version", 1)
+    for row in rows:
+        table = Table(**_plain(said))
+        if not any([(c.name, c.type) for c in v.columns] == [(c["name"], c["type"]) for c in row["columns"]] for v in table.versions):
+            _follow(said, name, row, answers)
+    if said.get("version", 1) == before:
+        return None
+    return _made(path, said, f"{name}: version {before} -> {said['version']}", rows)
+
+
+def _follow(said: dict, name: str, row: dict, answers: Answers) -> None:
+    """Make a definition the newest version of a contract. In: the contract's fields, which are changed."""
+    present = [c for c in said["columns"] if not c.get("dropped")]
+    names, new = [c["name"] for c in present], [c["name"] for c in row["columns"]]
+    gone, added = [n for n in names if n not in new], [n for n in new if n not in names]
+    if open_ := [n for n in gone if n not in answers.renamed and n not in answers.dropped]:
+        which = " or ".join(f"--renamed {open_[0]}={n}" for n in added[:3])
+        raise ConfigError(f"{name}: {', '.join(open_)} {'is' if len(open_) == 1 else 'are'} gone in the column list that {row['unit_id']} gives"
+                          + (f"; {', '.join(added)} {'is' if len(added) == 1 else 'are'} new" if added else ""),
+                          f"Say what became of {'it' if len(open_) == 1 else 'each'}: {which + ' or ' if which else ''}--dropped {open_[0]}")
+    if wrong := [f"{n}={answers.renamed[n]}" for n in gone if n in answers.renamed and answers.renamed[n] not in added]:
+        raise ConfigError(f"{name}: --renamed {wrong[0]}: that is no new column", f"New are {', '.join(added) or 'none'}")
+    if not row["change_seq"]:
+        raise ConfigError(f"{name}: the definition in {row['unit_id']} is not that of the contract, and tells no time from which it is in force",
+                          "Import it before its feed is read, or write the new version into the contract by hand")
+    version = said.get("version", 1)
+    said.setdefault("earlier", []).append({"version": version, "until": row["change_seq"], "columns": [
+        {k: v for k, v in c.items() if k not in ("formerly", "dropped")} for c in present]})
+    if any(key in gone for key in said.get("key", [])):
+        said["earlier"][-1]["key"] = list(said["key"])
+        said["key"] = [answers.renamed.get(key, key) for key in said["key"]]
+    kept, former = {c["name"]: c for c in said["columns"]}, {after: before for before, after in answers.renamed.items() if before in gone}
+    columns = []
+    for column in row["columns"]:
+        told = kept.get(column["name"]) or kept.get(former.get(column["name"], ""))
+        entry = {k: v for k, v in (told or {}).items() if k != "dropped"} | _column(column) if told else _column(column)
+        if column["name"] in former:
+            entry["formerly"] = [*(told or {}).get("formerly", []), former[column["name"]]]
+        columns.append(entry)
+    columns += [kept[n] | {"dropped": True} for n in kept if n not in new and n not in former.values()]
+    said["columns"], said["version"] = columns, version + 1
+
+
+def _column(column: dict) -> dict:
+    said = {"name": column["name"], "type": column["type"]}
+    if column.get("source_type"):
+        said["source_type"] = column["source_type"]
+    return said | ({} if column.get("nullable", True) else {"nullable": False})
+
+
+def _plain(said) -> dict:
+    """Fields without the marks that a YAML reader keeps for writing."""
+    if isinstance(said, dict):
+        return {str(k): _plain(v) for k, v in said.items()}
+    return [_plain(one) for one in said] if isinstance(said, list) else said
+
+
+def _made(path: Path, said: dict, what: str, rows: list[dict]) -> Contract:
+    try:
+        Table(**_plain(said))
+    except ValidationError as error:
+        raise ConfigError(f"{said['table']}: the column list that {rows[-1]['unit_id']} gives is no contract: {in_words(error.errors(), Table.model_fields)}",
+                          "Nothing is written; write its contract by hand") from error
+    from ruamel.yaml.comments import CommentedMap
+
+    for columns in [said["columns"], *(e["columns"] for e in said.get("earlier", []))]:
+        for n, column in enumerate(columns):
+            columns[n] = CommentedMap(column)
+            columns[n].fa.set_flow_style()
+    out = io.StringIO()
+    _yaml().dump(said, out)
+    return Contract(path, out.getvalue(), what)

@@ -1,0 +1,49 @@
+"""`inlet replay`: decode again what was rejected, from the bytes that bronze keeps, after a contract, an option or a codec was fixed.
+
+Rejects that only wait for a contract are replayed by the next `inlet run` after their table's contract has changed.
+"""
+
+from inlet import bronze, lake
+from inlet.bronze import replay
+from inlet.config import Project
+from inlet.errors import FILE_KINDS, ConfigError
+from inlet.table import by_name, fingerprint
+
+WAIT_FOR_A_CONTRACT = ("definition_missing", "definition_differs", "unknown_table")
+PLACE = ["source", "source_schema", "source_table", "kind", "unit_id", "unit_offset", "unit_length", "batch_id", "resolved_by", "contract"]
+
+
+def unresolved(project: Project, source: str | None = None, kind: str | None = None, batch: int | None = None, unit: str | None = None) -> list[dict]:
+    """Rejects that no later run has decoded again, of whole batches, without their bytes; and whose bytes bronze has. Read without Spark."""
+    whole = {(r["source"], r["batch_id"]) for r in lake.peek(project.lakehouse_path(), "silver.batches", ["source", "batch_id"])}
+    return [r for r in lake.peek(project.lakehouse_path(), "silver.rejects", PLACE)
+            if r["resolved_by"] is None and r["kind"] not in FILE_KINDS and r["source"] in project.sources and (r["source"], r["batch_id"]) in whole
+            and source in (None, r["source"]) and kind in (None, r["kind"]) and batch in (None, r["batch_id"]) and unit in (None, r["unit_id"])]
+
+
+def due(project: Project, sources: list[str]) -> list[dict]:
+    """Rejects that wait for a contract, whose table has one that is not what it was."""
+    prints = {name: fingerprint(table) for name, table in by_name(project.tables.values()).items()}
+    found = [row for row in unresolved(project) if row["kind"] in WAIT_FOR_A_CONTRACT and row["source"] in sources]
+    return [row for row in found if (now := prints.get(f"{row['source_schema']}.{row['source_table']}")) and now != row["contract"]]
+
+
+def plan(project: Project, spark, rejects: list[dict]) -> int:
+    """Write the plan of a batch that decodes these rejects again. Out: the batch."""
+    batch_id = bronze.next_batch(project, bronze.landed(project))
+    replay.plan(spark, rejects, batch_id)
+    return batch_id
+
+
+def chosen(project: Project, source: str | None, kind: str | None, batch: int | None, unit: str | None) -> list[dict]:
+    """The rejects to replay. Raises: ConfigError where there is none, or where bytes are gone."""
+    rows = unresolved(project, source, kind, batch, unit)
+    if not rows:
+        said = ", ".join(f"{name} {value}" for name, value in (("source", source), ("kind", kind), ("batch", batch), ("unit", unit)) if value is not None)
+        raise ConfigError(f"There is no reject to decode again{' of ' + said if said else ''}",
+                          "`inlet rejects` lists them; files that could not be read at all are read again once they are delivered anew")
+    there = {row["unit_id"] for table in ("bronze.blocks", "bronze.messages") for row in lake.peek(project.lakehouse_path(), table, ["unit_id"])}
+    if gone := sorted({row["unit_id"] for row in rows} - there):
+        raise ConfigError(f"Bronze does not hold {gone[0]} any more{f' and {len(gone) - 1} other units' if len(gone) > 1 else ''}",
+                          "Restore bronze, or name what to replay with --source, --kind, --batch or --unit")
+    return rows

@@ -1,0 +1,80 @@
+"""Rejects decoded again from what bronze keeps: a file that could not be framed, records of a block, a message, a whole unit."""
+
+import pytest
+
+from inlet import bronze, silver
+from inlet.commands import replay
+from inlet.errors import ConfigError
+from tests import projects
+from tests.encode import linkexpress, qlik
+
+COLUMNS = [c["name"] for c in projects.ITEMS["columns"]]
+SHOP = {"codec": "qlik_json", "from": "landing/again_shop/*.parquet", "tables": {"items": "DEPOT.ITEMS"}}
+DEPOT = projects.DEPOT | {"from": "landing/again_depot/*.lxg"}
+
+
+def run(project, spark) -> dict:
+    new = bronze.plan_batch(project, list(project.sources.values()), bronze.landed(project))
+    bronze.land(project, spark, new)
+    return silver.run(project, spark, new.batch_id)
+
+
+def again(project, spark, **which) -> dict:
+    chosen = dict.fromkeys(("source", "kind", "batch", "unit")) | which
+    return silver.run(project, spark, replay.plan(project, spark, replay.chosen(project, *chosen.values())))
+
+
+def counts(account) -> tuple[int, ...]:
+    return (account.num_units, account.num_records, account.num_settled, account.num_changes, account.num_repeats, account.num_control, account.num_rejected)
+
+
+def test_rejects_are_decoded_again_after_options_and_contracts_were_fixed(spark, lakehouse, tmp_path):
+    for source in ("again_shop", "again_depot"):
+        (tmp_path / "landing" / source).mkdir(parents=True)
+    narrow = projects.ITEMS | {"columns": [projects.ITEMS["columns"][0], {"name": "NAME", "type": "string", "source_type": "VARCHAR(10)"},
+                                           {"name": "PRICE", "type": "decimal(4,2)", "source_type": "DECIMAL(4,2)"}]}
+    wrong = DEPOT | {"options": DEPOT["options"] | {"byte_order": "little"}}
+    records = projects.item_records(1, 4)
+    (tmp_path / "landing" / "again_depot" / "20260105031500_000012.lxg").write_bytes(linkexpress.encode_file(records, True, "big", "cp932", {1: projects.LAYOUT}))
+    sent = [qlik.value({"operation": "INSERT", "after": {"ITEM_ID": n, "NAME": "a", "PRICE": price}, "change_seq": f"20260102030405{n:021d}"}, COLUMNS)
+            for n, price in ((1, 1), (2, 12345))]
+    qlik.write_parquet(qlik.rows(sent, "items"), tmp_path / "landing" / "again_shop" / "1.parquet")
+    project = projects.make(tmp_path, {"again_shop": SHOP, "again_depot": wrong}, [narrow], lakehouse)
+    first = run(project, spark)
+    assert counts(first["again_shop"]) == (2, 2, 0, 1, 0, 0, 1) and counts(first["again_depot"]) == (1, 1, 0, 0, 0, 0, 1)
+
+    # what was fixed in vain is rejected again: the new reject stands for the old one
+    same = again(project, spark)
+    assert counts(same["again_shop"]) == (0, 0, 1, 0, 0, 0, 1) and counts(same["again_depot"]) == (1, 1, 0, 0, 0, 0, 1)
+    assert len(replay.unresolved(project)) == 2
+
+    project = projects.make(tmp_path, {"again_shop": SHOP, "again_depot": DEPOT}, [projects.ITEMS], lakehouse)
+    spark.sql("update silver.table_versions set columns = replace(columns, 'decimal(4,2)', 'decimal(7,2)')")        # the versions of this lakehouse are fixed, too
+    fixed = again(project, spark)
+    assert counts(fixed["again_shop"]) == (0, 0, 1, 1, 0, 0, 0) and counts(fixed["again_depot"]) == (1, 6, 0, 4, 0, 2, 0)
+    found = spark.sql("select source, count(*), count(distinct change_seq) from silver.changes where source like 'again%' group by source order by source").collect()
+    assert [tuple(row) for row in found] == [("again_depot", 4, 4), ("again_shop", 2, 2)]
+    rejects = spark.sql("select source, resolved_by - batch_id as after from silver.rejects where source like 'again%' order by source, batch_id").collect()
+    assert [tuple(row) for row in rejects] == [("again_depot", 1), ("again_depot", 1), ("again_shop", 1), ("again_shop", 1)]
+    with pytest.raises(ConfigError, match="There is no reject to decode again"):
+        replay.chosen(project, None, None, None, None)
+
+
+def test_a_replay_that_died_is_finished_and_one_of_bytes_that_are_gone_is_refused(spark, lakehouse, tmp_path, monkeypatch):
+    (tmp_path / "landing" / "again_gone").mkdir(parents=True)
+    project = projects.make(tmp_path, {"again_gone": SHOP | {"from": "landing/again_gone/*.parquet"}}, lakehouse=lakehouse)
+    qlik.write_parquet(qlik.rows([b"{broken"], "items"), tmp_path / "landing" / "again_gone" / "1.parquet")
+    run(project, spark)
+    from inlet.silver import decode
+
+    batch_id = replay.plan(project, spark, replay.chosen(project, "again_gone", None, None, None))
+    with monkeypatch.context() as patched:
+        patched.setattr(decode, "_close", lambda batch: (_ for _ in ()).throw(KeyboardInterrupt()))
+        with pytest.raises(KeyboardInterrupt):
+            silver.run(project, spark, batch_id)
+    assert silver.pending(project) == [batch_id]
+    assert counts(silver.run(project, spark, batch_id)["again_gone"]) == (0, 0, 1, 0, 0, 0, 1)
+    assert [row["batch_id"] for row in replay.unresolved(project, "again_gone")] == [batch_id]
+    spark.sql("delete from bronze.messages where source = 'again_gone'")
+    with pytest.raises(ConfigError, match="Bronze does not hold again_gone/items/0/0 any more"):
+        replay.chosen(project, "again_gone", None, None, None)
