@@ -5,10 +5,10 @@ A case holds
     path                file name (binary formats)
     options, tables_map what inlet.yml says of the source
     tables              the contracts, as in pipelines/tables/*.yml
-    bytes | messages    commented hex | {topic, partition, offset, timestamp, key, value or value_hex, headers}
+    bytes | messages    commented hex | {topic, partition, offset, timestamp, key, value or value_hex, headers} | records of tests/toy
     expected            changes: rows of the change table without unit_id, batch_id and decoded_at, members that are null
-                        left out; rejects and controls: at least the members that the case names. File formats: `file`
-                        for a file that is rejected as a whole
+                        left out; rejects, controls, parts and definitions: at least the members that the case names. File
+                        formats: `file` for a file that is rejected as a whole
 A value of an image is plain, or says its type: {decimal: "1.50"}, {hex: "00ff"}, {date: ...}, {timestamp: ...}.
 
 Binary cases also run cut at every byte and with junk behind.
@@ -28,9 +28,12 @@ from inlet.codecs.codec import Block, change_rows, decode_block
 from inlet.errors import Reject
 from inlet.source import Source
 from inlet.table import Table
+from tests.toy import codec as toy
+from tests.toy import encode
 
+ALL_CODECS = CODECS | {"toy": toy}
 CASES = sorted((Path(__file__).parent / "cases").glob("*/*.yml"))
-OK_FILES = [path for path in CASES if path.stem.startswith("ok_") and "\nbytes: " in path.read_text(encoding="utf-8")]
+OK_FILES = [path for path in CASES if path.stem.startswith("ok_") and re.search(r"\n(bytes|records):", path.read_text(encoding="utf-8"))]
 LEN_BLOCK = 1 << 20
 JUNK = bytes.fromhex("00000000deadbeef")
 
@@ -39,11 +42,11 @@ def load(path: Path) -> dict:
     case = yaml.safe_load(path.read_text(encoding="utf-8"))
     tables = [Table(**table) for table in case["tables"]]
     return case | {
-        "codec": CODECS[path.parent.name],
+        "codec": ALL_CODECS[path.parent.name],
         "tables": {table.table: table for table in tables},
         "source": Source(**{"name": "case", "codec": path.parent.name, "from": "landing", "tables": case.get("tables_map", {}),
                             "options": case.get("options", {})}),
-        "data": hexadecimal(case["bytes"]) if "bytes" in case else None,
+        "data": hexadecimal(case["bytes"]) if "bytes" in case else b"".join(encode.record(*r) for r in case["records"]) if "records" in case else None,
     }
 
 
@@ -81,10 +84,11 @@ def assert_named(expected: list[dict], actual: list[dict]):
 def decode_file(case: dict, data: bytes) -> dict:
     """Open, cut and decode a whole file; every byte is accounted for."""
     codec, source, tables = case["codec"], case["source"], case["tables"]
-    found = {"file": None, "changes": [], "rejects": [], "controls": [], "rest": 0}
+    found = {"file": None, "changes": [], "rejects": [], "controls": [], "parts": [], "definitions": [], "rest": 0}
     context = codec.open_file(case["path"], data, True, source, tables)
     if isinstance(context, Reject):
         return found | {"file": said(asdict(context)), "rest": len(data)}
+    context = codec.follow(context, None) if hasattr(codec, "follow") else context
     cut = codec.cut(data, context, source, tables, LEN_BLOCK, True)
     blocks = list(cut.blocks)
     if cut.problem:
@@ -96,14 +100,16 @@ def decode_file(case: dict, data: bytes) -> dict:
         unit = data[block.offset:block.offset + block.length]
         decoded = decode_block(codec, unit, block.context, source, tables)
         rows = change_rows(codec, decoded, block.context, source, tables)
-        assert len(rows) + len(decoded.rejects) + decoded.num_control == block.num_records
-        assert (sum(r["unit_length"] for r in rows) + sum(r.unit_length for r in decoded.rejects) + decoded.bytes_framing
+        assert len(rows) + len(decoded.rejects) + len(decoded.parts) + decoded.num_control == block.num_records
+        assert (sum(r["unit_length"] for r in rows) + sum(r.unit_length for r in [*decoded.rejects, *decoded.parts]) + decoded.bytes_framing
                 == block.length)
         for reject in decoded.rejects:
             assert reject.raw == unit[reject.unit_offset:reject.unit_offset + reject.unit_length]
         found["changes"] += [said(row) for row in rows]
         found["rejects"] += [said(asdict(reject)) for reject in decoded.rejects]
         found["controls"] += [said(control._asdict()) for control in decoded.controls]
+        found["parts"] += [part._asdict() for part in decoded.parts]
+        found["definitions"] += [definition._asdict() for definition in decoded.definitions]
     found["rest"] = 0 if cut.problem else len(data) - cut.consumed
     return found
 
@@ -146,6 +152,8 @@ def test_case(path):
     assert expected.get("changes", []) == found["changes"]
     assert_named(expected.get("rejects", []), found["rejects"])
     assert_named(expected.get("controls", []), found["controls"])
+    for what in ("parts", "definitions") if case["data"] is not None else ():
+        assert_named(expected.get(what, []), found[what])
     if path.stem.startswith("ok_"):
         assert not found["rejects"]
     if case["data"] is not None:
@@ -162,7 +170,7 @@ def test_case_cut_at_every_byte(path):
         found = decode_file(case, case["data"][:length])
         assert not found["rejects"]
         if found["file"]:
-            assert found["file"]["kind"] == "ambiguous_layout" and found["rest"] == length < len(case["data"]) - 1
+            assert found["file"]["kind"] in ("ambiguous_layout", "truncated") and found["rest"] == length < len(case["data"]) - 1
             continue
         assert [row | {"transaction_last_event": None} for row in found["changes"]] == [
             row for row in whole if row["unit_offset"] + row["unit_length"] <= length]

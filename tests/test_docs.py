@@ -31,7 +31,7 @@ def test_every_codec_says_what_it_reads_and_rejects():
 
 
 def test_every_reject_kind_a_codec_makes_is_known():
-    source = "\n".join(path.read_text() for path in (ROOT / "pipelines" / "inlet" / "codecs").glob("*.py"))
+    source = "\n".join(path.read_text() for path in (ROOT / "pipelines" / "inlet" / "codecs").rglob("*.py"))
     assert set(re.findall(r"(?:Refused|Wrong|Reject|of_file)\(\"([a-z_0-9]+)\"", source)) <= set(REJECT_KINDS)
 
 

@@ -58,10 +58,15 @@ def companions(path: str, source) -> list[str] | None:
     return [f"{path}.columns"] if Options(**source.options).sidecar else []
 
 
+def definitions_of(data: bytes, name: str, source) -> list[Definition]:
+    """The column lists of a file like those that come with a log."""
+    return [Definition(*table.split("."), _columns(columns), key, "", 0) for table, (columns, key) in json.loads(data).items()]
+
+
 def open_file(path: str, head: bytes, is_whole: bool, source, tables: dict) -> dict | Reject:
     """The context of a file's first byte, from its first record."""
-    if not head and not is_whole:
-        return Reject("truncated", 0, 0, 0, "a record", "0 bytes", head)
+    if len(head) < LEN_LENGTH or len(head) < _length(head, 0):
+        return Reject("truncated", 0, len(head), len(head), "a whole record", f"{len(head)} bytes", head)
     try:
         kind, number, time = _record(head[LEN_LENGTH:_length(head, 0)])
         if kind != "file" or not (isinstance(number, int) and 0 < number < 10**9) or not (isinstance(time, str) and len(time) == change.LEN_TIME and time.isdigit()):

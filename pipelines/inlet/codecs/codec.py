@@ -202,6 +202,13 @@ class ArrowFileCodec(FileCodec, Protocol):
         """The same changes as COLUMNS makes of them, as dicts: for eyes and tests, not for bulk."""
 
 
+class DefinitionFiles(Codec, Protocol):
+    """A codec whose vendor has definition files, which `inlet import` reads."""
+
+    def definitions_of(self, data: bytes, name: str, source: Source) -> list[Definition]:
+        """The column lists in a definition file; their change_seq is empty where the file tells no time. Raises: ConfigError."""
+
+
 class MessageCodec(Codec, Protocol):
     """A codec of messages. Its context is the message: a row of bronze.messages as a dict."""
 
@@ -210,6 +217,9 @@ class MessageCodec(Codec, Protocol):
 
     def decode_message(self, message: dict, source: Source, tables: dict[str, Table], loads: list[dict]) -> Decoded:
         """Read a message exactly; changes are dicts. In: the loads that `LOADS` knows."""
+
+    def refresh_table(self, message: dict, source: Source, tables: dict[str, Table]) -> str | None:
+        """SCHEMA.TABLE where a message is a row of a full load, even a rejected one. Asked of codecs with LOADS."""
 
 
 class FastMessages(Protocol):
@@ -236,9 +246,6 @@ class MessageLoads(Protocol):
 
     def assign_loads(self, known: list[dict], seen: dict, gap_minutes: float) -> list[dict]:
         """The known loads with what was seen added."""
-
-    def refresh_table(self, message: dict, source: Source, tables: dict[str, Table]) -> str | None:
-        """SCHEMA.TABLE where a message is a row of a full load, even a rejected one."""
 
     def proof_span(self, load: dict, loads: list[dict]) -> tuple[str, str]:
         """The span of change_seq in which a change of the table proves that the load has ended."""
