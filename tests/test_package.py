@@ -15,7 +15,7 @@ REPO = Path(__file__).resolve().parents[1]
 
 
 def test_what_the_package_imports_it_declares():
-    declared = {re.match("[a-z0-9-]+", name)[0] for name in tomllib.loads((REPO / "pyproject.toml").read_text())["project"]["dependencies"]}
+    declared = {re.match("[a-z0-9.-]+", name)[0] for name in tomllib.loads((REPO / "pyproject.toml").read_text())["project"]["dependencies"]}
     modules = {name.split(".")[0] for path in (REPO / "pipelines").rglob("*.py") for name in imported(path)}
     foreign = modules - sys.stdlib_module_names - {"inlet"}
     owners = packages_distributions()

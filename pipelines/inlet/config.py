@@ -6,6 +6,7 @@
         codec: qlik_json
         from: landing/shop/*.parquet      # a folder or pattern, any fsspec URL; or {transport: lines, path: landing/shop/*.jsonl}
         tables: {shop.orders: SHOP.ORDERS}
+        ignore: [SHOP.LOG_*]              # tables of the feed that are not wanted; or `capture`, those that are
         options: {...}                    # the codec's own, named in its docstring
 """
 
@@ -31,7 +32,7 @@ class Project(BaseModel):
 
     def tables_of(self, source: Source) -> dict[str, Table]:
         """The contracts that this source may carry, by every SCHEMA.TABLE that they went by."""
-        return by_name(t for t in self.tables.values() if not t.sources or source.name in t.sources)
+        return by_name(t for t in self.tables.values() if (not t.sources or source.name in t.sources) and source.wants(t.table))
 
     def table_names(self, given: list[str]) -> list[str]:
         """Names of contracts, given by name or as SCHEMA.TABLE. Raises: ConfigError for one that is not there."""

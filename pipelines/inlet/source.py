@@ -21,6 +21,8 @@ class Source(BaseModel):
     path: str = Field(alias="from")
     transport: str | None = None           # what brings its units, said in `from:`; where none is, the project's reader takes the codec's first
     tables: dict[str, str] = {}            # {1: SHOP.ORDERS} says the same as {"1": SHOP.ORDERS}
+    capture: list[str] = []                # patterns of SCHEMA.TABLE that are wanted; none: all that have a contract
+    ignore: list[str] = []                 # ... that are not; records of other tables than the wanted are counted, and rejected no more
     options: dict[str, Any] = {}
     settle_minutes: float = 60             # how long an unfinished last record may still grow
     open_transaction_minutes: float = 60   # how long, by the source's own times, the public views wait for a transaction that lacks events; 0: not at all
@@ -49,6 +51,12 @@ class Source(BaseModel):
     def table_of(self, word: str) -> str | None:
         """SCHEMA.TABLE of the feed's own word for a table, or of the first pattern that it matches."""
         return self.tables.get(word) or next((table for pattern, table in self.tables.items() if fnmatch.fnmatchcase(word, pattern)), None)
+
+    def wants(self, table: str) -> bool:
+        """Is a SCHEMA.TABLE wanted?"""
+        def among(patterns: list[str]) -> bool:
+            return any(fnmatch.fnmatchcase(table, pattern) for pattern in patterns)
+        return (not self.capture or among(self.capture)) and not among(self.ignore)
 
     @property
     def brings_messages(self) -> bool:

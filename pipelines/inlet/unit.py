@@ -74,6 +74,7 @@ REPLAYS = (                    # the plan of a batch that decodes again what was
     Column("unit_id", "string", "the unit, in bronze.blocks or bronze.messages"),
     Column("unit_offset", "bigint", "first byte of the rejected record within the unit"),
     Column("unit_length", "bigint", "its length in bytes"),
+    Column("num_records", "bigint", "records that it is: 1 for a reject, more for a range that was ignored"),
     Column("rejected_in", "bigint", "the batch that rejected it"),
     Column("batch_id", "bigint", "the run that decodes it again"),
     Column("planned_at", "timestamp", "when"),

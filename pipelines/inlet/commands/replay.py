@@ -3,10 +3,13 @@
 Rejects that only wait for a contract are replayed by the next `inlet run` after their table's contract has changed.
 """
 
+import json
+
 from inlet import bronze, lake
 from inlet.bronze import replay
 from inlet.config import Project
 from inlet.errors import FILE_KINDS, ConfigError
+from inlet.silver.decoded import IGNORED
 from inlet.table import by_name, fingerprint
 
 WAIT_FOR_A_CONTRACT = ("definition_missing", "definition_differs", "unknown_table")
@@ -16,9 +19,18 @@ PLACE = ["source", "source_schema", "source_table", "kind", "unit_id", "unit_off
 def unresolved(project: Project, source: str | None = None, kind: str | None = None, batch: int | None = None, unit: str | None = None) -> list[dict]:
     """Rejects that no later run has decoded again, of whole batches, without their bytes; and whose bytes bronze has. Read without Spark."""
     whole = {(r["source"], r["batch_id"]) for r in lake.peek(project.lakehouse_path(), "silver.batches", ["source", "batch_id"])}
-    return [r for r in lake.peek(project.lakehouse_path(), "silver.rejects", PLACE)
+    return [r for r in [*lake.peek(project.lakehouse_path(), "silver.rejects", PLACE), *_wanted_now(project)]
             if r["resolved_by"] is None and r["kind"] not in FILE_KINDS and r["source"] in project.sources and (r["source"], r["batch_id"]) in whole
             and source in (None, r["source"]) and kind in (None, r["kind"]) and batch in (None, r["batch_id"]) and unit in (None, r["unit_id"])]
+
+
+def _wanted_now(project: Project) -> list[dict]:
+    """Records that were ignored, of tables that are wanted now and have a contract. As rejects of kind `ignored`."""
+    replayed = {(r["source"], r["unit_id"], r["unit_offset"]) for r in replay.planned(project)}
+    rows = lake.peek(project.lakehouse_path(), "silver.control_events", [*(name for name in PLACE if name not in ("resolved_by", "contract")), "detail"], f"where kind = '{IGNORED}'")
+    return [row | {"resolved_by": None, "contract": None, "num_records": json.loads(row["detail"])["records"]} for row in rows
+            if (row["source"], row["unit_id"], row["unit_offset"]) not in replayed and row["source"] in project.sources
+            and f"{row['source_schema']}.{row['source_table']}" in project.tables_of(project.sources[row["source"]])]
 
 
 def due(project: Project, sources: list[str]) -> list[dict]:

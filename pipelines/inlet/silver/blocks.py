@@ -49,9 +49,9 @@ def replay(batch: Batch, codec, sources: list[str], replays: list[dict]) -> None
     _count_landed(batch, landed)
     again = verdicts.rejected_units(batch, replays)
     _write(batch, codec, sources, [*landed, *again])
+    whole = {unit["unit_id"] for unit in again if verdicts.is_whole(unit["ranges"], unit["size_bytes"])}
     for row in replays:
-        unit = next(unit for unit in again if unit["unit_id"] == row["unit_id"])
-        batch.account(row["source"]).num_control += not verdicts.is_whole(unit["ranges"], unit["size_bytes"])
+        batch.account(row["source"]).num_control += 0 if row["unit_id"] in whole else row["num_records"]
 
 
 def _write(batch: Batch, codec, sources: list[str], heads: list[dict]) -> None:

@@ -22,6 +22,7 @@ COLUMNS = {"result": "string", "num_control": "bigint", "bytes_framing": "bigint
 DDL = ", ".join(f"{name} {type_}" for name, type_ in COLUMNS.items())
 NEEDED = {"source_schema", "source_table", "change_seq", "operation", "unit_offset", "unit_length"}
 IMAGES = ("before", "after")
+IGNORED = "ignored"                    # kind of a control event: records of a table that is not wanted
 
 
 def batch_of(rows: list[dict]):
@@ -37,13 +38,28 @@ def rows_of(decoded: Decoded, source, unit_id: str, data: bytes, context: str | 
     _check(decoded, source.codec, unit_id, len(data), num_records)
     of_unit = {"source": source.name, "unit_id": unit_id}
     rows = [change_row(row) | of_unit for row in changes]
-    rows += [reject_row(reject) | of_unit for reject in decoded.rejects]
+    unwanted = [r for r in decoded.rejects if r.source_table and not source.wants(f"{r.source_schema}.{r.source_table}")]
+    rows += [reject_row(reject) | of_unit for reject in decoded.rejects if reject not in unwanted]
+    rows += [_control_row(control) | of_unit for control in _ignored(unwanted)]
     rows += [_control_row(control) | of_unit for control in decoded.controls]
     rows += [{"result": "part", "part_key": p.key, "note": p.note, "change_seq": p.change_seq, "unit_offset": p.unit_offset, "unit_length": p.unit_length,
               "raw": data[p.unit_offset:p.unit_offset + p.unit_length], "context": context, "is_settled": False} | of_unit for p in decoded.parts]
     rows += [{"result": "definition", "source_schema": d.source_schema, "source_table": d.source_table, "columns": json.dumps(d.columns), "origin": "feed",
               "key": json.dumps(d.key), "change_seq": d.change_seq, "unit_offset": d.unit_offset} | of_unit for d in decoded.definitions]
-    return [*rows, account_row(decoded.num_control, decoded.bytes_framing) | of_unit]
+    return [*rows, account_row(decoded.num_control + len(unwanted), decoded.bytes_framing + sum(r.unit_length for r in unwanted)) | of_unit]
+
+
+def _ignored(rejects: list[Reject]) -> list[Control]:
+    """Records of tables that nobody wants, as a control event for each range of them: so they can be decoded once they are wanted."""
+    events: list[Control] = []
+    for r in rejects:
+        last = events[-1] if events else None
+        if last and (last.source_schema, last.source_table, last.unit_offset + last.unit_length) == (r.source_schema, r.source_table, r.unit_offset):
+            records = json.loads(last.detail)["records"] + 1
+            events[-1] = last._replace(unit_length=last.unit_length + r.unit_length, detail=json.dumps({"records": records}))
+        else:
+            events.append(Control(IGNORED, r.unit_offset, r.unit_length, r.source_schema, r.source_table, detail=json.dumps({"records": 1})))
+    return events
 
 
 def failed(source: str, unit_id: str, data: bytes, why: str) -> list[dict]:

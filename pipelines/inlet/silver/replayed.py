@@ -31,7 +31,7 @@ def run(batch: Batch, replays: list[dict]) -> None:
 
 
 def account(batch: Batch) -> None:
-    """The records of rejects are as many as have come out of them."""
+    """The records of rejects are as many as have come out of them: a unit that was rejected whole is many. Bytes are what is held equal."""
     for of_source in batch.accounts.values():
         of_source.num_settled = of_source.num_changes + of_source.num_repeats + of_source.num_control + of_source.num_rejected + of_source.num_waiting \
             - of_source.num_records

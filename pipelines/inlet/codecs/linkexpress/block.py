@@ -76,10 +76,10 @@ def ids_of(source, tables: dict) -> dict[int, str]:
         if not (word.isdigit() and 0 < int(word) < 65536):
             raise ConfigError(f"sources.{source.name}.tables: expected an extraction id 1-65535, found {word!r}",
                               "The id is the one that the group's definition gives the table")
-        if name not in tables:
+        if name not in tables and source.wants(name):
             raise ConfigError(f"sources.{source.name}.tables maps {word} to {name}, which has no contract for this source",
                               f"Write pipelines/tables/{name.split('.')[-1].lower()}.yml")
-    return {int(word): name for word, name in source.tables.items()}
+    return {int(word): name for word, name in source.tables.items() if name in tables}
 
 
 def cut(data: bytes, context: dict, source, tables: dict, len_block: int, is_final: bool = True) -> Cut:
@@ -143,7 +143,7 @@ def decode(data: bytes, context: dict, source, tables: dict) -> Decoded:
     kept = np.flatnonzero(is_change & (faults[:, 0] == 0))
     changes = _changes(kept, framed, context, before, before_lengths, after, after_lengths)
     is_control = (heads[:, frame.WHAT] == frame.COMMIT) | (heads[:, frame.WHAT] == frame.EMPTY_LOAD)
-    rejects = [reject.record(int(i), data, framed, faults, context, tables)
+    rejects = [reject.record(int(i), data, framed, faults, context, tables, source)
                for i in np.flatnonzero((faults[:, 0] > 0) | (heads[:, frame.WHAT] == frame.FAULTY))]
     if offsets[-1] < len(data):
         rejects.append(reject.rest(data, framed, context))

@@ -37,7 +37,7 @@ def change_seq_of(context: dict, record: int) -> str | None:
     return change.change_seq(context["time"], context["file_ordinal"], context["record_ordinal"] + record)
 
 
-def record(i: int, data: bytes, framed, faults, context: dict, tables: dict) -> Reject:
+def record(i: int, data: bytes, framed, faults, context: dict, tables: dict, source) -> Reject:
     """The reject of record `i`: of its head, or of an item."""
     head, start, end = framed.heads[i], int(framed.offsets[i]), int(framed.offsets[i + 1])
     table = tables[sorted(tables)[head[frame.TABLE]]] if head[frame.TABLE] >= 0 else None
@@ -52,9 +52,11 @@ def record(i: int, data: bytes, framed, faults, context: dict, tables: dict) -> 
         num_items = 0 if head[frame.OPERATION] == frame.OP_EMPTY_LOAD else len(table.columns)
         expected = f"{num_items + 2} columns, {num_items} of the table and 2"
     found = _found(data, at, end, kind)
+    schema, name = (table.schema_name, table.table_name) if table else (None, None)
+    if kind == "unknown_extraction_id" and (mapped := source.tables.get(str(int(found, 16) if context["byte_order"] == "big" else int.from_bytes(bytes.fromhex(found), "little")))):
+        schema, name = mapped.split(".")               # a table that is not wanted, and so has no contract here
     return Reject(kind, start, end - start, at, f"{column.source_type}: {expected}" if column else expected, found,
-                  data[start:end], table and table.schema_name, table and table.table_name, column and column.name,
-                  change_seq_of(context, i))
+                  data[start:end], schema, name, column and column.name, change_seq_of(context, i))
 
 
 def _found(data: bytes, at: int, end: int, kind: str) -> str:

@@ -95,7 +95,7 @@ class Contracts:
     """Every (source, contract) that can occur, and the integers that the compiled walk knows it by."""
 
     def __init__(self, sources: list, tables: dict):
-        allowed = [(s.name, t) for s in sources for name, t in tables.items() if name == t.table and (not t.sources or s.name in t.sources)]
+        allowed = [(s.name, t) for s in sources for name, t in tables.items() if name == t.table and (not t.sources or s.name in t.sources) and s.wants(t.table)]
         self.contracts, self.places = [t for _, t in allowed], [(name, t.versions[-1]) for name, t in allowed]
         by_name = {(name, table.table): place for place, (name, table) in enumerate(self.places)}
         self.sources = {s.name: s for s in sources}
