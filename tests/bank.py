@@ -69,7 +69,7 @@ def bring(spark, here, batch_id: int, batch: list[Change]) -> None:
     if spark.sql(f"select 1 from silver.batches where batch_id = {batch_id}").isEmpty():
         spark.sql(f"delete from silver.changes where batch_id = {batch_id}")
         if not spark.sql(f"select 1 from silver.transactions where batch_id = {batch_id}").isEmpty():
-            transactions.withdraw(spark, batch_id)
+            transactions.withdraw(spark, f"batch_id = {batch_id}")
         write_silver(spark, batch_id, by_table(batch), before_ledger=lambda: transactions.update(spark, f"batch_id = {batch_id}"))
 
 

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from inlet import bronze, config, gold, publish
+from inlet import bronze, gold, publish
 from inlet.commands import run as running
 from inlet.commands.run import build_gold
 from inlet.errors import CheckFailed, ConfigError

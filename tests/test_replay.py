@@ -2,7 +2,7 @@
 
 import pytest
 
-from inlet import bronze, silver
+from inlet import bronze, change, lake, silver
 from inlet.commands import replay
 from inlet.errors import ConfigError
 from tests import projects
@@ -78,3 +78,34 @@ def test_a_replay_that_died_is_finished_and_one_of_bytes_that_are_gone_is_refuse
     spark.sql("delete from bronze.messages where source = 'again_gone'")
     with pytest.raises(ConfigError, match="Bronze does not hold again_gone/items/0/0 any more"):
         replay.chosen(project, "again_gone", None, None, None)
+
+
+def test_records_of_tables_that_are_not_wanted_are_counted_and_come_back_once_they_are(spark, lakehouse, tmp_path):
+    for source in ("unwanted_shop", "unwanted_depot"):
+        (tmp_path / "landing" / source).mkdir(parents=True)
+    sources = {"unwanted_shop": SHOP | {"from": "landing/unwanted_shop/*.parquet"}, "unwanted_depot": DEPOT | {"from": "landing/unwanted_depot/*.lxg"}}
+    project = projects.make(tmp_path, {name: source | {"ignore": ["DEPOT.IT*"]} for name, source in sources.items()}, lakehouse=lakehouse)
+    (tmp_path / "landing" / "unwanted_depot" / "20260105031500_000012.lxg").write_bytes(
+        linkexpress.encode_file(projects.item_records(1, 4), True, "big", "cp932", {1: projects.LAYOUT}))
+    sent = [qlik.value({"operation": "INSERT", "after": {"ITEM_ID": n, "NAME": "a", "PRICE": 1}, "change_seq": f"20260102030405{n:021d}"}, COLUMNS) for n in (1, 2)]
+    qlik.write_parquet(qlik.rows(sent, "items"), tmp_path / "landing" / "unwanted_shop" / "1.parquet")
+    first = run(project, spark)
+    assert counts(first["unwanted_shop"]) == (2, 2, 0, 0, 0, 2, 0) and counts(first["unwanted_depot"]) == (1, 6, 0, 0, 0, 6, 0)
+    assert [row for row in replay.unresolved(project) if row["source"] in sources] == []
+    project = projects.make(tmp_path, sources, lakehouse=lakehouse)
+    wanted = [row for row in replay.unresolved(project) if row["source"] in sources]
+    assert sorted((row["source"], row["num_records"]) for row in wanted) == [("unwanted_depot", 2), ("unwanted_depot", 2), ("unwanted_shop", 1), ("unwanted_shop", 1)]
+    again_ = silver.run(project, spark, replay.plan(project, spark, wanted))
+    assert counts(again_["unwanted_shop"]) == (0, 0, 2, 2, 0, 0, 0) and counts(again_["unwanted_depot"]) == (0, 0, 4, 4, 0, 0, 0)
+    assert [row for row in replay.unresolved(project) if row["source"] in sources] == []
+
+
+def test_a_lakehouse_of_before_gains_the_columns_and_tables_it_lacks(spark, lakehouse):
+    spark.sql("drop table silver.stopped")
+    spark.sql("drop table silver.waiting")
+    spark.sql("create table silver.stopped (source string, batch_id bigint) using delta")
+    spark.sql("insert into silver.stopped values ('old', 1)")
+    assert lake.peek(lakehouse, "silver.stopped", ["source", "why"]) == [{"source": "old", "why": None}]
+    lake.create(spark, lakehouse)
+    assert spark.table("silver.stopped").columns == [c.name for c in change.STOPPED] and spark.table("silver.waiting").columns == [c.name for c in change.WAITING]
+    assert spark.sql("select source, why from silver.stopped").collect()[0].asDict() == {"source": "old", "why": None}

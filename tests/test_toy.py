@@ -3,6 +3,7 @@
 import json
 import shutil
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,8 +13,8 @@ from inlet.codecs import CODECS
 from inlet.commands import import_contracts, replay
 from inlet.commands import run as running
 from inlet.commands.run import build_gold
-from inlet.commands.status import status
-from inlet.errors import ConfigError
+from inlet.commands.status import file_state, status
+from inlet.errors import AccountingError, ConfigError
 from inlet.gold import generate
 from inlet.silver import parts
 from tests import projects
@@ -103,6 +104,11 @@ def test_a_feed_whose_changes_lie_in_several_files_and_batches(spark, lakehouse,
     publish.run(project, spark)
     assert shown(spark) == [(1, "aa", None), (2, "bb", "1.00"), (4, "d", "9.50"), (7, "y", None)]
     assert parts.waiting(project) == [] and "waiting for the feed" not in status(project)
+    # the last transaction once more, in a file of its own: it is known by its id and its places in it
+    (landing / "4.toy").write_bytes(encode.file(4, ("begin", "C"), ("insert", "TOY.ITEMS", [7, "y", None]), ("delete", "TOY.ITEMS", [3, "c", None]), ("commit", "C")))
+    again = run(project, spark)["toy"]
+    assert (again.num_records, again.num_changes, again.num_repeats, again.num_control) == (6, 0, 2, 4)
+    assert file_state(project, str(landing / "4.toy"))[0] and file_state(project, str(landing / "5.toy")) == (False, "landing/toy/5.toy: nothing of it is landed")
     events = spark.sql("select kind, sum(unit_length) from silver.control_events where kind in ('ddl', 'abandoned') group by kind order by kind").collect()
     size = sum(len(encode.record(*record)) for record in (("begin", "C"), *ABANDONED, ("end",), ("file", 3, "2026010203040500"), ("insert", "TOY.ITEMS", [120, "abandoned", None]), ("restart",)))
     assert [tuple(row) for row in events] == [("abandoned", size), ("ddl", len(encode.record("ddl", "alter table")))]
@@ -166,3 +172,33 @@ def test_a_file_before_the_first_and_one_that_was_read_under_another_name_wait_f
     assert again.held == {"landing/toy/a.toy": "a person: toy was begun with file 2, and this is file 1",
                           "landing/toy/c.toy": "a person: file 2 of toy was read under another name"}
     assert [row["path"] for row in again.files] == ["landing/toy/d.toy"] and again.waiting == {"landing/toy/d.toy": 1}
+
+
+def losing(data, context, source, tables):
+    """A codec with a fault: of the source `bad` it forgets a record."""
+    found = toy.decode(data, context, source, tables)
+    if source.name == "bad":
+        found.num_control -= 1
+    return found
+
+
+def test_a_codec_that_loses_a_record_stops_its_source_alone(spark, lakehouse, tmp_path, monkeypatch):
+    for source in ("bad", "good"):
+        (tmp_path / "landing" / source).mkdir(parents=True)
+        (tmp_path / "landing" / source / "1.toy").write_bytes(encode.file(1, ("columns", "TOY.NOTES", [["ID", "int"], ["TEXT", "string"]], ["ID"]), ("insert", "TOY.NOTES", [1, "one"])))
+    project = projects.make(tmp_path, {name: {"codec": "toy", "from": f"landing/{name}"} for name in ("bad", "good")}, [NOTES], lakehouse)
+    from pyspark import cloudpickle
+
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    with monkeypatch.context() as patched:
+        patched.setitem(CODECS, "toy", SimpleNamespace(**vars(toy) | {"decode": losing}))
+        with pytest.raises(AccountingError, match="bad stopped, the other sources of batch .* went on: codec toy, unit bad/landing/bad/1.toy@0: . records were framed"):
+            run(project, spark)
+        (tmp_path / "landing" / "bad" / "2.toy").write_bytes(encode.file(2, ("insert", "TOY.NOTES", [2, "two"])))
+        with pytest.raises(AccountingError, match="bad waits: batch .* of it is not whole"):
+            run(project, spark)
+    first, second = silver.pending(project)
+    assert [row[0] for row in spark.sql(f"select distinct source from silver.changes where batch_id >= {first}").collect()] == ["good"]
+    assert counts(silver.run(project, spark, first)["bad"]) == (4, 0, 1, 3, 0, 0)
+    assert counts(silver.run(project, spark, second)["bad"]) == (3, 0, 1, 2, 0, 0)
+    assert silver.pending(project) == []

@@ -22,7 +22,7 @@ def pages() -> dict[Path, str]:
         + "".join(_table(name, columns) for name, columns in unit.TABLES.items()),
         DOCS / "rejects.md": MARK.format("pipelines/inlet/errors.py") + "# Kinds of rejects\n\n"
         "A record that cannot be decoded becomes a row of `silver.rejects` with its bytes; nothing is dropped, nothing guessed.\n"
-        "`inlet rejects` lists them. Their bytes are in bronze too; a command that decodes them again is not there yet.\n\n"
+        "`inlet rejects` lists them. Their bytes are in bronze too: `inlet replay` decodes them again, after a contract, an option or a codec was fixed.\n\n"
         "| kind | what is wrong |\n|---|---|\n" + "".join(f"| `{kind}` | {text} |\n" for kind, text in REJECT_KINDS.items()),
         DOCS / "semantics.md": MARK.format("tests/examples.py") + _semantics(),
         **{DOCS / "formats" / f"{name}.md": MARK.format(f"pipelines/inlet/{Path(codec.__file__).relative_to(PACKAGE)}") + f"# {name}\n\n```text\n"

@@ -151,7 +151,15 @@ BATCHES = (                    # the ledger: a row here means that the batch is 
     Column("bytes_settled", "bigint", "bytes of the settled ones"),
 )
 
+STOPPED = (                    # append-only: why the sources of a batch are decoded one by one, so that its lines in the ledger may lack some
+    Column("source", "string", "the ordered feed"),
+    Column("batch_id", "bigint", "the run"),
+    Column("why", "string", "what was wrong with the batch, or which earlier batch of the source has to be whole first"),
+    Column("stopped_at", "timestamp", "when"),
+)
+
 TABLES = {
+    "silver.stopped": STOPPED,
     "silver.changes": CHANGES,
     "silver.rejects": REJECTS,
     "silver.control_events": CONTROL_EVENTS,

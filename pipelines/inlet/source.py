@@ -24,6 +24,7 @@ class Source(BaseModel):
     capture: list[str] = []                # patterns of SCHEMA.TABLE that are wanted; none: all that have a contract
     ignore: list[str] = []                 # ... that are not; records of other tables than the wanted are counted, and rejected no more
     options: dict[str, Any] = {}
+    look_back_batches: int = Field(default=50, ge=0, description="batches in which a change that is sent again at another place is known, where the codec can tell")
     settle_minutes: float = 60             # how long an unfinished last record may still grow
     open_transaction_minutes: float = 60   # how long, by the source's own times, the public views wait for a transaction that lacks events; 0: not at all
 

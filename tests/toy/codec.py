@@ -45,6 +45,7 @@ class Options(BaseModel):
 
 
 OPTIONS = Options
+IDENTITY = "concat(transaction_id, '/', transaction_event_counter)"        # null outside a transaction
 
 
 class Faulty(Exception):

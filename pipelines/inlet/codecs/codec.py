@@ -138,9 +138,10 @@ class Joined:
 
 
 class Codec(Protocol):
-    """What every codec offers. `join` is asked of codecs that give parts."""
+    """What every codec offers. `join` is asked of codecs that give parts; `IDENTITY` is theirs whose feed can be sent again at another place."""
 
     OPTIONS: type[BaseModel]               # the source's `options`, each with a safe default
+    IDENTITY: str                          # SQL over silver.changes for what identifies a change beside its place; with the same content it is a repeat
 
     def join(self, key: str, parts: list[Waiting], source: Source, tables: dict[str, Table]) -> Joined:
         """Settle the parts of a key, those that waited and new ones, in the order of (change_seq, unit_id, unit_offset)."""

@@ -9,14 +9,14 @@ from pathlib import Path
 from inlet.bronze.blocks import cut_file
 from inlet.bronze.transports import TRANSPORTS
 from inlet.codecs import CODECS
-from inlet.codecs.codec import Control, change_rows, decode_block
+from inlet.codecs.codec import Control, Waiting, change_rows, decode_block
 from inlet.config import Project
 from inlet.errors import ConfigError, Reject
 from inlet.source import Source
 
 
 def decode_file(project: Project, file: Path, source_name: str | None) -> Iterator[tuple[str, dict]]:
-    """("change" | "control" | "reject", row) for each record of a file, in order."""
+    """("change" | "control" | "reject" | "part", row) for each record of a file, in order."""
     if not file.is_file():
         raise ConfigError(f"{file} is no file", "Name one file of a source")
     source = _source_of(project, file, source_name)
@@ -47,6 +47,7 @@ def _is_in(file: Path, folder: str, pattern: str) -> bool:
 
 def _decode_blocks(project: Project, source: Source, file: Path) -> Iterator[tuple[str, dict]]:
     codec, tables = CODECS[source.codec], project.tables_of(source)
+    parts: dict[str, list[Waiting]] = {}
     with file.open("rb") as stream:
         for block, _ in cut_file(source, tables, file.name, stream, 0, file.stat().st_size, None, True):
             found = decode_block(codec, block.data, block.context, source, tables)
@@ -56,6 +57,17 @@ def _decode_blocks(project: Project, source: Source, file: Path) -> Iterator[tup
                 yield "control", control_row(control) | {"file_offset": block.file_offset + control.unit_offset}
             for reject in found.rejects:
                 yield "reject", reject_row(reject) | {"file_offset": block.file_offset + reject.byte_offset}
+            for part in found.parts:
+                record = block.data[part.unit_offset:part.unit_offset + part.unit_length]
+                parts.setdefault(part.key, []).append(Waiting(f"{source.name}/{file.name}@{block.file_offset}", part, record, block.context))
+    for key, given in parts.items():
+        joined = codec.join(key, given, source, tables)
+        for row in joined.changes:
+            yield "change", row
+        for unit_id, reject in joined.rejects:
+            yield "reject", reject_row(reject) | {"unit_id": unit_id}
+        for one in joined.waiting:
+            yield "part", {"waits_for": f"others of {key}", "unit_id": one.unit_id, "unit_offset": one.part.unit_offset, "unit_length": one.part.unit_length}
 
 
 def _decode_messages(project: Project, source: Source, file: Path) -> Iterator[tuple[str, dict]]:

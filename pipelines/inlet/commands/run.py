@@ -13,7 +13,7 @@ from inlet import bronze, checks, config, gold, publish, silver
 from inlet.checks import suite
 from inlet.commands import replay, warm
 from inlet.config import Project
-from inlet.errors import CheckFailed, ConfigError
+from inlet.errors import AccountingError, CheckFailed, ConfigError
 from inlet.log import Log
 from inlet.publish import live_view
 
@@ -66,7 +66,7 @@ def run(project: Project, work: Work, steps: tuple[str, ...], tables: list[str],
         spark = session(project.lakehouse_path())
         hold(spark)
     wanted = project.table_names(tables)
-    pending = list(work.unlanded)
+    pending, stopped = list(work.unlanded), None
     if "bronze" in steps:
         pending = _bronze(project, spark, work, log)
     if "bronze" in steps or "silver" in steps:
@@ -75,11 +75,7 @@ def run(project: Project, work: Work, steps: tuple[str, ...], tables: list[str],
         if work.due:
             pending.append(replay.plan(project, spark, work.due))
             log.say({"step": "replay", "batch": pending[-1], "rejects": len(work.due), "because": "their tables have a new contract"})
-        for batch_id in pending:
-            with log.step("silver", batch=batch_id) as figures:
-                accounts = silver.run(project, spark, batch_id).values()
-                for name in ("num_records", "num_changes", "num_repeats", "num_control", "num_rejected"):
-                    figures[name.removeprefix("num_")] = sum(getattr(a, name) for a in accounts)
+        stopped = _silver(project, spark, pending, log)
     if "silver" in steps or "gold" in steps:
         _gate(project, spark, "silver", [], log)
     if "gold" in steps:
@@ -91,6 +87,22 @@ def run(project: Project, work: Work, steps: tuple[str, ...], tables: list[str],
         _gate(project, spark, "gold", wanted, log)
     if "publish" in steps:
         publish_views(project, spark, log)
+    if stopped:
+        raise stopped
+
+
+def _silver(project: Project, spark, pending: list[int], log: Log) -> AccountingError | None:
+    """Decode batches. A source whose codec loses something stops; the others go on. Out: why one stopped."""
+    stopped = None
+    for batch_id in pending:
+        try:
+            with log.step("silver", batch=batch_id) as figures:
+                accounts = silver.run(project, spark, batch_id).values()
+                for name in ("num_records", "num_changes", "num_repeats", "num_control", "num_rejected"):
+                    figures[name.removeprefix("num_")] = sum(getattr(a, name) for a in accounts)
+        except AccountingError as error:
+            stopped = stopped or error
+    return stopped
 
 
 def build_gold(project: Project, spark, tables: list[str] | None = None, **given) -> list:

@@ -1,5 +1,9 @@
 """`inlet status` and `inlet rejects`: what the state tables say, read without Spark."""
 
+import json
+import os
+from pathlib import Path
+
 from inlet import bronze, change, gold, lake, publish, silver
 from inlet.config import Project
 from inlet.silver import full_loads
@@ -33,6 +37,24 @@ def status(project: Project) -> dict[str, list[dict]]:
             **({"waiting for the feed": kept} if (kept := _waiting(project, files)) else {}),
             **({"waiting files": [{"file": p, "waits for": why} for p, why in waiting.held.items()]} if waiting.held else {}),
             **({"unfinished records": [{"file": p, "bytes": n} for p, n in waiting.waiting.items()]} if waiting.waiting else {})}
+
+
+def file_state(project: Project, file: str) -> tuple[bool, str]:
+    """Is every byte of a delivered file landed and accounted for, so that its source may purge it? And in words. In: its path or address."""
+    path = file if "://" in file else str(Path(file).resolve()).removeprefix(f"{project.root}/")
+    rows = sorted((row for row in bronze.landed(project) if row["path"] == path), key=lambda row: row["batch_id"])
+    if not rows:
+        return False, f"{path}: nothing of it is landed"
+    if rows[-1]["problem"]:
+        problem = json.loads(rows[-1]["problem"])
+        return False, f"{path}: it is not landed: expected {problem['expected']}, found {problem['found']}"
+    size = os.path.getsize(file) if "://" not in file and os.path.exists(file) else rows[-1]["size_bytes"]
+    if rows[-1]["ofs_end"] < size:
+        return False, f"{path}: {rows[-1]['ofs_end']} of {size} bytes are landed"
+    done = {(row["source"], row["batch_id"]) for row in lake.peek(project.lakehouse_path(), "silver.batches", ["source", "batch_id"])}
+    if open_ := sorted({row["batch_id"] for row in rows if (row["source"], row["batch_id"]) not in done}):
+        return False, f"{path}: all {size} bytes are landed; batch {open_[0]} is not decoded yet"
+    return True, f"{path}: all {size} bytes are landed and accounted for, in batch {', '.join(str(row['batch_id']) for row in rows if row['num_units'])}"
 
 
 def _waiting(project: Project, files: list[dict]) -> list[dict]:

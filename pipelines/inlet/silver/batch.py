@@ -111,16 +111,18 @@ class Judged(NamedTuple):
     has_conflicts: bool
 
 
-def write_changes(batch: Batch, changes, may_repeat: bool):
-    """Append changes, one row per (source, change_seq). In: whether any of them can have come before, or twice.
+def write_changes(batch: Batch, changes, may_repeat: bool, codec=None):
+    """Append changes, one row per (source, change_seq). In: whether any of them can have come before, or twice; the codec, which may tell what else
+    identifies a change (`IDENTITY`).
 
     Out: None, or all given changes with their `verdict`: new, repeat, conflict; persisted, to be unpersisted by the caller.
     """
-    if not may_repeat:
+    identity = getattr(codec, "IDENTITY", None)
+    if not may_repeat and not identity:
         batch.append(changes, "silver.changes")
         return None
     told = changes.selectExpr("*", f"{content(batch.project)} as content").persist()
-    judged = _judge(batch, told).persist()
+    judged = (_sent_elsewhere(batch, _judge(batch, told), identity) if identity else _judge(batch, told)).persist()
     batch.append(judged.where("verdict = 'new'"), "silver.changes")
     found = judged.groupBy("source", "verdict").agg({"*": "count", "unit_length": "sum"}).collect()
     told.unpersist()
@@ -159,6 +161,19 @@ def overlaps(batch: Batch, spans: dict[str, tuple[str, str]]) -> bool:
     return any(row["batch_id"] != batch.batch_id and row["source"] in spans and row["first_change_seq"]
                and row["first_change_seq"] <= spans[row["source"]][1] and spans[row["source"]][0] <= row["last_change_seq"]
                for row in ledger)
+
+
+def _sent_elsewhere(batch: Batch, judged, identity: str):
+    """Judged changes, where a new one that says what another place of the feed has said lately is a repeat. In: SQL for what identifies a change."""
+    least = " ".join(f"when {literal(name)} then {batch.batch_id - batch.project.sources[name].look_back_batches}" for name in batch.sources)
+    known = batch.spark.sql(f"select source as of_source, {identity} as of_identity, {content(batch.project)} as of_content, change_seq as of_seq from silver.changes "
+                            f"where {among(batch.sources)} and batch_id < {batch.batch_id} and batch_id >= case source {least} end and {identity} is not null")
+    own = judged.selectExpr("*", f"{identity} as identity")
+    met = (own.source == known.of_source) & (own.identity == known.of_identity) & (own.content == known.of_content) & (own.change_seq != known.of_seq)
+    found = own.join(known.dropDuplicates(["of_source", "of_identity", "of_content"]), met, "left")
+    twice = "identity is not null and row_number() over (partition by source, identity, content order by change_seq, unit_id, unit_offset) > 1"
+    return found.selectExpr(*[name for name in judged.columns if name != "verdict"],
+                            f"case when verdict = 'new' and (of_seq is not null or {twice}) then 'repeat' else verdict end as verdict")
 
 
 def _judge(batch: Batch, changes):

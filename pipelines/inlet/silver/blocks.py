@@ -56,12 +56,12 @@ def replay(batch: Batch, codec, sources: list[str], replays: list[dict]) -> None
 
 def _write(batch: Batch, codec, sources: list[str], heads: list[dict]) -> None:
     units = _units(batch, heads)
-    judged = write_changes(batch, changes(batch, codec, heads, units), _may_repeat(batch, codec, heads)) if hasattr(codec, "COLUMNS") else None
+    judged = write_changes(batch, changes(batch, codec, heads, units), _may_repeat(batch, codec, heads), codec) if hasattr(codec, "COLUMNS") else None
     rows = units.mapInArrow(guarded(_decoder(batch.project, codec), _set_aside, batch.is_apart), decoded.DDL).persist()
     if failed := {row.unit_id for row in rows.where(f"kind = '{guard.KIND}'").select("unit_id").collect()}:
         _count_failed(batch, heads, failed)
     raw = partial(raw_of_units, units=units.selectExpr("unit_id", "bytes"))
-    decoded.write(batch, rows, raw)
+    decoded.write(batch, codec, rows, raw)
     parts.join(batch, codec, sources, rows)
     rows.unpersist()
     if judged is not None:

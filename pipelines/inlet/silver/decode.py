@@ -18,10 +18,10 @@ from datetime import datetime, timezone
 from inlet import bronze, change, errors, lake
 from inlet.bronze import replay
 from inlet.config import Project
-from inlet.errors import FILE_KINDS, ConfigError, InletError
+from inlet.errors import FILE_KINDS, AccountingError, ConfigError, InletError
 from inlet.lake.spark import pace
 from inlet.silver import blocks, messages, recover, replayed, table_versions, transactions
-from inlet.silver.batch import Account, Batch
+from inlet.silver.batch import Account, Batch, among
 from inlet.sql import literal
 from inlet.table import by_name
 
@@ -32,16 +32,12 @@ SAID_BY_WORKER = re.compile(r"^inlet\.errors\.(\w+): (.+)$", re.MULTILINE)
 
 def pending(project: Project) -> list[int]:
     """Batches in bronze that the ledger does not have yet, oldest first. Read without Spark."""
-    done = {(row["batch_id"], row["source"])
-            for row in lake.peek(project.lakehouse_path(), "silver.batches", ["batch_id", "source"])}
-    return bronze.unfinished([*bronze.landed(project), *replay.planned(project)], done)
+    return bronze.unfinished([*bronze.landed(project), *replay.planned(project)], _done(project))
 
 
 def run(project: Project, spark, batch_id: int) -> dict[str, Account]:
-    """Decode one bronze batch. Out: the accounts by source. Raises: AccountingError; then gold does not see the batch."""
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
-
+    """Decode one bronze batch. Out: the accounts by source. Raises: AccountingError; then gold does not see the batch of the source that it names, and the
+    other sources of the batch are done."""
     if batch_id not in pending(project):
         raise InletError(f"Batch {batch_id} is not one that waits for silver", "`inlet status` names those that do")
     files = [row for row in bronze.landed(project) if row["batch_id"] == batch_id]
@@ -49,21 +45,68 @@ def run(project: Project, spark, batch_id: int) -> dict[str, Account]:
     check_ledger(project, batch_id, [*files, *replays])
     _check_sources(project, batch_id, [*files, *replays])
     table_versions.check(project)
+    done, earlier = _done(project), [*bronze.landed(project), *replay.planned(project)]
+    sources = sorted({row["source"] for row in [*files, *replays] if (batch_id, row["source"]) not in done})
+    held = {row["source"]: row["batch_id"] for row in earlier if row["batch_id"] < batch_id and row["source"] in sources
+            and (row["batch_id"], row["source"]) not in done}
+    ready, failed = [source for source in sources if source not in held], {}
+    if held:
+        _decode_apart(spark, batch_id, {source: f"batch {before} of the source is not whole" for source, before in held.items()})
     with pace(spark, is_small=sum(row["ofs_end"] - row["ofs_start"] for row in files) <= SMALL_BYTES):
         try:
-            return _run(project, spark, batch_id, files, replays)
-        except (Py4JJavaError, PySparkException) as error:
-            if found := SAID_BY_WORKER.search(str(error)):          # an InletError: a person has to mend something, and a second try fails, too
-                raise getattr(errors, found[1])(found[2]) from error
-            if not any(word in str(error) for word in ("Python worker", "PythonException")):
+            accounts = _decode(project, spark, batch_id, ready, files, replays) if ready else {}
+        except AccountingError as error:
+            if len(ready) == 1:
                 raise
-        return _run(project, spark, batch_id, files, replays, is_apart=True)
+            _decode_apart(spark, batch_id, dict.fromkeys(ready, error.message))
+            accounts = {}
+            for source in ready:
+                try:
+                    accounts |= _decode(project, spark, batch_id, [source], files, replays)
+                except AccountingError as own:
+                    failed[source] = own
+    if failed:
+        source, error = next(iter(failed.items()))
+        raise AccountingError(f"{', '.join(failed)} stopped, the other sources of batch {batch_id} went on: {error.message}", error.remedy) from error
+    if held:
+        raise AccountingError(f"{', '.join(held)} waits: batch {min(held.values())} of it is not whole", "Fix what that batch says first")
+    return accounts
+
+
+def _decode(project: Project, spark, batch_id: int, sources: list[str], files: list[dict], replays: list[dict]) -> dict[str, Account]:
+    """Decode what a batch holds of some sources; where a worker dies, once more with each try in a process of its own."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    files, replays = ([row for row in rows if row["source"] in sources] for rows in (files, replays))
+    try:
+        return _run(project, spark, batch_id, files, replays)
+    except (Py4JJavaError, PySparkException) as error:
+        if found := SAID_BY_WORKER.search(str(error)):              # an InletError: a person has to fix something, and a second try fails, too
+            raise getattr(errors, found[1])(found[2]) from error
+        if not any(word in str(error) for word in ("Python worker", "PythonException")):
+            raise
+    return _run(project, spark, batch_id, files, replays, is_apart=True)
+
+
+def _decode_apart(spark, batch_id: int, why: dict[str, str]) -> None:
+    """Note that sources of a batch come into the ledger one by one, or later. In: why, by source."""
+    now = datetime.now(timezone.utc)
+    rows = [(source, batch_id, words, now) for source, words in why.items()]
+    lake.append(spark.createDataFrame(rows, ", ".join(f"{c.name} {c.type}" for c in change.STOPPED)).coalesce(1), "silver.stopped")
+
+
+def _done(project: Project) -> set[tuple[int, str]]:
+    """(batch_id, source) of every line of the ledger."""
+    return {(row["batch_id"], row["source"]) for row in lake.peek(project.lakehouse_path(), "silver.batches", ["batch_id", "source"])}
 
 
 def check_ledger(project: Project, batch_id: int, files: list[dict]) -> None:
-    """All lines of a batch are one commit. Where some are missing somebody took them, and recovery would take what gold has read."""
-    whole = {row["source"] for row in lake.peek(project.lakehouse_path(), "silver.batches", ["batch_id", "source"]) if row["batch_id"] == batch_id}
-    if whole and (lacking := sorted({row["source"] for row in files} - whole)):
+    """All lines of a batch are one commit, but for sources that are decoded apart. Where others are missing somebody took them, and recovery would take
+    what gold has read."""
+    whole = {source for batch, source in _done(project) if batch == batch_id}
+    apart = {row["source"] for row in lake.peek(project.lakehouse_path(), "silver.stopped", ["batch_id", "source"]) if row["batch_id"] == batch_id}
+    if whole and (lacking := sorted({row["source"] for row in files} - whole - apart)):
         raise InletError(f"The ledger has batch {batch_id} for {', '.join(sorted(whole))} and not for {', '.join(lacking)}",
                          "Restore silver.batches to the version that has all of its lines")
 
@@ -75,8 +118,8 @@ def _check_sources(project: Project, batch_id: int, files: list[dict]) -> None:
 
 
 def _run(project: Project, spark, batch_id: int, files: list[dict], replays: list[dict], is_apart: bool = False) -> dict[str, Account]:
-    recover.run(project, spark, batch_id)
     batch = Batch(spark, project, batch_id, sorted({row["source"] for row in [*files, *replays]}), is_apart)
+    recover.run(project, spark, batch_id, among(batch.sources))
     for source in batch.sources:
         batch.account(source)
     of_files, of_messages = (sorted({row["source"] for row in bronze.Plan(batch_id, files).of(has_messages, project)}) for has_messages in (False, True))

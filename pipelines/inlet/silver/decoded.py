@@ -12,7 +12,7 @@ from inlet.bronze import guard
 from inlet.codecs.codec import Control, Decoded, Part
 from inlet.errors import AccountingError, Reject
 from inlet.fields import variant
-from inlet.silver.batch import Batch, Judged, reject_conflicts, write_changes
+from inlet.silver.batch import Batch, reject_conflicts, write_changes
 
 OF_BATCH = ("batch_id", "decoded_at")
 CHANGE = [c.name for c in change.CHANGES if c.name not in OF_BATCH]
@@ -113,9 +113,8 @@ def _check(decoded: Decoded, codec: str, unit_id: str, size: int, num_records: i
                               "Each byte is in exactly one of these. It is a fault of the codec: report it with the unit's bytes")
 
 
-def write(batch: Batch, rows, raw: Callable, judged: Judged | None = None) -> None:
-    """Write decoded rows, and count what is control. In: persisted rows of COLUMNS; raw, which adds the column `raw` to changes; changes of the same
-    units that were judged before, to be unpersisted by the caller."""
+def write(batch: Batch, codec, rows, raw: Callable) -> None:
+    """Write decoded rows, and count what is control. In: persisted rows of COLUMNS; raw, which adds the column `raw` to changes."""
     found = rows.groupBy("source", "result").agg({"num_control": "sum", "bytes_framing": "sum"}).collect()
     for row in found:
         if row["result"] == "account":
@@ -127,7 +126,7 @@ def write(batch: Batch, rows, raw: Callable, judged: Judged | None = None) -> No
         batch.append(rows.where("result = 'reject'"), "silver.rejects")
     conflicts = None
     if "change" in results:
-        own = write_changes(batch, rows.where("result = 'change'").select(*CHANGE), True)
+        own = write_changes(batch, rows.where("result = 'change'").select(*CHANGE), True, codec)
         conflicts = own.rows.where("verdict = 'conflict'").select("unit_id", "unit_offset").collect() if own.has_conflicts else None
         reject_conflicts(batch, own, raw)
     if "control" in results:

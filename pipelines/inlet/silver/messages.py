@@ -41,7 +41,7 @@ def _run_codec(batch: Batch, codec, sources: list) -> None:
 
 
 def _write_fast(batch: Batch, codec, messages, own: str, sources: list, tables: dict, loads: list, may_repeat: bool) -> None:
-    judged = write_changes(batch, codec.FAST.fast(messages, sources, tables, loads), may_repeat)
+    judged = write_changes(batch, codec.FAST.fast(messages, sources, tables, loads), may_repeat, codec)
     answered = batch.spark.sql(f"select unit_id from silver.changes where {own}")
     if judged is not None:
         answered = answered.union(judged.rows.where("verdict <> 'new'").select("unit_id"))
@@ -91,7 +91,7 @@ def _survey(batch: Batch, codec, messages) -> tuple[dict, bool, set[str]]:
 def _write_exact(batch: Batch, codec, messages, sources: list, loads: list) -> None:
     decode = guarded(exact(batch.project, codec, loads), _set_aside, batch.is_apart)
     rows = messages.mapInArrow(decode, decoded.DDL).persist()
-    decoded.write(batch, rows, partial(raw_of_units, units=_bytes_of(messages)))
+    decoded.write(batch, codec, rows, partial(raw_of_units, units=_bytes_of(messages)))
     parts.join(batch, codec, [source.name for source in sources], rows)
     rows.unpersist()
 

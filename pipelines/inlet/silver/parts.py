@@ -39,7 +39,7 @@ def join(batch: Batch, codec, sources: list[str], rows) -> None:
     touched = fresh.unionByName(before.join(fresh.select("source", "part_key").distinct(), ["source", "part_key"], "left_semi")).persist()
     joined = touched.groupBy("source", "part_key").applyInArrow(_joiner(batch.project, codec), f"{decoded.DDL}, is_new boolean").persist()
     raw = touched.where("unit_length > 0").select("unit_id", "unit_offset", "raw")
-    decoded.write(batch, joined, lambda conflicts: conflicts.join(raw, ["unit_id", "unit_offset"]))
+    decoded.write(batch, codec, joined, lambda conflicts: conflicts.join(raw, ["unit_id", "unit_offset"]))
     moved = joined.where("result in ('waiting', 'settled')").selectExpr(*[name for name in PARTS if name != "is_settled"], "result = 'settled' as is_settled")
     batch.append(moved, "silver.waiting")
     touched.unpersist()

@@ -17,13 +17,14 @@ def begun(project: Project, batch_id: int) -> list[str]:
     return [table for table in (*APPENDED, "silver.transactions") if lake.may_hold(project.lakehouse_path(), table, "batch_id", batch_id)]
 
 
-def run(project: Project, spark, batch_id: int) -> None:
-    """Delete what is there of a batch that the ledger does not have. Doing it twice changes nothing."""
+def run(project: Project, spark, batch_id: int, of_sources: str = "true") -> None:
+    """Delete what is there of a batch that the ledger does not have. Doing it twice changes nothing. In: SQL for the sources that the ledger lacks."""
     there = begun(project, batch_id)
+    own = f"batch_id = {batch_id} and {of_sources}"
     for table in there:
         if table in APPENDED:
-            spark.sql(f"delete from {table} where batch_id = {batch_id}")
+            spark.sql(f"delete from {table} where {own}")
     if any(row["batch_id"] == batch_id for row in replay.planned(project)):
-        spark.sql(f"update silver.rejects set resolved_by = null where resolved_by = {batch_id}")
+        spark.sql(f"update silver.rejects set resolved_by = null where resolved_by = {batch_id} and {of_sources}")
     if "silver.transactions" in there:
-        transactions.withdraw(spark, batch_id)
+        transactions.withdraw(spark, own)

@@ -37,9 +37,9 @@ def update(spark, rows: str) -> None:
     runs.unpersist()
 
 
-def withdraw(spark, batch_id: int) -> None:
-    """Tell the transactions that a batch brought changes of without it. In: a batch whose changes are gone."""
-    touched = spark.sql(f"select distinct source, transaction_id from silver.transactions where batch_id = {batch_id}").persist()
+def withdraw(spark, rows: str) -> None:
+    """Tell the transactions that a batch brought changes of without it. In: SQL for the rows of a batch whose changes are gone."""
+    touched = spark.sql(f"select distinct source, transaction_id from silver.transactions where {rows}").persist()
     spark.sql("select * from silver.transactions where false").createOrReplaceTempView("runs")
     _merge(spark, touched)
     touched.unpersist()

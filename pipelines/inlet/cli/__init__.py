@@ -1,0 +1,47 @@
+"""The command line. Each command is thin: read the project, call one function, say what happened.
+
+Exit codes (errors.py): 0 done, 1 internal error, 2 wrong usage or configuration, 3 a check of severity `error` failed,
+`verify` or `reconcile` found a difference or `decode` a reject, 4 the accounting of a batch does not add up, 5 the environment lacks something.
+"""
+
+import os
+import signal
+import sys
+
+from inlet.cli import work  # noqa: F401  each module brings its commands, in the order of the help
+from inlet.cli import read  # noqa: F401, I001
+from inlet.cli import project  # noqa: F401
+from inlet.cli.app import app, state
+from inlet.errors import InletError
+from inlet.log import console
+
+__all__ = ["app", "main"]
+
+
+def _interrupted(*_) -> None:
+    """Ctrl-C. A KeyboardInterrupt on the way through py4j would end in stack traces; the JVM would go on for a moment, and hold the lakehouse."""
+    console(stderr=True).show_cursor(True)
+    if "pyspark" in sys.modules and (gateway := sys.modules["pyspark"].SparkContext._gateway):
+        gateway.proc.kill()
+        gateway.proc.wait()
+    print("inlet: interrupted; nothing is lost, the next `inlet run` goes on from here", file=sys.stderr, flush=True)
+    os._exit(130)
+
+
+def main() -> None:
+    """Entry point: errors become one line on standard error and an exit code."""
+    signal.signal(signal.SIGINT, _interrupted)
+    try:
+        app()
+    except InletError as error:
+        if state["debug"]:
+            raise
+        print(f"inlet: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except Exception as error:                     # below the command line nothing is swallowed; here it is put in words
+        if state["debug"]:
+            raise
+        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        print(f"inlet: {type(error).__name__}: {first}\nThis is a fault of Inlet or of its setting; "
+              "`inlet --debug ...` shows the whole trace.", file=sys.stderr)
+        sys.exit(1)

@@ -1,0 +1,5 @@
+"""`python -m inlet.cli`."""
+
+from inlet.cli import main
+
+main()

@@ -1,0 +1,22 @@
+"""The application, and what its commands share."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from inlet.log import console
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich",
+                  help="Change streams of Qlik and Linkexpress into a lakehouse: bronze, silver, gold, with checks at each step.",
+                  context_settings={"help_option_names": ["-h", "--help"]})
+out = console()
+
+ProjectDir = Annotated[Path, typer.Option("--project", metavar="DIR", help="Project folder (holds pipelines/inlet.yml).")]
+HERE = Path(".")
+state = {"debug": False}
+
+
+@app.callback()
+def options(debug: Annotated[bool, typer.Option(help="Show the stack trace of an error.")] = False):
+    state["debug"] = debug

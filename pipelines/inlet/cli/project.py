@@ -1,0 +1,101 @@
+"""Commands about a project: its folder, contracts, models, a file of it."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from inlet import config
+from inlet.cli.app import HERE, ProjectDir, app, out
+from inlet.errors import ConfigError
+from inlet.log import as_json
+
+
+@app.command("import")
+def import_(files: Annotated[list[Path] | None, typer.Argument(help="Definition files of the vendor; without any, the column lists that feeds gave.")] = None,
+            project: ProjectDir = HERE,
+            source: Annotated[str | None, typer.Option(help="Only what this source gave; needed with files.")] = None,
+            table: Annotated[str | None, typer.Option(help="Only this table, as SCHEMA.TABLE.")] = None,
+            renamed: Annotated[list[str], typer.Option(metavar="OLD=NEW", help="A column that was renamed; may be given several times.")] = [],
+            dropped: Annotated[list[str], typer.Option(metavar="COLUMN", help="A column that is gone for good; may be given several times.")] = [],
+            dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the contracts, and write nothing.")] = False):
+    """Write and update contracts from column lists that feeds gave. Columns that are gone are asked for, never guessed."""
+    from inlet.commands import import_contracts as importing
+
+    loaded = config.load(project)
+    if source or files:
+        config.known(loaded.sources, source or "", "source")
+    if wrong := [pair for pair in renamed if pair.count("=") != 1]:
+        raise ConfigError(f"--renamed {wrong[0]}: expected OLD=NEW", "Name the column as it was, and as it is")
+    rows = importing.from_files(loaded, source or "", files) if files else importing.from_feeds(loaded, source, table)
+    made = importing.contracts(loaded, rows, importing.Answers(dict(pair.split("=") for pair in renamed), set(dropped)))
+    for contract in made:
+        out.print(escape(contract.what))
+        if dry_run:
+            out.print(escape(contract.text))
+    if dry_run or not made:
+        out.print("contracts say what the feeds say" if not made else "nothing was written")
+        return
+    importing.write(made)
+    config.load(project)
+    out.print("next: inlet generate, then inlet run; what was rejected for its columns is decoded again")
+
+
+@app.command()
+def decode(file: Annotated[Path, typer.Argument(help="A file of any source: an extract, or Parquet with Kafka messages.")],
+           project: ProjectDir = HERE,
+           source: Annotated[str | None, typer.Option(help="Read it as a file of this source; else the only one, or that whose "
+                                                           "folder or pattern it matches.")] = None,
+           limit: Annotated[int | None, typer.Option(help="Stop after this many changes.")] = None):
+    """Print a file's changes as JSON lines; rejects go to standard error. Nothing is written. Exit code 3 if any was rejected."""
+    from inlet.commands import decode
+
+    num_changes = num_rejects = 0
+    for kind, row in decode.decode_file(config.load(project), file, source):
+        if kind == "change" and num_changes == limit:
+            break
+        num_changes += kind == "change"
+        num_rejects += kind == "reject"
+        print(json.dumps(row, ensure_ascii=False, default=as_json), file=sys.stderr if kind == "reject" else sys.stdout)
+    raise typer.Exit(3 if num_rejects else 0)
+
+
+@app.command()
+def doctor(project: ProjectDir = HERE):
+    """Look for what is missing or wrong here, and say how to mend it."""
+    from inlet.commands import doctor as examining
+
+    worst = 0
+    for finding in examining.examine(project):
+        mark = "[green]ok[/]  " if finding.is_good else "[red]no[/]  "
+        out.print(mark + escape(f" {finding.what}: {finding.found}" + ("" if finding.is_good else f"\n      {finding.remedy}")))
+        worst = max(worst, 0 if finding.is_good else finding.exit_code)
+    raise typer.Exit(worst)
+
+
+@app.command()
+def generate(project: ProjectDir = HERE,
+             check: Annotated[bool, typer.Option(help="Write nothing; exit 2 if something is stale.")] = False):
+    """Write the dbt models of the contracts in pipelines/tables/."""
+    from inlet.gold import generate as generating
+    loaded = config.load(project)
+    stale = generating.stale(loaded)
+    if check and stale:
+        raise ConfigError(f"{len(stale)} generated files are stale: {', '.join(map(str, stale[:5]))}", "Run `inlet generate`")
+    if not check:
+        generating.write(loaded)
+    out.print(f"{len(stale)} files {'would change' if check else 'written'}; {len(loaded.tables)} tables")
+    for sentence in filter(None, (table.without_key for table in loaded.tables.values())):
+        out.print(sentence, markup=False)
+
+
+@app.command()
+def init(folder: Annotated[Path, typer.Argument(help="A folder that does not exist yet, or is empty.")]):
+    """Make a new, empty project that runs as it is: config, a folder for contracts, dbt, expectations."""
+    from inlet.commands import init as making
+
+    for line in making.init(folder):
+        out.print(line)
