@@ -4,13 +4,20 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test bench gate proof soak docs clean
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench gate proof soak docs clean
+
+help:                   ## these targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 10
 
 demo: $(READY)          ## two real feeds from bytes to gold, with answers
 	@$(BIN)/python -m infra.local.demo
 
 test: $(READY)          ## the tests, but for `make proof`, in two processes (core tests alone: .venv/bin/pytest -m "not spark")
 	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+
+lint: $(READY)          ## ruff: errors, bugs, imports, old syntax
+	@$(BIN)/python -m ruff check pipelines infra tests
 
 bench: $(READY)         ## ratios measured in one run, written to docs/performance.md
 	@$(BIN)/python -m tests.bench

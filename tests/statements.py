@@ -43,7 +43,7 @@ VALUES = {
     "timestamp": lambda rng: rng.choice([dt.datetime(1, 1, 1, 0, 0, 0, 1), dt.datetime(2026, 3, 29, 2, 30, 0, 999999),
                                          dt.datetime(1969, 12, 31, 23, 59, 59, 999999)]),
     "timestamptz": lambda rng: rng.choice([dt.datetime(2026, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=h, minutes=30))) for h in (-3, 5)]
-                                          + [dt.datetime(1900, 1, 1, 0, 0, 0, 123400, dt.timezone.utc)]),
+                                          + [dt.datetime(1900, 1, 1, 0, 0, 0, 123400, dt.UTC)]),
 }
 KEYS = {("papers", "title"): ["a", "A", "ä\n😀 \"\\"], ("papers", "version"): [1, 2, 2**63 - 10]}     # few, so that they meet
 

@@ -13,9 +13,9 @@ import pytest
 
 from inlet import bronze, config
 from inlet.bronze import blocks as bronze_blocks
+from inlet.bronze import message_text, transports
 from inlet.bronze import messages as bronze_messages
 from inlet.bronze import plan as planning
-from inlet.bronze import message_text, transports
 from inlet.bronze.files import as_problem, listing
 from inlet.codecs import CODECS
 from inlet.commands import decode, warm
@@ -153,7 +153,7 @@ def messages(tmp_path, **columns) -> tuple:
     project = projects.make(tmp_path, sources={"shop": {"codec": "qlik_json", "from": "landing/shop"}})
     path = tmp_path / "landing" / "shop" / "a.parquet"
     path.parent.mkdir(parents=True, exist_ok=True)
-    at = dt.datetime(2026, 1, 5, tzinfo=dt.timezone.utc)
+    at = dt.datetime(2026, 1, 5, tzinfo=dt.UTC)
     rows = {"topic": ["t", "t"], "partition": [0, 0], "offset": [1, 2], "timestamp": [at, at], "value": [b"{}", b"{}"]} | columns
     pq.write_table(pa.table({name: column for name, column in rows.items() if column}), path)
     return project, path

@@ -140,7 +140,7 @@ def _message(written: dict) -> dict:
     return message | {
         "value": hexadecimal(written["value_hex"]) if "value_hex" in written else value.encode() if isinstance(value, str) else value,
         "key": key.encode() if isinstance(key, str) else key,
-        "timestamp": at if at.tzinfo else at.replace(tzinfo=datetime.timezone.utc),
+        "timestamp": at if at.tzinfo else at.replace(tzinfo=datetime.UTC),
         "source": "case", "unit_id": f"case/{message['topic']}/{message['partition']}/{message['offset']}"}
 
 

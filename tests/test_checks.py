@@ -1,7 +1,7 @@
 """Checks: suites as data, what they find, what they leave behind, and that nothing declared is dropped in silence."""
 
 import shutil
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -271,7 +271,7 @@ def test_what_no_passed_check_has_seen_is_owed(project, tmp_path):
 
     assert checks.unchecked(project, "silver") == {}
     write("silver.batches", "source string, batch_id bigint, tables strings", ("s", 1, ["T.PARCELS"]), ("s", 2, ["T.PARCELS"]), ("s", 3, []))
-    at = [datetime.fromtimestamp(seconds, timezone.utc) for seconds in (1, 10, 30)]
+    at = [datetime.fromtimestamp(seconds, UTC) for seconds in (1, 10, 30)]
     applied = "table_name string, source string, through_batch_id bigint, applied_at timestamp"
     write("gold.applied", applied, ("parcels", "s", 1, at[0]), ("parcels", "s", 2, at[1]))
     write("checks.results", RESULTS,

@@ -173,7 +173,7 @@ def test_answers_show_structs_bytes_and_utc_times_in_every_format(spark, lakehou
              "null as nothing, cast(0 as decimal(20,9)) as zero, to_variant_object(named_struct('size', 1.20, 'photo', x'0a')) as sent, map(x'0a', 0bd) as m")
     said = []
     for format in ("json", "csv", "table"):
-        cli.sql(query, root, format, 10, "public")
+        cli.read.sql(query, root, format, 10, "public")
         said.append(capsys.readouterr().out)
     assert json.loads(said[0]) == {"at": "2026-01-05T18:00:00.000250", "image": {"price": "1.50", "parts": ["00ff"]}, "raw": "0a",
                                    "nothing": None, "zero": "0.000000000", "sent": {"photo": "0a", "size": "1.20"}, "m": {"0a": "0"}}
@@ -184,13 +184,13 @@ def test_answers_show_structs_bytes_and_utc_times_in_every_format(spark, lakehou
 
 def test_no_value_of_an_answer_is_dropped(spark, lakehouse, tmp_path, capsys):
     root = projects.make(tmp_path, lakehouse=lakehouse).root
-    cli.sql("select 1 as a, 2 as a", root, "table", 10, "public")
+    cli.read.sql("select 1 as a, 2 as a", root, "table", 10, "public")
     assert capsys.readouterr().out.split() == ["a", "a", "1", "2"]
     for query, format, said in (("select 1 as a, 2 as a", "json", "Several columns are called a"),
                                 ("select named_struct('a', 1, 'a', 2) as image", "table", "several members of one name: a, a"),
                                 ("select make_date(10000, 1, 1) as at", "table", "outside the years 1 to 9999")):
         with pytest.raises(InletError, match=said):
-            cli.sql(query, root, format, 10, "public")
+            cli.read.sql(query, root, format, 10, "public")
 
 
 def test_ctrl_c_is_one_line_and_the_next_run_goes_on(project):

@@ -78,7 +78,7 @@ def whole(case: dict, data: bytes, len_block: int, steps: int = 1) -> list[dict]
             cut = list(blocks.cut_file(source, tables, case["path"], stream, start, end, context, is_last, codec=module))
         finally:
             blocks.LEN_BLOCK = kept
-        for block, context in cut:
+        for block, context in cut:                 # noqa: B007  the last one is where the next step begins
             assert block.file_offset == start
             start += len(block.data)
             found = codec.decode_block(module, block.data, block.context, source, tables)

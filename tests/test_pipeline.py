@@ -48,7 +48,7 @@ def random_stream(rng: random.Random) -> list[Change]:
 def write_qlik(rng: random.Random, source: str, landing: Path) -> tuple[dict, list[Change]]:
     columns, shape, messages, expected, offset, number = [n for n, _, _ in ITEMS], rng.choice(["envelope", "bare"]), [], [], 0, 0
     for part, (load, changes) in enumerate(random_stream(rng)):
-        begun = dt.datetime(2026, 1, 2, 3 + 4 * part, tzinfo=dt.timezone.utc)
+        begun = dt.datetime(2026, 1, 2, 3 + 4 * part, tzinfo=dt.UTC)
         for row in {(r["REGION"], r["ITEM"]): r for r in load}.values():
             seq = f"{begun:%Y%m%d%H%M%S}00{1 + zlib.crc32(source.encode()) % 9999:04d}{0:05d}{offset:010d}"
             expected.append(Change(source, "SIM.ITEMS", seq, "REFRESH", after=row, load_id=f"L{part}"))

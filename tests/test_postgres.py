@@ -24,7 +24,7 @@ from tests.test_cli import apart
 from tests.test_pipeline import REPO, deliver, plain, put
 
 NUM_WORKLOADS, NUM_SNAPSHOTS, NUM_BATCHES = 12, 20, 2        # the first workload is longer and done last: it takes the whole way
-BEGUN = dt.datetime(2026, 1, 2, 3, tzinfo=dt.timezone.utc)
+BEGUN = dt.datetime(2026, 1, 2, 3, tzinfo=dt.UTC)
 KEYS = {table: key for table, (key, _, _) in postgres.TABLES.items()}
 COLUMNS = {table: [name for name, *_ in columns] for table, (_, _, columns) in postgres.TABLES.items()}
 EXTRACTED = {"customers": 1, "lines": 2}                   # table -> extraction id: what Linkexpress can carry
@@ -125,7 +125,7 @@ def by_key(table: str, rows) -> dict[tuple, dict]:
 
 
 def without_zone(value):
-    return value.astimezone(dt.timezone.utc).replace(tzinfo=None) if isinstance(value, dt.datetime) and value.tzinfo else value
+    return value.astimezone(dt.UTC).replace(tzinfo=None) if isinstance(value, dt.datetime) and value.tzinfo else value
 
 
 def differences(where: str, wanted: dict, found: dict) -> list[str]:

@@ -63,7 +63,7 @@ def sides(changes: list[Change], names=SIDES) -> dict[str, list[Change]]:
 
 def numbered(changes: list[Change]) -> list[Change]:
     """The same transactions, their events counted anew."""
-    counted, transaction = [], None
+    counted, transaction, counter = [], None, 0
     for n, change in enumerate(changes):
         begins = change.transaction_id != transaction or changes[n - 1].last
         transaction, counter = change.transaction_id, 1 if begins else counter + 1

@@ -25,7 +25,7 @@ from inlet.table import Table
 from tests import test_cases
 from tests.encode import qlik
 
-START = datetime.datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=datetime.timezone.utc)
+START = datetime.datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=datetime.UTC)
 COLUMNS = {"ID": "bigint", "NAME": "string", "PRICE": "decimal(9,2)", "STOCK": "int", "SOLD_AT": "timestamp", "DUE": "date",
            "IS_NEW": "boolean", "WEIGHT": "double", "PICTURE": "binary"}
 TABLE = Table(table="SHOP.ITEM", name="item", key=["ID"], columns=[
@@ -313,11 +313,11 @@ def walked(messages: list[dict], source, tables, loads) -> dict[str, dict]:
     """Rows of the compiled walk without Spark, by unit_id."""
     contracts = json_fast.Contracts([source], tables)
     spans, batch, found = json_fast._load_spans(loads, contracts, [source]), batch_of(messages), {}
-    for batch in json_fast._walk(contracts, spans)([batch.slice(1), batch.slice(0, 1)]):
-        for row in batch.to_pylist():
+    for answered in json_fast._walk(contracts, spans)([batch.slice(1), batch.slice(0, 1)]):
+        for row in answered.to_pylist():
             for name in ("before", "after"):
                 row[name] = row[name] and variant.decode(row[name]["value"], row[name]["metadata"])
-            row["change_timestamp"] = row["change_timestamp"] and row["change_timestamp"].astimezone(datetime.timezone.utc)
+            row["change_timestamp"] = row["change_timestamp"] and row["change_timestamp"].astimezone(datetime.UTC)
             row["operation"] = json_fast.OPERATIONS[row.pop("o")]
             row["load_id"] = loads[row.pop("l")]["load_id"] if row["l"] >= 0 else row.pop("l") and None
             row["source_table"] = contracts.places[row.pop("p")][1].table_name

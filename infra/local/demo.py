@@ -33,7 +33,7 @@ def main() -> int:
     with log.step("feed", seed=SEED) as figures:
         feed = write_feed(FEED, seed=SEED, scale=1.0)
         figures |= {"batches": len(feed.batches)} | feed.num_changes
-    for number, batch in enumerate(feed.batches, 1):
+    for number in range(1, len(feed.batches) + 1):
         _title(f"Batch {number} of {len(feed.batches)}")
         files = feed.deliver(number, ROOT / "landing")
         log.say({"step": "delivered", "files": len(files)})

@@ -8,7 +8,7 @@ import json
 import sys
 import time
 from contextlib import contextmanager
-from datetime import date, datetime, timezone
+from datetime import UTC, date, datetime
 from decimal import Decimal
 
 from rich.console import Console
@@ -63,7 +63,7 @@ def as_json(value):
     if isinstance(value, (bytes, bytearray)):
         return value.hex()
     if isinstance(value, datetime):
-        return value.astimezone(timezone.utc).isoformat() if value.tzinfo else value.isoformat()
+        return value.astimezone(UTC).isoformat() if value.tzinfo else value.isoformat()
     if isinstance(value, Decimal):
         return f"{value:f}"                                   # str() turns to exponents: 0E-9
     return value.isoformat() if isinstance(value, date) else str(value)

@@ -24,7 +24,7 @@ to which it was in force, so that changes from before stay readable:
 """
 
 import re
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from functools import cached_property
 from hashlib import sha256
 from itertools import count
@@ -100,7 +100,7 @@ class Earlier(BaseModel):
             at = until if isinstance(until, datetime) else datetime.fromisoformat(str(until))
         except ValueError:
             raise ValueError(f"expected a UTC time like 2026-03-01 12:00:00, or a change_seq, found {until!r}") from None
-        at = at.astimezone(timezone.utc) if at.tzinfo else at
+        at = at.astimezone(UTC) if at.tzinfo else at
         return f"{at:%Y%m%d%H%M%S}{at.microsecond // 10_000:02d}"
 
 

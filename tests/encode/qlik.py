@@ -17,7 +17,7 @@ KAFKA_SOURCE = pa.schema([
     ("timestamp", pa.timestamp("us", tz="UTC")), ("timestampType", pa.int32()),
     ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
 ])
-START = datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.timezone.utc)
+START = datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.UTC)
 HEADERS = {"change_seq": "changeSequence", "change_timestamp": "timestamp", "stream_position": "streamPosition",
            "transaction_id": "transactionId"}
 plain = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=lambda value: text_of(value)).encode

@@ -11,7 +11,7 @@ from tests.test_qlik_json import batch_of, loads_of, project_of, typed, walked
 TOKENS = [b'"', b"\\", b'\\"', b"\\u0041", b"\\ud83d", b"\\u3042", b"{", b"}", b"[", b"]", b",", b":", b"null", b"true", b"false", b"-", b"0", b"9",
           b"0.", b"1e5", b"123456789012345678", b"9223372036854775807", b"9223372036854775808", b" ", b"\n", b"\0", b"\x1f", b"\xff", b"\xe3\x81\x82",
           b"\xed\xa0\x80", b'"x":"y",', b'"data":', b'"beforeData":{', b'"headers":{', b'"timestamp":1767323045678', b'"2026-01-02T03:04:05.']
-START = datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.timezone.utc)
+START = datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.UTC)
 
 
 def units(case: dict) -> list[bytes]:

@@ -31,8 +31,9 @@ def plan_file(project, source, path, info, known, has_settled, before: dict | No
                                 "Deliver changed content under a new name")
         listed = _Limited(stream, info["size"] - start)          # what comes after the listing is the next run's
         judged = Judged((context or before or {}).get(UNDECIDED, []), path, start, info.get("batch_id", 0))
-        for block, context in cut_file(source, project.tables_of(source), path, listed, start, info["size"], context, has_settled,
-                                       info.get("companions"), before):
+        for block, after in cut_file(source, project.tables_of(source), path, listed, start, info["size"], context, has_settled,
+                                     info.get("companions"), before):
+            context = after
             if start_context is None:
                 start_context = block.context
             digest.update(block.data)

@@ -4,7 +4,7 @@ import glob
 import json
 import os
 from collections.abc import Iterator
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 import fsspec
@@ -58,7 +58,7 @@ def _local(folder: str, pattern: str) -> Iterator[tuple[str, dict]]:
 
 
 def _time(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, timezone.utc)
+    return datetime.fromtimestamp(seconds, UTC)
 
 
 def open_file(project: Project, path: str):

@@ -11,7 +11,7 @@ it held then was never landed, and no file can hold up the others of its batch. 
 
 import time
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -141,7 +141,7 @@ def unfinished(before: list[dict], done: set[tuple[int, str]]) -> list[int]:
 
 def land(project: Project, spark, new: Plan) -> None:
     """Write a planned batch: the plan, then its blocks and messages; each write happens once however often it is tried."""
-    now = datetime.now(timezone.utc)
+    now = datetime.now(UTC)
     rows = [tuple((row | {"landed_at": now})[c.name] for c in unit.FILES) for row in new.files]
     files = spark.createDataFrame(rows, ", ".join(f"{c.name} {c.type}" for c in unit.FILES))
     lake.append(files.coalesce(1), "bronze.files", "inlet-bronze-files", new.batch_id)
@@ -204,7 +204,7 @@ def _set_aside(spark, row: dict) -> None:
 
 
 def _utc(at: datetime) -> datetime:
-    return at if at.tzinfo else at.replace(tzinfo=timezone.utc)
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 def _has_settled(source: Source, info: dict, now: float | None) -> bool:

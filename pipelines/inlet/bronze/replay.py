@@ -1,7 +1,7 @@
 """Batches that decode again what was rejected: their plans (bronze.replays), and files that could not be framed, framed again from their landed bytes."""
 
 import json
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 from inlet import lake, unit
 from inlet.bronze.blocks import cut_file, row_of
@@ -18,7 +18,7 @@ def planned(project: Project) -> list[dict]:
 
 def plan(spark, rejects: list[dict], batch_id: int) -> None:
     """Write the plan of a batch, once however often it is tried. In: rejects."""
-    now = datetime.now(timezone.utc)
+    now = datetime.now(UTC)
     rows = [(r["source"], r["unit_id"], r["unit_offset"], r["unit_length"], r.get("num_records", 1), r["batch_id"], batch_id, now) for r in rejects]
     lake.append(spark.createDataFrame(rows, ", ".join(f"{c.name} {c.type}" for c in unit.REPLAYS)).coalesce(1), "bronze.replays", "inlet-bronze-replays", batch_id)
 

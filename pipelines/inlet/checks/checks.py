@@ -16,7 +16,7 @@ import logging
 import re
 import time
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from inlet import lake
@@ -81,7 +81,7 @@ def _check(project, spark, step: str, suite: list[Expected], batch_ids, num_thre
 
     def checked(table: str):
         mine = of_table[table]
-        return *_check_table(spark, table, [suite[n] for n in mine], [built[n] for n in mine], batch_ids), datetime.now(timezone.utc)
+        return *_check_table(spark, table, [suite[n] for n in mine], [built[n] for n in mine], batch_ids), datetime.now(UTC)
 
     results, pages = [], {}
     with ThreadPoolExecutor(min(num_threads, MAX_THREADS)) as pool:             # small tables take longer to plan than to read

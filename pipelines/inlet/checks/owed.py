@@ -1,6 +1,6 @@
 """Checks that are owed: batches that a step has written and that no passed check has seen, told without Spark."""
 
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 from inlet import lake
 from inlet.checks.suite import expand, load
@@ -27,7 +27,7 @@ def unchecked(project, step: str) -> dict[str | None, list[int]]:
             seen |= {(name, batch): row["run_id"] for batch in row["batch_ids"] or ()}
             whole |= {name: row["run_id"]} if row["batch_ids"] is None else {}
     for name, run_id in whole.items():
-        seen |= {(of, batch): max(run_id, seen.get((of, batch), 0)) for of, batch in _written(project, step, datetime.fromtimestamp(run_id / 1e6, timezone.utc)) if of == name}
+        seen |= {(of, batch): max(run_id, seen.get((of, batch), 0)) for of, batch in _written(project, step, datetime.fromtimestamp(run_id / 1e6, UTC)) if of == name}
     owed: dict[str | None, set[int]] = {}
     for (place, batch), at in written.items():
         if seen.get((place, batch), -1) < at:                    # a source that stopped may bring its part of a batch later

@@ -8,7 +8,7 @@ what COUNTED does not know, and what the query stumbled over.
 
 import threading
 from collections.abc import Callable
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 from inlet.errors import ConfigError
 from inlet.sql import name as quoted
@@ -63,7 +63,7 @@ def validate(spark, table: str, rows, suite: list, built: list):
         return None
     results = {b.meta["n"]: _judged(b, counts) for b in built if counts.get(b.meta["n"]) == 0}
     rest = [b for b in built if b.meta["n"] not in results]
-    meta = {"great_expectations_version": gx.__version__, "run_id": gx.core.RunIdentifier(run_time=datetime.now(timezone.utc))}
+    meta = {"great_expectations_version": gx.__version__, "run_id": gx.core.RunIdentifier(run_time=datetime.now(UTC))}
     if rest:
         on_spark = validate_on_spark(rows, table, rest)
         meta = on_spark.meta

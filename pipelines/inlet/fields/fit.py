@@ -12,7 +12,7 @@ Rejects: value_does_not_fit.
 import datetime
 import re
 from decimal import Decimal
-from functools import lru_cache
+from functools import cache
 
 from inlet.fields.json_exact import LEN_FOUND, Number
 from inlet.fields.wrong import Wrong
@@ -39,7 +39,7 @@ def fit(value, type_: str, encoding: str | None = None):
     return fitting
 
 
-@lru_cache(maxsize=None)
+@cache
 def reader(type_: str, encoding: str | None):
     """What the type asks for, in words, and the function that gives the value or None."""
     if type_ in LEN_INTEGER:

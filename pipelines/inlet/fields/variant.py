@@ -124,7 +124,7 @@ def _binary(value, ids):
 def _timestamp(value, ids):
     kind, naive = TIMESTAMP_NTZ, value
     if value.tzinfo is not None:
-        kind, naive = TIMESTAMP, value.astimezone(datetime.timezone.utc).replace(tzinfo=None)
+        kind, naive = TIMESTAMP, value.astimezone(datetime.UTC).replace(tzinfo=None)
     return _primitive(kind, ((naive - EPOCH) // MICROSECOND).to_bytes(8, "little", signed=True))
 
 
@@ -226,7 +226,7 @@ READERS = {
     DECIMAL8: lambda data, at: _read_decimal(data, at, 8),
     DECIMAL16: lambda data, at: _read_decimal(data, at, 16),
     DATE: lambda data, at: EPOCH.date() + datetime.timedelta(days=_sint(data, at, 4)),
-    TIMESTAMP: lambda data, at: _read_timestamp(data, at).replace(tzinfo=datetime.timezone.utc),
+    TIMESTAMP: lambda data, at: _read_timestamp(data, at).replace(tzinfo=datetime.UTC),
     TIMESTAMP_NTZ: _read_timestamp,
     BINARY: lambda data, at: data[at + 4:at + 4 + _uint(data, at, 4)],
     LONG_STRING: lambda data, at: data[at + 4:at + 4 + _uint(data, at, 4)].decode(),

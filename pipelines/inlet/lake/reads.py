@@ -18,7 +18,7 @@ def peek(lakehouse: str, table: str, columns: list[str], rest: str = "") -> list
         return []
     found = deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}")
     there = {field.name for field in found.schema().fields}
-    asked = ", ".join(name if name in there else f"null as {name}" for name in columns)
+    asked = ", ".join(name if name.strip('"') in there or not name.isidentifier() else f"null as {name}" for name in columns)
     rows = deltalake.QueryBuilder().register("rows", found)
     return pa.table(rows.execute(f"select {asked} from rows {rest}").read_all()).to_pylist()
 

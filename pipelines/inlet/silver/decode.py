@@ -13,7 +13,7 @@ A unit that its decoder fails on (guard.py) is one record, whatever it holds.
 
 import json
 import re
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 from inlet import bronze, change, errors, lake
 from inlet.bronze import replay
@@ -91,7 +91,7 @@ def _decode(project: Project, spark, batch_id: int, sources: list[str], files: l
 
 def _decode_apart(spark, batch_id: int, why: dict[str, str]) -> None:
     """Note that sources of a batch come into the ledger one by one, or later. In: why, by source."""
-    now = datetime.now(timezone.utc)
+    now = datetime.now(UTC)
     rows = [(source, batch_id, words, now) for source, words in why.items()]
     lake.append(spark.createDataFrame(rows, ", ".join(f"{c.name} {c.type}" for c in change.STOPPED)).coalesce(1), "silver.stopped")
 
@@ -205,7 +205,7 @@ def _table_versions(batch: Batch) -> None:
 
 
 def _close(batch: Batch) -> None:
-    now = datetime.now(timezone.utc)
+    now = datetime.now(UTC)
     rows = [tuple((vars(account) | {"batch_id": batch.batch_id, "source": source, "finished_at": now,
                                     "codec": batch.project.sources[source].codec})[name] for name in LEDGER)
             for source, account in sorted(batch.accounts.items())]

@@ -4,7 +4,7 @@ control event. No message has a third way out.
 """
 
 import json
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from inlet import lake
@@ -17,7 +17,7 @@ from inlet.sql import literal
 from inlet.table import by_name, present
 
 UNSURVEYED = {"num_records": "count(*)", "num_distinct_seq": "0", "min_seq": "cast(null as string)", "max_seq": "cast(null as string)", "may_have_refresh": "true"}
-EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def run(batch: Batch, sources: list[str]) -> None:

@@ -15,9 +15,40 @@ import pyarrow.compute as pc
 from inlet import change
 from inlet.codecs.codec import IMAGE
 from inlet.codecs.qlik import full_load, json_walk
-from inlet.codecs.qlik.json_walk import (BOOLEAN, COUNT, DATE, DECIMAL, FLOAT, HEX, INTEGER, IS_LAST, KEY, LOAD, N_COUNTER, N_LAST, N_TIME, NEVER,
-                                         NOT_NULL, NUM_NUMBERS, NUM_VALID, OPER, OPTIONAL, PLACE, ROW, T_AFTER, T_BEFORE, T_CHANGE_MASK,
-                                         T_COLUMN_MASK, T_POSITION, T_SEQ, T_TRANSACTION, TEXT, TIME, TIMESTAMP, TIMESTAMP_NTZ)
+from inlet.codecs.qlik.json_walk import (
+    BOOLEAN,
+    COUNT,
+    DATE,
+    DECIMAL,
+    FLOAT,
+    HEX,
+    INTEGER,
+    IS_LAST,
+    KEY,
+    LOAD,
+    N_COUNTER,
+    N_LAST,
+    N_TIME,
+    NEVER,
+    NOT_NULL,
+    NUM_NUMBERS,
+    NUM_VALID,
+    OPER,
+    OPTIONAL,
+    PLACE,
+    ROW,
+    T_AFTER,
+    T_BEFORE,
+    T_CHANGE_MASK,
+    T_COLUMN_MASK,
+    T_POSITION,
+    T_SEQ,
+    T_TRANSACTION,
+    TEXT,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+)
 from inlet.fields import fit, variant
 from inlet.sql import literal
 
@@ -27,7 +58,7 @@ NAMES = re.compile(rb'"schema"\s*:\s*"([^"\\]*)"\s*,\s*"table"\s*:\s*"([^"\\]*)"
 TYPES = {"string": TEXT, "float": FLOAT, "double": FLOAT, "date": DATE, "timestamp": TIMESTAMP, "timestamp_ntz": TIMESTAMP_NTZ,
          "boolean": BOOLEAN, "binary": HEX} | dict.fromkeys(fit.LEN_INTEGER, INTEGER)
 OPERATIONS = "INSERT", "UPDATE", "DELETE", "REFRESH"           # as json_walk numbers them
-EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 NO_TIME = -(1 << 63)          # of a message that no broker has told its time: within no load
 LEN_MOST = (1 << 31) - 1       # bytes that the texts of one Arrow column hold
 WALKED = pa.schema([("unit_id", pa.string()), ("unit_length", pa.int64()), ("p", pa.int32()), ("l", pa.int32()), ("o", pa.int32()),

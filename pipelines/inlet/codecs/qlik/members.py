@@ -36,7 +36,7 @@ CHANGE_SEQ = re.compile(r"[0-9]{35}")
 HEX = re.compile(r"(?:[0-9A-Fa-f]{2})+")
 HEADER_TIME = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2})(?:(\.[0-9]{1,6})0*)?(Z|[+-][0-9]{2}:?[0-9]{2})?")
 EPOCH_MILLIS = re.compile(r"[1-9][0-9]{12}")
-EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 COUNTER_MAX = (1 << 8 * LEN_INTEGER["bigint"] - 1) - 1
 
 
@@ -140,7 +140,7 @@ def utc_time(value) -> datetime.datetime | None:
         return EPOCH + datetime.timedelta(milliseconds=int(value))
     match = HEADER_TIME.fullmatch(value)
     try:
-        return match and datetime.datetime.fromisoformat(match[1] + (match[2] or "") + (match[3] or "Z")).astimezone(datetime.timezone.utc)
+        return match and datetime.datetime.fromisoformat(match[1] + (match[2] or "") + (match[3] or "Z")).astimezone(datetime.UTC)
     except (ValueError, OverflowError):                         # no such day, or none in UTC
         return None
 
