@@ -60,6 +60,21 @@ def test_rejects_are_decoded_again_after_options_and_contracts_were_fixed(spark,
         replay.chosen(project, None, None, None, None)
 
 
+def test_a_full_load_ends_once_the_last_of_its_rejects_was_decoded(spark, lakehouse, tmp_path):
+    landing = tmp_path / "landing" / "again_load"
+    landing.mkdir(parents=True)
+    rows = [("row", {"ITEM_ID": n, "NAME": name, "PRICE": 1}) for n, name in ((1, "plain"), (2, "ｱｲｳ"))]
+    (landing / "ITEMS_20260105031600_000003.lxg").write_bytes(linkexpress.encode_file(rows, True, "big", "cp932", {0: projects.LAYOUT}))
+    source = projects.DEPOT | {"from": "landing/again_load/*.lxg"}
+    project = projects.make(tmp_path, {"again_load": source | {"options": source["options"] | {"charset": "utf_8"}}}, lakehouse=lakehouse)
+    assert counts(run(project, spark)["again_load"]) == (1, 2, 0, 1, 0, 0, 1)
+    ended = "select load_id from silver.control_events where source = 'again_load' and kind = 'load_end'"
+    assert spark.sql(ended).collect() == []
+    project = projects.make(tmp_path, {"again_load": source}, lakehouse=lakehouse)
+    assert counts(again(project, spark, source="again_load")["again_load"]) == (0, 0, 1, 1, 0, 0, 0)
+    assert [row[0][:16] for row in spark.sql(ended).collect()] == ["2026010503160000"]
+
+
 def test_a_replay_that_died_is_finished_and_one_of_bytes_that_are_gone_is_refused(spark, lakehouse, tmp_path, monkeypatch):
     (tmp_path / "landing" / "again_gone").mkdir(parents=True)
     project = projects.make(tmp_path, {"again_gone": SHOP | {"from": "landing/again_gone/*.parquet"}}, lakehouse=lakehouse)

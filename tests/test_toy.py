@@ -9,6 +9,7 @@ import pytest
 
 from inlet import bronze, config, publish, silver
 from inlet.bronze import blocks as bronze_blocks
+from inlet.bronze import plan as planning
 from inlet.codecs import CODECS
 from inlet.commands import import_contracts, replay
 from inlet.commands import run as running
@@ -202,3 +203,13 @@ def test_a_codec_that_loses_a_record_stops_its_source_alone(spark, lakehouse, tm
     assert counts(silver.run(project, spark, first)["bad"]) == (4, 0, 1, 3, 0, 0)
     assert counts(silver.run(project, spark, second)["bad"]) == (3, 0, 1, 2, 0, 0)
     assert silver.pending(project) == []
+
+
+def test_files_behind_one_that_is_set_aside_are_set_aside_with_it(tmp_path):
+    (tmp_path / "landing" / "toy").mkdir(parents=True)
+    project = projects.make(tmp_path, {"toy": {"codec": "toy", "from": "landing/toy"}}, [NOTES])
+    for number in (1, 2):
+        (tmp_path / "landing" / "toy" / f"{number}.toy").write_bytes(encode.file(number))
+    first, second = plan(project).files
+    [after] = planning._after(project, [first, second], [first])
+    assert (after["path"], after["num_units"], after["verdicts"], json.loads(after["problem"])["kind"]) == (second["path"], 0, None, "file_rewritten")

@@ -161,10 +161,18 @@ def write_units(project: Project, spark, new: Plan) -> None:
             problems = [problem for row in files if (problem := _problem_now(project, row))]
             if not problems:
                 raise
+            problems += _after(project, files, problems)
             for row in problems:
                 _set_aside(spark, row)
             aside = {(row["source"], row["path"]) for row in problems}
             _append(project, spark, has_messages, [row for row in files if (row["source"], row["path"]) not in aside], new.batch_id)
+
+
+def _after(project: Project, files: list[dict], problems: list[dict]) -> list[dict]:
+    """The planned files that depend on one that is set aside: others of its source, where files follow each other. They are planned anew, too."""
+    sources, aside = {row["source"] for row in problems}, {(row["source"], row["path"]) for row in problems}
+    return [row | as_problem(row["ofs_start"], "file_rewritten", "the files before it as they were planned", "another one", "Nothing: it is read anew")
+            for row in files if row["source"] in sources and (row["source"], row["path"]) not in aside and ordered.is_ordered(project.sources[row["source"]])]
 
 
 def _append(project: Project, spark, has_messages: bool, files: list[dict], batch_id: int) -> None:
@@ -199,6 +207,7 @@ def _problem_now(project: Project, row: dict) -> dict | None:
 def _set_aside(spark, row: dict) -> None:
     """Its time is taken from the row, so that the next run plans the file anew, even one that is back as it was."""
     spark.sql(f"""update bronze.files set modified_at = timestamp'1970-01-01 00:00:00', ofs_end = ofs_start, sha256 = null, num_units = 0, context = null, start_context = null,
+                  verdicts = null,
                   problem = {literal(row["problem"])}
                   where batch_id = {row["batch_id"]} and source = {literal(row["source"])} and path = {literal(row["path"])}""")
 

@@ -1,7 +1,7 @@
 """The command line. Each command is thin: read the project, call one function, say what happened.
 
 Exit codes (errors.py): 0 done, 1 internal error, 2 wrong usage or configuration, 3 a check of severity `error` failed,
-`verify` or `reconcile` found a difference or `decode` a reject, 4 the accounting of a batch does not add up, 5 the environment lacks something.
+`verify` or `reconcile` found a difference, `decode` a reject or `status --file` a file that is not all there, 4 the accounting of a batch does not add up, 5 the environment lacks something.
 """
 
 import os

@@ -43,8 +43,8 @@ def _run_codec(batch: Batch, codec, sources: list[str], files: list[dict]) -> No
     full_loads.of_files(batch, landed)
 
 
-def replay(batch: Batch, codec, sources: list[str], replays: list[dict]) -> None:
-    """Decode rejected records of blocks again, and the blocks that this batch framed again. In: the rows of bronze.replays of the former."""
+def replay(batch: Batch, codec, sources: list[str], replays: list[dict]) -> list[dict]:
+    """Decode rejected records of blocks again, and the blocks that this batch framed again. In: the rows of bronze.replays of the former. Out: the units."""
     landed = headers(batch, codec, sources)
     _count_landed(batch, landed)
     again = verdicts.rejected_units(batch, replays)
@@ -52,6 +52,7 @@ def replay(batch: Batch, codec, sources: list[str], replays: list[dict]) -> None
     whole = {unit["unit_id"] for unit in again if verdicts.is_whole(unit["ranges"], unit["size_bytes"])}
     for row in replays:
         batch.account(row["source"]).num_control += 0 if row["unit_id"] in whole else row["num_records"]
+    return [unit | {"load_id": codec.load_of(unit["context"]) if hasattr(codec, "load_of") else None} for unit in [*landed, *again]]
 
 
 def _write(batch: Batch, codec, sources: list[str], heads: list[dict]) -> None:

@@ -64,6 +64,7 @@ def run(project: Project, spark, batch_id: int) -> dict[str, Account]:
                 try:
                     accounts |= _decode(project, spark, batch_id, [source], files, replays)
                 except AccountingError as own:
+                    recover.run(project, spark, batch_id, among([source]))
                     failed[source] = own
     if failed:
         source, error = next(iter(failed.items()))

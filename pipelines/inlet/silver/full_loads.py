@@ -15,16 +15,17 @@ END = "load_end"
 
 
 def of_files(batch: Batch, units: list[dict]) -> None:
-    """Write the ends of the loads that files of this batch bring to their end. In: the batch's units (blocks.headers)."""
+    """Write the ends of the loads that this batch brings to their end: the rest of a file, or its last reject. In: units of these files."""
     loads = {(unit["source"], unit["path"]): unit["load_id"] for unit in units if unit["load_id"]}
-    whole = {(row["source"], row["path"]) for row in bronze.landed(batch.project)
-             if row["batch_id"] == batch.batch_id and row["ofs_end"] == row["size_bytes"] and not row["problem"]}
+    last = {(row["source"], row["path"]): row for row in sorted(bronze.landed(batch.project), key=lambda row: row["batch_id"])
+            if row["batch_id"] <= batch.batch_id}
+    whole = {place for place, row in last.items() if place in loads and row["ofs_end"] == row["size_bytes"] and not row["problem"]}
     sources = sorted({source for source, path in loads.keys() & whole})
     if not sources:
         return
     rejected = {(row["source"], row["unit_id"].removeprefix(f"{row['source']}/").rsplit("@", 1)[0])
-                for row in lake.peek(batch.project.lakehouse_path(), "silver.rejects", ["source", "unit_id", "kind"])
-                if row["kind"] not in FILE_KINDS}            # of those nothing was landed then
+                for row in lake.peek(batch.project.lakehouse_path(), "silver.rejects", ["source", "unit_id", "kind", "resolved_by"])
+                if row["kind"] not in FILE_KINDS and row["resolved_by"] is None}            # of those nothing was landed then
     ended = {(source, loads[source, path]) for source, path in (loads.keys() & whole) - rejected}
     if not ended:
         return

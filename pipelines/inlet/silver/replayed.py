@@ -7,7 +7,7 @@ bytes are held equal to those of the rejects.
 
 from inlet.bronze import replay
 from inlet.codecs import CODECS
-from inlet.silver import blocks, messages
+from inlet.silver import blocks, full_loads, messages
 from inlet.silver.batch import Batch, among
 
 
@@ -15,12 +15,13 @@ def run(batch: Batch, replays: list[dict]) -> None:
     """Decode the units of rejects again, and mark the rejects. In: the batch's rows of bronze.replays."""
     sources = {row["source"] for row in replays}
     of_blocks = [row for row in replays if not batch.project.sources[row["source"]].brings_messages]
+    units: list[dict] = []
     framed = replay.frame_again(batch.project, batch.spark, of_blocks, batch.batch_id) if of_blocks else set()
     for name in sorted({batch.project.sources[source].codec for source in sources}):
         own = [row for row in replays if batch.project.sources[row["source"]].codec == name]
         rows = [row for row in own if not batch.project.sources[row["source"]].brings_messages]
         if rows:
-            blocks.replay(batch, CODECS[name], sorted({row["source"] for row in rows}), [row for row in rows if row["unit_id"] not in framed])
+            units += blocks.replay(batch, CODECS[name], sorted({row["source"] for row in rows}), [row for row in rows if row["unit_id"] not in framed])
         if rows := [row for row in own if batch.project.sources[row["source"]].brings_messages]:
             messages.replay(batch, CODECS[name], rows)
     for row in replays:
@@ -28,6 +29,8 @@ def run(batch: Batch, replays: list[dict]) -> None:
             account = batch.account(row["source"])
             account.bytes_settled += row["unit_length"]
     _mark(batch)
+    if units:
+        full_loads.of_files(batch, units)
 
 
 def account(batch: Batch) -> None:
