@@ -35,7 +35,8 @@ def measure(spark, folder: Path, lakehouse: str, is_quick: bool) -> Iterator[Fig
               f"from silver.changes where source = 'bench')")
     spark.sql("create table bench_changes like silver.changes")
     batch, codec = Batch(spark, project, new.batch_id, ["bench"]), CODECS["linkexpress_group"]
-    heads, units = blocks.headers(batch, codec, batch.sources), blocks._units(spark, new.batch_id, batch.sources)
+    heads = blocks.headers(batch, codec, batch.sources)
+    units = blocks._units(batch, heads)
     decode = blocks._changes_of(project, codec, {unit["unit_id"]: n for n, unit in enumerate(heads)})
     rewrite = best(lambda: spark.sql("create or replace table bench_copy using delta as select * from bench_typed"), ROUNDS)
     alone = best(lambda: units.mapInArrow(decode, f"place bigint, {lake.ddl_of(codec.CHANGES)}").write.format("noop").mode("overwrite").save(), ROUNDS)
