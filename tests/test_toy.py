@@ -213,3 +213,16 @@ def test_files_behind_one_that_is_set_aside_are_set_aside_with_it(tmp_path):
     first, second = plan(project).files
     [after] = planning._after(project, [first, second], [first])
     assert (after["path"], after["num_units"], after["verdicts"], json.loads(after["problem"])["kind"]) == (second["path"], 0, None, "file_rewritten")
+
+
+def test_the_same_codec_reads_messages_whose_changes_come_in_two(spark, lakehouse, tmp_path):
+    landing = tmp_path / "landing" / "said"
+    landing.mkdir(parents=True)
+    project = projects.make(tmp_path, {"said": {"codec": "toy", "from": {"transport": "lines", "path": "landing/said"}}}, [NOTES], lakehouse)
+    lines = [["insert", "TOY.NOTES", [1, "one"]], ["before", 9, "TOY.NOTES", [1, "one"]], ["ddl", "alter"], ["upsert"], ["after", 9, "TOY.NOTES", [1, "two"]]]
+    (landing / "1.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines[:4]))
+    assert counts(run(project, spark)["said"]) == (4, 0, 1, 1, 1, 1)
+    (landing / "2.jsonl").write_text(json.dumps(lines[4]) + "\n")
+    assert counts(run(project, spark)["said"]) == (1, 1, 1, 1, 0, 0)
+    found = spark.sql("select operation, cast(before:TEXT as string), cast(after:TEXT as string), unit_id from silver.changes where source = 'said' order by change_seq").collect()
+    assert sorted(tuple(row) for row in found) == [("INSERT", None, "one", "said/landing/said/1.jsonl/0/0"), ("UPDATE", "one", "two", "said/landing/said/2.jsonl/0/0")]

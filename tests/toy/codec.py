@@ -10,6 +10,7 @@ Records     ["file", number, time]                    the first of every file; t
             ["end"]                                  nothing follows in this file
             A row is an array in the order of the columns; a member that is missing at its end was not supplied
 Order       time of the file, number of the file, offset of the record in it
+Messages    a record without its length is a message, too: read by the contract as it is, placed by its partition and offset
 Files       depend on each other: a transaction and the column lists go on in the next file. A file may come with the column lists of its
             beginning, `<file>.columns`, JSON {table: [columns, key]}, where the option `sidecar` says so
 Tables      read by the column list that is in force; a table without one, or one that the contract does not know, is rejected
@@ -45,6 +46,7 @@ class Options(BaseModel):
 
 
 OPTIONS = Options
+FAST = LOADS = None
 IDENTITY = "concat(transaction_id, '/', transaction_event_counter)"        # null outside a transaction
 
 
@@ -208,6 +210,19 @@ def decode(data: bytes, context: dict, source, tables: dict) -> Decoded:
     return found
 
 
+def decode_message(message: dict, source, tables: dict, loads: list) -> Decoded:
+    """Read a message."""
+    data, seq = message["value"] or b"", change.change_seq("0" * change.LEN_TIME, message["partition"], message["offset"])
+    columns = {name: [[[c.name, c.type] for c in table.columns], table.key] for name, table in tables.items()}
+    context = {"number": message["partition"], "offset": message["offset"], "transaction": None, "counter": 0, "columns": columns}
+    found = Decoded([], [], [], definitions=[], parts=[])
+    try:
+        _read(found, _record(data), {"unit_offset": 0, "unit_length": len(data)}, seq, False, context, source, tables)
+    except Faulty as fault:
+        found.rejects.append(Reject(fault.args[0], 0, len(data), 0, *fault.args[1:], data, change_seq=seq))
+    return found
+
+
 def _read(found: Decoded, record: list, at: dict, seq: str, is_last: bool, context: dict, source, tables: dict) -> None:
     in_transaction = {"transaction_id": context["transaction"], "stream_position": f"{context['number']}:{context['offset']}"}
     if context["transaction"] is not None:
@@ -264,7 +279,7 @@ def join(key: str, parts: list, source, tables: dict) -> Joined:
     notes = {note["word"]: (one, note) for one in parts for note in [json.loads(one.part.note)]}
     if len(notes) < 2:
         return Joined(waiting=parts)
-    (one, note), rows = notes["after"], {word: _record(part.data[LEN_LENGTH:])[2:] for word, (part, _) in notes.items()}
+    (one, note), rows = notes["after"], {word: _record(part.data[0 if "topic" in part.context else LEN_LENGTH:])[2:] for word, (part, _) in notes.items()}
     table = rows["after"][0]
     try:
         row = _change("update", table, [rows["before"][1], rows["after"][1]], note["seq"], {"columns": {table: note["columns"]}}, tables)

@@ -107,7 +107,7 @@ class Waiting(NamedTuple):
     unit_id: str
     part: Part
     data: bytes                            # the record
-    context: dict                          # of its unit
+    context: dict                          # of its unit; of a message its topic, partition and offset
 
 
 @dataclass

@@ -106,7 +106,8 @@ def exact(project: Project, codec, loads: list[dict]):
             for message in batch.to_pylist():
                 source, data = project.sources[message["source"]], message["value"] or b""
                 found = codec.decode_message(message, source, tables[source.name], loads)
-                rows += decoded.rows_of(found, source, message["unit_id"], data, None, 1)
+                place = json.dumps({name: message[name] for name in ("topic", "partition", "offset")}) if found.parts else None
+                rows += decoded.rows_of(found, source, message["unit_id"], data, place, 1)
             yield decoded.batch_of(rows)
     return decode
 
