@@ -10,7 +10,7 @@ Records     ["file", number, time]                    the first of every file; t
             ["end"]                                  nothing follows in this file
             A row is an array in the order of the columns; a member that is missing at its end was not supplied
 Order       time of the file, number of the file, offset of the record in it
-Messages    a record without its length is a message, too: read by the contract as it is, placed by its partition and offset
+Messages    a record without its length is a message, too: read by the contract as it is, placed by its topic and offset
 Files       depend on each other: a transaction and the column lists go on in the next file. A file may come with the column lists of its
             beginning, `<file>.columns`, JSON {table: [columns, key]}, where the option `sidecar` says so
 Tables      read by the column list that is in force; a table without one, or one that the contract does not know, is rejected
@@ -19,6 +19,7 @@ Rejects     truncated, bad_length, invalid_json, wrong_shape, unknown_operation,
 """
 
 import json
+import zlib
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -212,7 +213,7 @@ def decode(data: bytes, context: dict, source, tables: dict) -> Decoded:
 
 def decode_message(message: dict, source, tables: dict, loads: list) -> Decoded:
     """Read a message."""
-    data, seq = message["value"] or b"", change.change_seq("0" * change.LEN_TIME, message["partition"], message["offset"])
+    data, seq = message["value"] or b"", change.change_seq("0" * change.LEN_TIME, zlib.crc32(message["topic"].encode()) % 10**9, message["offset"])
     columns = {name: [[[c.name, c.type] for c in table.columns], table.key] for name, table in tables.items()}
     context = {"number": message["partition"], "offset": message["offset"], "transaction": None, "counter": 0, "columns": columns}
     found = Decoded([], [], [], definitions=[], parts=[])
