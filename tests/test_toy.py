@@ -1,7 +1,9 @@
 """The toy log, the whole way: all that the codec contract offers, asked by one small format. Its files come one after the other, one of them early."""
 
 import json
+import os
 import shutil
+import signal
 import sys
 from types import SimpleNamespace
 
@@ -223,3 +225,19 @@ def test_the_same_codec_reads_messages_whose_changes_come_in_two(spark, lakehous
     assert counts(run(project, spark)["said"]) == (1, 1, 1, 1, 0, 0)
     found = spark.sql("select operation, cast(before:TEXT as string), cast(after:TEXT as string), unit_id from silver.changes where source = 'said' order by change_seq").collect()
     assert sorted(tuple(row) for row in found) == [("INSERT", None, "one", "said/landing/said/1.jsonl/0/0"), ("UPDATE", "one", "two", "said/landing/said/2.jsonl/0/0")]
+
+
+def test_a_file_of_an_order_that_ends_its_reader_is_set_aside_and_the_next_ones_wait(tmp_path, monkeypatch):
+    (tmp_path / "landing" / "toy").mkdir(parents=True)
+    project = projects.make(tmp_path, {"toy": {"codec": "toy", "from": "landing/toy"}}, [NOTES])
+    for number, text in ((1, "fine"), (2, "deadly"), (3, "fine")):
+        (tmp_path / "landing" / "toy" / f"{number}.toy").write_bytes(encode.file(number, ("ddl", text)))
+
+    def cut(data, *given):
+        if b"deadly" in data:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return toy.cut(data, *given)
+    monkeypatch.setitem(CODECS, "toy", SimpleNamespace(**vars(toy) | {"cut": cut}))
+    found = plan(project)
+    assert [(row["path"][-5:], row["problem"] and json.loads(row["problem"])["kind"]) for row in found.files] == [("1.toy", None), ("2.toy", "decoder_failed")]
+    assert found.held == {"landing/toy/3.toy": "file 2 of toy"}

@@ -23,6 +23,7 @@ def plan_file(project, source, path, info, known, has_settled, before: dict | No
     """One row of bronze.files for a file of binary records. In: before, the context at the end of the file that it follows."""
     start, digest, num_units, end = (known["ofs_end"] if known else 0), hashlib.sha256(), 0, 0
     context = start_context = json.loads(known["context"]) if known and known["context"] else None
+    undecided = (context.pop(UNDECIDED, []) if context else (before or {}).get(UNDECIDED, []))
     with open_file(project, path) as stream:
         if start:
             hash_bytes(stream, digest, start)
@@ -30,7 +31,7 @@ def plan_file(project, source, path, info, known, has_settled, before: dict | No
                 return as_problem(start, "file_rewritten", f"the first {start} bytes as landed before", "other bytes",
                                 "Deliver changed content under a new name")
         listed = _Limited(stream, info["size"] - start)          # what comes after the listing is the next run's
-        judged = Judged((context or before or {}).get(UNDECIDED, []), path, start, info.get("batch_id", 0))
+        judged = Judged(undecided, path, start, info.get("batch_id", 0))
         for block, after in cut_file(source, project.tables_of(source), path, listed, start, info["size"], context, has_settled,
                                      info.get("companions"), before):
             context = after

@@ -23,7 +23,7 @@ def undecided(source: Source, files: list[dict]) -> list[list]:
     newest: dict[str, tuple[int, int, list]] = {}
     for row in sorted(files, key=lambda row: row["batch_id"]):
         context = json.loads(row["context"]) if row["context"] and row["verdicts"] else {}
-        if "problem" not in context and UNDECIDED in context:
+        if UNDECIDED in context:
             place = CODECS[source.codec].place(context) if is_ordered(source) else 0
             newest[row["path"]] = (place, row["batch_id"], context[UNDECIDED])
     if is_ordered(source):
@@ -31,9 +31,9 @@ def undecided(source: Source, files: list[dict]) -> list[list]:
     return [one for _, _, spans in newest.values() for one in spans]
 
 
-def plan(project: Project, files: list[tuple], landed: dict[str, dict], planned) -> dict[str, dict | str]:
+def plan(project: Project, files: list[tuple], landed: dict[str, dict], planned, place_of) -> dict[str, dict | str]:
     """By path a row of bronze.files, or what the file waits for. In: files of one source as plan_batch lists them; rows of those that were landed
-    before, by path; planned(file, before), which plans one."""
+    before, by path; planned(file, before), which plans one; place_of, which is `place`, maybe in a process of its own."""
     source = files[0][0]
     codec = CODECS[source.codec]
     ends: dict[int, dict] = {}                     # place -> context at the end of what is landed of it
@@ -41,31 +41,31 @@ def plan(project: Project, files: list[tuple], landed: dict[str, dict], planned)
         if row["context"] and "problem" not in (context := json.loads(row["context"])):
             ends[codec.place(context)] = context
     rows: dict[str, dict | str] = {}
-    places = {file[1]: _place(project, codec, file) for file in files}
+    places = {file[1]: place_of(project, codec, file) for file in files}
     first = min([*ends, *(place for place in places.values() if isinstance(place, int))], default=0)
     for file in sorted(files, key=lambda file: (not isinstance(places[file[1]], int), places[file[1]] if isinstance(places[file[1]], int) else 0)):
-        path, place, known = file[1], places[file[1]], file[3]
-        if isinstance(place, str):
-            rows[path] = place
+        path, number, known = file[1], places[file[1]], file[3]
+        if isinstance(number, str):
+            rows[path] = number
             continue
-        before = ends.get(place - 1) if place is not None else None
-        if place is None or known:
+        before = ends.get(number - 1) if number is not None else None
+        if number is None or known:
             rows[path] = planned(file)             # it goes on where it was, or is rejected as a whole
-        elif place in ends:
-            rows[path] = f"a person: file {place} of {source.name} was read under another name"
-        elif place < first or ends and place < min(ends):
-            rows[path] = f"a person: {source.name} was begun with file {min(ends)}, and this is file {place}"
-        elif place > first and (before is None or not codec.is_ended(before)):
-            rows[path] = f"file {place - 1} of {source.name}" + (" to end" if before else "")
+        elif number in ends:
+            rows[path] = f"a person: file {number} of {source.name} was read under another name"
+        elif number < first or ends and number < min(ends):
+            rows[path] = f"a person: {source.name} was begun with file {min(ends)}, and this is file {number}"
+        elif number > first and (before is None or not codec.is_ended(before)):
+            rows[path] = f"file {number - 1} of {source.name}" + (" to end" if before else "")
         else:
             rows[path] = planned(file, before)
         row = rows[path]
-        if isinstance(row, dict) and row["context"] and place is not None and "problem" not in (context := json.loads(row["context"])):
-            ends[place] = context
+        if isinstance(row, dict) and row["context"] and number is not None and "problem" not in (context := json.loads(row["context"])):
+            ends[number] = context
     return rows
 
 
-def _place(project: Project, codec, file: tuple) -> int | str | None:
+def place(project: Project, codec, file: tuple) -> int | str | None:
     """The place of a file; None where it tells none, so that it is rejected as a whole; a text where it is too short to tell."""
     source, path, info, known, has_settled = file
     if known and known["context"]:

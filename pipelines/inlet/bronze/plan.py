@@ -55,8 +55,8 @@ def plan_batch(project: Project, sources: list[Source], before: list[dict], now:
     wanted = []
     for source in sources:
         for path, info in listing(project, source):
-            companions = _companions(project, source, path)
-            if companions is None:
+            names = _companions(source, path)
+            if names is None:
                 continue                           # comes with another file
             known, has_settled = last.get((source.name, path)), _has_settled(source, info, now)
             if known and (known["size_bytes"], _utc(known["modified_at"])) == (info["size"], info["modified"]):
@@ -64,6 +64,7 @@ def plan_batch(project: Project, sources: list[Source], before: list[dict], now:
                 if not tail or not has_settled:
                     new.waiting |= {path: tail} if tail else {}
                     continue
+            companions = {name.rsplit("/", 1)[-1]: beside(project, name) for name in names}
             if missing := [name for name, text in companions.items() if text is None]:
                 new.held[path] = f"its {', '.join(missing)}"
                 continue
@@ -89,13 +90,10 @@ def next_batch(project: Project, before: list[dict]) -> int:
     return 1 + max((row["batch_id"] for row in [*before, *replay.planned(project)]), default=0)
 
 
-def _companions(project: Project, source: Source, path: str) -> dict[str, str | None] | None:
-    """The files that come with one: their bytes by name, None for one that is missing. None for a file that is a companion itself."""
+def _companions(source: Source, path: str) -> list[str] | None:
+    """The files that come with one; None for a file that is a companion itself."""
     codec = CODECS[source.codec]
-    if source.brings_messages or not hasattr(codec, "companions"):
-        return {}
-    paths = codec.companions(path, source)
-    return None if paths is None else {name.rsplit("/", 1)[-1]: beside(project, name) for name in paths}
+    return [] if source.brings_messages or not hasattr(codec, "companions") else codec.companions(path, source)
 
 
 def _plan_files(project: Project, wanted: list[tuple], good: dict) -> list[dict | str | None]:
@@ -107,11 +105,17 @@ def _plan_files(project: Project, wanted: list[tuple], good: dict) -> list[dict 
         follows = {"before": before} if before else {}
         return TRANSPORTS[source.transport].plan_file(project, source, path, info, known, has_settled, **follows)
 
-    def planned_apart(file) -> dict | None:
+    def planned_apart(file, before=None) -> dict | None:
         try:
-            return _apart(lambda: planned(file), file[1])
+            return _apart(lambda: planned(file, before), file[1])
         except Died as death:
             return as_problem(file[3]["ofs_end"] if file[3] else 0, KIND, EXPECTED, str(death), "Report it with the file")
+
+    def place_apart(project, codec, file) -> int | str | None:
+        try:
+            return _apart(lambda: ordered.place(project, codec, file), file[1])
+        except Died:
+            return None                            # planning it says what
 
     alone = [file for file in wanted if not ordered.is_ordered(file[0])]
     rows: dict[tuple, dict | str | None] = {}
@@ -123,7 +127,12 @@ def _plan_files(project: Project, wanted: list[tuple], good: dict) -> list[dict 
     for name in {file[0].name for file in wanted if ordered.is_ordered(file[0])}:
         files = [file for file in wanted if file[0].name == name]
         landed_before = {path: row for (source, path), row in good.items() if source == name}
-        rows |= {(name, path): row for path, row in _apart(partial(ordered.plan, project, files, landed_before, planned), *(file[1] for file in files)).items()}
+        in_order = partial(ordered.plan, project, files, landed_before)
+        try:
+            found = _apart(partial(in_order, planned, ordered.place), *(file[1] for file in files))
+        except Died:
+            found = in_order(planned_apart, place_apart)
+        rows |= {(name, path): row for path, row in found.items()}
     return [rows[file[0].name, file[1]] for file in wanted]
 
 

@@ -10,6 +10,7 @@ from inlet.bronze import replay
 from inlet.config import Project
 from inlet.errors import FILE_KINDS, ConfigError
 from inlet.silver.decoded import IGNORED
+from inlet.sql import literal
 from inlet.table import by_name, fingerprint
 
 WAIT_FOR_A_CONTRACT = ("definition_missing", "definition_differs", "unknown_table")
@@ -18,10 +19,15 @@ PLACE = ["source", "source_schema", "source_table", "kind", "unit_id", "unit_off
 
 def unresolved(project: Project, source: str | None = None, kind: str | None = None, batch: int | None = None, unit: str | None = None) -> list[dict]:
     """Rejects that no later run has decoded again, of whole batches, without their bytes; and whose bytes bronze has. Read without Spark."""
-    whole = {(r["source"], r["batch_id"]) for r in lake.peek(project.lakehouse_path(), "silver.batches", ["source", "batch_id"])}
-    return [r for r in [*lake.peek(project.lakehouse_path(), "silver.rejects", PLACE), *_wanted_now(project)]
-            if r["resolved_by"] is None and r["kind"] not in FILE_KINDS and r["source"] in project.sources and (r["source"], r["batch_id"]) in whole
-            and source in (None, r["source"]) and kind in (None, r["kind"]) and batch in (None, r["batch_id"]) and unit in (None, r["unit_id"])]
+    return _of_whole_batches(project, [
+        r for r in [*lake.peek(project.lakehouse_path(), "silver.rejects", PLACE), *_wanted_now(project)]
+        if source in (None, r["source"]) and kind in (None, r["kind"]) and batch in (None, r["batch_id"]) and unit in (None, r["unit_id"])])
+
+
+def _of_whole_batches(project: Project, rejects: list[dict]) -> list[dict]:
+    """Rejects that no later run has decoded again, of batches that the ledger has, and whose bytes were landed."""
+    whole = {(r["source"], r["batch_id"]) for r in lake.peek(project.lakehouse_path(), "silver.batches", ["source", "batch_id"])} if rejects else set()
+    return [r for r in rejects if r["resolved_by"] is None and r["kind"] not in FILE_KINDS and r["source"] in project.sources and (r["source"], r["batch_id"]) in whole]
 
 
 def _wanted_now(project: Project) -> list[dict]:
@@ -36,8 +42,11 @@ def _wanted_now(project: Project) -> list[dict]:
 def due(project: Project, sources: list[str]) -> list[dict]:
     """Rejects that wait for a contract, whose table has one that is not what it was."""
     prints = {name: fingerprint(table) for name, table in by_name(project.tables.values()).items()}
-    found = [row for row in unresolved(project) if row["kind"] in WAIT_FOR_A_CONTRACT and row["source"] in sources]
-    return [row for row in found if (now := prints.get(f"{row['source_schema']}.{row['source_table']}")) and now != row["contract"]]
+    rows = lake.peek(project.lakehouse_path(), "silver.rejects", PLACE, f"where kind in ({', '.join(map(literal, WAIT_FOR_A_CONTRACT))})")
+    changed = [row for row in rows if row["source"] in sources and (now := prints.get(f"{row['source_schema']}.{row['source_table']}")) and now != row["contract"]]
+    found = _of_whole_batches(project, changed)
+    gone = _gone(project, found)
+    return [row for row in found if row["unit_id"] not in gone]
 
 
 def plan(project: Project, spark, rejects: list[dict]) -> int:
@@ -54,8 +63,14 @@ def chosen(project: Project, source: str | None, kind: str | None, batch: int | 
         said = ", ".join(f"{name} {value}" for name, value in (("source", source), ("kind", kind), ("batch", batch), ("unit", unit)) if value is not None)
         raise ConfigError(f"There is no reject to decode again{' of ' + said if said else ''}",
                           "`inlet rejects` lists them; files that could not be read at all are read again once they are delivered anew")
-    there = {row["unit_id"] for table in ("bronze.blocks", "bronze.messages") for row in lake.peek(project.lakehouse_path(), table, ["unit_id"])}
-    if gone := sorted({row["unit_id"] for row in rows} - there):
+    if gone := sorted(_gone(project, rows)):
         raise ConfigError(f"Bronze does not hold {gone[0]} any more{f' and {len(gone) - 1} other units' if len(gone) > 1 else ''}",
                           "Restore bronze, or name what to replay with --source, --kind, --batch or --unit")
     return rows
+
+
+def _gone(project: Project, rejects: list[dict]) -> set[str]:
+    """The units of rejects that bronze does not hold any more."""
+    units = {row["unit_id"] for row in rejects}
+    there = {row["unit_id"] for table in ("bronze.blocks", "bronze.messages") for row in lake.peek(project.lakehouse_path(), table, ["unit_id"])} if units else set()
+    return units - there

@@ -101,6 +101,7 @@ def _silver(project: Project, spark, pending: list[int], log: Log) -> Accounting
                 for name in ("num_records", "num_changes", "num_repeats", "num_control", "num_rejected"):
                     figures[name.removeprefix("num_")] = sum(getattr(a, name) for a in accounts)
         except AccountingError as error:
+            log.say({"step": "silver", "batch": batch_id, "stopped": error.message})
             stopped = stopped or error
     return stopped
 
@@ -140,6 +141,8 @@ def _bronze(project: Project, spark, work: Work, log: Log) -> list[int]:
         pending.append(plan.batch_id)
     for path, size in plan.waiting.items():
         log.say({"step": "bronze", "waiting": f"{path}: {size} bytes of an unfinished record"})
+    for path, why in plan.held.items():
+        log.say({"step": "bronze", "waiting": f"{path}: for {why}"})
     return pending
 
 

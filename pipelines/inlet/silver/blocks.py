@@ -150,7 +150,7 @@ def _units(batch: Batch, heads: list[dict]):
 
 
 def _each(project: Project, batches):
-    """(unit, its source, its decoding) of each unit in Arrow batches of `_units`."""
+    """(unit as a dict, its source) of each unit in Arrow batches of `_units`."""
     for batch in batches:
         for unit in batch.to_pylist():
             yield unit, project.sources[unit["source"]]
@@ -170,7 +170,8 @@ def _changes_of(project: Project, codec, numbers: dict[str, int]):
                 raise AccountingError(f"codec {source.codec}, unit {unit['unit_id']}: changes have the columns {', '.join(rows.schema.names)}, "
                                       f"declared are {', '.join(codec.CHANGES.names)}", "It is a fault of the codec")
             if unit["ranges"]:
-                rows = rows.filter(pa.array([verdicts.stands(json.loads(unit["ranges"]), at) for at in rows.column("unit_offset").to_pylist()], pa.bool_()))
+                ranges = json.loads(unit["ranges"])
+                rows = rows.filter(pa.array([verdicts.stands(ranges, at) for at in rows.column("unit_offset").to_pylist()], pa.bool_()))
             table = rows.column("table_index").to_numpy(zero_copy_only=False).astype(np.int64) if "table_index" in names else np.zeros(len(rows), np.int64)
             yield pa.RecordBatch.from_arrays([pa.array(numbers[unit["unit_id"]] * MAX_TABLES + table), *rows.columns], names=names)
     return decode

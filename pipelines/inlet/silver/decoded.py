@@ -38,8 +38,11 @@ def rows_of(decoded: Decoded, source, unit_id: str, data: bytes, context: str | 
     _check(decoded, source.codec, unit_id, len(data), num_records)
     of_unit = {"source": source.name, "unit_id": unit_id}
     rows = [change_row(row) | of_unit for row in changes]
-    unwanted = [r for r in decoded.rejects if r.source_table and not source.wants(f"{r.source_schema}.{r.source_table}")]
-    rows += [reject_row(reject) | of_unit for reject in decoded.rejects if reject not in unwanted]
+    rejects, unwanted = [], []
+    for reject in decoded.rejects:
+        is_wanted = not reject.source_table or source.wants(f"{reject.source_schema}.{reject.source_table}")
+        (rejects if is_wanted else unwanted).append(reject)
+    rows += [reject_row(reject) | of_unit for reject in rejects]
     rows += [_control_row(control) | of_unit for control in _ignored(unwanted)]
     rows += [_control_row(control) | of_unit for control in decoded.controls]
     rows += [{"result": "part", "part_key": p.key, "note": p.note, "change_seq": p.change_seq, "unit_offset": p.unit_offset, "unit_length": p.unit_length,

@@ -15,13 +15,13 @@ from inlet.errors import AccountingError, InletError, Reject
 from inlet.silver import decoded
 from inlet.silver.batch import Batch, among
 
-PLACE = ["source", "unit_id", "unit_offset", "part_key"]
+PLACE = ["source", "unit_id", "unit_offset", "unit_length", "part_key"]         # a note stands beside a part
 PARTS = [c.name for c in change.WAITING if c.name not in ("batch_id", "decoded_at")]
 
 
 def waiting(project: Project) -> list[dict]:
     """Parts that wait, without their bytes. Read without Spark."""
-    rows = lake.peek(project.lakehouse_path(), "silver.waiting", [*PLACE, "note", "unit_length", "is_settled", "batch_id"])
+    rows = lake.peek(project.lakehouse_path(), "silver.waiting", [*PLACE, "note", "is_settled", "batch_id"])
     whole = {(r["source"], r["batch_id"]) for r in lake.peek(project.lakehouse_path(), "silver.batches", ["source", "batch_id"])} if rows else set()
     rows = [row for row in rows if (row["source"], row["batch_id"]) in whole]
     settled = {tuple(row[name] for name in PLACE) for row in rows if row["is_settled"]}
