@@ -1,4 +1,6 @@
-"""What pyproject.toml cannot say: a wheel carries dbt's macros and the suites of checks, which `inlet init` copies into a new project."""
+"""What pyproject.toml cannot say: a wheel carries dbt's macros and the suites of checks, which `inlet init` copies into
+a new project.
+"""
 
 import shutil
 from pathlib import Path
@@ -7,7 +9,9 @@ from setuptools import setup
 from setuptools.command.build_py import build_py
 
 HERE = Path(__file__).resolve().parent
-LEFT_OUT = shutil.ignore_patterns("target", "logs", "dbt_packages", "gold", ".user.yml")        # made by dbt, and the demo's own models
+LEFT_OUT = shutil.ignore_patterns(
+    "target", "logs", "dbt_packages", "gold", ".user.yml"
+)  # made by dbt, and the demo's own models
 
 
 class BuildWithProject(build_py):
@@ -15,7 +19,9 @@ class BuildWithProject(build_py):
         super().run()
         if not self.editable_mode:
             for name in ("dbt", "expectations"):
-                shutil.copytree(HERE / name, Path(self.build_lib) / "inlet" / "_project" / name, ignore=LEFT_OUT, dirs_exist_ok=True)
+                shutil.copytree(
+                    HERE / name, Path(self.build_lib) / "inlet" / "_project" / name, ignore=LEFT_OUT, dirs_exist_ok=True
+                )
 
 
 setup(cmdclass={"build_py": BuildWithProject})

@@ -1,8 +1,10 @@
-"""What dbt loads by itself, because of this module's name: a plain `dbt build` of an Inlet project holds the lakehouse as a run does.
+"""What dbt loads by itself, because of this module's name: a plain `dbt build` of an Inlet project holds the lakehouse
+as a run does.
 
-dbt imports every installed module that is called dbt_*, and makes an object of each of its `plugins` before a command begins. A command that
-writes takes the lock of `inlet.lake.writing` until its process ends, or is refused. Macros see that by INLET_WRITES; where Inlet is not installed
-beside dbt nobody sets it, and refuse_without_lock.sql refuses instead.
+dbt imports every installed module that is called dbt_*, and makes an object of each of its `plugins` before a command
+begins. A command that writes takes the lock of `inlet.lake.writing` until its process ends, or is refused. Macros see
+that by INLET_WRITES; where Inlet is not installed beside dbt nobody sets it, and refuse_without_lock.sql refuses
+instead.
 
 Source: dbt-core 1.11, dbt/plugins/manager.py. ASSUMED: later versions keep it; a test fails where one does not.
 """
@@ -17,7 +19,7 @@ from dbt_common.context import get_invocation_context
 from dbt_common.exceptions import DbtRuntimeError
 
 WRITING = {"build", "clone", "retry", "run", "run-operation", "seed", "snapshot"}
-held, holding = ExitStack(), set()             # until the process ends, which may run several commands
+held, holding = ExitStack(), set()  # until the process ends, which may run several commands
 
 
 class Lock(dbtPlugin):
@@ -26,8 +28,12 @@ class Lock(dbtPlugin):
     def initialize(self) -> None:
         flags = get_flags()
         folder = Path(flags.PROJECT_DIR).resolve()
-        if flags.WHICH not in WRITING or flags.TARGET == "inlet" or not (folder.parent / "pipelines" / "inlet.yml").exists():
-            return                                         # it only reads, Inlet itself called it and holds the lock, or it is another project
+        if (
+            flags.WHICH not in WRITING
+            or flags.TARGET == "inlet"
+            or not (folder.parent / "pipelines" / "inlet.yml").exists()
+        ):
+            return  # it only reads, Inlet itself called it and holds the lock, or it is another project
         from inlet import lake
         from inlet.errors import InletError
 

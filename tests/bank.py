@@ -1,7 +1,9 @@
-"""A bank for tests: accounts in two tables, transfers between them, so that the sum over both never changes at a boundary.
+"""A bank for tests: accounts in two tables, transfers between them, so that the sum over both never changes at a
+boundary.
 
-Run as a program it is a process of tests/test_bank.py: `write`, which is killed, brings batch after batch into the ledger, gold and the public
-views, and goes on wherever an earlier one was killed; `read` asks the public views for the sum without pause.
+Run as a program it is a process of tests/test_bank.py: `write`, which is killed, brings batch after batch into the
+ledger, gold and the public views, and goes on wherever an earlier one was killed; `read` asks the public views for the
+sum without pause.
 """
 
 import random
@@ -27,15 +29,34 @@ def changes(num_transfers: int, seed: int = 1) -> list[Change]:
 
     def change(table, op, account, transaction, counter, is_last):
         place = len(made) + 1
-        made.append(Change("bank", f"SHOP.{table.upper()}", seq(place), op, after={"REGION": "north", "ITEM": account, "PRICE": balances[table, account],
-                    "NAME": None, "MADE": None, "PHOTO": None}, transaction_id=f"T{transaction}", counter=counter, last=is_last))
+        made.append(
+            Change(
+                "bank",
+                f"SHOP.{table.upper()}",
+                seq(place),
+                op,
+                after={
+                    "REGION": "north",
+                    "ITEM": account,
+                    "PRICE": balances[table, account],
+                    "NAME": None,
+                    "MADE": None,
+                    "PHOTO": None,
+                },
+                transaction_id=f"T{transaction}",
+                counter=counter,
+                last=is_last,
+            )
+        )
 
     accounts = [(table, account) for table in TABLES for account in range(NUM_ACCOUNTS)]
     for n, account in enumerate(accounts, 1):
         balances[account] = BALANCE
         change(account[0], "INSERT", account[1], 0, n, n == len(accounts))
     for transfer in range(1, num_transfers + 1):
-        steps = [(rng.choice(accounts[:NUM_ACCOUNTS]), rng.choice(accounts[NUM_ACCOUNTS:])) for _ in range(rng.randint(1, 2))]
+        steps = [
+            (rng.choice(accounts[:NUM_ACCOUNTS]), rng.choice(accounts[NUM_ACCOUNTS:])) for _ in range(rng.randint(1, 2))
+        ]
         for n, (one, other) in enumerate(steps):
             amount = Decimal(rng.randint(-5000, 5000)) / 100
             for account, moved, counter in ((one, -amount, 2 * n + 1), (other, amount, 2 * n + 2)):
@@ -45,8 +66,8 @@ def changes(num_transfers: int, seed: int = 1) -> list[Change]:
 
 
 def batches(made: list[Change], num: int, seed: int = 2) -> list[list[Change]]:
-    """Cut anywhere behind the opening, also within transactions; of some transactions the second half comes a batch late. (Were a whole one late, nobody
-    could know: balances that count it would be there, and its own would not.)"""
+    """Cut anywhere behind the opening, also within transactions; of some transactions the second half comes a batch
+    late. (Were a whole one late, nobody could know: balances that count it would be there, and its own would not.)"""
     rng = random.Random(seed)
     cuts = sorted(rng.sample(range(len(TABLES) * NUM_ACCOUNTS + 1, len(made)), num - 1))
     halved = {c.transaction_id for c in made if rng.random() < 0.05} - {"T0"}
@@ -62,7 +83,9 @@ def by_table(batch: list[Change]) -> dict:
 
 
 def bring(spark, here, batch_id: int, batch: list[Change]) -> None:
-    """One batch into silver and its ledger. A batch that stands in the ledger is left alone; one that was begun is begun anew."""
+    """One batch into silver and its ledger. A batch that stands in the ledger is left alone; one that was begun is
+    begun anew.
+    """
     from inlet.silver import transactions
     from tests.silver import write_silver
 
@@ -70,7 +93,9 @@ def bring(spark, here, batch_id: int, batch: list[Change]) -> None:
         spark.sql(f"delete from silver.changes where batch_id = {batch_id}")
         if not spark.sql(f"select 1 from silver.transactions where batch_id = {batch_id}").isEmpty():
             transactions.withdraw(spark, f"batch_id = {batch_id}")
-        write_silver(spark, batch_id, by_table(batch), before_ledger=lambda: transactions.update(spark, f"batch_id = {batch_id}"))
+        write_silver(
+            spark, batch_id, by_table(batch), before_ledger=lambda: transactions.update(spark, f"batch_id = {batch_id}")
+        )
 
 
 def write(root: Path, lakehouse: str, num_transfers: int, num_batches: int) -> None:
@@ -88,7 +113,7 @@ def write(root: Path, lakehouse: str, num_transfers: int, num_batches: int) -> N
         for batch_id, batch in enumerate([[], *batches(changes(num_transfers), num_batches)], -1):
             if batch_id in done:
                 continue
-            if batch:                                                      # the first goes on where an earlier writer was killed
+            if batch:  # the first goes on where an earlier writer was killed
                 begins("silver")
                 bring(spark, here, batch_id, batch)
             if gold.pending(here):
@@ -99,7 +124,10 @@ def write(root: Path, lakehouse: str, num_transfers: int, num_batches: int) -> N
                 publish.run(here, spark)
 
 
-SUM = "select sum(price) from (select price from public.checking where source = 'bank' union all select price from public.savings where source = 'bank')"
+SUM = (
+    "select sum(price) from (select price from public.checking where source = 'bank' union all select price from "
+    "public.savings where source = 'bank')"
+)
 
 
 def read(lakehouse: str) -> None:
@@ -112,7 +140,13 @@ def read(lakehouse: str) -> None:
             print(spark.sql(SUM).first()[0], flush=True)
 
 
-SOURCE = {"bank": {"codec": "qlik_json", "from": "landing/bank/*.parquet", "tables": {name: f"SHOP.{name.upper()}" for name in TABLES}}}
+SOURCE = {
+    "bank": {
+        "codec": "qlik_json",
+        "from": "landing/bank/*.parquet",
+        "tables": {name: f"SHOP.{name.upper()}" for name in TABLES},
+    }
+}
 
 
 def make(root: Path, lakehouse: str, sources: dict | None = None):
@@ -129,12 +163,26 @@ def make(root: Path, lakehouse: str, sources: dict | None = None):
 
 
 def deliver(root: Path, number: int, batch: list[Change], offsets: dict[str, int]) -> None:
-    """One batch as a file of messages, a topic for each table, there from one moment to the next. In: the next offset of each topic, counted on."""
+    """One batch as a file of messages, a topic for each table, there from one moment to the next. In: the next offset
+    of each topic, counted on.
+    """
     rows = []
     for name in TABLES:
-        values = [qlik.value({"operation": c.op, "change_seq": c.seq, "after": c.after, "transaction_id": c.transaction_id,
-                              "transaction_event_counter": c.counter, "transaction_last_event": c.last}, COLUMNS)
-                  for c in batch if c.table == f"SHOP.{name.upper()}"]
+        values = [
+            qlik.value(
+                {
+                    "operation": c.op,
+                    "change_seq": c.seq,
+                    "after": c.after,
+                    "transaction_id": c.transaction_id,
+                    "transaction_event_counter": c.counter,
+                    "transaction_last_event": c.last,
+                },
+                COLUMNS,
+            )
+            for c in batch
+            if c.table == f"SHOP.{name.upper()}"
+        ]
         rows += qlik.rows(values, name, offset=offsets[name])
         offsets[name] += len(values)
     landing = root / "landing" / "bank"

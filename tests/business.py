@@ -1,15 +1,15 @@
 """One believable business, simulated from a seed: a web shop, and two depots that hold its goods.
 
-Yields plain abstract changes and, when it has run, the rows that must be there in the end. Knows no format and nothing of
-inlet, so that it can judge what inlet makes of the same changes.
+Yields plain abstract changes and, when it has run, the rows that must be there in the end. Knows no format and nothing
+of inlet, so that it can judge what inlet makes of the same changes.
 
     shop = Shop(seed=1)
     shop.run(20_000)
     shop.db.log             changes in commit order, the full load first
     shop.db.tables          {table: {key: row}}, the state after them
 
-The money adds up: an order's TOTAL is the sum of its lines, and a paid order's payments sum to TOTAL, except for the few
-orders in `shop.underpaid`.
+The money adds up: an order's TOTAL is the sum of its lines, and a paid order's payments sum to TOTAL, except for the
+few orders in `shop.underpaid`.
 """
 
 import random
@@ -27,11 +27,11 @@ class Change:
     """One row change. An update's images may lack columns that were not supplied; `at` is UTC."""
 
     table: str
-    operation: str             # REFRESH, INSERT, UPDATE, DELETE
+    operation: str  # REFRESH, INSERT, UPDATE, DELETE
     before: dict | None
     after: dict | None
-    transaction: int           # 1, 2, ... in commit order; 0 is the full load
-    counter: int               # 1-based within the transaction
+    transaction: int  # 1, 2, ... in commit order; 0 is the full load
+    counter: int  # 1-based within the transaction
     is_last: bool
     at: datetime
 
@@ -41,7 +41,7 @@ class Database:
     """Tables that keep a log of what was done to them, transaction by transaction."""
 
     keys: dict[str, tuple[str, ...]]
-    splits_key_changes: bool = False       # the source sends a key change as delete and insert
+    splits_key_changes: bool = False  # the source sends a key change as delete and insert
     gives_before_of_update: bool = True
     tables: dict[str, dict[tuple, dict]] = field(init=False)
     log: list[Change] = field(default_factory=list)
@@ -93,7 +93,9 @@ class Database:
         self._transaction += 1
         self.at += timedelta(milliseconds=int(seconds * 1000))
         last = len(self._open)
-        self.log += [Change(*one, self._transaction, n, n == last, self.at) for n, one in enumerate(self._open, start=1)]
+        self.log += [
+            Change(*one, self._transaction, n, n == last, self.at) for n, one in enumerate(self._open, start=1)
+        ]
         self._open = []
 
 
@@ -121,27 +123,58 @@ class Business:
         return None
 
 
-# -- the web shop ----------------------------------------------------------------------------------------------------------
+# -- the web shop
+# ----------------------------------------------------------------------------------------------------------
 
-GIVEN = "Aiko Bruno Chiara Dmitri Emre Fatima Goran Hana Ines Jonas Kofi Lucía Mikkel Noor Olga Pavel Rosa Sven Zoë".split()
-FAMILY = "Álvarez Brandt Costa Dubois Eriksson Ferrari Grün Haddad Ito Jensen Kowalski Łuczak Mäkinen O'Brien Peña Şahin".split()
+GIVEN = (
+    "Aiko Bruno Chiara Dmitri Emre Fatima Goran Hana Ines Jonas Kofi Lucía Mikkel Noor Olga Pavel Rosa Sven Zoë".split()
+)
+FAMILY = (
+    "Álvarez Brandt Costa Dubois Eriksson Ferrari Grün Haddad Ito Jensen Kowalski Łuczak Mäkinen O'Brien "
+    "Peña Şahin".split()
+)
 CITIES = "Aarhus Berlin Cádiz Dublin Évora Firenze Göteborg Helsinki İzmir Kyōto Łódź Málaga Oulu Praha Zürich".split()
 METHODS = ("card", "transfer", "voucher", "invoice")
-NOTES = ("prefers delivery in the morning", 'asked to be called "Dr."', "zweite Klingel von oben\nbitte läuten",
-         "住所変更あり", "likes 🍵, hates ☕", "a path C:\\temp\\orders and a tab\there")
+NOTES = (
+    "prefers delivery in the morning",
+    'asked to be called "Dr."',
+    "zweite Klingel von oben\nbitte läuten",
+    "住所変更あり",
+    "likes 🍵, hates ☕",
+    "a path C:\\temp\\orders and a tab\there",
+)
 
 
 class Shop(Business):
     """Customers, orders with their lines, payments."""
 
-    ACTIONS = {"order": 26, "pay": 22, "ship": 18, "change_quantity": 12, "add_line": 6, "remove_line": 5, "renumber_line": 1,
-               "cancel": 4, "register": 6, "edit_customer": 8, "touch_customer": 2, "renumber_customer": 1, "leave_and_return": 1,
-               "refund": 3}
+    ACTIONS = {
+        "order": 26,
+        "pay": 22,
+        "ship": 18,
+        "change_quantity": 12,
+        "add_line": 6,
+        "remove_line": 5,
+        "renumber_line": 1,
+        "cancel": 4,
+        "register": 6,
+        "edit_customer": 8,
+        "touch_customer": 2,
+        "renumber_customer": 1,
+        "leave_and_return": 1,
+        "refund": 3,
+    }
 
     def __init__(self, seed: int, num_customers: int = 400, num_orders: int = 600):
         self.random = random.Random(f"shop {seed}")
-        self.db = Database({"SHOP.CUSTOMERS": ("CUSTOMER_ID",), "SHOP.ORDERS": ("ORDER_ID",),
-                            "SHOP.ORDER_LINES": ("ORDER_ID", "LINE_NO"), "SHOP.PAYMENTS": ("ORDER_ID", "PAYMENT_NO")})
+        self.db = Database(
+            {
+                "SHOP.CUSTOMERS": ("CUSTOMER_ID",),
+                "SHOP.ORDERS": ("ORDER_ID",),
+                "SHOP.ORDER_LINES": ("ORDER_ID", "LINE_NO"),
+                "SHOP.PAYMENTS": ("ORDER_ID", "PAYMENT_NO"),
+            }
+        )
         self.next_customer, self.next_order, self.underpaid = 1, 10_000_000_001, set()
         self.prices = {code: Decimal(self.random.randrange(150, 20000)) * CENT for code in product_codes("TK")}
         for _ in range(num_customers):
@@ -159,23 +192,41 @@ class Shop(Business):
     def _new_customer(self, number: int) -> dict:
         r = self.random
         name = f"{r.choice(GIVEN)} {r.choice(FAMILY)}"
-        return {"CUSTOMER_ID": number, "NAME": name, "EMAIL": r.choice([f"c{number}@example.org", None]),
-                "CITY": r.choice(CITIES), "BIRTH_DATE": r.choice([date(1940, 1, 1) + timedelta(days=r.randrange(24000)), None]),
-                "CREDIT_LIMIT": Decimal(r.randrange(0, 500)) * 10 + Decimal("0.00"),
-                "NOTE": r.choice([None, None, r.choice(NOTES)]), "REGISTERED_AT": self.db.at.replace(microsecond=0)}
+        return {
+            "CUSTOMER_ID": number,
+            "NAME": name,
+            "EMAIL": r.choice([f"c{number}@example.org", None]),
+            "CITY": r.choice(CITIES),
+            "BIRTH_DATE": r.choice([date(1940, 1, 1) + timedelta(days=r.randrange(24000)), None]),
+            "CREDIT_LIMIT": Decimal(r.randrange(0, 500)) * 10 + Decimal("0.00"),
+            "NOTE": r.choice([None, None, r.choice(NOTES)]),
+            "REGISTERED_AT": self.db.at.replace(microsecond=0),
+        }
 
     def _new_line(self, order_id: int, line_no: int) -> dict:
         code, quantity = self.random.choice(list(self.prices)), self.random.randint(1, 9)
-        return {"ORDER_ID": order_id, "LINE_NO": line_no, "PRODUCT_CODE": code, "QUANTITY": quantity,
-                "UNIT_PRICE": self.prices[code], "AMOUNT": self.prices[code] * quantity}
+        return {
+            "ORDER_ID": order_id,
+            "LINE_NO": line_no,
+            "PRODUCT_CODE": code,
+            "QUANTITY": quantity,
+            "UNIT_PRICE": self.prices[code],
+            "AMOUNT": self.prices[code] * quantity,
+        }
 
     def _new_order(self) -> tuple[dict, list[dict]]:
         order_id = self.next_order
         self.next_order += 1
         lines = [self._new_line(order_id, n) for n in range(1, self.random.randint(1, 5) + 1)]
-        order = {"ORDER_ID": order_id, "CUSTOMER_ID": self._some("SHOP.CUSTOMERS")["CUSTOMER_ID"],
-                 "ORDER_DATE": self.db.at.date(), "STATUS": "open", "TOTAL": sum(line["AMOUNT"] for line in lines),
-                 "REMARK": self.random.choice([None, None, "gift", "お急ぎ便"]), "UPDATED_AT": self.db.at}
+        order = {
+            "ORDER_ID": order_id,
+            "CUSTOMER_ID": self._some("SHOP.CUSTOMERS")["CUSTOMER_ID"],
+            "ORDER_DATE": self.db.at.date(),
+            "STATUS": "open",
+            "TOTAL": sum(line["AMOUNT"] for line in lines),
+            "REMARK": self.random.choice([None, None, "gift", "お急ぎ便"]),
+            "UPDATED_AT": self.db.at,
+        }
         return order, lines
 
     def _lines(self, order_id: int) -> list[dict]:
@@ -205,9 +256,18 @@ class Shop(Business):
             self.underpaid.add(number)
         first = (due / 2).quantize(CENT) if self.random.random() < 0.15 else due
         for payment_no, amount in enumerate([a for a in (first, due - first) if a or due == 0][:2], start=1):
-            self.db.insert("SHOP.PAYMENTS", {
-                "ORDER_ID": number, "PAYMENT_NO": payment_no, "METHOD": self.random.choice(METHODS), "AMOUNT": amount,
-                "IS_REFUNDED": False, "REFERENCE": self.random.choice([None, f"R{self.random.randrange(10**12):012d}"]), "PAID_AT": self.db.at})
+            self.db.insert(
+                "SHOP.PAYMENTS",
+                {
+                    "ORDER_ID": number,
+                    "PAYMENT_NO": payment_no,
+                    "METHOD": self.random.choice(METHODS),
+                    "AMOUNT": amount,
+                    "IS_REFUNDED": False,
+                    "REFERENCE": self.random.choice([None, f"R{self.random.randrange(10**12):012d}"]),
+                    "PAID_AT": self.db.at,
+                },
+            )
         self._edit_order(number, STATUS="paid")
 
     def ship(self):
@@ -218,8 +278,12 @@ class Shop(Business):
         if order := self._some("SHOP.ORDERS", 300, STATUS="open"):
             if lines := self._lines(order["ORDER_ID"]):
                 line, quantity = self.random.choice(lines), self.random.randint(1, 12)
-                self.db.update("SHOP.ORDER_LINES", (line["ORDER_ID"], line["LINE_NO"]), QUANTITY=quantity,
-                               AMOUNT=line["UNIT_PRICE"] * quantity)
+                self.db.update(
+                    "SHOP.ORDER_LINES",
+                    (line["ORDER_ID"], line["LINE_NO"]),
+                    QUANTITY=quantity,
+                    AMOUNT=line["UNIT_PRICE"] * quantity,
+                )
                 self._retotal(order["ORDER_ID"])
 
     def add_line(self):
@@ -239,7 +303,9 @@ class Shop(Business):
         """The key changes: one UPDATE whose before has another key."""
         if (order := self._some("SHOP.ORDERS", 300, STATUS="open")) and (lines := self._lines(order["ORDER_ID"])):
             if (to := lines[-1]["LINE_NO"] + 1) < 30:
-                self.db.update("SHOP.ORDER_LINES", (order["ORDER_ID"], self.random.choice(lines)["LINE_NO"]), LINE_NO=to)
+                self.db.update(
+                    "SHOP.ORDER_LINES", (order["ORDER_ID"], self.random.choice(lines)["LINE_NO"]), LINE_NO=to
+                )
 
     def cancel(self):
         if order := self._some("SHOP.ORDERS", 300, STATUS="open"):
@@ -268,7 +334,9 @@ class Shop(Business):
         self.db.update("SHOP.CUSTOMERS", (self._some("SHOP.CUSTOMERS")["CUSTOMER_ID"],))
 
     def renumber_customer(self):
-        """A customer gets another key, sometimes with the other columns not supplied; the orders follow in the same transaction."""
+        """A customer gets another key, sometimes with the other columns not supplied; the orders follow in the same
+        transaction.
+        """
         old, new = self._some("SHOP.CUSTOMERS")["CUSTOMER_ID"], self._next_customer()
         self.db.update("SHOP.CUSTOMERS", (old,), self.random.random() < 0.5, CUSTOMER_ID=new)
         for order_id in [k[0] for k, row in self.db.tables["SHOP.ORDERS"].items() if row["CUSTOMER_ID"] == old]:
@@ -281,9 +349,10 @@ class Shop(Business):
         self.db.insert("SHOP.CUSTOMERS", customer | {"NOTE": None, "REGISTERED_AT": self.db.at.replace(microsecond=0)})
 
 
-# -- a depot ---------------------------------------------------------------------------------------------------------------
+# -- a depot
+# ---------------------------------------------------------------------------------------------------------------
 
-PLACES = "京都 大阪 東京 青森 山形 長野 静岡 宮崎 高知 福井".split()           # two characters each, so NCHAR needs no padding
+PLACES = "京都 大阪 東京 青森 山形 長野 静岡 宮崎 高知 福井".split()  # two characters each, so NCHAR needs no padding
 GOODS = "緑茶 玄米 味噌 小豆 海苔 昆布 大豆 黒糖 梅干 白米".split()
 PACKS = "大袋 小袋 大缶 小缶 木箱".split()
 KANA = "ﾘﾖｸﾁﾔ ｹﾞﾝﾏｲ ﾐｿ ｱｽﾞｷ ﾉﾘ ｺﾝﾌﾞ ﾀﾞｲｽﾞ ｺｸﾄｳ ｳﾒﾎﾞｼ ﾊｸﾏｲ".split()
@@ -296,18 +365,42 @@ def product_codes(prefix: str, num: int = 250) -> list[str]:
 class Depot(Business):
     """Products, warehouses, and what lies where. The source sends no before-images and splits key changes."""
 
-    ACTIONS = {"sell": 40, "receive": 20, "move": 14, "count": 8, "reprice": 10, "launch": 4, "discontinue": 2, "recode": 1,
-               "enlarge": 1}
+    ACTIONS = {
+        "sell": 40,
+        "receive": 20,
+        "move": 14,
+        "count": 8,
+        "reprice": 10,
+        "launch": 4,
+        "discontinue": 2,
+        "recode": 1,
+        "enlarge": 1,
+    }
 
     def __init__(self, seed: int, prefix: str, has_nulls: bool):
         self.random = random.Random(f"depot {prefix} {seed}")
         self.prefix, self.has_nulls = prefix, has_nulls
-        self.db = Database({"DEPOT.PRODUCTS": ("PRODUCT_CODE",), "DEPOT.WAREHOUSES": ("WAREHOUSE_ID",),
-                            "DEPOT.STOCK": ("PRODUCT_CODE", "WAREHOUSE_ID")}, splits_key_changes=True, gives_before_of_update=False)
+        self.db = Database(
+            {
+                "DEPOT.PRODUCTS": ("PRODUCT_CODE",),
+                "DEPOT.WAREHOUSES": ("WAREHOUSE_ID",),
+                "DEPOT.STOCK": ("PRODUCT_CODE", "WAREHOUSE_ID"),
+            },
+            splits_key_changes=True,
+            gives_before_of_update=False,
+        )
         self.next_product = 1
         for n in range(1, 5):
-            self.db.put("DEPOT.WAREHOUSES", {"WAREHOUSE_ID": f"{prefix}{n:02d}", "NAME": f"第{'一二三四'[n - 1]}倉庫",
-                                             "ADDRESS": f"ﾐﾅﾄﾏﾁ {n}-{n + 3}", "CAPACITY": 1000 * n, "OPENED": date(1990 + n, 4, 1)})
+            self.db.put(
+                "DEPOT.WAREHOUSES",
+                {
+                    "WAREHOUSE_ID": f"{prefix}{n:02d}",
+                    "NAME": f"第{'一二三四'[n - 1]}倉庫",
+                    "ADDRESS": f"ﾐﾅﾄﾏﾁ {n}-{n + 3}",
+                    "CAPACITY": 1000 * n,
+                    "OPENED": date(1990 + n, 4, 1),
+                },
+            )
         for _ in product_codes(prefix):
             product, stock = self._new_product()
             self.db.put("DEPOT.PRODUCTS", product)
@@ -317,18 +410,32 @@ class Depot(Business):
     def _new_product(self) -> tuple[dict, list[dict]]:
         r, code, good = self.random, f"{self.prefix}{self.next_product:06d}", self.random.randrange(len(GOODS))
         self.next_product += 1
-        product = {"PRODUCT_CODE": code, "NAME": r.choice(PLACES) + GOODS[good] + r.choice(PACKS), "KANA": KANA[good],
-                   "PRICE": Decimal(r.randrange(150, 20000)) * CENT, "WEIGHT": Decimal(r.randrange(50, 30000)) * Decimal("0.001"),
-                   "CATEGORY": good + 1, "LAUNCHED": date(2015, 1, 1) + timedelta(days=r.randrange(4000)), "REVISED_AT": self._moment(0.3)}
-        return product, [self._new_stock(code, w) for (w,) in list(self.db.tables["DEPOT.WAREHOUSES"])[:r.randint(1, 3)]]
+        product = {
+            "PRODUCT_CODE": code,
+            "NAME": r.choice(PLACES) + GOODS[good] + r.choice(PACKS),
+            "KANA": KANA[good],
+            "PRICE": Decimal(r.randrange(150, 20000)) * CENT,
+            "WEIGHT": Decimal(r.randrange(50, 30000)) * Decimal("0.001"),
+            "CATEGORY": good + 1,
+            "LAUNCHED": date(2015, 1, 1) + timedelta(days=r.randrange(4000)),
+            "REVISED_AT": self._moment(0.3),
+        }
+        return product, [
+            self._new_stock(code, w) for (w,) in list(self.db.tables["DEPOT.WAREHOUSES"])[: r.randint(1, 3)]
+        ]
 
     def _moment(self, share_of_nulls: float) -> datetime | None:
         return None if self.has_nulls and self.random.random() < share_of_nulls else self.db.at.replace(microsecond=0)
 
     def _new_stock(self, code: str, warehouse: str) -> dict:
         r = self.random
-        return {"PRODUCT_CODE": code, "WAREHOUSE_ID": warehouse, "QUANTITY": r.randrange(0, 400),
-                "SHELF": f"{r.choice('ABCDEF')}-{r.randrange(1, 100)}", "COUNTED_AT": self._moment(0.5)}
+        return {
+            "PRODUCT_CODE": code,
+            "WAREHOUSE_ID": warehouse,
+            "QUANTITY": r.randrange(0, 400),
+            "SHELF": f"{r.choice('ABCDEF')}-{r.randrange(1, 100)}",
+            "COUNTED_AT": self._moment(0.5),
+        }
 
     def _change_stock(self, stock: dict, by: int) -> None:
         self.db.update("DEPOT.STOCK", (stock["PRODUCT_CODE"], stock["WAREHOUSE_ID"]), QUANTITY=stock["QUANTITY"] + by)
@@ -353,14 +460,22 @@ class Depot(Business):
 
     def count(self):
         if stock := self._some("DEPOT.STOCK"):
-            self.db.update("DEPOT.STOCK", (stock["PRODUCT_CODE"], stock["WAREHOUSE_ID"]), COUNTED_AT=self._moment(0.1),
-                           QUANTITY=max(0, stock["QUANTITY"] + self.random.randint(-2, 1)))
+            self.db.update(
+                "DEPOT.STOCK",
+                (stock["PRODUCT_CODE"], stock["WAREHOUSE_ID"]),
+                COUNTED_AT=self._moment(0.1),
+                QUANTITY=max(0, stock["QUANTITY"] + self.random.randint(-2, 1)),
+            )
 
     def reprice(self):
         product = self._some("DEPOT.PRODUCTS")
         price = max(CENT, (product["PRICE"] * Decimal(self.random.randrange(85, 120)) / 100).quantize(CENT))
-        self.db.update("DEPOT.PRODUCTS", (product["PRODUCT_CODE"],), PRICE=min(price, Decimal("9999999.99")),
-                       REVISED_AT=self._moment(0.1))
+        self.db.update(
+            "DEPOT.PRODUCTS",
+            (product["PRODUCT_CODE"],),
+            PRICE=min(price, Decimal("9999999.99")),
+            REVISED_AT=self._moment(0.1),
+        )
 
     def launch(self):
         product, stock = self._new_product()

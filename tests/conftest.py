@@ -1,4 +1,6 @@
-"""One Spark session for all tests of a process that need one; tests without the `spark` fixture run without Java in seconds."""
+"""One Spark session for all tests of a process that need one; tests without the `spark` fixture run without Java in
+seconds.
+"""
 
 import os
 import shutil
@@ -9,17 +11,29 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-os.environ["TZ"] = "Asia/Tokyo"                # nothing may depend on the machine's zone
+os.environ["TZ"] = "Asia/Tokyo"  # nothing may depend on the machine's zone
 time.tzset()
-os.environ.pop("INLET_CATALOG", None)          # tests open catalogs of their own
-# a JVM that lives for minutes spends more on compiling well than that saves; the cache that comes with that option is too small for Spark
+os.environ.pop("INLET_CATALOG", None)  # tests open catalogs of their own
+# a JVM that lives for minutes spends more on compiling well than that saves; the cache that comes with that option is
+# too small for Spark
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m")
 
 
 TAKES_MINUTES, TAKES_HOURS = "takes minutes: make proof", "takes hours: make soak"
-# by what they cost: with `--dist loadfile --no-loadscope-reorder` the first ones are begun first, and small ones fill the end
-HEAVY = ["test_gold.py", "test_publish.py", "test_pipeline.py", "test_gold_runs.py", "test_checks.py", "test_cli.py", "test_schema_change.py", "test_silver.py",
-         "test_bronze.py", "test_business.py"]
+# by what they cost: with `--dist loadfile --no-loadscope-reorder` the first ones are begun first, and small ones fill
+# the end
+HEAVY = [
+    "test_gold.py",
+    "test_publish.py",
+    "test_pipeline.py",
+    "test_gold_runs.py",
+    "test_checks.py",
+    "test_cli.py",
+    "test_schema_change.py",
+    "test_silver.py",
+    "test_bronze.py",
+    "test_business.py",
+]
 
 
 def pytest_collection_modifyitems(items):
@@ -34,7 +48,15 @@ def pytest_collection_modifyitems(items):
 def pytest_sessionfinish(session):
     """With INLET_ALL_TESTS a test that is skipped because something is missing fails the run."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    lacking = [r for r in reporter.stats.get("skipped", []) if TAKES_MINUTES not in str(r.longrepr) and TAKES_HOURS not in str(r.longrepr)] if reporter else []
+    lacking = (
+        [
+            r
+            for r in reporter.stats.get("skipped", [])
+            if TAKES_MINUTES not in str(r.longrepr) and TAKES_HOURS not in str(r.longrepr)
+        ]
+        if reporter
+        else []
+    )
     if lacking and "INLET_ALL_TESTS" in os.environ and not hasattr(session.config, "workerinput"):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
         reporter.write_line(f"{len(lacking)} tests were skipped that should run here: {lacking[0].longrepr}", red=True)
@@ -44,7 +66,9 @@ def pytest_terminal_summary(terminalreporter):
     """What a test has counted: kills, reads, inputs."""
     for report in terminalreporter.stats.get("passed", []):
         if report.when == "call" and report.user_properties:
-            terminalreporter.write_line(f"{report.nodeid}: " + ", ".join(f"{name} {value}" for name, value in report.user_properties))
+            terminalreporter.write_line(
+                f"{report.nodeid}: " + ", ".join(f"{name} {value}" for name, value in report.user_properties)
+            )
 
 
 @pytest.fixture(scope="session")
@@ -67,7 +91,9 @@ def session(lakehouse):
 
 @pytest.fixture(scope="module")
 def spark(session, lakehouse):
-    """A session whose lakehouse holds nothing: what one file of tests has left costs the next one time, and may be taken for its own."""
+    """A session whose lakehouse holds nothing: what one file of tests has left costs the next one time, and may be
+    taken for its own.
+    """
     if session.is_used:
         from inlet import lake
 

@@ -1,7 +1,8 @@
 """A real PostgreSQL for tests: a server of its own on loopback, and random work whose every change its triggers log.
 
-`serve` starts a server with a fresh data folder and stops it; `work` runs transactions on three connections, interleaved, and gives
-them in commit order: what each changed, as the triggers logged it, and at some of them what `SELECT *` of every table gave.
+`serve` starts a server with a fresh data folder and stops it; `work` runs transactions on three connections,
+interleaved, and gives them in commit order: what each changed, as the triggers logged it, and at some of them what
+`SELECT *` of every table gave.
 """
 
 import contextlib
@@ -27,13 +28,16 @@ import pytest
 
 from tests.statements import TABLES, transaction
 
-# "A_log" sorts before the triggers of foreign keys, so that a row is logged before the rows that follow it by cascade, as in a log of writes
+# "A_log" sorts before the triggers of foreign keys, so that a row is logged before the rows that follow it by cascade,
+# as in a log of writes
 LOG = """
-create table log (place bigserial, transaction_id bigint default txid_current(), statement_at timestamptz default statement_timestamp(),
+create table log (place bigserial, transaction_id bigint default txid_current(),
+                  statement_at timestamptz default statement_timestamp(),
                   name text, operation text, before jsonb, after jsonb);
 create function log_change() returns trigger language plpgsql as $$ begin
   if tg_op = 'TRUNCATE' then       -- every row that goes
-    execute format('insert into log (name, operation, before) select %L, %L, to_jsonb(t) from %I t', tg_table_name, tg_op, tg_table_name);
+    execute format('insert into log (name, operation, before) select %L, %L, to_jsonb(t) from %I t',
+      tg_table_name, tg_op, tg_table_name);
   else
     insert into log (name, operation, before, after) values (tg_table_name, tg_op, to_jsonb(old), to_jsonb(new));
   end if;
@@ -51,7 +55,7 @@ class Logged(NamedTuple):
     """One row of the log, with Python values; a statement is told by when it began."""
 
     name: str
-    operation: str                       # INSERT UPDATE DELETE, and TRUNCATE for every row that went
+    operation: str  # INSERT UPDATE DELETE, and TRUNCATE for every row that went
     before: dict[str, Any] | None
     after: dict[str, Any] | None
     statement_at: dt.datetime
@@ -66,13 +70,15 @@ class Commit:
     snapshot: dict[str, list[dict[str, Any]]] | None = None
 
 
-# -- the server -----------------------------------------------------------------------------------------------------------
+# -- the server
+# -----------------------------------------------------------------------------------------------------------
+
 
 @contextlib.contextmanager
 def serve():
     """Start a server; give the text that connects to it. Skips the test where there is no PostgreSQL."""
     initdb = shutil.which("initdb") or max(map(str, Path("/usr/lib/postgresql").glob("*/bin/initdb")), default=None)
-    is_root = os.getuid() == 0                                        # PostgreSQL does not run as root
+    is_root = os.getuid() == 0  # PostgreSQL does not run as root
     if not initdb or is_root and "postgres" not in {user.pw_name for user in pwd.getpwall()}:
         pytest.skip("no PostgreSQL here: apt-get install postgresql")
     folder, password, port = Path(tempfile.mkdtemp(prefix="inlet-postgres-")), secrets.token_hex(16), free_port()
@@ -84,16 +90,50 @@ def serve():
             shutil.chown(path, "postgres")
     server = None
     try:
-        subprocess.run([initdb, "-D", folder / "data", "-U", "inlet", "-A", "scram-sha-256", f"--pwfile={folder}/password", "-E", "UTF8",
-                        "--locale=C", "--no-sync"], check=True, capture_output=True, cwd=folder, **as_user)
+        subprocess.run(
+            [
+                initdb,
+                "-D",
+                folder / "data",
+                "-U",
+                "inlet",
+                "-A",
+                "scram-sha-256",
+                f"--pwfile={folder}/password",
+                "-E",
+                "UTF8",
+                "--locale=C",
+                "--no-sync",
+            ],
+            check=True,
+            capture_output=True,
+            cwd=folder,
+            **as_user,
+        )
         with (folder / "log").open("wb") as log:
             settings = ["fsync=off", "autovacuum=off", "listen_addresses=127.0.0.1", "timezone=UTC"]
-            server = subprocess.Popen([Path(initdb).resolve().with_name("postgres"), "-D", folder / "data", "-p", str(port), "-k", folder,
-                                       *(word for said in settings for word in ("-c", said))], stdout=log, stderr=log, cwd=folder, **as_user)
-        yield ready(f"host=127.0.0.1 port={port} user=inlet password={password} dbname=postgres", server, folder / "log")
+            server = subprocess.Popen(
+                [
+                    Path(initdb).resolve().with_name("postgres"),
+                    "-D",
+                    folder / "data",
+                    "-p",
+                    str(port),
+                    "-k",
+                    folder,
+                    *(word for said in settings for word in ("-c", said)),
+                ],
+                stdout=log,
+                stderr=log,
+                cwd=folder,
+                **as_user,
+            )
+        yield ready(
+            f"host=127.0.0.1 port={port} user=inlet password={password} dbname=postgres", server, folder / "log"
+        )
     finally:
         if server:
-            server.send_signal(signal.SIGINT)                         # ends sessions, then the server
+            server.send_signal(signal.SIGINT)  # ends sessions, then the server
             server.wait(30)
         shutil.rmtree(folder)
 
@@ -114,13 +154,19 @@ def ready(where: str, server: subprocess.Popen, log: Path) -> str:
     raise AssertionError(f"PostgreSQL did not answer in 20 s: {log.read_text()}")
 
 
-# -- the work -------------------------------------------------------------------------------------------------------------
+# -- the work
+# -------------------------------------------------------------------------------------------------------------
+
 
 def work(where: str, rng: random.Random, num_commits: int, num_snapshots: int) -> list[Commit]:
     """Make the tables anew and run transactions until so many have committed a change; one in ten is rolled back."""
     with contextlib.ExitStack() as stack:
-        admin, *clients = [stack.enter_context(psycopg.connect(where, autocommit=n == 0, options="-c search_path=shop -c lock_timeout=2ms"))
-                           for n in range(4)]
+        admin, *clients = [
+            stack.enter_context(
+                psycopg.connect(where, autocommit=n == 0, options="-c search_path=shop -c lock_timeout=2ms")
+            )
+            for n in range(4)
+        ]
         make_tables(admin, "shop")
         running, commits, num_taken = {}, [], 0
         while len(commits) < num_commits:
@@ -129,7 +175,7 @@ def work(where: str, rng: random.Random, num_commits: int, num_snapshots: int) -
             try:
                 next(steps)
                 continue
-            except psycopg.Error:                                     # a key that is there, a lock that another holds
+            except psycopg.Error:  # a key that is there, a lock that another holds
                 done = client.rollback()
             except StopIteration:
                 done = commit(client) if rng.random() < 0.9 else client.rollback()
@@ -149,7 +195,10 @@ def work(where: str, rng: random.Random, num_commits: int, num_snapshots: int) -
 def commits_of(where: str, transactions: list[list[str]], schema: str = "small", is_new: bool = True) -> list[Commit]:
     """Run these transactions, one after the other, on tables of their own, or on those that are there."""
     options = f"-c search_path={schema}"
-    with psycopg.connect(where, options=options, autocommit=True) as admin, psycopg.connect(where, options=options) as client:
+    with (
+        psycopg.connect(where, options=options, autocommit=True) as admin,
+        psycopg.connect(where, options=options) as client,
+    ):
         if is_new:
             make_tables(admin, schema)
         commits = []
@@ -162,16 +211,20 @@ def commits_of(where: str, transactions: list[list[str]], schema: str = "small",
 
 
 def make_tables(admin, schema: str) -> None:
-    admin.execute(f"set client_min_messages = warning; drop schema if exists {schema} cascade; create schema {schema};" + LOG)
+    admin.execute(
+        f"set client_min_messages = warning; drop schema if exists {schema} cascade; create schema {schema};" + LOG
+    )
     for table, (key, constraint, columns) in TABLES.items():
-        declared = ", ".join([f"{name} {type_}" for name, type_, _, _ in columns] + [f"primary key ({', '.join(key)}) {constraint}"])
+        declared = ", ".join(
+            [f"{name} {type_}" for name, type_, _, _ in columns] + [f"primary key ({', '.join(key)}) {constraint}"]
+        )
         admin.execute(f"create table {table} ({declared});" + TRIGGERS.format(table))
     admin.execute(FOREIGN_KEY)
 
 
 def commit(client) -> int | None:
     """The id of a transaction that is committed now; None where it changed nothing or its constraints refuse."""
-    transaction_id, = client.execute("select txid_current_if_assigned()").fetchone()
+    (transaction_id,) = client.execute("select txid_current_if_assigned()").fetchone()
     try:
         client.commit()
     except psycopg.Error:
@@ -195,17 +248,27 @@ def read_log(admin, commits: list[Commit]) -> None:
     """Give each commit its changes. What was rolled back must have left nothing."""
     by_id = {c.transaction_id: c for c in commits}
     for transaction_id, at_, name, operation, before, after in admin.execute(
-            "select transaction_id, statement_at, name, operation, before::text, after::text from log where transaction_id >= %s order by place",
-            [min(by_id)]).fetchall():
+        "select transaction_id, statement_at, name, operation, before::text, after::text from log where "
+        "transaction_id >= %s order by place",
+        [min(by_id)],
+    ).fetchall():
         by_id[transaction_id].changes.append(Logged(name, operation, image(name, before), image(name, after), at_))
 
 
 def image(table: str, text: str | None) -> dict | None:
     """An image of the log with the values that it was made of."""
     said = text and json.loads(text, parse_float=Decimal)
-    return said and {name: None if said[name] is None else FROM_JSON.get(type_.partition("(")[0], lambda v: v)(said[name])
-                     for name, type_, _, _ in TABLES[table][2]}
+    return said and {
+        name: None if said[name] is None else FROM_JSON.get(type_.partition("(")[0], lambda v: v)(said[name])
+        for name, type_, _, _ in TABLES[table][2]
+    }
 
 
-FROM_JSON = {"numeric": Decimal, "double precision": float, "date": dt.date.fromisoformat, "timestamp": dt.datetime.fromisoformat,
-             "timestamptz": dt.datetime.fromisoformat, "bytea": lambda text: bytes.fromhex(text[2:])}
+FROM_JSON = {
+    "numeric": Decimal,
+    "double precision": float,
+    "date": dt.date.fromisoformat,
+    "timestamp": dt.datetime.fromisoformat,
+    "timestamptz": dt.datetime.fromisoformat,
+    "bytea": lambda text: bytes.fromhex(text[2:]),
+}

@@ -7,20 +7,33 @@ import yaml
 from inlet import config
 
 ITEMS = {
-    "table": "DEPOT.ITEMS", "name": "items", "key": ["ITEM_ID"],
-    "columns": [{"name": "ITEM_ID", "type": "int", "source_type": "INTEGER", "nullable": False},
-                {"name": "NAME", "type": "string", "source_type": "VARCHAR(10)"},
-                {"name": "PRICE", "type": "decimal(7,2)", "source_type": "DECIMAL(7,2)"}],
+    "table": "DEPOT.ITEMS",
+    "name": "items",
+    "key": ["ITEM_ID"],
+    "columns": [
+        {"name": "ITEM_ID", "type": "int", "source_type": "INTEGER", "nullable": False},
+        {"name": "NAME", "type": "string", "source_type": "VARCHAR(10)"},
+        {"name": "PRICE", "type": "decimal(7,2)", "source_type": "DECIMAL(7,2)"},
+    ],
 }
 LAYOUT = [(c["name"], c["source_type"]) for c in ITEMS["columns"]]
-DEPOT = {"codec": "linkexpress_group", "from": "landing/depot/*.lxg", "tables": {"1": "DEPOT.ITEMS"}, "settle_minutes": 60,
-         "options": {"byte_order": "big", "null_areas": "yes", "charset": "cp932"}}
+DEPOT = {
+    "codec": "linkexpress_group",
+    "from": "landing/depot/*.lxg",
+    "tables": {"1": "DEPOT.ITEMS"},
+    "settle_minutes": 60,
+    "options": {"byte_order": "big", "null_areas": "yes", "charset": "cp932"},
+}
 
 
-def make(root: Path, sources: dict | None = None, tables: list[dict] | None = None, lakehouse: str = "lakehouse") -> config.Project:
+def make(
+    root: Path, sources: dict | None = None, tables: list[dict] | None = None, lakehouse: str = "lakehouse"
+) -> config.Project:
     """Write and load a project; by default one depot with one table of items."""
     (root / "pipelines" / "tables").mkdir(parents=True, exist_ok=True)
-    (root / "pipelines" / "inlet.yml").write_text(yaml.safe_dump({"lakehouse": lakehouse, "sources": sources or {"depot": DEPOT}}))
+    (root / "pipelines" / "inlet.yml").write_text(
+        yaml.safe_dump({"lakehouse": lakehouse, "sources": sources or {"depot": DEPOT}})
+    )
     for table in tables or [ITEMS]:
         (root / "pipelines" / "tables" / f"{table['name']}.yml").write_text(yaml.safe_dump(table))
     return config.load(root)

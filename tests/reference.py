@@ -1,4 +1,5 @@
-"""What a change means, in plain Python: section 5 of the design, readable in five minutes, sharing nothing with the pipeline.
+"""What a change means, in plain Python: section 5 of the design, readable in five minutes, sharing nothing with the
+pipeline.
 
 The state of a table is a map from key to row. Changes apply in change_seq order within a source; every change that is
 applied to a row opens a new version of it, also when nothing differs. Gold must equal this for every stream, whatever
@@ -23,10 +24,14 @@ class Version:
     valid_to_seq: str | None = None
     conflict: str | None = None
     is_complete: bool = True
-    key_changed: bool = False            # it came from another key, or took the place of a row that its transaction took away
+    key_changed: bool = False  # it came from another key, or took the place of a row that its transaction took away
 
 
-ONTO_A_ROW = {"insert_over_row": None, "key_change_onto_row": None, "update_without_row_onto_row": "update_without_row"}      # conflict -> without the row
+ONTO_A_ROW = {
+    "insert_over_row": None,
+    "key_change_onto_row": None,
+    "update_without_row_onto_row": "update_without_row",
+}  # conflict -> without the row
 
 
 class Rows:
@@ -35,7 +40,9 @@ class Rows:
     def __init__(self):
         self.live: dict[tuple, Version] = {}
         self.closed: list[Version] = []
-        self.displaced: dict[tuple, tuple[Any, Version]] = {}     # key -> the change that put another onto a row, and that row, until the key's next change
+        self.displaced: dict[
+            tuple, tuple[Any, Version]
+        ] = {}  # key -> the change that put another onto a row, and that row, until the key's next change
 
     def close(self, key, seq) -> Version | None:
         """The row goes, if it is there."""
@@ -53,8 +60,9 @@ class Rows:
         return row
 
     def take(self, key, change) -> Version | None:
-        """The row that a DELETE or a key change takes away. Where the change before it at this key put another row of its transaction
-        onto this one (an UPDATE renumbers or swaps keys), it takes the one that was there, and the other stays."""
+        """The row that a DELETE or a key change takes away. Where the change before it at this key put another row of
+        its transaction onto this one (an UPDATE renumbers or swaps keys), it takes the one that was there, and the
+        other stays."""
         put, row = self.displaced.get(key, (None, None))
         if not row or not is_one_transaction(put, change):
             return self.close(key, change.seq)
@@ -67,16 +75,22 @@ def fold(changes, key: list[str], columns: list[str]) -> tuple[list[Version], li
     """All changes of one source and table -> its versions, and its anomalies as (change_seq, kind)."""
     changes = in_order(changes)
     loads, rows, lost = load_rows(changes), Rows(), []
-    ended = {change.load_id for change in changes if change.op == "LOAD_END"}              # before that nothing goes: it may still be sent
+    ended = {
+        change.load_id for change in changes if change.op == "LOAD_END"
+    }  # before that nothing goes: it may still be sent
 
     def open_(row_key, seq, values, conflict, key_changed=False):
         values = values | dict(zip(key, row_key))
-        rows.live[row_key] = Version(row_key, values, seq, None, conflict, is_complete=set(values) == set(columns), key_changed=key_changed)
+        rows.live[row_key] = Version(
+            row_key, values, seq, None, conflict, is_complete=set(values) == set(columns), key_changed=key_changed
+        )
 
     for change in changes:
         seq, old_key, new_key = change.seq, before_key(change, key), after_key(change, key)
 
-        if change.load_id in ended and change is loads.get(change.load_id, [None])[0]:     # a load starts: what it does not send again goes
+        if (
+            change.load_id in ended and change is loads.get(change.load_id, [None])[0]
+        ):  # a load starts: what it does not send again goes
             sent = {after_key(row, key) for row in loads[change.load_id]}
             for row_key in [k for k in rows.live if k not in sent]:
                 rows.close(row_key, seq)
@@ -101,7 +115,15 @@ def fold(changes, key: list[str], columns: list[str]) -> tuple[list[Version], li
             is_moved = old_key != new_key
             row = rows.take(old_key, change) if is_moved else rows.close(old_key, seq)
             replaced = rows.put(new_key, change) if is_moved else None
-            conflict = "key_change_onto_row" if row and replaced else None if row else "update_without_row_onto_row" if replaced else "update_without_row"
+            conflict = (
+                "key_change_onto_row"
+                if row and replaced
+                else None
+                if row
+                else "update_without_row_onto_row"
+                if replaced
+                else "update_without_row"
+            )
             open_(new_key, seq, (row.values if row else {}) | supplied(change), conflict, is_moved)
 
     versions = sorted([*rows.closed, *rows.live.values()], key=lambda v: (v.key, v.valid_from_seq))
@@ -109,15 +131,25 @@ def fold(changes, key: list[str], columns: list[str]) -> tuple[list[Version], li
 
 
 def is_one_transaction(first, second) -> bool:
-    """Two changes at one key, one behind the other. Sources use ids again: a run of an id ends with its last event, and its counter only grows."""
-    return (first.transaction_id is not None and first.transaction_id == second.transaction_id and not first.last
-            and (None in (first.counter, second.counter) or first.counter < second.counter))
+    """Two changes at one key, one behind the other. Sources use ids again: a run of an id ends with its last event, and
+    its counter only grows.
+    """
+    return (
+        first.transaction_id is not None
+        and first.transaction_id == second.transaction_id
+        and not first.last
+        and (None in (first.counter, second.counter) or first.counter < second.counter)
+    )
 
 
 def in_order(changes):
-    """Each change once, by change_seq. At one place an empty load comes before a row, and the end of a load after it."""
+    """Each change once, by change_seq. At one place an empty load comes before a row, and the end of a load after
+    it.
+    """
+
     def place(change):
         return change.seq, {"EMPTY_LOAD": 0, "LOAD_END": 2}.get(change.op, 1)
+
     return sorted({place(c): c for c in changes}.values(), key=place)
 
 
@@ -153,7 +185,9 @@ def after_key(change, key) -> tuple | None:
 
 def anomalies(changes, key: list[str], columns: list[str]) -> list[tuple[str, str]]:
     """(change_seq, kind) of all that is odd: what the fold finds, and masks that contradict the images."""
-    found = [(row["seq"], "mask_contradicts_images") for row in before_after(changes, key, columns) if row["mask_conflicts"]]
+    found = [
+        (row["seq"], "mask_contradicts_images") for row in before_after(changes, key, columns) if row["mask_conflicts"]
+    ]
     return sorted(found + fold(changes, key, columns)[1])
 
 
@@ -169,13 +203,24 @@ def history(versions) -> list[Version]:
 
 def before_after(changes, key: list[str], columns: list[str]) -> list[dict]:
     """One row per change: images as sent, what changed, what was not supplied."""
-    return [{
-        "seq": c.seq, "op": c.op,
-        "before": c.before and {n: c.before.get(n) for n in columns},
-        "after": c.after and {n: c.after.get(n) for n in columns},
-        "changed": differing(c, columns) if c.mask is None else [n for n in columns if n in c.mask],
-        "mask_conflicts": [n for n in columns if c.op == "UPDATE" and c.mask is not None and n in (c.before or {}) and n in supplied(c)
-                           and (n in c.mask) != (n in differing(c, columns))],
-        "not_supplied": [n for n in columns if c.op in ("INSERT", "REFRESH", "UPDATE") and n not in supplied(c)],
-        "key_changed": c.op == "UPDATE" and before_key(c, key) != after_key(c, key),
-    } for c in in_order(changes)]
+    return [
+        {
+            "seq": c.seq,
+            "op": c.op,
+            "before": c.before and {n: c.before.get(n) for n in columns},
+            "after": c.after and {n: c.after.get(n) for n in columns},
+            "changed": differing(c, columns) if c.mask is None else [n for n in columns if n in c.mask],
+            "mask_conflicts": [
+                n
+                for n in columns
+                if c.op == "UPDATE"
+                and c.mask is not None
+                and n in (c.before or {})
+                and n in supplied(c)
+                and (n in c.mask) != (n in differing(c, columns))
+            ],
+            "not_supplied": [n for n in columns if c.op in ("INSERT", "REFRESH", "UPDATE") and n not in supplied(c)],
+            "key_changed": c.op == "UPDATE" and before_key(c, key) != after_key(c, key),
+        }
+        for c in in_order(changes)
+    ]

@@ -1,5 +1,5 @@
-"""Whole batches written into silver's tables as silver writes them, for tests of what follows; and rows read back by Arrow, which
-takes a tenth of the time of Spark's own rows.
+"""Whole batches written into silver's tables as silver writes them, for tests of what follows; and rows read back by
+Arrow, which takes a tenth of the time of Spark's own rows.
 """
 
 import datetime as dt
@@ -13,19 +13,55 @@ from tests.streams import COLUMNS, Change
 LETTER = {"REFRESH": "R", "INSERT": "I", "UPDATE": "U", "DELETE": "D", "TRUNCATE": "T"}
 IMAGES = ("before", "after")
 CHANGES = {
-    "source": pa.string(), "source_schema": pa.string(), "source_table": pa.string(), "table_version": pa.int32(), "change_seq": pa.string(),
-    "operation": pa.string(), "change_oper": pa.string(), "transaction_id": pa.string(), "transaction_event_counter": pa.int64(),
-    "transaction_last_event": pa.bool_(), "change_timestamp": pa.timestamp("us", "UTC"), "before": pa.string(), "after": pa.string(),
-    "column_states": pa.map_(pa.string(), pa.string()), "load_id": pa.string(), "change_mask": pa.binary(), "unit_id": pa.string(),
-    "unit_offset": pa.int64(), "batch_id": pa.int64()}
-CONTROL = {"source": pa.string(), "source_schema": pa.string(), "source_table": pa.string(), "change_seq": pa.string(), "kind": pa.string(),
-           "load_id": pa.string(), "unit_id": pa.string(), "unit_offset": pa.int64(), "batch_id": pa.int64()}
-BATCHES = {"batch_id": pa.int64(), "source": pa.string(), "tables": pa.list_(pa.string()), "first_change_seq": pa.string(), "last_change_seq": pa.string()}
+    "source": pa.string(),
+    "source_schema": pa.string(),
+    "source_table": pa.string(),
+    "table_version": pa.int32(),
+    "change_seq": pa.string(),
+    "operation": pa.string(),
+    "change_oper": pa.string(),
+    "transaction_id": pa.string(),
+    "transaction_event_counter": pa.int64(),
+    "transaction_last_event": pa.bool_(),
+    "change_timestamp": pa.timestamp("us", "UTC"),
+    "before": pa.string(),
+    "after": pa.string(),
+    "column_states": pa.map_(pa.string(), pa.string()),
+    "load_id": pa.string(),
+    "change_mask": pa.binary(),
+    "unit_id": pa.string(),
+    "unit_offset": pa.int64(),
+    "batch_id": pa.int64(),
+}
+CONTROL = {
+    "source": pa.string(),
+    "source_schema": pa.string(),
+    "source_table": pa.string(),
+    "change_seq": pa.string(),
+    "kind": pa.string(),
+    "load_id": pa.string(),
+    "unit_id": pa.string(),
+    "unit_offset": pa.int64(),
+    "batch_id": pa.int64(),
+}
+BATCHES = {
+    "batch_id": pa.int64(),
+    "source": pa.string(),
+    "tables": pa.list_(pa.string()),
+    "first_change_seq": pa.string(),
+    "last_change_seq": pa.string(),
+}
 
 
-def write_silver(spark, batch_id: int, tables: dict[str, dict[str, list[Change]]], before_ledger=lambda: None, columns=lambda table, version: COLUMNS) -> None:
-    """One whole batch: changes, empty loads, what the caller adds, then the ledger. In: table -> source -> changes; the columns that a
-    mask counts."""
+def write_silver(
+    spark,
+    batch_id: int,
+    tables: dict[str, dict[str, list[Change]]],
+    before_ledger=lambda: None,
+    columns=lambda table, version: COLUMNS,
+) -> None:
+    """One whole batch: changes, empty loads, what the caller adds, then the ledger. In: table -> source -> changes; the
+    columns that a mask counts."""
     changes, control, sources = [], [], {source for of_source in tables.values() for source in of_source}
     for table, of_source in tables.items():
         for source, rows in of_source.items():
@@ -34,39 +70,79 @@ def write_silver(spark, batch_id: int, tables: dict[str, dict[str, list[Change]]
                 if c.op in ("EMPTY_LOAD", "LOAD_END"):
                     control.append((source, "SHOP", table.upper(), c.seq, c.op.lower(), c.load_id, *unit, batch_id))
                 else:
-                    changes.append((source, "SHOP", table.upper(), c.version, c.seq, c.op, LETTER[c.op], c.transaction_id, c.counter, c.last,
-                                    c.timestamp, _json(c.before, bytes.hex), _json(c.after, lambda data: data.hex().upper()), list(c.states.items()) or None,
-                                    c.load_id, None if c.mask is None else mask(c.mask, columns(table, c.version)), *unit, batch_id))
+                    changes.append(
+                        (
+                            source,
+                            "SHOP",
+                            table.upper(),
+                            c.version,
+                            c.seq,
+                            c.op,
+                            LETTER[c.op],
+                            c.transaction_id,
+                            c.counter,
+                            c.last,
+                            c.timestamp,
+                            _json(c.before, bytes.hex),
+                            _json(c.after, lambda data: data.hex().upper()),
+                            list(c.states.items()) or None,
+                            c.load_id,
+                            None if c.mask is None else mask(c.mask, columns(table, c.version)),
+                            *unit,
+                            batch_id,
+                        )
+                    )
     _append(spark, "silver.changes", CHANGES, changes)
     _append(spark, "silver.control_events", CONTROL, control)
     before_ledger()
-    _append(spark, "silver.batches", BATCHES, [
-        (batch_id, s, [f"SHOP.{t.upper()}" for t, of_source in tables.items() if of_source.get(s)],
-         *(most((c.seq for of_source in tables.values() for c in of_source.get(s, [])), default=None) for most in (min, max))) for s in sorted(sources)])
+    _append(
+        spark,
+        "silver.batches",
+        BATCHES,
+        [
+            (
+                batch_id,
+                s,
+                [f"SHOP.{t.upper()}" for t, of_source in tables.items() if of_source.get(s)],
+                *(
+                    most((c.seq for of_source in tables.values() for c in of_source.get(s, [])), default=None)
+                    for most in (min, max)
+                ),
+            )
+            for s in sorted(sources)
+        ],
+    )
 
 
 def _append(spark, table: str, schema: dict, rows: list[tuple]) -> None:
     if rows:
         arrays = [pa.array(values, type_) for values, type_ in zip(zip(*rows), schema.values())]
         spark.createDataFrame(pa.table(arrays, list(schema))).createOrReplaceTempView("new_rows")
-        spark.sql(f"insert into {table} ({', '.join(schema)}) select "
-                  + ", ".join(f"parse_json({name})" if name in IMAGES else name for name in schema) + " from new_rows")
+        spark.sql(
+            f"insert into {table} ({', '.join(schema)}) select "
+            + ", ".join(f"parse_json({name})" if name in IMAGES else name for name in schema)
+            + " from new_rows"
+        )
 
 
 def mask(changed, columns: list[str]) -> bytes:
     """One bit per column: the first column's is the lowest of the first byte. Zero bytes at the end are left out."""
     bits = [name in changed for name in columns]
-    return bytes(sum(bit << n for n, bit in enumerate(bits[start:start + 8])) for start in range(0, len(bits), 8)).rstrip(b"\0")
+    return bytes(
+        sum(bit << n for n, bit in enumerate(bits[start : start + 8])) for start in range(0, len(bits), 8)
+    ).rstrip(b"\0")
 
 
 def _json(image: dict | None, hexed) -> str | None:
     """An image; hexadecimal digits may be small or capital, a number that JSON cannot carry is text."""
+
     def member(value):
         if isinstance(value, bytes):
             return hexed(value)
         if isinstance(value, Decimal):
             return float(value) if Decimal(repr(float(value))) == value else str(value)
         return value.isoformat() if isinstance(value, dt.date) else value
+
     return None if image is None else json.dumps({n: member(v) for n, v in image.items()})
 
 

@@ -72,7 +72,7 @@ def test_a_landed_file_is_not_planned_again(project):
 
 
 def test_a_growing_file_lands_whole_records_only_and_the_rest_next_time(project, monkeypatch):
-    monkeypatch.setattr(planning, "in_child", lambda call: call())           # a child for each of 600 plans takes its time
+    monkeypatch.setattr(planning, "in_child", lambda call: call())  # a child for each of 600 plans takes its time
     data = extract(projects.item_records(1, 6))
     for size in range(len(data)):
         deliver(project, data[:size])
@@ -82,8 +82,9 @@ def test_a_growing_file_lands_whole_records_only_and_the_rest_next_time(project,
         deliver(project, data)
         second = plan(project, first.files)
         parts = first.files + second.files
-        assert [(p["ofs_start"], p["ofs_end"]) for p in parts if p["ofs_end"]] == \
-            ([(0, landed), (landed, len(data))] if landed and landed < len(data) else [(0, len(data))])
+        assert [(p["ofs_start"], p["ofs_end"]) for p in parts if p["ofs_end"]] == (
+            [(0, landed), (landed, len(data))] if landed and landed < len(data) else [(0, len(data))]
+        )
         assert parts[-1]["sha256"] == hashlib.sha256(data).hexdigest()
 
 
@@ -94,7 +95,9 @@ def test_units_of_a_file_are_its_bytes_however_it_is_read(project):
     try:
         bronze_blocks.LEN_BLOCK = 4096
         with open(project.root / "landing" / "depot" / NAME, "rb") as stream:
-            kept = [b for b, _ in bronze.cut_file(source, project.tables_of(source), NAME, stream, 0, len(data), None, True)]
+            kept = [
+                b for b, _ in bronze.cut_file(source, project.tables_of(source), NAME, stream, 0, len(data), None, True)
+            ]
     finally:
         bronze_blocks.LEN_BLOCK = small
     assert len(kept) > 10 and b"".join(b.data for b in kept) == data
@@ -118,7 +121,10 @@ def test_what_no_record_can_be_is_landed_as_one_broken_unit(project, length):
     deliver(project, good + length.to_bytes(4, "big") + b"rest of the file")
     source = project.sources["depot"]
     with open(project.root / "landing" / "depot" / NAME, "rb") as stream:
-        blocks = [b for b, _ in bronze.cut_file(source, project.tables_of(source), NAME, stream, 0, len(good) + 20, None, False)]
+        blocks = [
+            b
+            for b, _ in bronze.cut_file(source, project.tables_of(source), NAME, stream, 0, len(good) + 20, None, False)
+        ]
     assert [b.context.get("problem", {}).get("kind") for b in blocks] == [None, "bad_length"]
     assert b"".join(b.data for b in blocks) == good + length.to_bytes(4, "big") + b"rest of the file"
 
@@ -126,16 +132,24 @@ def test_what_no_record_can_be_is_landed_as_one_broken_unit(project, length):
 def test_behind_a_broken_place_nothing_is_decoded_however_the_file_grows(project):
     good, source = extract(projects.item_records(1, 4)), project.sources["depot"]
     data = good + (3).to_bytes(4, "big") + extract(projects.item_records(100, 4))
-    deliver(project, data[:len(good) + 30])
+    deliver(project, data[: len(good) + 30])
     first = plan(project)
     deliver(project, data)
     [second] = plan(project, first.files).files
     assert (second["ofs_start"], second["ofs_end"]) == (len(good) + 30, len(data))
     with open(project.root / "landing" / "depot" / NAME, "rb") as stream:
         stream.seek(second["ofs_start"])
-        [(rest, _)] = bronze.cut_file(source, project.tables_of(source), NAME, stream, second["ofs_start"], len(data),
-                                      json.loads(second["start_context"]), False)
-    assert rest.data == data[len(good) + 30:] and rest.context["problem"]["kind"] == "bad_length"
+        [(rest, _)] = bronze.cut_file(
+            source,
+            project.tables_of(source),
+            NAME,
+            stream,
+            second["ofs_start"],
+            len(data),
+            json.loads(second["start_context"]),
+            False,
+        )
+    assert rest.data == data[len(good) + 30 :] and rest.context["problem"]["kind"] == "bad_length"
 
 
 def test_a_rewritten_file_stays_refused_when_it_is_touched(project):
@@ -154,15 +168,27 @@ def messages(tmp_path, **columns) -> tuple:
     path = tmp_path / "landing" / "shop" / "a.parquet"
     path.parent.mkdir(parents=True, exist_ok=True)
     at = dt.datetime(2026, 1, 5, tzinfo=dt.UTC)
-    rows = {"topic": ["t", "t"], "partition": [0, 0], "offset": [1, 2], "timestamp": [at, at], "value": [b"{}", b"{}"]} | columns
+    rows = {
+        "topic": ["t", "t"],
+        "partition": [0, 0],
+        "offset": [1, 2],
+        "timestamp": [at, at],
+        "value": [b"{}", b"{}"],
+    } | columns
     pq.write_table(pa.table({name: column for name, column in rows.items() if column}), path)
     return project, path
 
 
-@pytest.mark.parametrize(("columns", "said"), [
-    ({"offset": ["1", "2"]}, "column offset is string, not an integer"), ({"offset": [1, None]}, "column offset has nulls"),
-    ({"partition": [0, -1]}, "column partition has negative numbers"), ({"timestamp": [1, 2]}, "column timestamp is int64, not a timestamp"),
-    ({"topic": None}, "no column topic")])
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"offset": ["1", "2"]}, "column offset is string, not an integer"),
+        ({"offset": [1, None]}, "column offset has nulls"),
+        ({"partition": [0, -1]}, "column partition has negative numbers"),
+        ({"timestamp": [1, 2]}, "column timestamp is int64, not a timestamp"),
+        ({"topic": None}, "no column topic"),
+    ],
+)
 def test_messages_without_a_place_are_a_problem_of_their_file(tmp_path, columns, said):
     [row] = plan(messages(tmp_path, **columns)[0]).files
     problem = json.loads(row["problem"])
@@ -180,7 +206,9 @@ def test_a_message_file_that_is_touched_is_landed_once_and_one_with_other_bytes_
 
 
 def texts(tmp_path, transport: str, data: bytes):
-    project = projects.make(tmp_path, sources={"shop": {"codec": "qlik_json", "from": {"transport": transport, "path": "landing/shop"}}})
+    project = projects.make(
+        tmp_path, sources={"shop": {"codec": "qlik_json", "from": {"transport": transport, "path": "landing/shop"}}}
+    )
     path = tmp_path / "landing" / "shop" / "a.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
@@ -189,12 +217,26 @@ def texts(tmp_path, transport: str, data: bytes):
 
 def read(project, files: list[dict]) -> list[tuple]:
     """(offset, value) of the messages of planned files."""
-    return [(m["offset"], m["value"]) for row in files if row["num_units"] for batch in transports.TRANSPORTS[project.sources[row["source"]].transport].units_of(project, row) for m in batch.to_pylist()]
+    return [
+        (m["offset"], m["value"])
+        for row in files
+        if row["num_units"]
+        for batch in transports.TRANSPORTS[project.sources[row["source"]].transport].units_of(project, row)
+        for m in batch.to_pylist()
+    ]
 
 
-@pytest.mark.parametrize(("transport", "data", "values"), [
-    ("lines", b'{"a": 1}\r\n\n{"b"\n', [b'{"a": 1}\r', b'{"b"']), ("json", b'{"a":\n[1]} {"b":"}\\""}', [b'{"a":\n[1]}', b'{"b":"}\\""}']),
-    ("json", b' [{"a": 1},\n 7 , "x,]"]\n', [b'{"a": 1}', b"7", b'"x,]"']), ("json", b"[]", []), ("json", b"", []), ("whole_file", b"anything\n", [b"anything\n"])])
+@pytest.mark.parametrize(
+    ("transport", "data", "values"),
+    [
+        ("lines", b'{"a": 1}\r\n\n{"b"\n', [b'{"a": 1}\r', b'{"b"']),
+        ("json", b'{"a":\n[1]} {"b":"}\\""}', [b'{"a":\n[1]}', b'{"b":"}\\""}']),
+        ("json", b' [{"a": 1},\n 7 , "x,]"]\n', [b'{"a": 1}', b"7", b'"x,]"']),
+        ("json", b"[]", []),
+        ("json", b"", []),
+        ("whole_file", b"anything\n", [b"anything\n"]),
+    ],
+)
 def test_files_bring_messages_one_a_line_as_json_values_or_one_a_file(tmp_path, transport, data, values):
     project, path = texts(tmp_path, transport, data)
     os.utime(path, (1, 1))
@@ -218,7 +260,11 @@ def test_lines_are_landed_as_they_come_and_the_last_one_when_it_has_rested(tmp_p
         second = plan(project, first.files)
         os.utime(path, (1, 1))
         third = plan(project, first.files + second.files)
-        assert read(project, first.files + second.files + third.files) == [(0, b'{"a": 1}'), (1, b'{"b": 2}'), (2, b'{"c": 3}')]
+        assert read(project, first.files + second.files + third.files) == [
+            (0, b'{"a": 1}'),
+            (1, b'{"b": 2}'),
+            (2, b'{"c": 3}'),
+        ]
         path.write_bytes(b"x" + data[1:])
         [row] = plan(project, first.files + second.files + third.files).files
         assert json.loads(row["problem"])["kind"] == "file_rewritten"
@@ -236,9 +282,18 @@ def test_a_file_that_another_transport_landed_stays_as_it_is_and_is_refused_when
     assert json.loads(refused["problem"])["kind"] == "file_rewritten"
 
 
-@pytest.mark.parametrize(("data", "found"), [
-    (b'{"a": 1} {"b"', "b'{\"b\"' at byte 9"), (b'[{"a": 1}', "its end at byte 9"), (b"[1 2]", "b'2]' at byte 3"), (b"[1, 2] 3", "b'3' at byte 7"),
-    (b"}", "b'}' at byte 0"), (b'{"a": "}', "b'{\"a\": \"}' at byte 0"), (b"[1,]", "b']' at byte 3")])
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        (b'{"a": 1} {"b"', "b'{\"b\"' at byte 9"),
+        (b'[{"a": 1}', "its end at byte 9"),
+        (b"[1 2]", "b'2]' at byte 3"),
+        (b"[1, 2] 3", "b'3' at byte 7"),
+        (b"}", "b'}' at byte 0"),
+        (b'{"a": "}', 'b\'{"a": "}\' at byte 0'),
+        (b"[1,]", "b']' at byte 3"),
+    ],
+)
 def test_what_is_no_stream_of_json_values_waits_and_is_set_aside_once_it_has_rested(tmp_path, data, found):
     project, path = texts(tmp_path, "json", data)
     waits = plan(project)
@@ -249,7 +304,9 @@ def test_what_is_no_stream_of_json_values_waits_and_is_set_aside_once_it_has_res
 
 
 def test_a_transport_that_brings_other_units_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match="lines brings nothing that linkexpress_group reads. Its transports are records"):
+    with pytest.raises(
+        ConfigError, match="lines brings nothing that linkexpress_group reads. Its transports are records"
+    ):
         projects.make(tmp_path, {"depot": {**projects.DEPOT, "from": {"transport": "lines", "path": "landing"}}})
     with pytest.raises(ConfigError, match="from: expected transport and path, found folder"):
         projects.make(tmp_path, {"depot": {**projects.DEPOT, "from": {"folder": "landing"}}})
@@ -264,6 +321,7 @@ def grows_once_listed(monkeypatch, path, data: bytes) -> None:
 
     def listing(*given):
         yield from [*list_files(*given), *([] if path.write_bytes(data) else [])]
+
     monkeypatch.setattr(planning, "listing", listing)
 
 
@@ -273,7 +331,10 @@ def test_what_grows_behind_its_listing_waits_for_the_next_run(project, monkeypat
     grows_once_listed(monkeypatch, project.root / "landing" / "depot" / NAME, data)
     first = plan(project)
     second = plan(project, first.files)
-    assert [(row["ofs_end"] <= row["size_bytes"], row["size_bytes"]) for row in first.files + second.files] == [(True, len(data) - 3), (True, len(data))]
+    assert [(row["ofs_end"] <= row["size_bytes"], row["size_bytes"]) for row in first.files + second.files] == [
+        (True, len(data) - 3),
+        (True, len(data)),
+    ]
     assert second.files[0]["ofs_end"] == len(data)
 
 
@@ -287,7 +348,18 @@ def test_a_message_file_that_grows_behind_its_listing_is_taken_whole_by_the_next
     assert [(row["ofs_end"], row["num_units"], row["problem"]) for row in second.files] == [(len(whole), 2, None)]
 
 
-HOSTILE = ["a[1].lxg", "it's.lxg", 'say "x".lxg', "100%20 #1+1?&=.lxg", "在庫 (1).lxg", "a*b{c,d}.lxg", "back\\slash.lxg", "${user.home}.lxg", "a::b.lxg", "dt=1;x.lxg"]
+HOSTILE = [
+    "a[1].lxg",
+    "it's.lxg",
+    'say "x".lxg',
+    "100%20 #1+1?&=.lxg",
+    "在庫 (1).lxg",
+    "a*b{c,d}.lxg",
+    "back\\slash.lxg",
+    "${user.home}.lxg",
+    "a::b.lxg",
+    "dt=1;x.lxg",
+]
 
 
 @pytest.mark.parametrize("pattern", ["landing/[depot]", "landing/[[]depot]/*.lxg", "landing/*/*"])
@@ -295,18 +367,37 @@ def test_any_name_is_planned_and_read_as_it_is(tmp_path, pattern):
     root = tmp_path / "it's [my] project, 100% #1 ${x} 在庫?*"
     folder = root / "landing" / "[depot]"
     folder.mkdir(parents=True)
-    project = projects.make(root, {"depot": {**projects.DEPOT, "from": pattern, "options": projects.DEPOT["options"] | {"file_name": r".*(?P<time>)"}}})
+    project = projects.make(
+        root,
+        {
+            "depot": {
+                **projects.DEPOT,
+                "from": pattern,
+                "options": projects.DEPOT["options"] | {"file_name": r".*(?P<time>)"},
+            }
+        },
+    )
     for name in HOSTILE:
         (folder / name).write_bytes(name.encode())
     new = plan(project)
     assert sorted(row["path"] for row in new.files) == sorted(f"landing/[depot]/{name}" for name in HOSTILE)
     for row in new.files:
-        assert b"".join(block["bytes"] for block in bronze_blocks.units_of(project, row)) == row["path"].rsplit("/", 1)[-1].encode()
+        assert (
+            b"".join(block["bytes"] for block in bronze_blocks.units_of(project, row))
+            == row["path"].rsplit("/", 1)[-1].encode()
+        )
 
 
-@pytest.mark.parametrize(("pattern", "name", "expected"), [("landing/[in]", "landing/[in]/a.lxg", True), ("landing/[in]", "landing/[in]/deep/a.lxg", False),
-                                                           ("landing/*.lxg", "landing/a.lxg", True), ("landing/**/*.lxg", "landing/x/y/a.lxg", True),
-                                                           ("landing/**/*.lxg", "landing/a.lxg", True)])
+@pytest.mark.parametrize(
+    ("pattern", "name", "expected"),
+    [
+        ("landing/[in]", "landing/[in]/a.lxg", True),
+        ("landing/[in]", "landing/[in]/deep/a.lxg", False),
+        ("landing/*.lxg", "landing/a.lxg", True),
+        ("landing/**/*.lxg", "landing/x/y/a.lxg", True),
+        ("landing/**/*.lxg", "landing/a.lxg", True),
+    ],
+)
 def test_a_file_is_known_as_one_of_its_source(tmp_path, pattern, name, expected):
     (tmp_path / "landing" / "[in]").mkdir(parents=True)
     project = projects.make(tmp_path, {"depot": {**projects.DEPOT, "from": pattern}})
@@ -328,11 +419,16 @@ def test_a_link_is_followed_within_its_folder_and_refused_where_it_leaves_it(pro
     (folder / "20260105031500_000013.lxg").symlink_to(folder / NAME)
     (folder / "20260105031500_000014.lxg").symlink_to(secret)
     (folder / "20260105031500_000015.lxg").symlink_to("/nowhere")
-    (folder / "elsewhere").symlink_to(tmp_path)                            # no file: it is let be
-    (folder / "20260105031500_000016.lxg").symlink_to(folder / "20260105031500_000016.lxg")          # nor is this
+    (folder / "elsewhere").symlink_to(tmp_path)  # no file: it is let be
+    (folder / "20260105031500_000016.lxg").symlink_to(folder / "20260105031500_000016.lxg")  # nor is this
     new = plan(project)
     problems = {row["path"].rsplit("_")[-1]: row["problem"] and json.loads(row["problem"])["kind"] for row in new.files}
-    assert problems == {"000012.lxg": None, "000013.lxg": None, "000014.lxg": "link_outside", "000015.lxg": "link_outside"}
+    assert problems == {
+        "000012.lxg": None,
+        "000013.lxg": None,
+        "000014.lxg": "link_outside",
+        "000015.lxg": "link_outside",
+    }
     assert plan(project, new.files).files == []
 
 
@@ -347,18 +443,33 @@ def test_a_link_to_a_folder_lists_no_file_twice(tmp_path):
 def test_a_file_that_was_set_aside_is_planned_anew_when_it_is_back_as_it_was(project):
     deliver(project, extract(projects.item_records(1, 4)))
     [row] = plan(project).files
-    gone = row | as_problem(0, "file_rewritten", "the file as it was planned", "no file", "") | {"modified_at": dt.datetime(1970, 1, 1)}
-    assert [(new["path"], new["ofs_end"], new["problem"]) for new in plan(project, [gone]).files] == [(row["path"], row["ofs_end"], None)]
+    gone = (
+        row
+        | as_problem(0, "file_rewritten", "the file as it was planned", "no file", "")
+        | {"modified_at": dt.datetime(1970, 1, 1)}
+    )
+    assert [(new["path"], new["ofs_end"], new["problem"]) for new in plan(project, [gone]).files] == [
+        (row["path"], row["ofs_end"], None)
+    ]
 
 
-@pytest.mark.parametrize(("error", "kind"), [(OSError(5, "Input/output error"), None), (ValueError("no footer"), "unreadable_file"),
-                                             (FileNotFoundError(2, "No such file"), "file_rewritten")])
-def test_a_file_is_set_aside_for_what_is_wrong_with_it_and_not_for_what_the_machine_lacks(project, monkeypatch, error, kind):
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (OSError(5, "Input/output error"), None),
+        (ValueError("no footer"), "unreadable_file"),
+        (FileNotFoundError(2, "No such file"), "file_rewritten"),
+    ],
+)
+def test_a_file_is_set_aside_for_what_is_wrong_with_it_and_not_for_what_the_machine_lacks(
+    project, monkeypatch, error, kind
+):
     deliver(project, extract(projects.item_records(1, 4)))
     [row] = plan(project).files
 
     def fail(*of):
         raise error
+
     monkeypatch.setattr(bronze_blocks, "units_of", fail)
     found = planning._problem_now(project, row)
     assert (found and json.loads(found["problem"])["kind"]) == kind
@@ -373,7 +484,9 @@ def test_a_file_that_a_codec_fails_on_is_landed_as_one_broken_unit(project, monk
     [row] = plan(project).files
     [block] = bronze_blocks.units_of(project, row)
     problem = json.loads(block["context"])["problem"]
-    assert (block["bytes"], problem["kind"]) == (data, "decoder_failed") and problem["found"].startswith("list index out of range (test_bronze.py")
+    assert (block["bytes"], problem["kind"]) == (data, "decoder_failed") and problem["found"].startswith(
+        "list index out of range (test_bronze.py"
+    )
 
 
 def test_a_file_whose_reading_ends_the_process_is_a_problem_of_that_file_alone(project, monkeypatch):
@@ -385,21 +498,42 @@ def test_a_file_whose_reading_ends_the_process_is_a_problem_of_that_file_alone(p
         if head.startswith(b"deadly"):
             os.kill(os.getpid(), signal.SIGKILL)
         return codec.open_file(path, head, *given)
+
     codec = CODECS["linkexpress_group"]
     monkeypatch.setitem(CODECS, "linkexpress_group", SimpleNamespace(**vars(codec) | {"open_file": open_file}))
     files = plan(project).files
     [deadly], [good] = [[f for f in files if ("000009" in f["path"]) == is_deadly] for is_deadly in (True, False)]
     problem = json.loads(deadly["problem"])
-    assert (problem["kind"], problem["found"], good) == ("decoder_failed", "its process was ended by signal 9 (Killed)", row)
+    assert (problem["kind"], problem["found"], good) == (
+        "decoder_failed",
+        "its process was ended by signal 9 (Killed)",
+        row,
+    )
     assert plan(project, files).files == []
-    assert json.loads(planning._problem_now(project, good | {"path": deadly["path"], "start_context": None})["problem"])["kind"] == "decoder_failed"
+    assert (
+        json.loads(planning._problem_now(project, good | {"path": deadly["path"], "start_context": None})["problem"])[
+            "kind"
+        ]
+        == "decoder_failed"
+    )
 
 
-@pytest.mark.parametrize(("tables", "expected"), [("{1: DEPOT.ITEMS}", {"1": "DEPOT.ITEMS"}), ("{'1': DEPOT.ITEMS}", {"1": "DEPOT.ITEMS"}),
-                                                  ("{012: DEPOT.ITEMS, 0x1F: DEPOT.ITEMS, 1:30: DEPOT.ITEMS}", dict.fromkeys(("012", "0x1F", "1:30"), "DEPOT.ITEMS"))])
+@pytest.mark.parametrize(
+    ("tables", "expected"),
+    [
+        ("{1: DEPOT.ITEMS}", {"1": "DEPOT.ITEMS"}),
+        ("{'1': DEPOT.ITEMS}", {"1": "DEPOT.ITEMS"}),
+        (
+            "{012: DEPOT.ITEMS, 0x1F: DEPOT.ITEMS, 1:30: DEPOT.ITEMS}",
+            dict.fromkeys(("012", "0x1F", "1:30"), "DEPOT.ITEMS"),
+        ),
+    ],
+)
 def test_an_extraction_id_may_be_written_as_a_number(tmp_path, tables, expected):
     projects.make(tmp_path)
-    (tmp_path / "pipelines" / "inlet.yml").write_text(f"sources: {{depot: {{codec: linkexpress_group, from: landing, tables: {tables}}}}}")
+    (tmp_path / "pipelines" / "inlet.yml").write_text(
+        f"sources: {{depot: {{codec: linkexpress_group, from: landing, tables: {tables}}}}}"
+    )
     assert config.load(tmp_path).sources["depot"].tables == expected
 
 
@@ -412,7 +546,12 @@ def test_files_with_other_columns_keep_theirs(spark, lakehouse, tmp_path):
     project, path = messages(tmp_path)
     messages(tmp_path, offset=[3, 4], key=[b"k3", b"k4"])[1].rename(path.with_name("b.parquet"))
     messages(tmp_path)
-    rows = bronze_messages.read(project, spark, plan(project).files, []).select("offset", "key").orderBy("offset").collect()
+    rows = (
+        bronze_messages.read(project, spark, plan(project).files, [])
+        .select("offset", "key")
+        .orderBy("offset")
+        .collect()
+    )
     assert [(row.offset, row.key and bytes(row.key)) for row in rows] == [(1, None), (2, None), (3, b"k3"), (4, b"k4")]
 
 
@@ -447,25 +586,36 @@ def test_bytes_out_equal_bytes_in_and_a_crash_between_plan_and_units_is_healed(s
     new = plan(project, bronze.landed(project))
     write, planning.write_units = planning.write_units, lambda *_: None
     try:
-        bronze.land(project, spark, new)                         # dies after the plan
+        bronze.land(project, spark, new)  # dies after the plan
     finally:
         planning.write_units = write
     before = [row for row in bronze.landed(project) if row["batch_id"] == new.batch_id]
     assert bronze.unfinished(before, set()) == [new.batch_id]
-    for _ in range(2):                                           # the second time changes nothing
+    for _ in range(2):  # the second time changes nothing
         bronze.write_units(project, spark, bronze.Plan(new.batch_id, before))
-    rows = spark.sql("select bytes, sha256 from bronze.blocks where source = 'bronze_depot' order by file_offset").collect()
+    rows = spark.sql(
+        "select bytes, sha256 from bronze.blocks where source = 'bronze_depot' order by file_offset"
+    ).collect()
     assert b"".join(row.bytes for row in rows) == data
     assert [row.sha256 for row in rows] == [hashlib.sha256(row.bytes).hexdigest() for row in rows]
-    assert not isinstance(plan(project, bronze.landed(project)), Reject) and plan(project, bronze.landed(project)).files == []
+    assert (
+        not isinstance(plan(project, bronze.landed(project)), Reject)
+        and plan(project, bronze.landed(project)).files == []
+    )
 
 
-def test_hostile_names_are_landed_as_they_are_and_what_changed_after_its_plan_is_planned_anew(spark, lakehouse, tmp_path):
+def test_hostile_names_are_landed_as_they_are_and_what_changed_after_its_plan_is_planned_anew(
+    spark, lakehouse, tmp_path
+):
     root = tmp_path / "it's [my] project, 100% #1 ${x} 在庫?*"
     shop, depot = root / "landing" / "[shop]", root / "landing" / "depot"
     for folder in (shop, depot):
         folder.mkdir(parents=True)
-    project = projects.make(root, {"hostile_shop": {"codec": "qlik_json", "from": "landing/[shop]"}, "hostile_depot": projects.DEPOT}, lakehouse=lakehouse)
+    project = projects.make(
+        root,
+        {"hostile_shop": {"codec": "qlik_json", "from": "landing/[shop]"}, "hostile_depot": projects.DEPOT},
+        lakehouse=lakehouse,
+    )
     names = [name.replace(".lxg", ".parquet") for name in HOSTILE]
     for number, name in enumerate(names):
         qlik.write_parquet(qlik.rows([name.encode()], "t", offset=number), shop / name)
@@ -474,20 +624,38 @@ def test_hostile_names_are_landed_as_they_are_and_what_changed_after_its_plan_is
     new = plan(project, bronze.landed(project))
     qlik.write_parquet(qlik.rows([b"other"], "t", offset=90), shop / names[0])
     (depot / NAME).unlink()
-    counting_on_it = plan(project, new.files)                              # what a run plans that has yet to finish this batch
+    counting_on_it = plan(project, new.files)  # what a run plans that has yet to finish this batch
     bronze.land(project, spark, new)
     for _ in range(2):
         rows = spark.sql("select path, value from bronze.messages where source = 'hostile_shop'").collect()
         found = {(row.path, bytes(row.value).decode()) for row in rows}
         assert found == {(f"landing/[shop]/{name}", name) for name in names[1:]}
-        bronze.write_units(project, spark, bronze.Plan(new.batch_id, new.files))             # a second time changes nothing
-    [block] = spark.sql(f"select unit_id from bronze.blocks where path = {literal(f'landing/depot/{HOSTILE[1]}')}").collect()
+        bronze.write_units(project, spark, bronze.Plan(new.batch_id, new.files))  # a second time changes nothing
+    [block] = spark.sql(
+        f"select unit_id from bronze.blocks where path = {literal(f'landing/depot/{HOSTILE[1]}')}"
+    ).collect()
     assert block.unit_id == f"hostile_depot/landing/depot/{HOSTILE[1]}@0"
-    problems = {row["path"]: json.loads(row["problem"]) for row in bronze.landed(project) if row["batch_id"] == new.batch_id and row["problem"]}
+    problems = {
+        row["path"]: json.loads(row["problem"])
+        for row in bronze.landed(project)
+        if row["batch_id"] == new.batch_id and row["problem"]
+    }
     assert {path: (problem["kind"], problem["found"][:7]) for path, problem in problems.items()} == {
-        f"landing/[shop]/{names[0]}": ("file_rewritten", "sha-256"), f"landing/depot/{NAME}": ("file_rewritten", "no file")}
+        f"landing/[shop]/{names[0]}": ("file_rewritten", "sha-256"),
+        f"landing/depot/{NAME}": ("file_rewritten", "no file"),
+    }
     assert [row["path"] for row in plan(project, bronze.landed(project)).files] == [f"landing/[shop]/{names[0]}"]
-    running._bronze(project, spark, running.Work(counting_on_it, [new.batch_id], sources=list(project.sources.values())), Log(is_human=False))
-    assert [bytes(row.value) for row in spark.sql("select value from bronze.messages where source = 'hostile_shop' and offset = 90").collect()] == [b"other"]
+    running._bronze(
+        project,
+        spark,
+        running.Work(counting_on_it, [new.batch_id], sources=list(project.sources.values())),
+        Log(is_human=False),
+    )
+    assert [
+        bytes(row.value)
+        for row in spark.sql(
+            "select value from bronze.messages where source = 'hostile_shop' and offset = 90"
+        ).collect()
+    ] == [b"other"]
     assert plan(project, bronze.landed(project)).files == []
     assert [spark.sql(f"select {literal(text)}").first()[0] for text in HOSTILE] == HOSTILE

@@ -1,4 +1,6 @@
-"""The demo's business and its feeds: the same for a seed, rich enough, and consistent with a fold of its own changes."""
+"""The demo's business and its feeds: the same for a seed, rich enough, and consistent with a fold of its own
+changes.
+"""
 
 import hashlib
 import importlib.util
@@ -37,7 +39,9 @@ def depot() -> Depot:
 
 
 def fold(business) -> dict:
-    """What the changes leave behind, by the rules for complete order: supplied columns replace, a changed key moves the row."""
+    """What the changes leave behind, by the rules for complete order: supplied columns replace, a changed key moves the
+    row.
+    """
     tables = {table: {} for table in business.db.keys}
     for c in business.db.log:
         rows, key = tables[c.table], lambda image: business.db.key_of(c.table, image)
@@ -83,11 +87,23 @@ def test_the_shop_does_everything_that_a_source_can_do(shop):
     seen = Counter(c.operation for c in changes)
     seen["key change"] = sum(key(c.table, c.before) != key(c.table, c.after) for c in updates)
     seen["nothing changed"] = sum(c.before == c.after for c in updates)
-    seen["partly supplied"] = sum(len(c.after) < len(shop.db.tables[c.table][next(iter(shop.db.tables[c.table]))]) for c in updates)
+    seen["partly supplied"] = sum(
+        len(c.after) < len(shop.db.tables[c.table][next(iter(shop.db.tables[c.table]))]) for c in updates
+    )
     several = Counter((c.transaction, c.table) for c in changes)
     seen["transactions over several tables"] = sum(n > 1 for n in Counter(t for t, _ in several).values())
-    assert all(seen[what] >= 50 for what in ("INSERT", "UPDATE", "DELETE", "key change", "nothing changed", "partly supplied",
-                                            "transactions over several tables")), seen
+    assert all(
+        seen[what] >= 50
+        for what in (
+            "INSERT",
+            "UPDATE",
+            "DELETE",
+            "key change",
+            "nothing changed",
+            "partly supplied",
+            "transactions over several tables",
+        )
+    ), seen
 
 
 def test_the_money_adds_up_except_for_the_underpaid(shop):
@@ -98,7 +114,9 @@ def test_the_money_adds_up_except_for_the_underpaid(shop):
         payments[order_id] += row["AMOUNT"]
     orders = shop.db.tables["SHOP.ORDERS"]
     assert {o for (o,), row in orders.items() if row["TOTAL"] != lines[o]} == set()
-    assert {o for (o,), row in orders.items() if row["STATUS"] != "open" and payments[o] != row["TOTAL"]} == shop.underpaid
+    assert {
+        o for (o,), row in orders.items() if row["STATUS"] != "open" and payments[o] != row["TOTAL"]
+    } == shop.underpaid
     assert len(shop.underpaid) >= 5
 
 
@@ -110,7 +128,10 @@ def test_a_depot_with_nulls_has_some_and_one_without_has_none(depot):
 
 
 def test_rows_have_the_columns_of_their_contracts_in_order(shop, depot):
-    contracts = {said["table"]: said for said in map(yaml.safe_load, (p.read_text() for p in (ROOT / "pipelines/tables").glob("*.yml")))}
+    contracts = {
+        said["table"]: said
+        for said in map(yaml.safe_load, (p.read_text() for p in (ROOT / "pipelines/tables").glob("*.yml")))
+    }
     for business in (shop, depot):
         for table, rows in business.db.tables.items():
             assert tuple(contracts[table]["key"]) == business.db.keys[table]
@@ -118,22 +139,35 @@ def test_rows_have_the_columns_of_their_contracts_in_order(shop, depot):
 
 
 def test_no_column_that_is_not_nullable_is_null(shop, depot):
-    contracts = {said["table"]: said for said in map(yaml.safe_load, (p.read_text() for p in (ROOT / "pipelines/tables").glob("*.yml")))}
-    needed = {table: {c["name"] for c in said["columns"] if c.get("nullable") is False} for table, said in contracts.items()}
+    contracts = {
+        said["table"]: said
+        for said in map(yaml.safe_load, (p.read_text() for p in (ROOT / "pipelines/tables").glob("*.yml")))
+    }
+    needed = {
+        table: {c["name"] for c in said["columns"] if c.get("nullable") is False} for table, said in contracts.items()
+    }
     for c in shop.db.log + depot.db.log:
         assert not {name for name, value in (c.after or {}).items() if value is None} & needed[c.table], c
 
 
 def test_a_feed_is_the_same_for_a_seed_and_is_delivered_batch_by_batch(tmp_path):
     feed = feed_module()
-    one, two = feed.write_feed(tmp_path / "one", seed=3, scale=0.05), feed.write_feed(tmp_path / "two", seed=3, scale=0.05)
+    one, two = (
+        feed.write_feed(tmp_path / "one", seed=3, scale=0.05),
+        feed.write_feed(tmp_path / "two", seed=3, scale=0.05),
+    )
     assert one.batches == two.batches and len(one.batches) == 4
 
     def digests(folder):
         return {p.relative_to(folder): hashlib.sha256(p.read_bytes()).hexdigest() for p in folder.rglob("*.lxg")}
+
     assert digests(tmp_path / "one") == digests(tmp_path / "two")
     moved = [path for batch in (1, 2, 3, 4) for path in one.deliver(batch)]
-    assert all(path.exists() for path in moved) and {path.parent.name for path in moved} == {"shop", "depot_tokyo", "depot_osaka"}
+    assert all(path.exists() for path in moved) and {path.parent.name for path in moved} == {
+        "shop",
+        "depot_tokyo",
+        "depot_osaka",
+    }
     assert not [path for path in (tmp_path / "one" / "staging").rglob("*") if path.is_file()]
 
 
@@ -141,7 +175,9 @@ def test_a_feed_holds_what_a_lakehouse_must_survive(tmp_path):
     said = feed_module().write_feed(tmp_path, seed=3, scale=0.05)
     assert said.num_rejected == {"shop": 2, "depot_tokyo": 1, "depot_osaka": 1}
     assert said.num_repeats["shop"] and said.num_repeats["depot_osaka"]
-    assert not [key for key in said.expected["DEPOT.WAREHOUSES"] if key[0] == "depot_osaka"], "Osaka's warehouses are closed"
+    assert not [key for key in said.expected["DEPOT.WAREHOUSES"] if key[0] == "depot_osaka"], (
+        "Osaka's warehouses are closed"
+    )
     names = [path.name for batch in said.batches for path in batch]
     assert [name for name in names if name.endswith(".resend.lxg")]
     assert isinstance(next(iter(said.expected["SHOP.ORDERS"].values()))["TOTAL"], Decimal)

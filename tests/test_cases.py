@@ -5,9 +5,12 @@ A case holds
     path                file name (binary formats)
     options, tables_map what inlet.yml says of the source
     tables              the contracts, as in pipelines/tables/*.yml
-    bytes | messages    commented hex | {topic, partition, offset, timestamp, key, value or value_hex, headers} | records of tests/toy
-    expected            changes: rows of the change table without unit_id, batch_id and decoded_at, members that are null
-                        left out; rejects, controls, parts and definitions: at least the members that the case names. File
+    bytes | messages    commented hex | {topic, partition, offset, timestamp, key, value or value_hex, headers} |
+                        records of tests/toy
+    expected            changes: rows of the change table without unit_id, batch_id and decoded_at, members that are
+                        null
+                        left out; rejects, controls, parts and definitions: at least the members that the case names.
+                        File
                         formats: `file` for a file that is rejected as a whole
 A value of an image is plain, or says its type: {decimal: "1.50"}, {hex: "00ff"}, {date: ...}, {timestamp: ...}.
 
@@ -33,7 +36,11 @@ from tests.toy import encode
 
 ALL_CODECS = CODECS | {"toy": toy}
 CASES = sorted((Path(__file__).parent / "cases").glob("*/*.yml"))
-OK_FILES = [path for path in CASES if path.stem.startswith("ok_") and re.search(r"\n(bytes|records):", path.read_text(encoding="utf-8"))]
+OK_FILES = [
+    path
+    for path in CASES
+    if path.stem.startswith("ok_") and re.search(r"\n(bytes|records):", path.read_text(encoding="utf-8"))
+]
 LEN_BLOCK = 1 << 20
 JUNK = bytes.fromhex("00000000deadbeef")
 
@@ -44,9 +51,20 @@ def load(path: Path) -> dict:
     return case | {
         "codec": ALL_CODECS[path.parent.name],
         "tables": {table.table: table for table in tables},
-        "source": Source(**{"name": "case", "codec": path.parent.name, "from": "landing", "tables": case.get("tables_map", {}),
-                            "options": case.get("options", {})}),
-        "data": hexadecimal(case["bytes"]) if "bytes" in case else b"".join(encode.record(*r) for r in case["records"]) if "records" in case else None,
+        "source": Source(
+            **{
+                "name": "case",
+                "codec": path.parent.name,
+                "from": "landing",
+                "tables": case.get("tables_map", {}),
+                "options": case.get("options", {}),
+            }
+        ),
+        "data": hexadecimal(case["bytes"])
+        if "bytes" in case
+        else b"".join(encode.record(*r) for r in case["records"])
+        if "records" in case
+        else None,
     }
 
 
@@ -61,9 +79,12 @@ def plain(value):
         return {name: plain(member) for name, member in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(member) for member in value]
-    for type_, write in ((Decimal, lambda v: {"decimal": str(v)}), (bytes, lambda v: {"hex": v.hex()}),
-                         (datetime.datetime, lambda v: {"timestamp": v.isoformat(sep=" ")}),
-                         (datetime.date, lambda v: {"date": v.isoformat()})):
+    for type_, write in (
+        (Decimal, lambda v: {"decimal": str(v)}),
+        (bytes, lambda v: {"hex": v.hex()}),
+        (datetime.datetime, lambda v: {"timestamp": v.isoformat(sep=" ")}),
+        (datetime.date, lambda v: {"date": v.isoformat()}),
+    ):
         if isinstance(value, type_):
             return write(value)
     return value
@@ -71,8 +92,11 @@ def plain(value):
 
 def said(row: dict) -> dict:
     """A row without what is null in it and without what only a batch knows."""
-    return {name: plain(value) for name, value in row.items()
-            if value is not None and name not in ("source", "unit_id", "batch_id", "decoded_at", "raw")}
+    return {
+        name: plain(value)
+        for name, value in row.items()
+        if value is not None and name not in ("source", "unit_id", "batch_id", "decoded_at", "raw")
+    }
 
 
 def assert_named(expected: list[dict], actual: list[dict]):
@@ -97,14 +121,18 @@ def decode_file(case: dict, data: bytes) -> dict:
         problem = said(asdict(cut.problem))
         blocks.append(Block(cut.consumed, rest, cut.context | {"problem": problem}, 1))
     for block in blocks:
-        unit = data[block.offset:block.offset + block.length]
+        unit = data[block.offset : block.offset + block.length]
         decoded = decode_block(codec, unit, block.context, source, tables)
         rows = change_rows(codec, decoded, block.context, source, tables)
         assert len(rows) + len(decoded.rejects) + len(decoded.parts) + decoded.num_control == block.num_records
-        assert (sum(r["unit_length"] for r in rows) + sum(r.unit_length for r in [*decoded.rejects, *decoded.parts]) + decoded.bytes_framing
-                == block.length)
+        assert (
+            sum(r["unit_length"] for r in rows)
+            + sum(r.unit_length for r in [*decoded.rejects, *decoded.parts])
+            + decoded.bytes_framing
+            == block.length
+        )
         for reject in decoded.rejects:
-            assert reject.raw == unit[reject.unit_offset:reject.unit_offset + reject.unit_length]
+            assert reject.raw == unit[reject.unit_offset : reject.unit_offset + reject.unit_length]
         found["changes"] += [said(row) for row in rows]
         found["rejects"] += [said(asdict(reject)) for reject in decoded.rejects]
         found["controls"] += [said(control._asdict()) for control in decoded.controls]
@@ -138,17 +166,26 @@ def _message(written: dict) -> dict:
     at = datetime.datetime.fromisoformat(at) if isinstance(at, str) else at
     message = {"topic": "topic", "partition": 0, "offset": 0, "headers": None} | written
     return message | {
-        "value": hexadecimal(written["value_hex"]) if "value_hex" in written else value.encode() if isinstance(value, str) else value,
+        "value": hexadecimal(written["value_hex"])
+        if "value_hex" in written
+        else value.encode()
+        if isinstance(value, str)
+        else value,
         "key": key.encode() if isinstance(key, str) else key,
         "timestamp": at if at.tzinfo else at.replace(tzinfo=datetime.UTC),
-        "source": "case", "unit_id": f"case/{message['topic']}/{message['partition']}/{message['offset']}"}
+        "source": "case",
+        "unit_id": f"case/{message['topic']}/{message['partition']}/{message['offset']}",
+    }
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_case(path):
     case = load(path)
     assert re.match(r"(ok|bad)_", path.stem) and case["why"] and case["source_of"]
-    found, expected = decode_messages(case) if case["data"] is None else decode_file(case, case["data"]), case["expected"]
+    found, expected = (
+        decode_messages(case) if case["data"] is None else decode_file(case, case["data"]),
+        case["expected"],
+    )
     assert expected.get("changes", []) == found["changes"]
     assert_named(expected.get("rejects", []), found["rejects"])
     assert_named(expected.get("controls", []), found["controls"])
@@ -162,18 +199,22 @@ def test_case(path):
 
 @pytest.mark.parametrize("path", OK_FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_case_cut_at_every_byte(path):
-    """Every row that is whole, and no other: what is missing is the unfinished last record. A beginning that several readings fit is
-    rejected as a whole; where only the tail is missing there is no such doubt."""
+    """Every row that is whole, and no other: what is missing is the unfinished last record. A beginning that several
+    readings fit is rejected as a whole; where only the tail is missing there is no such doubt."""
     case = load(path)
     whole = [row | {"transaction_last_event": None} for row in decode_file(case, case["data"])["changes"]]
     for length in range(len(case["data"])):
         found = decode_file(case, case["data"][:length])
         assert not found["rejects"]
         if found["file"]:
-            assert found["file"]["kind"] in ("ambiguous_layout", "truncated") and found["rest"] == length < len(case["data"]) - 1
+            assert (
+                found["file"]["kind"] in ("ambiguous_layout", "truncated")
+                and found["rest"] == length < len(case["data"]) - 1
+            )
             continue
         assert [row | {"transaction_last_event": None} for row in found["changes"]] == [
-            row for row in whole if row["unit_offset"] + row["unit_length"] <= length]
+            row for row in whole if row["unit_offset"] + row["unit_length"] <= length
+        ]
 
 
 @pytest.mark.parametrize("path", OK_FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
@@ -186,5 +227,3 @@ def test_case_with_junk_behind(path):
         return
     assert found["changes"] == whole["changes"] and found["controls"] == whole["controls"]
     assert [(r["kind"], r["unit_length"]) for r in found["rejects"]] == [("bad_length", len(JUNK))]
-
-

@@ -20,8 +20,16 @@ from inlet.table import Table
 ROOT = Path(__file__).resolve().parents[1]
 BATCH, EARLIER = 990_000_002, 990_000_001
 SEQ = "2026010500000000" + "0" * 16
-ORDERS = Table(table="T.PARCELS", name="parcels", key=["SHOP", "PARCEL_ID"], columns=[
-    {"name": "SHOP", "type": "int"}, {"name": "PARCEL_ID", "type": "int"}, {"name": "STATE", "type": "string"}])
+ORDERS = Table(
+    table="T.PARCELS",
+    name="parcels",
+    key=["SHOP", "PARCEL_ID"],
+    columns=[
+        {"name": "SHOP", "type": "int"},
+        {"name": "PARCEL_ID", "type": "int"},
+        {"name": "STATE", "type": "string"},
+    ],
+)
 
 
 @pytest.fixture
@@ -37,16 +45,22 @@ def write_suite(project, text: str, step: str = "silver"):
 
 @pytest.fixture
 def silver(spark):
-    """Appends changes of one batch as (change_seq end, operation, before, after) and a ledger row; removes them after the test."""
+    """Appends changes of one batch as (change_seq end, operation, before, after) and a ledger row; removes them after
+    the test.
+    """
 
     def add(changes, batch_id=BATCH, num_rejected=0, num_records=None):
-        rows = ", ".join(f"""('checked', 'PARCELS', '{SEQ}{end}', '{operation}', '{operation[0]}', parse_json({sql(before)}),
-            parse_json({sql(after)}), 'u', {batch_id})""" for end, operation, before, after in changes)
-        spark.sql(f"""insert into silver.changes (source, source_table, change_seq, operation, change_oper, before, after, unit_id, batch_id)
+        rows = ", ".join(
+            f"""('checked', 'PARCELS', '{SEQ}{end}', '{operation}', '{operation[0]}', parse_json({sql(before)}),
+            parse_json({sql(after)}), 'u', {batch_id})"""
+            for end, operation, before, after in changes
+        )
+        spark.sql(f"""insert into silver.changes (source, source_table, change_seq, operation, change_oper,
+                before, after, unit_id, batch_id)
             values {rows}""")
         total = len(changes) + num_rejected if num_records is None else num_records
-        spark.sql(f"""insert into silver.batches (batch_id, source, num_records, num_changes, num_repeats, num_control, num_rejected,
-            bytes_landed, bytes_decoded, bytes_repeated, bytes_framing, bytes_rejected)
+        spark.sql(f"""insert into silver.batches (batch_id, source, num_records, num_changes, num_repeats,
+                num_control, num_rejected, bytes_landed, bytes_decoded, bytes_repeated, bytes_framing, bytes_rejected)
             values ({batch_id}, 'checked', {total}, {len(changes)}, 0, 0, {num_rejected}, 10, 10, 0, 0, 0)""")
 
     yield add
@@ -59,11 +73,20 @@ def sql(text):
 
 
 def kept(spark, where: str) -> list[tuple]:
-    return [tuple(r) for r in spark.sql(f"select `table`, expectation, severity, success, unexpected_count from checks.results where {where} "
-                                        "order by `table`, expectation").collect()]
+    return [
+        tuple(r)
+        for r in spark.sql(
+            f"select `table`, expectation, severity, success, unexpected_count from checks.results where {where} "
+            "order by `table`, expectation"
+        ).collect()
+    ]
 
 
-GOOD = [("001", "INSERT", None, '{"PARCEL_ID":1}'), ("002", "UPDATE", None, '{"PARCEL_ID":1}'), ("003", "DELETE", '{"PARCEL_ID":1}', None)]
+GOOD = [
+    ("001", "INSERT", None, '{"PARCEL_ID":1}'),
+    ("002", "UPDATE", None, '{"PARCEL_ID":1}'),
+    ("003", "DELETE", '{"PARCEL_ID":1}', None),
+]
 
 
 def test_every_declared_expectation_of_this_project_can_be_built(project):
@@ -73,10 +96,16 @@ def test_every_declared_expectation_of_this_project_can_be_built(project):
 
 
 def test_a_template_becomes_one_expectation_per_contract_and_key_column(project):
-    write_suite(project, """
-- {table: "*__current", expect: expect_column_values_to_not_be_null, kwargs: {column: "{key_column}"}, severity: error, why: w}
-- {table: "*__current", expect: unexpected_rows_expectation, kwargs: {unexpected_rows_query: "select {key} from {batch}"}, severity: warn, why: w}
-""", "gold")
+    write_suite(
+        project,
+        """
+- {table: "*__current", expect: expect_column_values_to_not_be_null, kwargs: {column: "{key_column}"}, severity: error,
+  why: w}
+- {table: "*__current", expect: unexpected_rows_expectation,
+  kwargs: {unexpected_rows_query: "select {key} from {batch}"}, severity: warn, why: w}
+""",
+        "gold",
+    )
     expected = suite.expand(suite.load(project, "gold"), [ORDERS])
     assert [(e.table, e.kwargs) for e in expected] == [
         ("gold.parcels__current", {"column": "SHOP"}),
@@ -86,20 +115,39 @@ def test_a_template_becomes_one_expectation_per_contract_and_key_column(project)
 
 
 def test_an_expectation_may_be_named_by_its_class(project):
-    write_suite(project, "- {table: silver.changes, expect: ExpectColumnValuesToNotBeNull, kwargs: {column: source}, severity: error, why: w}")
-    assert suite.build(suite.expand(suite.load(project, "silver"), []))[0].expectation_type == "expect_column_values_to_not_be_null"
+    write_suite(
+        project,
+        "- {table: silver.changes, expect: ExpectColumnValuesToNotBeNull, kwargs: {column: source}, "
+        "severity: error, why: w}",
+    )
+    assert (
+        suite.build(suite.expand(suite.load(project, "silver"), []))[0].expectation_type
+        == "expect_column_values_to_not_be_null"
+    )
 
 
-ENTRY = "- {table: silver.changes, expect: expect_column_values_to_not_be_null, kwargs: {column: source}, severity: error, why: w}\n"
+ENTRY = (
+    "- {table: silver.changes, expect: expect_column_values_to_not_be_null, kwargs: {column: source}, "
+    "severity: error, why: w}\n"
+)
 
 
-@pytest.mark.parametrize("text, said", [
-    (ENTRY.replace("not_be_null", "not_be_nul"), "entry 2 (silver.changes, expect_column_values_to_not_be_nul): Great Expectations has no"),
-    (ENTRY.replace("column:", "colum:"), "entry 2 (silver.changes, expect_column_values_to_not_be_null): kwargs do not fit: column: field required"),
-    (ENTRY.replace("severity: error", "severity: fatal"), "severity: Input should be 'error' or 'warn'"),
-    (ENTRY.replace(", why: w", ""), "why: Field required"),
-    ("- only text", "entry 2"),
-])
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        (
+            ENTRY.replace("not_be_null", "not_be_nul"),
+            "entry 2 (silver.changes, expect_column_values_to_not_be_nul): Great Expectations has no",
+        ),
+        (
+            ENTRY.replace("column:", "colum:"),
+            "entry 2 (silver.changes, expect_column_values_to_not_be_null): kwargs do not fit: column: field required",
+        ),
+        (ENTRY.replace("severity: error", "severity: fatal"), "severity: Input should be 'error' or 'warn'"),
+        (ENTRY.replace(", why: w", ""), "why: Field required"),
+        ("- only text", "entry 2"),
+    ],
+)
 def test_a_wrong_entry_is_named_with_its_file(project, text, said):
     write_suite(project, ENTRY + text)
     with pytest.raises(ConfigError) as raised:
@@ -108,8 +156,12 @@ def test_a_wrong_entry_is_named_with_its_file(project, text, said):
 
 
 def test_a_good_batch_passes_and_leaves_results_once_and_pages(project, spark, silver, monkeypatch):
-    monkeypatch.setattr(validation, "validate_on_spark", lambda *of: pytest.fail("nothing is wrong, so nothing is to be looked at twice"))
-    silver([("001", "UPDATE", None, None)], batch_id=EARLIER)           # would fail, but is not asked about
+    monkeypatch.setattr(
+        validation,
+        "validate_on_spark",
+        lambda *of: pytest.fail("nothing is wrong, so nothing is to be looked at twice"),
+    )
+    silver([("001", "UPDATE", None, None)], batch_id=EARLIER)  # would fail, but is not asked about
     silver(GOOD)
     results = checks.check(project, spark, "silver", [BATCH])
     assert all(r.success for r in results) and len(results) == len(suite.load(project, "silver"))
@@ -117,7 +169,8 @@ def test_a_good_batch_passes_and_leaves_results_once_and_pages(project, spark, s
     lake.append(spark.table("checks.results").where(f"run_id = {run}"), "checks.results", "checks.silver", run)
     assert spark.table("checks.results").where(f"run_id = {run}").count() == len(results)
     assert kept(spark, f"run_id = {run} and `table` = 'silver.rejects'") == [
-        ("silver.rejects", "expect_column_values_to_be_in_set", "error", True, 0)]
+        ("silver.rejects", "expect_column_values_to_be_in_set", "error", True, 0)
+    ]
     docs = Path(project.lakehouse) / "checks" / "docs"
     assert f"{run}/silver.changes.html" in (docs / "index.html").read_text()
     page = (docs / str(run) / "silver.changes.html").read_text()
@@ -129,11 +182,17 @@ def test_an_error_stops_after_its_results_are_kept(project, spark, silver):
     with pytest.raises(CheckFailed) as raised:
         checks.check(project, spark, "silver", [BATCH])
     text = str(raised.value)
-    assert "2 checks of silver failed" in text and f"observed '{SEQ}04x'" in text and "1 unwanted rows" in text and "index.html" in text
+    assert (
+        "2 checks of silver failed" in text
+        and f"observed '{SEQ}04x'" in text
+        and "1 unwanted rows" in text
+        and "index.html" in text
+    )
     run = int(text.rsplit("run_id = ", 1)[1])
     assert kept(spark, f"run_id = {run} and not success") == [
         ("silver.changes", "expect_column_values_to_match_regex", "error", False, 1),
-        ("silver.changes", "unexpected_rows_expectation", "error", False, 1)]
+        ("silver.changes", "unexpected_rows_expectation", "error", False, 1),
+    ]
     queries = [r.rows_sql for r in spark.table("checks.results").where(f"run_id = {run} and not success").collect()]
     assert sorted(spark.sql(q).first().change_seq for q in queries) == [f"{SEQ}004", f"{SEQ}04x"]
 
@@ -161,10 +220,14 @@ def test_a_ledger_that_does_not_add_up_stops(project, spark, silver):
 
 def test_what_cannot_run_has_failed_even_as_a_warning(project, spark, silver):
     silver(GOOD)
-    write_suite(project, """
-- {table: silver.changes, expect: expect_column_values_to_not_be_null, kwargs: {column: nowhere}, severity: warn, why: w}
+    write_suite(
+        project,
+        """
+- {table: silver.changes, expect: expect_column_values_to_not_be_null, kwargs: {column: nowhere}, severity: warn,
+  why: w}
 - {table: silver.nothing, expect: expect_column_values_to_not_be_null, kwargs: {column: source}, severity: warn, why: w}
-""")
+""",
+    )
     with pytest.raises(CheckFailed, match=r"(?s)could not run.*nowhere.*the table does not exist"):
         checks.check(project, spark, "silver", [BATCH])
 
@@ -174,12 +237,23 @@ def gold(spark):
     """Gold tables of the contract with the rows given: current keys, history periods, and the log of touched keys."""
 
     def make(current, history, touched):
-        names = {"current": ("source string, SHOP int, PARCEL_ID int, valid_from_seq string, is_complete boolean, not_supplied array<string>",
-                             [(*key, "1", True, []) for key in current]),
-                 "history": ("source string, SHOP int, PARCEL_ID int, valid_from_seq string, valid_to_seq string", history),
-                 "before_after": ("source string, before struct<SHOP int, PARCEL_ID int>, after struct<SHOP int, PARCEL_ID int>, batch_id bigint", touched)}
+        names = {
+            "current": (
+                "source string, SHOP int, PARCEL_ID int, valid_from_seq string, is_complete boolean, not_supplied "
+                "array<string>",
+                [(*key, "1", True, []) for key in current],
+            ),
+            "history": ("source string, SHOP int, PARCEL_ID int, valid_from_seq string, valid_to_seq string", history),
+            "before_after": (
+                "source string, before struct<SHOP int, PARCEL_ID int>, after struct<SHOP int, PARCEL_ID int>, "
+                "batch_id bigint",
+                touched,
+            ),
+        }
         for name, (schema, rows) in names.items():
-            spark.createDataFrame(rows, schema).write.format("delta").mode("overwrite").saveAsTable(f"gold.parcels__{name}")
+            spark.createDataFrame(rows, schema).write.format("delta").mode("overwrite").saveAsTable(
+                f"gold.parcels__{name}"
+            )
 
     yield make
     for name in ("current", "history", "before_after"):
@@ -187,20 +261,34 @@ def gold(spark):
 
 
 def test_gold_keys_are_unique_and_periods_sound_among_the_keys_a_batch_touched(project, spark, gold):
-    history = [(1, "1", "2"), (1, "2", None),               # closed, then open: sound
-               (2, "1", "3"), (2, "2", None),               # overlap
-               (3, "5", "5"),                               # empty
-               (4, "1", None), (4, "1", None)]              # two live versions, but of a key that the batch did not touch
-    gold(current=[("s", 1, 1), ("s", 1, 1), ("s", 1, 4), ("s", 1, 4)], history=[("s", 1, *version) for version in history],
-         touched=[("s", (1, 1), (1, 2), BATCH), ("s", None, (1, 3), BATCH), ("s", None, (1, 4), EARLIER)])
+    history = [
+        (1, "1", "2"),
+        (1, "2", None),  # closed, then open: sound
+        (2, "1", "3"),
+        (2, "2", None),  # overlap
+        (3, "5", "5"),  # empty
+        (4, "1", None),
+        (4, "1", None),
+    ]  # two live versions, but of a key that the batch did not touch
+    gold(
+        current=[("s", 1, 1), ("s", 1, 1), ("s", 1, 4), ("s", 1, 4)],
+        history=[("s", 1, *version) for version in history],
+        touched=[("s", (1, 1), (1, 2), BATCH), ("s", None, (1, 3), BATCH), ("s", None, (1, 4), EARLIER)],
+    )
     with pytest.raises(CheckFailed, match="3 checks of gold failed") as raised:
         checks.check(project, spark, "gold", [BATCH], ["parcels"])
     queries = [line.split("see them: ")[1] for line in str(raised.value).splitlines() if "see them" in line]
-    assert [[tuple(row)[:3] for row in spark.sql(query).collect()] for query in queries] == [[("s", 1, 1)], [("s", 1, 3)], [("s", 1, 2)]]
+    assert [[tuple(row)[:3] for row in spark.sql(query).collect()] for query in queries] == [
+        [("s", 1, 1)],
+        [("s", 1, 3)],
+        [("s", 1, 2)],
+    ]
 
 
 def both_ways(project, spark, monkeypatch, step, tables=None) -> list[tuple]:
-    """What is found by counting and by Great Expectations alone: fields of checks.results, and its own results as they are shown."""
+    """What is found by counting and by Great Expectations alone: fields of checks.results, and its own results as they
+    are shown.
+    """
     found = []
     for counted in (validation.COUNTED, {}):
         with monkeypatch.context() as patch:
@@ -210,7 +298,9 @@ def both_ways(project, spark, monkeypatch, step, tables=None) -> list[tuple]:
             patch.setattr(checking, "_raise_on_errors", lambda *of: None)
             results = checks.check(project, spark, step, [BATCH], tables)
         rows = [r._replace(run_id=0, checked_at=0) for r in results]
-        found.append((rows, [(v.success, v.suite_name, v.statistics, [shown(r) for r in v.results]) for v in validations]))
+        found.append(
+            (rows, [(v.success, v.suite_name, v.statistics, [shown(r) for r in v.results]) for v in validations])
+        )
     return found
 
 
@@ -218,26 +308,43 @@ def shown(result) -> dict:
     """A result of Great Expectations as its pages have it, without the names that it makes up for each run."""
     fields = result.to_json_dict()
     config = fields["expectation_config"]
-    return fields | {"expectation_config": {k: v for k, v in config.items() if k not in ("id", "kwargs")}
-                     | {k: v for k, v in config["kwargs"].items() if k != "batch_id"}}
+    return fields | {
+        "expectation_config": {k: v for k, v in config.items() if k not in ("id", "kwargs")}
+        | {k: v for k, v in config["kwargs"].items() if k != "batch_id"}
+    }
 
 
 EDGES = """
 - {table: silver.changes, expect: expect_column_values_to_not_be_null, kwargs: {column: after}, severity: warn, why: w}
-- {table: silver.changes, expect: expect_column_values_to_be_unique, kwargs: {column: change_seq}, severity: warn, why: w}
-- {table: silver.changes, expect: expect_column_values_to_be_unique, kwargs: {column: load_id}, severity: warn, why: only nulls}
-- {table: silver.changes, expect: expect_column_values_to_be_in_set, kwargs: {column: load_id, value_set: [L]}, severity: warn, why: only nulls}
-- {table: silver.changes, expect: expect_column_values_to_be_in_set, kwargs: {column: operation, value_set: [INSERT], mostly: 0.1}, severity: warn, why: w}
-- {table: silver.changes, expect: expect_column_values_to_match_regex, kwargs: {column: operation, regex: "E$"}, severity: warn, why: w}
-- {table: silver.changes, expect: expect_column_value_lengths_to_equal, kwargs: {column: change_seq, value: 35}, severity: warn, why: not counted}
-- {table: silver.changes, expect: expect_table_row_count_to_be_between, kwargs: {min_value: 1}, severity: warn, why: not counted}
+- {table: silver.changes, expect: expect_column_values_to_be_unique, kwargs: {column: change_seq}, severity: warn,
+  why: w}
+- {table: silver.changes, expect: expect_column_values_to_be_unique, kwargs: {column: load_id}, severity: warn,
+  why: only nulls}
+- {table: silver.changes, expect: expect_column_values_to_be_in_set, kwargs: {column: load_id, value_set: [L]},
+  severity: warn, why: only nulls}
+- {table: silver.changes, expect: expect_column_values_to_be_in_set,
+  kwargs: {column: operation, value_set: [INSERT], mostly: 0.1}, severity: warn, why: w}
+- {table: silver.changes, expect: expect_column_values_to_match_regex, kwargs: {column: operation, regex: "E$"},
+  severity: warn, why: w}
+- {table: silver.changes, expect: expect_column_value_lengths_to_equal, kwargs: {column: change_seq, value: 35},
+  severity: warn, why: not counted}
+- {table: silver.changes, expect: expect_table_row_count_to_be_between, kwargs: {min_value: 1}, severity: warn,
+  why: not counted}
 """
 
 
 def test_counting_finds_what_great_expectations_finds_alone(project, spark, silver, gold, monkeypatch):
-    """In silver, where some expectations hold and some do not; in gold, where all hold: what does not is validated by it either way."""
-    silver([*GOOD, ("003", "UPDATE", None, None), ("04x", "MERGE", None, '{"PARCEL_ID":2}')], num_records=6, num_rejected=5)
-    gold(current=[("s", 1, 1)], history=[("s", 1, 1, "1", "2"), ("s", 1, 1, "2", None)], touched=[("s", None, (1, 1), BATCH)])
+    """In silver, where some expectations hold and some do not; in gold, where all hold: what does not is validated by
+    it either way.
+    """
+    silver(
+        [*GOOD, ("003", "UPDATE", None, None), ("04x", "MERGE", None, '{"PARCEL_ID":2}')], num_records=6, num_rejected=5
+    )
+    gold(
+        current=[("s", 1, 1)],
+        history=[("s", 1, 1, "1", "2"), ("s", 1, 1, "2", None)],
+        touched=[("s", None, (1, 1), BATCH)],
+    )
     path = project.root / "expectations" / "silver.yml"
     path.write_text(path.read_text() + EDGES)
     for step, tables, num_failed in (("silver", None, 9), ("gold", ["parcels"], 0)):
@@ -247,43 +354,76 @@ def test_counting_finds_what_great_expectations_finds_alone(project, spark, silv
 
 def test_a_column_that_is_not_there_hides_nothing_else(project, spark, silver, monkeypatch):
     silver([*GOOD, ("04x", "INSERT", None, '{"PARCEL_ID":2}')])
-    write_suite(project, """
-- {table: silver.changes, expect: expect_column_values_to_match_regex, kwargs: {column: change_seq, regex: '^\\d{35}$'}, severity: warn, why: w}
-- {table: silver.changes, expect: expect_column_values_to_not_be_null, kwargs: {column: nowhere}, severity: warn, why: w}
-""")
+    write_suite(
+        project,
+        """
+- {table: silver.changes, expect: expect_column_values_to_match_regex,
+  kwargs: {column: change_seq, regex: '^\\d{35}$'}, severity: warn, why: w}
+- {table: silver.changes, expect: expect_column_values_to_not_be_null, kwargs: {column: nowhere}, severity: warn,
+  why: w}
+""",
+    )
     counted, alone = both_ways(project, spark, monkeypatch, "silver")
-    assert counted == alone and [(r.column, r.unexpected_count) for r in counted[0] if not r.success] == [("change_seq", 1), ("nowhere", None)]
+    assert counted == alone and [(r.column, r.unexpected_count) for r in counted[0] if not r.success] == [
+        ("change_seq", 1),
+        ("nowhere", None),
+    ]
 
 
 RESULTS = "run_id bigint, step string, table string, severity string, success bool, batch_ids bigints"
 
 
 def test_what_no_passed_check_has_seen_is_owed(project, tmp_path):
-    """Told from the state tables alone: batch 1 passed everywhere, batch 2 failed in silver, gold of batch 2 was never asked."""
+    """Told from the state tables alone: batch 1 passed everywhere, batch 2 failed in silver, gold of batch 2 was never
+    asked.
+    """
     lakehouse = project.lakehouse_path()
 
     def write(table, columns, *rows, mode="append"):
         names = [c.split()[0] for c in columns.split(", ")]
-        types = {"bigint": pa.int64(), "string": pa.string(), "bool": pa.bool_(), "bigints": pa.list_(pa.int64()), "strings": pa.list_(pa.string()),
-                 "timestamp": pa.timestamp("us", "UTC")}
+        types = {
+            "bigint": pa.int64(),
+            "string": pa.string(),
+            "bool": pa.bool_(),
+            "bigints": pa.list_(pa.int64()),
+            "strings": pa.list_(pa.string()),
+            "timestamp": pa.timestamp("us", "UTC"),
+        }
         schema = pa.schema([(name, types[c.split()[1]]) for name, c in zip(names, columns.split(", "))])
-        write_deltalake(f"{lakehouse}/{table.replace('.', '/')}", pa.Table.from_pylist([dict(zip(names, row)) for row in rows], schema), mode=mode)
+        write_deltalake(
+            f"{lakehouse}/{table.replace('.', '/')}",
+            pa.Table.from_pylist([dict(zip(names, row)) for row in rows], schema),
+            mode=mode,
+        )
 
     assert checks.unchecked(project, "silver") == {}
-    write("silver.batches", "source string, batch_id bigint, tables strings", ("s", 1, ["T.PARCELS"]), ("s", 2, ["T.PARCELS"]), ("s", 3, []))
+    write(
+        "silver.batches",
+        "source string, batch_id bigint, tables strings",
+        ("s", 1, ["T.PARCELS"]),
+        ("s", 2, ["T.PARCELS"]),
+        ("s", 3, []),
+    )
     at = [datetime.fromtimestamp(seconds, UTC) for seconds in (1, 10, 30)]
     applied = "table_name string, source string, through_batch_id bigint, applied_at timestamp"
     write("gold.applied", applied, ("parcels", "s", 1, at[0]), ("parcels", "s", 2, at[1]))
-    write("checks.results", RESULTS,
-          (1, "silver", "silver.changes", "error", True, [1]), (2, "silver", "silver.changes", "error", False, [2]),
-          (2, "silver", "silver.batches", "error", True, [2]), (3, "silver", "silver.changes", "warn", False, [3]),
-          (4 * 10**6, "gold", "gold.parcels__current", "error", True, [1]))
+    write(
+        "checks.results",
+        RESULTS,
+        (1, "silver", "silver.changes", "error", True, [1]),
+        (2, "silver", "silver.changes", "error", False, [2]),
+        (2, "silver", "silver.batches", "error", True, [2]),
+        (3, "silver", "silver.changes", "warn", False, [3]),
+        (4 * 10**6, "gold", "gold.parcels__current", "error", True, [1]),
+    )
     assert checks.unchecked(project, "silver") == {None: [2]}
     assert checks.unchecked(project, "gold") == {"parcels": [2]}
-    for seconds, owed in ((5, {"parcels": [2]}), (20, {})):                  # all rows of what gold held by then, as after a rebuild
+    for seconds, owed in ((5, {"parcels": [2]}), (20, {})):  # all rows of what gold held by then, as after a rebuild
         write("checks.results", RESULTS, (seconds * 10**6, "gold", "gold.parcels__current", "error", True, None))
         assert checks.unchecked(project, "gold") == owed
-    write("gold.applied", applied, ("parcels", "s", 2, at[2]), mode="overwrite")     # a rebuild: what was asked of the rows before it counts no more
+    write(
+        "gold.applied", applied, ("parcels", "s", 2, at[2]), mode="overwrite"
+    )  # a rebuild: what was asked of the rows before it counts no more
     for seconds, is_good, owed in ((30, None, [1, 2]), (31, False, [1, 2]), (32, True, None)):
         if is_good is not None:
             write("checks.results", RESULTS, (seconds * 10**6, "gold", "gold.parcels__current", "error", is_good, None))

@@ -36,9 +36,16 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def inlet(*words, **environment) -> SimpleNamespace:
-    """A command in this process, for what never comes to Spark: a process of its own takes seconds to start. Out: as of `apart`."""
+    """A command in this process, for what never comes to Spark: a process of its own takes seconds to start. Out: as of
+    `apart`.
+    """
     stdout, stderr, on_interrupt = StringIO(), StringIO(), signal.getsignal(signal.SIGINT)
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(stdout), redirect_stderr(stderr), pytest.raises(SystemExit) as ended:
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        redirect_stdout(stdout),
+        redirect_stderr(stderr),
+        pytest.raises(SystemExit) as ended,
+    ):
         for name, value in environment.items():
             patch.setenv(name, value)
         patch.setattr(sys, "argv", ["inlet", *map(str, words)])
@@ -51,8 +58,13 @@ def inlet(*words, **environment) -> SimpleNamespace:
 
 def apart(*words, cwd=None, **environment):
     """A command in a process of its own."""
-    return subprocess.run([sys.executable, "-m", "inlet.cli", *map(str, words)], capture_output=True, text=True, cwd=cwd,
-                          env={**os.environ, **environment})
+    return subprocess.run(
+        [sys.executable, "-m", "inlet.cli", *map(str, words)],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env={**os.environ, **environment},
+    )
 
 
 @pytest.fixture
@@ -66,23 +78,43 @@ def test_a_folder_that_is_no_project_is_named_with_the_remedy(tmp_path):
     assert done.returncode == 2 and done.stderr.count("\n") == 1 and "inlet init" in done.stderr
 
 
-@pytest.mark.parametrize(("field", "value", "said"), [
-    ("codec", "qlik_avro", "Known codecs"), ("tables", {"1": "DEPOT.OTHER"}, "has no contract"), ("from", None, "from"), ("colour", "red", "colour")])
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("codec", "qlik_avro", "Known codecs"),
+        ("tables", {"1": "DEPOT.OTHER"}, "has no contract"),
+        ("from", None, "from"),
+        ("colour", "red", "colour"),
+    ],
+)
 def test_a_wrong_config_is_named_by_file_and_field(tmp_path, field, value, said):
     projects.make(tmp_path)
     source = {**projects.DEPOT, field: value}
     (tmp_path / "pipelines" / "inlet.yml").write_text(yaml.safe_dump({"sources": {"depot": source}}))
     done = inlet("status", "--project", tmp_path)
-    assert done.returncode == 2 and "inlet.yml" in done.stderr and said in done.stderr and "Traceback" not in done.stderr
+    assert (
+        done.returncode == 2 and "inlet.yml" in done.stderr and said in done.stderr and "Traceback" not in done.stderr
+    )
 
 
-@pytest.mark.parametrize(("sources", "said"), [
-    ([1], "sources: expected fields, found a list"), ({"depot": 5}, "sources.depot: expected fields, found 5"),
-    ({"depot": projects.DEPOT | {"from": ["a"]}}, "sources.depot: from: expected text, found a list"),
-    ({"depot": projects.DEPOT | {"settle_minutes": "soon"}}, "sources.depot: settle_minutes: expected a number, found soon"),
-    ({"depot": projects.DEPOT | {"tables": {1.5: "DEPOT.ITEMS", None: "DEPOT.ITEMS"}}}, "sources.depot: tables.1.5: expected text, found 1.5; tables.None: expected text, found nothing"),
-    ({"depot": projects.DEPOT | {"tables": {1: None}}}, "sources.depot: tables.1: expected text, found nothing"),
-    ({"depot": {"codec": "linkexpress_group"}}, "sources.depot: from: is missing")])
+@pytest.mark.parametrize(
+    ("sources", "said"),
+    [
+        ([1], "sources: expected fields, found a list"),
+        ({"depot": 5}, "sources.depot: expected fields, found 5"),
+        ({"depot": projects.DEPOT | {"from": ["a"]}}, "sources.depot: from: expected text, found a list"),
+        (
+            {"depot": projects.DEPOT | {"settle_minutes": "soon"}},
+            "sources.depot: settle_minutes: expected a number, found soon",
+        ),
+        (
+            {"depot": projects.DEPOT | {"tables": {1.5: "DEPOT.ITEMS", None: "DEPOT.ITEMS"}}},
+            "sources.depot: tables.1.5: expected text, found 1.5; tables.None: expected text, found nothing",
+        ),
+        ({"depot": projects.DEPOT | {"tables": {1: None}}}, "sources.depot: tables.1: expected text, found nothing"),
+        ({"depot": {"codec": "linkexpress_group"}}, "sources.depot: from: is missing"),
+    ],
+)
 def test_a_wrong_shape_is_said_in_the_words_of_its_author(tmp_path, sources, said):
     projects.make(tmp_path)
     (tmp_path / "pipelines" / "inlet.yml").write_text(yaml.safe_dump({"sources": sources}))
@@ -104,7 +136,12 @@ def test_a_run_with_nothing_new_needs_no_java_and_logs_json_off_a_terminal(proje
 def test_missing_java_is_said_in_one_sentence(project):
     deliver(project, extract(projects.item_records(1, 2)))
     done = inlet("run", "--project", project.root, PATH="/nowhere", JAVA_HOME="/nowhere")
-    assert done.returncode == 5 and "No Java was found" in done.stderr and "Install Java 17" in done.stderr and "Traceback" not in done.stderr
+    assert (
+        done.returncode == 5
+        and "No Java was found" in done.stderr
+        and "Install Java 17" in done.stderr
+        and "Traceback" not in done.stderr
+    )
 
 
 def test_an_old_java_is_said_with_its_version(project, tmp_path):
@@ -116,11 +153,15 @@ def test_an_old_java_is_said_with_its_version(project, tmp_path):
     assert done.returncode == 5 and "Java 8" in done.stdout
 
 
-@pytest.mark.parametrize("change, said", [
-    ({"options": {"logtyp": "little"}}, "sources.depot.options: logtyp: is not known; did you mean logtype?"),
-    ({"form": "landing"}, "form: is not known; did you mean from?"),
-    ({"from": "landing/depoh/*.lxg"}, "there is no folder depoh; did you mean depot?"),
-    ({"tables": {"1": "DEPOT.ITEM"}}, "Contracts are there for DEPOT.ITEMS")])
+@pytest.mark.parametrize(
+    "change, said",
+    [
+        ({"options": {"logtyp": "little"}}, "sources.depot.options: logtyp: is not known; did you mean logtype?"),
+        ({"form": "landing"}, "form: is not known; did you mean from?"),
+        ({"from": "landing/depoh/*.lxg"}, "there is no folder depoh; did you mean depot?"),
+        ({"tables": {"1": "DEPOT.ITEM"}}, "Contracts are there for DEPOT.ITEMS"),
+    ],
+)
 def test_doctor_names_what_inlet_yml_cannot_mean(project, change, said):
     path = project.root / "pipelines" / "inlet.yml"
     config_said = yaml.safe_load(path.read_text())
@@ -134,7 +175,10 @@ def test_doctor_names_what_inlet_yml_cannot_mean(project, change, said):
 def test_before_the_first_delivery_nothing_is_wrong(project):
     shutil.rmtree(project.root / "landing", ignore_errors=True)
     found = {f.what: f for f in doctor.examine(project.root)}["source depot"]
-    assert (found.is_good, found.found) == (True, "landing/depot/*.lxg: there is no folder depot yet (nothing delivered)")
+    assert (found.is_good, found.found) == (
+        True,
+        "landing/depot/*.lxg: there is no folder depot yet (nothing delivered)",
+    )
 
 
 def test_brackets_in_a_finding_are_not_taken_for_markup(project):
@@ -147,7 +191,9 @@ def test_brackets_in_a_finding_are_not_taken_for_markup(project):
 def test_every_column_of_a_wide_answer_shows(num_columns):
     to = Console(file=StringIO(), width=80)
     print_table(to, [f"c[{n}]" for n in range(num_columns)], [[f"v{n}" for n in range(num_columns)]])
-    assert all(re.search(rf"v{n}\b", to.file.getvalue()) for n in range(num_columns)) and "[0]" in to.file.getvalue().replace("\n", "")
+    assert all(
+        re.search(rf"v{n}\b", to.file.getvalue()) for n in range(num_columns)
+    ) and "[0]" in to.file.getvalue().replace("\n", "")
 
 
 def test_null_and_empty_text_look_different():
@@ -158,27 +204,49 @@ def test_null_and_empty_text_look_different():
 
 def test_a_query_that_cannot_be_meant_is_a_usage_error(spark, lakehouse, tmp_path):
     project = projects.make(tmp_path, lakehouse=lakehouse)
-    for query, database, said in (("select from 1 1", "public", "Mend the query"), ("select * from gold.nothing", "public", "Mend the query"), ("selct 1", "public", "only reads"),
-                                  ("with x as (select 1) insert into gold.applied select * from x", "public", "only reads"),
-                                  ("from gold.applied insert into gold.applied select *", "public", "only reads"), ("select 1", "nope", "no database nope")):
+    for query, database, said in (
+        ("select from 1 1", "public", "Mend the query"),
+        ("select * from gold.nothing", "public", "Mend the query"),
+        ("selct 1", "public", "only reads"),
+        ("with x as (select 1) insert into gold.applied select * from x", "public", "only reads"),
+        ("from gold.applied insert into gold.applied select *", "public", "only reads"),
+        ("select 1", "nope", "no database nope"),
+    ):
         with pytest.raises(ConfigError, match=said) as raised:
             ask(project, query, 10, database)
-        assert "UnresolvedRelation" not in str(raised.value)               # no plan
+        assert "UnresolvedRelation" not in str(raised.value)  # no plan
     assert ask(project, "-- what\nselect 'InsertInto' as a", 10, "public") == ([("InsertInto",)], ["a"], False)
 
 
 def test_answers_show_structs_bytes_and_utc_times_in_every_format(spark, lakehouse, tmp_path, capsys):
     root = projects.make(tmp_path, lakehouse=lakehouse).root
-    query = ("select timestamp'2026-01-05 18:00:00.000250' as at, named_struct('price', 1.50, 'parts', array(x'00ff')) as image, x'0a' as raw, "
-             "null as nothing, cast(0 as decimal(20,9)) as zero, to_variant_object(named_struct('size', 1.20, 'photo', x'0a')) as sent, map(x'0a', 0bd) as m")
+    query = (
+        "select timestamp'2026-01-05 18:00:00.000250' as at, named_struct('price', 1.50, 'parts', array(x'00ff')) as "
+        "image, x'0a' as raw, null as nothing, cast(0 as decimal(20,9)) as zero, "
+        "to_variant_object(named_struct('size', 1.20, 'photo', x'0a')) as sent, map(x'0a', 0bd) as m"
+    )
     said = []
     for format in ("json", "csv", "table"):
         cli.read.sql(query, root, format, 10, "public")
         said.append(capsys.readouterr().out)
-    assert json.loads(said[0]) == {"at": "2026-01-05T18:00:00.000250", "image": {"price": "1.50", "parts": ["00ff"]}, "raw": "0a",
-                                   "nothing": None, "zero": "0.000000000", "sent": {"photo": "0a", "size": "1.20"}, "m": {"0a": "0"}}
-    assert list(csv.reader(said[1].splitlines()))[1] == ["2026-01-05 18:00:00.000250", '{"price": "1.50", "parts": ["00ff"]}', "0a", "", "0.000000000",
-                                                         '{"photo": "0a", "size": "1.20"}', '{"0a": "0"}']
+    assert json.loads(said[0]) == {
+        "at": "2026-01-05T18:00:00.000250",
+        "image": {"price": "1.50", "parts": ["00ff"]},
+        "raw": "0a",
+        "nothing": None,
+        "zero": "0.000000000",
+        "sent": {"photo": "0a", "size": "1.20"},
+        "m": {"0a": "0"},
+    }
+    assert list(csv.reader(said[1].splitlines()))[1] == [
+        "2026-01-05 18:00:00.000250",
+        '{"price": "1.50", "parts": ["00ff"]}',
+        "0a",
+        "",
+        "0.000000000",
+        '{"photo": "0a", "size": "1.20"}',
+        '{"0a": "0"}',
+    ]
     assert all(text in said[2] for text in ("2026-01-05 18:00:00.000250", '{"price": "1.50"', "NULL", "0.000000000"))
 
 
@@ -186,9 +254,11 @@ def test_no_value_of_an_answer_is_dropped(spark, lakehouse, tmp_path, capsys):
     root = projects.make(tmp_path, lakehouse=lakehouse).root
     cli.read.sql("select 1 as a, 2 as a", root, "table", 10, "public")
     assert capsys.readouterr().out.split() == ["a", "a", "1", "2"]
-    for query, format, said in (("select 1 as a, 2 as a", "json", "Several columns are called a"),
-                                ("select named_struct('a', 1, 'a', 2) as image", "table", "several members of one name: a, a"),
-                                ("select make_date(10000, 1, 1) as at", "table", "outside the years 1 to 9999")):
+    for query, format, said in (
+        ("select 1 as a, 2 as a", "json", "Several columns are called a"),
+        ("select named_struct('a', 1, 'a', 2) as image", "table", "several members of one name: a, a"),
+        ("select make_date(10000, 1, 1) as at", "table", "outside the years 1 to 9999"),
+    ):
         with pytest.raises(InletError, match=said):
             cli.read.sql(query, root, format, 10, "public")
 
@@ -197,12 +267,20 @@ def test_ctrl_c_is_one_line_and_the_next_run_goes_on(project):
     """Interrupts as soon as Spark is there, in the middle of the first write."""
     shutil.copytree(ROOT / "expectations", project.root / "expectations")
     deliver(project, extract(projects.item_records(1, 2)))
-    run = subprocess.Popen([sys.executable, "-m", "inlet.cli", "run", "--project", str(project.root)], stderr=subprocess.PIPE, text=True,
-                           start_new_session=True)
+    run = subprocess.Popen(
+        [sys.executable, "-m", "inlet.cli", "run", "--project", str(project.root)],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
     first = json.loads(run.stderr.readline())
     os.killpg(run.pid, signal.SIGINT)
     rest = run.stderr.read()
-    assert (first["step"], run.wait(), rest) == ("spark", 130, "inlet: interrupted; nothing is lost, the next `inlet run` goes on from here\n")
+    assert (first["step"], run.wait(), rest) == (
+        "spark",
+        130,
+        "inlet: interrupted; nothing is lost, the next `inlet run` goes on from here\n",
+    )
 
 
 def test_a_full_disk_and_a_closed_loopback_are_findings_with_a_remedy(project, monkeypatch):
@@ -211,12 +289,16 @@ def test_a_full_disk_and_a_closed_loopback_are_findings_with_a_remedy(project, m
     found = {f.what: f for f in doctor.examine(project.root)}
     assert (found["disk"].is_good, found["disk"].remedy) == (False, "Make room for 2 GB")
     assert not found["ports"].is_good and "127.0.0.1" in found["ports"].found
-    assert preflight.lack() == "Only 1.0 GB of disk are free here: make room for 3 GB (packages, jars, the demo's lakehouse)"
+    assert (
+        preflight.lack()
+        == "Only 1.0 GB of disk are free here: make room for 3 GB (packages, jars, the demo's lakehouse)"
+    )
 
 
 def raise_(error):
     def call(*args, **kwargs):
         raise error
+
     return call
 
 
@@ -229,7 +311,9 @@ def test_a_catalog_that_another_process_has_open_is_said_in_one_sentence(spark, 
 def test_a_catalog_is_served_once_to_its_owner_and_ends_without_a_trace(project, tmp_path):
     """What it serves is asked by tests/test_bank.py."""
     port = str(free_port())
-    serving = subprocess.Popen([sys.executable, "-m", "inlet.cli", "catalog", "--port", port], stdout=subprocess.PIPE, text=True)
+    serving = subprocess.Popen(
+        [sys.executable, "-m", "inlet.cli", "catalog", "--port", port], stdout=subprocess.PIPE, text=True
+    )
     try:
         said = dict(serving.stdout.readline().strip().removeprefix("export ").split("=", 1) for _ in range(2))
         folder, client = map(Path, said["SPARK_DIST_CLASSPATH"].split(os.pathsep))
@@ -239,27 +323,36 @@ def test_a_catalog_is_served_once_to_its_owner_and_ends_without_a_trace(project,
         password = re.search("Password</name><value>(.+?)<", (folder / "hive-site.xml").read_text())[1]
         assert not [command for command in commands() if password in command]
         url = f"jdbc:derby://127.0.0.1:{port}/{tmp_path}/db;create=true"
-        for user, said_by_derby in (("", "08004"), (";user=APP;password=guessed", "08004"), (f";user=APP;password={password}", "ij> ij>")):
+        for user, said_by_derby in (
+            ("", "08004"),
+            (";user=APP;password=guessed", "08004"),
+            (f";user=APP;password={password}", "ij> ij>"),
+        ):
             assert said_by_derby in derby(client.parent, f"connect '{url}{user}';")
     finally:
         serving.terminate()
         assert serving.wait() == 0
     assert not folder.exists()
-    assert "No catalog answers at INLET_CATALOG=127.0.0.1" in apart("sql", "select 1", "--project", project.root, **said).stderr
+    assert (
+        "No catalog answers at INLET_CATALOG=127.0.0.1"
+        in apart("sql", "select 1", "--project", project.root, **said).stderr
+    )
 
 
 def commands() -> list[str]:
     """The command lines of all processes, as every user of the machine can read them."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):                     # it has ended
+        with contextlib.suppress(OSError):  # it has ended
             found.append(path.read_text(errors="replace"))
     return found
 
 
 def derby(jars: Path, statement: str) -> str:
     """What Derby's own client answers."""
-    return subprocess.run([java(), "-cp", f"{jars}/*", "org.apache.derby.tools.ij"], input=statement, capture_output=True, text=True).stdout
+    return subprocess.run(
+        [java(), "-cp", f"{jars}/*", "org.apache.derby.tools.ij"], input=statement, capture_output=True, text=True
+    ).stdout
 
 
 @pytest.mark.parametrize("command", [["run"], ["rebuild", "--table", "items"], ["verify"]])
@@ -269,7 +362,16 @@ def test_one_run_at_a_time_writes(project, command):
     assert done.returncode == 5 and "Another run writes to" in done.stderr and "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("statement", ["delete from gold.items__current", " DROP TABLE x", "insert into x select 1", "/* a */ -- b\ndrop table x", "set a = b"])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "delete from gold.items__current",
+        " DROP TABLE x",
+        "insert into x select 1",
+        "/* a */ -- b\ndrop table x",
+        "set a = b",
+    ],
+)
 def test_sql_only_reads(project, statement):
     done = inlet("sql", statement, "--project", project.root)
     assert done.returncode == 2 and "`inlet sql` only reads" in done.stderr
@@ -278,11 +380,15 @@ def test_sql_only_reads(project, statement):
 def test_decode_prints_changes_as_json_lines_and_rejects_apart(project):
     good = extract([("insert", 1, {"ITEM_ID": 1, "NAME": "a", "PRICE": None}), ("commit",)])
     broken = bytearray(extract([("delete", 1, {"ITEM_ID": 2, "NAME": "b", "PRICE": None}), ("commit",)]))
-    broken[11] = 9                                             # an operation that does not exist
+    broken[11] = 9  # an operation that does not exist
     deliver(project, good + bytes(broken))
     done = inlet("decode", project.root / "landing" / "depot" / NAME, "--project", project.root)
     [change], [reject] = map(json.loads, done.stdout.splitlines()), map(json.loads, done.stderr.splitlines())
-    assert (done.returncode, change["operation"], change["after"]) == (3, "INSERT", {"ITEM_ID": 1, "NAME": "a", "PRICE": None})
+    assert (done.returncode, change["operation"], change["after"]) == (
+        3,
+        "INSERT",
+        {"ITEM_ID": 1, "NAME": "a", "PRICE": None},
+    )
     assert (reject["kind"], reject["file_offset"]) == ("unknown_operation", len(good) + 10)
 
 
@@ -305,7 +411,9 @@ def test_a_column_may_be_called_no(project):
 
 
 def test_the_doctor_names_columns_that_changed_without_a_version(project, monkeypatch):
-    monkeypatch.setattr(table_versions, "used", lambda project: {("depot", "DEPOT.ITEMS", 1): [{"name": "ITEM_ID", "type": "bigint"}]})
+    monkeypatch.setattr(
+        table_versions, "used", lambda project: {("depot", "DEPOT.ITEMS", 1): [{"name": "ITEM_ID", "type": "bigint"}]}
+    )
     found = {f.what: f for f in doctor.examine(project.root)}["columns"]
     assert not found.is_good and "NAME string is new" in found.found and "earlier" in found.remedy
 
@@ -317,7 +425,9 @@ def test_a_kind_or_source_that_does_not_exist_has_no_rejects_to_show(project):
 
 def test_decode_stops_quietly_when_its_reader_goes_away(project):
     deliver(project, extract(projects.item_records(1, 3000)))
-    command = f"{sys.executable} -m inlet.cli decode {project.root}/landing/depot/{NAME} --project {project.root} | head -1"
+    command = (
+        f"{sys.executable} -m inlet.cli decode {project.root}/landing/depot/{NAME} --project {project.root} | head -1"
+    )
     done = subprocess.run(command, shell=True, capture_output=True, text=True)
     assert json.loads(done.stdout)["change_seq"].endswith("0") and done.stderr == ""
 

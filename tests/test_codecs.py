@@ -1,5 +1,6 @@
-"""Every codec is held to the contract of codecs/codec.py, on the cases that it has: signatures, purity, accounting, any block size, any split of a file,
-bytes around the unit. Cases cut at every byte and with junk after them: test_cases.py. Damaged bytes and bounds of compiled code: test_fuzz.py."""
+"""Every codec is held to the contract of codecs/codec.py, on the cases that it has: signatures, purity, accounting, any
+block size, any split of a file, bytes around the unit. Cases cut at every byte and with junk after them: test_cases.py.
+Damaged bytes and bounds of compiled code: test_fuzz.py."""
 
 import ast
 import inspect
@@ -20,7 +21,14 @@ PACKAGE = Path(__file__).parents[1] / "pipelines" / "inlet"
 ALL = CODECS | {"toy": toy}
 FILES = [path for path in test_cases.CASES if hasattr(ALL[path.parent.name], "cut")]
 MESSAGES = [path for path in test_cases.CASES if "\nmessages:" in path.read_text(encoding="utf-8")]
-FACES = (codec.FileCodec, codec.OrderedFiles, codec.Accompanied, codec.ArrowFileCodec, codec.MessageCodec, codec.DefinitionFiles)
+FACES = (
+    codec.FileCodec,
+    codec.OrderedFiles,
+    codec.Accompanied,
+    codec.ArrowFileCodec,
+    codec.MessageCodec,
+    codec.DefinitionFiles,
+)
 HELPERS = (codec.FastMessages, codec.MessageLoads)
 
 
@@ -29,7 +37,11 @@ def offered(*faces) -> dict[str, object]:
     found: dict[str, object] = {}
     for face in faces:
         for one in face.__mro__:
-            found |= getattr(one, "__annotations__", {}) | {name: value for name, value in vars(one).items() if inspect.isfunction(value) and not name.startswith("_")}
+            found |= getattr(one, "__annotations__", {}) | {
+                name: value
+                for name, value in vars(one).items()
+                if inspect.isfunction(value) and not name.startswith("_")
+            }
     return found
 
 
@@ -40,19 +52,39 @@ def name_of(path: Path) -> str:
 @pytest.mark.parametrize("name", ALL)
 def test_a_codec_offers_what_a_face_declares_and_with_its_parameters(name):
     module = ALL[name]
-    faces = [face for face, has in ((codec.FileCodec, "cut"), (codec.OrderedFiles, "follow"), (codec.Accompanied, "companions"), (codec.ArrowFileCodec, "COLUMNS"),
-                                    (codec.MessageCodec, "decode_message"), (codec.DefinitionFiles, "definitions_of")) if hasattr(module, has)]
+    faces = [
+        face
+        for face, has in (
+            (codec.FileCodec, "cut"),
+            (codec.OrderedFiles, "follow"),
+            (codec.Accompanied, "companions"),
+            (codec.ArrowFileCodec, "COLUMNS"),
+            (codec.MessageCodec, "decode_message"),
+            (codec.DefinitionFiles, "definitions_of"),
+        )
+        if hasattr(module, has)
+    ]
     assert faces and module.OPTIONS()
     for word, declared in offered(*faces).items():
         if word in ("join", "IDENTITY") and not hasattr(module, word) or word == "refresh_table" and not module.LOADS:
-            continue                               # of codecs that give parts, and of those that tell loads apart
+            continue  # of codecs that give parts, and of those that tell loads apart
         assert hasattr(module, word), f"{name} has no {word}"
         if inspect.isfunction(declared):
-            assert list(inspect.signature(getattr(module, word)).parameters) == list(inspect.signature(declared).parameters)[1:], f"{name}.{word}"
-    for helper, face in ((getattr(module, "FAST", None), codec.FastMessages), (getattr(module, "LOADS", None), codec.MessageLoads)):
+            assert (
+                list(inspect.signature(getattr(module, word)).parameters)
+                == list(inspect.signature(declared).parameters)[1:]
+            ), f"{name}.{word}"
+    for helper, face in (
+        (getattr(module, "FAST", None), codec.FastMessages),
+        (getattr(module, "LOADS", None), codec.MessageLoads),
+    ):
         for word, declared in offered(face).items() if helper else ():
-            assert list(inspect.signature(getattr(helper, word)).parameters)[:len(inspect.signature(declared).parameters) - 1] \
-                == list(inspect.signature(declared).parameters)[1:], f"{name}: {word}"
+            assert (
+                list(inspect.signature(getattr(helper, word)).parameters)[
+                    : len(inspect.signature(declared).parameters) - 1
+                ]
+                == list(inspect.signature(declared).parameters)[1:]
+            ), f"{name}: {word}"
 
 
 def test_nothing_else_is_asked_of_a_codec():
@@ -61,34 +93,59 @@ def test_nothing_else_is_asked_of_a_codec():
     for folder in ("bronze", "silver", "gold", "publish", "commands"):
         for path in (PACKAGE / folder).glob("*.py"):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                of = node.value if isinstance(node, ast.Attribute) else node.args[0] if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("hasattr", "getattr") else None
-                is_codec = isinstance(of, ast.Name) and of.id == "codec" or isinstance(of, ast.Subscript) and getattr(of.value, "id", "") == "CODECS"
+                of = (
+                    node.value
+                    if isinstance(node, ast.Attribute)
+                    else node.args[0]
+                    if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("hasattr", "getattr")
+                    else None
+                )
+                is_codec = (
+                    isinstance(of, ast.Name)
+                    and of.id == "codec"
+                    or isinstance(of, ast.Subscript)
+                    and getattr(of.value, "id", "") == "CODECS"
+                )
                 word = "" if not is_codec else node.attr if isinstance(node, ast.Attribute) else node.args[1].value
-                assert not is_codec or word in known, f"{path.name}, line {node.lineno}: codec.{word} is not in the contract"
+                assert not is_codec or word in known, (
+                    f"{path.name}, line {node.lineno}: codec.{word} is not in the contract"
+                )
 
 
 def whole(case: dict, data: bytes, len_block: int, steps: int = 1) -> list[dict]:
-    """All rows of a file with their place in it, cut into blocks of about a length, delivered in steps; each unit's account balances."""
+    """All rows of a file with their place in it, cut into blocks of about a length, delivered in steps; each unit's
+    account balances.
+    """
     module, source, tables = case["codec"], case["source"], case["tables"]
     rows, context, start = [], None, 0
     for end in [len(data) * (n + 1) // steps for n in range(steps)]:
         stream, is_last = io.BytesIO(data[start:end]), end == len(data)
         blocks.LEN_BLOCK, kept = len_block, blocks.LEN_BLOCK
         try:
-            cut = list(blocks.cut_file(source, tables, case["path"], stream, start, end, context, is_last, codec=module))
+            cut = list(
+                blocks.cut_file(source, tables, case["path"], stream, start, end, context, is_last, codec=module)
+            )
         finally:
             blocks.LEN_BLOCK = kept
-        for block, context in cut:                 # noqa: B007  the last one is where the next step begins
+        for block, context in cut:  # noqa: B007  the last one is where the next step begins
             assert block.file_offset == start
             start += len(block.data)
             found = codec.decode_block(module, block.data, block.context, source, tables)
-            again = codec.decode_block(module, bytes(bytearray(block.data)), json.loads(json.dumps(block.context)), source, tables)
+            again = codec.decode_block(
+                module, bytes(bytearray(block.data)), json.loads(json.dumps(block.context)), source, tables
+            )
             read = [decoded.rows_of(one, source, "unit", block.data, None, block.num_records) for one in (found, again)]
             changes = [codec.change_rows(module, one, block.context, source, tables) for one in (found, again)]
             assert read[0] == read[1] and changes[0] == changes[1], "a second answer differs"
-            rows += [{name: value for name, value in row.items() if name not in ("context", "unit_id", "source") and value is not None}
-                     | {"at": block.file_offset + row["unit_offset"], "unit_offset": None, "byte_offset": None}
-                     for row in (*changes[0], *(r for r in read[0] if r["result"] not in ("change", "account")))]
+            rows += [
+                {
+                    name: value
+                    for name, value in row.items()
+                    if name not in ("context", "unit_id", "source") and value is not None
+                }
+                | {"at": block.file_offset + row["unit_offset"], "unit_offset": None, "byte_offset": None}
+                for row in (*changes[0], *(r for r in read[0] if r["result"] not in ("change", "account")))
+            ]
     assert start == len(data), "bytes are left"
     return sorted(rows, key=lambda row: (row["at"], str(row.get("result"))))
 
@@ -104,7 +161,9 @@ def test_a_file_says_the_same_however_it_is_cut_and_delivered(path):
     expected = whole(case, data, 1 << 20)
     for len_block in (1, 40, 200):
         assert whole(case, data, len_block) == expected
-    for steps in (2, 3) if path.stem.startswith("ok_") else ():         # a layout may be told by what of a damaged file came first
+    for steps in (
+        (2, 3) if path.stem.startswith("ok_") else ()
+    ):  # a layout may be told by what of a damaged file came first
         assert whole(case, data, 1 << 20, steps) == expected
 
 
@@ -115,17 +174,36 @@ def test_a_message_says_the_same_twice_and_each_is_accounted_for(path):
     for written in case["messages"]:
         message = test_cases._message(written)
         data = message["value"] or b""
-        first, second = (decoded.rows_of(module.decode_message(dict(message), source, tables, []), source, message["unit_id"], data, None, 1) for _ in range(2))
+        first, second = (
+            decoded.rows_of(
+                module.decode_message(dict(message), source, tables, []), source, message["unit_id"], data, None, 1
+            )
+            for _ in range(2)
+        )
         assert first == second
 
 
 def test_a_codec_that_loses_a_record_or_a_byte_is_named_with_its_unit_and_the_rule():
     found, source = codec.Decoded([], num_control=1, bytes_framing=7), test_cases.load(FILES[0])["source"]
-    with pytest.raises(AccountingError, match="codec .*, unit u: 2 records were framed, 1 are changes, rejects, parts or control records. Each record is exactly one"):
+    with pytest.raises(
+        AccountingError,
+        match="codec .*, unit u: 2 records were framed, 1 are changes, rejects, parts or control records. Each "
+        "record is exactly one",
+    ):
         decoded.rows_of(found, source, "u", b"1234567", None, 2)
-    with pytest.raises(AccountingError, match="codec .*, unit u: it has 8 bytes, 7 are those of changes, rejects, parts or framing"):
+    with pytest.raises(
+        AccountingError, match="codec .*, unit u: it has 8 bytes, 7 are those of changes, rejects, parts or framing"
+    ):
         decoded.rows_of(found, source, "u", b"12345678", None, 1)
-    row = {"source_schema": "S", "source_table": "T", "change_seq": "1", "operation": "INSERT", "unit_offset": 0, "unit_length": 1, "colour": "red"}
+    row = {
+        "source_schema": "S",
+        "source_table": "T",
+        "change_seq": "1",
+        "operation": "INSERT",
+        "unit_offset": 0,
+        "unit_length": 1,
+        "colour": "red",
+    }
     with pytest.raises(AccountingError, match="an unknown column colour"):
         decoded.change_row(row)
     with pytest.raises(AccountingError, match="no column change_seq"):

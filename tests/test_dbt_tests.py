@@ -9,18 +9,32 @@ DBT = Path(__file__).resolve().parents[1] / "dbt"
 PERIODS = "source, id, valid_from_seq, valid_to_seq"
 FOLLOWING = "('s', 1, '1', '2'), ('s', 1, '2', '4'), ('s', 1, '6', null), ('s', 2, '1', null), ('t', 1, '1', '9')"
 OURS = {"source": "_source", "valid_from_seq": "_from", "valid_to_seq": "_to"}
-DBT_TESTS = {       # test -> its arguments, columns, rows that are good, rows that are not
+DBT_TESTS = {  # test -> its arguments, columns, rows that are good, rows that are not
     "never_null": ({"columns": ["a`b", "c"]}, "`a``b`, c", "(1, 'x')", ["(null, 'x')", "(1, null)"]),
     "one_row_per": ({"columns": ["source", "id"]}, "source, id", "('s', 1), ('s', 2), ('t', 1)", ["('s', 1)"]),
     "periods_are_not_empty": ({}, PERIODS, FOLLOWING, ["('s', 3, '5', '5')", "('s', 3, '5', '4')"]),
-    "periods_do_not_overlap": ({"key": ["id"]}, PERIODS, FOLLOWING, ["('s', 1, '3', '4')", "('s', 2, '2', null)", "('t', 1, '8', '9')", "('s', 1, '6', null)"]),
+    "periods_do_not_overlap": (
+        {"key": ["id"]},
+        PERIODS,
+        FOLLOWING,
+        ["('s', 1, '3', '4')", "('s', 2, '2', null)", "('t', 1, '8', '9')", "('s', 1, '6', null)"],
+    ),
 }
 
 
 def unwanted(spark, name: str, arguments: dict, columns: str, rows: str) -> int:
     """How many rows the test finds wrong."""
-    text = "".join(path.read_text() for path in (DBT / "macros" / "quoted.sql", DBT / "macros" / "columns_of.sql", DBT / "tests" / "generic" / f"{name}.sql"))
-    macros = Environment().from_string(text.replace("{% test ", "{% macro ").replace("{% endtest ", "{% endmacro ")).module
+    text = "".join(
+        path.read_text()
+        for path in (
+            DBT / "macros" / "quoted.sql",
+            DBT / "macros" / "columns_of.sql",
+            DBT / "tests" / "generic" / f"{name}.sql",
+        )
+    )
+    macros = (
+        Environment().from_string(text.replace("{% test ", "{% macro ").replace("{% endtest ", "{% endmacro ")).module
+    )
     return spark.sql(getattr(macros, name)(f"(select * from values {rows} as ({columns}))", **arguments)).count()
 
 

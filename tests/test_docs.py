@@ -15,7 +15,11 @@ COMMANDS = {command.name or command.callback.__name__ for command in app.registe
 
 
 def test_generated_pages_are_fresh():
-    stale = [str(path.relative_to(ROOT)) for path, text in docs.pages().items() if not path.exists() or path.read_text() != text]
+    stale = [
+        str(path.relative_to(ROOT))
+        for path, text in docs.pages().items()
+        if not path.exists() or path.read_text() != text
+    ]
     assert stale == [], "run `make docs`"
 
 
@@ -38,7 +42,11 @@ def test_every_reject_kind_a_codec_makes_is_known():
 def test_every_command_has_help_and_every_command_of_the_readme_exists():
     for command in app.registered_commands:
         assert command.callback.__doc__, command.callback.__name__
-    shown = {line.split()[line.split().index("inlet") + 1] for line, _ in readme.commands((ROOT / "README.md").read_text()) if "inlet " in line}
+    shown = {
+        line.split()[line.split().index("inlet") + 1]
+        for line, _ in readme.commands((ROOT / "README.md").read_text())
+        if "inlet " in line
+    }
     assert shown <= COMMANDS and {"status", "rejects", "decode", "sql", "run", "doctor", "generate", "init"} <= shown
 
 

@@ -1,4 +1,6 @@
-"""Fields: the plain functions against tables of values, the compiled ones against the plain ones, VARIANT against Spark."""
+"""Fields: the plain functions against tables of values, the compiled ones against the plain ones, VARIANT against
+Spark.
+"""
 
 import datetime
 import doctest
@@ -18,7 +20,18 @@ from inlet.fields.compiled import interpreter
 from inlet.fields.wrong import Wrong
 
 MODULES = ("charset", "date", "fit", "jef", "json_exact", "number", "pairs", "sql_type", "variant")
-CHARSETS = ("cp932", "euc_jp", "ascii", "utf_8", "ebcdic_kana", "ebcdic_ascii", "ebcdic_lower", "jef", "utf_16_be", "utf_16_le")
+CHARSETS = (
+    "cp932",
+    "euc_jp",
+    "ascii",
+    "utf_8",
+    "ebcdic_kana",
+    "ebcdic_ascii",
+    "ebcdic_lower",
+    "jef",
+    "utf_16_be",
+    "utf_16_le",
+)
 settings.register_profile("quick", max_examples=100, deadline=None)
 settings.load_profile("quick")
 
@@ -31,13 +44,25 @@ def compiled(data: bytes, little: bool = False, name: str = "ascii", set_=None, 
         plan[0, getattr(interpreter, field)] = value
     bound = interpreter.bound(np.array([0]), np.array([len(data)]), np.array([1]))
     out, lengths, faults = np.full(bound + 64, 0xA5, np.uint8), np.zeros(1, np.int64), np.zeros((1, 3), np.int64)
-    interpreter.images(np.frombuffer(data or b"\0", np.uint8), np.array([0]), np.array([len(data)]), np.array([0]), plan,
-                       np.array([0, 1]), np.array([little, 0, 0, 0, 0]), set_.single[None], set_.double[None],
-                       interpreter.scratch_of(plan), out, lengths, faults)
+    interpreter.images(
+        np.frombuffer(data or b"\0", np.uint8),
+        np.array([0]),
+        np.array([len(data)]),
+        np.array([0]),
+        plan,
+        np.array([0, 1]),
+        np.array([little, 0, 0, 0, 0]),
+        set_.single[None],
+        set_.double[None],
+        interpreter.scratch_of(plan),
+        out,
+        lengths,
+        faults,
+    )
     assert (out[bound:] == 0xA5).all(), "written behind the bound"
     if faults[0, 0]:
         return interpreter.FAULTS[faults[0, 0]], int(faults[0, 1])
-    return out[:lengths[0]].tobytes()
+    return out[: lengths[0]].tobytes()
 
 
 def plain(function, *arguments):
@@ -67,7 +92,9 @@ def test_packed_of_any_bytes(data, even):
     precision = max(2 * len(data) - 1 - even, 1)
     if precision > 38:
         return
-    assert compiled(data, ENCODING=interpreter.PACKED, DIGITS=precision, SCALE=1) == plain(number.packed, data, precision, 1)
+    assert compiled(data, ENCODING=interpreter.PACKED, DIGITS=precision, SCALE=1) == plain(
+        number.packed, data, precision, 1
+    )
 
 
 @given(nibbles, st.sampled_from("ABCDEF"), st.integers(0, 38))
@@ -78,17 +105,25 @@ def test_packed_of_digits(digits, sign, scale):
     data = bytes.fromhex("".join(map(str, digits)).rjust(len(digits) | 1, "0") + sign)
     precision = min(max(len(digits), 1), 38)
     scale = min(scale, precision)
-    assert compiled(data, ENCODING=interpreter.PACKED, DIGITS=precision, SCALE=scale) == plain(number.packed, data, precision, scale)
+    assert compiled(data, ENCODING=interpreter.PACKED, DIGITS=precision, SCALE=scale) == plain(
+        number.packed, data, precision, scale
+    )
 
 
-@given(st.text("0123456789", min_size=1, max_size=38), st.sampled_from(["+9", "-9", "9+", "9-", "9", "9T", "9d", "9?", "+"]), st.booleans())
+@given(
+    st.text("0123456789", min_size=1, max_size=38),
+    st.sampled_from(["+9", "-9", "9+", "9-", "9", "9T", "9d", "9?", "+"]),
+    st.booleans(),
+)
 def test_zoned(digits, form, is_ebcdic):
     text = form.replace("9", digits)
     data = text.encode("cp037" if is_ebcdic else "ascii")
     separate = form[0] in "+-" or form[-1] in "+-"
     precision = len(data) - separate
     if 0 < precision <= 38:
-        assert compiled(data, ENCODING=interpreter.ZONED, DIGITS=precision, SCALE=0) == plain(number.zoned, data, precision)
+        assert compiled(data, ENCODING=interpreter.ZONED, DIGITS=precision, SCALE=0) == plain(
+            number.zoned, data, precision
+        )
 
 
 @given(st.binary(min_size=2, max_size=12), st.booleans())
@@ -97,14 +132,18 @@ def test_zoned_of_any_bytes(data, separate):
     assert compiled(data, ENCODING=interpreter.ZONED, DIGITS=precision, SCALE=0) == plain(number.zoned, data, precision)
 
 
-@given(st.sampled_from((2, 4, 8)).flatmap(lambda n: st.binary(min_size=n, max_size=n)), st.sampled_from(("big", "little")))
+@given(
+    st.sampled_from((2, 4, 8)).flatmap(lambda n: st.binary(min_size=n, max_size=n)), st.sampled_from(("big", "little"))
+)
 def test_integer(data, byte_order):
-    assert compiled(data, byte_order == "little", ENCODING=interpreter.INTEGER) == plain(number.integer, data, byte_order)
+    assert compiled(data, byte_order == "little", ENCODING=interpreter.INTEGER) == plain(
+        number.integer, data, byte_order
+    )
 
 
 @given(st.sampled_from((4, 8)).flatmap(lambda n: st.binary(min_size=n, max_size=n)), st.sampled_from(("big", "little")))
 def test_ieee(data, byte_order):
-    value = compiled(data, byte_order == "little", ENCODING=interpreter.IEEE)[-len(data):]
+    value = compiled(data, byte_order == "little", ENCODING=interpreter.IEEE)[-len(data) :]
     expected = number.ieee(data, byte_order)
     assert value == (data if byte_order == "little" else data[::-1])
     assert struct.unpack("<f" if len(data) == 4 else "<d", value)[0] == expected or expected != expected
@@ -115,14 +154,18 @@ def test_hex_float(data):
     assert compiled(data, ENCODING=interpreter.HEX_FLOAT) == plain(number.hex_float, data)
 
 
-@pytest.mark.parametrize("text, value", [("42640000", 100.0), ("c1180000", -1.5), ("434d200000000000", 1234.0), ("00000000", 0.0)])
+@pytest.mark.parametrize(
+    "text, value", [("42640000", 100.0), ("c1180000", -1.5), ("434d200000000000", 1234.0), ("00000000", 0.0)]
+)
 def test_hex_float_values(text, value):
     assert number.hex_float(bytes.fromhex(text)) == value
 
 
 # dates
 
-ymd = st.builds(lambda y, m, d: struct.pack(">HBB", y, m, d), st.integers(0, 10001), st.integers(0, 13), st.integers(0, 32))
+ymd = st.builds(
+    lambda y, m, d: struct.pack(">HBB", y, m, d), st.integers(0, 10001), st.integers(0, 13), st.integers(0, 32)
+)
 hms = st.builds(lambda h, m, s: bytes([h, m, s]), st.integers(0, 24), st.integers(0, 60), st.integers(0, 60))
 
 
@@ -148,16 +191,23 @@ def test_time(data, reserved):
 
 @given(ymd, hms, st.sampled_from((b"", bytes(4), b"\1\0\0\0")))
 def test_timestamp(day, data, reserved):
-    assert compiled(day + data + reserved, ENCODING=interpreter.TIMESTAMP) == plain(date.timestamp, day + data + reserved, "big")
+    assert compiled(day + data + reserved, ENCODING=interpreter.TIMESTAMP) == plain(
+        date.timestamp, day + data + reserved, "big"
+    )
 
 
 # text
 
+
 def likely(name: str):
     """Bytes that mostly mean something in the set, cut anywhere."""
-    pieces = {"ebcdic": st.sampled_from([b"\xc1", b"\x28", b"\x29", b"\x38", b"\xbb\xb3", b"\x40", b"\x40\x40", b"\x80\xa1", b"\x41\xa1", b"\x01"]),
-              "utf_8": st.one_of(st.text(min_size=1, max_size=3).map(str.encode), st.binary(min_size=1, max_size=2)),
-              "cp932": st.sampled_from([b"A", b"\xb1", b"\x8e\x52", b"\x82", b"\xf0\x40", b"\xfd", b"\x80"])}
+    pieces = {
+        "ebcdic": st.sampled_from(
+            [b"\xc1", b"\x28", b"\x29", b"\x38", b"\xbb\xb3", b"\x40", b"\x40\x40", b"\x80\xa1", b"\x41\xa1", b"\x01"]
+        ),
+        "utf_8": st.one_of(st.text(min_size=1, max_size=3).map(str.encode), st.binary(min_size=1, max_size=2)),
+        "cp932": st.sampled_from([b"A", b"\xb1", b"\x8e\x52", b"\x82", b"\xf0\x40", b"\xfd", b"\x80"]),
+    }
     piece = pieces.get(name.split("_")[0] if name.startswith("ebcdic") else name, st.binary(min_size=2, max_size=2))
     return st.lists(piece, max_size=40).map(b"".join)
 
@@ -173,14 +223,28 @@ def test_text(name, data):
 @given(st.text(" \u3000Aあ", max_size=30))
 def test_stripped_text(text):
     data = text.encode()
-    assert compiled(data, name="utf_8", ENCODING=interpreter.TEXT, STRIP=1) == variant.encode({"x": text.rstrip(" \u3000")})[0]
+    assert (
+        compiled(data, name="utf_8", ENCODING=interpreter.TEXT, STRIP=1)
+        == variant.encode({"x": text.rstrip(" \u3000")})[0]
+    )
 
 
-@pytest.mark.parametrize("name, data, text", [
-    ("ebcdic_kana", "818283", "ｱｲｳ"), ("ebcdic_ascii", "818283", "abc"), ("ebcdic_lower", "8182834A5B", "abc£\\"),
-    ("jef", "b0a2", "啞"), ("ebcdic_kana", "28404029", "\u3000"), ("ebcdic_kana", "2880a129", "\ue000"), ("cp932", "815ff040b1", "＼\ue000ｱ"),
-    ("euc_jp", "bbb38eb1", "山ｱ"), ("jef", "b7e4", "\U00028ef6"), ("ebcdic_kana", "28bbb3", "山"), ("ebcdic_kana", "2840", " "),
-])
+@pytest.mark.parametrize(
+    "name, data, text",
+    [
+        ("ebcdic_kana", "818283", "ｱｲｳ"),
+        ("ebcdic_ascii", "818283", "abc"),
+        ("ebcdic_lower", "8182834A5B", "abc£\\"),
+        ("jef", "b0a2", "啞"),
+        ("ebcdic_kana", "28404029", "\u3000"),
+        ("ebcdic_kana", "2880a129", "\ue000"),
+        ("cp932", "815ff040b1", "＼\ue000ｱ"),
+        ("euc_jp", "bbb38eb1", "山ｱ"),
+        ("jef", "b7e4", "\U00028ef6"),
+        ("ebcdic_kana", "28bbb3", "山"),
+        ("ebcdic_kana", "2840", " "),
+    ],
+)
 def test_characters(name, data, text):
     assert charset.text(bytes.fromhex(data), charset.charset(name)) == text
 
@@ -197,25 +261,52 @@ def strict(codec: str, *codes: int) -> int:
 PAIRS = [(lead, trail) for lead in range(256) for trail in range(256)]
 
 
-@pytest.mark.parametrize("name, codec, left_out", [("cp932", "cp932", {0x80, 0xA0, 0xFD, 0xFE, 0xFF}), ("euc_jp", "euc_jp", set()), ("ascii", "ascii", set())])
+@pytest.mark.parametrize(
+    "name, codec, left_out",
+    [("cp932", "cp932", {0x80, 0xA0, 0xFD, 0xFE, 0xFF}), ("euc_jp", "euc_jp", set()), ("ascii", "ascii", set())],
+)
 def test_every_single_byte_is_what_the_strict_codec_makes_of_it(name, codec, left_out):
-    expected = [-1 if byte in left_out else strict(codec, byte) for byte in range(256)]      # the vendor defines no control there
+    expected = [
+        -1 if byte in left_out else strict(codec, byte) for byte in range(256)
+    ]  # the vendor defines no control there
     assert charset.charset(name).single.tolist() == expected
 
 
-@pytest.mark.parametrize("name, codec", [("cp932", "cp932"), ("euc_jp", "euc_jp"), ("utf_16_be", "utf-16-be"), ("utf_16_le", "utf-16-le")])
+@pytest.mark.parametrize(
+    "name, codec", [("cp932", "cp932"), ("euc_jp", "euc_jp"), ("utf_16_be", "utf-16-be"), ("utf_16_le", "utf-16-le")]
+)
 def test_every_pair_is_what_the_strict_codec_makes_of_it(name, codec):
     double = charset.charset(name).double
-    assert [(hex(lead), hex(trail)) for lead, trail in PAIRS if double[lead << 8 | trail] != strict(codec, lead, trail)] == []
+    assert [
+        (hex(lead), hex(trail)) for lead, trail in PAIRS if double[lead << 8 | trail] != strict(codec, lead, trail)
+    ] == []
 
 
 @pytest.mark.parametrize("mapping, num_older", [("modern", 0), ("glyph", len(jef.GLYPHS_1978.split()))])
 def test_every_pair_of_jef_is_that_of_euc_but_for_what_is_told(mapping, num_older):
-    """Source: docs/formats/linkexpress_group.md: empty ranges, user-defined cells, six cells of the extended area, a blank."""
-    double, empty = charset.charset("jef", mapping).double, [pair for first, last in jef.EMPTY for pair in range(first, last + 1)]
-    told = dict.fromkeys(empty, -1) | {0x4040: 0x3000} | {int(pair, 16): int(code, 16) for pair, code in (cell.split("=") for cell in jef.EXTENDED.split())}
-    told |= {lead << 8 | trail: 0xE000 + (lead - 0x80) * 94 + trail - 0xA1 for lead in range(0x80, 0xA1) for trail in range(0xA1, 0xFF)}
-    other = [pair for pair in range(65536) if double[pair] != told.get(pair, strict("euc_jp", pair >> 8, pair & 255) if pair >= 0xA1A1 and pair & 255 >= 0xA1 else -1)]
+    """Source: docs/formats/linkexpress_group.md: empty ranges, user-defined cells, six cells of the extended area, a
+    blank.
+    """
+    double, empty = (
+        charset.charset("jef", mapping).double,
+        [pair for first, last in jef.EMPTY for pair in range(first, last + 1)],
+    )
+    told = (
+        dict.fromkeys(empty, -1)
+        | {0x4040: 0x3000}
+        | {int(pair, 16): int(code, 16) for pair, code in (cell.split("=") for cell in jef.EXTENDED.split())}
+    )
+    told |= {
+        lead << 8 | trail: 0xE000 + (lead - 0x80) * 94 + trail - 0xA1
+        for lead in range(0x80, 0xA1)
+        for trail in range(0xA1, 0xFF)
+    }
+    other = [
+        pair
+        for pair in range(65536)
+        if double[pair]
+        != told.get(pair, strict("euc_jp", pair >> 8, pair & 255) if pair >= 0xA1A1 and pair & 255 >= 0xA1 else -1)
+    ]
     assert len(other) == num_older and all(double[pair] >= 0 for pair in other)
 
 
@@ -231,13 +322,21 @@ KANA = r"""
 {ABCDEFGHI□□□□□□
 }JKLMNOPQR□□□□□□
 $□STUVWXYZ□□□□□□
-0123456789□□□□□□""".replace("\n", "")          # EBCDIC(kana) from 40, Linkexpress manual 5.11.4; □ is undefined
+0123456789□□□□□□""".replace("\n", "")  # EBCDIC(kana) from 40, Linkexpress manual 5.11.4; □ is undefined
 
 
-@pytest.mark.parametrize("name, codec, other", [
-    ("ebcdic_kana", "cp037", {0x40 + n: -1 if char == "□" else ord(char) for n, char in enumerate(KANA)}),
-    ("ebcdic_ascii", "cp500", {0x6A: ord("¦"), 0xBB: -1}),
-    ("ebcdic_lower", "cp037", {0x4A: ord("£"), 0x5B: ord("\\"), 0x5F: ord("^"), 0x6A: ord("¦"), 0xE0: ord("$"), 0xB0: -1})])
+@pytest.mark.parametrize(
+    "name, codec, other",
+    [
+        ("ebcdic_kana", "cp037", {0x40 + n: -1 if char == "□" else ord(char) for n, char in enumerate(KANA)}),
+        ("ebcdic_ascii", "cp500", {0x6A: ord("¦"), 0xBB: -1}),
+        (
+            "ebcdic_lower",
+            "cp037",
+            {0x4A: ord("£"), 0x5B: ord("\\"), 0x5F: ord("^"), 0x6A: ord("¦"), 0xE0: ord("$"), 0xB0: -1},
+        ),
+    ],
+)
 def test_every_byte_of_ebcdic_is_that_of_the_code_page_but_for_what_the_vendor_tells(name, codec, other):
     controls = {0x15: 0x0A, 0x25: 0x85, 0x0E: 0x88, 0x0F: 0x89, 0x28: -1, 0x38: -1, 0x29: -1}
     base = {byte: strict(codec, byte) if byte < 0x40 or strict(codec, byte) < 0x7F else -1 for byte in range(256)}
@@ -245,12 +344,16 @@ def test_every_byte_of_ebcdic_is_that_of_the_code_page_but_for_what_the_vendor_t
 
 
 def test_characters_of_a_site_take_their_room():
-    wide = charset.charset("ascii", overrides=(("41", "\U00020BB7"),))
+    wide = charset.charset("ascii", overrides=(("41", "\U00020bb7"),))
     data = b"A" * 300
-    assert compiled(data, name="ascii", set_=wide, ENCODING=interpreter.TEXT) == variant.encode({"x": "\U00020BB7" * 300})[0]
+    assert (
+        compiled(data, name="ascii", set_=wide, ENCODING=interpreter.TEXT)
+        == variant.encode({"x": "\U00020bb7" * 300})[0]
+    )
 
 
 # what costs as much as there is to read, and no more
+
 
 class Counted(tuple):
     """Digits that count how many of them are looked at or copied."""
@@ -295,9 +398,22 @@ def test_variant_measures_each_member_once(monkeypatch):
 # VARIANT
 
 decimals = st.decimals(allow_nan=False, allow_infinity=False, places=5).filter(lambda d: len(d.as_tuple().digits) <= 38)
-scalars = st.one_of(st.none(), st.booleans(), st.integers(-2**63, 2**63 - 1), decimals, st.floats(allow_nan=False), st.text(max_size=80),
-                    st.binary(max_size=70), st.dates(), st.datetimes())
-values = st.recursive(scalars, lambda v: st.one_of(st.lists(v, max_size=4), st.dictionaries(st.text(max_size=5), v, max_size=5)), max_leaves=12)
+scalars = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**63), 2**63 - 1),
+    decimals,
+    st.floats(allow_nan=False),
+    st.text(max_size=80),
+    st.binary(max_size=70),
+    st.dates(),
+    st.datetimes(),
+)
+values = st.recursive(
+    scalars,
+    lambda v: st.one_of(st.lists(v, max_size=4), st.dictionaries(st.text(max_size=5), v, max_size=5)),
+    max_leaves=12,
+)
 
 
 @given(values)
@@ -309,7 +425,9 @@ def test_variant_comes_back(value):
 
 
 def spark_reads(value) -> bool:
-    """Spark's Python reader fails on empty texts and rounds decimals of more than 28 digits; its JVM reader does neither."""
+    """Spark's Python reader fails on empty texts and rounds decimals of more than 28 digits; its JVM reader does
+    neither.
+    """
     return value not in ("", b"") and not (isinstance(value, Decimal) and len(value.as_tuple().digits) > 28)
 
 
@@ -320,11 +438,24 @@ def test_spark_reads_the_same(value):
     assert VariantUtils.to_python(*variant.encode(value)) == value
 
 
-@pytest.mark.parametrize("value, text", [
-    (None, "00"), (True, "04"), (False, "08"), (-1, "0cff"), (128, "108000"), (2**31, "180000008000000000"),
-    (Decimal("1.50"), "20029600" + "0000"), (Decimal(10)**18, "2800000064a7b3b6e00d" + "00" * 8), ("é", "09c3a9"),
-    (datetime.date(1970, 1, 2), "2c01000000"), (b"\x01", "3c0100000001"), ({}, "020000"), (2**63, "2800" + "0000000000000080" + "00" * 8),
-])
+@pytest.mark.parametrize(
+    "value, text",
+    [
+        (None, "00"),
+        (True, "04"),
+        (False, "08"),
+        (-1, "0cff"),
+        (128, "108000"),
+        (2**31, "180000008000000000"),
+        (Decimal("1.50"), "20029600" + "0000"),
+        (Decimal(10) ** 18, "2800000064a7b3b6e00d" + "00" * 8),
+        ("é", "09c3a9"),
+        (datetime.date(1970, 1, 2), "2c01000000"),
+        (b"\x01", "3c0100000001"),
+        ({}, "020000"),
+        (2**63, "2800" + "0000000000000080" + "00" * 8),
+    ],
+)
 def test_variant_bytes(value, text):
     assert variant.encode(value)[0].hex() == text
 

@@ -25,7 +25,9 @@ assert typed(found) == typed(walked(good, SOURCE, TABLES, loads)) and len(found)
 def python(*arguments: str) -> subprocess.CompletedProcess:
     """A process of its own, for it may die."""
     paths = os.pathsep.join((str(ROOT / "pipelines"), str(ROOT)))
-    return subprocess.run([sys.executable, *arguments], cwd=ROOT, env=os.environ | {"PYTHONPATH": paths}, capture_output=True, text=True)
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=ROOT, env=os.environ | {"PYTHONPATH": paths}, capture_output=True, text=True
+    )
 
 
 def test_an_unclosed_text_does_not_reach_the_messages_behind_it():
@@ -43,7 +45,9 @@ def test_every_codec_is_fuzzed():
 @pytest.mark.proof
 @pytest.mark.parametrize("codec", sorted(CODECS))
 def test_mutated_bytes_stay_within_their_bounds_and_are_read_as_the_plain_path_reads_them(codec, record_property):
-    """INLET_FUZZ_SECONDS for each codec, 30 unless told; an hour in a soak. The seed is the day's, so that every day tries others."""
+    """INLET_FUZZ_SECONDS for each codec, 30 unless told; an hour in a soak. The seed is the day's, so that every day
+    tries others.
+    """
     seconds = os.environ.get("INLET_FUZZ_SECONDS") or (HOUR if "INLET_SOAK" in os.environ else 30)
     found = python("-m", "tests.fuzz", "--codec", codec, "--seconds", str(seconds))
     assert found.returncode == 0, found.stdout + found.stderr[-2000:]

@@ -40,20 +40,43 @@ def project(root: Path, lakehouse: str = "lakehouse", tables: dict[str, str] | N
 
 def test_a_table_is_a_folder_of_one_line_models_and_a_yml(tmp_path):
     files = generate.generate(project(tmp_path))
-    assert sorted(files) == [f"dbt/models/gold/items/items{end}" for end in (
-        ".yml", "__anomalies.sql", "__before_after.sql", "__current.sql", "__history.sql", "__past.sql")]
+    assert sorted(files) == [
+        f"dbt/models/gold/items/items{end}"
+        for end in (".yml", "__anomalies.sql", "__before_after.sql", "__current.sql", "__history.sql", "__past.sql")
+    ]
     assert files["dbt/models/gold/items/items__current.sql"] == (
-        f"-- {generate.MARK}\n{{{{ config(materialized='current') }}}}\n{{{{ current('items') }}}}\n")
+        f"-- {generate.MARK}\n{{{{ config(materialized='current') }}}}\n{{{{ current('items') }}}}\n"
+    )
 
 
 def test_columns_types_and_tests_are_visible(tmp_path):
-    models = {m["name"]: m for m in yaml.safe_load(generate.generate(project(tmp_path))["dbt/models/gold/items/items.yml"])["models"]}
+    models = {
+        m["name"]: m
+        for m in yaml.safe_load(generate.generate(project(tmp_path))["dbt/models/gold/items/items.yml"])["models"]
+    }
     current = models["items__current"]
     assert {c["name"]: c["data_type"] for c in current["columns"]} == {
-        "source": "string", "region": "string", "item": "bigint", "name": "string", "price": "decimal(9,2)", "made": "date",
-        "photo": "binary", "valid_from_seq": "string", "is_complete": "boolean", "not_supplied": "array<string>",
-        "conflict": "string", "operation": "string", "key_changed": "boolean", "change_timestamp": "timestamp", "transaction_id": "string",
-        "transaction_event_counter": "bigint", "transaction_last_event": "boolean", "unit_id": "string", "unit_offset": "bigint", "batch_id": "bigint"}
+        "source": "string",
+        "region": "string",
+        "item": "bigint",
+        "name": "string",
+        "price": "decimal(9,2)",
+        "made": "date",
+        "photo": "binary",
+        "valid_from_seq": "string",
+        "is_complete": "boolean",
+        "not_supplied": "array<string>",
+        "conflict": "string",
+        "operation": "string",
+        "key_changed": "boolean",
+        "change_timestamp": "timestamp",
+        "transaction_id": "string",
+        "transaction_event_counter": "bigint",
+        "transaction_last_event": "boolean",
+        "unit_id": "string",
+        "unit_offset": "bigint",
+        "batch_id": "bigint",
+    }
     assert current["data_tests"] == [{"one_row_per": {"arguments": {"columns": ["source", "region", "item"]}}}]
     assert [c["name"] for c in current["columns"] if "data_tests" in c] == ["source", "region", "item"]
     assert "struct<region:string,item:bigint,name:string" in str(models["items__before_after"]["columns"])
@@ -69,7 +92,7 @@ def test_what_differs_lacks_or_should_not_be_there_is_stale_until_written(tmp_pa
     left = tmp_path / "dbt/models/gold/gone/gone__past.sql"
     left.parent.mkdir()
     left.write_text(f"-- {generate.MARK}\n")
-    (tmp_path / "dbt/models/gold/mine.sql").write_text("select 1\n")          # not generated: none of our business
+    (tmp_path / "dbt/models/gold/mine.sql").write_text("select 1\n")  # not generated: none of our business
     assert generate.stale(here) == ["dbt/models/gold/gone/gone__past.sql", "dbt/models/gold/items/items__past.sql"]
     generate.write(here)
     assert generate.stale(here) == [] and not left.parent.exists() and (tmp_path / "dbt/models/gold/mine.sql").exists()
@@ -81,8 +104,11 @@ def test_generating_twice_gives_the_same_bytes(tmp_path):
 
 
 def test_every_column_that_gold_puts_beside_those_of_a_table_can_give_way():
-    added = ["source", *(name for name, *_ in (generate.FROM, generate.TO, *generate.TIMES, *generate.QUALITY, *generate.LINEAGE))]
-    assert added == list(OURS[:len(added)])
+    added = [
+        "source",
+        *(name for name, *_ in (generate.FROM, generate.TO, *generate.TIMES, *generate.QUALITY, *generate.LINEAGE)),
+    ]
+    assert added == list(OURS[: len(added)])
 
 
 @pytest.mark.parametrize("server", ["", "127.0.0.1:1527"])
@@ -91,6 +117,12 @@ def test_dbt_starts_spark_with_the_settings_that_inlet_uses(monkeypatch, server)
     monkeypatch.delenv("INLET_DRIVER_MEMORY", raising=False)
     monkeypatch.delenv("INLET_SHUFFLE_PARTITIONS", raising=False)
     text = (REPO / "dbt" / "profiles.yml").read_text()
-    said = Environment().from_string(text).render(env_var=lambda name, default=None: {"INLET_LAKEHOUSE": "/lake"}.get(name, os.environ.get(name, default)))
+    said = (
+        Environment()
+        .from_string(text)
+        .render(
+            env_var=lambda name, default=None: {"INLET_LAKEHOUSE": "/lake"}.get(name, os.environ.get(name, default))
+        )
+    )
     local = yaml.safe_load(said)["inlet"]["outputs"]["local"]["server_side_parameters"]
     assert local == {"spark.jars.packages": jars.DELTA} | spark.settings("/lake")

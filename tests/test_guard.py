@@ -35,7 +35,9 @@ def doubled(numbers: list[int], is_apart: bool, len_batch: int = 5) -> tuple[lis
         failed[unit.column(0)[0].as_py()] = why
         return []
 
-    units = [pa.RecordBatch.from_pydict({"n": numbers[at:at + len_batch]}) for at in range(0, len(numbers), len_batch)]
+    units = [
+        pa.RecordBatch.from_pydict({"n": numbers[at : at + len_batch]}) for at in range(0, len(numbers), len_batch)
+    ]
     found = [row["twice"] for batch in guarded(decode, set_aside, is_apart)(iter(units)) for row in batch.to_pylist()]
     return found, {number: why.split(" (test_guard.py")[0] for number, why in failed.items()}
 
@@ -46,8 +48,10 @@ def test_a_unit_whose_decoder_raises_is_set_aside_and_the_others_go_on(is_apart)
 
 
 def test_a_unit_whose_decoder_ends_its_process_is_set_aside_and_the_others_go_on():
-    assert doubled([9, 1, 2, 3, 10, 7, 4], is_apart=True) == ([2, 4, 6, 8], {
-        9: "its process was ended by signal 9 (Killed)", 10: "its process ended with code 3", 7: "seven is no number"})
+    assert doubled([9, 1, 2, 3, 10, 7, 4], is_apart=True) == (
+        [2, 4, 6, 8],
+        {9: "its process was ended by signal 9 (Killed)", 10: "its process ended with code 3", 7: "seven is no number"},
+    )
 
 
 @pytest.mark.parametrize("is_apart", [False, True])

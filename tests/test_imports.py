@@ -1,4 +1,6 @@
-"""Imports go one way, folder by folder, and the core is pure: fields and codecs import no Spark, open no file, read no clock."""
+"""Imports go one way, folder by folder, and the core is pure: fields and codecs import no Spark, open no file, read no
+clock.
+"""
 
 import ast
 import subprocess
@@ -9,11 +11,39 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "pipelines" / "inlet"
 CORE = ("errors", "sql", "change", "unit", "table", "source", "log")
-LAYERS = [CORE, ("fields",), ("codecs",), ("config",), ("lake",), ("bronze", "checks"), ("silver",), ("gold",), ("publish",), ("commands",), ("cli",)]   # each imports what stands before it
+LAYERS = [
+    CORE,
+    ("fields",),
+    ("codecs",),
+    ("config",),
+    ("lake",),
+    ("bronze", "checks"),
+    ("silver",),
+    ("gold",),
+    ("publish",),
+    ("commands",),
+    ("cli",),
+]  # each imports what stands before it
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 FILES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
-PURE = [path for path in FILES if LEVEL[path.relative_to(PACKAGE).parts[0].removesuffix(".py")] <= LEVEL["codecs"] and path.stem != "log"]
-FORBIDDEN_MODULES = {"pyspark", "delta", "os", "io", "pathlib", "shutil", "socket", "subprocess", "time", "fsspec", "random"}
+PURE = [
+    path
+    for path in FILES
+    if LEVEL[path.relative_to(PACKAGE).parts[0].removesuffix(".py")] <= LEVEL["codecs"] and path.stem != "log"
+]
+FORBIDDEN_MODULES = {
+    "pyspark",
+    "delta",
+    "os",
+    "io",
+    "pathlib",
+    "shutil",
+    "socket",
+    "subprocess",
+    "time",
+    "fsspec",
+    "random",
+}
 FORBIDDEN_CALLS = {"open", "now", "utcnow", "today", "perf_counter", "read_text", "read_bytes"}
 
 
@@ -28,7 +58,14 @@ def imported(path: Path) -> set[str]:
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            names |= {node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names if (node.module or "").split(".")[0] == "inlet")}
+            names |= {
+                node.module or "",
+                *(
+                    f"{node.module}.{alias.name}"
+                    for alias in node.names
+                    if (node.module or "").split(".")[0] == "inlet"
+                ),
+            }
     return names - {"inlet"}
 
 
@@ -44,13 +81,19 @@ def ours(path: Path) -> dict[str, Path]:
 
 
 def test_every_file_has_a_layer():
-    assert len(FILES) > 60 and {path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in FILES} == LEVEL.keys()
+    assert (
+        len(FILES) > 60 and {path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in FILES} == LEVEL.keys()
+    )
 
 
 @pytest.mark.parametrize("path", PURE, ids=name_of)
 def test_the_core_is_pure(path):
     modules = {name.split(".")[0] for name in imported(path)}
-    calls = {getattr(node.func, "attr", getattr(node.func, "id", "")) for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)}
+    calls = {
+        getattr(node.func, "attr", getattr(node.func, "id", ""))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+    }
     assert not modules & FORBIDDEN_MODULES
     assert not calls & FORBIDDEN_CALLS
 
@@ -60,8 +103,14 @@ def test_imports_go_one_way(path):
     def level(file: Path) -> int:
         return LEVEL[file.relative_to(PACKAGE).parts[0].removesuffix(".py")]
 
-    upward = [name for name, file in ours(path).items() if level(file) > level(path)
-              or level(file) == level(path) and len(path.relative_to(PACKAGE).parts) > 1 and file.relative_to(PACKAGE).parts[0] != path.relative_to(PACKAGE).parts[0]]
+    upward = [
+        name
+        for name, file in ours(path).items()
+        if level(file) > level(path)
+        or level(file) == level(path)
+        and len(path.relative_to(PACKAGE).parts) > 1
+        and file.relative_to(PACKAGE).parts[0] != path.relative_to(PACKAGE).parts[0]
+    ]
     assert upward == []
 
 
@@ -71,16 +120,19 @@ def test_no_circle_of_imports():
     done: set[Path] = set()
 
     def visit(path: Path, way: tuple) -> None:
-        assert path not in way, " -> ".join(name_of(p) for p in (*way[way.index(path):], path))
+        assert path not in way, " -> ".join(name_of(p) for p in (*way[way.index(path) :], path))
         if path not in done:
             for file in sorted(inner.get(path, ())):
                 visit(file, (*way, path))
             done.add(path)
+
     for path in FILES:
         visit(path, ())
 
 
 def test_the_codec_runs_without_spark():
-    code = ("import sys; sys.path.insert(0, sys.argv[1]); import inlet.codecs; "
-            "assert not any(m.split('.')[0] == 'pyspark' for m in sys.modules)")
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); import inlet.codecs; "
+        "assert not any(m.split('.')[0] == 'pyspark' for m in sys.modules)"
+    )
     subprocess.run([sys.executable, "-c", code, str(PACKAGE.parent)], check=True)

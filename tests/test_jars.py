@@ -19,7 +19,11 @@ def test_jars_that_are_not_resolved_or_are_gone_are_asked_for_by_their_coordinat
     jars.paths().write_text(f"{beside}/delta.jar")
     assert jars.settings() == {"spark.jars.packages": jars.DELTA} and not jars.are_resolved()
     (beside / "delta.jar").touch()
-    assert jars.settings(("a:b:1",)) == {"spark.driver.extraClassPath": f"{beside}/delta.jar", "spark.jars.packages": "a:b:1"} and jars.are_resolved()
+    assert (
+        jars.settings(("a:b:1",))
+        == {"spark.driver.extraClassPath": f"{beside}/delta.jar", "spark.jars.packages": "a:b:1"}
+        and jars.are_resolved()
+    )
 
 
 @pytest.mark.parametrize("master", ["spark://far:7077", "local-cluster[2,1,1024]"])
@@ -37,6 +41,9 @@ def test_an_archive_is_used_where_it_and_its_jars_are_there(beside):
     assert str(jars.archive()) in jars.java_options()
 
 
-@pytest.mark.skipif(not jars.archive().exists() or not Path("/proc/self/maps").exists(), reason="no archive (python -m inlet.lake.archive), or not Linux")
+@pytest.mark.skipif(
+    not jars.archive().exists() or not Path("/proc/self/maps").exists(),
+    reason="no archive (python -m inlet.lake.archive), or not Linux",
+)
 def test_a_session_takes_its_classes_from_the_archive(spark):
     assert str(jars.archive()) in Path(f"/proc/{spark.sparkContext._gateway.proc.pid}/maps").read_text()

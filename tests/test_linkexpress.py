@@ -1,4 +1,6 @@
-"""linkexpress_group against an independent encoder: decode(encode(x)) == x for any tables, rows, variants, cuts and damage."""
+"""linkexpress_group against an independent encoder: decode(encode(x)) == x for any tables, rows, variants, cuts and
+damage.
+"""
 
 import re
 from decimal import Decimal
@@ -15,64 +17,113 @@ from inlet.source import Source
 from inlet.table import Table
 from tests.encode.linkexpress import encode_file
 
-quick = settings(max_examples=40, deadline=None, phases=[p for p in Phase if p is not Phase.explain], suppress_health_check=list(HealthCheck))
+quick = settings(
+    max_examples=40,
+    deadline=None,
+    phases=[p for p in Phase if p is not Phase.explain],
+    suppress_health_check=list(HealthCheck),
+)
 PATH = "SHOP.T1_20260102030405_3.dat"
-PREFIX = "2026010203040500000000003"          # time and ordinal of its name
+PREFIX = "2026010203040500000000003"  # time and ordinal of its name
 TEXTS = {"cp932": "Aｱ山 z", "ebcdic_kana": "AZｱ山田 1", "ebcdic_ascii": "aZ山 1", "euc_jp": "Aｱ山", "utf_8": "Aé山😀"}
 
 
 def decimals(precision: int, scale: int):
-    return st.integers(1 - 10**precision, 10**precision - 1).map(lambda n: Decimal((int(n < 0), tuple(map(int, str(abs(n)))), -scale)))
+    return st.integers(1 - 10**precision, 10**precision - 1).map(
+        lambda n: Decimal((int(n < 0), tuple(map(int, str(abs(n)))), -scale))
+    )
 
 
 def column_types(charset: str):
     """(source type, values that it holds)"""
     text = st.text(TEXTS[charset], max_size=3)
     wide = st.text("山田", max_size=3)
-    types = [("INTEGER", st.integers(-2**31, 2**31 - 1)), ("SMALLINT", st.integers(-2**15, 2**15 - 1)),
-             ("DATE", st.dates()), ("TIME", st.times().map(lambda t: t.strftime("%H:%M:%S"))),
-             ("TIMESTAMP", st.datetimes().map(lambda t: t.replace(microsecond=0))),
-             ("REAL", st.integers(-2**20, 2**20).map(lambda n: n / 16)), ("DOUBLE", st.integers(-2**40, 2**40).map(lambda n: n / 256)),
-             ("VARCHAR(20)", text), ("CHAR(20)", text), ("BLOB(9)", st.binary(max_size=9))]
+    types = [
+        ("INTEGER", st.integers(-(2**31), 2**31 - 1)),
+        ("SMALLINT", st.integers(-(2**15), 2**15 - 1)),
+        ("DATE", st.dates()),
+        ("TIME", st.times().map(lambda t: t.strftime("%H:%M:%S"))),
+        ("TIMESTAMP", st.datetimes().map(lambda t: t.replace(microsecond=0))),
+        ("REAL", st.integers(-(2**20), 2**20).map(lambda n: n / 16)),
+        ("DOUBLE", st.integers(-(2**40), 2**40).map(lambda n: n / 256)),
+        ("VARCHAR(20)", text),
+        ("CHAR(20)", text),
+        ("BLOB(9)", st.binary(max_size=9)),
+    ]
     types += [] if charset == "utf_8" else [("NVARCHAR(3)", wide), ("NCHAR(3)", wide)]
     numbers = st.tuples(st.integers(1, 38), st.integers(0, 38)).map(lambda n: (n[0], min(n)))
     drawn = st.tuples(st.sampled_from(("NUMERIC", "DECIMAL")), numbers).map(
-        lambda n: (f"{n[0]}({n[1][0]},{n[1][1]})", decimals(*n[1])))
+        lambda n: (f"{n[0]}({n[1][0]},{n[1][1]})", decimals(*n[1]))
+    )
     return st.one_of(st.sampled_from(types), drawn)
 
 
 @st.composite
 def files(draw):
     """Tables, records and how they are written."""
-    how = {"null_areas": draw(st.booleans()), "byte_order": draw(st.sampled_from(("big", "little"))),
-           "charset": draw(st.sampled_from(sorted(TEXTS))), "logtype": draw(st.sampled_from(("normal", "little"))),
-           "null_var_body": draw(st.sampled_from(("len0", "full", "absent"))), "numeric_sign": draw(st.sampled_from(("separate", "trailing", "overpunch")))}
+    how = {
+        "null_areas": draw(st.booleans()),
+        "byte_order": draw(st.sampled_from(("big", "little"))),
+        "charset": draw(st.sampled_from(sorted(TEXTS))),
+        "logtype": draw(st.sampled_from(("normal", "little"))),
+        "null_var_body": draw(st.sampled_from(("len0", "full", "absent"))),
+        "numeric_sign": draw(st.sampled_from(("separate", "trailing", "overpunch"))),
+    }
     names = st.lists(st.text("ABCDEFGH", min_size=1, max_size=2), min_size=1, max_size=6, unique=True)
-    tables = {id_: [(name, *draw(column_types(how["charset"]))) for name in draw(names)]
-              for id_ in [1, *draw(st.lists(st.integers(2, 65535), max_size=2, unique=True))]}
-    tables[0] = tables[1]                                       # rows of a full extract of the table that the file's name tells
-    values = {id_: st.fixed_dictionaries({name: st.one_of(v, st.none()) if how["null_areas"] and n else v      # the first is the key
-                                          for n, (name, _, v) in enumerate(columns)})
-              for id_, columns in tables.items()}
+    tables = {
+        id_: [(name, *draw(column_types(how["charset"]))) for name in draw(names)]
+        for id_ in [1, *draw(st.lists(st.integers(2, 65535), max_size=2, unique=True))]
+    }
+    tables[0] = tables[1]  # rows of a full extract of the table that the file's name tells
+    values = {
+        id_: st.fixed_dictionaries(
+            {
+                name: st.one_of(v, st.none()) if how["null_areas"] and n else v  # the first is the key
+                for n, (name, _, v) in enumerate(columns)
+            }
+        )
+        for id_, columns in tables.items()
+    }
     record = st.sampled_from(sorted(tables)).flatmap(
-        lambda id_: st.tuples(st.sampled_from(("insert", "update", "delete")), st.just(id_), values[id_]) if id_ else st.tuples(st.just("row"), values[0]))
+        lambda id_: (
+            st.tuples(st.sampled_from(("insert", "update", "delete")), st.just(id_), values[id_])
+            if id_
+            else st.tuples(st.just("row"), values[0])
+        )
+    )
     records = draw(st.lists(st.one_of(record, record, record, st.just(("commit",)), st.just(("empty",))), max_size=14))
     return how, {id_: [(name, type_) for name, type_, _ in columns] for id_, columns in tables.items()}, records
 
 
 def project(layouts: dict, **options):
     names = {id_: f"SHOP.T{id_}" for id_ in layouts if id_}
-    tables = {name: Table(table=name, name=f"t{id_}", key=[layouts[id_][0][0]], columns=[
-        {"name": column, "type": "string", "source_type": type_} for column, type_ in layouts[id_]]) for id_, name in names.items()}
-    source = Source(**{"name": "shop", "codec": "linkexpress_group", "from": "landing", "options": options,
-                       "tables": {str(id_): name for id_, name in names.items()}})
+    tables = {
+        name: Table(
+            table=name,
+            name=f"t{id_}",
+            key=[layouts[id_][0][0]],
+            columns=[{"name": column, "type": "string", "source_type": type_} for column, type_ in layouts[id_]],
+        )
+        for id_, name in names.items()
+    }
+    source = Source(
+        **{
+            "name": "shop",
+            "codec": "linkexpress_group",
+            "from": "landing",
+            "options": options,
+            "tables": {str(id_): name for id_, name in names.items()},
+        }
+    )
     return source, tables
 
 
 def told(how: dict, *names: str) -> dict:
     """What of it a project's options tell."""
-    options = how | {"null_areas": "yes" if how["null_areas"] else "no",
-                     "numeric_sign": "overpunch" if how["numeric_sign"] == "overpunch" else "separate"}
+    options = how | {
+        "null_areas": "yes" if how["null_areas"] else "no",
+        "numeric_sign": "overpunch" if how["numeric_sign"] == "overpunch" else "separate",
+    }
     return {name: options[name] for name in ("charset", "logtype", "numeric_sign", "null_var_body", *names)}
 
 
@@ -81,7 +132,12 @@ def blank(value, type_: str, charset: str):
     if value is None:
         return None
     if type_.startswith("CHAR"):
-        len_value = len(encode_file([("insert", 1, {"C": value})], False, "big", charset, {1: [("C", "VARCHAR(20)")]}, "little")) - 12
+        len_value = (
+            len(
+                encode_file([("insert", 1, {"C": value})], False, "big", charset, {1: [("C", "VARCHAR(20)")]}, "little")
+            )
+            - 12
+        )
         return value + " " * (20 - len_value)
     return value.ljust(3, "\u3000") if type_.startswith("NCHAR") else value
 
@@ -93,7 +149,10 @@ def expected_rows(records, layouts, charset) -> list[tuple]:
             transaction, counter = transaction + 1, 0
         if record[0] in ("commit", "empty"):
             continue
-        image = {name: blank(record[-1][name], type_, charset) for name, type_ in layouts[0 if record[0] == "row" else record[1]]}
+        image = {
+            name: blank(record[-1][name], type_, charset)
+            for name, type_ in layouts[0 if record[0] == "row" else record[1]]
+        }
         if record[0] == "row":
             rows.append((n, "REFRESH", "T1", None, None, None, image, PREFIX))
             continue
@@ -106,12 +165,21 @@ def expected_rows(records, layouts, charset) -> list[tuple]:
 def rows_of(data, contexts_and_blocks, source, tables) -> tuple[list[tuple], int]:
     rows, num_rejects = [], 0
     for block in contexts_and_blocks:
-        decoded = codec.decode(data[block.offset:block.offset + block.length], block.context, source, tables)
+        decoded = codec.decode(data[block.offset : block.offset + block.length], block.context, source, tables)
         num_rejects += len(decoded.rejects)
         for row in codec.changes_as_rows(decoded, block.context, source, tables):
-            rows.append((int(row["change_seq"][-10:]), row["operation"], row["source_table"], row["transaction_id"],
-                         row["transaction_event_counter"], row["transaction_last_event"],
-                         row["before"] if row["operation"] == "DELETE" else row["after"], row["load_id"]))
+            rows.append(
+                (
+                    int(row["change_seq"][-10:]),
+                    row["operation"],
+                    row["source_table"],
+                    row["transaction_id"],
+                    row["transaction_event_counter"],
+                    row["transaction_last_event"],
+                    row["before"] if row["operation"] == "DELETE" else row["after"],
+                    row["load_id"],
+                )
+            )
             assert row["change_seq"].startswith(PREFIX)
             assert row["before" if row["operation"] != "DELETE" else "after"] is None
     return rows, num_rejects
@@ -140,9 +208,9 @@ def test_a_file_that_grows_gives_the_same_changes(file, at, len_block):
     source, tables = project(layouts, **told(how, "byte_order", "null_areas"))
     context = codec.open_file(PATH, data, True, source, tables)
     first = codec.cut(data[:at], context, source, tables, len_block, is_final=False)
-    second = codec.cut(data[first.consumed:], first.context, source, tables, len_block)
+    second = codec.cut(data[first.consumed :], first.context, source, tables, len_block)
     early, _ = rows_of(data, first.blocks, source, tables)
-    late, _ = rows_of(data[first.consumed:], second.blocks, source, tables)
+    late, _ = rows_of(data[first.consumed :], second.blocks, source, tables)
     assert early + late == expected_rows(records, layouts, how["charset"])
 
 
@@ -161,7 +229,7 @@ def test_damage_never_crashes_and_every_byte_is_accounted_for(file, data):
     cut = codec.cut(bytes(damaged), context, source, tables, 100)
     assert sum(b.length for b in cut.blocks) == cut.consumed
     for block in cut.blocks:
-        unit = bytes(damaged[block.offset:block.offset + block.length])
+        unit = bytes(damaged[block.offset : block.offset + block.length])
         found = codec.decode(unit, block.context, source, tables)
         decoded = sum(found.changes.column("unit_length").to_pylist())
         assert decoded + found.bytes_framing + sum(r.unit_length for r in found.rejects) == len(unit)
@@ -175,8 +243,17 @@ def test_damage_never_crashes_and_every_byte_is_accounted_for(file, data):
 def test_any_bytes_are_read_or_rejected(data):
     source, tables = project({1: [("A", "INTEGER"), ("B", "VARCHAR(5)")]})
     for byte_order in ("big", "little"):
-        context = {"byte_order": byte_order, "null_areas": "yes", "time": "2026010203040500", "file_ordinal": 0, "table": None,
-                   "load_id": None, "record_ordinal": 0, "transaction_ordinal": 0, "counter": 0}
+        context = {
+            "byte_order": byte_order,
+            "null_areas": "yes",
+            "time": "2026010203040500",
+            "file_ordinal": 0,
+            "table": None,
+            "load_id": None,
+            "record_ordinal": 0,
+            "transaction_ordinal": 0,
+            "counter": 0,
+        }
         found = codec.decode(data, context, source, tables)
         decoded = sum(found.changes.column("unit_length").to_pylist())
         assert decoded + found.bytes_framing + sum(r.unit_length for r in found.rejects) == len(data)
@@ -235,7 +312,10 @@ def test_an_image_is_one_sorted_object_of_fewest_bytes():
 @pytest.mark.parametrize("num_columns, size", [(3, 20), (3, 300), (300, 5), (2, 20000)])
 def test_images_of_every_width(num_columns, size):
     layout = {1: [(f"C{n}", f"VARCHAR({size})") for n in range(num_columns)]}
-    records = [("insert", 1, {f"C{n}": "x" * ((n * 7 + shift) % (size + 1)) for n in range(num_columns)}) for shift in (0, size, 1)]
+    records = [
+        ("insert", 1, {f"C{n}": "x" * ((n * 7 + shift) % (size + 1)) for n in range(num_columns)})
+        for shift in (0, size, 1)
+    ]
     data = encode_file(records, True, "little", "cp932", layout, "little")
     source, tables = project(layout, logtype="little", max_record_bytes=1 << 20)
     context = codec.open_file(PATH, data, True, source, tables)
@@ -243,9 +323,20 @@ def test_images_of_every_width(num_columns, size):
     assert [row["after"] for row in rows] == [record[2] for record in records]
 
 
-@pytest.mark.parametrize("overrides, said", [
-    ({"4A": "[]"}, "4A: expected one character"), ({"4A": ""}, "one character"), ({"4A": "\ud800"}, "one character"), ({"4A4": "["}, "2 or 4 hex digits"),
-    ({"GG": "["}, "2 or 4 hex digits"), ({40: "["}, "in quotes"), ({"4A": 1}, "one character"), (None, "codes with their characters"), (["4A"], "codes with")])
+@pytest.mark.parametrize(
+    "overrides, said",
+    [
+        ({"4A": "[]"}, "4A: expected one character"),
+        ({"4A": ""}, "one character"),
+        ({"4A": "\ud800"}, "one character"),
+        ({"4A4": "["}, "2 or 4 hex digits"),
+        ({"GG": "["}, "2 or 4 hex digits"),
+        ({40: "["}, "in quotes"),
+        ({"4A": 1}, "one character"),
+        (None, "codes with their characters"),
+        (["4A"], "codes with"),
+    ],
+)
 @pytest.mark.parametrize("option", ["charset_overrides", "nchar_overrides"])
 def test_a_cell_that_a_site_changed_is_one_code_and_one_character(option, overrides, said):
     source, tables = project(LAYOUT, **{option: overrides})
@@ -253,19 +344,37 @@ def test_a_cell_that_a_site_changed_is_one_code_and_one_character(option, overri
         codec.open_file(PATH, b"", True, source, tables)
 
 
-@pytest.mark.parametrize("options, said", [({"charsett": "cp932"}, "charsett"), ({"charset": "klingon"}, "charset"), ({"byte_order": 1}, "byte_order")])
+@pytest.mark.parametrize(
+    "options, said",
+    [({"charsett": "cp932"}, "charsett"), ({"charset": "klingon"}, "charset"), ({"byte_order": 1}, "byte_order")],
+)
 def test_a_wrong_option_is_named(options, said):
     source, tables = project(LAYOUT, **options)
     with pytest.raises(ConfigError, match=said):
         codec.open_file(PATH, b"", True, source, tables)
 
 
-@pytest.mark.parametrize(("type_", "source_type", "is_right"), [
-    ("int", "INTEGER", True), ("smallint", "INTEGER", False), ("decimal(10,0)", "INTEGER", True), ("decimal(9,0)", "INTEGER", False),
-    ("decimal(7,2)", "DECIMAL(7,2)", True), ("decimal(7,1)", "DECIMAL(7,2)", False), ("decimal(8,3)", "DECIMAL(7,2)", True),
-    ("int", "NUMERIC(9)", True), ("int", "NUMERIC(10)", False), ("double", "DECIMAL(7,2)", False), ("int", "VARCHAR(9)", False),
-    ("string", "DECIMAL(7,2)", True), ("float", "DOUBLE", False), ("float", "FLOAT(23)", True), ("date", "TIMESTAMP", False),
-    ("binary", "BLOB(9)", True)])
+@pytest.mark.parametrize(
+    ("type_", "source_type", "is_right"),
+    [
+        ("int", "INTEGER", True),
+        ("smallint", "INTEGER", False),
+        ("decimal(10,0)", "INTEGER", True),
+        ("decimal(9,0)", "INTEGER", False),
+        ("decimal(7,2)", "DECIMAL(7,2)", True),
+        ("decimal(7,1)", "DECIMAL(7,2)", False),
+        ("decimal(8,3)", "DECIMAL(7,2)", True),
+        ("int", "NUMERIC(9)", True),
+        ("int", "NUMERIC(10)", False),
+        ("double", "DECIMAL(7,2)", False),
+        ("int", "VARCHAR(9)", False),
+        ("string", "DECIMAL(7,2)", True),
+        ("float", "DOUBLE", False),
+        ("float", "FLOAT(23)", True),
+        ("date", "TIMESTAMP", False),
+        ("binary", "BLOB(9)", True),
+    ],
+)
 def test_a_type_that_cannot_hold_its_source_type_is_a_config_error(type_, source_type, is_right):
     source, tables = project({1: [("A", source_type)]}, byte_order="big", null_areas="yes")
     tables["SHOP.T1"].columns[0].type = type_
@@ -292,13 +401,18 @@ def test_a_block_landed_with_its_problem_is_one_reject():
     source, tables = project(LAYOUT)
     problem = {"kind": "truncated", "unit_offset": 100, "byte_offset": 103, "expected": "a record", "found": "3 bytes"}
     found = decode_block(codec, b"abc", {"problem": problem}, source, tables)
-    assert [(r.kind, r.unit_offset, r.unit_length, r.byte_offset, r.raw) for r in found.rejects] == [("truncated", 0, 3, 3, b"abc")]
+    assert [(r.kind, r.unit_offset, r.unit_length, r.byte_offset, r.raw) for r in found.rejects] == [
+        ("truncated", 0, 3, 3, b"abc")
+    ]
     assert found.changes == []
 
 
 def test_dates_of_a_file_name():
     source, tables = project(LAYOUT)
-    for name, expected in {"20260102030405.dat": ("2026010203040500", 0), "a-2026010203040567-12.dat.gz": ("2026010203040567", 12),
-                           "x/y/t1_20260102030405.1.x": ("2026010203040500", 1)}.items():
+    for name, expected in {
+        "20260102030405.dat": ("2026010203040500", 0),
+        "a-2026010203040567-12.dat.gz": ("2026010203040567", 12),
+        "x/y/t1_20260102030405.1.x": ("2026010203040500", 1),
+    }.items():
         context = codec.open_file(name, b"", True, source, tables)
         assert (context["time"], context["file_ordinal"]) == expected

@@ -1,4 +1,5 @@
-"""Real bytes of both formats, the whole way: random streams go through bronze, silver and gold and must equal the reference.
+"""Real bytes of both formats, the whole way: random streams go through bronze, silver and gold and must equal the
+reference.
 
 One run carries many streams, each as a source of its own. `qlik` and `linkexpress` below say what each format can carry
 of a stream, write it as files, and give the changes as the format must place them; everything else is the pipeline's.
@@ -21,13 +22,24 @@ from tests import reference
 from tests.encode import linkexpress, qlik
 from tests.streams import Change, stream
 
-NUM_BATCHES, NUM_STREAMS = 3, 12                          # streams of each format
+NUM_BATCHES, NUM_STREAMS = 3, 12  # streams of each format
 REPO = Path(__file__).resolve().parents[1]
 KEY = ["REGION", "ITEM"]
-ITEMS = [("REGION", "string", None), ("ITEM", "bigint", None), ("NAME", "string", None), ("PRICE", "decimal(9,2)", None),
-         ("MADE", "date", None), ("PHOTO", "binary", None)]
-PARTS = [("REGION", "string", "CHAR(5)"), ("ITEM", "int", "INTEGER"), ("NAME", "string", "VARCHAR(10)"),
-         ("PRICE", "decimal(9,2)", "DECIMAL(9,2)"), ("MADE", "date", "DATE")]
+ITEMS = [
+    ("REGION", "string", None),
+    ("ITEM", "bigint", None),
+    ("NAME", "string", None),
+    ("PRICE", "decimal(9,2)", None),
+    ("MADE", "date", None),
+    ("PHOTO", "binary", None),
+]
+PARTS = [
+    ("REGION", "string", "CHAR(5)"),
+    ("ITEM", "int", "INTEGER"),
+    ("NAME", "string", "VARCHAR(10)"),
+    ("PRICE", "decimal(9,2)", "DECIMAL(9,2)"),
+    ("MADE", "date", "DATE"),
+]
 TABLES = {"SIM.ITEMS": ("sim_items", ITEMS), "SIM.PARTS": ("sim_parts", PARTS)}
 LAYOUT = {id_: [(name, source_type) for name, _, source_type in PARTS] for id_ in (0, 1)}
 DEFAULTS = {"NAME": "NONE", "PRICE": Decimal("0.00"), "MADE": dt.date(2000, 1, 1)}
@@ -38,15 +50,28 @@ def random_stream(rng: random.Random) -> list[Change]:
     parts = []
     for _ in range(2):
         load = stream(rng, length=4, loads=0, partial=0) if rng.random() < 0.5 else []
-        parts.append(([c.after for c in load if c.op == "INSERT"], [c for c in stream(rng, length=14, loads=0)
-                                                                    if c.op in ("INSERT", "UPDATE", "DELETE")]))
+        parts.append(
+            (
+                [c.after for c in load if c.op == "INSERT"],
+                [c for c in stream(rng, length=14, loads=0) if c.op in ("INSERT", "UPDATE", "DELETE")],
+            )
+        )
     return parts
 
 
-# -- Qlik: JSON messages --------------------------------------------------------------------------------------------------
+# -- Qlik: JSON messages
+# --------------------------------------------------------------------------------------------------
+
 
 def write_qlik(rng: random.Random, source: str, landing: Path) -> tuple[dict, list[Change]]:
-    columns, shape, messages, expected, offset, number = [n for n, _, _ in ITEMS], rng.choice(["envelope", "bare"]), [], [], 0, 0
+    columns, shape, messages, expected, offset, number = (
+        [n for n, _, _ in ITEMS],
+        rng.choice(["envelope", "bare"]),
+        [],
+        [],
+        0,
+        0,
+    )
     for part, (load, changes) in enumerate(random_stream(rng)):
         begun = dt.datetime(2026, 1, 2, 3 + 4 * part, tzinfo=dt.UTC)
         for row in {(r["REGION"], r["ITEM"]): r for r in load}.values():
@@ -63,8 +88,15 @@ def write_qlik(rng: random.Random, source: str, landing: Path) -> tuple[dict, li
             expected.append(Change(source, "SIM.ITEMS", seq, change.op, before, change.after))
             messages.append((at, {"operation": change.op, "change_seq": seq, "before": before, "after": change.after}))
             offset += 1
-        expected += [Change(source, "SIM.ITEMS", f"{begun:%Y%m%d%H%M%S}00" + 19 * "9", "LOAD_END", load_id=f"L{part}")] if load and changes else []
-    rows = [qlik.rows([qlik.value(said, columns, shape=shape)], source, offset=n, start=at)[0] for n, (at, said) in enumerate(messages)]
+        expected += (
+            [Change(source, "SIM.ITEMS", f"{begun:%Y%m%d%H%M%S}00" + 19 * "9", "LOAD_END", load_id=f"L{part}")]
+            if load and changes
+            else []
+        )
+    rows = [
+        qlik.rows([qlik.value(said, columns, shape=shape)], source, offset=n, start=at)[0]
+        for n, (at, said) in enumerate(messages)
+    ]
     is_load = [said["operation"] == "REFRESH" for _, said in messages]
     for batch, found in enumerate(deliver(rng, rows, is_load)):
         if found:
@@ -74,8 +106,12 @@ def write_qlik(rng: random.Random, source: str, landing: Path) -> tuple[dict, li
     return {"codec": "qlik_json", "from": f"landing/{source}/*.parquet", "tables": {source: "SIM.ITEMS"}}, expected
 
 
-def deliver(rng: random.Random, rows: list[dict], is_load: list[bool], num_batches: int = NUM_BATCHES) -> list[list[dict]]:
-    """Messages of each batch: some late, some sent again at a later offset. A load's row keeps its place: it has no other."""
+def deliver(
+    rng: random.Random, rows: list[dict], is_load: list[bool], num_batches: int = NUM_BATCHES
+) -> list[list[dict]]:
+    """Messages of each batch: some late, some sent again at a later offset. A load's row keeps its place: it has no
+    other.
+    """
     batches: list[list[dict]] = [[] for _ in range(num_batches)]
     again = len(rows)
     for n, row in enumerate(rows):
@@ -87,32 +123,57 @@ def deliver(rng: random.Random, rows: list[dict], is_load: list[bool], num_batch
     return batches
 
 
-# -- Linkexpress: group extracts ------------------------------------------------------------------------------------------
+# -- Linkexpress: group extracts
+# ------------------------------------------------------------------------------------------
+
 
 def write_linkexpress(rng: random.Random, source: str, landing: Path) -> tuple[dict, list[Change]]:
-    how = {"null_areas": rng.random() < 0.5, "byte_order": rng.choice(["big", "little"]), "charset": rng.choice(["cp932", "ebcdic_kana"])}
+    how = {
+        "null_areas": rng.random() < 0.5,
+        "byte_order": rng.choice(["big", "little"]),
+        "charset": rng.choice(["cp932", "ebcdic_kana"]),
+    }
     files, expected, at = [], [], dt.datetime(2026, 1, 2)
     for load, changes in random_stream(rng):
         if load or rng.random() < 0.2:
             at += dt.timedelta(hours=1)
-            records = [("row", whole(row, how)) for row in {(r["REGION"], r["ITEM"]): r for r in load}.values()] or [("empty",)]
+            records = [("row", whole(row, how)) for row in {(r["REGION"], r["ITEM"]): r for r in load}.values()] or [
+                ("empty",)
+            ]
             files.append((f"PARTS_{at:%Y%m%d%H%M%S}_{len(files):03d}", records))
         for cut in range(0, len(changes), 5):
             at += dt.timedelta(hours=1)
-            files.append((f"{at:%Y%m%d%H%M%S}_{len(files):03d}", list(records_of(rng, changes[cut:cut + 5], how))))
+            files.append((f"{at:%Y%m%d%H%M%S}_{len(files):03d}", list(records_of(rng, changes[cut : cut + 5], how))))
     for number, (name, records) in enumerate(files):
         transaction = accumulate((record == ("commit",) for record in records), initial=0)
-        expected += [change for n, (record, ordinal) in enumerate(zip(records, transaction)) for change in placed(source, name, number, n, record, ordinal)]
+        expected += [
+            change
+            for n, (record, ordinal) in enumerate(zip(records, transaction))
+            for change in placed(source, name, number, n, record, ordinal)
+        ]
         prefix = f"{name.split('_')[-2]}00{number:09d}"
-        expected += [Change(source, "SIM.PARTS", prefix + 10 * "9", "LOAD_END", load_id=prefix)] if records[0][0] == "row" else []
+        expected += (
+            [Change(source, "SIM.PARTS", prefix + 10 * "9", "LOAD_END", load_id=prefix)]
+            if records[0][0] == "row"
+            else []
+        )
         data = linkexpress.encode_file(records, layouts=LAYOUT, **how)
         batch = number * NUM_BATCHES // len(files)
         late = rng.randint(batch, NUM_BATCHES - 1) if rng.random() < 0.2 else batch
         put(landing / f"{late}" / source / f"{name}.lxg", data)
         if rng.random() < 0.2:
             put(landing / f"{rng.randint(late, NUM_BATCHES - 1)}" / source / f"{name}.resend.lxg", data)
-    options = {"charset": how["charset"], "byte_order": how["byte_order"], "null_areas": "yes" if how["null_areas"] else "no"}
-    return {"codec": "linkexpress_group", "from": f"landing/{source}/*.lxg", "tables": {"1": "SIM.PARTS"}, "options": options}, expected
+    options = {
+        "charset": how["charset"],
+        "byte_order": how["byte_order"],
+        "null_areas": "yes" if how["null_areas"] else "no",
+    }
+    return {
+        "codec": "linkexpress_group",
+        "from": f"landing/{source}/*.lxg",
+        "tables": {"1": "SIM.PARTS"},
+        "options": options,
+    }, expected
 
 
 def put(path: Path, data: bytes) -> None:
@@ -157,7 +218,9 @@ def placed(source: str, name: str, number: int, record_number: int, record: tupl
         yield Change(op=record[0].upper(), after=record[2], transaction_id=f"{prefix}-{transaction}", **said)
 
 
-# -- the run --------------------------------------------------------------------------------------------------------------
+# -- the run
+# --------------------------------------------------------------------------------------------------------------
+
 
 @pytest.fixture(scope="module")
 def expected(spark, lakehouse, tmp_path_factory) -> dict[str, dict[str, list[Change]]]:
@@ -182,9 +245,13 @@ def make_project(root: Path, lakehouse: str, sources: dict) -> config.Project:
     (root / "pipelines" / "tables").mkdir(parents=True)
     (root / "pipelines" / "inlet.yml").write_text(yaml.safe_dump({"lakehouse": lakehouse, "sources": sources}))
     for table, (name, columns) in TABLES.items():
-        said = [{"name": n, "type": type_, "source_type": source_type, "encoding": "hex" if type_ == "binary" else None}
-                for n, type_, source_type in columns]
-        (root / "pipelines" / "tables" / f"{name}.yml").write_text(yaml.safe_dump({"table": table, "name": name, "key": KEY, "columns": said}))
+        said = [
+            {"name": n, "type": type_, "source_type": source_type, "encoding": "hex" if type_ == "binary" else None}
+            for n, type_, source_type in columns
+        ]
+        (root / "pipelines" / "tables" / f"{name}.yml").write_text(
+            yaml.safe_dump({"table": table, "name": name, "key": KEY, "columns": said})
+        )
     shutil.copytree(REPO / "dbt", root / "dbt", ignore=shutil.ignore_patterns("target", "gold"))
     project = config.load(root)
     generate.write(project)
@@ -205,46 +272,82 @@ def by_source(rows) -> dict[str, list[tuple]]:
 @pytest.mark.parametrize("table", TABLES)
 def test_history_equals_the_reference(spark, expected, table):
     name, columns = TABLES[table][0], [n for n, _, _ in TABLES[table][1]]
-    found = by_source(spark.sql(f"select source, {', '.join(columns)}, valid_from_seq, valid_to_seq, is_complete, conflict from "
-                                f"gold.{name}__history order by source, REGION, ITEM, valid_from_seq").collect())
+    found = by_source(
+        spark.sql(
+            f"select source, {', '.join(columns)}, valid_from_seq, valid_to_seq, is_complete, conflict from "
+            f"gold.{name}__history order by source, REGION, ITEM, valid_from_seq"
+        ).collect()
+    )
     for source, changes in expected[table].items():
         versions = reference.fold(changes, KEY, columns)[0]
-        wanted = [(*(v.values.get(n) for n in columns), v.valid_from_seq, v.valid_to_seq, v.is_complete, v.conflict) for v in versions]
+        wanted = [
+            (*(v.values.get(n) for n in columns), v.valid_from_seq, v.valid_to_seq, v.is_complete, v.conflict)
+            for v in versions
+        ]
         assert found.get(source, []) == wanted, source + "\n" + "\n".join(map(str, reference.in_order(changes)))
 
 
 @pytest.mark.parametrize("table", TABLES)
 def test_current_equals_the_reference(spark, expected, table):
     name, columns = TABLES[table][0], [n for n, _, _ in TABLES[table][1]]
-    found = by_source(spark.sql(f"select source, {', '.join(columns)} from gold.{name}__current order by source, REGION, ITEM").collect())
+    found = by_source(
+        spark.sql(
+            f"select source, {', '.join(columns)} from gold.{name}__current order by source, REGION, ITEM"
+        ).collect()
+    )
     for source, changes in expected[table].items():
-        wanted = [tuple(v.values.get(n) for n in columns) for v in reference.current(reference.fold(changes, KEY, columns)[0])]
+        wanted = [
+            tuple(v.values.get(n) for n in columns) for v in reference.current(reference.fold(changes, KEY, columns)[0])
+        ]
         assert found.get(source, []) == wanted, source
 
 
 @pytest.mark.parametrize("table", TABLES)
 def test_before_after_equals_the_reference(spark, expected, table):
     name, columns = TABLES[table][0], [n for n, _, _ in TABLES[table][1]]
-    found = by_source(spark.sql(f"select source, change_seq, operation, before, after, not_supplied from gold.{name}__before_after "
-                                "order by source, change_seq").collect())
+    found = by_source(
+        spark.sql(
+            f"select source, change_seq, operation, before, after, not_supplied from gold.{name}__before_after "
+            "order by source, change_seq"
+        ).collect()
+    )
     for source, changes in expected[table].items():
         wanted = reference.before_after(changes, KEY, columns)
-        assert [(seq, operation, before and plain(before), after and plain(after), absent) for seq, operation, before, after, absent in
-                found.get(source, [])] == \
-            [(w["seq"], w["op"], w["before"] and tuple(w["before"].values()), w["after"] and tuple(w["after"].values()),
-              [n.lower() for n in w["not_supplied"]]) for w in wanted], source
+        assert [
+            (seq, operation, before and plain(before), after and plain(after), absent)
+            for seq, operation, before, after, absent in found.get(source, [])
+        ] == [
+            (
+                w["seq"],
+                w["op"],
+                w["before"] and tuple(w["before"].values()),
+                w["after"] and tuple(w["after"].values()),
+                [n.lower() for n in w["not_supplied"]],
+            )
+            for w in wanted
+        ], source
 
 
 def test_nothing_was_rejected_and_every_account_balances(spark, expected):
     names = ", ".join(f"'{source}'" for sources in expected.values() for source in sources)
     assert spark.sql(f"select * from silver.rejects where source in ({names})").collect() == []
-    assert spark.sql(f"select count(distinct source) from silver.batches where source in ({names}) and num_records = "
-                     "num_changes + num_repeats + num_control + num_rejected").first()[0] == 2 * NUM_STREAMS
+    assert (
+        spark.sql(
+            f"select count(distinct source) from silver.batches where source in ({names}) and num_records = "
+            "num_changes + num_repeats + num_control + num_rejected"
+        ).first()[0]
+        == 2 * NUM_STREAMS
+    )
 
 
 @pytest.mark.parametrize("table", TABLES)
 def test_what_was_sent_again_is_counted_as_a_repeat_and_written_once(spark, expected, table):
-    found = {row[0]: row[1:] for row in spark.sql("select source, sum(num_changes), sum(num_repeats) from silver.batches group by source").collect()}
+    found = {
+        row[0]: row[1:]
+        for row in spark.sql(
+            "select source, sum(num_changes), sum(num_repeats) from silver.batches group by source"
+        ).collect()
+    }
     for source, changes in expected[table].items():
         assert found[source][0] == len([c for c in changes if c.op not in ("EMPTY_LOAD", "LOAD_END")]), source
     assert sum(found[source][1] for source in expected[table]) > NUM_STREAMS
@@ -253,7 +356,8 @@ def test_what_was_sent_again_is_counted_as_a_repeat_and_written_once(spark, expe
 def test_the_ledger_spans_empty_loads_and_ends_of_loads(spark, expected):
     names = ", ".join(f"'{source}'" for sources in expected.values() for source in sources)
     num_events, num_outside = spark.sql(
-        "select count(*), count_if((e.change_seq between b.first_change_seq and b.last_change_seq) is not true) from silver.control_events e "
-        "join silver.batches b on b.source = e.source and b.batch_id = e.batch_id "
-        f"where e.kind in ('empty_load', 'load_end') and e.change_seq is not null and e.source in ({names})").first()
+        "select count(*), count_if((e.change_seq between b.first_change_seq and b.last_change_seq) is not true) "
+        "from silver.control_events e join silver.batches b on b.source = e.source and b.batch_id = e.batch_id "
+        f"where e.kind in ('empty_load', 'load_end') and e.change_seq is not null and e.source in ({names})"
+    ).first()
     assert num_events > 0 and num_outside == 0

@@ -1,7 +1,7 @@
 """The public views show committed boundaries, all tables at one point, whatever is happening to gold.
 
-Two tables hold the two sides of the same transactions. Streams of many sources run through them at once, as in test_gold; after
-each batch the views must equal the reference's fold of the changes up to the published point.
+Two tables hold the two sides of the same transactions. Streams of many sources run through them at once, as in
+test_gold; after each batch the views must equal the reference's fold of the changes up to the published point.
 """
 
 import datetime as dt
@@ -37,20 +37,34 @@ NUM_BATCHES = 3
 def here(tmp_path_factory, spark, lakehouse):
     from inlet.gold import generate
 
-    made = project(tmp_path_factory.mktemp("publish"), lakehouse,
-                   {n: ITEMS.replace("ITEMS", n.upper()).replace("items", n) for n in (*SIDES, "late_debits", "late_credits", "unused")})
+    made = project(
+        tmp_path_factory.mktemp("publish"),
+        lakehouse,
+        {
+            n: ITEMS.replace("ITEMS", n.upper()).replace("items", n)
+            for n in (*SIDES, "late_debits", "late_credits", "unused")
+        },
+    )
     generate.write(made)
     return made
 
 
 def bring(spark, here, tables: dict, is_published: bool = True):
     """One batch through gold, and published. In: table -> source -> changes. Out: the point."""
-    batch_id = spark.sql("select max(batch_id) from (select batch_id from silver.batches union all select batch_id from bronze.files "
-                         "union all select 0)").first()[0] + 1
+    batch_id = (
+        spark.sql(
+            "select max(batch_id) from (select batch_id from silver.batches union all select batch_id from "
+            "bronze.files union all select 0)"
+        ).first()[0]
+        + 1
+    )
     source = next(s for of_source in tables.values() for s in of_source)
     write_silver(spark, batch_id, tables)
-    spark.sql("insert into bronze.files (source, path, ofs_start, ofs_end, size_bytes, num_units, batch_id) "    # batches are numbered there
-              f"values ('{source}', 'publish/{batch_id}', 0, 0, 0, 0, {batch_id})")
+    spark.sql(
+        # batches are numbered there
+        "insert into bronze.files (source, path, ofs_start, ofs_end, size_bytes, num_units, batch_id) values "
+        f"('{source}', 'publish/{batch_id}', 0, 0, 0, 0, {batch_id})"
+    )
     transactions.update(spark, f"batch_id = {batch_id}")
     build_gold(here, spark, list(tables))
     return publish.run(here, spark) if is_published else None
@@ -67,19 +81,31 @@ def numbered(changes: list[Change]) -> list[Change]:
     for n, change in enumerate(changes):
         begins = change.transaction_id != transaction or changes[n - 1].last
         transaction, counter = change.transaction_id, 1 if begins else counter + 1
-        ends = n + 1 == len(changes) or changes[n + 1].transaction_id != transaction or changes[n + 1].counter <= change.counter
+        ends = (
+            n + 1 == len(changes)
+            or changes[n + 1].transaction_id != transaction
+            or changes[n + 1].counter <= change.counter
+        )
         counted.append(replace(change, counter=counter, last=ends))
     return counted
 
 
 def versions(spark, view: str) -> dict[str, list[tuple]]:
-    return by_source(spark.sql(f"select source, {', '.join(COLUMNS)}, valid_from_seq, {'valid_to_seq' if '__' in view else 'null'} from {view} "
-                               "order by source, region, item, valid_from_seq"))
+    return by_source(
+        spark.sql(
+            f"select source, {', '.join(COLUMNS)}, valid_from_seq, "
+            f"{'valid_to_seq' if '__' in view else 'null'} from {view} "
+            "order by source, region, item, valid_from_seq"
+        )
+    )
 
 
 def expected(changes: list[Change], name: str, is_history: bool) -> list[tuple]:
     folded = reference.fold(sides(changes)[name], KEY, COLUMNS)[0]
-    return [(*(v.values.get(n) for n in COLUMNS), v.valid_from_seq, v.valid_to_seq) for v in (folded if is_history else reference.current(folded))]
+    return [
+        (*(v.values.get(n) for n in COLUMNS), v.valid_from_seq, v.valid_to_seq)
+        for v in (folded if is_history else reference.current(folded))
+    ]
 
 
 def is_boundary(changes: list[Change], arrived: list[Change], point: str) -> bool:
@@ -97,17 +123,25 @@ def test_the_views_show_whole_transactions_and_equal_the_reference_at_their_poin
     streams = {}
     for number in range(24):
         rng = random.Random(f"published {number}")
-        changes = [replace(c, table=f"SHOP.{rng.choice(SIDES).upper()}") for c in stream(rng, wipes=0.02, key_changes=0.0, loads=0, length=30) if c.op != "EMPTY_LOAD"]
+        changes = [
+            replace(c, table=f"SHOP.{rng.choice(SIDES).upper()}")
+            for c in stream(rng, wipes=0.02, key_changes=0.0, loads=0, length=30)
+            if c.op != "EMPTY_LOAD"
+        ]
         changes = numbered(changes)
         streams[f"published_{number:02d}"] = changes, deliver(rng, changes, NUM_BATCHES, late=0.0, repeated=0.0)
     last, num_held = {}, 0
     for batch in range(NUM_BATCHES):
-        point = bring(spark, here, {name: {s: sides(batches[batch])[name] for s, (_, batches) in streams.items()} for name in SIDES})
+        point = bring(
+            spark,
+            here,
+            {name: {s: sides(batches[batch])[name] for s, (_, batches) in streams.items()} for name in SIDES},
+        )
         for name in SIDES:
             live, history = versions(spark, f"public.{name}"), versions(spark, f"public.{name}__history")
             for source, (changes, batches) in streams.items():
                 upto = point.points.get(source, "")
-                arrived = [c for b in batches[:batch + 1] for c in b]
+                arrived = [c for b in batches[: batch + 1] for c in b]
                 shown = [c for c in arrived if c.seq <= upto]
                 assert is_boundary(changes, arrived, upto), (source, upto)
                 assert live.get(source, []) == expected(shown, name, is_history=False), (source, batch, upto)
@@ -125,20 +159,53 @@ def assert_every_boundary_is_shown_by_as_of_and_committed(spark, streams):
     committed = versions(spark, "public.debits__committed")
     for source, (changes, _) in list(streams.items())[:2]:
         for change in [c for c in changes if c.last][::3]:
-            wanted = [row[:-1] for row in expected([c for c in changes if c.seq <= change.seq], "debits", is_history=False)]
-            found = rows(spark.sql(f"select {', '.join(COLUMNS)}, valid_from_seq from debits_as_of('{change.seq}') where source = '{source}' order by region, item"))
+            wanted = [
+                row[:-1] for row in expected([c for c in changes if c.seq <= change.seq], "debits", is_history=False)
+            ]
+            found = rows(
+                spark.sql(
+                    f"select {', '.join(COLUMNS)}, valid_from_seq from debits_as_of('{change.seq}') where source = "
+                    f"'{source}' order by region, item"
+                )
+            )
             assert found == wanted
             at = dt.datetime.strptime(change.seq[:16] + "0000", "%Y%m%d%H%M%S%f")
-            found = rows(spark.sql(f"select {', '.join(COLUMNS)}, valid_from_seq from debits_at(timestamp'{at}') where source = '{source}' order by region, item"))
-            assert found == [row[:-1] for row in expected([c for c in changes if c.seq <= change.seq[:16] + "~"], "debits", is_history=False)]
+            found = rows(
+                spark.sql(
+                    f"select {', '.join(COLUMNS)}, valid_from_seq from debits_at(timestamp'{at}') where source = "
+                    f"'{source}' order by region, item"
+                )
+            )
+            assert found == [
+                row[:-1]
+                for row in expected([c for c in changes if c.seq <= change.seq[:16] + "~"], "debits", is_history=False)
+            ]
             assert [row[:-1] for row in committed[source] if row[-2] <= change.seq < (row[-1] or "~")] == wanted
     changes = streams["published_00"][0]
     middle = changes[len(changes) // 2].seq
-    spark.sql(f"insert into silver.control_events (source, change_seq, kind, detail) values ('published_00', '{middle}', 'checkpoint', '7')")
-    for place, upto in (("(select max(last_change_seq) from silver.transactions where source = 'published_00')", changes[-1].seq),
-                        ("(select change_seq from silver.control_events where source = 'published_00' and kind = 'checkpoint' and detail = '7')", middle)):
-        found = rows(spark.sql(f"select {', '.join(COLUMNS)}, valid_from_seq from debits_as_of({place}) where source = 'published_00' order by region, item"))
-        assert found == [row[:-1] for row in expected([c for c in changes if c.seq <= upto], "debits", is_history=False)] != []
+    spark.sql(
+        f"insert into silver.control_events (source, change_seq, kind, detail) values ('published_00', '{middle}', "
+        "'checkpoint', '7')"
+    )
+    for place, upto in (
+        ("(select max(last_change_seq) from silver.transactions where source = 'published_00')", changes[-1].seq),
+        (
+            "(select change_seq from silver.control_events where source = 'published_00' and kind = 'checkpoint' and "
+            "detail = '7')",
+            middle,
+        ),
+    ):
+        found = rows(
+            spark.sql(
+                f"select {', '.join(COLUMNS)}, valid_from_seq from debits_as_of({place}) where source = "
+                "'published_00' order by region, item"
+            )
+        )
+        assert (
+            found
+            == [row[:-1] for row in expected([c for c in changes if c.seq <= upto], "debits", is_history=False)]
+            != []
+        )
     for wrong in ("'2026-01-02'", "(select max(last_change_seq) from silver.transactions where source = 'nobody')"):
         with pytest.raises(Exception, match="debits_as_of takes a change_seq, or its first digits"):
             spark.sql(f"select * from debits_as_of({wrong})").collect()
@@ -147,13 +214,32 @@ def assert_every_boundary_is_shown_by_as_of_and_committed(spark, streams):
 
 def pair(place: int, transaction_id: str, is_whole: bool = True, source: str = "bank", names=SIDES) -> list[Change]:
     """A transaction of two inserts, one on each side; or only the first of them."""
-    both = [replace(ins(place, place), source=source, table=f"SHOP.{names[0].upper()}", transaction_id=transaction_id, counter=1, last=False),
-            replace(ins(place + 1, place), source=source, table=f"SHOP.{names[1].upper()}", transaction_id=transaction_id, counter=2, last=True)]
+    both = [
+        replace(
+            ins(place, place),
+            source=source,
+            table=f"SHOP.{names[0].upper()}",
+            transaction_id=transaction_id,
+            counter=1,
+            last=False,
+        ),
+        replace(
+            ins(place + 1, place),
+            source=source,
+            table=f"SHOP.{names[1].upper()}",
+            transaction_id=transaction_id,
+            counter=2,
+            last=True,
+        ),
+    ]
     return both if is_whole else both[:1]
 
 
 def by_table(changes: list[Change], names=SIDES) -> dict:
-    return {name: {c.source: [d for d in of_table if d.source == c.source] for c in of_table} for name, of_table in sides(changes, names).items()}
+    return {
+        name: {c.source: [d for d in of_table if d.source == c.source] for c in of_table}
+        for name, of_table in sides(changes, names).items()
+    }
 
 
 def keys(spark, view: str, source: str) -> list[int]:
@@ -178,8 +264,11 @@ class Dying:
 
 
 def shown(spark, source: str) -> list:
-    return [sorted(map(str, spark.sql(f"select * from public.{name}{end} where source = '{source}'").collect()))
-            for name in SIDES for end in ("", "__history", "__before_after")]
+    return [
+        sorted(map(str, spark.sql(f"select * from public.{name}{end} where source = '{source}'").collect()))
+        for name in SIDES
+        for end in ("", "__history", "__before_after")
+    ]
 
 
 @pytest.mark.proof
@@ -198,22 +287,47 @@ def test_a_run_that_dies_before_any_of_its_statements_shows_the_old_point_or_the
             break
     found.append(shown(spark, source))
     is_new = [rows == found[-1] for rows in found]
-    assert is_new == sorted(is_new) and found[is_new.index(True) - 1] == found[0] and 6 < sum(not new for new in is_new) < len(found) - 1
+    assert (
+        is_new == sorted(is_new)
+        and found[is_new.index(True) - 1] == found[0]
+        and 6 < sum(not new for new in is_new) < len(found) - 1
+    )
     assert all(old != new for old, new in zip(found[0], found[-1]))
 
 
 @pytest.mark.proof
 def test_half_of_a_late_transaction_keeps_its_source_and_what_shares_its_tables_where_they_are(spark, here):
     late = ("late_debits", "late_credits")
-    first = bring(spark, here, by_table([*pair(10, "A", source="punctual", names=late), *pair(40, "B", source="tardy", names=late)], late))
-    point = bring(spark, here, by_table([*pair(20, "L", is_whole=False, source="tardy", names=late), *pair(30, "M", source="punctual", names=late)], late))
+    first = bring(
+        spark,
+        here,
+        by_table([*pair(10, "A", source="punctual", names=late), *pair(40, "B", source="tardy", names=late)], late),
+    )
+    point = bring(
+        spark,
+        here,
+        by_table(
+            [*pair(20, "L", is_whole=False, source="tardy", names=late), *pair(30, "M", source="punctual", names=late)],
+            late,
+        ),
+    )
     assert "transaction L lacks events" in point.held["tardy"] and "shares tables with tardy" in point.held["punctual"]
     assert {s: point.points[s] for s in ("tardy", "punctual")} == {s: first.points[s] for s in ("tardy", "punctual")}
-    assert [keys(spark, f"public.{name}", s) for name in late for s in ("tardy", "punctual")] == [[40], [10], [40], [10]]
+    assert [keys(spark, f"public.{name}", s) for name in late for s in ("tardy", "punctual")] == [
+        [40],
+        [10],
+        [40],
+        [10],
+    ]
     assert not publish.pending(here)
     point = bring(spark, here, by_table(pair(20, "L", source="tardy", names=late)[1:], late))
     assert "tardy" not in point.held
-    assert [keys(spark, f"public.{name}", s) for name in late for s in ("tardy", "punctual")] == [[20, 40], [10, 30], [20, 40], [10, 30]]
+    assert [keys(spark, f"public.{name}", s) for name in late for s in ("tardy", "punctual")] == [
+        [20, 40],
+        [10, 30],
+        [20, 40],
+        [10, 30],
+    ]
 
 
 def at(hour: int, changes: list[Change]) -> list[Change]:
@@ -225,15 +339,19 @@ def at(hour: int, changes: list[Change]) -> list[Change]:
 def test_a_transaction_that_stays_open_is_passed_when_its_source_is_far_enough_in_a_later_batch(spark, here):
     first = at(3, pair(10, "A"))
     point = bring(spark, here, by_table([*first, *at(3, pair(20, "B", is_whole=False)), *at(6, pair(30, "C"))]))
-    assert point.points["slow"] == first[-1].seq and keys(spark, "public.debits", "slow") == [10]          # B and C are of one batch
+    assert point.points["slow"] == first[-1].seq and keys(spark, "public.debits", "slow") == [
+        10
+    ]  # B and C are of one batch
     point = bring(spark, here, by_table(at(3, pair(40, "D"))))
-    assert point.points["slow"] == first[-1].seq and not publish.pending(here)                             # not an hour later than B
+    assert point.points["slow"] == first[-1].seq and not publish.pending(here)  # not an hour later than B
     impatient = Source(name="slow", codec="qlik_json", path="nowhere", open_transaction_minutes=0)
     assert hold.holds_of(here.model_copy(update={"sources": {"slow": impatient}}), spark, point) == {}
     point = bring(spark, here, by_table(at(7, pair(50, "E"))))
     assert "slow" not in point.held
     assert keys(spark, "public.debits", "slow") == [10, 20, 30, 40, 50]
-    states = spark.sql("select transaction_id, state from silver.transactions where source = 'slow' and state <> 'complete'").collect()
+    states = spark.sql(
+        "select transaction_id, state from silver.transactions where source = 'slow' and state <> 'complete'"
+    ).collect()
     assert [tuple(r) for r in states] == [("B", "open")]
 
 
@@ -246,13 +364,18 @@ def test_a_failed_check_leaves_the_point_where_it_was_and_says_so(spark, here, c
         (here.root / "expectations").mkdir(exist_ok=True)
         (here.root / "expectations" / "silver.yml").write_text("[]")
         (here.root / "expectations" / "gold.yml").write_text(suite)
-        running.run(here, running.Work(bronze.Plan(0)), ("gold", "publish"), [], Log(is_human=False), hold=lambda spark: None)
+        running.run(
+            here, running.Work(bronze.Plan(0)), ("gold", "publish"), [], Log(is_human=False), hold=lambda spark: None
+        )
 
     before = point_of.published(here, spark)
     bring(spark, here, by_table(pair(90, "F")), is_published=False)
     with pytest.raises(CheckFailed):
         gold_and_publish(FAILING)
-    assert point_of.published(here, spark) == before and '"stays": "the public views show what they did before"' in capsys.readouterr().err
+    assert (
+        point_of.published(here, spark) == before
+        and '"stays": "the public views show what they did before"' in capsys.readouterr().err
+    )
     gold_and_publish("[]")
     assert 90 in keys(spark, "public.debits", "bank")
 
@@ -281,7 +404,7 @@ def test_a_reader_finds_the_point_at_every_moment(spark, here):
         while not is_done.is_set():
             try:
                 found.append(mine.sql("select number from public._point").first()[0])
-            except Exception as error:              # whatever it is, the test shows it
+            except Exception as error:  # whatever it is, the test shows it
                 found.append(error)
 
     reader = threading.Thread(target=read, daemon=True)
@@ -297,13 +420,35 @@ def test_a_reader_finds_the_point_at_every_moment(spark, here):
 
 def test_a_version_is_committed_where_its_id_was_used_again_before_it_ended(spark, here):
     """What tells the two transactions apart lies in another table."""
-    def used(change: Change, side: int, counter: int, is_last: bool) -> Change:
-        return replace(change, source="again", table=f"SHOP.{SIDES[side].upper()}", transaction_id="T", counter=counter, last=is_last)
 
-    bring(spark, here, by_table([used(ins(1, 1), 0, 1, True),
-                                 used(upd(3, 1, NAME="twice"), 0, 1, False), used(upd(4, 1, NAME="in it"), 0, 2, False), used(ins(5, 1), 1, 3, True),
-                                 used(ins(8, 2), 1, 1, False), used(upd(9, 1, NAME="of its namesake"), 0, 2, True)]))
-    assert [(int(row[-2][16:]), int((row[-1] or "0" * 17)[16:])) for row in versions(spark, "public.debits__committed")["again"]] == [(1, 3), (4, 9), (9, 0)]
+    def used(change: Change, side: int, counter: int, is_last: bool) -> Change:
+        return replace(
+            change,
+            source="again",
+            table=f"SHOP.{SIDES[side].upper()}",
+            transaction_id="T",
+            counter=counter,
+            last=is_last,
+        )
+
+    bring(
+        spark,
+        here,
+        by_table(
+            [
+                used(ins(1, 1), 0, 1, True),
+                used(upd(3, 1, NAME="twice"), 0, 1, False),
+                used(upd(4, 1, NAME="in it"), 0, 2, False),
+                used(ins(5, 1), 1, 3, True),
+                used(ins(8, 2), 1, 1, False),
+                used(upd(9, 1, NAME="of its namesake"), 0, 2, True),
+            ]
+        ),
+    )
+    assert [
+        (int(row[-2][16:]), int((row[-1] or "0" * 17)[16:]))
+        for row in versions(spark, "public.debits__committed")["again"]
+    ] == [(1, 3), (4, 9), (9, 0)]
 
 
 def test_a_table_that_never_had_a_change_is_rebuilt_and_published(spark, here):
@@ -314,7 +459,10 @@ def test_a_table_that_never_had_a_change_is_rebuilt_and_published(spark, here):
 
 
 def test_what_is_said_of_a_column_does_not_make_a_point_unreadable():
-    before, after = (Table(table="SHOP.T", name="t", key=["K"], columns=[{"name": "K", "type": "int", "description": said}]) for said in ("", "the key"))
+    before, after = (
+        Table(table="SHOP.T", name="t", key=["K"], columns=[{"name": "K", "type": "int", "description": said}])
+        for said in ("", "the key")
+    )
     wider = Table(table="SHOP.T", name="t", key=["K"], columns=[{"name": "K", "type": "bigint"}])
     (shape, columns), (shape_then, columns_then), (_, columns_wider) = map(views.shape, (before, after, wider))
     assert shape != shape_then and columns == columns_then != columns_wider
@@ -331,9 +479,16 @@ def test_the_public_views_stand_while_a_table_is_rebuilt(spark, here):
 def contents(spark, database: str) -> dict:
     """What the views of one point show, by table."""
     spark.sql(f"use {database}")
-    found = {name: [versions(spark, f"{database}.{name}{end}") for end in ("", "__history", "__committed")]
-             + [spark.sql(f"select * from {database}.{name}__before_after order by source, change_seq").collect(),
-                spark.sql(f"select item, valid_from_seq from {name}_as_of('{ins(40, 40).seq}') where source = 'bank' order by all").collect()] for name in SIDES}
+    found = {
+        name: [versions(spark, f"{database}.{name}{end}") for end in ("", "__history", "__committed")]
+        + [
+            spark.sql(f"select * from {database}.{name}__before_after order by source, change_seq").collect(),
+            spark.sql(
+                f"select item, valid_from_seq from {name}_as_of('{ins(40, 40).seq}') where source = 'bank' order by all"
+            ).collect(),
+        ]
+        for name in SIDES
+    }
     spark.sql("use default")
     return found
 
@@ -341,7 +496,7 @@ def contents(spark, database: str) -> dict:
 @pytest.mark.proof
 def test_a_pin_shows_all_tables_at_one_point_for_good(spark, here):
     points = {}
-    for place in (70, 5, 80):                                              # one of them comes late
+    for place in (70, 5, 80):  # one of them comes late
         number = bring(spark, here, by_table(pair(place, f"P{place}"))).number
         points[number] = contents(spark, "public")
         if place == 70:
@@ -350,14 +505,24 @@ def test_a_pin_shows_all_tables_at_one_point_for_good(spark, here):
     publish.run(here, spark)
     for number, shown in points.items():
         name = "month_end" if number == min(points) else f"at_{number}"
-        pins.pin(here, spark, name, pins.find(here, name, number))         # what is pinned already is written again
+        pins.pin(here, spark, name, pins.find(here, name, number))  # what is pinned already is written again
         assert contents(spark, name) == shown
-        assert re.findall(r"silver\.transactions (version as of)?", str(spark.sql(f"show create table {name}.debits__committed").collect())) == ["version as of"]
+        assert re.findall(
+            r"silver\.transactions (version as of)?",
+            str(spark.sql(f"show create table {name}.debits__committed").collect()),
+        ) == ["version as of"]
     assert len({str(shown) for shown in points.values()}) == len(points) == 3
-    joined = "select count(*) from {0}.debits d full join {0}.credits c using (source, item) where source = 'bank' and (d.region is null or c.region is null)"
+    joined = (
+        "select count(*) from {0}.debits d full join {0}.credits c using (source, item) where source = 'bank' and "
+        "(d.region is null or c.region is null)"
+    )
     assert [spark.sql(joined.format(name)).first()[0] for name in pins.pinned(spark)] == [0, 0, 0]
-    for wrong, said in ((("month_end", max(points)), "is pinned to point"), (("Public", None), "can't be the name"), (("never", 10_000), "no published point 10000"),
-                        (("gold", None), "can't be the name")):
+    for wrong, said in (
+        (("month_end", max(points)), "is pinned to point"),
+        (("Public", None), "can't be the name"),
+        (("never", 10_000), "no published point 10000"),
+        (("gold", None), "can't be the name"),
+    ):
         with pytest.raises(ConfigError, match=said):
             pins.pin(here, spark, wrong[0], pins.find(here, *wrong))
     for name in pins.pinned(spark):
@@ -382,30 +547,63 @@ def test_a_view_costs_no_scan_of_the_past_and_no_filter(spark, here):
 
 
 def wide_table(num_columns: int, name: str = "wide", type_: str = "bigint", encoding: str | None = None) -> Table:
-    columns = [{"name": f"A_RATHER_LONG_NAME_{n:03d}", "type": type_, "encoding": encoding} if n else {"name": "C0", "type": "bigint"} for n in range(num_columns)]
+    columns = [
+        {"name": f"A_RATHER_LONG_NAME_{n:03d}", "type": type_, "encoding": encoding}
+        if n
+        else {"name": "C0", "type": "bigint"}
+        for n in range(num_columns)
+    ]
     return Table(table="SHOP.WIDE", name=name, key=["C0"], columns=columns)
 
 
 def test_the_views_of_a_wide_table_of_many_sources_fit_the_text_that_hives_own_catalog_takes():
     table, sources, texts = wide_table(300), [f"source_{n:03d}" for n in range(100)], []
-    last, point = (publish.Point(number, points=dict.fromkeys(sources, f"{number:035d}"), versions={f"wide__{step}": number for step in gold.STEPS},
-                                 moved={"wide": number}, through={"wide": dict.fromkeys(sources, f"{number + 1:035d}")}, shapes={"wide": 1}) for number in (1, 2))
-    views.write(SimpleNamespace(sql=texts.append, catalog=SimpleNamespace(tableExists=lambda _: False)), table, last, point, is_old_needed=True, is_old_log_needed=True)
+    last, point = (
+        publish.Point(
+            number,
+            points=dict.fromkeys(sources, f"{number:035d}"),
+            versions={f"wide__{step}": number for step in gold.STEPS},
+            moved={"wide": number},
+            through={"wide": dict.fromkeys(sources, f"{number + 1:035d}")},
+            shapes={"wide": 1},
+        )
+        for number in (1, 2)
+    )
+    views.write(
+        SimpleNamespace(sql=texts.append, catalog=SimpleNamespace(tableExists=lambda _: False)),
+        table,
+        last,
+        point,
+        is_old_needed=True,
+        is_old_log_needed=True,
+    )
     assert len(texts) == 3 and max(len(text.partition("\nas\n")[2]) for text in texts) < 32_700
 
 
 def test_a_live_view_that_is_too_long_for_the_catalog_says_so_when_it_is_read(spark, here):
-    """Only columns of a hex encoding take so much of its text; of others a function takes the types out of it (tests/test_wide.py)."""
+    """Only columns of a hex encoding take so much of its text; of others a function takes the types out of it
+    (tests/test_wide.py).
+    """
     live, number = "public.debits__live", 1
-    while len(live_view.query(wide := wide_table(number, "debits", "binary", "hex"), 0, 0, "public.row")) <= live_view.MAX_TEXT:
+    while (
+        len(live_view.query(wide := wide_table(number, "debits", "binary", "hex"), 0, 0, "public.row"))
+        <= live_view.MAX_TEXT
+    ):
         number += 50
     live_view.write(here, spark, wide, 0)
-    with pytest.raises(Exception, match="SHOP.WIDE has too many columns for a live view in this catalog; read public.debits"):
+    with pytest.raises(
+        Exception, match="SHOP.WIDE has too many columns for a live view in this catalog; read public.debits"
+    ):
         spark.sql(f"select * from {live}").collect()
     assert number > 200
 
 
 def test_what_the_views_are_is_said_in_the_catalog(spark, here):
     described = {r.col_name: r.comment for r in spark.sql("describe public.debits").collect()}
-    assert described["region"] == "where it's sold" and described["is_complete"] == "every column was supplied at some time"
-    assert "At the published point" in next(r.data_type for r in spark.sql("describe extended public.debits").collect() if r.col_name == "Comment")
+    assert (
+        described["region"] == "where it's sold"
+        and described["is_complete"] == "every column was supplied at some time"
+    )
+    assert "At the published point" in next(
+        r.data_type for r in spark.sql("describe extended public.debits").collect() if r.col_name == "Comment"
+    )

@@ -26,10 +26,26 @@ from tests import test_cases
 from tests.encode import qlik
 
 START = datetime.datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=datetime.UTC)
-COLUMNS = {"ID": "bigint", "NAME": "string", "PRICE": "decimal(9,2)", "STOCK": "int", "SOLD_AT": "timestamp", "DUE": "date",
-           "IS_NEW": "boolean", "WEIGHT": "double", "PICTURE": "binary"}
-TABLE = Table(table="SHOP.ITEM", name="item", key=["ID"], columns=[
-    {"name": name, "type": type_} | ({"encoding": "hex"} if type_ == "binary" else {}) for name, type_ in COLUMNS.items()])
+COLUMNS = {
+    "ID": "bigint",
+    "NAME": "string",
+    "PRICE": "decimal(9,2)",
+    "STOCK": "int",
+    "SOLD_AT": "timestamp",
+    "DUE": "date",
+    "IS_NEW": "boolean",
+    "WEIGHT": "double",
+    "PICTURE": "binary",
+}
+TABLE = Table(
+    table="SHOP.ITEM",
+    name="item",
+    key=["ID"],
+    columns=[
+        {"name": name, "type": type_} | ({"encoding": "hex"} if type_ == "binary" else {})
+        for name, type_ in COLUMNS.items()
+    ],
+)
 TABLES = {TABLE.table: TABLE}
 SOURCE = Source(name="shop", codec="qlik_json", **{"from": "landing"}, tables={"item": "SHOP.ITEM"})
 PATHS = [path for path in test_cases.CASES if path.parent.name == "qlik_json"]
@@ -40,41 +56,75 @@ def minutes(*spans):
 
 
 def message(value, offset=0, topic="item", at=START, source="shop"):
-    return {"unit_id": f"{source}/{topic}/0/{offset}", "source": source, "topic": topic, "partition": 0, "offset": offset,
-            "timestamp": at, "key": None, "value": value, "headers": None}
+    return {
+        "unit_id": f"{source}/{topic}/0/{offset}",
+        "source": source,
+        "topic": topic,
+        "partition": 0,
+        "offset": offset,
+        "timestamp": at,
+        "key": None,
+        "value": value,
+        "headers": None,
+    }
 
 
 def random_row(rng, key: int) -> dict:
-    pick = {"ID": key, "NAME": rng.choice(["", "Köln", 'a "quoted" \\ text', "日本 🎈", "REFRESH", "x" * 300]),
-            "PRICE": decimal.Decimal(rng.randrange(10**9)).scaleb(-2), "STOCK": rng.randrange(-2**31, 2**31),
-            "SOLD_AT": datetime.datetime(2000, 1, 1) + datetime.timedelta(microseconds=rng.randrange(10**15)),
-            "DUE": datetime.date(2000, 1, 1) + datetime.timedelta(days=rng.randrange(20_000)),
-            "IS_NEW": rng.random() < .5, "WEIGHT": rng.randrange(-10**6, 10**6) / 64, "PICTURE": rng.randbytes(rng.randrange(9))}
-    return {name: value if name == "ID" or rng.random() < .9 else None for name, value in pick.items()}
+    pick = {
+        "ID": key,
+        "NAME": rng.choice(["", "Köln", 'a "quoted" \\ text', "日本 🎈", "REFRESH", "x" * 300]),
+        "PRICE": decimal.Decimal(rng.randrange(10**9)).scaleb(-2),
+        "STOCK": rng.randrange(-(2**31), 2**31),
+        "SOLD_AT": datetime.datetime(2000, 1, 1) + datetime.timedelta(microseconds=rng.randrange(10**15)),
+        "DUE": datetime.date(2000, 1, 1) + datetime.timedelta(days=rng.randrange(20_000)),
+        "IS_NEW": rng.random() < 0.5,
+        "WEIGHT": rng.randrange(-(10**6), 10**6) / 64,
+        "PICTURE": rng.randbytes(rng.randrange(9)),
+    }
+    return {name: value if name == "ID" or rng.random() < 0.9 else None for name, value in pick.items()}
 
 
-def random_messages(num: int, seed: int, odd: float = .03) -> list[dict]:
+def random_messages(num: int, seed: int, odd: float = 0.03) -> list[dict]:
     return [one for _, one in random_changes(num, seed, odd)]
 
 
-def random_changes(num: int, seed: int, odd: float = .03) -> list[tuple[dict, dict]]:
-    """What is encoded, and its message: every operation, columns with a value, null and not supplied, transactions whose ids come back."""
+def random_changes(num: int, seed: int, odd: float = 0.03) -> list[tuple[dict, dict]]:
+    """What is encoded, and its message: every operation, columns with a value, null and not supplied, transactions
+    whose ids come back.
+    """
     rng, found = random.Random(seed), []
     ids = [rng.randbytes(16).hex() for _ in range(20)]
     for n in range(num):
         operation = rng.choice(["REFRESH", "INSERT", "UPDATE", "UPDATE", "DELETE"])
-        row, old = random_row(rng, n), random_row(rng, n) if rng.random() < .7 else None
-        said = {"operation": operation, "before": row if operation == "DELETE" else old if operation == "UPDATE" else None,
-                "after": None if operation == "DELETE" else row, "change_seq": "" if operation == "REFRESH" else f"2026010203040500{n:019d}",
-                "transaction_id": ids[n // 3 % len(ids)], "stream_position": f"{n // 3:08x}.{rng.randrange(2**32):08x}.{n % 3}", "transaction_event_counter": n % 3 + 1, "transaction_last_event": n % 3 == 2,
-                "change_timestamp": "2026-01-02T03:04:05.000"}
-        masks = rng.random() < .7
-        if rng.random() < .3 and operation != "REFRESH" and masks:             # only a mask tells what is not supplied
+        row, old = random_row(rng, n), random_row(rng, n) if rng.random() < 0.7 else None
+        said = {
+            "operation": operation,
+            "before": row if operation == "DELETE" else old if operation == "UPDATE" else None,
+            "after": None if operation == "DELETE" else row,
+            "change_seq": "" if operation == "REFRESH" else f"2026010203040500{n:019d}",
+            "transaction_id": ids[n // 3 % len(ids)],
+            "stream_position": f"{n // 3:08x}.{rng.randrange(2**32):08x}.{n % 3}",
+            "transaction_event_counter": n % 3 + 1,
+            "transaction_last_event": n % 3 == 2,
+            "change_timestamp": "2026-01-02T03:04:05.000",
+        }
+        masks = rng.random() < 0.7
+        if rng.random() < 0.3 and operation != "REFRESH" and masks:  # only a mask tells what is not supplied
             supplied = {"ID", *rng.sample(list(COLUMNS), rng.randrange(len(COLUMNS)))}
-            said |= {image: said[image] and {name: said[image][name] for name in COLUMNS if name in supplied} for image in ("before", "after")}
-        value = qlik.value(said, list(COLUMNS), shape=rng.choice(["envelope", "bare"]), masks=masks,
-                           delete_in=rng.choice(["data", "beforeData"]), schema=rng.choice([None, "SHOP"]), table="ITEM")
-        if rng.random() < odd:                                                 # as other readers and versions spell it
+            said |= {
+                image: said[image] and {name: said[image][name] for name in COLUMNS if name in supplied}
+                for image in ("before", "after")
+            }
+        value = qlik.value(
+            said,
+            list(COLUMNS),
+            shape=rng.choice(["envelope", "bare"]),
+            masks=masks,
+            delete_in=rng.choice(["data", "beforeData"]),
+            schema=rng.choice([None, "SHOP"]),
+            table="ITEM",
+        )
+        if rng.random() < odd:  # as other readers and versions spell it
             spelt = "READ" if operation == "REFRESH" else operation.lower()
             value = value.replace(f'"operation":"{operation}"'.encode(), f'"operation":"{spelt}"'.encode())
         found.append((said, message(value, n, at=START + datetime.timedelta(seconds=n))))
@@ -93,7 +143,13 @@ def loads_of(messages: list[dict], source, tables) -> list[dict]:
 def test_what_the_encoder_writes_the_codec_reads():
     row = random_row(random.Random(1), 7)
     old = row | {"NAME": "old", "STOCK": 3}
-    said = {"operation": "UPDATE", "change_seq": "2026010203040500" + "0" * 18 + "7", "before": old, "after": row, "transaction_id": "77"}
+    said = {
+        "operation": "UPDATE",
+        "change_seq": "2026010203040500" + "0" * 18 + "7",
+        "before": old,
+        "after": row,
+        "transaction_id": "77",
+    }
     found = json_messages.read_message(message(qlik.value(said, list(COLUMNS))), SOURCE, TABLES, [])
     assert (found["operation"], found["transaction_id"], found["change_seq"]) == ("UPDATE", "77", said["change_seq"])
     assert found["after"]["NAME"] == row["NAME"] and found["before"]["STOCK"] == 3
@@ -105,9 +161,23 @@ def test_what_was_encoded_is_decoded_whatever_it_is():
     loads = loads_of([one for _, one in changes], SOURCE, TABLES)
     for said, one in changes:
         found = json_messages.read_message(one, SOURCE, TABLES, loads)
-        images = {name: image and {column: qlik.text_of(value) if isinstance(value, (decimal.Decimal, datetime.date, bytes)) else value
-                                   for column, value in image.items()} for name, image in (("before", said["before"]), ("after", said["after"]))}
-        names = ("operation", "transaction_id", "transaction_event_counter", "transaction_last_event", "stream_position", "before", "after")
+        images = {
+            name: image
+            and {
+                column: qlik.text_of(value) if isinstance(value, (decimal.Decimal, datetime.date, bytes)) else value
+                for column, value in image.items()
+            }
+            for name, image in (("before", said["before"]), ("after", said["after"]))
+        }
+        names = (
+            "operation",
+            "transaction_id",
+            "transaction_event_counter",
+            "transaction_last_event",
+            "stream_position",
+            "before",
+            "after",
+        )
         assert {name: found[name] for name in names} == {name: (said | images)[name] for name in names}
         assert found["change_seq"] == said["change_seq"] or said["operation"] == "REFRESH" and found["load_id"]
 
@@ -115,7 +185,8 @@ def test_what_was_encoded_is_decoded_whatever_it_is():
 def test_a_load_is_a_run_of_messages_without_a_gap():
     seen = {("shop", "SHOP.ITEM"): minutes((100, 130), (0, 0), (0, 50))}
     assert [(load["load_id"], load["last_at"]) for load in full_load.assign_loads([], seen)] == [
-        ("SHOP.ITEM@2026010203040567", minutes((130,))[0][0])]
+        ("SHOP.ITEM@2026010203040567", minutes((130,))[0][0])
+    ]
     assert len(full_load.assign_loads([], seen, 40)) == 2
 
 
@@ -123,7 +194,10 @@ def test_a_load_ends_with_the_next_change_of_its_table_or_after_a_gap_where_that
     seen = {("shop", "SHOP.ITEM"): minutes((0, 10), (200, 210)), ("shop", "SHOP.ORDER"): minutes((100, 110))}
     first, second, order = loads = full_load.assign_loads([], seen)
     assert [full_load.proof_span(load, loads) for load in loads] == [
-        (first["started_at16"], second["started_at16"]), (second["started_at16"], "~"), (order["started_at16"], "~")]
+        (first["started_at16"], second["started_at16"]),
+        (second["started_at16"], "~"),
+        (order["started_at16"], "~"),
+    ]
     change, gap = json_messages.OPTIONS(), json_messages.OPTIONS(loads_end="gap")
     assert [full_load.is_over(load, loads, "", change) for load in loads] == [False, False, False]
     assert [full_load.is_over(load, loads, "", gap) for load in loads] == [True, False, True]
@@ -157,7 +231,12 @@ def test_a_full_load_row_whose_place_has_too_many_digits_is_rejected():
     for wide in ({"offset": 10**10}, {"partition": 10**5}):
         found = json_messages.read_message(one | wide, SOURCE, TABLES, loads)["reject"]
         assert (found.kind, found.expected) == ("missing_change_seq", "partition of 5 digits and offset of 10")
-    assert json_messages.read_message(one | {"offset": 10**10 - 1, "partition": 10**5 - 1}, SOURCE, TABLES, loads)["operation"] == "REFRESH"
+    assert (
+        json_messages.read_message(one | {"offset": 10**10 - 1, "partition": 10**5 - 1}, SOURCE, TABLES, loads)[
+            "operation"
+        ]
+        == "REFRESH"
+    )
 
 
 @pytest.mark.parametrize("depth", [990, 100_000])
@@ -183,11 +262,21 @@ def test_a_message_cut_anywhere_is_a_reject(path):
             assert found["reject"].raw == value[:end] and 0 <= found["reject"].byte_offset <= end
 
 
-@pytest.mark.parametrize("value, type_, expected", [
-    ("1.50", "decimal(9,2)", decimal.Decimal("1.50")), ("1" * 38, "decimal(38,0)", int("1" * 38)),
-    ("0." + "0" * 37 + "1", "decimal(38,38)", decimal.Decimal("1E-38")), ("1." + "0" * 60, "decimal(9,2)", 1),
-    ("1e2", "decimal(9,2)", 100), ("9" * 39, "double", 1e39), ("1e-5", "float", 1e-5), ("127", "tinyint", 127),
-    ("-32768", "smallint", -32768), ("12", "string", "12")])
+@pytest.mark.parametrize(
+    "value, type_, expected",
+    [
+        ("1.50", "decimal(9,2)", decimal.Decimal("1.50")),
+        ("1" * 38, "decimal(38,0)", int("1" * 38)),
+        ("0." + "0" * 37 + "1", "decimal(38,38)", decimal.Decimal("1E-38")),
+        ("1." + "0" * 60, "decimal(9,2)", 1),
+        ("1e2", "decimal(9,2)", 100),
+        ("9" * 39, "double", 1e39),
+        ("1e-5", "float", 1e-5),
+        ("127", "tinyint", 127),
+        ("-32768", "smallint", -32768),
+        ("12", "string", "12"),
+    ],
+)
 def test_numbers_that_fit(value, type_, expected):
     found = fit(json_exact.Number(value), type_)
     assert (type(found), found) == (type(expected), expected)
@@ -195,37 +284,128 @@ def test_numbers_that_fit(value, type_, expected):
 
 
 EDGES = {
-    **{type_: [str(n) for limit in (1 << bits - 1,) for n in (-limit - 1, -limit, 1 - limit, -1, 0, limit - 1, limit)]
-       for type_, bits in (("tinyint", 8), ("smallint", 16), ("int", 32), ("bigint", 64))},
-    "decimal(18,2)": ["9" * 16 + ".99", "-" + "9" * 16 + ".99", "1" + "0" * 16, "0.01", "0.001", "0.010", "-0.00", "0" * 3 + "1.5", "1." + "0" * 18],
-    "decimal(38,18)": ["9" * 17 + ".9", "9" * 18, "9" * 19, "9" * 20, "9" * 21, "1E19", "1E20", "0." + "0" * 17 + "1", "0." + "0" * 18 + "1"],
+    **{
+        type_: [str(n) for limit in (1 << bits - 1,) for n in (-limit - 1, -limit, 1 - limit, -1, 0, limit - 1, limit)]
+        for type_, bits in (("tinyint", 8), ("smallint", 16), ("int", 32), ("bigint", 64))
+    },
+    "decimal(18,2)": [
+        "9" * 16 + ".99",
+        "-" + "9" * 16 + ".99",
+        "1" + "0" * 16,
+        "0.01",
+        "0.001",
+        "0.010",
+        "-0.00",
+        "0" * 3 + "1.5",
+        "1." + "0" * 18,
+    ],
+    "decimal(38,18)": [
+        "9" * 17 + ".9",
+        "9" * 18,
+        "9" * 19,
+        "9" * 20,
+        "9" * 21,
+        "1E19",
+        "1E20",
+        "0." + "0" * 17 + "1",
+        "0." + "0" * 18 + "1",
+    ],
     "double": ["0", "-0", "-0.0", "9" * 18, "9" * 19, "1.5", "1e308", "1e309", "5e-324", "1e-400"],
-    "date": ["0001-01-01", "0000-12-31", "9999-12-31", "2024-02-29", "2026-02-29", "1900-02-29", "2000-02-29", "2026-00-01", "2026-13-01", "2026-04-31"],
-    "timestamp": ["0001-01-01T00:00:00", "9999-12-31 23:59:59.999999", "2026-01-01T24:00:00", "2026-01-01T23:59:60", "2026-01-01T00:60:00",
-                  "2026-01-01T00:00:00.", "2026-01-01T00:00:00.1234567", "2026-01-01T00:00:00.1234560", "2026-01-01T00:00:00Z", "2026-01-01T00:00:00z",
-                  "2026-01-01T00:00:00+14:59", "2026-01-01T00:00:00+15:00"],
+    "date": [
+        "0001-01-01",
+        "0000-12-31",
+        "9999-12-31",
+        "2024-02-29",
+        "2026-02-29",
+        "1900-02-29",
+        "2000-02-29",
+        "2026-00-01",
+        "2026-13-01",
+        "2026-04-31",
+    ],
+    "timestamp": [
+        "0001-01-01T00:00:00",
+        "9999-12-31 23:59:59.999999",
+        "2026-01-01T24:00:00",
+        "2026-01-01T23:59:60",
+        "2026-01-01T00:60:00",
+        "2026-01-01T00:00:00.",
+        "2026-01-01T00:00:00.1234567",
+        "2026-01-01T00:00:00.1234560",
+        "2026-01-01T00:00:00Z",
+        "2026-01-01T00:00:00z",
+        "2026-01-01T00:00:00+14:59",
+        "2026-01-01T00:00:00+15:00",
+    ],
     "timestamp_ntz": ["2026-01-01T00:00:00", "2026-01-01T00:00:00Z", "2026-01-01T00:00:00.000000000"],
 }
 HEADER_EDGES = {
-    "transactionEventCounter": ["-1", "-0", "0", "00", str(2**63 - 9), str(2**63 - 1), str(2**63), "9" * 18, "9" * 20, "1.0", "1e2"],
-    "timestamp": ["999999999999", "1000000000000", "9999999999999", "10000000000000", "-1000000000000", '"999999999999"', '"1000000000000"',
-                  '"9999999999999"', '"10000000000000"', '"2026-01-01T00:00:00Z"', '"2026-01-01T00:00:00ZZ"', '"2026-01-01T00:00:00.5Z"', '"0000-01-01T00:00:00"',
-                  '"9999-12-31T23:59:59.999999"', '"9999-12-31T23:59:59-01:00"', '""', "null", '"2026-01-01T00:00:60Z"'],
+    "transactionEventCounter": [
+        "-1",
+        "-0",
+        "0",
+        "00",
+        str(2**63 - 9),
+        str(2**63 - 1),
+        str(2**63),
+        "9" * 18,
+        "9" * 20,
+        "1.0",
+        "1e2",
+    ],
+    "timestamp": [
+        "999999999999",
+        "1000000000000",
+        "9999999999999",
+        "10000000000000",
+        "-1000000000000",
+        '"999999999999"',
+        '"1000000000000"',
+        '"9999999999999"',
+        '"10000000000000"',
+        '"2026-01-01T00:00:00Z"',
+        '"2026-01-01T00:00:00ZZ"',
+        '"2026-01-01T00:00:00.5Z"',
+        '"0000-01-01T00:00:00"',
+        '"9999-12-31T23:59:59.999999"',
+        '"9999-12-31T23:59:59-01:00"',
+        '""',
+        "null",
+        '"2026-01-01T00:00:60Z"',
+    ],
 }
 
 
 def edge(data: str, header: str = "", offset: int = 0) -> dict:
-    return message(f'{{"data":{data},"headers":{{"operation":"INSERT",{header}"changeSequence":"2026010203040500{offset:019d}"}}}}'.encode(), offset)
+    return message(
+        f'{{"data":{data},"headers":{{"operation":"INSERT",{header}"changeSequence":"2026010203040500{offset:019d}"}}}}'.encode(),
+        offset,
+    )
 
 
 @pytest.mark.parametrize("type_", EDGES)
 def test_both_paths_draw_the_edges_of_a_type_alike(type_):
-    """What the walk answers the exact path answers the same; what it is to answer it does: it leaves out what is rejected and what has over 18 digits."""
-    table = Table(table="SHOP.ITEM", name="item", key=["ID"], columns=[{"name": "ID", "type": "int"}, {"name": "V", "type": type_}])
-    values = [f'"{value}"' for value in EDGES[type_]] + [value for value in EDGES[type_] if re.fullmatch(r"-?(0|[1-9][0-9]*)([.][0-9]+)?([eE]-?[0-9]+)?", value)]
+    """What the walk answers the exact path answers the same; what it is to answer it does: it leaves out what is
+    rejected and what has over 18 digits.
+    """
+    table = Table(
+        table="SHOP.ITEM",
+        name="item",
+        key=["ID"],
+        columns=[{"name": "ID", "type": "int"}, {"name": "V", "type": type_}],
+    )
+    values = [f'"{value}"' for value in EDGES[type_]] + [
+        value for value in EDGES[type_] if re.fullmatch(r"-?(0|[1-9][0-9]*)([.][0-9]+)?([eE]-?[0-9]+)?", value)
+    ]
     messages = [edge(f'{{"ID":1,"V":{value}}}', offset=n) for n, value in enumerate(values)]
-    fits = [value for value, one in zip(values, messages) if json_messages.read_message(one, SOURCE, {"SHOP.ITEM": table}, [])["result"] == "change"]
-    plain = [value for value in fits if len(re.findall("[0-9]", value)) <= 18 and not re.search(r"[eE+]|-0[.0]*\b", value)]
+    fits = [
+        value
+        for value, one in zip(values, messages)
+        if json_messages.read_message(one, SOURCE, {"SHOP.ITEM": table}, [])["result"] == "change"
+    ]
+    plain = [
+        value for value in fits if len(re.findall("[0-9]", value)) <= 18 and not re.search(r"[eE+]|-0[.0]*\b", value)
+    ]
     assert len(plain) <= assert_walk_agrees(messages, SOURCE, {"SHOP.ITEM": table}) <= len(fits) < len(values)
 
 
@@ -248,20 +428,39 @@ def test_a_message_nested_to_any_depth_is_a_reject_that_names_its_place(depth):
     assert found.kind in ("unknown_column", "invalid_json", "missing_change_seq")
 
 
-@pytest.mark.parametrize("value, type_", [
-    ("128", "tinyint"), ("1e0", "int"), ("1e999999", "decimal(38,0)"), ("1e9999999", "decimal(9,2)"), ("1e-400", "double"),
-    ("3.5e38", "float"), ("9" * 5000, "bigint"), ("0.001", "decimal(9,2)")])
+@pytest.mark.parametrize(
+    "value, type_",
+    [
+        ("128", "tinyint"),
+        ("1e0", "int"),
+        ("1e999999", "decimal(38,0)"),
+        ("1e9999999", "decimal(9,2)"),
+        ("1e-400", "double"),
+        ("3.5e38", "float"),
+        ("9" * 5000, "bigint"),
+        ("0.001", "decimal(9,2)"),
+    ],
+)
 def test_numbers_that_do_not_fit(value, type_):
     with pytest.raises(Wrong):
         fit(json_exact.Number(value), type_)
 
 
 def comparable(row: dict) -> dict:
-    images = {name: variant.decode(bytes(row[name].value), bytes(row[name].metadata)) if hasattr(row[name], "metadata") else row[name]
-              for name in ("before", "after")}
+    images = {
+        name: variant.decode(bytes(row[name].value), bytes(row[name].metadata))
+        if hasattr(row[name], "metadata")
+        else row[name]
+        for name in ("before", "after")
+    }
     at = row["change_timestamp"]
-    return {**{name: row[name] for name in decoded.CHANGE}, **images, "change_timestamp": at and at.replace(tzinfo=None),
-            "change_mask": row["change_mask"] and bytes(row["change_mask"]), "column_mask": row["column_mask"] and bytes(row["column_mask"])}
+    return {
+        **{name: row[name] for name in decoded.CHANGE},
+        **images,
+        "change_timestamp": at and at.replace(tzinfo=None),
+        "change_mask": row["change_mask"] and bytes(row["change_mask"]),
+        "column_mask": row["column_mask"] and bytes(row["column_mask"]),
+    }
 
 
 def typed(value):
@@ -270,8 +469,10 @@ def typed(value):
 
 
 def frame(spark, messages: list[dict]):
-    ddl = ("unit_id string, source string, topic string, partition int, `offset` bigint, timestamp timestamp, key binary, value binary, "
-           "headers array<struct<key: string, value: binary>>")
+    ddl = (
+        "unit_id string, source string, topic string, partition int, `offset` bigint, timestamp timestamp, key "
+        "binary, value binary, headers array<struct<key: string, value: binary>>"
+    )
     names = [part.split()[0].strip("`") for part in ddl.split(", ")[:-1]] + ["headers"]
     return spark.createDataFrame([tuple(one[name] for name in names[:9]) for one in messages], ddl)
 
@@ -293,20 +494,38 @@ def assert_paths_agree(spark, messages, source, tables) -> tuple[int, int]:
     for row in fast:
         assert exact[row["unit_id"]]["result"] == "change", row
         assert typed(comparable(row)) == typed(comparable(exact[row["unit_id"]]))
-    slow = rows.mapInArrow(silver_messages.exact(project_of(source, tables), json_messages, loads), decoded.DDL).where("result in ('change', 'reject')").collect()
-    assert {row["unit_id"]: row["result"] for row in slow} == {unit: row["result"] for unit, row in exact.items() if row["result"] != "control"}
+    slow = (
+        rows.mapInArrow(silver_messages.exact(project_of(source, tables), json_messages, loads), decoded.DDL)
+        .where("result in ('change', 'reject')")
+        .collect()
+    )
+    assert {row["unit_id"]: row["result"] for row in slow} == {
+        unit: row["result"] for unit, row in exact.items() if row["result"] != "control"
+    }
     for row in slow:
         if row["result"] == "change":
             assert typed(comparable(row.asDict())) == typed(comparable(exact[row["unit_id"]]))
         elif row["result"] == "reject":
-            assert row["kind"] == exact[row["unit_id"]]["reject"].kind and bytes(row["raw"]) == exact[row["unit_id"]]["reject"].raw
+            assert (
+                row["kind"] == exact[row["unit_id"]]["reject"].kind
+                and bytes(row["raw"]) == exact[row["unit_id"]]["reject"].raw
+            )
     return len(fast), sum(row["result"] == "change" for row in exact.values())
 
 
 def batch_of(messages: list[dict]) -> pa.RecordBatch:
-    columns = {"unit_id": pa.string(), "source": pa.string(), "topic": pa.string(), "partition": pa.int32(), "offset": pa.int64(),
-               "timestamp": pa.timestamp("us", tz="UTC"), "value": pa.binary()}
-    return pa.RecordBatch.from_pylist([{name: one[name] for name in columns} for one in messages], schema=pa.schema(columns.items()))
+    columns = {
+        "unit_id": pa.string(),
+        "source": pa.string(),
+        "topic": pa.string(),
+        "partition": pa.int32(),
+        "offset": pa.int64(),
+        "timestamp": pa.timestamp("us", tz="UTC"),
+        "value": pa.binary(),
+    }
+    return pa.RecordBatch.from_pylist(
+        [{name: one[name] for name in columns} for one in messages], schema=pa.schema(columns.items())
+    )
 
 
 def walked(messages: list[dict], source, tables, loads) -> dict[str, dict]:
@@ -343,8 +562,8 @@ def broken(messages: list[dict], seed: int) -> list[dict]:
     rng, found = random.Random(seed), []
     for one in messages:
         value, at = one["value"], rng.randrange(len(one["value"]))
-        new = rng.choice([b"", value[at:at + 1] * 2, *(bytes([b]) for b in b'"{}[],:0159\\\xff \n-e.tn\x00')])
-        rest = value[at + 1:] if rng.random() < .9 else rng.choice(messages)["value"][at:]
+        new = rng.choice([b"", value[at : at + 1] * 2, *(bytes([b]) for b in b'"{}[],:0159\\\xff \n-e.tn\x00')])
+        rest = value[at + 1 :] if rng.random() < 0.9 else rng.choice(messages)["value"][at:]
         found.append(one | {"value": value[:at] + new + rest})
     return found
 
@@ -360,9 +579,15 @@ def test_the_walk_reads_members_in_any_order_and_partial_columns():
     rng, messages = random.Random(8), random_messages(50, 9)
 
     def shuffled(value):
-        return {name: shuffled(value[name]) for name in rng.sample(list(value), len(value))} if isinstance(value, dict) else value
+        return (
+            {name: shuffled(value[name]) for name in rng.sample(list(value), len(value))}
+            if isinstance(value, dict)
+            else value
+        )
 
-    mixed = [one | {"value": json.dumps(shuffled(json.loads(one["value"])), ensure_ascii=False).encode()} for one in messages]
+    mixed = [
+        one | {"value": json.dumps(shuffled(json.loads(one["value"])), ensure_ascii=False).encode()} for one in messages
+    ]
     assert assert_walk_agrees(mixed, SOURCE, TABLES) == assert_walk_agrees(messages, SOURCE, TABLES) > 40
 
 
@@ -380,13 +605,36 @@ def test_the_walk_says_the_same_of_a_case_and_of_it_broken(path):
         assert_walk_agrees(broken(many, 1), case["source"], case["tables"])
 
 
-NAMES = ["ID", "顧客名", "a b", 'say "x"', "back\\slash", "#", "$x", "a.b", "tab\tname", "é", "Ａ", "ｱ", "\U00020BB7", "\U00020000x", "🎈", "'", "`",
-         *(f"C{n}" for n in range(40))]
+NAMES = [
+    "ID",
+    "顧客名",
+    "a b",
+    'say "x"',
+    "back\\slash",
+    "#",
+    "$x",
+    "a.b",
+    "tab\tname",
+    "é",
+    "Ａ",
+    "ｱ",
+    "\U00020bb7",
+    "\U00020000x",
+    "🎈",
+    "'",
+    "`",
+    *(f"C{n}" for n in range(40)),
+]
 
 
 def named_table(names: list[str]) -> Table:
     """A table whose columns go by any name."""
-    table = Table(table="SHOP.ITEM", name="item", key=["ID"], columns=[{"name": f"C{n}" if n else "ID", "type": "int"} for n in range(len(names))])
+    table = Table(
+        table="SHOP.ITEM",
+        name="item",
+        key=["ID"],
+        columns=[{"name": f"C{n}" if n else "ID", "type": "int"} for n in range(len(names))],
+    )
     for column, name in zip(table.columns, names):
         column.name = name
     return table
@@ -395,13 +643,21 @@ def named_table(names: list[str]) -> Table:
 @pytest.mark.parametrize("is_ascii", [True, False])
 def test_a_column_of_any_name_is_carried_exactly(is_ascii):
     tables, row = {"SHOP.ITEM": named_table(NAMES)}, {name: n for n, name in enumerate(NAMES)}
-    value = qlik.value({"operation": "INSERT", "after": row, "change_seq": "2026010203040500" + "0" * 19}, NAMES, masks=False,
-                       dumps=lambda body: json.dumps(body, ensure_ascii=is_ascii))
+    value = qlik.value(
+        {"operation": "INSERT", "after": row, "change_seq": "2026010203040500" + "0" * 19},
+        NAMES,
+        masks=False,
+        dumps=lambda body: json.dumps(body, ensure_ascii=is_ascii),
+    )
     assert json_messages.read_message(message(value), SOURCE, tables, [])["after"] == row
-    assert_walk_agrees([message(value)], SOURCE, tables)                 # in doubt where a name is spelt with escapes
+    assert_walk_agrees([message(value)], SOURCE, tables)  # in doubt where a name is spelt with escapes
     plain = {name: n for name, n in row.items() if not set(name) & set('"\\\t')}
-    value = qlik.value({"operation": "INSERT", "after": plain, "change_seq": "2026010203040500" + "0" * 19}, list(plain), masks=False,
-                       dumps=lambda body: json.dumps(body, ensure_ascii=is_ascii))
+    value = qlik.value(
+        {"operation": "INSERT", "after": plain, "change_seq": "2026010203040500" + "0" * 19},
+        list(plain),
+        masks=False,
+        dumps=lambda body: json.dumps(body, ensure_ascii=is_ascii),
+    )
     assert is_ascii or assert_walk_agrees([message(value)], SOURCE, tables) == 1
 
 
@@ -409,7 +665,10 @@ def test_spark_finds_every_column_of_an_image_by_its_name(spark):
     """By halves, in an order of its own: among many, a name beyond the BMP was null."""
     row = {name: n for n, name in enumerate(NAMES)}
     value, names = variant.encode(row)
-    image = pa.RecordBatch.from_arrays([pa.StructArray.from_arrays([pa.array([value]), pa.array([names])], fields=list(json_fast.IMAGE))], names=["image"])
+    image = pa.RecordBatch.from_arrays(
+        [pa.StructArray.from_arrays([pa.array([value]), pa.array([names])], fields=list(json_fast.IMAGE))],
+        names=["image"],
+    )
     images = spark.range(1).coalesce(1).mapInArrow(lambda _: iter([image]), "image variant")
     asked = [name for name in NAMES if not set(name) & set("'\"`\\\t")]
     found = images.selectExpr(*(f"variant_get(image, '$[\"{name}\"]', 'int')" for name in asked)).first()
@@ -427,7 +686,11 @@ def test_both_paths_say_the_same_of_every_case(spark):
         for hour, (name, case) in enumerate(cases):
             for written in case["messages"]:
                 one = test_cases._message(written)
-                one |= {"offset": len(messages), "unit_id": f"case/{len(messages)}", "timestamp": one["timestamp"] + datetime.timedelta(hours=9 * hour)}
+                one |= {
+                    "offset": len(messages),
+                    "unit_id": f"case/{len(messages)}",
+                    "timestamp": one["timestamp"] + datetime.timedelta(hours=9 * hour),
+                }
                 messages.append(one)
                 names.append(name)
         source, tables = cases[0][1]["source"], cases[0][1]["tables"]
@@ -452,8 +715,14 @@ def test_the_survey_tells_whether_a_change_is_there_twice(spark):
     asked = [f"{sql} as {name}" for name, sql in json_fast.survey_sql().items()]
     once = json_fast.marked(frame(spark, messages)).selectExpr(*asked).collect()[0]
     assert once.num_records == once.num_distinct_seq == 60
-    twice = json_fast.marked(frame(spark, messages + [messages[5] | {"offset": 99, "unit_id": "again"}])).selectExpr(*asked).collect()[0]
-    assert twice.num_distinct_seq == 60 + (b'"operation":"REFRESH"' in messages[5]["value"]) and len(twice.min_seq) == 35
+    twice = (
+        json_fast.marked(frame(spark, messages + [messages[5] | {"offset": 99, "unit_id": "again"}]))
+        .selectExpr(*asked)
+        .collect()[0]
+    )
+    assert (
+        twice.num_distinct_seq == 60 + (b'"operation":"REFRESH"' in messages[5]["value"]) and len(twice.min_seq) == 35
+    )
 
 
 def test_a_batch_that_is_too_large_for_one_column_is_walked_in_pieces(monkeypatch):
@@ -463,5 +732,5 @@ def test_a_batch_that_is_too_large_for_one_column_is_walked_in_pieces(monkeypatc
     longest = max(len(one["value"]) for one in messages if one["unit_id"] in whole)
     monkeypatch.setattr(json_fast, "LEN_MOST", longest + 1000)
     assert typed(walked(messages, SOURCE, TABLES, loads)) == typed(whole)
-    monkeypatch.setattr(json_fast, "LEN_MOST", 100)                      # and a message that is too long alone is left to the exact path
+    monkeypatch.setattr(json_fast, "LEN_MOST", 100)  # and a message that is too long alone is left to the exact path
     assert walked(messages, SOURCE, TABLES, loads) == {}

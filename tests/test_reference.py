@@ -18,8 +18,16 @@ def change(place, op, before=None, after=None, **more) -> Change:
 def rows(*changes):
     """key -> (values without the key, from, to, conflict), one per version, places instead of sequences."""
     versions, _ = fold(changes, ["K"], AB)
-    return [(v.key[0], {n: x for n, x in v.values.items() if n != "K"}, int(v.valid_from_seq[16:]),
-             v.valid_to_seq and int(v.valid_to_seq[16:]), v.conflict) for v in versions]
+    return [
+        (
+            v.key[0],
+            {n: x for n, x in v.values.items() if n != "K"},
+            int(v.valid_from_seq[16:]),
+            v.valid_to_seq and int(v.valid_to_seq[16:]),
+            v.conflict,
+        )
+        for v in versions
+    ]
 
 
 INSERT = change(1, "INSERT", after={"K": 1, "A": 1, "B": 1})
@@ -27,7 +35,9 @@ INSERT = change(1, "INSERT", after={"K": 1, "A": 1, "B": 1})
 
 def test_an_update_replaces_what_it_supplies_and_keeps_the_rest():
     assert rows(INSERT, change(2, "UPDATE", after={"K": 1, "A": None})) == [
-        (1, {"A": 1, "B": 1}, 1, 2, None), (1, {"A": None, "B": 1}, 2, None, None)]
+        (1, {"A": 1, "B": 1}, 1, 2, None),
+        (1, {"A": None, "B": 1}, 2, None, None),
+    ]
 
 
 def test_a_delete_closes_the_row_and_a_delete_of_nothing_is_counted():
@@ -44,18 +54,25 @@ def test_an_update_without_a_row_makes_an_incomplete_row_until_every_column_came
 
 def test_a_key_change_carries_what_it_does_not_supply():
     assert rows(INSERT, change(2, "UPDATE", {"K": 1}, {"K": 2, "A": 5})) == [
-        (1, {"A": 1, "B": 1}, 1, 2, None), (2, {"A": 5, "B": 1}, 2, None, None)]
+        (1, {"A": 1, "B": 1}, 1, 2, None),
+        (2, {"A": 5, "B": 1}, 2, None, None),
+    ]
 
 
 def test_a_key_change_onto_a_row_replaces_it():
     other = change(2, "INSERT", after={"K": 2, "A": 9, "B": 9})
     assert rows(INSERT, other, change(3, "UPDATE", {"K": 1}, {"K": 2})) == [
-        (1, {"A": 1, "B": 1}, 1, 3, None), (2, {"A": 9, "B": 9}, 2, 3, None), (2, {"A": 1, "B": 1}, 3, None, "key_change_onto_row")]
+        (1, {"A": 1, "B": 1}, 1, 3, None),
+        (2, {"A": 9, "B": 9}, 2, 3, None),
+        (2, {"A": 1, "B": 1}, 3, None, "key_change_onto_row"),
+    ]
 
 
 def test_a_key_change_of_nothing_is_an_update_without_a_row_even_onto_a_row():
     assert rows(INSERT, change(2, "UPDATE", {"K": 7}, {"K": 1, "A": 5})) == [
-        (1, {"A": 1, "B": 1}, 1, 2, None), (1, {"A": 5}, 2, None, "update_without_row_onto_row")]
+        (1, {"A": 1, "B": 1}, 1, 2, None),
+        (1, {"A": 5}, 2, None, "update_without_row_onto_row"),
+    ]
 
 
 def moved(place, old, new, transaction_id="T"):
@@ -88,7 +105,11 @@ def test_a_renumbering_told_as_deletes_and_inserts_loses_no_row():
         return change(place, "DELETE", before={"K": k}, transaction_id=transaction_id)
 
     three = [change(k, "INSERT", after={"K": k, "A": k, "B": 0}) for k in (1, 2, 3)]
-    assert live(*three, take(4, 1), put(5, 2, 1), take(6, 2), put(7, 3, 2), take(8, 3), put(9, 4, 3)) == {2: 1, 3: 2, 4: 3}
+    assert live(*three, take(4, 1), put(5, 2, 1), take(6, 2), put(7, 3, 2), take(8, 3), put(9, 4, 3)) == {
+        2: 1,
+        3: 2,
+        4: 3,
+    }
     assert live(*three, put(4, 2, 9), take(5, 2, "U")) == {1: 1, 3: 3}
     assert live(*three, moved(4, 1, 2), take(5, 2)) == {2: 1, 3: 3}
     assert live(*three, put(4, 2, 9), moved(5, 2, 5)) == {1: 1, 2: 9, 3: 3, 5: 2}
@@ -115,20 +136,32 @@ def test_a_wipe_closes_every_row(op):
 def test_a_load_closes_at_its_start_what_it_does_not_send_and_changes_after_its_start_win():
     def row(key):
         return {"K": key, "A": 0, "B": 0}
+
     inserted = [change(n, "INSERT", after=row(n)) for n in (1, 2)]
     load = [change(10, "REFRESH", after=row(3), load_id="L"), change(12, "REFRESH", after=row(1), load_id="L")]
     others = change(11, "INSERT", after=row(4)), change(13, "LOAD_END", load_id="L")
     assert [(key, start, end) for key, _, start, end, _ in rows(*inserted, *load, *others)] == [
-        (1, 1, 12), (1, 12, None), (2, 2, 10), (3, 10, None), (4, 11, None)]
+        (1, 1, 12),
+        (1, 12, None),
+        (2, 2, 10),
+        (3, 10, None),
+        (4, 11, None),
+    ]
 
 
 def test_a_load_that_has_not_ended_closes_nothing():
     load = change(10, "REFRESH", after={"K": 3, "A": 0, "B": 0}, load_id="L")
-    assert [(key, end) for key, _, _, end, _ in rows(INSERT, load, change(13, "LOAD_END", load_id="M"))] == [(1, None), (3, None)]
+    assert [(key, end) for key, _, _, end, _ in rows(INSERT, load, change(13, "LOAD_END", load_id="M"))] == [
+        (1, None),
+        (3, None),
+    ]
 
 
 def test_missing_never_overwrites_a_value():
-    assert rows(INSERT, change(2, "UPDATE", after={"K": 1, "A": None}, states={"A": "missing"}))[1][1] == {"A": 1, "B": 1}
+    assert rows(INSERT, change(2, "UPDATE", after={"K": 1, "A": None}, states={"A": "missing"}))[1][1] == {
+        "A": 1,
+        "B": 1,
+    }
 
 
 def test_before_after_names_what_changed_and_what_was_not_supplied():

@@ -1,4 +1,6 @@
-"""Rejects decoded again from what bronze keeps: a file that could not be framed, records of a block, a message, a whole unit."""
+"""Rejects decoded again from what bronze keeps: a file that could not be framed, records of a block, a message, a whole
+unit.
+"""
 
 import pytest
 
@@ -25,23 +27,55 @@ def again(project, spark, **which) -> dict:
 
 
 def counts(account) -> tuple[int, ...]:
-    return (account.num_units, account.num_records, account.num_settled, account.num_changes, account.num_repeats, account.num_control, account.num_rejected)
+    return (
+        account.num_units,
+        account.num_records,
+        account.num_settled,
+        account.num_changes,
+        account.num_repeats,
+        account.num_control,
+        account.num_rejected,
+    )
 
 
 def test_rejects_are_decoded_again_after_options_and_contracts_were_fixed(spark, lakehouse, tmp_path):
     for source in ("again_shop", "again_depot"):
         (tmp_path / "landing" / source).mkdir(parents=True)
-    narrow = projects.ITEMS | {"columns": [projects.ITEMS["columns"][0], {"name": "NAME", "type": "string", "source_type": "VARCHAR(10)"},
-                                           {"name": "PRICE", "type": "decimal(4,2)", "source_type": "DECIMAL(4,2)"}]}
+    narrow = projects.ITEMS | {
+        "columns": [
+            projects.ITEMS["columns"][0],
+            {"name": "NAME", "type": "string", "source_type": "VARCHAR(10)"},
+            {"name": "PRICE", "type": "decimal(4,2)", "source_type": "DECIMAL(4,2)"},
+        ]
+    }
     wrong = DEPOT | {"options": DEPOT["options"] | {"byte_order": "little"}}
     records = projects.item_records(1, 4)
-    (tmp_path / "landing" / "again_depot" / "20260105031500_000012.lxg").write_bytes(linkexpress.encode_file(records, True, "big", "cp932", {1: projects.LAYOUT}))
-    sent = [qlik.value({"operation": "INSERT", "after": {"ITEM_ID": n, "NAME": "a", "PRICE": price}, "change_seq": f"20260102030405{n:021d}"}, COLUMNS)
-            for n, price in ((1, 1), (2, 12345))]
+    (tmp_path / "landing" / "again_depot" / "20260105031500_000012.lxg").write_bytes(
+        linkexpress.encode_file(records, True, "big", "cp932", {1: projects.LAYOUT})
+    )
+    sent = [
+        qlik.value(
+            {
+                "operation": "INSERT",
+                "after": {"ITEM_ID": n, "NAME": "a", "PRICE": price},
+                "change_seq": f"20260102030405{n:021d}",
+            },
+            COLUMNS,
+        )
+        for n, price in ((1, 1), (2, 12345))
+    ]
     qlik.write_parquet(qlik.rows(sent, "items"), tmp_path / "landing" / "again_shop" / "1.parquet")
     project = projects.make(tmp_path, {"again_shop": SHOP, "again_depot": wrong}, [narrow], lakehouse)
     first = run(project, spark)
-    assert counts(first["again_shop"]) == (2, 2, 0, 1, 0, 0, 1) and counts(first["again_depot"]) == (1, 1, 0, 0, 0, 0, 1)
+    assert counts(first["again_shop"]) == (2, 2, 0, 1, 0, 0, 1) and counts(first["again_depot"]) == (
+        1,
+        1,
+        0,
+        0,
+        0,
+        0,
+        1,
+    )
 
     # what was fixed in vain is rejected again: the new reject stands for the old one
     same = again(project, spark)
@@ -49,13 +83,34 @@ def test_rejects_are_decoded_again_after_options_and_contracts_were_fixed(spark,
     assert len(replay.unresolved(project)) == 2
 
     project = projects.make(tmp_path, {"again_shop": SHOP, "again_depot": DEPOT}, [projects.ITEMS], lakehouse)
-    spark.sql("update silver.table_versions set columns = replace(columns, 'decimal(4,2)', 'decimal(7,2)')")        # the versions of this lakehouse are fixed, too
+    spark.sql(
+        "update silver.table_versions set columns = replace(columns, 'decimal(4,2)', 'decimal(7,2)')"
+    )  # the versions of this lakehouse are fixed, too
     fixed = again(project, spark)
-    assert counts(fixed["again_shop"]) == (0, 0, 1, 1, 0, 0, 0) and counts(fixed["again_depot"]) == (1, 6, 0, 4, 0, 2, 0)
-    found = spark.sql("select source, count(*), count(distinct change_seq) from silver.changes where source like 'again%' group by source order by source").collect()
+    assert counts(fixed["again_shop"]) == (0, 0, 1, 1, 0, 0, 0) and counts(fixed["again_depot"]) == (
+        1,
+        6,
+        0,
+        4,
+        0,
+        2,
+        0,
+    )
+    found = spark.sql(
+        "select source, count(*), count(distinct change_seq) from silver.changes where source like 'again%' group by "
+        "source order by source"
+    ).collect()
     assert [tuple(row) for row in found] == [("again_depot", 4, 4), ("again_shop", 2, 2)]
-    rejects = spark.sql("select source, resolved_by - batch_id as after from silver.rejects where source like 'again%' order by source, batch_id").collect()
-    assert [tuple(row) for row in rejects] == [("again_depot", 1), ("again_depot", 1), ("again_shop", 1), ("again_shop", 1)]
+    rejects = spark.sql(
+        "select source, resolved_by - batch_id as after from silver.rejects where source like 'again%' order by "
+        "source, batch_id"
+    ).collect()
+    assert [tuple(row) for row in rejects] == [
+        ("again_depot", 1),
+        ("again_depot", 1),
+        ("again_shop", 1),
+        ("again_shop", 1),
+    ]
     with pytest.raises(ConfigError, match="There is no reject to decode again"):
         replay.chosen(project, None, None, None, None)
 
@@ -64,9 +119,13 @@ def test_a_full_load_ends_once_the_last_of_its_rejects_was_decoded(spark, lakeho
     landing = tmp_path / "landing" / "again_load"
     landing.mkdir(parents=True)
     rows = [("row", {"ITEM_ID": n, "NAME": name, "PRICE": 1}) for n, name in ((1, "plain"), (2, "ｱｲｳ"))]
-    (landing / "ITEMS_20260105031600_000003.lxg").write_bytes(linkexpress.encode_file(rows, True, "big", "cp932", {0: projects.LAYOUT}))
+    (landing / "ITEMS_20260105031600_000003.lxg").write_bytes(
+        linkexpress.encode_file(rows, True, "big", "cp932", {0: projects.LAYOUT})
+    )
     source = projects.DEPOT | {"from": "landing/again_load/*.lxg"}
-    project = projects.make(tmp_path, {"again_load": source | {"options": source["options"] | {"charset": "utf_8"}}}, lakehouse=lakehouse)
+    project = projects.make(
+        tmp_path, {"again_load": source | {"options": source["options"] | {"charset": "utf_8"}}}, lakehouse=lakehouse
+    )
     assert counts(run(project, spark)["again_load"]) == (1, 2, 0, 1, 0, 0, 1)
     ended = "select load_id from silver.control_events where source = 'again_load' and kind = 'load_end'"
     assert spark.sql(ended).collect() == []
@@ -75,9 +134,13 @@ def test_a_full_load_ends_once_the_last_of_its_rejects_was_decoded(spark, lakeho
     assert [row[0][:16] for row in spark.sql(ended).collect()] == ["2026010503160000"]
 
 
-def test_a_replay_that_died_is_finished_and_one_of_bytes_that_are_gone_is_refused(spark, lakehouse, tmp_path, monkeypatch):
+def test_a_replay_that_died_is_finished_and_one_of_bytes_that_are_gone_is_refused(
+    spark, lakehouse, tmp_path, monkeypatch
+):
     (tmp_path / "landing" / "again_gone").mkdir(parents=True)
-    project = projects.make(tmp_path, {"again_gone": SHOP | {"from": "landing/again_gone/*.parquet"}}, lakehouse=lakehouse)
+    project = projects.make(
+        tmp_path, {"again_gone": SHOP | {"from": "landing/again_gone/*.parquet"}}, lakehouse=lakehouse
+    )
     qlik.write_parquet(qlik.rows([b"{broken"], "items"), tmp_path / "landing" / "again_gone" / "1.parquet")
     run(project, spark)
     from inlet.silver import decode
@@ -98,20 +161,57 @@ def test_a_replay_that_died_is_finished_and_one_of_bytes_that_are_gone_is_refuse
 def test_records_of_tables_that_are_not_wanted_are_counted_and_come_back_once_they_are(spark, lakehouse, tmp_path):
     for source in ("unwanted_shop", "unwanted_depot"):
         (tmp_path / "landing" / source).mkdir(parents=True)
-    sources = {"unwanted_shop": SHOP | {"from": "landing/unwanted_shop/*.parquet"}, "unwanted_depot": DEPOT | {"from": "landing/unwanted_depot/*.lxg"}}
-    project = projects.make(tmp_path, {name: source | {"ignore": ["DEPOT.IT*"]} for name, source in sources.items()}, lakehouse=lakehouse)
+    sources = {
+        "unwanted_shop": SHOP | {"from": "landing/unwanted_shop/*.parquet"},
+        "unwanted_depot": DEPOT | {"from": "landing/unwanted_depot/*.lxg"},
+    }
+    project = projects.make(
+        tmp_path, {name: source | {"ignore": ["DEPOT.IT*"]} for name, source in sources.items()}, lakehouse=lakehouse
+    )
     (tmp_path / "landing" / "unwanted_depot" / "20260105031500_000012.lxg").write_bytes(
-        linkexpress.encode_file(projects.item_records(1, 4), True, "big", "cp932", {1: projects.LAYOUT}))
-    sent = [qlik.value({"operation": "INSERT", "after": {"ITEM_ID": n, "NAME": "a", "PRICE": 1}, "change_seq": f"20260102030405{n:021d}"}, COLUMNS) for n in (1, 2)]
+        linkexpress.encode_file(projects.item_records(1, 4), True, "big", "cp932", {1: projects.LAYOUT})
+    )
+    sent = [
+        qlik.value(
+            {
+                "operation": "INSERT",
+                "after": {"ITEM_ID": n, "NAME": "a", "PRICE": 1},
+                "change_seq": f"20260102030405{n:021d}",
+            },
+            COLUMNS,
+        )
+        for n in (1, 2)
+    ]
     qlik.write_parquet(qlik.rows(sent, "items"), tmp_path / "landing" / "unwanted_shop" / "1.parquet")
     first = run(project, spark)
-    assert counts(first["unwanted_shop"]) == (2, 2, 0, 0, 0, 2, 0) and counts(first["unwanted_depot"]) == (1, 6, 0, 0, 0, 6, 0)
+    assert counts(first["unwanted_shop"]) == (2, 2, 0, 0, 0, 2, 0) and counts(first["unwanted_depot"]) == (
+        1,
+        6,
+        0,
+        0,
+        0,
+        6,
+        0,
+    )
     assert [row for row in replay.unresolved(project) if row["source"] in sources] == []
     project = projects.make(tmp_path, sources, lakehouse=lakehouse)
     wanted = [row for row in replay.unresolved(project) if row["source"] in sources]
-    assert sorted((row["source"], row["num_records"]) for row in wanted) == [("unwanted_depot", 2), ("unwanted_depot", 2), ("unwanted_shop", 1), ("unwanted_shop", 1)]
+    assert sorted((row["source"], row["num_records"]) for row in wanted) == [
+        ("unwanted_depot", 2),
+        ("unwanted_depot", 2),
+        ("unwanted_shop", 1),
+        ("unwanted_shop", 1),
+    ]
     again_ = silver.run(project, spark, replay.plan(project, spark, wanted))
-    assert counts(again_["unwanted_shop"]) == (0, 0, 2, 2, 0, 0, 0) and counts(again_["unwanted_depot"]) == (0, 0, 4, 4, 0, 0, 0)
+    assert counts(again_["unwanted_shop"]) == (0, 0, 2, 2, 0, 0, 0) and counts(again_["unwanted_depot"]) == (
+        0,
+        0,
+        4,
+        4,
+        0,
+        0,
+        0,
+    )
     assert [row for row in replay.unresolved(project) if row["source"] in sources] == []
 
 
@@ -122,5 +222,7 @@ def test_a_lakehouse_of_before_gains_the_columns_and_tables_it_lacks(spark, lake
     spark.sql("insert into silver.stopped values ('old', 1)")
     assert lake.peek(lakehouse, "silver.stopped", ["source", "why"]) == [{"source": "old", "why": None}]
     lake.create(spark, lakehouse)
-    assert spark.table("silver.stopped").columns == [c.name for c in change.STOPPED] and spark.table("silver.waiting").columns == [c.name for c in change.WAITING]
+    assert spark.table("silver.stopped").columns == [c.name for c in change.STOPPED] and spark.table(
+        "silver.waiting"
+    ).columns == [c.name for c in change.WAITING]
     assert spark.sql("select source, why from silver.stopped").collect()[0].asDict() == {"source": "old", "why": None}

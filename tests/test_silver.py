@@ -29,14 +29,19 @@ COLUMNS = [c["name"] for c in projects.ITEMS["columns"]]
 
 
 def test_a_batch_that_does_not_add_up_is_an_error_that_names_both_sides():
-    Account(num_records=3, num_changes=2, num_rejected=1, bytes_landed=30, bytes_decoded=20, bytes_rejected=10).balance("depot", 1)
+    Account(num_records=3, num_changes=2, num_rejected=1, bytes_landed=30, bytes_decoded=20, bytes_rejected=10).balance(
+        "depot", 1
+    )
     with pytest.raises(AccountingError, match="3 records landed, 2 changes .* = 2; 30 bytes landed, 20 accounted for"):
         Account(num_records=3, num_changes=2, bytes_landed=30, bytes_decoded=20).balance("depot", 1)
 
 
 def message(number: int, item: int, name: str, at: str = "") -> bytes:
     row = {"ITEM_ID": item, "NAME": name, "PRICE": None}
-    return qlik.value({"operation": "INSERT", "after": row, "change_seq": f"20260102030405{number:021d}", "change_timestamp": at}, COLUMNS)
+    return qlik.value(
+        {"operation": "INSERT", "after": row, "change_seq": f"20260102030405{number:021d}", "change_timestamp": at},
+        COLUMNS,
+    )
 
 
 def turned(value: bytes) -> bytes:
@@ -69,7 +74,13 @@ def dies(monkeypatch, spark, num_writes: int) -> None:
         return write(*given)
 
     monkeypatch.setattr(DataFrameWriter, "saveAsTable", lambda self, name: writes(append, self, name))
-    monkeypatch.setattr(type(spark), "sql", lambda self, text: (writes if text.split()[0] in ("merge", "delete") else lambda write, *given: write(*given))(sql, self, text))
+    monkeypatch.setattr(
+        type(spark),
+        "sql",
+        lambda self, text: (writes if text.split()[0] in ("merge", "delete") else lambda write, *given: write(*given))(
+            sql, self, text
+        ),
+    )
 
 
 def stored(spark, sources) -> dict[str, list]:
@@ -77,8 +88,14 @@ def stored(spark, sources) -> dict[str, list]:
     listed = ", ".join(f"'{source}'" for source in sources)
     found = {}
     for table, columns in change.TABLES.items():
-        names = [f"to_json({c.name})" if c.type == "variant" else c.name for c in columns if c.name not in ("batch_id", "decoded_at", "finished_at")]
-        found[table] = sorted(map(str, spark.sql(f"select {', '.join(names)} from {table} where source in ({listed})").collect()))
+        names = [
+            f"to_json({c.name})" if c.type == "variant" else c.name
+            for c in columns
+            if c.name not in ("batch_id", "decoded_at", "finished_at")
+        ]
+        found[table] = sorted(
+            map(str, spark.sql(f"select {', '.join(names)} from {table} where source in ({listed})").collect())
+        )
     return found
 
 
@@ -93,11 +110,20 @@ def test_repeats_conflicts_and_a_crash_before_the_ledger(spark, lakehouse, tmp_p
         (tmp_path / "landing" / source).mkdir(parents=True)
     records = linkexpress.encode_file(projects.item_records(1, 4), True, "big", "cp932", {1: projects.LAYOUT})
     (tmp_path / "landing" / "silver_depot" / "20260105031500_000012.lxg").write_bytes(records)
-    (tmp_path / "landing" / "silver_depot" / "20260105031500_000013.lxg").symlink_to("/nowhere")         # refused, and no record of the account
+    (tmp_path / "landing" / "silver_depot" / "20260105031500_000013.lxg").symlink_to(
+        "/nowhere"
+    )  # refused, and no record of the account
     second = message(2, 2, "b", at="half past four")
-    box = qlik.value({"operation": "INSERT", "after": {"ITEM_ID": 1, "NAME": "box"}, "change_seq": f"{9:035d}"}, COLUMNS, schema="DEPOT", table="BOXES")
-    qlik.write_parquet(qlik.rows([message(1, 1, "a"), second, second, b"{broken"], "items")
-                       + qlik.rows([box], "any"), tmp_path / "landing" / "silver_shop" / "1.parquet")
+    box = qlik.value(
+        {"operation": "INSERT", "after": {"ITEM_ID": 1, "NAME": "box"}, "change_seq": f"{9:035d}"},
+        COLUMNS,
+        schema="DEPOT",
+        table="BOXES",
+    )
+    qlik.write_parquet(
+        qlik.rows([message(1, 1, "a"), second, second, b"{broken"], "items") + qlik.rows([box], "any"),
+        tmp_path / "landing" / "silver_shop" / "1.parquet",
+    )
     first = land(project, spark)
     with monkeypatch.context() as patched:
         patched.setattr(decode, "_close", lambda batch: (_ for _ in ()).throw(Died()))
@@ -115,47 +141,88 @@ def test_repeats_conflicts_and_a_crash_before_the_ledger(spark, lakehouse, tmp_p
     assert (shop.num_records, shop.num_changes, shop.num_repeats, shop.num_rejected) == (5, 3, 1, 1)
     assert (depot.num_records, depot.num_changes, depot.num_control, depot.num_rejected) == (6, 4, 2, 0)
 
-    qlik.write_parquet(qlik.rows([message(1, 1, "other"), message(3, 3, "c"), turned(message(3, 3, "c")), second], "items", offset=10),
-                       tmp_path / "landing" / "silver_shop" / "2.parquet")
+    qlik.write_parquet(
+        qlik.rows([message(1, 1, "other"), message(3, 3, "c"), turned(message(3, 3, "c")), second], "items", offset=10),
+        tmp_path / "landing" / "silver_shop" / "2.parquet",
+    )
     (tmp_path / "landing" / "silver_depot" / "20260105031500_000012.resend.lxg").write_bytes(records)
     accounts = silver.run(project, spark, land(project, spark))
     shop, depot = accounts["silver_shop"], accounts["silver_depot"]
     assert (shop.num_changes, shop.num_repeats, shop.num_rejected) == (1, 2, 1)
     assert (depot.num_changes, depot.num_repeats, depot.num_control) == (0, 4, 2)
 
-    found = spark.sql("select change_seq, cast(after:NAME as string) as name from silver.changes where source = 'silver_shop' order by 1").collect()
+    found = spark.sql(
+        "select change_seq, cast(after:NAME as string) as name from silver.changes where source = "
+        "'silver_shop' order by 1"
+    ).collect()
     assert [row.name for row in found] == ["box", "a", "b", "c"]
-    events = spark.sql("select kind, detail, source_table, right(change_seq, 1) from silver.control_events where source = 'silver_shop'").collect()
+    events = spark.sql(
+        "select kind, detail, source_table, right(change_seq, 1) from silver.control_events where source = "
+        "'silver_shop'"
+    ).collect()
     assert [tuple(row) for row in events] == [("unreadable_timestamp", '{"timestamp": "half past four"}', "ITEMS", "2")]
     kinds = spark.sql("select kind, raw from silver.rejects where source = 'silver_shop' order by batch_id").collect()
-    assert [(row.kind, bytes(row.raw)) for row in kinds] == [("invalid_json", b"{broken"), ("conflicting_duplicate", message(1, 1, "other"))]
-    transactions = spark.sql("select num_changes, state from silver.transactions where source = 'silver_depot'").collect()
+    assert [(row.kind, bytes(row.raw)) for row in kinds] == [
+        ("invalid_json", b"{broken"),
+        ("conflicting_duplicate", message(1, 1, "other")),
+    ]
+    transactions = spark.sql(
+        "select num_changes, state from silver.transactions where source = 'silver_depot'"
+    ).collect()
     assert [tuple(row) for row in transactions] == [(2, "complete"), (2, "complete")]
 
 
 def everything(root, name: str) -> dict:
-    """Files with all that a batch can hold: changes, rejects, control events, repeats, conflicts, loads and their ends, of both grains."""
+    """Files with all that a batch can hold: changes, rejects, control events, repeats, conflicts, loads and their ends,
+    of both grains.
+    """
     shop, depot = (root / "landing" / f"{name}_{kind}" for kind in ("shop", "depot"))
     for folder in (shop, depot):
         folder.mkdir(parents=True, exist_ok=True)
-    encode = lambda records: linkexpress.encode_file(records, True, "big", "cp932", {0: projects.LAYOUT, 1: projects.LAYOUT})         # noqa: E731
+
+    def encode(records):
+        return linkexpress.encode_file(records, True, "big", "cp932", {0: projects.LAYOUT, 1: projects.LAYOUT})
+
     whole = encode(projects.item_records(1, 4))
     (depot / "20260105031500_000012.lxg").write_bytes(whole)
     (depot / "20260105031500_000012.other.lxg").write_bytes(encode(projects.item_records(3, 4)))
-    (depot / "20260105031501_000013.lxg").write_bytes(whole + encode([("insert", 1, {"ITEM_ID": 9, "NAME": "z", "PRICE": 1})])[:-1] + b"\xff" + encode([("commit",)]))
-    (depot / "ITEMS_20260105031600_000014.lxg").write_bytes(encode([("row", {"ITEM_ID": n, "NAME": "a", "PRICE": 1}) for n in (1, 2)]))
+    (depot / "20260105031501_000013.lxg").write_bytes(
+        whole + encode([("insert", 1, {"ITEM_ID": 9, "NAME": "z", "PRICE": 1})])[:-1] + b"\xff" + encode([("commit",)])
+    )
+    (depot / "ITEMS_20260105031600_000014.lxg").write_bytes(
+        encode([("row", {"ITEM_ID": n, "NAME": "a", "PRICE": 1}) for n in (1, 2)])
+    )
     (depot / "ITEMS_20260105031700_000015.lxg").write_bytes(encode([("empty",)]))
     load = qlik.value({"operation": "REFRESH", "after": {"ITEM_ID": 5, "NAME": "a", "PRICE": None}}, COLUMNS)
     late = message(7, 5, "late").replace(b"20260102030405", b"20260103030405")
     metadata = b'{"magic":"atMSG","type":"MD","message":{"lineage":{"schema":"DEPOT","table":"ITEMS"}}}'
-    qlik.write_parquet(qlik.rows([load, message(1, 1, "a"), message(1, 1, "b"), turned(message(1, 1, "c")), turned(message(2, 2, "d")), late, metadata, b"{"], "items"),
-                       shop / "1.parquet")
+    qlik.write_parquet(
+        qlik.rows(
+            [
+                load,
+                message(1, 1, "a"),
+                message(1, 1, "b"),
+                turned(message(1, 1, "c")),
+                turned(message(2, 2, "d")),
+                late,
+                metadata,
+                b"{",
+            ],
+            "items",
+        ),
+        shop / "1.parquet",
+    )
     (shop / "2.parquet").write_bytes(b"no Parquet")
-    return {f"{name}_shop": {**SHOP, "from": f"landing/{name}_shop/*.parquet"}, f"{name}_depot": {**projects.DEPOT, "from": f"landing/{name}_depot/*.lxg"}}
+    return {
+        f"{name}_shop": {**SHOP, "from": f"landing/{name}_shop/*.parquet"},
+        f"{name}_depot": {**projects.DEPOT, "from": f"landing/{name}_depot/*.lxg"},
+    }
 
 
 @pytest.mark.proof
-def test_a_run_that_dies_between_any_two_of_its_writes_leaves_nothing_that_the_next_one_does_not_mend(spark, lakehouse, tmp_path, monkeypatch):
+def test_a_run_that_dies_between_any_two_of_its_writes_leaves_nothing_that_the_next_one_does_not_mend(
+    spark, lakehouse, tmp_path, monkeypatch
+):
     project = projects.make(tmp_path, everything(tmp_path, "dying"), lakehouse=lakehouse)
     before, batch_id = stored(spark, project.sources), land(project, spark)
     for num_writes in count():
@@ -166,12 +233,12 @@ def test_a_run_that_dies_between_any_two_of_its_writes_leaves_nothing_that_the_n
                 break
             except Died:
                 pass
-        if num_writes % 2:                                       # else the next run has to, and may die of it
+        if num_writes % 2:  # else the next run has to, and may die of it
             recover.run(project, spark, batch_id)
             assert stored(spark, project.sources) == before
     found = stored(spark, project.sources)
     assert num_writes >= 16
-    for table in change.TABLES:                                  # and now undisturbed
+    for table in change.TABLES:  # and now undisturbed
         spark.sql(f"delete from {table} where batch_id = {batch_id}")
     assert accounts == silver.run(project, spark, batch_id)
     assert found == stored(spark, project.sources)
@@ -208,7 +275,10 @@ def test_a_write_that_fails_part_way_is_done_anew_by_the_next_run(spark, lakehou
     project = projects.make(tmp_path, {"silver_full": {**SHOP, "from": "landing/silver_full"}}, lakehouse=lakehouse)
     (tmp_path / "landing" / "silver_full").mkdir(parents=True)
     names = [random.Random(n).randbytes(1_500).hex() for n in range(1_500)]
-    qlik.write_parquet(qlik.rows([message(n, n, name) for n, name in enumerate(names)], "items"), tmp_path / "landing" / "silver_full" / "1.parquet")
+    qlik.write_parquet(
+        qlik.rows([message(n, n, name) for n, name in enumerate(names)], "items"),
+        tmp_path / "landing" / "silver_full" / "1.parquet",
+    )
     new = bronze.plan_batch(project, list(project.sources.values()), bronze.landed(project))
     with room(spark, 3 << 19), pytest.raises(Py4JJavaError):
         bronze.land(project, spark, new)
@@ -217,7 +287,9 @@ def test_a_write_that_fails_part_way_is_done_anew_by_the_next_run(spark, lakehou
     with room(spark, 3 << 19), pytest.raises(Py4JJavaError):
         silver.run(project, spark, new.batch_id)
     assert silver.run(project, spark, new.batch_id)["silver_full"].num_changes == 1_500
-    found = spark.sql("select cast(after:NAME as string) as name from silver.changes where source = 'silver_full' order by change_seq").collect()
+    found = spark.sql(
+        "select cast(after:NAME as string) as name from silver.changes where source = 'silver_full' order by change_seq"
+    ).collect()
     assert [row.name for row in found] == names
 
 
@@ -240,41 +312,84 @@ def refusing_block(data, context, source, tables):
     raise ConfigError("NAME has no source_type", "Name one")
 
 
-def test_what_a_decoder_fails_on_is_set_aside_and_two_codecs_of_messages_share_a_batch(spark, lakehouse, tmp_path, monkeypatch):
+def test_what_a_decoder_fails_on_is_set_aside_and_two_codecs_of_messages_share_a_batch(
+    spark, lakehouse, tmp_path, monkeypatch
+):
     """One message makes its codec raise, another one and a block end its process."""
     from pyspark import cloudpickle
 
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    monkeypatch.setitem(CODECS, "brittle_json", SimpleNamespace(**vars(json_messages) | {"decode_message": brittle_message}))
-    project = projects.make(tmp_path, {"failing_shop": {**SHOP, "from": "landing/failing_shop"}, "failing_qlik": {**SHOP, "from": {"transport": "lines", "path": "landing/failing_qlik"},
-                                                        "tables": {"landing/failing_qlik/*.jsonl": "DEPOT.ITEMS"}},
-                                       "failing_depot": {**projects.DEPOT, "from": "landing/failing_depot"}}, lakehouse=lakehouse)
+    monkeypatch.setitem(
+        CODECS, "brittle_json", SimpleNamespace(**vars(json_messages) | {"decode_message": brittle_message})
+    )
+    project = projects.make(
+        tmp_path,
+        {
+            "failing_shop": {**SHOP, "from": "landing/failing_shop"},
+            "failing_qlik": {
+                **SHOP,
+                "from": {"transport": "lines", "path": "landing/failing_qlik"},
+                "tables": {"landing/failing_qlik/*.jsonl": "DEPOT.ITEMS"},
+            },
+            "failing_depot": {**projects.DEPOT, "from": "landing/failing_depot"},
+        },
+        lakehouse=lakehouse,
+    )
     project.sources["failing_shop"].codec = "brittle_json"
     for source in project.sources:
         (tmp_path / "landing" / source).mkdir(parents=True)
     load = qlik.value({"operation": "REFRESH", "after": {"ITEM_ID": 5, "NAME": "a", "PRICE": None}}, COLUMNS)
-    sent = [message(1, 1, "a"), turned(message(2, 2, "b")), turned(message(3, 3, "raises")), load, turned(message(4, 4, "kills")), b"{broken"]
+    sent = [
+        message(1, 1, "a"),
+        turned(message(2, 2, "b")),
+        turned(message(3, 3, "raises")),
+        load,
+        turned(message(4, 4, "kills")),
+        b"{broken",
+    ]
     qlik.write_parquet(qlik.rows(sent, "items"), tmp_path / "landing" / "failing_shop" / "1.parquet")
     (tmp_path / "landing" / "failing_qlik" / "1.jsonl").write_bytes(b"\n".join(sent) + b"\n")
-    good, bad = (linkexpress.encode_file([("insert", 1, {"ITEM_ID": 1, "NAME": name, "PRICE": None}), ("commit",)], True, "big", "cp932", {1: projects.LAYOUT})
-                 for name in ("good", "kills"))
+    good, bad = (
+        linkexpress.encode_file(
+            [("insert", 1, {"ITEM_ID": 1, "NAME": name, "PRICE": None}), ("commit",)],
+            True,
+            "big",
+            "cp932",
+            {1: projects.LAYOUT},
+        )
+        for name in ("good", "kills")
+    )
     (tmp_path / "landing" / "failing_depot" / "20260105031500_000012.lxg").write_bytes(good)
     (tmp_path / "landing" / "failing_depot" / "20260105031501_000013.lxg").write_bytes(bad)
     batch_id = land(project, spark)
-    monkeypatch.setitem(CODECS, "linkexpress_group", SimpleNamespace(**vars(linkexpress_codec) | {"decode": refusing_block}))
-    with pytest.raises(ConfigError, match="NAME has no source_type. Name one"):        # what a person has to mend is told as it was said
+    monkeypatch.setitem(
+        CODECS, "linkexpress_group", SimpleNamespace(**vars(linkexpress_codec) | {"decode": refusing_block})
+    )
+    with pytest.raises(
+        ConfigError, match="NAME has no source_type. Name one"
+    ):  # what a person has to mend is told as it was said
         silver.run(project, spark, batch_id)
-    monkeypatch.setitem(CODECS, "linkexpress_group", SimpleNamespace(**vars(linkexpress_codec) | {"decode": brittle_block}))
+    monkeypatch.setitem(
+        CODECS, "linkexpress_group", SimpleNamespace(**vars(linkexpress_codec) | {"decode": brittle_block})
+    )
     accounts = silver.run(project, spark, batch_id)
-    assert {source: (a.num_records, a.num_changes, a.num_control, a.num_rejected) for source, a in accounts.items()} == {
-        "failing_shop": (6, 3, 0, 3), "failing_qlik": (6, 4, 0, 2), "failing_depot": (3, 1, 1, 1)}
-    rejects = spark.sql(f"select source, kind, found, raw from silver.rejects where batch_id = {batch_id} order by source, unit_id").collect()
+    assert {
+        source: (a.num_records, a.num_changes, a.num_control, a.num_rejected) for source, a in accounts.items()
+    } == {"failing_shop": (6, 3, 0, 3), "failing_qlik": (6, 4, 0, 2), "failing_depot": (3, 1, 1, 1)}
+    rejects = spark.sql(
+        f"select source, kind, found, raw from silver.rejects where batch_id = {batch_id} order by source, unit_id"
+    ).collect()
     assert [(row.source, row.kind, row.found.split(" (test_silver.py")[0], bytes(row.raw)) for row in rejects] == [
         ("failing_depot", KIND, "its process ended with code 1", bad),
-        ("failing_qlik", "missing_change_seq", "a message without a broker's time", load), ("failing_qlik", "invalid_json", rejects[2].found, b"{broken"),
-        ("failing_shop", KIND, "'raises'", sent[2]), ("failing_shop", KIND, "its process was ended by signal 9 (Killed)", sent[4]),
-        ("failing_shop", "invalid_json", rejects[2].found, b"{broken")]
-    begun = spark.sql(f"select source from silver.control_events where batch_id = {batch_id} and kind = 'full_load'").collect()
+        ("failing_qlik", "missing_change_seq", "a message without a broker's time", load),
+        ("failing_qlik", "invalid_json", rejects[2].found, b"{broken"),
+        ("failing_shop", KIND, "'raises'", sent[2]),
+        ("failing_shop", KIND, "its process was ended by signal 9 (Killed)", sent[4]),
+        ("failing_shop", "invalid_json", rejects[2].found, b"{broken"),
+    ]
+    begun = spark.sql(
+        f"select source from silver.control_events where batch_id = {batch_id} and kind = 'full_load'"
+    ).collect()
     assert sorted(row.source for row in begun) == ["failing_shop"]
 
 
@@ -286,37 +401,59 @@ def test_a_source_that_inlet_yml_lost_is_named_before_its_batch_is_decoded(tmp_p
 def test_a_table_without_statistics_of_a_batch_is_taken_to_hold_it(tmp_path):
     pa, deltalake = pytest.importorskip("pyarrow"), pytest.importorskip("deltalake")
     for table, properties in (("silver.told", {}), ("silver.untold", {"delta.dataSkippingNumIndexedCols": "0"})):
-        deltalake.write_deltalake(f"{tmp_path}/{table.replace('.', '/')}", pa.table({"batch_id": [3, 5]}), configuration=properties)
-    assert [[lake.may_hold(str(tmp_path), f"silver.{table}", "batch_id", n) for n in (2, 3, 4, 6)] for table in ("told", "untold", "absent")] == [
-        [False, True, True, False], [True] * 4, [False] * 4]
+        deltalake.write_deltalake(
+            f"{tmp_path}/{table.replace('.', '/')}", pa.table({"batch_id": [3, 5]}), configuration=properties
+        )
+    assert [
+        [lake.may_hold(str(tmp_path), f"silver.{table}", "batch_id", n) for n in (2, 3, 4, 6)]
+        for table in ("told", "untold", "absent")
+    ] == [[False, True, True, False], [True] * 4, [False] * 4]
 
 
 def test_a_load_ends_with_its_file_once_that_is_whole_and_with_the_next_change_of_its_table(spark, lakehouse, tmp_path):
-    project = projects.make(tmp_path, {"silver_load": {**SHOP, "from": "landing/silver_load/*.parquet"},
-                                       "silver_extract": {**projects.DEPOT, "from": "landing/silver_extract/*.lxg"}}, lakehouse=lakehouse)
+    project = projects.make(
+        tmp_path,
+        {
+            "silver_load": {**SHOP, "from": "landing/silver_load/*.parquet"},
+            "silver_extract": {**projects.DEPOT, "from": "landing/silver_extract/*.lxg"},
+        },
+        lakehouse=lakehouse,
+    )
     for source in project.sources:
         (tmp_path / "landing" / source).mkdir(parents=True)
     extracts = tmp_path / "landing" / "silver_extract"
-    data = linkexpress.encode_file([("row", {"ITEM_ID": n, "NAME": "a", "PRICE": 1}) for n in (1, 2)], True, "big", "cp932", {0: projects.LAYOUT})
+    data = linkexpress.encode_file(
+        [("row", {"ITEM_ID": n, "NAME": "a", "PRICE": 1}) for n in (1, 2)], True, "big", "cp932", {0: projects.LAYOUT}
+    )
     whole, broken, growing = (extracts / f"ITEMS_202601050{hour}1600_0000{hour}.lxg" for hour in (3, 4, 5))
     whole.write_bytes(data)
-    broken.write_bytes(data[:-1] + b"\xff")                      # no sign of a packed decimal
+    broken.write_bytes(data[:-1] + b"\xff")  # no sign of a packed decimal
     growing.write_bytes(data[:-3])
-    load = [qlik.value({"operation": "REFRESH", "after": {"ITEM_ID": n, "NAME": "a", "PRICE": None}}, COLUMNS) for n in (1, 2)]
+    load = [
+        qlik.value({"operation": "REFRESH", "after": {"ITEM_ID": n, "NAME": "a", "PRICE": None}}, COLUMNS)
+        for n in (1, 2)
+    ]
     qlik.write_parquet(qlik.rows(load, "items"), tmp_path / "landing" / "silver_load" / "1.parquet")
 
     def ended():
-        rows = spark.sql("select source, left(change_seq, 16) as start from silver.control_events where kind = 'load_end' "
-                         "and source in ('silver_load', 'silver_extract')").collect()
+        rows = spark.sql(
+            "select source, left(change_seq, 16) as start from silver.control_events where kind = 'load_end' and "
+            "source in ('silver_load', 'silver_extract')"
+        ).collect()
         return sorted((row.source.removeprefix("silver_"), row.start) for row in rows)
 
     # it was set aside once, and came again
-    spark.sql("insert into silver.rejects (source, kind, unit_id, batch_id) values ('silver_extract', 'file_rewritten', "
-              f"'silver_extract/landing/silver_extract/{whole.name}', -1)")
+    spark.sql(
+        "insert into silver.rejects (source, kind, unit_id, batch_id) values ('silver_extract', 'file_rewritten', "
+        f"'silver_extract/landing/silver_extract/{whole.name}', -1)"
+    )
     silver.run(project, spark, land(project, spark))
     assert ended() == [("extract", "2026010503160000")]
     growing.write_bytes(data)
-    qlik.write_parquet(qlik.rows([message(1, 1, "before").replace(b"20260102030405", b"20260101030405")], "items", offset=2), tmp_path / "landing" / "silver_load" / "2.parquet")
+    qlik.write_parquet(
+        qlik.rows([message(1, 1, "before").replace(b"20260102030405", b"20260101030405")], "items", offset=2),
+        tmp_path / "landing" / "silver_load" / "2.parquet",
+    )
     silver.run(project, spark, land(project, spark))
     assert ended() == [("extract", "2026010503160000"), ("extract", "2026010505160000")]
     after = message(2, 1, "after").replace(b"20260102030405", b"20260103030405")
@@ -326,20 +463,33 @@ def test_a_load_ends_with_its_file_once_that_is_whole_and_with_the_next_change_o
 
 
 def states(spark, batches: list[list[tuple]]):
-    """After each batch of (place, counter, is_last), all of one id: the transactions as (first place, number of changes, state)."""
+    """After each batch of (place, counter, is_last), all of one id: the transactions as (first place, number of
+    changes, state).
+    """
     for batch_id, events in enumerate(batches, 970_000_000):
         for place, counter, is_last in events:
-            spark.sql("insert into silver.changes (source, source_schema, source_table, change_seq, operation, transaction_id, transaction_event_counter, "
-                      f"transaction_last_event, batch_id) values ('counted', 'S', 'T', '{place:035d}', 'INSERT', 'A', {counter}, {is_last}, {batch_id})")
+            spark.sql(
+                "insert into silver.changes (source, source_schema, source_table, change_seq, operation, "
+                "transaction_id, transaction_event_counter, transaction_last_event, batch_id) values ('counted', "
+                f"'S', 'T', '{place:035d}', 'INSERT', 'A', {counter}, {is_last}, {batch_id})"
+            )
         transactions.update(spark, f"batch_id = {batch_id} and source = 'counted'")
-        yield [tuple(row) for row in spark.sql("select cast(first_change_seq as int), num_changes, state from silver.transactions "
-                                               "where source = 'counted' order by 1").collect()]
+        yield [
+            tuple(row)
+            for row in spark.sql(
+                "select cast(first_change_seq as int), num_changes, state from silver.transactions where source = "
+                "'counted' order by 1"
+            ).collect()
+        ]
     for table in ("changes", "transactions"):
         spark.sql(f"delete from silver.{table} where source = 'counted'")
 
 
 def test_an_id_that_is_used_again_is_another_transaction(spark):
-    *_, last = states(spark, [[(1, 1, False)], [(2, 2, True), (3, 1, True)], [(4, 3, True), (5, 1, False), (6, 2, False)], [(7, 3, True)]])
+    *_, last = states(
+        spark,
+        [[(1, 1, False)], [(2, 2, True), (3, 1, True)], [(4, 3, True), (5, 1, False), (6, 2, False)], [(7, 3, True)]],
+    )
     assert last == [(1, 2, "complete"), (3, 1, "complete"), (4, 1, "impossible"), (5, 3, "complete")]
 
 
@@ -351,7 +501,10 @@ def test_an_id_that_comes_back_without_its_first_event_leaves_its_namesake_alone
 def test_a_run_keeps_the_batch_of_its_last_change_when_its_id_is_looked_up_again(spark):
     """Publish stops waiting for what lacks events in batches behind it."""
     for _ in states(spark, [[(1, 1, False)], [(60, 1, False), (61, 2, True), (65, 1, False), (66, 2, True)]]):
-        found = spark.sql("select cast(first_change_seq as int), batch_id - 970000000 from silver.transactions where source = 'counted' order by 1").collect()
+        found = spark.sql(
+            "select cast(first_change_seq as int), batch_id - 970000000 from silver.transactions where source = "
+            "'counted' order by 1"
+        ).collect()
     assert list(map(tuple, found)) == [(1, 0), (60, 1), (65, 1)]
 
 

@@ -1,4 +1,6 @@
-"""The toy log, the whole way: all that the codec contract offers, asked by one small format. Its files come one after the other, one of them early."""
+"""The toy log, the whole way: all that the codec contract offers, asked by one small format. Its files come one after
+the other, one of them early.
+"""
 
 import json
 import os
@@ -26,22 +28,62 @@ from tests.toy import codec as toy
 from tests.toy import encode
 
 V1, V2 = [["ID", "int"], ["NAME", "string"]], [["ID", "int"], ["NAME", "string"], ["PRICE", "decimal(7,2)"]]
-ITEMS = {"table": "TOY.ITEMS", "name": "toy_items", "key": ["ID"], "version": 2, "columns": [{"name": n, "type": t} for n, t in V2],
-         "earlier": [{"version": 1, "until": "2026-01-02 03:04:05", "columns": [{"name": n, "type": t} for n, t in V1]}]}
-NOTES = {"table": "TOY.NOTES", "name": "toy_notes", "key": ["ID"], "columns": [{"name": "ID", "type": "int"}, {"name": "TEXT", "type": "string"}]}
+ITEMS = {
+    "table": "TOY.ITEMS",
+    "name": "toy_items",
+    "key": ["ID"],
+    "version": 2,
+    "columns": [{"name": n, "type": t} for n, t in V2],
+    "earlier": [{"version": 1, "until": "2026-01-02 03:04:05", "columns": [{"name": n, "type": t} for n, t in V1]}],
+}
+NOTES = {
+    "table": "TOY.NOTES",
+    "name": "toy_notes",
+    "key": ["ID"],
+    "columns": [{"name": "ID", "type": "int"}, {"name": "TEXT", "type": "string"}],
+}
 ABANDONED = [["insert", "TOY.ITEMS", [n, "abandoned", None]] for n in range(100, 120)]
-FILE_1 = encode.file(1, ("columns", "TOY.ITEMS", V1, ["ID"]), ("begin", "A"), ("insert", "TOY.ITEMS", [1, "a"]), ("insert", "TOY.ITEMS", [2, "b"]), ("commit", "A"),
-                     ("ddl", "alter table"), ("begin", "B"), ("before", 1, "TOY.ITEMS", [1, "a"]), ("insert", "TOY.ITEMS", [3, "c"]))
-FILE_2 = encode.file(2, ("after", 1, "TOY.ITEMS", [1, "aa"]), ("commit", "B"), ("columns", "TOY.ITEMS", V2, ["ID"]), ("insert", "TOY.ITEMS", [4, "d", "9.50"]),
-                     ("before", 2, "TOY.ITEMS", [2, "b", None]), ("columns", "TOY.NOTES", [["ID", "int"], ["BODY", "string"]], ["ID"]),
-                     ("insert", "TOY.NOTES", [1, "one"]), ("begin", "C"), *ABANDONED)
-FILE_3 = encode.file(3, ("insert", "TOY.ITEMS", [120, "abandoned", None]), ("restart",), ("begin", "C"), ("insert", "TOY.ITEMS", [7, "y", None]),
-                     ("delete", "TOY.ITEMS", [3, "c", None]), ("commit", "C"), ("after", 2, "TOY.ITEMS", [2, "bb", "1.00"]))
+FILE_1 = encode.file(
+    1,
+    ("columns", "TOY.ITEMS", V1, ["ID"]),
+    ("begin", "A"),
+    ("insert", "TOY.ITEMS", [1, "a"]),
+    ("insert", "TOY.ITEMS", [2, "b"]),
+    ("commit", "A"),
+    ("ddl", "alter table"),
+    ("begin", "B"),
+    ("before", 1, "TOY.ITEMS", [1, "a"]),
+    ("insert", "TOY.ITEMS", [3, "c"]),
+)
+FILE_2 = encode.file(
+    2,
+    ("after", 1, "TOY.ITEMS", [1, "aa"]),
+    ("commit", "B"),
+    ("columns", "TOY.ITEMS", V2, ["ID"]),
+    ("insert", "TOY.ITEMS", [4, "d", "9.50"]),
+    ("before", 2, "TOY.ITEMS", [2, "b", None]),
+    ("columns", "TOY.NOTES", [["ID", "int"], ["BODY", "string"]], ["ID"]),
+    ("insert", "TOY.NOTES", [1, "one"]),
+    ("begin", "C"),
+    *ABANDONED,
+)
+FILE_3 = encode.file(
+    3,
+    ("insert", "TOY.ITEMS", [120, "abandoned", None]),
+    ("restart",),
+    ("begin", "C"),
+    ("insert", "TOY.ITEMS", [7, "y", None]),
+    ("delete", "TOY.ITEMS", [3, "c", None]),
+    ("commit", "C"),
+    ("after", 2, "TOY.ITEMS", [2, "bb", "1.00"]),
+)
 
 
 @pytest.fixture(autouse=True)
 def registered(monkeypatch):
-    """The one line in CODECS, for this process and for Spark's workers. Blocks are so short that a transaction fills several."""
+    """The one line in CODECS, for this process and for Spark's workers. Blocks are so short that a transaction fills
+    several.
+    """
     from pyspark import cloudpickle
 
     cloudpickle.register_pickle_by_value(sys.modules[toy.__name__])
@@ -69,11 +111,21 @@ def run(project, spark) -> dict:
 
 
 def counts(account) -> tuple[int, ...]:
-    return (account.num_records, account.num_settled, account.num_changes, account.num_control, account.num_rejected, account.num_waiting)
+    return (
+        account.num_records,
+        account.num_settled,
+        account.num_changes,
+        account.num_control,
+        account.num_rejected,
+        account.num_waiting,
+    )
 
 
 def shown(spark) -> list[tuple]:
-    return [tuple(row) for row in spark.sql("select ID, NAME, cast(PRICE as string) from public.toy_items order by 1").collect()]
+    return [
+        tuple(row)
+        for row in spark.sql("select ID, NAME, cast(PRICE as string) from public.toy_items order by 1").collect()
+    ]
 
 
 def test_a_feed_whose_changes_lie_in_several_files_and_batches(spark, lakehouse, tmp_path):
@@ -85,16 +137,26 @@ def test_a_feed_whose_changes_lie_in_several_files_and_batches(spark, lakehouse,
     assert plan(project).held == {"landing/toy/3.toy": "file 2 of toy"}
     # the transaction that is open at the end of the file waits in bronze: begin, two records, and the end of the file
     assert counts(run(project, spark)["toy"]) == (11, 0, 2, 5, 0, 4)
-    assert status(project)["waiting for the feed"] == [{"source": "toy", "what": "open transactions", "records": 4, "bytes": 98, "since batch": 1}]
+    assert status(project)["waiting for the feed"] == [
+        {"source": "toy", "what": "open transactions", "records": 4, "bytes": 98, "since batch": 1}
+    ]
 
     (landing / "3.toy").rename(tmp_path / "3.toy")
     (landing / "2.toy").write_bytes(FILE_2)
     accounts = run(project, spark)
-    # an update of two images in two files; the same whose second image has not come waits in silver; a column list in the middle of a block
+    # an update of two images in two files; the same whose second image has not come waits in silver; a column list in
+    # the middle of a block
     assert counts(accounts["toy"]) == (30, 4, 3, 7, 1, 23)
     assert [(row["part_key"], row["unit_length"] > 0) for row in parts.waiting(project)] == [("2", True)]
-    versions = spark.sql("select source_table, table_version, columns from silver.table_versions where origin = 'feed' order by change_seq").collect()
-    assert [(row.source_table, row.table_version, len(json.loads(row.columns))) for row in versions] == [("ITEMS", 1, 2), ("ITEMS", 2, 3), ("NOTES", None, 2)]
+    versions = spark.sql(
+        "select source_table, table_version, columns from silver.table_versions where origin = 'feed' order by "
+        "change_seq"
+    ).collect()
+    assert [(row.source_table, row.table_version, len(json.loads(row.columns))) for row in versions] == [
+        ("ITEMS", 1, 2),
+        ("ITEMS", 2, 3),
+        ("NOTES", None, 2),
+    ]
     [reject] = spark.sql("select kind, source_table, expected, found from silver.rejects").collect()
     assert tuple(reject) == ("definition_differs", "NOTES", "ID int, TEXT string", "ID int, BODY string")
 
@@ -105,12 +167,36 @@ def test_a_feed_whose_changes_lie_in_several_files_and_batches(spark, lakehouse,
     assert shown(spark) == [(1, "aa", None), (2, "bb", "1.00"), (4, "d", "9.50"), (7, "y", None)]
     assert parts.waiting(project) == [] and "waiting for the feed" not in status(project)
     # the last transaction once more, in a file of its own: it is known by its id and its places in it
-    (landing / "4.toy").write_bytes(encode.file(4, ("begin", "C"), ("insert", "TOY.ITEMS", [7, "y", None]), ("delete", "TOY.ITEMS", [3, "c", None]), ("commit", "C")))
+    (landing / "4.toy").write_bytes(
+        encode.file(
+            4,
+            ("begin", "C"),
+            ("insert", "TOY.ITEMS", [7, "y", None]),
+            ("delete", "TOY.ITEMS", [3, "c", None]),
+            ("commit", "C"),
+        )
+    )
     again = run(project, spark)["toy"]
     assert (again.num_records, again.num_changes, again.num_repeats, again.num_control) == (6, 0, 2, 4)
-    assert file_state(project, str(landing / "4.toy"))[0] and file_state(project, str(landing / "5.toy")) == (False, "landing/toy/5.toy: nothing of it is landed")
-    events = spark.sql("select kind, sum(unit_length) from silver.control_events where kind in ('ddl', 'abandoned') group by kind order by kind").collect()
-    size = sum(len(encode.record(*record)) for record in (("begin", "C"), *ABANDONED, ("end",), ("file", 3, "2026010203040500"), ("insert", "TOY.ITEMS", [120, "abandoned", None]), ("restart",)))
+    assert file_state(project, str(landing / "4.toy"))[0] and file_state(project, str(landing / "5.toy")) == (
+        False,
+        "landing/toy/5.toy: nothing of it is landed",
+    )
+    events = spark.sql(
+        "select kind, sum(unit_length) from silver.control_events where kind in ('ddl', 'abandoned') group by kind "
+        "order by kind"
+    ).collect()
+    size = sum(
+        len(encode.record(*record))
+        for record in (
+            ("begin", "C"),
+            *ABANDONED,
+            ("end",),
+            ("file", 3, "2026010203040500"),
+            ("insert", "TOY.ITEMS", [120, "abandoned", None]),
+            ("restart",),
+        )
+    )
     assert [tuple(row) for row in events] == [("abandoned", size), ("ddl", len(encode.record("ddl", "alter table")))]
 
 
@@ -119,11 +205,24 @@ def test_what_was_rejected_is_decoded_again_once_its_contract_says_what_the_feed
     landing = tmp_path / "landing" / "late"
     landing.mkdir(parents=True)
     sources = {"late": {"codec": "toy", "from": "landing/late"}}
-    project = make(tmp_path, lakehouse, sources, [ITEMS | {"table": "LATE.ITEMS", "name": "late_items"}, NOTES | {"table": "LATE.NOTES", "name": "late_notes"}])
+    project = make(
+        tmp_path,
+        lakehouse,
+        sources,
+        [ITEMS | {"table": "LATE.ITEMS", "name": "late_items"}, NOTES | {"table": "LATE.NOTES", "name": "late_notes"}],
+    )
     body = [["ID", "int"], ["BODY", "string"]]
-    (landing / "1.toy").write_bytes(encode.file(
-        1, ("columns", "LATE.NOTES", body, ["ID"]), ("insert", "LATE.NOTES", [1, "one"]), ("before", 7, "LATE.NOTES", [1, "one"]),
-        ("after", 7, "LATE.NOTES", [1, "two"]), ("columns", "LATE.TAGS", body, ["ID"]), ("insert", "LATE.TAGS", [5, "five"])))
+    (landing / "1.toy").write_bytes(
+        encode.file(
+            1,
+            ("columns", "LATE.NOTES", body, ["ID"]),
+            ("insert", "LATE.NOTES", [1, "one"]),
+            ("before", 7, "LATE.NOTES", [1, "one"]),
+            ("after", 7, "LATE.NOTES", [1, "two"]),
+            ("columns", "LATE.TAGS", body, ["ID"]),
+            ("insert", "LATE.TAGS", [5, "five"]),
+        )
+    )
     assert counts(run(project, spark)["late"]) == (8, 0, 0, 4, 4, 0)
     with pytest.raises(ConfigError, match="There is no reject to decode again of source late, kind bad_date"):
         replay.chosen(project, "late", "bad_date", None, None)
@@ -133,14 +232,29 @@ def test_what_was_rejected_is_decoded_again_once_its_contract_says_what_the_feed
     import_contracts.write(import_contracts.contracts(project, definitions, import_contracts.Answers({"TEXT": "BODY"})))
     project = config.load(tmp_path)
     assert [(t.table, t.version, t.column_names) for t in project.tables.values() if t.name != "late_items"] == [
-        ("LATE.NOTES", 2, ["ID", "BODY"]), ("LATE.TAGS", 1, ["ID", "BODY"])]
+        ("LATE.NOTES", 2, ["ID", "BODY"]),
+        ("LATE.TAGS", 1, ["ID", "BODY"]),
+    ]
     due = running.find_work(project, running.STEPS[1:], [], []).due
     assert len(due) == 4
     silver.run(project, spark, replay.plan(project, spark, due))
-    found = spark.sql("select source_table, table_version, operation, cast(after:ID as int), cast(after:BODY as string) from silver.changes where source = 'late' order by change_seq").collect()
-    assert [tuple(row) for row in found] == [("NOTES", 2, "INSERT", 1, "one"), ("NOTES", 2, "UPDATE", 1, "two"), ("TAGS", 1, "INSERT", 5, "five")]
+    found = spark.sql(
+        "select source_table, table_version, operation, cast(after:ID as int), cast(after:BODY as string) from "
+        "silver.changes where source = 'late' order by change_seq"
+    ).collect()
+    assert [tuple(row) for row in found] == [
+        ("NOTES", 2, "INSERT", 1, "one"),
+        ("NOTES", 2, "UPDATE", 1, "two"),
+        ("TAGS", 1, "INSERT", 5, "five"),
+    ]
     [batch] = spark.sql("select * from silver.batches where source = 'late' order by batch_id desc limit 1").collect()
-    assert (batch.num_records, batch.num_settled, batch.num_changes, batch.num_control, batch.num_rejected) == (0, 4, 3, 1, 0)
+    assert (batch.num_records, batch.num_settled, batch.num_changes, batch.num_control, batch.num_rejected) == (
+        0,
+        4,
+        3,
+        1,
+        0,
+    )
     assert batch.bytes_settled == batch.bytes_decoded + batch.bytes_framing
     resolved = spark.sql("select distinct resolved_by from silver.rejects where source = 'late'").collect()
     assert [row[0] for row in resolved] == [batch.batch_id] and replay.unresolved(project, "late") == []
@@ -149,7 +263,9 @@ def test_what_was_rejected_is_decoded_again_once_its_contract_says_what_the_feed
 def test_a_file_waits_for_what_comes_with_it(tmp_path):
     landing = tmp_path / "landing" / "side"
     landing.mkdir(parents=True)
-    project = projects.make(tmp_path, {"side": {"codec": "toy", "from": "landing/side", "options": {"sidecar": True}}}, [NOTES])
+    project = projects.make(
+        tmp_path, {"side": {"codec": "toy", "from": "landing/side", "options": {"sidecar": True}}}, [NOTES]
+    )
     (landing / "1.toy").write_bytes(encode.file(1, ("insert", "TOY.NOTES", [1, "one"])))
     assert (plan(project).files, plan(project).held) == ([], {"landing/side/1.toy": "its 1.toy.columns"})
     (landing / "1.toy.columns").write_text(json.dumps({"TOY.NOTES": [[["ID", "int"], ["TEXT", "string"]], ["ID"]]}))
@@ -169,8 +285,10 @@ def test_a_file_before_the_first_and_one_that_was_read_under_another_name_wait_f
     (landing / "c.toy").write_bytes(encode.file(2, ("ddl", "again")))
     (landing / "d.toy").write_bytes(encode.record("file", 3, "2026010203040500") + b"\0")
     again = bronze.plan_batch(project, list(project.sources.values()), landed)
-    assert again.held == {"landing/toy/a.toy": "a person: toy was begun with file 2, and this is file 1",
-                          "landing/toy/c.toy": "a person: file 2 of toy was read under another name"}
+    assert again.held == {
+        "landing/toy/a.toy": "a person: toy was begun with file 2, and this is file 1",
+        "landing/toy/c.toy": "a person: file 2 of toy was read under another name",
+    }
     assert [row["path"] for row in again.files] == ["landing/toy/d.toy"] and again.waiting == {"landing/toy/d.toy": 1}
 
 
@@ -185,20 +303,34 @@ def losing(data, context, source, tables):
 def test_a_codec_that_loses_a_record_stops_its_source_alone(spark, lakehouse, tmp_path, monkeypatch):
     for source in ("bad", "good"):
         (tmp_path / "landing" / source).mkdir(parents=True)
-        (tmp_path / "landing" / source / "1.toy").write_bytes(encode.file(1, ("columns", "TOY.NOTES", [["ID", "int"], ["TEXT", "string"]], ["ID"]), ("insert", "TOY.NOTES", [1, "one"])))
-    project = projects.make(tmp_path, {name: {"codec": "toy", "from": f"landing/{name}"} for name in ("bad", "good")}, [NOTES], lakehouse)
+        (tmp_path / "landing" / source / "1.toy").write_bytes(
+            encode.file(
+                1,
+                ("columns", "TOY.NOTES", [["ID", "int"], ["TEXT", "string"]], ["ID"]),
+                ("insert", "TOY.NOTES", [1, "one"]),
+            )
+        )
+    project = projects.make(
+        tmp_path, {name: {"codec": "toy", "from": f"landing/{name}"} for name in ("bad", "good")}, [NOTES], lakehouse
+    )
     from pyspark import cloudpickle
 
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     with monkeypatch.context() as patched:
         patched.setitem(CODECS, "toy", SimpleNamespace(**vars(toy) | {"decode": losing}))
-        with pytest.raises(AccountingError, match="bad stopped, the other sources of batch .* went on: codec toy, unit bad/landing/bad/1.toy@0: . records were framed"):
+        with pytest.raises(
+            AccountingError,
+            match="bad stopped, the other sources of batch .* went on: codec toy, unit bad/landing/bad/1.toy@0: . "
+            "records were framed",
+        ):
             run(project, spark)
         (tmp_path / "landing" / "bad" / "2.toy").write_bytes(encode.file(2, ("insert", "TOY.NOTES", [2, "two"])))
         with pytest.raises(AccountingError, match="bad waits: batch .* of it is not whole"):
             run(project, spark)
     first, second = silver.pending(project)
-    assert [row[0] for row in spark.sql(f"select distinct source from silver.changes where batch_id >= {first}").collect()] == ["good"]
+    assert [
+        row[0] for row in spark.sql(f"select distinct source from silver.changes where batch_id >= {first}").collect()
+    ] == ["good"]
     assert counts(silver.run(project, spark, first)["bad"]) == (4, 0, 1, 3, 0, 0)
     assert counts(silver.run(project, spark, second)["bad"]) == (3, 0, 1, 2, 0, 0)
     assert silver.pending(project) == []
@@ -211,20 +343,39 @@ def test_files_behind_one_that_is_set_aside_are_set_aside_with_it(tmp_path):
         (tmp_path / "landing" / "toy" / f"{number}.toy").write_bytes(encode.file(number))
     first, second = plan(project).files
     [after] = planning._after(project, [first, second], [first])
-    assert (after["path"], after["num_units"], after["verdicts"], json.loads(after["problem"])["kind"]) == (second["path"], 0, None, "file_rewritten")
+    assert (after["path"], after["num_units"], after["verdicts"], json.loads(after["problem"])["kind"]) == (
+        second["path"],
+        0,
+        None,
+        "file_rewritten",
+    )
 
 
 def test_the_same_codec_reads_messages_whose_changes_come_in_two(spark, lakehouse, tmp_path):
     landing = tmp_path / "landing" / "said"
     landing.mkdir(parents=True)
-    project = projects.make(tmp_path, {"said": {"codec": "toy", "from": {"transport": "lines", "path": "landing/said"}}}, [NOTES], lakehouse)
-    lines = [["insert", "TOY.NOTES", [1, "one"]], ["before", 9, "TOY.NOTES", [1, "one"]], ["ddl", "alter"], ["upsert"], ["after", 9, "TOY.NOTES", [1, "two"]]]
+    project = projects.make(
+        tmp_path, {"said": {"codec": "toy", "from": {"transport": "lines", "path": "landing/said"}}}, [NOTES], lakehouse
+    )
+    lines = [
+        ["insert", "TOY.NOTES", [1, "one"]],
+        ["before", 9, "TOY.NOTES", [1, "one"]],
+        ["ddl", "alter"],
+        ["upsert"],
+        ["after", 9, "TOY.NOTES", [1, "two"]],
+    ]
     (landing / "1.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines[:4]))
     assert counts(run(project, spark)["said"]) == (4, 0, 1, 1, 1, 1)
     (landing / "2.jsonl").write_text(json.dumps(lines[4]) + "\n")
     assert counts(run(project, spark)["said"]) == (1, 1, 1, 1, 0, 0)
-    found = spark.sql("select operation, cast(before:TEXT as string), cast(after:TEXT as string), unit_id from silver.changes where source = 'said' order by change_seq").collect()
-    assert sorted(tuple(row) for row in found) == [("INSERT", None, "one", "said/landing/said/1.jsonl/0/0"), ("UPDATE", "one", "two", "said/landing/said/2.jsonl/0/0")]
+    found = spark.sql(
+        "select operation, cast(before:TEXT as string), cast(after:TEXT as string), unit_id from "
+        "silver.changes where source = 'said' order by change_seq"
+    ).collect()
+    assert sorted(tuple(row) for row in found) == [
+        ("INSERT", None, "one", "said/landing/said/1.jsonl/0/0"),
+        ("UPDATE", "one", "two", "said/landing/said/2.jsonl/0/0"),
+    ]
 
 
 def test_a_file_of_an_order_that_ends_its_reader_is_set_aside_and_the_next_ones_wait(tmp_path, monkeypatch):
@@ -237,7 +388,11 @@ def test_a_file_of_an_order_that_ends_its_reader_is_set_aside_and_the_next_ones_
         if b"deadly" in data:
             os.kill(os.getpid(), signal.SIGKILL)
         return toy.cut(data, *given)
+
     monkeypatch.setitem(CODECS, "toy", SimpleNamespace(**vars(toy) | {"cut": cut}))
     found = plan(project)
-    assert [(row["path"][-5:], row["problem"] and json.loads(row["problem"])["kind"]) for row in found.files] == [("1.toy", None), ("2.toy", "decoder_failed")]
+    assert [(row["path"][-5:], row["problem"] and json.loads(row["problem"])["kind"]) for row in found.files] == [
+        ("1.toy", None),
+        ("2.toy", "decoder_failed"),
+    ]
     assert found.held == {"landing/toy/3.toy": "file 2 of toy"}

@@ -26,6 +26,8 @@ def test_every_walk_is_compiled_for_what_a_run_calls_it_with(compiled, tmp_path)
     project = projects.make(tmp_path)
     extract = tmp_path / "landing" / "depot" / "items_20260101000000_000001.lxg"
     extract.parent.mkdir(parents=True)
-    extract.write_bytes(linkexpress.encode_file(projects.item_records(1, 4), True, "big", "cp932", {1: projects.LAYOUT}))
+    extract.write_bytes(
+        linkexpress.encode_file(projects.item_records(1, 4), True, "big", "cp932", {1: projects.LAYOUT})
+    )
     assert [result for result, _ in decode_file(project, extract, "depot")] == ["change"] * 4
     assert all(compiled.values()) and signatures() == compiled

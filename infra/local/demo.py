@@ -1,7 +1,8 @@
 """`make demo`: two real feeds from bytes to gold, in this folder, with answers.
 
-It delivers a web shop's Qlik messages and two depots' Linkexpress extracts in batches, runs Inlet after each, compares gold
-with what the simulated business knows to be true, and asks three questions. A second run finds nothing new and says so.
+It delivers a web shop's Qlik messages and two depots' Linkexpress extracts in batches, runs Inlet after each, compares
+gold with what the simulated business knows to be true, and asks three questions. A second run finds nothing new and
+says so.
 """
 
 import sys
@@ -29,7 +30,9 @@ def main() -> int:
         return 0
     from infra.local.feed import write_feed
 
-    _title("The feeds: a web shop (Qlik messages) and two depots (Linkexpress extracts). About five minutes on two cores.")
+    _title(
+        "The feeds: a web shop (Qlik messages) and two depots (Linkexpress extracts). About five minutes on two cores."
+    )
     with log.step("feed", seed=SEED) as figures:
         feed = write_feed(FEED, seed=SEED, scale=1.0)
         figures |= {"batches": len(feed.batches)} | feed.num_changes
@@ -41,7 +44,7 @@ def main() -> int:
             running.run(project, running.find_work(project, running.STEPS, [], []), running.STEPS, [], log, hold)
     code = _summary(project, feed, log, started)
     if code == 0:
-        (FEED / "delivered").write_text("")        # else a second run delivers and compares again
+        (FEED / "delivered").write_text("")  # else a second run delivers and compares again
     return code
 
 
@@ -62,12 +65,25 @@ def _summary(project, feed, log: Log, started: float) -> int:
     spark = session(project.lakehouse_path())
     _ledger(project)
     _title("Rejected, and why")
-    _rows([{k: v for k, v in status.reject_line(r, False).items() if k != "unit"} for r in status.rejects(project, None, None)])
+    _rows(
+        [
+            {k: v for k, v in status.reject_line(r, False).items() if k != "unit"}
+            for r in status.rejects(project, None, None)
+        ]
+    )
     _title("Checks")
-    _rows([row.asDict() for row in spark.sql(
-        "select step, severity, count(*) as expectations, count_if(success) as passed, count_if(not success) as failed "
-        "from checks.results group by step, severity order by step, severity").collect()])
-    warned = spark.sql("select step, `table`, unexpected_count as rows, why from checks.results where not success order by checked_at").collect()
+    _rows(
+        [
+            row.asDict()
+            for row in spark.sql(
+                "select step, severity, count(*) as expectations, count_if(success) as passed, count_if(not success) "
+                "as failed from checks.results group by step, severity order by step, severity"
+            ).collect()
+        ]
+    )
+    warned = spark.sql(
+        "select step, `table`, unexpected_count as rows, why from checks.results where not success order by checked_at"
+    ).collect()
     if warned:
         _title("What did not hold, and why it matters")
         _rows([row.asDict() for row in warned])
@@ -75,8 +91,10 @@ def _summary(project, feed, log: Log, started: float) -> int:
     compared = _compare(project, spark, feed)
     _rows(compared)
     _questions(spark)
-    out.print(f"\nDone in {time.monotonic() - started:.1f} s, of which per step: " + ", ".join(
-        f"{name} {seconds:.1f} s" for name, seconds in _seconds(log).items()))
+    out.print(
+        f"\nDone in {time.monotonic() - started:.1f} s, of which per step: "
+        + ", ".join(f"{name} {seconds:.1f} s" for name, seconds in _seconds(log).items())
+    )
     _next()
     return int(any(row["rows that differ"] for row in compared))
 
@@ -93,11 +111,22 @@ def _compare(project, spark, feed) -> list[dict]:
     for name, expected in sorted(feed.expected.items()):
         table = project.tables[name]
         columns = [c.lower() for c in table.column_names]
-        rows = {(row["source"], *(row[k.lower()] for k in table.key)): {c: row[c] for c in columns}
-                for row in spark.table(f"gold.{table.name}__current").collect()}
+        rows = {
+            (row["source"], *(row[k.lower()] for k in table.key)): {c: row[c] for c in columns}
+            for row in spark.table(f"gold.{table.name}__current").collect()
+        }
         wanted = {key: {c.lower(): value for c, value in row.items()} for key, row in expected.items()}
-        num_differ = len(rows.keys() ^ wanted.keys()) + sum(rows[key] != wanted[key] for key in rows.keys() & wanted.keys())
-        found.append({"table": name, "rows at the source": len(wanted), "rows in gold": len(rows), "rows that differ": num_differ})
+        num_differ = len(rows.keys() ^ wanted.keys()) + sum(
+            rows[key] != wanted[key] for key in rows.keys() & wanted.keys()
+        )
+        found.append(
+            {
+                "table": name,
+                "rows at the source": len(wanted),
+                "rows in gold": len(rows),
+                "rows that differ": num_differ,
+            }
+        )
     return found
 
 
@@ -120,13 +149,16 @@ def _seconds(log: Log) -> dict[str, float]:
 
 
 def _next() -> None:
-    out.print("""
+    out.print(
+        """
 What to type next (`source .venv/bin/activate` first):
   inlet status                                   what came in, what is in gold
   inlet rejects --raw                            the broken records, with their bytes
   inlet decode landing/depot_tokyo/WAREHOUSES_20260105020000_000002.lxg   any file's changes, nothing written
-  inlet sql "select order_id, status, total, valid_from, valid_to from orders__history order by order_id, valid_from_seq limit 9"
-  inlet init ../mine                             a project of your own""", markup=False)
+  inlet sql "select order_id, status, valid_from, valid_to from orders__history order by order_id, valid_from limit 9"
+  inlet init ../mine                             a project of your own""",
+        markup=False,
+    )
 
 
 def _title(text: str) -> None:

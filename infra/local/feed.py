@@ -4,8 +4,9 @@
     feed.deliver(1)                          # the files of the first move to demo/landing/<source>/
     feed.expected["SHOP.ORDERS"]             # {(source, key...): row}, what gold must hold after all four
 
-What a lakehouse must survive is in it: full loads, partly supplied rows, updates that change nothing, key changes, a stretch
-sent twice, a stretch that comes a batch late, two broken records per kind of feed, a table emptied by a full extract.
+What a lakehouse must survive is in it: full loads, partly supplied rows, updates that change nothing, key changes, a
+stretch sent twice, a stretch that comes a batch late, two broken records per kind of feed, a table emptied by a full
+extract.
 
 Run: python infra/local/feed.py FOLDER [--seed 1] [--scale 1] [--deliver]
 """
@@ -27,15 +28,15 @@ from tests.business import LOAD_AT, Depot, Shop  # noqa: E402
 from tests.encode import linkexpress, qlik  # noqa: E402
 
 NUM_BATCHES = 4
-NUM_SHOP_CHANGES, NUM_DEPOT_CHANGES = 20_500, 10_300           # at scale 1; of each depot
-BARE = {"SHOP.ORDER_LINES", "SHOP.PAYMENTS"}                   # topics without envelope
+NUM_SHOP_CHANGES, NUM_DEPOT_CHANGES = 20_500, 10_300  # at scale 1; of each depot
+BARE = {"SHOP.ORDER_LINES", "SHOP.PAYMENTS"}  # topics without envelope
 EXTRACTION_IDS = {1: "DEPOT.PRODUCTS", 2: "DEPOT.WAREHOUSES", 3: "DEPOT.STOCK"}
-DEPOTS = {                     # prefix of product codes, and how its extracts are encoded
+DEPOTS = {  # prefix of product codes, and how its extracts are encoded
     "depot_tokyo": ("TK", {"null_areas": True, "byte_order": "little", "charset": "cp932"}),
     "depot_osaka": ("OS", {"null_areas": False, "byte_order": "big", "charset": "ebcdic_kana"}),
 }
-FILES_PER_BATCH = 3            # difference files of each depot
-CLOSED = ("depot_osaka", "DEPOT.WAREHOUSES")                   # a last full extract finds no row in it
+FILES_PER_BATCH = 3  # difference files of each depot
+CLOSED = ("depot_osaka", "DEPOT.WAREHOUSES")  # a last full extract finds no row in it
 
 
 @dataclass
@@ -43,12 +44,12 @@ class Feed:
     """What `write_feed` wrote. Numbers are what the ledger must show when all is delivered."""
 
     folder: Path
-    batches: list[list[Path]]                  # files in staging, relative to it
-    expected: dict[str, dict[tuple, dict]]     # {table: {(source, key...): row}}
-    num_changes: dict[str, int]                # per source, the full load included, repeats not
+    batches: list[list[Path]]  # files in staging, relative to it
+    expected: dict[str, dict[tuple, dict]]  # {table: {(source, key...): row}}
+    num_changes: dict[str, int]  # per source, the full load included, repeats not
     num_repeats: dict[str, int]
     num_rejected: dict[str, int]
-    underpaid: set[int]                        # orders whose payments do not sum to their lines
+    underpaid: set[int]  # orders whose payments do not sum to their lines
 
     def deliver(self, batch: int, landing: Path | None = None) -> list[Path]:
         """Move the files of batch 1, 2, ... into landing (default: <folder>/landing). Out: their new places."""
@@ -63,7 +64,9 @@ class Feed:
 
 def simulate(seed: int, scale: float) -> dict:
     """The businesses by source, run to their end."""
-    done = {"shop": Shop(seed)} | {source: Depot(seed, prefix, how["null_areas"]) for source, (prefix, how) in DEPOTS.items()}
+    done = {"shop": Shop(seed)} | {
+        source: Depot(seed, prefix, how["null_areas"]) for source, (prefix, how) in DEPOTS.items()
+    }
     for source, business in done.items():
         business.run(int((NUM_SHOP_CHANGES if source == "shop" else NUM_DEPOT_CHANGES) * scale))
     return done
@@ -77,8 +80,15 @@ def write_feed(folder, seed: int = 1, scale: float = 1) -> Feed:
         for table, found in business.db.tables.items():
             is_closed = (source, table) == CLOSED
             rows.setdefault(table, {}).update({} if is_closed else {(source, *key): row for key, row in found.items()})
-    feed = Feed(folder, [[] for _ in range(NUM_BATCHES)], rows, {s: len(b.db.log) for s, b in done.items()},
-                dict.fromkeys(done, 0), dict.fromkeys(done, 0), done["shop"].underpaid)
+    feed = Feed(
+        folder,
+        [[] for _ in range(NUM_BATCHES)],
+        rows,
+        {s: len(b.db.log) for s, b in done.items()},
+        dict.fromkeys(done, 0),
+        dict.fromkeys(done, 0),
+        done["shop"].underpaid,
+    )
     _write_shop(feed, done["shop"], contracts, random.Random(f"feed {seed}"))
     for source in DEPOTS:
         _write_depot(feed, source, done[source], contracts)
@@ -87,7 +97,9 @@ def write_feed(folder, seed: int = 1, scale: float = 1) -> Feed:
 
 def _contracts() -> dict[str, list[tuple[str, str]]]:
     """Columns of each table with their types at the source, from the project's contracts."""
-    said = [yaml.safe_load(p.read_text(encoding="utf-8")) for p in sorted((ROOT / "pipelines" / "tables").glob("*.yml"))]
+    said = [
+        yaml.safe_load(p.read_text(encoding="utf-8")) for p in sorted((ROOT / "pipelines" / "tables").glob("*.yml"))
+    ]
     return {t["table"]: [(c["name"], c.get("source_type")) for c in t["columns"]] for t in said}
 
 
@@ -108,7 +120,9 @@ def _quarters(log: list) -> list[list]:
     return parts
 
 
-# -- Qlik: messages of the task `shop` ---------------------------------------------------------------------------------------
+# -- Qlik: messages of the task `shop`
+# ---------------------------------------------------------------------------------------
+
 
 def _write_shop(feed: Feed, shop: Shop, contracts: dict, rng: random.Random) -> None:
     number, parts = 0, []
@@ -116,8 +130,10 @@ def _write_shop(feed: Feed, shop: Shop, contracts: dict, rng: random.Random) -> 
     for part in _quarters(shop.db.log):
         parts.append([])
         for c in part:
-            number += rng.choice((1, 1, 1, 36, 44))            # gaps are normal
-            parts[-1].append((c, _message(c, f"{c.at:%Y%m%d%H%M%S}{c.at.microsecond // 10000:02d}{number:019d}", contracts)))
+            number += rng.choice((1, 1, 1, 36, 44))  # gaps are normal
+            parts[-1].append(
+                (c, _message(c, f"{c.at:%Y%m%d%H%M%S}{c.at.microsecond // 10000:02d}{number:019d}", contracts))
+            )
     deliveries, num_repeats = _disturbed(load, parts)
     broken = _broken_messages(parts[1][0][0], contracts)
     deliveries[1].insert(100, broken[0])
@@ -138,21 +154,31 @@ def _write_shop(feed: Feed, shop: Shop, contracts: dict, rng: random.Random) -> 
 def _message(c, change_seq: str | None, contracts: dict) -> bytes:
     said = {"operation": c.operation, "before": c.before, "after": c.after}
     if c.transaction:
-        said |= {"change_seq": change_seq, "change_timestamp": c.at.isoformat(timespec="milliseconds"),
-                 "stream_position": f"00000000.{c.transaction:08x}.00000001.0000.02.0000:{c.counter}.16",
-                 "transaction_id": f"{c.transaction % 5000 + 0x60000:032x}",          # ids come back
-                 "transaction_event_counter": c.counter, "transaction_last_event": c.is_last}
+        said |= {
+            "change_seq": change_seq,
+            "change_timestamp": c.at.isoformat(timespec="milliseconds"),
+            "stream_position": f"00000000.{c.transaction:08x}.00000001.0000.02.0000:{c.counter}.16",
+            "transaction_id": f"{c.transaction % 5000 + 0x60000:032x}",  # ids come back
+            "transaction_event_counter": c.counter,
+            "transaction_last_event": c.is_last,
+        }
     columns = [name for name, _ in contracts[c.table]]
     return qlik.value(said, columns, shape="bare" if c.table in BARE else "envelope")
 
 
 def _disturbed(load: list, parts: list[list]) -> tuple[list[list], int]:
-    """What arrives in each batch: a stretch of the second comes with the third, stretches of the second and fourth come twice."""
+    """What arrives in each batch: a stretch of the second comes with the third, stretches of the second and fourth come
+    twice.
+    """
     second, num = parts[1], len(parts[1])
     late, again = slice(num * 60 // 100, num * 66 // 100), slice(num * 20 // 100, num * 28 // 100)
-    resent = parts[3][num // 4:num // 3]
-    return [load + parts[0], second[:late.start] + second[late.stop:], second[again] + parts[2] + second[late],
-            parts[3][:num // 2] + resent + parts[3][num // 2:]], len(second[again]) + len(resent)
+    resent = parts[3][num // 4 : num // 3]
+    return [
+        load + parts[0],
+        second[: late.start] + second[late.stop :],
+        second[again] + parts[2] + second[late],
+        parts[3][: num // 2] + resent + parts[3][num // 2 :],
+    ], len(second[again]) + len(resent)
 
 
 def _broken_messages(c, contracts: dict) -> list[tuple]:
@@ -163,7 +189,9 @@ def _broken_messages(c, contracts: dict) -> list[tuple]:
     return [(c, cut), (c, wide.replace(b'"columnMask":"' + mask, b'"columnMask":"01' + b"FF" * (len(mask) // 2)))]
 
 
-# -- Linkexpress: extracts of a depot ----------------------------------------------------------------------------------------
+# -- Linkexpress: extracts of a depot
+# ----------------------------------------------------------------------------------------
+
 
 def _write_depot(feed: Feed, source: str, depot: Depot, contracts: dict) -> None:
     layouts = {id_: contracts[table] for id_, table in EXTRACTION_IDS.items()}
@@ -181,14 +209,16 @@ def _write_depot(feed: Feed, source: str, depot: Depot, contracts: dict) -> None
                 data += _broken_record(source, layouts, how)
                 feed.num_rejected[source] += 1
             name = f"{changes[-1].at:%Y%m%d%H%M%S}_{ordinal:06d}"
-            is_late = (batch, n, source) == (1, 1, "depot_tokyo")               # comes a batch after its successors
+            is_late = (batch, n, source) == (1, 1, "depot_tokyo")  # comes a batch after its successors
             _staged(feed, batch + is_late, source, f"{name}.lxg").write_bytes(data)
-            if (batch, n) == (1, 0) and source == "depot_osaka":                # a file sent twice: same time and ordinal
+            if (batch, n) == (1, 0) and source == "depot_osaka":  # a file sent twice: same time and ordinal
                 _staged(feed, 2, source, f"{name}.resend.lxg").write_bytes(data)
                 feed.num_repeats[source] += len(changes)
     if source == CLOSED[0]:
         name = f"{CLOSED[1].split('.')[1]}_{depot.db.at + timedelta(hours=1):%Y%m%d%H%M%S}_{ordinal + 1:06d}.lxg"
-        _staged(feed, NUM_BATCHES - 1, source, name).write_bytes(linkexpress.encode_file([("empty",)], layouts=layouts, **how))
+        _staged(feed, NUM_BATCHES - 1, source, name).write_bytes(
+            linkexpress.encode_file([("empty",)], layouts=layouts, **how)
+        )
 
 
 def _pieces(changes: list) -> list[list]:
@@ -210,9 +240,19 @@ def _records(changes: list, ids: dict[str, int]) -> list[tuple]:
 
 
 def _broken_record(source: str, layouts: dict, how: dict) -> bytes:
-    """A transaction of one record that cannot be read: a packed digit that is none in Tokyo, an unknown operation in Osaka."""
-    row = {"PRODUCT_CODE": "ZZ999999", "NAME": "京都緑茶大袋", "KANA": "ﾘﾖｸﾁﾔ", "PRICE": "1234567.89", "WEIGHT": "1.500", "CATEGORY": 1,
-           "LAUNCHED": LOAD_AT.date(), "REVISED_AT": LOAD_AT}
+    """A transaction of one record that cannot be read: a packed digit that is none in Tokyo, an unknown operation in
+    Osaka.
+    """
+    row = {
+        "PRODUCT_CODE": "ZZ999999",
+        "NAME": "京都緑茶大袋",
+        "KANA": "ﾘﾖｸﾁﾔ",
+        "PRICE": "1234567.89",
+        "WEIGHT": "1.500",
+        "CATEGORY": 1,
+        "LAUNCHED": LOAD_AT.date(),
+        "REVISED_AT": LOAD_AT,
+    }
     record = linkexpress.encode_file([("insert", 1, row)], layouts=layouts, **how)
     if source == "depot_tokyo":
         record = record.replace(bytes.fromhex("123456789C"), bytes.fromhex("12F456789C"))
@@ -231,7 +271,10 @@ def main() -> None:
     feed = write_feed(said.folder, said.seed, said.scale)
     for batch in range(1, NUM_BATCHES + 1) if said.deliver else ():
         feed.deliver(batch)
-    print(f"{said.folder}: {sum(feed.num_changes.values())} changes in {sum(map(len, feed.batches))} files, {NUM_BATCHES} batches")
+    print(
+        f"{said.folder}: {sum(feed.num_changes.values())} changes in {sum(map(len, feed.batches))} files, "
+        f"{NUM_BATCHES} batches"
+    )
 
 
 if __name__ == "__main__":

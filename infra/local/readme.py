@@ -1,8 +1,11 @@
-"""Runs the commands of README.md: in a ```console block each line that begins with `$ `. One that fails, fails the gate; so does one that prints
-nothing or a stack trace, and a line of a ```text block that neither they nor the demo print.
+"""Runs the commands of README.md: in a ```console block each line that begins with `$ `. One that fails, fails the
+gate; so does one that prints nothing or a stack trace, and a line of a ```text block that neither they nor the demo
+print.
 
-A command whose exit code is meant to be another says so: `$ inlet decode broken.lxg   # exits 3`. `make` and `git` commands are run by .ci/run
-itself, which hands over what they printed. Of what README shows, times, folder names and the width of columns may be others.
+A command whose exit code is meant to be another says so: `$ inlet decode broken.lxg   # exits 3`. `make` and `git`
+                                                                                       commands are run by .ci/run
+itself, which hands over what they printed. Of what README shows, times, folder names and the width of columns may be
+others.
 """
 
 import os
@@ -13,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN_ELSEWHERE = ("make ", "git ", "cd ", "source ")
-BY_HAND = "$ inlet catalog"                # a block that begins so: it goes on until Ctrl-C
+BY_HAND = "$ inlet catalog"  # a block that begins so: it goes on until Ctrl-C
 
 
 def commands(text: str) -> list[tuple[str, int]]:
@@ -56,11 +59,17 @@ def main(*printed_by_make: str) -> None:
     environment = os.environ | {"PATH": f"{ROOT}/.venv/bin:{os.environ['PATH']}"}
     printed, num_failed = "".join(Path(path).read_text() for path in printed_by_make), 0
     for command, code in commands(text):
-        done = subprocess.run(command, shell=True, cwd=ROOT, env=environment, capture_output=True, text=True, executable="/bin/bash")
+        done = subprocess.run(
+            command, shell=True, cwd=ROOT, env=environment, capture_output=True, text=True, executable="/bin/bash"
+        )
         problem = trouble(command, code, done)
         printed += done.stdout + "\n"
         num_failed += bool(problem)
-        print(f"{'FAIL' if problem else 'ok  '} {command}" + (f"\n     {problem}\n{done.stdout[-1500:]}\n{done.stderr[-1500:]}" if problem else ""), flush=True)
+        print(
+            f"{'FAIL' if problem else 'ok  '} {command}"
+            + (f"\n     {problem}\n{done.stdout[-1500:]}\n{done.stderr[-1500:]}" if problem else ""),
+            flush=True,
+        )
     missing = not_printed(text, printed)
     print("".join(f"FAIL README.md shows a line that nothing prints: {line}\n" for line in missing), end="")
     sys.exit(int(bool(num_failed or missing)))

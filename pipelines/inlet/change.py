@@ -14,13 +14,13 @@ from inlet.sql import literal
 
 class Column(NamedTuple):
     name: str
-    type: str                  # Spark SQL type
+    type: str  # Spark SQL type
     doc: str
 
 
 OPERATIONS = {"REFRESH": "R", "INSERT": "I", "UPDATE": "U", "DELETE": "D", "TRUNCATE": "T"}
 LEN_SEQ = 35
-LEN_TIME = 16                  # YYYYMMDDHHmmSShh; the other 19 digits are ordinals
+LEN_TIME = 16  # YYYYMMDDHHmmSShh; the other 19 digits are ordinals
 
 CHANGES = (
     Column("source", "string", "the ordered feed: one Qlik task, one extract definition, one trail"),
@@ -35,12 +35,22 @@ CHANGES = (
     Column("transaction_last_event", "boolean", "closes the transaction; null only where the format cannot know"),
     Column("change_timestamp", "timestamp", "UTC time of the change as the source tells it; never used for order"),
     Column("stream_position", "string", "the source's own position text, opaque"),
-    Column("change_mask", "binary", "columns changed: bit n-1 is column ordinal n, least significant byte first, "
-                                    "trailing zero bytes dropped; null where the source does not tell"),
+    Column(
+        "change_mask",
+        "binary",
+        "columns changed: bit n-1 is column ordinal n, least significant byte first, "
+        "trailing zero bytes dropped; null where the source does not tell",
+    ),
     Column("column_mask", "binary", "columns supplied, the same way; null means all"),
-    Column("before", "variant", "before-image as an object: an absent member was not supplied, a null member is SQL NULL"),
+    Column(
+        "before", "variant", "before-image as an object: an absent member was not supplied, a null member is SQL NULL"
+    ),
     Column("after", "variant", "after-image as an object, the same way"),
-    Column("column_states", "map<string,string>", "only for columns in an exceptional state: `missing`, `lob_incomplete`, ..."),
+    Column(
+        "column_states",
+        "map<string,string>",
+        "only for columns in an exceptional state: `missing`, `lob_incomplete`, ...",
+    ),
     Column("load_id", "string", "full-load generation of a REFRESH row"),
     Column("unit_id", "string", "the bronze unit this change was decoded from"),
     Column("unit_offset", "bigint", "first byte of its record within the unit"),
@@ -65,7 +75,11 @@ REJECTS = (
     Column("unit_length", "bigint", "length of the record in bytes"),
     Column("batch_id", "bigint", "the run that wrote it"),
     Column("decoded_at", "timestamp", "when"),
-    Column("resolved_by", "bigint", "the run that decoded it again; where it failed again, that run has a reject of its own"),
+    Column(
+        "resolved_by",
+        "bigint",
+        "the run that decoded it again; where it failed again, that run has a reject of its own",
+    ),
     Column("contract", "string", "fingerprint of its table's contract then, null where there was none"),
 )
 
@@ -92,8 +106,13 @@ TRANSACTIONS = (
     Column("num_changes", "bigint", "changes seen so far"),
     Column("last_counter", "bigint", "largest transaction_event_counter seen"),
     Column("tables", "array<string>", "tables touched, as SCHEMA.TABLE"),
-    Column("state", "string", "`complete`: the last event was seen and as many changes as its counter says; `open`: the last event has not come; "
-                              "`impossible`: events are missing before the last one, or two claim the same place; null where the source counts no events"),
+    Column(
+        "state",
+        "string",
+        "`complete`: the last event was seen and as many changes as its counter says; `open`: the last event has not "
+        "come; `impossible`: events are missing before the last one, or two claim the same place; null where the "
+        "source counts no events",
+    ),
     Column("batch_id", "bigint", "the run that brought the last of its changes"),
 )
 
@@ -103,7 +122,9 @@ TABLE_VERSIONS = (
     Column("source_table", "string", "table at the source"),
     Column("table_version", "int", "version of the column list"),
     Column("columns", "string", "JSON list of the columns: name, type, nullable, in order"),
-    Column("origin", "string", "`contract`: changes were read by this version of it; `feed`: the feed itself gave the list"),
+    Column(
+        "origin", "string", "`contract`: changes were read by this version of it; `feed`: the feed itself gave the list"
+    ),
     Column("batch_id", "bigint", "the first run that used it"),
     Column("key", "string", "JSON list of the key's columns, where the feed gave it"),
     Column("change_seq", "string", "place in the order from which a list of the feed is in force"),
@@ -111,7 +132,7 @@ TABLE_VERSIONS = (
     Column("unit_offset", "bigint", "first byte within the unit"),
 )
 
-WAITING = (                    # append-only: a part waits while it has a row that is not settled and none that is
+WAITING = (  # append-only: a part waits while it has a row that is not settled and none that is
     Column("source", "string", "the ordered feed"),
     Column("part_key", "string", "what the parts of one change or transaction have in common; the codec's word"),
     Column("note", "string", "what the codec keeps of it beside its bytes"),
@@ -126,24 +147,36 @@ WAITING = (                    # append-only: a part waits while it has a row th
     Column("decoded_at", "timestamp", "when"),
 )
 
-BATCHES = (                    # the ledger: a row here means that the batch is whole and its accounting adds up
+BATCHES = (  # the ledger: a row here means that the batch is whole and its accounting adds up
     Column("batch_id", "bigint", "the run"),
     Column("source", "string", "the ordered feed"),
     Column("codec", "string", "the codec that decoded it"),
     Column("num_units", "bigint", "bronze units read"),
-    Column("num_records", "bigint", "records in them; these and the settled parts = changes + repeats + control + rejected + waiting"),
+    Column(
+        "num_records",
+        "bigint",
+        "records in them; these and the settled parts = changes + repeats + control + rejected + waiting",
+    ),
     Column("num_changes", "bigint", "changes written"),
     Column("num_repeats", "bigint", "records that repeat a change already written, same content"),
     Column("num_control", "bigint", "records that carry no row change: commit records, metadata, empty loads"),
     Column("num_rejected", "bigint", "records rejected"),
-    Column("bytes_landed", "bigint", "bytes in the units; these and those of settled parts = decoded + repeated + framing + rejected + waiting"),
+    Column(
+        "bytes_landed",
+        "bigint",
+        "bytes in the units; these and those of settled parts = decoded + repeated + framing + rejected + waiting",
+    ),
     Column("bytes_decoded", "bigint", "bytes of records that became changes"),
     Column("bytes_repeated", "bigint", "bytes of repeats"),
     Column("bytes_framing", "bigint", "bytes of control records and between records"),
     Column("bytes_rejected", "bigint", "bytes of rejects"),
     Column("first_change_seq", "string", "least change_seq among its changes, repeats, empty loads and ends of loads"),
     Column("last_change_seq", "string", "greatest"),
-    Column("tables", "array<string>", "captured tables that it brought changes, empty loads or ends of loads of: gold runs for these"),
+    Column(
+        "tables",
+        "array<string>",
+        "captured tables that it brought changes, empty loads or ends of loads of: gold runs for these",
+    ),
     Column("finished_at", "timestamp", "when the batch became whole"),
     Column("num_waiting", "bigint", "records that wait for others since this batch"),
     Column("num_settled", "bigint", "records that waited since an earlier batch, and do not any more"),
@@ -151,10 +184,13 @@ BATCHES = (                    # the ledger: a row here means that the batch is 
     Column("bytes_settled", "bigint", "bytes of the settled ones"),
 )
 
-STOPPED = (                    # append-only: why the sources of a batch are decoded one by one, so that its lines in the ledger may lack some
+# append-only: why the sources of a batch are decoded one by one, so that its lines in the ledger may lack some
+STOPPED = (
     Column("source", "string", "the ordered feed"),
     Column("batch_id", "bigint", "the run"),
-    Column("why", "string", "what was wrong with the batch, or which earlier batch of the source has to be whole first"),
+    Column(
+        "why", "string", "what was wrong with the batch, or which earlier batch of the source has to be whole first"
+    ),
     Column("stopped_at", "timestamp", "when"),
 )
 
@@ -169,7 +205,14 @@ TABLES = {
     "silver.batches": BATCHES,
 }
 
-HEADER_COLUMNS = ("source", "source_schema", "source_table", "change_seq", "operation", "batch_id")   # with file statistics
+HEADER_COLUMNS = (
+    "source",
+    "source_schema",
+    "source_table",
+    "change_seq",
+    "operation",
+    "batch_id",
+)  # with file statistics
 
 
 def ddl(columns) -> str:

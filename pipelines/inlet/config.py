@@ -1,13 +1,14 @@
 """A project folder: pipelines/inlet.yml, pipelines/tables/*.yml, dbt/, expectations/. Reading it checks all of it.
 
-    lakehouse: lakehouse                  # a folder (or any URL that Spark can write)
-    sources:
-      shop:
-        codec: qlik_json
-        from: landing/shop/*.parquet      # a folder or pattern, any fsspec URL; or {transport: lines, path: landing/shop/*.jsonl}
-        tables: {shop.orders: SHOP.ORDERS}
-        ignore: [SHOP.LOG_*]              # tables of the feed that are not wanted; or `capture`, those that are
-        options: {...}                    # the codec's own, named in its docstring
+lakehouse: lakehouse                  # a folder (or any URL that Spark can write)
+sources:
+  shop:
+    codec: qlik_json
+    from: landing/shop/*.parquet      # a folder or pattern, any fsspec URL; or {transport: lines, path:
+                                      landing/shop/*.jsonl}
+    tables: {shop.orders: SHOP.ORDERS}
+    ignore: [SHOP.LOG_*]              # tables of the feed that are not wanted; or `capture`, those that are
+    options: {...}                    # the codec's own, named in its docstring
 """
 
 import glob
@@ -28,15 +29,19 @@ class Project(BaseModel):
     root: Path
     lakehouse: str
     sources: dict[str, Source]
-    tables: dict[str, Table]               # by SCHEMA.TABLE
+    tables: dict[str, Table]  # by SCHEMA.TABLE
 
     def tables_of(self, source: Source) -> dict[str, Table]:
         """The contracts that this source may carry, by every SCHEMA.TABLE that they went by."""
-        return by_name(t for t in self.tables.values() if (not t.sources or source.name in t.sources) and source.wants(t.table))
+        return by_name(
+            t for t in self.tables.values() if (not t.sources or source.name in t.sources) and source.wants(t.table)
+        )
 
     def table_names(self, given: list[str]) -> list[str]:
         """Names of contracts, given by name or as SCHEMA.TABLE. Raises: ConfigError for one that is not there."""
-        names = {t.name: t.name for t in self.tables.values()} | {name: t.name for name, t in by_name(self.tables.values()).items()}
+        names = {t.name: t.name for t in self.tables.values()} | {
+            name: t.name for name, t in by_name(self.tables.values()).items()
+        }
         return [known(names, name, "table") for name in given]
 
     def resolve(self, path: str) -> str:
@@ -44,7 +49,9 @@ class Project(BaseModel):
         return path if "://" in path else str((self.root / path).resolve())
 
     def folder(self, source: Source) -> tuple[str, str]:
-        """Where the files of a local source are: (folder, pattern in it). A `from` that names a folder means all files in it."""
+        """Where the files of a local source are: (folder, pattern in it). A `from` that names a folder means all files
+        in it.
+        """
         path = Path(self.resolve(source.path))
         parts = Path(source.path).parts
         first = next((n for n, part in enumerate(parts) if glob.has_magic(part)), len(parts))
@@ -68,8 +75,10 @@ def load(root: Path | str) -> Project:
     root = Path(root).resolve()
     config = root / "pipelines" / "inlet.yml"
     if not config.is_file():
-        raise ConfigError(f"{root} is no Inlet project: it has no pipelines/inlet.yml",
-                          "Name one with --project DIR, or make one with `inlet init DIR`")
+        raise ConfigError(
+            f"{root} is no Inlet project: it has no pipelines/inlet.yml",
+            "Name one with --project DIR, or make one with `inlet init DIR`",
+        )
     said = _yaml(config)
     unknown = set(map(str, said)) - {"lakehouse", "sources"}
     if unknown:
@@ -86,24 +95,34 @@ def load(root: Path | str) -> Project:
         claimed = {name: t.table for t in tables.values() for name in t.names} | dict.fromkeys(tables)
         for name in table.names:
             if name in claimed:
-                raise ConfigError(f"{path}: {name}, a name of {table.table}, is also one of {claimed[name] or name}",
-                                  "A name that a second table has taken over cannot be told apart: leave the former one out of `earlier`")
+                raise ConfigError(
+                    f"{path}: {name}, a name of {table.table}, is also one of {claimed[name] or name}",
+                    "A name that a second table has taken over cannot be told apart: leave the former one out of "
+                    "`earlier`",
+                )
         tables[table.table] = table
     for source in sources.values():
         if source.codec not in CODECS:
-            raise ConfigError(f"{config}: sources.{source.name}.codec is {source.codec}, which is none",
-                              f"Known codecs: {', '.join(CODECS)}")
+            raise ConfigError(
+                f"{config}: sources.{source.name}.codec is {source.codec}, which is none",
+                f"Known codecs: {', '.join(CODECS)}",
+            )
         readable = transports_of(CODECS[source.codec])
         source.transport = source.transport or readable[0]
         if source.transport not in readable:
-            raise ConfigError(f"{config}: sources.{source.name}.from: {source.transport} brings nothing that {source.codec} reads",
-                              f"Its transports are {', '.join(readable)}")
+            raise ConfigError(
+                f"{config}: sources.{source.name}.from: {source.transport} brings nothing that {source.codec} reads",
+                f"Its transports are {', '.join(readable)}",
+            )
         _build(CODECS[source.codec].OPTIONS, source.options, f"{config}: sources.{source.name}.options")
         contracts = by_name(tables.values())
         for word, name in source.tables.items():
             if name not in contracts:
-                raise ConfigError(f"{config}: sources.{source.name}.tables maps {word} to {name}, which has no contract",
-                                  f"Contracts are there for {', '.join(sorted(contracts)) or 'none'}; or write pipelines/tables/{name.split('.')[-1].lower()}.yml")
+                raise ConfigError(
+                    f"{config}: sources.{source.name}.tables maps {word} to {name}, which has no contract",
+                    f"Contracts are there for {', '.join(sorted(contracts)) or 'none'}; or write "
+                    f"pipelines/tables/{name.split('.')[-1].lower()}.yml",
+                )
     return Project(root=root, lakehouse=said.get("lakehouse", "lakehouse"), sources=sources, tables=tables)
 
 
@@ -115,12 +134,15 @@ def known(names: dict, name: str, what: str):
 
 
 class Loader(yaml.SafeLoader):
-    """Only `true` and `false` are booleans, as in YAML 1.2: a column may be called NO, or ON. Only plain decimal digits are a number:
+    """Only `true` and `false` are booleans, as in YAML 1.2: a column may be called NO, or ON. Only plain decimal digits
+    are a number:
     007, 0x1F and 12:30 are text, where YAML 1.1 makes 7, 31 and 750 of them."""
 
 
-Loader.yaml_implicit_resolvers = {first: [(tag, word) for tag, word in words if not tag.endswith((":bool", ":int"))]
-                                  for first, words in yaml.SafeLoader.yaml_implicit_resolvers.items()}
+Loader.yaml_implicit_resolvers = {
+    first: [(tag, word) for tag, word in words if not tag.endswith((":bool", ":int"))]
+    for first, words in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
 Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("^(true|True|TRUE|false|False|FALSE)$"), list("tTfF"))
 Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile("^[-+]?(0|[1-9][0-9]*)$"), list("-+0123456789"))
 
@@ -145,5 +167,9 @@ def _build(model, said: dict, place: str):
     try:
         return model(**said)
     except (ValidationError, TypeError) as error:
-        text = in_words(error.errors(), [f.alias or name for name, f in model.model_fields.items()]) if isinstance(error, ValidationError) else str(error)
+        text = (
+            in_words(error.errors(), [f.alias or name for name, f in model.model_fields.items()])
+            if isinstance(error, ValidationError)
+            else str(error)
+        )
         raise ConfigError(f"{place}: {text}", "Mend it and run `inlet doctor`") from error

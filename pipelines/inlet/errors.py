@@ -3,8 +3,8 @@
 Two families. An `InletError` stops a command (wrong config, missing Java, a failed check) and carries the exit code a
 scheduler sees. A `Reject` stops nothing: it is a *row*, the record that could not be decoded, with its bytes.
 
-Exit codes: 0 done, 1 internal error, 2 wrong usage or configuration, 3 a check of severity `error` failed,
-4 the accounting of a batch does not add up, 5 the environment lacks something (Java, disk, a free catalog).
+Exit codes: 0 done, 1 internal error, 2 wrong usage or configuration, 3 a check of severity `error` failed, 4 the
+accounting of a batch does not add up, 5 the environment lacks something (Java, disk, a free catalog).
 """
 
 from dataclasses import dataclass
@@ -63,10 +63,19 @@ def in_words(problems: list[dict], names) -> str:
     return "; ".join(said)
 
 
-WANTED = {                     # by pydantic's word for what is wrong
-    "missing": "is missing", "string_type": "expected text", "bool_type": "expected true or false", "bool_parsing": "expected true or false",
-    "list_type": "expected a list", "int_type": "expected a whole number", "int_parsing": "expected a whole number", "float_type": "expected a number",
-    "float_parsing": "expected a number", "dict_type": "expected fields", "model_type": "expected fields", "model_attributes_type": "expected fields",
+WANTED = {  # by pydantic's word for what is wrong
+    "missing": "is missing",
+    "string_type": "expected text",
+    "bool_type": "expected true or false",
+    "bool_parsing": "expected true or false",
+    "list_type": "expected a list",
+    "int_type": "expected a whole number",
+    "int_parsing": "expected a whole number",
+    "float_type": "expected a number",
+    "float_parsing": "expected a number",
+    "dict_type": "expected fields",
+    "model_type": "expected fields",
+    "model_attributes_type": "expected fields",
 }
 
 
@@ -81,13 +90,13 @@ def as_said(value) -> str:
 class Reject:
     """One record (or unit) that could not be decoded. Offsets are bytes from the start of the unit."""
 
-    kind: str                  # a member of REJECT_KINDS
-    unit_offset: int           # first byte of the rejected record
-    unit_length: int           # its length in bytes
-    byte_offset: int           # the byte at which reading failed
+    kind: str  # a member of REJECT_KINDS
+    unit_offset: int  # first byte of the rejected record
+    unit_length: int  # its length in bytes
+    byte_offset: int  # the byte at which reading failed
     expected: str
     found: str
-    raw: bytes                 # the record's bytes, untouched
+    raw: bytes  # the record's bytes, untouched
     source_schema: str | None = None
     source_table: str | None = None
     column_name: str | None = None
@@ -99,8 +108,12 @@ class Reject:
         return f"{place}: expected {self.expected}, found {self.found}"
 
 
-FILE_KINDS = ("unreadable_file", "file_rewritten", "link_outside")       # of a file that is not landed at all, so no record of it is there to count
-REJECT_KINDS = {               # every kind there is; docs/rejects.md is made from this and a test keeps it whole
+FILE_KINDS = (
+    "unreadable_file",
+    "file_rewritten",
+    "link_outside",
+)  # of a file that is not landed at all, so no record of it is there to count
+REJECT_KINDS = {  # every kind there is; docs/rejects.md is made from this and a test keeps it whole
     # any format
     "unknown_table": "the record names a table that has no contract in pipelines/tables/",
     "unknown_operation": "the operation is none of those that the format defines",
@@ -110,11 +123,13 @@ REJECT_KINDS = {               # every kind there is; docs/rejects.md is made fr
     "missing_key": "a key column is null or was not supplied",
     "null_not_allowed": "a column that the contract declares `nullable: false` is null in an after-image",
     "definition_missing": "the record belongs to a table whose column list the feed has not given yet",
-    "definition_differs": "the column list that the feed gives is none of those in the contract: `inlet import` shows what to change",
+    "definition_differs": "the column list that the feed gives is none of those in the contract: `inlet import` "
+    "shows what to change",
     "unknown_column": "the record holds a column that the contract does not declare",
     "value_does_not_fit": "the value does not fit the column's type, or VARIANT cannot hold it exactly",
     "missing_change_seq": "a change has no usable sequence, so its place in the order is unknown",
-    "decoder_failed": "the decoder failed on the unit instead of reading or rejecting it: a fault of Inlet or a lack of memory; please report it with its bytes",
+    "decoder_failed": "the decoder failed on the unit instead of reading or rejecting it: a fault of Inlet or a lack "
+    "of memory; please report it with its bytes",
     "link_outside": "the file is a link to one outside the folder that its source reads",
     # message formats
     "invalid_utf8": "the bytes are not UTF-8",

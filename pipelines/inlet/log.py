@@ -1,7 +1,7 @@
 """What a person sees while a run works, and what a log collector gets: one line per step.
 
-On a terminal: a spinner while a step works, then a line with its figures. Elsewhere: one JSON object per line on standard
-error, so that nothing has to parse prose.
+On a terminal: a spinner while a step works, then a line with its figures. Elsewhere: one JSON object per line on
+standard error, so that nothing has to parse prose.
 """
 
 import json
@@ -16,8 +16,8 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-WIDE = 200                     # characters where there is no terminal to ask
-MIN_COLUMN = 6                 # characters a column needs; with fewer rich leaves columns out
+WIDE = 200  # characters where there is no terminal to ask
+MIN_COLUMN = 6  # characters a column needs; with fewer rich leaves columns out
 
 
 def console(stderr: bool = False) -> Console:
@@ -30,19 +30,33 @@ def print_rows(to: Console, rows: list[dict], title: str = "") -> None:
     """What Inlet says of itself: rows of the same names as a table, times to the second, nothing for null."""
     if title:
         to.print(f"[bold]{title}[/]")
-    print_table(to, list(rows[0]) if rows else [], [[v.replace(microsecond=0) if isinstance(v, datetime) else v for v in row.values()] for row in rows])
+    print_table(
+        to,
+        list(rows[0]) if rows else [],
+        [[v.replace(microsecond=0) if isinstance(v, datetime) else v for v in row.values()] for row in rows],
+    )
 
 
 def print_table(to: Console, columns: list[str], rows: list, null: str = "") -> None:
-    """A table: numbers to the right with separators, ids as they are, null as `null` says. Where there are more columns than have room, each row
-    stands upright. In: rows as lists, for two columns may have one name."""
+    """A table: numbers to the right with separators, ids as they are, null as `null` says. Where there are more columns
+    than have room, each row stands upright. In: rows as lists, for two columns may have one name."""
     if not rows:
         to.print("none")
         return
-    cells = [[Text(null, "dim") if value is None else Text(_cell(name, value)) for name, value in zip(columns, row)] for row in rows]
+    cells = [
+        [Text(null, "dim") if value is None else Text(_cell(name, value)) for name, value in zip(columns, row)]
+        for row in rows
+    ]
     if len(columns) * MIN_COLUMN > to.width:
         for number, row in enumerate(cells, 1):
-            upright = Table(title=f"row {number}", title_justify="left", title_style="dim", show_header=False, box=None, pad_edge=False)
+            upright = Table(
+                title=f"row {number}",
+                title_justify="left",
+                title_style="dim",
+                show_header=False,
+                box=None,
+                pad_edge=False,
+            )
             upright.add_column(style="dim", overflow="fold")
             upright.add_column(overflow="fold")
             for name, cell in zip(columns, row):
@@ -65,12 +79,14 @@ def as_json(value):
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat() if value.tzinfo else value.isoformat()
     if isinstance(value, Decimal):
-        return f"{value:f}"                                   # str() turns to exponents: 0E-9
+        return f"{value:f}"  # str() turns to exponents: 0E-9
     return value.isoformat() if isinstance(value, date) else str(value)
 
 
 def as_text(value):
-    """A value of any type for a cell: structs, lists and maps as JSON, bytes as hex, decimals with all their digits, others as they are."""
+    """A value of any type for a cell: structs, lists and maps as JSON, bytes as hex, decimals with all their digits,
+    others as they are.
+    """
     if isinstance(value, (dict, list)):
         return json.dumps(value, ensure_ascii=False, default=as_json)
     return as_json(value) if isinstance(value, (bytes, bytearray, Decimal)) else value
@@ -80,7 +96,11 @@ def _cell(name: str, value) -> str:
     value = as_text(value)
     if isinstance(value, datetime):
         return str(value.replace(tzinfo=None))
-    is_count = isinstance(value, int) and not isinstance(value, bool) and not name.lower().endswith(("id", "no", "code", "year"))
+    is_count = (
+        isinstance(value, int)
+        and not isinstance(value, bool)
+        and not name.lower().endswith(("id", "no", "code", "year"))
+    )
     return f"{value:,}" if is_count else str(value)
 
 
@@ -125,9 +145,15 @@ class Log:
             seconds = f"{entry['seconds']:7.2f} s" if "seconds" in entry else " " * 9
             self.console.print(f"{seconds}  [bold]{entry.get('step', ''):<8}[/] {escape(_plain(figures))}")
         else:
-            print(json.dumps({"at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())} | entry, default=str), file=sys.stderr)
+            print(
+                json.dumps({"at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())} | entry, default=str),
+                file=sys.stderr,
+            )
 
 
 def _plain(figures: dict) -> str:
-    said = {k.replace("_", " "): f"{v:,}" if isinstance(v, int) and not isinstance(v, bool) and k != "seed" else v for k, v in figures.items()}
+    said = {
+        k.replace("_", " "): f"{v:,}" if isinstance(v, int) and not isinstance(v, bool) and k != "seed" else v
+        for k, v in figures.items()
+    }
     return "  ".join(f"{k} {v}" for k, v in said.items() if v not in (None, ""))

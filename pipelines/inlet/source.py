@@ -8,25 +8,36 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-FILE_TRANSPORTS = ("records",)                                      # bring a stream of bytes, whose records the codec finds
-MESSAGE_TRANSPORTS = ("parquet", "lines", "json", "whole_file")     # bring messages
+FILE_TRANSPORTS = ("records",)  # bring a stream of bytes, whose records the codec finds
+MESSAGE_TRANSPORTS = ("parquet", "lines", "json", "whole_file")  # bring messages
 
 
 class Source(BaseModel):
-    """One ordered feed. `tables` maps the feed's own word for a table (topic or file, maybe a pattern of these; extraction id) to SCHEMA.TABLE."""
+    """One ordered feed. `tables` maps the feed's own word for a table (topic or file, maybe a pattern of these;
+    extraction id) to SCHEMA.TABLE.
+    """
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
     name: str = Field(pattern=r"^[A-Za-z0-9_]+$")
     codec: str
     path: str = Field(alias="from")
-    transport: str | None = None           # what brings its units, said in `from:`; where none is, the project's reader takes the codec's first
-    tables: dict[str, str] = {}            # {1: SHOP.ORDERS} says the same as {"1": SHOP.ORDERS}
-    capture: list[str] = []                # patterns of SCHEMA.TABLE that are wanted; none: all that have a contract
-    ignore: list[str] = []                 # ... that are not; records of other tables than the wanted are counted, and rejected no more
+    transport: str | None = (
+        None  # what brings its units, said in `from:`; where none is, the project's reader takes the codec's first
+    )
+    tables: dict[str, str] = {}  # {1: SHOP.ORDERS} says the same as {"1": SHOP.ORDERS}
+    capture: list[str] = []  # patterns of SCHEMA.TABLE that are wanted; none: all that have a contract
+    ignore: list[
+        str
+    ] = []  # ... that are not; records of other tables than the wanted are counted, and rejected no more
     options: dict[str, Any] = {}
-    look_back_batches: int = Field(default=50, ge=0, description="batches in which a change that is sent again at another place is known, where the codec can tell")
-    settle_minutes: float = 60             # how long an unfinished last record may still grow
-    open_transaction_minutes: float = 60   # how long, by the source's own times, the public views wait for a transaction that lacks events; 0: not at all
+    look_back_batches: int = Field(
+        default=50,
+        ge=0,
+        description="batches in which a change that is sent again at another place is known, where the codec can tell",
+    )
+    settle_minutes: float = 60  # how long an unfinished last record may still grow
+    # how long, by the source's own times, the public views wait for a transaction that lacks events; 0: not at all
+    open_transaction_minutes: float = 60
 
     @model_validator(mode="before")
     @classmethod
@@ -36,7 +47,9 @@ class Source(BaseModel):
                 raise ValueError("transport belongs into from: {transport: ..., path: ...}")
             return said
         if set(said["from"]) != {"transport", "path"}:
-            raise ValueError(f"from: expected transport and path, found {', '.join(map(str, said['from'])) or 'nothing'}")
+            raise ValueError(
+                f"from: expected transport and path, found {', '.join(map(str, said['from'])) or 'nothing'}"
+            )
         return said | {"from": said["from"]["path"], "transport": said["from"]["transport"]}
 
     @field_validator("tables", mode="before")
@@ -51,12 +64,16 @@ class Source(BaseModel):
 
     def table_of(self, word: str) -> str | None:
         """SCHEMA.TABLE of the feed's own word for a table, or of the first pattern that it matches."""
-        return self.tables.get(word) or next((table for pattern, table in self.tables.items() if fnmatch.fnmatchcase(word, pattern)), None)
+        return self.tables.get(word) or next(
+            (table for pattern, table in self.tables.items() if fnmatch.fnmatchcase(word, pattern)), None
+        )
 
     def wants(self, table: str) -> bool:
         """Is a SCHEMA.TABLE wanted?"""
+
         def among(patterns: list[str]) -> bool:
             return any(fnmatch.fnmatchcase(table, pattern) for pattern in patterns)
+
         return (not self.capture or among(self.capture)) and not among(self.ignore)
 
     @property

@@ -1,8 +1,11 @@
-"""Text and names in generated SQL: quoted here and nowhere else. The macros `text_literal` and `identifier` say the same (dbt/macros/quoted.sql)."""
+"""Text and names in generated SQL: quoted here and nowhere else. The macros `text_literal` and `identifier` say the
+same (dbt/macros/quoted.sql).
+"""
 
 
 def literal(text: str) -> str:
-    r"""Any text as a string literal of Spark SQL. `${` is parted, for Spark puts settings in the place of `${...}`, in literals as anywhere.
+    r"""Any text as a string literal of Spark SQL. `${` is parted, for Spark puts settings in the place of `${...}`, in
+    literals as anywhere.
 
     >>> print(literal("it's a\\b"))
     'it\'s a\\b'

@@ -7,8 +7,8 @@
       - {name: ORDER_ID, type: bigint, nullable: false}
       - {name: AMOUNT, type: "decimal(9,2)", source_type: "DECIMAL(9,2)"}
 
-When the source changes the table, `version` grows by one and the column list of before moves under `earlier`, with the place up
-to which it was in force, so that changes from before stay readable:
+When the source changes the table, `version` grows by one and the column list of before moves under `earlier`, with the
+place up to which it was in force, so that changes from before stay readable:
 
     version: 2
     columns:
@@ -32,29 +32,61 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-SIMPLE_TYPES = ("boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "string", "binary", "date",
-                "timestamp", "timestamp_ntz")
-DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
-OURS = (                       # columns of ours that stand beside the table's own in gold and in the views over it
-    "source", "valid_from_seq", "valid_to_seq", "valid_from", "valid_to", "is_complete", "not_supplied", "conflict", "operation", "key_changed",
-    "change_timestamp", "transaction_id", "transaction_event_counter", "transaction_last_event", "unit_id", "unit_offset", "batch_id",
-    "is_pending", "is_held",                                     # of the live view
-    "_is_last", "_through_batch_id", "_through_change_seq",      # of the fold
+SIMPLE_TYPES = (
+    "boolean",
+    "tinyint",
+    "smallint",
+    "int",
+    "bigint",
+    "float",
+    "double",
+    "string",
+    "binary",
+    "date",
+    "timestamp",
+    "timestamp_ntz",
 )
-UNMAPPED = re.compile(r"[\w#$@]+")     # names that Delta takes as they are; others it maps
+DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+OURS = (  # columns of ours that stand beside the table's own in gold and in the views over it
+    "source",
+    "valid_from_seq",
+    "valid_to_seq",
+    "valid_from",
+    "valid_to",
+    "is_complete",
+    "not_supplied",
+    "conflict",
+    "operation",
+    "key_changed",
+    "change_timestamp",
+    "transaction_id",
+    "transaction_event_counter",
+    "transaction_last_event",
+    "unit_id",
+    "unit_offset",
+    "batch_id",
+    "is_pending",
+    "is_held",  # of the live view
+    "_is_last",
+    "_through_batch_id",
+    "_through_change_seq",  # of the fold
+)
+UNMAPPED = re.compile(r"[\w#$@]+")  # names that Delta takes as they are; others it maps
 
 
 class TableColumn(BaseModel):
-    """One column. `type` is the Spark SQL type in gold; `source_type` is the vendor's, for layouts of binary records."""
+    """One column. `type` is the Spark SQL type in gold; `source_type` is the vendor's, for layouts of binary
+    records.
+    """
 
     model_config = ConfigDict(extra="forbid")
     name: str
     type: str
     nullable: bool = True
     source_type: str | None = None
-    encoding: Literal["hex"] | None = None          # how text carries a binary column
-    formerly: list[str] = []                        # its names in earlier versions
-    dropped: bool = False                           # gone at the source; gold keeps what it held
+    encoding: Literal["hex"] | None = None  # how text carries a binary column
+    formerly: list[str] = []  # its names in earlier versions
+    dropped: bool = False  # gone at the source; gold keeps what it held
     description: str = ""
 
     @field_validator("name")
@@ -72,7 +104,6 @@ class TableColumn(BaseModel):
         if type_ in SIMPLE_TYPES or decimal and 1 <= int(decimal[1]) <= 38 and int(decimal[2]) <= int(decimal[1]):
             return type_
         raise ValueError(f"expected one of {', '.join(SIMPLE_TYPES)}, decimal(p,s) with p up to 38; found {type_!r}")
-
 
     @property
     def gold_name(self) -> str:
@@ -99,7 +130,9 @@ class Earlier(BaseModel):
         try:
             at = until if isinstance(until, datetime) else datetime.fromisoformat(str(until))
         except ValueError:
-            raise ValueError(f"expected a UTC time like 2026-03-01 12:00:00, or a change_seq, found {until!r}") from None
+            raise ValueError(
+                f"expected a UTC time like 2026-03-01 12:00:00, or a change_seq, found {until!r}"
+            ) from None
         at = at.astimezone(UTC) if at.tzinfo else at
         return f"{at:%Y%m%d%H%M%S}{at.microsecond // 10_000:02d}"
 
@@ -110,7 +143,7 @@ class Table(BaseModel):
     model_config = ConfigDict(extra="forbid")
     table: str
     name: str
-    key: list[str] = []                             # empty: it has a log, and no current or history
+    key: list[str] = []  # empty: it has a log, and no current or history
     columns: list[TableColumn] = Field(min_length=1)
     sources: list[str] = []
     version: int = 1
@@ -129,21 +162,40 @@ class Table(BaseModel):
             raise ValueError("key: a column of the key cannot be dropped; name the key that the table has now")
         for before, after in zip(self.earlier, [*self.earlier[1:], None]):
             if before.version >= (after or self).version or after and before.until >= after.until:
-                raise ValueError(f"earlier: version {before.version} is not before version {(after or self).version}: each ends where the next begins")
+                raise ValueError(
+                    f"earlier: version {before.version} is not before version {(after or self).version}: each ends "
+                    "where the next begins"
+                )
             _check_columns(f"earlier version {before.version}: ", before.columns, before.key or [])
             if any(c.dropped or c.formerly for c in before.columns):
-                raise ValueError(f"earlier version {before.version}: columns are told as they were then, without `dropped` and `formerly`")
+                raise ValueError(
+                    f"earlier version {before.version}: columns are told as they were then, without `dropped` and "
+                    "`formerly`"
+                )
         for version in self.versions[:-1]:
             taken: dict[str, str] = {}
             for column in self.columns:
-                known = [c.name for c in version.columns if c.name.lower() in [n.lower() for n in (column.name, *column.formerly)]]
+                known = [
+                    c.name
+                    for c in version.columns
+                    if c.name.lower() in [n.lower() for n in (column.name, *column.formerly)]
+                ]
                 if len(known) > 1:
-                    raise ValueError(f"earlier version {version.version}: {' and '.join(known)} are both there, so which was {column.name} cannot be told")
+                    raise ValueError(
+                        f"earlier version {version.version}: {' and '.join(known)} are both there, so which was "
+                        f"{column.name} cannot be told"
+                    )
                 if known and taken.setdefault(known[0], column.name) != column.name:
-                    raise ValueError(f"earlier version {version.version}: {known[0]} cannot have been both {taken[known[0]]} and {column.name}")
+                    raise ValueError(
+                        f"earlier version {version.version}: {known[0]} cannot have been both "
+                        f"{taken[known[0]]} and {column.name}"
+                    )
             for column in version.key:
                 if column not in version.column_names:
-                    raise ValueError(f"earlier version {version.version}: has no column {column} of the key; say its own `key`, or `formerly` where it was renamed")
+                    raise ValueError(
+                        f"earlier version {version.version}: has no column {column} of the key; say its own `key`, "
+                        "or `formerly` where it was renamed"
+                    )
         return self
 
     @property
@@ -155,17 +207,30 @@ class Table(BaseModel):
     def versions(self) -> list["Table"]:
         """The table as it was in each version, oldest first; the last is in force now."""
         own = {"earlier": [], "columns": [c for c in self.columns if not c.dropped]}
-        then = [{"version": e.version, "columns": e.columns, "key": e.key or [self._name_in(e.columns, k) for k in self.key]} for e in self.earlier]
+        then = [
+            {
+                "version": e.version,
+                "columns": e.columns,
+                "key": e.key or [self._name_in(e.columns, k) for k in self.key],
+            }
+            for e in self.earlier
+        ]
         return [self.model_copy(update=own | said) for said in [*then, {}]]
 
     def at(self, change_seq: str) -> "Table":
         """The version in force at a place in the order, or at the time it begins with."""
-        return next((version for version, e in zip(self.versions, self.earlier) if change_seq < e.until), self.versions[-1])
+        return next(
+            (version for version, e in zip(self.versions, self.earlier) if change_seq < e.until), self.versions[-1]
+        )
 
     def column_in(self, version: "Table", column: TableColumn) -> TableColumn | None:
         """What one of its columns was in a version; None where that had no such column."""
         there = {c.name: c for c in version.columns}
-        return None if column.dropped and version.version == self.version else there.get(self._name_in(version.columns, column.name))
+        return (
+            None
+            if column.dropped and version.version == self.version
+            else there.get(self._name_in(version.columns, column.name))
+        )
 
     def _name_in(self, columns: list[TableColumn], name: str) -> str:
         names = {c.name.lower(): c.name for c in columns}
@@ -173,7 +238,9 @@ class Table(BaseModel):
 
     @property
     def ours(self) -> dict[str, str]:
-        """What columns of ours are called in its gold, where it has columns of their names itself: with `_` in front, or as many as that takes."""
+        """What columns of ours are called in its gold, where it has columns of their names itself: with `_` in front,
+        or as many as that takes.
+        """
         return ours_beside({c.gold_name for c in self.columns})
 
     def our(self, name: str) -> str:
@@ -183,7 +250,11 @@ class Table(BaseModel):
     @property
     def without_key(self) -> str:
         """What a table without a key has, as one sentence; empty with a key."""
-        return "" if self.key else f"{self.table} has no key, so it has a log, {self.name}__before_after, and no current rows or history"
+        return (
+            ""
+            if self.key
+            else f"{self.table} has no key, so it has a log, {self.name}__before_after, and no current rows or history"
+        )
 
     @property
     def gold_key(self) -> list[str]:
@@ -216,7 +287,10 @@ class Table(BaseModel):
 
 def ours_beside(taken: set[str]) -> dict[str, str]:
     """What columns of ours are called beside columns of these names, those alone that give way."""
-    return {name: next(longer for n in count(1) if (longer := "_" * n + name) not in taken) for name in sorted(taken & set(OURS))}
+    return {
+        name: next(longer for n in count(1) if (longer := "_" * n + name) not in taken)
+        for name in sorted(taken & set(OURS))
+    }
 
 
 def _check_columns(where: str, columns: list[TableColumn], key: list[str]) -> None:
@@ -224,8 +298,15 @@ def _check_columns(where: str, columns: list[TableColumn], key: list[str]) -> No
     twice = {n for n in names if names.count(n) > 1}
     if twice:
         alike = [c.name for c in columns if c.name.lower() in twice]
-        raise ValueError(f"{where}columns: " + (f"{', '.join(sorted(twice))} stands there twice" if len(set(alike)) == len(twice) else
-                         f"{' and '.join(alike)} differ only in case, which Spark does not tell apart: give one another name where the feed is made"))
+        raise ValueError(
+            f"{where}columns: "
+            + (
+                f"{', '.join(sorted(twice))} stands there twice"
+                if len(set(alike)) == len(twice)
+                else f"{' and '.join(alike)} differ only in case, which Spark does not tell apart: give one "
+                "another name where the feed is made"
+            )
+        )
     for column in key:
         if column not in {c.name for c in columns}:
             raise ValueError(f"{where}key: {column!r} is not among the columns")

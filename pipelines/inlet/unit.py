@@ -19,7 +19,7 @@ class Unit:
     context: dict = field(default_factory=dict)
 
 
-FILES = (                      # written first: the plan of a batch, from which a crashed run is finished
+FILES = (  # written first: the plan of a batch, from which a crashed run is finished
     Column("source", "string", "the ordered feed"),
     Column("path", "string", "the file, relative to the project where it lies inside"),
     Column("ofs_start", "bigint", "first byte of the file that this batch landed"),
@@ -29,12 +29,21 @@ FILES = (                      # written first: the plan of a batch, from which 
     Column("size_bytes", "bigint", "size of the file when it was read; more than ofs_end while a record is unfinished"),
     Column("modified_at", "timestamp", "the file system's time of the file"),
     Column("num_units", "bigint", "units cut from it in this batch"),
-    Column("context", "string", "JSON: what the codec knew at ofs_end, and ranges that no verdict has come for; for messages the offsets it holds"),
+    Column(
+        "context",
+        "string",
+        "JSON: what the codec knew at ofs_end, and ranges that no verdict has come for; for messages the offsets it "
+        "holds",
+    ),
     Column("problem", "string", "why nothing could be read from it, else null"),
     Column("batch_id", "bigint", "the run"),
     Column("landed_at", "timestamp", "when"),
-    Column("verdicts", "string", "JSON: [path, first byte, end, records, batch that landed them, verdict] of each range of the source that this file's "
-                                 "records judge: `stands`, or `abandoned` by its writer; null where all that lands stands"),
+    Column(
+        "verdicts",
+        "string",
+        "JSON: [path, first byte, end, records, batch that landed them, verdict] of each range of the source that "
+        "this file's records judge: `stands`, or `abandoned` by its writer; null where all that lands stands",
+    ),
 )
 
 BLOCKS = (
@@ -69,7 +78,7 @@ MESSAGES = (
     Column("landed_at", "timestamp", "when"),
 )
 
-REPLAYS = (                    # the plan of a batch that decodes again what was rejected
+REPLAYS = (  # the plan of a batch that decodes again what was rejected
     Column("source", "string", "the ordered feed"),
     Column("unit_id", "string", "the unit, in bronze.blocks or bronze.messages"),
     Column("unit_offset", "bigint", "first byte of the rejected record within the unit"),

@@ -1,7 +1,8 @@
 """`make bench`: ratios measured in one run, printed and written to docs/performance.md.
 
-Absolute times of a busy machine mean little; each figure is a ratio between two things done one after the other here, best of a
-few rounds. `--quick` runs everything small to see that it works; with INLET_BENCH_LARGE set, gold has tables of 2 and 16 million rows instead of 250,000 and 2 million.
+Absolute times of a busy machine mean little; each figure is a ratio between two things done one after the other here,
+best of a few rounds. `--quick` runs everything small to see that it works; with INLET_BENCH_LARGE set, gold has tables
+of 2 and 16 million rows instead of 250,000 and 2 million.
 """
 
 import argparse
@@ -19,8 +20,14 @@ from tests.bench import binary, empty_run, gold_apply, messages, wide
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "performance.md"
-BY_HAND = "\n## Where the time goes\n"         # from here on the page is written by hand
-PARTS = {"binary": binary.measure, "messages": messages.measure, "gold": gold_apply.measure, "wide tables": wide.measure, "empty run": empty_run.measure}
+BY_HAND = "\n## Where the time goes\n"  # from here on the page is written by hand
+PARTS = {
+    "binary": binary.measure,
+    "messages": messages.measure,
+    "gold": gold_apply.measure,
+    "wide tables": wide.measure,
+    "empty run": empty_run.measure,
+}
 out = Console(highlight=False, width=160)
 
 
@@ -50,13 +57,25 @@ def main() -> None:
 def page(rows: list[str]) -> str:
     java = subprocess.run(["java", "-version"], capture_output=True, text=True).stderr.splitlines()[0]
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    return "\n".join([
-        "<!-- written by `make bench` down to \"Where the time goes\" -->", "# Performance", "",
-        f"Measured on {date.today():%Y-%m-%d}: {os.cpu_count()} cores, {memory:.0f} GiB, {platform.system()} {platform.machine()}, "
-        f"Python {sys.version.split()[0]}, {java}, local Spark.", "",
-        "Ratios between two things done in one run; above the bound is better where the bound says *at least*, below it where it says",
-        "*at most*. Seconds and rates are for orientation only.", "",
-        "| what | against | ratio | bound | measured |", "|---|---|---|---|---|", *rows, ""])
+    return "\n".join(
+        [
+            '<!-- written by `make bench` down to "Where the time goes" -->',
+            "# Performance",
+            "",
+            f"Measured on {date.today():%Y-%m-%d}: {os.cpu_count()} cores, {memory:.0f} GiB, "
+            f"{platform.system()} {platform.machine()}, "
+            f"Python {sys.version.split()[0]}, {java}, local Spark.",
+            "",
+            "Ratios between two things done in one run; above the bound is better where the bound says *at least*, "
+            "below it where it says",
+            "*at most*. Seconds and rates are for orientation only.",
+            "",
+            "| what | against | ratio | bound | measured |",
+            "|---|---|---|---|---|",
+            *rows,
+            "",
+        ]
+    )
 
 
 if __name__ == "__main__":

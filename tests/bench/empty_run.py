@@ -12,7 +12,7 @@ from tests.bench.figure import Figure, best
 
 def measure(spark, folder: Path, lakehouse: str, is_quick: bool) -> Iterator[Figure]:
     project = messages.make_project(folder, lakehouse)
-    messages.write(folder / "landing" / "messages.parquet", 10**9, 1000)          # behind those of the other benches
+    messages.write(folder / "landing" / "messages.parquet", 10**9, 1000)  # behind those of the other benches
     (folder / "expectations").mkdir()
     for step in ("bronze", "silver"):
         (folder / "expectations" / f"{step}.yml").write_text("[]\n")

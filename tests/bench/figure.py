@@ -10,16 +10,24 @@ class Figure:
     what: str
     against: str
     ratio: float
-    bound: str                 # "at least 0.75", "at most 1.5", or ""
+    bound: str  # "at least 0.75", "at most 1.5", or ""
     measured: str
 
     def holds(self) -> bool | None:
         words = self.bound.split()
-        return None if not words else self.ratio >= float(words[2]) if words[1] == "least" else self.ratio <= float(words[2])
+        return (
+            None
+            if not words
+            else self.ratio >= float(words[2])
+            if words[1] == "least"
+            else self.ratio <= float(words[2])
+        )
 
     def line(self) -> str:
         verdict = {None: "", True: "holds", False: "[red]missed[/]"}[self.holds()]
-        return f"{self.ratio:6.2f}  {self.what} / {self.against}   ({self.bound or 'no bound'} {verdict}; {self.measured})"
+        return (
+            f"{self.ratio:6.2f}  {self.what} / {self.against}   ({self.bound or 'no bound'} {verdict}; {self.measured})"
+        )
 
     def row(self) -> str:
         missed = "" if self.holds() is not False else " **missed**"

@@ -13,9 +13,20 @@ from inlet.codecs.qlik import json_messages
 from tests.bench.figure import Figure, best
 from tests.encode import qlik
 
-COLUMNS = [("ID", "bigint"), ("REGION", "string"), ("CODE", "string"), ("NAME", "string"), ("STATE", "string"), ("QUANTITY", "int"),
-           ("PRICE", "decimal(9,2)"), ("TOTAL", "decimal(13,2)"), ("ORDERED", "date"), ("CHANGED_AT", "timestamp_ntz"), ("NOTE", "string"),
-           ("STOCK", "int")]
+COLUMNS = [
+    ("ID", "bigint"),
+    ("REGION", "string"),
+    ("CODE", "string"),
+    ("NAME", "string"),
+    ("STATE", "string"),
+    ("QUANTITY", "int"),
+    ("PRICE", "decimal(9,2)"),
+    ("TOTAL", "decimal(13,2)"),
+    ("ORDERED", "date"),
+    ("CHANGED_AT", "timestamp_ntz"),
+    ("NOTE", "string"),
+    ("STOCK", "int"),
+]
 NUM_DISTINCT = 10_000
 TRANSACTION = b"00000000000000000000000000060008"
 SEQ = b"20260102030405000000000000000000000"
@@ -29,7 +40,9 @@ def measure(spark, folder: Path, lakehouse: str, is_quick: bool) -> Iterator[Fig
     size = messages.agg({"size_bytes": "avg"}).first()[0]
 
     def bare():
-        messages.selectExpr("unit_id", "parse_json(cast(value as string)) as value").write.format("delta").mode("overwrite").saveAsTable("bench_bare")
+        messages.selectExpr("unit_id", "parse_json(cast(value as string)) as value").write.format("delta").mode(
+            "overwrite"
+        ).saveAsTable("bench_bare")
 
     def fast():
         changes = json_messages.FAST.fast(messages, list(project.sources.values()), project.tables, [])
@@ -38,7 +51,9 @@ def measure(spark, folder: Path, lakehouse: str, is_quick: bool) -> Iterator[Fig
     alone, decoded = best(bare), best(fast)
     told = f"{num} messages of {size:.0f} bytes; {num / alone / 1e3:.0f}k messages/s bare"
     yield Figure("JSON decoded into Delta", "bare parse_json", alone / decoded, "at least 0.7", told)
-    yield Figure("JSON into silver, survey, accounts and transactions included", "bare parse_json", alone / whole, "", told)
+    yield Figure(
+        "JSON into silver, survey, accounts and transactions included", "bare parse_json", alone / whole, "", told
+    )
 
 
 def into_silver(spark, project, folder: Path, first: int, num: int) -> float:
@@ -52,26 +67,62 @@ def into_silver(spark, project, folder: Path, first: int, num: int) -> float:
 
 
 def write(path: Path, first: int, num: int) -> None:
-    """Enveloped updates with both images, a transaction each. A few thousand are encoded, and repeated with another sequence,
-    transaction and offset each."""
+    """Enveloped updates with both images, a transaction each. A few thousand are encoded, and repeated with another
+    sequence, transaction and offset each."""
     names, values = [n for n, _ in COLUMNS], []
     for n in range(NUM_DISTINCT):
-        after = dict(zip(names, (n, "EAST", f"C{n:07d}", f"Item number {n}", "OK", n % 999, Decimal(n) / 100, Decimal(n * 7) / 100, "2026-01-02",
-                                 "2026-01-02T03:04:05.678", "as agreed by telephone", n * 3)))
+        after = dict(
+            zip(
+                names,
+                (
+                    n,
+                    "EAST",
+                    f"C{n:07d}",
+                    f"Item number {n}",
+                    "OK",
+                    n % 999,
+                    Decimal(n) / 100,
+                    Decimal(n * 7) / 100,
+                    "2026-01-02",
+                    "2026-01-02T03:04:05.678",
+                    "as agreed by telephone",
+                    n * 3,
+                ),
+            )
+        )
         before = after | {"QUANTITY": n % 998, "STATE": "NEW"}
-        values.append(qlik.value({"operation": "UPDATE", "before": before, "after": after, "change_seq": SEQ.decode(),
-                                  "transaction_id": TRANSACTION.decode(), "transaction_event_counter": 1, "transaction_last_event": True,
-                                  "change_timestamp": "2026-01-02T03:04:05.000", "stream_position": "00000000.00bb2531.00000001"}, names))
+        values.append(
+            qlik.value(
+                {
+                    "operation": "UPDATE",
+                    "before": before,
+                    "after": after,
+                    "change_seq": SEQ.decode(),
+                    "transaction_id": TRANSACTION.decode(),
+                    "transaction_event_counter": 1,
+                    "transaction_last_event": True,
+                    "change_timestamp": "2026-01-02T03:04:05.000",
+                    "stream_position": "00000000.00bb2531.00000001",
+                },
+                names,
+            )
+        )
     path.parent.mkdir(parents=True, exist_ok=True)
-    numbered = (values[n % NUM_DISTINCT].replace(SEQ, SEQ[:16] + b"%019d" % n).replace(TRANSACTION, b"%032d" % n) for n in range(first, first + num))
+    numbered = (
+        values[n % NUM_DISTINCT].replace(SEQ, SEQ[:16] + b"%019d" % n).replace(TRANSACTION, b"%032d" % n)
+        for n in range(first, first + num)
+    )
     qlik.write_parquet(qlik.rows(numbered, "bench", offset=first, start=qlik.START + timedelta(hours=1)), path)
 
 
 def make_project(folder: Path, lakehouse: str) -> config.Project:
     (folder / "pipelines" / "tables").mkdir(parents=True)
     source = {"codec": "qlik_json", "from": "landing/*.parquet", "tables": {"bench": "BENCH.MESSAGES"}}
-    (folder / "pipelines" / "inlet.yml").write_text(yaml.safe_dump({"lakehouse": lakehouse, "sources": {"bench_messages": source}}))
+    (folder / "pipelines" / "inlet.yml").write_text(
+        yaml.safe_dump({"lakehouse": lakehouse, "sources": {"bench_messages": source}})
+    )
     columns = [{"name": n, "type": t} for n, t in COLUMNS]
     (folder / "pipelines" / "tables" / "messages.yml").write_text(
-        yaml.safe_dump({"table": "BENCH.MESSAGES", "name": "bench_messages", "key": ["ID"], "columns": columns}))
+        yaml.safe_dump({"table": "BENCH.MESSAGES", "name": "bench_messages", "key": ["ID"], "columns": columns})
+    )
     return config.load(folder)

@@ -12,36 +12,97 @@ import struct
 from decimal import Decimal
 
 OPERATIONS = {"row": 0, "insert": 1, "update": 2, "delete": 3}
-ALIASES = {"CHARACTER": "CHAR", "CHARACTER VARYING": "VARCHAR", "NATIONAL CHARACTER": "NCHAR",
-           "NATIONAL CHARACTER VARYING": "NVARCHAR", "DEC": "DECIMAL", "INT": "INTEGER"}
-ASCII_IN_EBCDIC = {             # printable ASCII that all EBCDIC sets here share
-    " ": 0x40, ".": 0x4B, "<": 0x4C, "(": 0x4D, "+": 0x4E, "&": 0x50, "*": 0x5C, ")": 0x5D, ";": 0x5E, "-": 0x60, "/": 0x61,
-    ",": 0x6B, "%": 0x6C, "_": 0x6D, ">": 0x6E, "?": 0x6F, "`": 0x79, ":": 0x7A, "#": 0x7B, "@": 0x7C, "'": 0x7D, "=": 0x7E,
-    '"': 0x7F, **{c: 0xF0 + i for i, c in enumerate("0123456789")}, **{c: 0xC1 + i for i, c in enumerate("ABCDEFGHI")},
-    **{c: 0xD1 + i for i, c in enumerate("JKLMNOPQR")}, **{c: 0xE2 + i for i, c in enumerate("STUVWXYZ")},
+ALIASES = {
+    "CHARACTER": "CHAR",
+    "CHARACTER VARYING": "VARCHAR",
+    "NATIONAL CHARACTER": "NCHAR",
+    "NATIONAL CHARACTER VARYING": "NVARCHAR",
+    "DEC": "DECIMAL",
+    "INT": "INTEGER",
+}
+ASCII_IN_EBCDIC = {  # printable ASCII that all EBCDIC sets here share
+    " ": 0x40,
+    ".": 0x4B,
+    "<": 0x4C,
+    "(": 0x4D,
+    "+": 0x4E,
+    "&": 0x50,
+    "*": 0x5C,
+    ")": 0x5D,
+    ";": 0x5E,
+    "-": 0x60,
+    "/": 0x61,
+    ",": 0x6B,
+    "%": 0x6C,
+    "_": 0x6D,
+    ">": 0x6E,
+    "?": 0x6F,
+    "`": 0x79,
+    ":": 0x7A,
+    "#": 0x7B,
+    "@": 0x7C,
+    "'": 0x7D,
+    "=": 0x7E,
+    '"': 0x7F,
+    **{c: 0xF0 + i for i, c in enumerate("0123456789")},
+    **{c: 0xC1 + i for i, c in enumerate("ABCDEFGHI")},
+    **{c: 0xD1 + i for i, c in enumerate("JKLMNOPQR")},
+    **{c: 0xE2 + i for i, c in enumerate("STUVWXYZ")},
 }
 KANA = {
-    **{c: 0x41 + i for i, c in enumerate("｡｢｣､･ｦｧｨｩ")}, **{c: 0x51 + i for i, c in enumerate("ｪｫｬｭｮｯ")}, "ｰ": 0x58,
-    **{c: 0x81 + i for i, c in enumerate("ｱｲｳｴｵｶｷｸｹｺ")}, **{c: 0x8C + i for i, c in enumerate("ｻｼｽｾ")},
-    **{c: 0x90 + i for i, c in enumerate("ｿﾀﾁﾂﾃﾄﾅﾆﾇﾈﾉ")}, **{c: 0x9D + i for i, c in enumerate("ﾊﾋﾌ")},
-    **{c: 0xA2 + i for i, c in enumerate("ﾍﾎﾏﾐﾑﾒﾓﾔﾕ")}, **{c: 0xAC + i for i, c in enumerate("ﾖﾗﾘﾙ")},
-    **{c: 0xBA + i for i, c in enumerate("ﾚﾛﾜﾝﾞﾟ")}, "!": 0x5A, "\\": 0x5B, "$": 0xE0, "£": 0x4A, "|": 0x4F, "¬": 0x5F,
-    "{": 0xC0, "}": 0xD0, "~": 0xA1,
+    **{c: 0x41 + i for i, c in enumerate("｡｢｣､･ｦｧｨｩ")},
+    **{c: 0x51 + i for i, c in enumerate("ｪｫｬｭｮｯ")},
+    "ｰ": 0x58,
+    **{c: 0x81 + i for i, c in enumerate("ｱｲｳｴｵｶｷｸｹｺ")},
+    **{c: 0x8C + i for i, c in enumerate("ｻｼｽｾ")},
+    **{c: 0x90 + i for i, c in enumerate("ｿﾀﾁﾂﾃﾄﾅﾆﾇﾈﾉ")},
+    **{c: 0x9D + i for i, c in enumerate("ﾊﾋﾌ")},
+    **{c: 0xA2 + i for i, c in enumerate("ﾍﾎﾏﾐﾑﾒﾓﾔﾕ")},
+    **{c: 0xAC + i for i, c in enumerate("ﾖﾗﾘﾙ")},
+    **{c: 0xBA + i for i, c in enumerate("ﾚﾛﾜﾝﾞﾟ")},
+    "!": 0x5A,
+    "\\": 0x5B,
+    "$": 0xE0,
+    "£": 0x4A,
+    "|": 0x4F,
+    "¬": 0x5F,
+    "{": 0xC0,
+    "}": 0xD0,
+    "~": 0xA1,
 }
 LOWER = {
-    **{c: 0x81 + i for i, c in enumerate("abcdefghi")}, **{c: 0x91 + i for i, c in enumerate("jklmnopqr")},
-    **{c: 0xA2 + i for i, c in enumerate("stuvwxyz")}, "[": 0x4A, "!": 0x4F, "]": 0x5A, "$": 0x5B, "^": 0x5F, "\\": 0xE0,
-    "{": 0xC0, "}": 0xD0, "~": 0xA1,
+    **{c: 0x81 + i for i, c in enumerate("abcdefghi")},
+    **{c: 0x91 + i for i, c in enumerate("jklmnopqr")},
+    **{c: 0xA2 + i for i, c in enumerate("stuvwxyz")},
+    "[": 0x4A,
+    "!": 0x4F,
+    "]": 0x5A,
+    "$": 0x5B,
+    "^": 0x5F,
+    "\\": 0xE0,
+    "{": 0xC0,
+    "}": 0xD0,
+    "~": 0xA1,
 }
 EBCDIC = {"ebcdic_kana": {**ASCII_IN_EBCDIC, **KANA}, "ebcdic_ascii": {**ASCII_IN_EBCDIC, **LOWER}}
 
 
-def encode_file(records, null_areas: bool, byte_order: str, charset: str, layouts: dict, logtype: str = "normal",
-                **knobs) -> bytes:
-    """All records, one behind the other. Knobs: null_var_body, numeric_sign (separate, trailing, overpunch), float_form."""
-    how = {"null_areas": null_areas, "order": ">" if byte_order == "big" else "<", "charset": charset, "logtype": logtype,
-           "null_var_body": "len0", "numeric_sign": "separate",
-           "float_form": "hex" if charset.startswith("ebcdic") else "ieee", **knobs}
+def encode_file(
+    records, null_areas: bool, byte_order: str, charset: str, layouts: dict, logtype: str = "normal", **knobs
+) -> bytes:
+    """All records, one behind the other. Knobs: null_var_body, numeric_sign (separate, trailing, overpunch),
+    float_form.
+    """
+    how = {
+        "null_areas": null_areas,
+        "order": ">" if byte_order == "big" else "<",
+        "charset": charset,
+        "logtype": logtype,
+        "null_var_body": "len0",
+        "numeric_sign": "separate",
+        "float_form": "hex" if charset.startswith("ebcdic") else "ieee",
+        **knobs,
+    }
     items = {id_: [(name, *_type(type_)) for name, type_ in columns] for id_, columns in layouts.items()}
     return b"".join(_record(record, items, how) for record in records)
 
@@ -62,8 +123,11 @@ def _record(record, items, how) -> bytes:
         extraction_id, row = (0, record[1]) if word == "row" else record[1:]
         columns = items[extraction_id]
         head = struct.pack(order + "HH", len(columns) + 2, extraction_id) + null
-        body = head + struct.pack(order + "H", OPERATIONS[word]) + b"".join(
-            _item(row[name], type_, sizes, how) for name, type_, sizes in columns)
+        body = (
+            head
+            + struct.pack(order + "H", OPERATIONS[word])
+            + b"".join(_item(row[name], type_, sizes, how) for name, type_, sizes in columns)
+        )
     return struct.pack(order + "I", len(body) + 4) + body
 
 
@@ -82,7 +146,7 @@ def _null_body(type_: str, sizes, how) -> bytes:
     full = bytes(area[0] + sizes[0] * area[1])
     if how["logtype"] == "normal":
         return full
-    return {"len0": full[:area[0]], "full": full, "absent": b""}[how["null_var_body"]]
+    return {"len0": full[: area[0]], "full": full, "absent": b""}[how["null_var_body"]]
 
 
 def _text(text: str, how) -> bytes:
@@ -121,7 +185,7 @@ def _nchar(value, sizes, how):
 
 
 def _variable(data: bytes, count: int, size: int, how) -> bytes:
-    area = _fit(data, size, b"?") if how["logtype"] == "normal" else data       # what lies behind the data is undefined
+    area = _fit(data, size, b"?") if how["logtype"] == "normal" else data  # what lies behind the data is undefined
     return struct.pack(how["order"] + "H", count) + area
 
 
@@ -171,7 +235,12 @@ def _hex_float(value: float, width: int) -> bytes:
 
 def _floating(width: int):
     def encode(value, sizes, how):
-        return _hex_float(value, width) if how["float_form"] == "hex" else struct.pack(how["order"] + " fd"[width // 4], value)
+        return (
+            _hex_float(value, width)
+            if how["float_form"] == "hex"
+            else struct.pack(how["order"] + " fd"[width // 4], value)
+        )
+
     return encode
 
 
@@ -188,16 +257,39 @@ def _timestamp(value, sizes, how):
 
 
 def _blob(value, sizes, how):
-    return bytes(4) + struct.pack(how["order"] + "I", len(value)) + (
-        _fit(value, sizes[0], b"?") if how["logtype"] == "normal" else value)
+    return (
+        bytes(4)
+        + struct.pack(how["order"] + "I", len(value))
+        + (_fit(value, sizes[0], b"?") if how["logtype"] == "normal" else value)
+    )
 
 
 ITEMS = {
-    "CHAR": _char, "VARCHAR": _varchar, "NCHAR": _nchar, "NVARCHAR": _nvarchar,
+    "CHAR": _char,
+    "VARCHAR": _varchar,
+    "NCHAR": _nchar,
+    "NVARCHAR": _nvarchar,
     "SMALLINT": lambda value, sizes, how: struct.pack(how["order"] + "h", value),
     "INTEGER": lambda value, sizes, how: struct.pack(how["order"] + "i", value),
-    "NUMERIC": _numeric, "DECIMAL": _decimal, "REAL": _floating(4), "DOUBLE": _floating(8),
-    "DATE": _date, "TIME": _time, "TIMESTAMP": _timestamp, "BLOB": _blob,
+    "NUMERIC": _numeric,
+    "DECIMAL": _decimal,
+    "REAL": _floating(4),
+    "DOUBLE": _floating(8),
+    "DATE": _date,
+    "TIME": _time,
+    "TIMESTAMP": _timestamp,
+    "BLOB": _blob,
 }
-ZERO = {"CHAR": "", "NCHAR": "", "SMALLINT": 0, "INTEGER": 0, "NUMERIC": 0, "DECIMAL": 0, "REAL": 0.0, "DOUBLE": 0.0,
-        "DATE": datetime.date(1, 1, 1), "TIME": "00:00:00", "TIMESTAMP": datetime.datetime(1, 1, 1)}
+ZERO = {
+    "CHAR": "",
+    "NCHAR": "",
+    "SMALLINT": 0,
+    "INTEGER": 0,
+    "NUMERIC": 0,
+    "DECIMAL": 0,
+    "REAL": 0.0,
+    "DOUBLE": 0.0,
+    "DATE": datetime.date(1, 1, 1),
+    "TIME": "00:00:00",
+    "TIMESTAMP": datetime.datetime(1, 1, 1),
+}

@@ -1,8 +1,8 @@
 """Write Qlik's JSON messages, and the rows that Spark's Kafka source would give for them. Knows nothing of inlet.
 
 A change is a dict: operation, change_seq, before, after (dicts of Python values), transaction_id,
-transaction_event_counter, transaction_last_event, change_timestamp (text), stream_position. What it lacks is sent as Qlik
-sends it. A column that is absent from an image is sent as null and left out of the column mask.
+transaction_event_counter, transaction_last_event, change_timestamp (text), stream_position. What it lacks is sent as
+Qlik sends it. A column that is absent from an image is sent as null and left out of the column mask.
 """
 
 import datetime
@@ -12,14 +12,25 @@ import json
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-KAFKA_SOURCE = pa.schema([
-    ("key", pa.binary()), ("value", pa.binary()), ("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()),
-    ("timestamp", pa.timestamp("us", tz="UTC")), ("timestampType", pa.int32()),
-    ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
-])
+KAFKA_SOURCE = pa.schema(
+    [
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.timestamp("us", tz="UTC")),
+        ("timestampType", pa.int32()),
+        ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
+    ]
+)
 START = datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.UTC)
-HEADERS = {"change_seq": "changeSequence", "change_timestamp": "timestamp", "stream_position": "streamPosition",
-           "transaction_id": "transactionId"}
+HEADERS = {
+    "change_seq": "changeSequence",
+    "change_timestamp": "timestamp",
+    "stream_position": "streamPosition",
+    "transaction_id": "transactionId",
+}
 plain = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=lambda value: text_of(value)).encode
 
 
@@ -40,8 +51,16 @@ def mask(names, columns: list[str]) -> str:
     return bits.to_bytes(len(columns) // 8 + 1, "big").hex().upper()
 
 
-def value(change: dict, columns: list[str], shape: str = "envelope", schema: str | None = None, table: str | None = None,
-          delete_in: str = "data", masks: bool = True, dumps=plain) -> bytes:
+def value(
+    change: dict,
+    columns: list[str],
+    shape: str = "envelope",
+    schema: str | None = None,
+    table: str | None = None,
+    delete_in: str = "data",
+    masks: bool = True,
+    dumps=plain,
+) -> bytes:
     """Message value of one change. shape: `envelope` or `bare`; delete_in: the member that carries a deleted row."""
     operation, before, after = change["operation"], change.get("before"), change.get("after")
     row = before if operation == "DELETE" else after
@@ -61,7 +80,14 @@ def value(change: dict, columns: list[str], shape: str = "envelope", schema: str
     if schema:
         body |= {"schema": schema, "table": table}
     if shape == "envelope":
-        body = {"magic": "atMSG", "type": "DT", "headers": None, "messageSchemaId": None, "messageSchema": None, "message": body}
+        body = {
+            "magic": "atMSG",
+            "type": "DT",
+            "headers": None,
+            "messageSchemaId": None,
+            "messageSchema": None,
+            "message": body,
+        }
     return dumps(body).encode()
 
 
@@ -71,11 +97,23 @@ def _changed(operation: str, before, after) -> list[str]:
     return list((before if operation == "DELETE" else after) or ())
 
 
-def rows(values, topic: str, partition: int = 0, offset: int = 0, start=START, seconds: float = 0.001, key=None) -> list[dict]:
+def rows(
+    values, topic: str, partition: int = 0, offset: int = 0, start=START, seconds: float = 0.001, key=None
+) -> list[dict]:
     """Messages of one partition as the Kafka source gives them, a millisecond apart unless told otherwise."""
-    return [{"key": key, "value": value_, "topic": topic, "partition": partition, "offset": offset + n,
-             "timestamp": start + datetime.timedelta(seconds=seconds * n), "timestampType": 0, "headers": None}
-            for n, value_ in enumerate(values)]
+    return [
+        {
+            "key": key,
+            "value": value_,
+            "topic": topic,
+            "partition": partition,
+            "offset": offset + n,
+            "timestamp": start + datetime.timedelta(seconds=seconds * n),
+            "timestampType": 0,
+            "headers": None,
+        }
+        for n, value_ in enumerate(values)
+    ]
 
 
 def write_parquet(messages: list[dict], path) -> None:

@@ -9,4 +9,6 @@ def record(*members) -> bytes:
 
 
 def file(number: int, *records: tuple, time: str = "2026010203040500", is_ended: bool = True) -> bytes:
-    return b"".join([record("file", number, time), *(record(*members) for members in records), record("end") if is_ended else b""])
+    return b"".join(
+        [record("file", number, time), *(record(*members) for members in records), record("end") if is_ended else b""]
+    )

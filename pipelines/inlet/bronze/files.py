@@ -1,4 +1,6 @@
-"""The files of a source where they are delivered: which there are, and how one is opened. Nothing else looks for files."""
+"""The files of a source where they are delivered: which there are, and how one is opened. Nothing else looks for
+files.
+"""
 
 import glob
 import json
@@ -13,7 +15,7 @@ from inlet.config import Project
 from inlet.source import Source
 
 LEN_READ = 16 << 20
-MAX_TASKS = 64                         # that read files at a time
+MAX_TASKS = 64  # that read files at a time
 
 
 def listing(project: Project, source: Source) -> Iterator[tuple[str, dict]]:
@@ -30,7 +32,10 @@ def _remote(url: str) -> Iterator[tuple[str, dict]]:
         info = fs.info(name)
         modified = info.get("mtime") or info.get("LastModified") or info.get("updated") or 0
         if info["type"] == "file":
-            yield fs.unstrip_protocol(name), {"size": info["size"], "modified": _time(modified) if isinstance(modified, (int, float)) else modified}
+            yield (
+                fs.unstrip_protocol(name),
+                {"size": info["size"], "modified": _time(modified) if isinstance(modified, (int, float)) else modified},
+            )
 
 
 def _local(folder: str, pattern: str) -> Iterator[tuple[str, dict]]:
@@ -41,9 +46,9 @@ def _local(folder: str, pattern: str) -> Iterator[tuple[str, dict]]:
     seen = set()
     for name in sorted(glob.iglob(pattern, root_dir=folder, recursive=True), key=lambda name: (is_linked(name), name)):
         file = Path(folder, name)
-        real = Path(os.path.realpath(file))                  # a link that leads to itself raises nothing, and is no file
+        real = Path(os.path.realpath(file))  # a link that leads to itself raises nothing, and is no file
         is_inside = real.is_relative_to(folder)
-        if is_linked(name) and real in seen:                 # else a link to a folder above lists its files again and again
+        if is_linked(name) and real in seen:  # else a link to a folder above lists its files again and again
             continue
         seen.add(real)
         if file.is_file() or file.is_symlink() and not is_inside and not file.is_dir():
@@ -51,7 +56,13 @@ def _local(folder: str, pattern: str) -> Iterator[tuple[str, dict]]:
             path = os.fsencode(file).decode("utf-8", "backslashreplace")
             problem = None
             if not is_inside:
-                problem = as_problem(0, "link_outside", f"a file in {Path(folder).name}", "a link that leads out of it", "Deliver the file itself")
+                problem = as_problem(
+                    0,
+                    "link_outside",
+                    f"a file in {Path(folder).name}",
+                    "a link that leads out of it",
+                    "Deliver the file itself",
+                )
             elif path != str(file):
                 problem = as_problem(0, "unreadable_file", "a name in UTF-8", "other bytes", "Rename the file")
             yield path, {"size": stat.st_size, "modified": _time(stat.st_mtime), "problem": problem}
@@ -79,8 +90,16 @@ def beside(project: Project, path: str) -> str | None:
 
 def as_problem(start: int, kind: str, expected: str, found: str, remedy: str) -> dict:
     problem = {"kind": kind, "byte_offset": start, "expected": expected, "found": found, "remedy": remedy}
-    return {"ofs_start": start, "ofs_end": start, "sha256": None, "num_units": 0, "context": None, "start_context": None, "verdicts": None,
-            "problem": json.dumps(problem)}
+    return {
+        "ofs_start": start,
+        "ofs_end": start,
+        "sha256": None,
+        "num_units": 0,
+        "context": None,
+        "start_context": None,
+        "verdicts": None,
+        "problem": json.dumps(problem),
+    }
 
 
 def hash_bytes(stream, digest, length: int) -> None:

@@ -1,8 +1,9 @@
 """Decoding that outlives its decoder.
 
-A codec rejects what it cannot read. Where it fails instead, the units that it was given are decoded in halves, down to the one that
-makes it fail; that one is set aside (kind `decoder_failed`) and the others go on. An exception is caught where it happens. A process
-that dies takes its Spark task with it, so silver decodes the batch once more, with each try in a process of its own.
+A codec rejects what it cannot read. Where it fails instead, the units that it was given are decoded in halves, down to
+the one that makes it fail; that one is set aside (kind `decoder_failed`) and the others go on. An exception is caught
+where it happens. A process that dies takes its Spark task with it, so silver decodes the batch once more, with each try
+in a process of its own.
 """
 
 import os
@@ -18,8 +19,9 @@ EXPECTED = "a decoder that reads or rejects it"
 
 
 def guarded(decode, set_aside, is_apart: bool):
-    """A decoder of Arrow batches that sets aside what it fails on. In: decode, batches of units -> batches; set_aside, a batch of one
-    unit and why it failed -> batches; is_apart, whether each try is a process of its own. Raises: InletError, which is no fault of a unit."""
+    """A decoder of Arrow batches that sets aside what it fails on. In: decode, batches of units -> batches; set_aside,
+    a batch of one unit and why it failed -> batches; is_apart, whether each try is a process of its own. Raises:
+    InletError, which is no fault of a unit."""
     attempt = _in_child if is_apart else _in_place
 
     def halves(units):
@@ -34,13 +36,16 @@ def guarded(decode, set_aside, is_apart: bool):
     def batches(units):
         for batch in units:
             yield from halves(batch)
+
     return batches
 
 
 def why(error: Exception) -> str:
     """What failed, and where in the code."""
     at = traceback.extract_tb(error.__traceback__)[-1]
-    said = "no memory is left" if isinstance(error, MemoryError) else " ".join(str(error).split()) or type(error).__name__
+    said = (
+        "no memory is left" if isinstance(error, MemoryError) else " ".join(str(error).split()) or type(error).__name__
+    )
     return f"{said} ({Path(at.filename).name}, line {at.lineno})"
 
 
@@ -50,7 +55,7 @@ def _in_place(decode, units) -> list | str:
         return list(decode(iter([units])))
     except InletError:
         raise
-    except Exception as error:                     # whatever a codec did not foresee
+    except Exception as error:  # whatever a codec did not foresee
         return why(error)
 
 
@@ -84,7 +89,11 @@ def in_child(call):
     try:
         found, error = pickle.loads(said)
     except (EOFError, pickle.UnpicklingError):
-        raise Died(f"its process was ended by signal {-code} ({signal.strsignal(-code)})" if code < 0 else f"its process ended with code {code}") from None
+        raise Died(
+            f"its process was ended by signal {-code} ({signal.strsignal(-code)})"
+            if code < 0
+            else f"its process ended with code {code}"
+        ) from None
     if error:
         raise error
     return found
@@ -93,5 +102,5 @@ def in_child(call):
 def _found(call):
     try:
         return call(), None
-    except Exception as error:                     # it crosses the border between the processes
+    except Exception as error:  # it crosses the border between the processes
         return None, error

@@ -2,7 +2,19 @@
 
 from inlet import unit
 
-KEPT_NAMES = ["source", "topic", "partition", "offset", "timestamp", "timestamp_type", "key", "value", "headers", "path", "batch_id"]
+KEPT_NAMES = [
+    "source",
+    "topic",
+    "partition",
+    "offset",
+    "timestamp",
+    "timestamp_type",
+    "key",
+    "value",
+    "headers",
+    "path",
+    "batch_id",
+]
 KEPT = ", ".join(f"`{c.name}` {c.type}" for name in KEPT_NAMES for c in unit.MESSAGES if c.name == name)
 
 
@@ -10,15 +22,26 @@ def message_types() -> dict:
     """The columns of Spark's Kafka source that bronze keeps, with their Arrow types."""
     import pyarrow as pa
 
-    return {"topic": pa.string(), "partition": pa.int32(), "offset": pa.int64(), "timestamp": pa.timestamp("us", tz="UTC"),
-            "timestampType": pa.int32(), "key": pa.binary(), "value": pa.binary(),
-            "headers": pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))}
+    return {
+        "topic": pa.string(),
+        "partition": pa.int32(),
+        "offset": pa.int64(),
+        "timestamp": pa.timestamp("us", tz="UTC"),
+        "timestampType": pa.int32(),
+        "key": pa.binary(),
+        "value": pa.binary(),
+        "headers": pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])),
+    }
 
 
 def as_kept(row: dict, columns: dict, num: int):
-    """An Arrow batch of messages. In: their file's row of bronze.files; the columns of Spark's Kafka source that there are; how many messages."""
+    """An Arrow batch of messages. In: their file's row of bronze.files; the columns of Spark's Kafka source that there
+    are; how many messages.
+    """
     import pyarrow as pa
 
     there = {name: columns.get(name, pa.nulls(num, type_)) for name, type_ in message_types().items()}
     there |= {name: pa.repeat(row[name], num) for name in ("source", "path", "batch_id")}
-    return pa.RecordBatch.from_arrays([there.get(name, there.get("timestampType")) for name in KEPT_NAMES], names=KEPT_NAMES)
+    return pa.RecordBatch.from_arrays(
+        [there.get(name, there.get("timestampType")) for name in KEPT_NAMES], names=KEPT_NAMES
+    )

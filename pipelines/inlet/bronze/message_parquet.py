@@ -8,7 +8,7 @@ from inlet.bronze.kept_message import as_kept, message_types
 from inlet.config import Project
 from inlet.errors import InletError
 
-NUM_MESSAGES = 1_000                   # read at a time
+NUM_MESSAGES = 1_000  # read at a time
 MESSAGE_COLUMNS = ("topic", "partition", "offset", "timestamp", "value")
 
 
@@ -25,7 +25,9 @@ def plan_file(project, source, path, info, known, has_settled) -> dict | None:
         if known and digest.hexdigest() == known["sha256"]:
             return known | {"num_units": 0}
         if known:
-            return as_problem(0, "file_rewritten", "the file as landed before", "other bytes", "Deliver new messages in a new file")
+            return as_problem(
+                0, "file_rewritten", "the file as landed before", "other bytes", "Deliver new messages in a new file"
+            )
         stream.seek(0)
         try:
             schema = pq.read_schema(stream)
@@ -34,14 +36,33 @@ def plan_file(project, source, path, info, known, has_settled) -> dict | None:
             places = pq.read_table(stream, columns=["topic", "partition", "offset", "timestamp"])
             _check_places(places)
         except (pa.ArrowException, OSError) as error:
-            return as_problem(0, "unreadable_file", "Parquet with the columns of Spark's Kafka source", first_line(error),
-                            "Mend or remove the file") | {"sha256": digest.hexdigest()}
+            return as_problem(
+                0,
+                "unreadable_file",
+                "Parquet with the columns of Spark's Kafka source",
+                first_line(error),
+                "Mend or remove the file",
+            ) | {"sha256": digest.hexdigest()}
     spans = places.group_by(["topic", "partition"]).aggregate(
-        [("offset", "min"), ("offset", "max"), ("offset", "count"), ("offset", "count_distinct")])
-    offsets = {f"{s['topic']}/{s['partition']}": [s["offset_min"], s["offset_max"], s["offset_count"] > s["offset_count_distinct"]]
-               for s in spans.to_pylist()}
-    return {"ofs_start": 0, "ofs_end": info["size"], "sha256": digest.hexdigest(), "num_units": places.num_rows,
-            "problem": None, "context": json.dumps({"offsets": offsets, "schema": str(schema.remove_metadata())}), "start_context": None}
+        [("offset", "min"), ("offset", "max"), ("offset", "count"), ("offset", "count_distinct")]
+    )
+    offsets = {
+        f"{s['topic']}/{s['partition']}": [
+            s["offset_min"],
+            s["offset_max"],
+            s["offset_count"] > s["offset_count_distinct"],
+        ]
+        for s in spans.to_pylist()
+    }
+    return {
+        "ofs_start": 0,
+        "ofs_end": info["size"],
+        "sha256": digest.hexdigest(),
+        "num_units": places.num_rows,
+        "problem": None,
+        "context": json.dumps({"offsets": offsets, "schema": str(schema.remove_metadata())}),
+        "start_context": None,
+    }
 
 
 def check_messages(schema) -> None:
@@ -49,10 +70,15 @@ def check_messages(schema) -> None:
     import pyarrow as pa
     from pyarrow import types
 
-    is_text = lambda t: types.is_string(t) or types.is_large_string(t)                                       # noqa: E731
-    is_bytes = lambda t: types.is_binary(t) or types.is_large_binary(t) or is_text(t)                        # noqa: E731
-    kinds = {"topic": (is_text, "text"), "partition": (types.is_integer, "an integer"), "offset": (types.is_integer, "an integer"),
-             "timestamp": (types.is_timestamp, "a timestamp"), "value": (is_bytes, "binary")}
+    is_text = lambda t: types.is_string(t) or types.is_large_string(t)  # noqa: E731
+    is_bytes = lambda t: types.is_binary(t) or types.is_large_binary(t) or is_text(t)  # noqa: E731
+    kinds = {
+        "topic": (is_text, "text"),
+        "partition": (types.is_integer, "an integer"),
+        "offset": (types.is_integer, "an integer"),
+        "timestamp": (types.is_timestamp, "a timestamp"),
+        "value": (is_bytes, "binary"),
+    }
     for name in MESSAGE_COLUMNS:
         if name not in schema.names:
             raise pa.ArrowInvalid(f"no column {name}")
@@ -80,7 +106,9 @@ def _check_places(places) -> None:
 
 
 def units_of(project: Project, row: dict):
-    """Arrow batches of a planned file's messages, as KEPT. Raises: InletError where the file is not what its plan says."""
+    """Arrow batches of a planned file's messages, as KEPT. Raises: InletError where the file is not what its plan
+    says.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -91,6 +119,15 @@ def units_of(project: Project, row: dict):
         if digest.hexdigest() != row["sha256"]:
             raise InletError(f"sha-256 {digest.hexdigest()}, planned {row['sha256']}")
         file = pq.ParquetFile(stream)
-        for batch in file.iter_batches(NUM_MESSAGES, columns=[name for name in types if name in file.schema_arrow.names]):
-            yield as_kept(row, {name: batch.column(name).cast(type_, safe=not pa.types.is_timestamp(type_)) for name, type_ in types.items()
-                                if name in batch.schema.names}, len(batch))
+        for batch in file.iter_batches(
+            NUM_MESSAGES, columns=[name for name in types if name in file.schema_arrow.names]
+        ):
+            yield as_kept(
+                row,
+                {
+                    name: batch.column(name).cast(type_, safe=not pa.types.is_timestamp(type_))
+                    for name, type_ in types.items()
+                    if name in batch.schema.names
+                },
+                len(batch),
+            )

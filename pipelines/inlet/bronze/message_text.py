@@ -1,9 +1,9 @@
 """Messages in files that hold nothing else: one a line, a stream or an array of JSON values, or one a file.
 
-A message's place is its file and its ordinal in it; no broker has told its time. Topic is the file's path, partition 0. `lines` may grow: whole
-lines are landed, and what follows the last one waits until the file has settled. `json` waits until all of it is whole; where it then is no
-stream of JSON values it is set aside, as a broken Parquet file is. `whole_file` is taken as it is. Line ends, blanks and commas between messages
-are no part of them.
+A message's place is its file and its ordinal in it; no broker has told its time. Topic is the file's path, partition 0.
+`lines` may grow: whole lines are landed, and what follows the last one waits until the file has settled. `json` waits
+until all of it is whole; where it then is no stream of JSON values it is set aside, as a broken Parquet file is.
+`whole_file` is taken as it is. Line ends, blanks and commas between messages are no part of them.
 """
 
 import hashlib
@@ -16,8 +16,8 @@ from inlet.bronze.kept_message import as_kept
 from inlet.config import Project
 from inlet.errors import InletError
 
-NUM_MESSAGES, NUM_BYTES = 1_000, 64 << 20      # in an Arrow batch, but for one message that is larger
-MAX_BYTES = (1 << 31) - 1              # of a file that cannot be read in parts
+NUM_MESSAGES, NUM_BYTES = 1_000, 64 << 20  # in an Arrow batch, but for one message that is larger
+MAX_BYTES = (1 << 31) - 1  # of a file that cannot be read in parts
 BETWEEN = b" \t\r\n"
 STRUCTURE = re.compile(rb'["\[\]{}]')
 TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
@@ -38,26 +38,60 @@ def plan_file(project: Project, source, path, info, known, has_settled) -> dict 
     with open_file(project, path) as stream:
         hash_bytes(stream, digest, start)
         if known and (digest.hexdigest() != known["sha256"] or info["size"] < start):
-            return as_problem(start, "file_rewritten", f"the first {start} bytes as landed before", "other bytes", "Deliver new messages in a new file")
-        if known and info["size"] > start and (source.transport != "lines" or "next" not in json.loads(known["context"])):
-            return as_problem(start, "file_rewritten", "the file as landed before", "more bytes", "Deliver new messages in a new file")
+            return as_problem(
+                start,
+                "file_rewritten",
+                f"the first {start} bytes as landed before",
+                "other bytes",
+                "Deliver new messages in a new file",
+            )
+        if (
+            known
+            and info["size"] > start
+            and (source.transport != "lines" or "next" not in json.loads(known["context"]))
+        ):
+            return as_problem(
+                start, "file_rewritten", "the file as landed before", "more bytes", "Deliver new messages in a new file"
+            )
         if info["size"] - start > MAX_BYTES:
-            return as_problem(start, "unreadable_file", f"at most {MAX_BYTES} bytes at a time", f"{info['size'] - start}", "Deliver it in smaller files")
+            return as_problem(
+                start,
+                "unreadable_file",
+                f"at most {MAX_BYTES} bytes at a time",
+                f"{info['size'] - start}",
+                "Deliver it in smaller files",
+            )
         data = stream.read(info["size"] - start)
     cut = SPLIT[source.transport](data, has_settled)
     if cut.trouble is not None:
-        return as_problem(start, "unreadable_file", "JSON values one after the other, or in one array", f"{data[cut.trouble:cut.trouble + 20]!r} at byte {cut.trouble}"
-                          if cut.trouble < len(data) else f"its end at byte {cut.trouble}", "Mend or remove the file")
-    digest.update(data[:cut.end])
+        return as_problem(
+            start,
+            "unreadable_file",
+            "JSON values one after the other, or in one array",
+            f"{data[cut.trouble : cut.trouble + 20]!r} at byte {cut.trouble}"
+            if cut.trouble < len(data)
+            else f"its end at byte {cut.trouble}",
+            "Mend or remove the file",
+        )
+    digest.update(data[: cut.end])
     first = json.loads(known["context"]).get("next", 0) if known else 0
     after = first + len(cut.spans)
     offsets = {f"{path}/0": [first, after - 1, False]} if cut.spans else {}
-    return {"ofs_start": start, "ofs_end": start + cut.end, "sha256": digest.hexdigest(), "num_units": len(cut.spans), "problem": None,
-            "context": json.dumps({"offsets": offsets, "next": after}), "start_context": json.dumps({"next": first})}
+    return {
+        "ofs_start": start,
+        "ofs_end": start + cut.end,
+        "sha256": digest.hexdigest(),
+        "num_units": len(cut.spans),
+        "problem": None,
+        "context": json.dumps({"offsets": offsets, "next": after}),
+        "start_context": json.dumps({"next": first}),
+    }
 
 
 def units_of(project: Project, row: dict):
-    """Arrow batches of a planned file's messages, as KEPT. Raises: InletError where the file is not what its plan says."""
+    """Arrow batches of a planned file's messages, as KEPT. Raises: InletError where the file is not what its plan
+    says.
+    """
     import pyarrow as pa
 
     digest, transport = hashlib.sha256(), project.sources[row["source"]].transport
@@ -74,9 +108,16 @@ def units_of(project: Project, row: dict):
         while stop < min(at + NUM_MESSAGES, len(spans)) and spans[stop][1] - spans[at][0] <= NUM_BYTES:
             stop += 1
         num = stop - at
-        yield as_kept(row, {"topic": pa.repeat(row["path"], num), "partition": pa.repeat(pa.scalar(0, pa.int32()), num),
-                            "offset": pa.array(range(first + at, first + stop), pa.int64()),
-                            "value": pa.array([data[start:end] for start, end in spans[at:stop]], pa.binary())}, num)
+        yield as_kept(
+            row,
+            {
+                "topic": pa.repeat(row["path"], num),
+                "partition": pa.repeat(pa.scalar(0, pa.int32()), num),
+                "offset": pa.array(range(first + at, first + stop), pa.int64()),
+                "value": pa.array([data[start:end] for start, end in spans[at:stop]], pa.binary()),
+            },
+            num,
+        )
         at = stop
 
 
@@ -98,8 +139,9 @@ def lines(data: bytes, is_whole: bool) -> Cut:
 
 
 def json_values(data: bytes, is_whole: bool) -> Cut:
-    r"""JSON values one after the other, or the elements of one array. Brackets and texts tell where a value ends; whether it is right is for its codec
-    to say. In: whether the file ends with the data; if not, nothing is cut before all of it is whole.
+    r"""JSON values one after the other, or the elements of one array. Brackets and texts tell where a value ends;
+    whether it is right is for its codec to say. In: whether the file ends with the data; if not, nothing is cut before
+    all of it is whole.
 
     >>> json_values(b'{"a":"}"} [1]\n"x" 7', True).spans
     [(0, 9), (10, 13), (14, 17), (18, 19)]
@@ -109,11 +151,13 @@ def json_values(data: bytes, is_whole: bool) -> Cut:
     (Cut(spans=[], end=0, trouble=8), Cut(spans=[], end=0, trouble=None))
     """
     spans, start = [], _skip(data, 0)
-    is_array = data[start:start + 1] == b"["
+    is_array = data[start : start + 1] == b"["
     at = _skip(data, start + 1) if is_array else start
     is_open = is_array
     while at < len(data):
-        if is_array and data[at:at + 1] == b"]" and not (spans and data[spans[-1][1]:at].strip(BETWEEN)):       # no comma before it
+        if (
+            is_array and data[at : at + 1] == b"]" and not (spans and data[spans[-1][1] : at].strip(BETWEEN))
+        ):  # no comma before it
             at, is_open = _skip(data, at + 1), False
             break
         stop = _value_end(data, at)
@@ -121,9 +165,9 @@ def json_values(data: bytes, is_whole: bool) -> Cut:
             break
         spans.append((at, stop))
         at = _skip(data, stop)
-        if is_array and data[at:at + 1] == b",":
+        if is_array and data[at : at + 1] == b",":
             at = _skip(data, at + 1)
-        elif is_array and data[at:at + 1] != b"]":
+        elif is_array and data[at : at + 1] != b"]":
             break
     if at == len(data) and not is_open:
         return Cut(spans, at)

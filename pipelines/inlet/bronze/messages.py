@@ -1,5 +1,5 @@
-"""Messages into bronze, whatever brings them. Planned and read by us, so that what was planned is what is read. The same message at the same
-place, landed before or twice here, lands once.
+"""Messages into bronze, whatever brings them. Planned and read by us, so that what was planned is what is read. The
+same message at the same place, landed before or twice here, lands once.
 """
 
 import json
@@ -12,11 +12,19 @@ from inlet.config import Project
 
 
 def read(project: Project, spark, files: list[dict], before: list[dict]):
-    """A DataFrame of bronze.messages rows. The same message at the same offset, landed before or twice here, lands once."""
-    rows = spark.createDataFrame([(json.dumps(row, default=str),) for row in files], "planned string").repartition(min(len(files), MAX_TASKS))
+    """A DataFrame of bronze.messages rows. The same message at the same offset, landed before or twice here, lands
+    once.
+    """
+    rows = spark.createDataFrame([(json.dumps(row, default=str),) for row in files], "planned string").repartition(
+        min(len(files), MAX_TASKS)
+    )
     found = rows.mapInArrow(_reader(project), KEPT).selectExpr(
-        "concat_ws('/', source, topic, partition, `offset`) as unit_id", "*", "coalesce(octet_length(value), 0L) as size_bytes",
-        "sha2(coalesce(value, cast('' as binary)), 256) as sha256", "current_timestamp() as landed_at")
+        "concat_ws('/', source, topic, partition, `offset`) as unit_id",
+        "*",
+        "coalesce(octet_length(value), 0L) as size_bytes",
+        "sha2(coalesce(value, cast('' as binary)), 256) as sha256",
+        "current_timestamp() as landed_at",
+    )
     return _once(spark, found, files, before).selectExpr(*[c.name for c in unit.MESSAGES])
 
 
@@ -26,6 +34,7 @@ def _reader(project: Project):
             for planned in batch.column(0).to_pylist():
                 row = json.loads(planned)
                 yield from TRANSPORTS[project.sources[row["source"]].transport].units_of(project, row)
+
     return read_files
 
 
@@ -43,10 +52,13 @@ def _once(spark, rows, files: list[dict], before: list[dict]):
     rows = rows.join(known.select(*place).distinct().selectExpr("*", "true as is_known"), place, "left")
     rank = "row_number() over (partition by source, topic, partition, offset order by sha256)"
     names = [c.name for c in unit.MESSAGES if c.name != "unit_id"]
-    return rows.selectExpr(f"if(is_known or {rank} > 1, concat(unit_id, '~', left(sha256, 8)), unit_id) as unit_id", *names)
+    return rows.selectExpr(
+        f"if(is_known or {rank} > 1, concat(unit_id, '~', left(sha256, 8)), unit_id) as unit_id", *names
+    )
 
 
 def _overlap(spans: list[list]) -> bool:
     """Can an offset be there twice? In: (least, greatest, is one in the file twice) of each file, in order."""
-    return any(is_twice for _, _, is_twice in spans) \
-        or any(after[0] <= before[1] for before, after in zip(spans, spans[1:], strict=False))
+    return any(is_twice for _, _, is_twice in spans) or any(
+        after[0] <= before[1] for before, after in zip(spans, spans[1:], strict=False)
+    )

@@ -1,7 +1,8 @@
-"""Files that depend on each other: each is read with what was known at the end of the one before it, for which it waits.
+"""Files that depend on each other: each is read with what was known at the end of the one before it, for which it
+waits.
 
-The first file of a source is the one of the lowest place when the source is first read. One that comes later with a place before it has no
-beginning that is known any more, and waits until a person decides.
+The first file of a source is the one of the lowest place when the source is first read. One that comes later with a
+place before it has no beginning that is known any more, and waits until a person decides.
 """
 
 import json
@@ -19,7 +20,9 @@ def is_ordered(source: Source) -> bool:
 
 
 def undecided(source: Source, files: list[dict]) -> list[list]:
-    """Ranges of a source that no verdict has come for: [path, first byte, end, records, batch]. In: its rows of bronze.files."""
+    """Ranges of a source that no verdict has come for: [path, first byte, end, records, batch]. In: its rows of
+    bronze.files.
+    """
     newest: dict[str, tuple[int, int, list]] = {}
     for row in sorted(files, key=lambda row: row["batch_id"]):
         context = json.loads(row["context"]) if row["context"] and row["verdicts"] else {}
@@ -32,25 +35,32 @@ def undecided(source: Source, files: list[dict]) -> list[list]:
 
 
 def plan(project: Project, files: list[tuple], landed: dict[str, dict], planned, place_of) -> dict[str, dict | str]:
-    """By path a row of bronze.files, or what the file waits for. In: files of one source as plan_batch lists them; rows of those that were landed
-    before, by path; planned(file, before), which plans one; place_of, which is `place`, maybe in a process of its own."""
+    """By path a row of bronze.files, or what the file waits for. In: files of one source as plan_batch lists them; rows
+    of those that were landed before, by path; planned(file, before), which plans one; place_of, which is `place`, maybe
+    in a process of its own."""
     source = files[0][0]
     codec = CODECS[source.codec]
-    ends: dict[int, dict] = {}                     # place -> context at the end of what is landed of it
+    ends: dict[int, dict] = {}  # place -> context at the end of what is landed of it
     for row in landed.values():
         if row["context"] and "problem" not in (context := json.loads(row["context"])):
             ends[codec.place(context)] = context
     rows: dict[str, dict | str] = {}
     places = {file[1]: place_of(project, codec, file) for file in files}
     first = min([*ends, *(place for place in places.values() if isinstance(place, int))], default=0)
-    for file in sorted(files, key=lambda file: (not isinstance(places[file[1]], int), places[file[1]] if isinstance(places[file[1]], int) else 0)):
+    for file in sorted(
+        files,
+        key=lambda file: (
+            not isinstance(places[file[1]], int),
+            places[file[1]] if isinstance(places[file[1]], int) else 0,
+        ),
+    ):
         path, number, known = file[1], places[file[1]], file[3]
         if isinstance(number, str):
             rows[path] = number
             continue
         before = ends.get(number - 1) if number is not None else None
         if number is None or known:
-            rows[path] = planned(file)             # it goes on where it was, or is rejected as a whole
+            rows[path] = planned(file)  # it goes on where it was, or is rejected as a whole
         elif number in ends:
             rows[path] = f"a person: file {number} of {source.name} was read under another name"
         elif number < first or ends and number < min(ends):
@@ -60,13 +70,20 @@ def plan(project: Project, files: list[tuple], landed: dict[str, dict], planned,
         else:
             rows[path] = planned(file, before)
         row = rows[path]
-        if isinstance(row, dict) and row["context"] and number is not None and "problem" not in (context := json.loads(row["context"])):
+        if (
+            isinstance(row, dict)
+            and row["context"]
+            and number is not None
+            and "problem" not in (context := json.loads(row["context"]))
+        ):
             ends[number] = context
     return rows
 
 
 def place(project: Project, codec, file: tuple) -> int | str | None:
-    """The place of a file; None where it tells none, so that it is rejected as a whole; a text where it is too short to tell."""
+    """The place of a file; None where it tells none, so that it is rejected as a whole; a text where it is too short to
+    tell.
+    """
     source, path, info, known, has_settled = file
     if known and known["context"]:
         context = json.loads(known["context"])
@@ -75,7 +92,7 @@ def place(project: Project, codec, file: tuple) -> int | str | None:
         head = stream.read(LEN_HEAD)
     try:
         opened = codec.open_file(path, head, info["size"] <= LEN_HEAD, source, project.tables_of(source))
-    except Exception:                              # whatever a codec did not foresee: planning it says what
+    except Exception:  # whatever a codec did not foresee: planning it says what
         return None
     if isinstance(opened, Reject):
         return None if has_settled else "more of its beginning"

@@ -1,12 +1,13 @@
 """Bronze: land files and messages untouched, exactly once.
 
-A batch is planned first: `bronze.files` says which bytes of which files it takes, with their sha-256. Then the units are
-written under the batch's number, which Delta takes only once. A run that dies in between leaves a plan without units; the
-next run finishes that plan before it makes one of its own. Only whole records are taken from a file that still grows; an
-unfinished last record waits, and is landed as a reject once the file has rested for `settle_minutes`.
+A batch is planned first: `bronze.files` says which bytes of which files it takes, with their sha-256. Then the units
+are written under the batch's number, which Delta takes only once. A run that dies in between leaves a plan without
+units; the next run finishes that plan before it makes one of its own. Only whole records are taken from a file that
+still grows; an unfinished last record waits, and is landed as a reject once the file has rested for `settle_minutes`.
 
-A file that is not as it was planned when its units are written is set aside with its problem, and planned anew by the next run: what
-it held then was never landed, and no file can hold up the others of its batch. A link that leaves its source's folder is not followed.
+A file that is not as it was planned when its units are written is set aside with its problem, and planned anew by the
+next run: what it held then was never landed, and no file can hold up the others of its batch. A link that leaves its
+source's folder is not followed.
 """
 
 import time
@@ -33,12 +34,14 @@ class Plan:
 
     batch_id: int
     files: list[dict[str, Any]] = field(default_factory=list)
-    waiting: dict[str, int] = field(default_factory=dict)       # path -> bytes of an unfinished last record
-    held: dict[str, str] = field(default_factory=dict)          # path -> what a whole file waits for
+    waiting: dict[str, int] = field(default_factory=dict)  # path -> bytes of an unfinished last record
+    held: dict[str, str] = field(default_factory=dict)  # path -> what a whole file waits for
 
     def of(self, has_messages: bool, project: Project) -> list[dict]:
         """Its files that hold messages, or blocks."""
-        return [f for f in self.files if f["num_units"] and project.sources[f["source"]].brings_messages == has_messages]
+        return [
+            f for f in self.files if f["num_units"] and project.sources[f["source"]].brings_messages == has_messages
+        ]
 
 
 def landed(project: Project) -> list[dict]:
@@ -47,7 +50,9 @@ def landed(project: Project) -> list[dict]:
 
 
 def plan_batch(project: Project, sources: list[Source], before: list[dict], now: float | None = None) -> Plan:
-    """What there is to land now. In: the rows of bronze.files so far. Out: a Plan, without files when nothing is new."""
+    """What there is to land now. In: the rows of bronze.files so far. Out: a Plan, without files when nothing is
+    new.
+    """
     new = Plan(batch_id=next_batch(project, before))
     in_order = sorted(before, key=lambda row: row["batch_id"])
     last = {(row["source"], row["path"]): row for row in in_order}
@@ -57,7 +62,7 @@ def plan_batch(project: Project, sources: list[Source], before: list[dict], now:
         for path, info in listing(project, source):
             names = _companions(source, path)
             if names is None:
-                continue                           # comes with another file
+                continue  # comes with another file
             known, has_settled = last.get((source.name, path)), _has_settled(source, info, now)
             if known and (known["size_bytes"], _utc(known["modified_at"])) == (info["size"], info["modified"]):
                 tail = 0 if known["problem"] else info["size"] - known["ofs_end"]
@@ -74,14 +79,23 @@ def plan_batch(project: Project, sources: list[Source], before: list[dict], now:
         if isinstance(row, str):
             new.held[path] = row
             continue
-        if row is None:                            # it grew while it was read
+        if row is None:  # it grew while it was read
             new.waiting[path] = info["size"]
             continue
         if row["ofs_end"] < info["size"] and not row["problem"]:
             new.waiting[path] = info["size"] - row["ofs_end"]
         if row["num_units"] or row["problem"] or (source.name, path) not in last and row["ofs_end"] == info["size"]:
-            new.files.append({"verdicts": None} | row | {"source": source.name, "path": path, "size_bytes": info["size"],
-                                                         "modified_at": info["modified"], "batch_id": new.batch_id})
+            new.files.append(
+                {"verdicts": None}
+                | row
+                | {
+                    "source": source.name,
+                    "path": path,
+                    "size_bytes": info["size"],
+                    "modified_at": info["modified"],
+                    "batch_id": new.batch_id,
+                }
+            )
     return new
 
 
@@ -97,7 +111,10 @@ def _companions(source: Source, path: str) -> list[str] | None:
 
 
 def _plan_files(project: Project, wanted: list[tuple], good: dict) -> list[dict | str | None]:
-    """Rows of bronze.files, or what a file waits for. Codecs read files in a process of their own, which a file may end; then each has one of its own."""
+    """Rows of bronze.files, or what a file waits for. Codecs read files in a process of their own, which a file may
+    end; then each has one of its own.
+    """
+
     def planned(file, before=None) -> dict | None:
         source, path, info, known, has_settled = file
         if info["problem"]:
@@ -109,13 +126,15 @@ def _plan_files(project: Project, wanted: list[tuple], good: dict) -> list[dict 
         try:
             return _apart(lambda: planned(file, before), file[1])
         except Died as death:
-            return as_problem(file[3]["ofs_end"] if file[3] else 0, KIND, EXPECTED, str(death), "Report it with the file")
+            return as_problem(
+                file[3]["ofs_end"] if file[3] else 0, KIND, EXPECTED, str(death), "Report it with the file"
+            )
 
     def place_apart(project, codec, file) -> int | str | None:
         try:
             return _apart(lambda: ordered.place(project, codec, file), file[1])
         except Died:
-            return None                            # planning it says what
+            return None  # planning it says what
 
     alone = [file for file in wanted if not ordered.is_ordered(file[0])]
     rows: dict[tuple, dict | str | None] = {}
@@ -137,19 +156,23 @@ def _plan_files(project: Project, wanted: list[tuple], good: dict) -> list[dict 
 
 
 def _apart(call, *paths: str):
-    """What a call gives, made in a process of its own; in this one where there is nothing to read, and for addresses, whose clients do not
-    outlive a fork."""
+    """What a call gives, made in a process of its own; in this one where there is nothing to read, and for addresses,
+    whose clients do not outlive a fork."""
     return in_child(call) if paths and not any("://" in path for path in paths) else call()
 
 
 def unfinished(before: list[dict], done: set[tuple[int, str]]) -> list[int]:
     """Batches that are planned but not yet decoded. In: rows of bronze.files, (batch_id, source) of silver.batches."""
-    return sorted({row["batch_id"] for row in before} - {batch for batch, _ in done}
-                  | {row["batch_id"] for row in before if (row["batch_id"], row["source"]) not in done})
+    return sorted(
+        {row["batch_id"] for row in before} - {batch for batch, _ in done}
+        | {row["batch_id"] for row in before if (row["batch_id"], row["source"]) not in done}
+    )
 
 
 def land(project: Project, spark, new: Plan) -> None:
-    """Write a planned batch: the plan, then its blocks and messages; each write happens once however often it is tried."""
+    """Write a planned batch: the plan, then its blocks and messages; each write happens once however often it is
+    tried.
+    """
     now = datetime.now(UTC)
     rows = [tuple((row | {"landed_at": now})[c.name] for c in unit.FILES) for row in new.files]
     files = spark.createDataFrame(rows, ", ".join(f"{c.name} {c.type}" for c in unit.FILES))
@@ -174,14 +197,34 @@ def write_units(project: Project, spark, new: Plan) -> None:
             for row in problems:
                 _set_aside(spark, row)
             aside = {(row["source"], row["path"]) for row in problems}
-            _append(project, spark, has_messages, [row for row in files if (row["source"], row["path"]) not in aside], new.batch_id)
+            _append(
+                project,
+                spark,
+                has_messages,
+                [row for row in files if (row["source"], row["path"]) not in aside],
+                new.batch_id,
+            )
 
 
 def _after(project: Project, files: list[dict], problems: list[dict]) -> list[dict]:
-    """The planned files that depend on one that is set aside: others of its source, where files follow each other. They are planned anew, too."""
+    """The planned files that depend on one that is set aside: others of its source, where files follow each other. They
+    are planned anew, too.
+    """
     sources, aside = {row["source"] for row in problems}, {(row["source"], row["path"]) for row in problems}
-    return [row | as_problem(row["ofs_start"], "file_rewritten", "the files before it as they were planned", "another one", "Nothing: it is read anew")
-            for row in files if row["source"] in sources and (row["source"], row["path"]) not in aside and ordered.is_ordered(project.sources[row["source"]])]
+    return [
+        row
+        | as_problem(
+            row["ofs_start"],
+            "file_rewritten",
+            "the files before it as they were planned",
+            "another one",
+            "Nothing: it is read anew",
+        )
+        for row in files
+        if row["source"] in sources
+        and (row["source"], row["path"]) not in aside
+        and ordered.is_ordered(project.sources[row["source"]])
+    ]
 
 
 def _append(project: Project, spark, has_messages: bool, files: list[dict], batch_id: int) -> None:
@@ -192,6 +235,7 @@ def _append(project: Project, spark, has_messages: bool, files: list[dict], batc
 
 def _problem_now(project: Project, row: dict) -> dict | None:
     """The row of a planned file with the problem that it has when it is read now; None where it is as planned."""
+
     def read() -> None:
         for _ in TRANSPORTS[project.sources[row["source"]].transport].units_of(project, row):
             pass
@@ -204,21 +248,35 @@ def _problem_now(project: Project, row: dict) -> dict | None:
         found = "no file"
     except InletError as error:
         found = error.message
-    except (OSError, ValueError) as error:         # Arrow's errors are these
+    except (OSError, ValueError) as error:  # Arrow's errors are these
         if getattr(error, "errno", None):
-            return None                            # the machine failed, not the file: the run fails, and the next one tries again
-        return row | as_problem(row["ofs_start"], "unreadable_file", "a file that can be read as planned", first_line(error), "Mend or remove the file")
+            return None  # the machine failed, not the file: the run fails, and the next one tries again
+        return row | as_problem(
+            row["ofs_start"],
+            "unreadable_file",
+            "a file that can be read as planned",
+            first_line(error),
+            "Mend or remove the file",
+        )
     else:
         return None
-    return row | as_problem(row["ofs_start"], "file_rewritten", "the file as it was planned", found, "Deliver changed content under a new name")
+    return row | as_problem(
+        row["ofs_start"],
+        "file_rewritten",
+        "the file as it was planned",
+        found,
+        "Deliver changed content under a new name",
+    )
 
 
 def _set_aside(spark, row: dict) -> None:
     """Its time is taken from the row, so that the next run plans the file anew, even one that is back as it was."""
-    spark.sql(f"""update bronze.files set modified_at = timestamp'1970-01-01 00:00:00', ofs_end = ofs_start, sha256 = null, num_units = 0, context = null, start_context = null,
+    spark.sql(f"""update bronze.files set modified_at = timestamp'1970-01-01 00:00:00', ofs_end = ofs_start,
+      sha256 = null, num_units = 0, context = null, start_context = null,
                   verdicts = null,
                   problem = {literal(row["problem"])}
-                  where batch_id = {row["batch_id"]} and source = {literal(row["source"])} and path = {literal(row["path"])}""")
+                  where batch_id = {row["batch_id"]} and source = {literal(row["source"])}
+                    and path = {literal(row["path"])}""")
 
 
 def _utc(at: datetime) -> datetime:

@@ -1,4 +1,6 @@
-"""Batches that decode again what was rejected: their plans (bronze.replays), and files that could not be framed, framed again from their landed bytes."""
+"""Batches that decode again what was rejected: their plans (bronze.replays), and files that could not be framed, framed
+again from their landed bytes.
+"""
 
 import json
 from datetime import UTC, datetime
@@ -19,36 +21,74 @@ def planned(project: Project) -> list[dict]:
 def plan(spark, rejects: list[dict], batch_id: int) -> None:
     """Write the plan of a batch, once however often it is tried. In: rejects."""
     now = datetime.now(UTC)
-    rows = [(r["source"], r["unit_id"], r["unit_offset"], r["unit_length"], r.get("num_records", 1), r["batch_id"], batch_id, now) for r in rejects]
-    lake.append(spark.createDataFrame(rows, ", ".join(f"{c.name} {c.type}" for c in unit.REPLAYS)).coalesce(1), "bronze.replays", "inlet-bronze-replays", batch_id)
+    rows = [
+        (
+            r["source"],
+            r["unit_id"],
+            r["unit_offset"],
+            r["unit_length"],
+            r.get("num_records", 1),
+            r["batch_id"],
+            batch_id,
+            now,
+        )
+        for r in rejects
+    ]
+    lake.append(
+        spark.createDataFrame(rows, ", ".join(f"{c.name} {c.type}" for c in unit.REPLAYS)).coalesce(1),
+        "bronze.replays",
+        "inlet-bronze-replays",
+        batch_id,
+    )
 
 
 def frame_again(project: Project, spark, replays: list[dict], batch_id: int) -> set[str]:
-    """Frame again what could not be framed, from the landed bytes on: new blocks of this batch. Out: the units that they stand for."""
+    """Frame again what could not be framed, from the landed bytes on: new blocks of this batch. Out: the units that
+    they stand for.
+    """
     units = {row["unit_id"] for row in replays}
-    files = spark.sql(f"""select distinct source, path from bronze.blocks where unit_id in ({", ".join(map(literal, sorted(units)))})
-                          and context like '%"problem"%'""").collect()
+    files = spark.sql(f"""
+        select distinct source, path from bronze.blocks
+        where unit_id in ({", ".join(map(literal, sorted(units)))})
+          and context like '%"problem"%'""").collect()
     found: set[str] = set()
     rows: list[dict] = []
     for file in files:
-        blocks = spark.sql(f"select unit_id, file_offset, context, bytes from bronze.blocks where source = {literal(file.source)} and path = {literal(file.path)} "
-                           f"and batch_id < {batch_id} order by file_offset, batch_id desc").collect()
+        blocks = spark.sql(
+            "select unit_id, file_offset, context, bytes from bronze.blocks where source = "
+            f"{literal(file.source)} and path = {literal(file.path)} "
+            f"and batch_id < {batch_id} order by file_offset, batch_id desc"
+        ).collect()
         broken = [b for b in blocks if b.unit_id in units and "problem" in json.loads(b.context)]
         if not broken:
             continue
         source, first = project.sources[file.source], broken[0]
         known = {name: value for name, value in json.loads(first.context).items() if name != "problem"}
-        context = known if first.file_offset else None         # from its first byte on a file is opened anew, as its options are now
+        context = (
+            known if first.file_offset else None
+        )  # from its first byte on a file is opened anew, as its options are now
         stream = _Joined([bytes(b.bytes) for b in broken])
-        for block, _ in cut_file(source, project.tables_of(source), file.path, stream, first.file_offset, first.file_offset + stream.size, context, True,
-                                 known.get("companions"), known.get("before")):
+        for block, _ in cut_file(
+            source,
+            project.tables_of(source),
+            file.path,
+            stream,
+            first.file_offset,
+            first.file_offset + stream.size,
+            context,
+            True,
+            known.get("companions"),
+            known.get("before"),
+        ):
             row = row_of(block, source, file.path, batch_id)
             rows.append(row | {"unit_id": f"{row['unit_id']}~{batch_id}"})
         found |= {b.unit_id for b in broken}
     if rows:
         schema = ", ".join(f"{c.name} {c.type}" for c in unit.BLOCKS if c.name != "landed_at")
         names = [part.split()[0] for part in schema.split(", ")]
-        new = spark.createDataFrame([tuple(row[name] for name in names) for row in rows], schema).selectExpr("*", "current_timestamp() as landed_at")
+        new = spark.createDataFrame([tuple(row[name] for name in names) for row in rows], schema).selectExpr(
+            "*", "current_timestamp() as landed_at"
+        )
         lake.append(new, "bronze.blocks", "inlet-bronze-replayed-blocks", batch_id)
     return found
 
@@ -61,6 +101,6 @@ class _Joined:
         self.size = len(self.data)
 
     def read(self, length: int) -> bytes:
-        piece = self.data[self.at:self.at + length]
+        piece = self.data[self.at : self.at + length]
         self.at += len(piece)
         return piece

@@ -1,9 +1,17 @@
-"""What brings the units of a source: `transport` of its `from:`. Codecs do not know; each reads from every transport that brings what it reads.
+"""What brings the units of a source: `transport` of its `from:`. Codecs do not know; each reads from every transport
+that brings what it reads.
 
-A module here offers `plan_file`, a row of bronze.files for what of a file can land now (None: it waits), and `units_of`, the units of a planned file:
+A module here offers `plan_file`, a row of bronze.files for what of a file can land now (None: it waits), and
+`units_of`, the units of a planned file:
 rows of bronze.blocks, or Arrow batches of messages as KEPT.
 """
 
 from inlet.bronze import blocks, message_parquet, message_text
 
-TRANSPORTS = {"records": blocks, "parquet": message_parquet, "lines": message_text, "json": message_text, "whole_file": message_text}
+TRANSPORTS = {
+    "records": blocks,
+    "parquet": message_parquet,
+    "lines": message_text,
+    "json": message_text,
+    "whole_file": message_text,
+}

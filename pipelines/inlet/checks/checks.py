@@ -2,14 +2,14 @@
 
 Suites are data (suite.py), judged by Great Expectations (validation.py); their pages are page.py's.
 
-Which rows: where a table has a batch_id, those of the batches being checked; of a gold table, all rows of the keys
-that those batches touched (a new row can contradict an old one); else the table. So the cost follows the batch. Only columns that
-a suite names are read, and of binary and variant ones only whether they are null.
+Which rows: where a table has a batch_id, those of the batches being checked; of a gold table, all rows of the keys that
+those batches touched (a new row can contradict an old one); else the table. So the cost follows the batch. Only columns
+that a suite names are read, and of binary and variant ones only whether they are null.
 
 Out: rows in `checks.results` (declared below), pages under <lakehouse>/checks/docs/index.html that need no network, and
 CheckFailed when an expectation of severity `error` does not hold. What cannot run, because a table or column is not
-there, has failed, whatever its severity. Great Expectations drops what it cannot build without a word, so the
-number built is compared with the number declared.
+there, has failed, whatever its severity. Great Expectations drops what it cannot build without a word, so the number
+built is compared with the number declared.
 """
 
 import logging
@@ -47,14 +47,16 @@ RESULTS = (
 )
 CheckResult = NamedTuple("CheckResult", [(c.name, object) for c in RESULTS])
 NO_TABLE = "the table does not exist"
-MAX_THREADS = 8                # that check small tables side by side
-SMALL_BYTES = 16 << 20         # landed bytes, or bytes of a table, up to which planning is what costs
+MAX_THREADS = 8  # that check small tables side by side
+SMALL_BYTES = 16 << 20  # landed bytes, or bytes of a table, up to which planning is what costs
 
 
 def check(project, spark, step: str, batch_ids=None, tables=None) -> list[CheckResult]:
-    """Check one step. In: batches to check (none: every row); for gold, names of contracts (None: those that have gold tables).
+    """Check one step. In: batches to check (none: every row); for gold, names of contracts (None: those that have gold
+    tables).
 
-    Raises: ConfigError for a suite that cannot be meant, CheckFailed when an `error` does not hold; results are kept before.
+    Raises: ConfigError for a suite that cannot be meant, CheckFailed when an `error` does not hold; results are kept
+    before.
     """
     suite = expand(load(project, step), _contracts(project, spark, step, tables))
     if tables is not None and step != "gold":
@@ -62,15 +64,23 @@ def check(project, spark, step: str, batch_ids=None, tables=None) -> list[CheckR
     batch_ids = sorted(batch_ids or []) or None
     is_small = _is_small(project, suite, batch_ids)
     with pace(spark, is_small):
-        return _check(project, spark, step, suite, batch_ids, num_threads=spark.sparkContext.defaultParallelism if is_small else 1)
+        return _check(
+            project, spark, step, suite, batch_ids, num_threads=spark.sparkContext.defaultParallelism if is_small else 1
+        )
 
 
 def _is_small(project, suite: list[Expected], batch_ids) -> bool:
     lakehouse = project.lakehouse_path()
-    tables = {e.table for e in suite if not batch_ids} | {f"gold.{e.contract.name}__current" for e in suite if e.contract}
+    tables = {e.table for e in suite if not batch_ids} | {
+        f"gold.{e.contract.name}__current" for e in suite if e.contract
+    }
     files = lake.peek(lakehouse, "bronze.files", ["batch_id", "ofs_start", "ofs_end"]) if batch_ids else []
     sizes = [lake.size_bytes(lakehouse, table) for table in tables]
-    return sum(f["ofs_end"] - f["ofs_start"] for f in files if f["batch_id"] in batch_ids) <= SMALL_BYTES >= max(sizes, default=0)
+    return (
+        sum(f["ofs_end"] - f["ofs_start"] for f in files if f["batch_id"] in batch_ids)
+        <= SMALL_BYTES
+        >= max(sizes, default=0)
+    )
 
 
 def _check(project, spark, step: str, suite: list[Expected], batch_ids, num_threads: int) -> list[CheckResult]:
@@ -81,17 +91,25 @@ def _check(project, spark, step: str, suite: list[Expected], batch_ids, num_thre
 
     def checked(table: str):
         mine = of_table[table]
-        return *_check_table(spark, table, [suite[n] for n in mine], [built[n] for n in mine], batch_ids), datetime.now(UTC)
+        return *_check_table(spark, table, [suite[n] for n in mine], [built[n] for n in mine], batch_ids), datetime.now(
+            UTC
+        )
 
     results, pages = [], {}
-    with ThreadPoolExecutor(min(num_threads, MAX_THREADS)) as pool:             # small tables take longer to plan than to read
+    with ThreadPoolExecutor(min(num_threads, MAX_THREADS)) as pool:  # small tables take longer to plan than to read
         for table, (found, validated, now) in zip(of_table, pool.map(checked, of_table), strict=True):
             results += [CheckResult(run_id, step, batch_ids, checked_at=now, **fields) for fields in found]
             pages[table] = validated and page.of_validation(validated)
     index = _keep(project, spark, step, run_id, results, pages)
     failed = [r for r in results if not r.success]
-    log.info("checks %s: %d expectations, %d failed, %d warned, %.1f s", step, len(results),
-             sum(r.severity == "error" for r in failed), sum(r.severity == "warn" for r in failed), time.monotonic() - started)
+    log.info(
+        "checks %s: %d expectations, %d failed, %d warned, %.1f s",
+        step,
+        len(results),
+        sum(r.severity == "error" for r in failed),
+        sum(r.severity == "warn" for r in failed),
+        time.monotonic() - started,
+    )
     _raise_on_errors(step, [r for r in failed if r.severity == "error"], index)
     return results
 
@@ -114,7 +132,7 @@ def _check_table(spark, table: str, suite: list[Expected], built: list, batch_id
     if not spark.catalog.tableExists(table):
         return [_fields(e, False, NO_TABLE, None, None, "error") for e in suite], None
     rows, where = _rows(spark, table, suite[0].contract, batch_ids)
-    rows = _slim(rows, suite).persist()                # each expectation of a table reads them
+    rows = _slim(rows, suite).persist()  # each expectation of a table reads them
     try:
         validated = validation.validate(spark, table, rows, suite, built)
     finally:
@@ -135,15 +153,19 @@ def _rows(spark, table: str, contract, batch_ids):
             return rows, table
         return rows.where(batches), f"(select * from {table} where {batches})"
     log_table = f"gold.{contract.name}__before_after"
-    if not spark.catalog.tableExists(log_table) or not {"before", "after", "batch_id"} <= set(spark.table(log_table).columns):
+    if not spark.catalog.tableExists(log_table) or not {"before", "after", "batch_id"} <= set(
+        spark.table(log_table).columns
+    ):
         return rows, table
     if table == log_table:
         return rows.where(batches), f"(select * from {table} where {batches})"
     keys = [quoted(k) for k in contract.key]
     key = ", ".join([contract.our("source"), *keys])
-    images = (f"select source, {', '.join(f'image.{k}' for k in keys)} from "
-              f"(select source, explode(array(before, after)) as image from {log_table} where {batches}) where image is not null")
-    no_key = " or ".join(f"{k} is null" for k in keys)                  # a null is in no list
+    images = (
+        f"select source, {', '.join(f'image.{k}' for k in keys)} from (select source, explode(array(before, after)) "
+        f"as image from {log_table} where {batches}) where image is not null"
+    )
+    no_key = " or ".join(f"{k} is null" for k in keys)  # a null is in no list
     where = f"(select * from {table} where ({key}) in ({images}) or {no_key})"
     return spark.sql(f"select * from {where}"), where
 
@@ -153,18 +175,41 @@ def _slim(rows, suite: list[Expected]):
     from pyspark.sql import functions as F
 
     said = set(re.findall(r"\w+", " ".join(str(e.kwargs) for e in suite).lower()))
-    fields = [f for f in rows.schema if f.name.lower() in said or not re.fullmatch(r"\w+", f.name)] or rows.schema.fields[:1]
-    slim = [(f.name, F.when(F.col(quoted(f.name)).isNotNull(), True).alias(f.name) if f.dataType.typeName() in ("binary", "variant")
-             else F.col(quoted(f.name))) for f in fields]
-    return rows.select([column for _, column in slim] + [column.alias(shown(name)) for name, column in slim if shown(name) != name])
+    fields = [
+        f for f in rows.schema if f.name.lower() in said or not re.fullmatch(r"\w+", f.name)
+    ] or rows.schema.fields[:1]
+    slim = [
+        (
+            f.name,
+            F.when(F.col(quoted(f.name)).isNotNull(), True).alias(f.name)
+            if f.dataType.typeName() in ("binary", "variant")
+            else F.col(quoted(f.name)),
+        )
+        for f in fields
+    ]
+    return rows.select(
+        [column for _, column in slim] + [column.alias(shown(name)) for name, column in slim if shown(name) != name]
+    )
 
 
 def _fields(expected: Expected, success, observed, count, rows_sql, severity=None) -> dict:
     kwargs = expected.kwargs
-    column = kwargs.get("column") or kwargs.get("unexpected_rows_query") or ", ".join(map(str, kwargs.get("column_list") or []))
-    return {"table": expected.table, "expectation": expected.entry.expect, "column": column or None, "success": success,
-            "observed": observed, "severity": severity or expected.entry.severity, "unexpected_count": count,
-            "why": expected.entry.why, "rows_sql": rows_sql}
+    column = (
+        kwargs.get("column")
+        or kwargs.get("unexpected_rows_query")
+        or ", ".join(map(str, kwargs.get("column_list") or []))
+    )
+    return {
+        "table": expected.table,
+        "expectation": expected.entry.expect,
+        "column": column or None,
+        "success": success,
+        "observed": observed,
+        "severity": severity or expected.entry.severity,
+        "unexpected_count": count,
+        "why": expected.entry.why,
+        "rows_sql": rows_sql,
+    }
 
 
 def _result_fields(expected: Expected, result, where: str) -> dict:
@@ -203,23 +248,35 @@ def _keep(project, spark, step: str, run_id: int, results: list[CheckResult], pa
         spark.sql(lake.create_sql("checks.results", RESULTS))
     if results:
         lake.append(spark.createDataFrame(_arrow(results)), "checks.results", f"checks.{step}", run_id)
-    return page.write(project.lakehouse_path("checks", "docs"), {
-        table: ([r for r in results if r.table == table], page) for table, page in pages.items()})
+    return page.write(
+        project.lakehouse_path("checks", "docs"),
+        {table: ([r for r in results if r.table == table], page) for table, page in pages.items()},
+    )
 
 
 def _arrow(results: list[CheckResult]):
     import pyarrow as pa
 
-    types = {"bigint": pa.int64(), "string": pa.string(), "boolean": pa.bool_(), "timestamp": pa.timestamp("us", tz="UTC"),
-             "array<bigint>": pa.list_(pa.int64())}
+    types = {
+        "bigint": pa.int64(),
+        "string": pa.string(),
+        "boolean": pa.bool_(),
+        "timestamp": pa.timestamp("us", tz="UTC"),
+        "array<bigint>": pa.list_(pa.int64()),
+    }
     return pa.Table.from_pylist([r._asdict() for r in results], pa.schema([(c.name, types[c.type]) for c in RESULTS]))
 
 
 def _raise_on_errors(step: str, failed: list[CheckResult], index: str) -> None:
     if not failed:
         return
-    lines = [f"{r.table}: {r.expectation}({r.column}) does not hold, "
-             f"{'?' if r.unexpected_count is None else r.unexpected_count} unwanted rows, observed {r.observed}; {r.why}"
-             + (f"\n  see them: {' '.join(r.rows_sql.split())}" if r.rows_sql else "") for r in failed]
-    raise CheckFailed(f"{len(failed)} check{'s' * (len(failed) > 1)} of {step} failed:\n" + "\n".join(lines) + "\n",
-                      f"Pages: {index}; table: checks.results where run_id = {failed[0].run_id}")
+    lines = [
+        f"{r.table}: {r.expectation}({r.column}) does not hold, "
+        f"{'?' if r.unexpected_count is None else r.unexpected_count} unwanted rows, observed {r.observed}; {r.why}"
+        + (f"\n  see them: {' '.join(r.rows_sql.split())}" if r.rows_sql else "")
+        for r in failed
+    ]
+    raise CheckFailed(
+        f"{len(failed)} check{'s' * (len(failed) > 1)} of {step} failed:\n" + "\n".join(lines) + "\n",
+        f"Pages: {index}; table: checks.results where run_id = {failed[0].run_id}",
+    )

@@ -7,11 +7,15 @@ import re
 import fsspec
 
 NO_ROWS = "no rows to check"
-NUM_INDEX = 1_000              # older lines leave the index; their pages and results stay
-FROM_NETWORK = (r"(?s)url\(.?https?:[^)]*\)|<script\b.*?</script>|<link\b[^>]*>|<img\b[^>]*>|<footer.*?</footer>"
-                r"|<a\b[^>]*newsletter.*?</a>")
-STYLE = ("body{font:14px sans-serif;margin:2em;max-width:80em}table{border-collapse:collapse}td,th{border:1px solid #ccc;"
-         "padding:.3em .6em;text-align:left;vertical-align:top}.failed{color:#b00}.warned{color:#a60}.held{color:#070}")
+NUM_INDEX = 1_000  # older lines leave the index; their pages and results stay
+FROM_NETWORK = (
+    r"(?s)url\(.?https?:[^)]*\)|<script\b.*?</script>|<link\b[^>]*>|<img\b[^>]*>|<footer.*?</footer>"
+    r"|<a\b[^>]*newsletter.*?</a>"
+)
+STYLE = (
+    "body{font:14px sans-serif;margin:2em;max-width:80em}table{border-collapse:collapse}td,th{border:1px solid #ccc;"
+    "padding:.3em .6em;text-align:left;vertical-align:top}.failed{color:#b00}.warned{color:#a60}.held{color:#070}"
+)
 
 
 def of_validation(validated) -> str:
@@ -32,8 +36,8 @@ def _view():
 
 
 def write(docs: str, checked: dict[str, tuple]) -> str:
-    """Write the pages of one run and its lines of the index. In: folder or URL; table -> (its results, its page or None).
-    Out: path of the index."""
+    """Write the pages of one run and its lines of the index. In: folder or URL; table -> (its results, its page or
+    None). Out: path of the index."""
     for table, (results, page) in checked.items():
         if page:
             _write(f"{docs}/{results[0].run_id}/{table}.html", page)
@@ -56,12 +60,18 @@ def _line(results: list, has_page: bool) -> str:
 
 
 def _index(lines: list[str]) -> str:
-    """The list of what was checked, newest first. It is its own memory: a query over all results would grow with them."""
+    """The list of what was checked, newest first. It is its own memory: a query over all results would grow with
+    them.
+    """
     names = ("at (UTC)", "step", "batches", "table", "result", "expectations", "failed", "warned")
     heads = "".join(f"<th>{name}</th>" for name in names)
-    return (f"<!doctype html><meta charset=utf-8><title>Checks</title><style>{STYLE}</style><h1>Checks</h1>\n<p>Newest first. "
-            f"All of them: <code>select * from checks.results</code></p>\n<table>\n<tr>{heads}</tr>\n"
-            + "\n".join(lines) + "\n</table>\n")
+    return (
+        "<!doctype html><meta "
+        f"charset=utf-8><title>Checks</title><style>{STYLE}</style><h1>Checks</h1>\n<p>Newest first. "
+        f"All of them: <code>select * from checks.results</code></p>\n<table>\n<tr>{heads}</tr>\n"
+        + "\n".join(lines)
+        + "\n</table>\n"
+    )
 
 
 def _lines(index: str) -> list[str]:

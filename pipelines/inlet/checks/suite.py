@@ -1,4 +1,5 @@
-"""Suites of expectations: a list of entries in expectations/{bronze,silver,gold}.yml, as the objects of Great Expectations.
+"""Suites of expectations: a list of entries in expectations/{bronze,silver,gold}.yml, as the objects of Great
+Expectations.
 
     - table: silver.changes           # or "*__current": one per contract (gold)
       expect: expect_column_values_to_match_regex
@@ -6,8 +7,9 @@
       severity: error                 # error stops the line, warn only tells
       why: order is by change_seq as text
 
-Words in kwargs: `{batch}` in SQL is the rows being checked; `{key}` is the table's key columns, `{key_column}` makes one
-expectation per key column; `{source}`, `{valid_from_seq}` and the like are columns of ours, which a table may call otherwise (Table.ours); `{operations}`, `{change_opers}`, `{reject_kinds}` are the lists that the code declares. A
+Words in kwargs: `{batch}` in SQL is the rows being checked; `{key}` is the table's key columns, `{key_column}` makes
+one expectation per key column; `{source}`, `{valid_from_seq}` and the like are columns of ours, which a table may call
+otherwise (Table.ours); `{operations}`, `{change_opers}`, `{reject_kinds}` are the lists that the code declares. A
 literal brace in SQL is doubled.
 """
 
@@ -48,7 +50,7 @@ class Expected(NamedTuple):
     """One expectation of one table, words filled in; `place` is where it was declared."""
 
     table: str
-    contract: object           # the Table of a gold table, else None
+    contract: object  # the Table of a gold table, else None
     entry: Entry
     kwargs: dict
     place: str
@@ -66,7 +68,9 @@ def load(project, step: str) -> list[tuple[str, Entry]]:
     except yaml.YAMLError as error:
         raise ConfigError(f"{path} is not YAML: {error}", "Mend the line it names") from error
     if not isinstance(said, list):
-        raise ConfigError(f"{path}: expected a list of expectations, found {type(said).__name__}", "See inlet/checks/suite.py")
+        raise ConfigError(
+            f"{path}: expected a list of expectations, found {type(said).__name__}", "See inlet/checks/suite.py"
+        )
     entries = []
     for n, body in enumerate(said, start=1):
         place = f"{path}: entry {n}"
@@ -81,7 +85,9 @@ def load(project, step: str) -> list[tuple[str, Entry]]:
 
 
 def expand(entries, contracts) -> list[Expected]:
-    """Entries with a `*` once per contract, those with {key_column} once per key column, words filled in. A table without a key has a log alone."""
+    """Entries with a `*` once per contract, those with {key_column} once per key column, words filled in. A table
+    without a key has a log alone.
+    """
     expected = []
     for place, entry in entries:
         for contract in contracts if entry.table.startswith("*") else [None]:
@@ -90,7 +96,10 @@ def expand(entries, contracts) -> list[Expected]:
             table = f"gold.{contract.name}{entry.table[1:]}" if contract else entry.table
             per_column = contract and "{key_column}" in str(entry.kwargs)
             for key_column in contract.key if per_column else [None]:
-                kwargs = {word: _filled(value, contract, key_column, is_sql=word == "unexpected_rows_query") for word, value in entry.kwargs.items()}
+                kwargs = {
+                    word: _filled(value, contract, key_column, is_sql=word == "unexpected_rows_query")
+                    for word, value in entry.kwargs.items()
+                }
                 expected.append(Expected(table, contract, entry, kwargs, place))
     return expected
 
@@ -104,7 +113,9 @@ def _filled(value, contract, key_column, is_sql=False):
         return LISTS[value]
     if contract:
         words = {"{key_column}": key_column or "", "{key}": ", ".join(map(quoted, contract.key))}
-        words = {word: said.replace("{", "{{").replace("}", "}}") if is_sql else said for word, said in words.items()} | {f"{{{n}}}": contract.our(n) for n in OURS}
+        words = {
+            word: said.replace("{", "{{").replace("}", "}}") if is_sql else said for word, said in words.items()
+        } | {f"{{{n}}}": contract.our(n) for n in OURS}
         return re.sub("|".join(map(re.escape, words)), lambda found: words[found[0]], value)
     return value
 
@@ -124,29 +135,42 @@ def build(suite: list[Expected]) -> list:
         expect = re.sub(r"(?<!^)(?=[A-Z])", "_", expected.entry.expect).lower()
         try:
             kind = get_expectation_impl(expect)
-            kwargs = {word: shown(value) if word == "column" and expected.contract and value in expected.contract.key else value
-                      for word, value in expected.kwargs.items()}
-            built.append(kind(**kwargs, severity=severity[expected.entry.severity], notes=expected.entry.why,
-                              meta={"n": n}))
+            kwargs = {
+                word: shown(value)
+                if word == "column" and expected.contract and value in expected.contract.key
+                else value
+                for word, value in expected.kwargs.items()
+            }
+            built.append(
+                kind(**kwargs, severity=severity[expected.entry.severity], notes=expected.entry.why, meta={"n": n})
+            )
         except ExpectationNotFoundError as error:
-            raise ConfigError(f"{expected.place}: Great Expectations has no {expected.entry.expect!r}",
-                              "Take a name from its gallery of expectations") from error
-        except (ValueError, TypeError) as error:       # pydantic 1's ValidationError is a ValueError
-            text = "; ".join(f"{p['loc'][0]}: {p['msg']}" for p in error.errors()) if hasattr(error, "errors") else str(error)
+            raise ConfigError(
+                f"{expected.place}: Great Expectations has no {expected.entry.expect!r}",
+                "Take a name from its gallery of expectations",
+            ) from error
+        except (ValueError, TypeError) as error:  # pydantic 1's ValidationError is a ValueError
+            text = (
+                "; ".join(f"{p['loc'][0]}: {p['msg']}" for p in error.errors())
+                if hasattr(error, "errors")
+                else str(error)
+            )
             raise ConfigError(f"{expected.place}: kwargs do not fit: {text}", "Mend the entry") from error
     return built
 
 
 def shown(column: str) -> str:
-    """A column by the name under which Great Expectations is shown it: it asks Spark for names without quotes, so they hold no dot and no backquote."""
+    """A column by the name under which Great Expectations is shown it: it asks Spark for names without quotes, so they
+    hold no dot and no backquote.
+    """
     return column.translate({ord("."): "·", ord("`"): "´"})
 
 
 def quiet() -> None:
     """Import Great Expectations so that it neither calls home nor talks."""
-    os.environ["GX_ANALYTICS_ENABLED"] = "false"       # before its import: no call leaves this machine
+    os.environ["GX_ANALYTICS_ENABLED"] = "false"  # before its import: no call leaves this machine
     import great_expectations.data_context.types.base  # noqa: F401  sets its own level when imported
 
     for logger in ("great_expectations", "great_expectations.data_context.types.base", "py4j"):
         logging.getLogger(logger).setLevel(logging.ERROR)
-    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)      # what cannot run is told in its result
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # what cannot run is told in its result

@@ -1,9 +1,9 @@
 """One validation of a table's rows: one aggregate counts what the suite asks for, Great Expectations judges the counts.
 
-Left to itself, Great Expectations runs several Spark jobs for each expectation: seconds a table, however small. So one query
-counts the unexpected rows of every expectation that COUNTED knows. Where there are none, Great Expectations takes the counts in place
-of metrics of its own and makes its result of them. It validates on Spark, with examples, only what has unexpected rows,
-what COUNTED does not know, and what the query stumbled over.
+Left to itself, Great Expectations runs several Spark jobs for each expectation: seconds a table, however small. So one
+query counts the unexpected rows of every expectation that COUNTED knows. Where there are none, Great Expectations takes
+the counts in place of metrics of its own and makes its result of them. It validates on Spark, with examples, only what
+has unexpected rows, what COUNTED does not know, and what the query stumbled over.
 """
 
 import threading
@@ -20,6 +20,7 @@ ONE_CONTEXT = threading.Lock()
 
 def _of_column(condition: Callable) -> Callable:
     """A count of rows that are not null and do not meet a condition, as Great Expectations states both."""
+
     def count(column, kwargs):
         from pyspark.sql import functions as F
 
@@ -40,24 +41,33 @@ def _null(column, kwargs):
     return F.count_if(column.isNull())
 
 
-COUNTED = {                    # expectation -> kwargs that it is known with, what counts its unexpected rows
+COUNTED = {  # expectation -> kwargs that it is known with, what counts its unexpected rows
     "expect_column_values_to_not_be_null": ({"column"}, _null),
     "expect_column_values_to_be_unique": ({"column"}, _repeated),
-    "expect_column_values_to_match_regex": ({"column", "regex"}, _of_column(lambda column, kwargs: column.rlike(kwargs["regex"]))),
-    "expect_column_values_to_be_in_set": ({"column", "value_set"}, _of_column(lambda column, kwargs: column.isin(kwargs["value_set"]))),
+    "expect_column_values_to_match_regex": (
+        {"column", "regex"},
+        _of_column(lambda column, kwargs: column.rlike(kwargs["regex"])),
+    ),
+    "expect_column_values_to_be_in_set": (
+        {"column", "value_set"},
+        _of_column(lambda column, kwargs: column.isin(kwargs["value_set"])),
+    ),
     QUERY: ({"unexpected_rows_query"}, None),
 }
 
 
 def validate(spark, table: str, rows, suite: list, built: list):
-    """Validate rows. In: a DataFrame that may be read twice, the expectations as declared and as built. Out: the validation, its results
-    in the suite's order; None where there are no rows. Raises: ConfigError."""
+    """Validate rows. In: a DataFrame that may be read twice, the expectations as declared and as built. Out: the
+    validation, its results in the suite's order; None where there are no rows. Raises: ConfigError."""
     import great_expectations as gx
     from great_expectations.validator.validation_statistics import calc_validation_statistics
 
     taken = gx.ExpectationSuite(table, expectations=built).expectations
-    if len(taken) != len(built):                       # it drops what it cannot take without a word
-        raise ConfigError(f"{table}: {len(built)} expectations are declared, Great Expectations took {len(taken)}", "Two entries say the same; keep one")
+    if len(taken) != len(built):  # it drops what it cannot take without a word
+        raise ConfigError(
+            f"{table}: {len(built)} expectations are declared, Great Expectations took {len(taken)}",
+            "Two entries say the same; keep one",
+        )
     counts = _counts(spark, table, rows, suite, built)
     if counts.get("num_rows") == 0 or not counts and rows.isEmpty():
         return None
@@ -70,7 +80,9 @@ def validate(spark, table: str, rows, suite: list, built: list):
         results |= {r.expectation_config.meta["n"]: r for r in on_spark.results}
     ordered = [results[b.meta["n"]] for b in built]
     statistics = calc_validation_statistics(ordered)._asdict()
-    return gx.core.ExpectationSuiteValidationResult(success=statistics.pop("success"), results=ordered, suite_name=table, statistics=statistics, meta=meta)
+    return gx.core.ExpectationSuiteValidationResult(
+        success=statistics.pop("success"), results=ordered, suite_name=table, statistics=statistics, meta=meta
+    )
 
 
 def validate_on_spark(rows, table: str, built: list):
@@ -83,14 +95,15 @@ def validate_on_spark(rows, table: str, built: list):
         context.variables.progress_bars = ProgressBarsConfig(globally=False)
         asset = context.data_sources.add_spark("inlet", persist=False).add_dataframe_asset(table)
         suite = context.suites.add(gx.ExpectationSuite(table, expectations=built))
-        definition = context.validation_definitions.add(gx.ValidationDefinition(
-            name=table, data=asset.add_batch_definition_whole_dataframe("rows"), suite=suite))
+        definition = context.validation_definitions.add(
+            gx.ValidationDefinition(name=table, data=asset.add_batch_definition_whole_dataframe("rows"), suite=suite)
+        )
         return definition.run(batch_parameters={"dataframe": rows}, result_format=FORMAT)
 
 
 def _counts(spark, table: str, rows, suite: list, built: list) -> dict:
-    """num_rows, the nulls of each column, and for each known expectation, by its number, its unexpected rows: one query. Empty where
-    it cannot run: one wrong expectation would hide the others."""
+    """num_rows, the nulls of each column, and for each known expectation, by its number, its unexpected rows: one
+    query. Empty where it cannot run: one wrong expectation would hide the others."""
     from pyspark.errors import PySparkException
     from pyspark.sql import functions as F
 
@@ -107,8 +120,10 @@ def _counts(spark, table: str, rows, suite: list, built: list) -> dict:
     rows.createOrReplaceTempView(view)
     try:
         counted = rows.agg(*[sql.alias(f"_{n}") for n, sql in enumerate(asked.values())])
-        found = counted.select("*", *[F.expr(f"(select count(*) from ({query.format(batch=view)}))") for query in queries.values()]).first()
-    except (PySparkException, LookupError):            # a column that is not there, a word in braces that is none of ours
+        found = counted.select(
+            "*", *[F.expr(f"(select count(*) from ({query.format(batch=view)}))") for query in queries.values()]
+        ).first()
+    except (PySparkException, LookupError):  # a column that is not there, a word in braces that is none of ours
         return {}
     finally:
         spark.catalog.dropTempView(view)
@@ -118,10 +133,16 @@ def _counts(spark, table: str, rows, suite: list, built: list) -> dict:
 def _judged(one, counts: dict):
     """Great Expectations' result of an expectation without unexpected rows, from the counts."""
     n = one.meta["n"]
-    known = {"table.row_count": counts["num_rows"], "column_values.nonnull.unexpected_count": counts.get(("nulls", getattr(one, "column", None))),
-             "unexpected_rows_query.row_count": 0, "unexpected_rows_query.table": []}
+    known = {
+        "table.row_count": counts["num_rows"],
+        "column_values.nonnull.unexpected_count": counts.get(("nulls", getattr(one, "column", None))),
+        "unexpected_rows_query.row_count": 0,
+        "unexpected_rows_query.table": [],
+    }
     runtime = {"result_format": FORMAT}
     asked = one.get_validation_dependencies(runtime_configuration=runtime).metric_configurations
     figures = {"unexpected_count": counts[n], "unexpected_values": []}
-    return one.metrics_validate({metric.id: known.get(name, figures.get(name.rsplit(".", 1)[-1])) for name, metric in asked.items()},
-                                runtime_configuration=runtime)
+    return one.metrics_validate(
+        {metric.id: known.get(name, figures.get(name.rsplit(".", 1)[-1])) for name, metric in asked.items()},
+        runtime_configuration=runtime,
+    )

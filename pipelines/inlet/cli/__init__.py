@@ -1,7 +1,8 @@
 """The command line. Each command is thin: read the project, call one function, say what happened.
 
 Exit codes (errors.py): 0 done, 1 internal error, 2 wrong usage or configuration, 3 a check of severity `error` failed,
-`verify` or `reconcile` found a difference, `decode` a reject or `status --file` a file that is not all there, 4 the accounting of a batch does not add up, 5 the environment lacks something.
+`verify` or `reconcile` found a difference, `decode` a reject or `status --file` a file that is not all there, 4 the
+accounting of a batch does not add up, 5 the environment lacks something.
 """
 
 import os
@@ -19,7 +20,9 @@ __all__ = ["app", "main"]
 
 
 def _interrupted(*_) -> None:
-    """Ctrl-C. A KeyboardInterrupt on the way through py4j would end in stack traces; the JVM would go on for a moment, and hold the lakehouse."""
+    """Ctrl-C. A KeyboardInterrupt on the way through py4j would end in stack traces; the JVM would go on for a moment,
+    and hold the lakehouse.
+    """
     console(stderr=True).show_cursor(True)
     if "pyspark" in sys.modules and (gateway := sys.modules["pyspark"].SparkContext._gateway):
         gateway.proc.kill()
@@ -38,10 +41,13 @@ def main() -> None:
             raise
         print(f"inlet: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
-    except Exception as error:                     # below the command line nothing is swallowed; here it is put in words
+    except Exception as error:  # below the command line nothing is swallowed; here it is put in words
         if state["debug"]:
             raise
         first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        print(f"inlet: {type(error).__name__}: {first}\nThis is a fault of Inlet or of its setting; "
-              "`inlet --debug ...` shows the whole trace.", file=sys.stderr)
+        print(
+            f"inlet: {type(error).__name__}: {first}\nThis is a fault of Inlet or of its setting; "
+            "`inlet --debug ...` shows the whole trace.",
+            file=sys.stderr,
+        )
         sys.exit(1)

@@ -7,12 +7,19 @@ import typer
 
 from inlet.log import console
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich",
-                  help="Change streams of Qlik and Linkexpress into a lakehouse: bronze, silver, gold, with checks at each step.",
-                  context_settings={"help_option_names": ["-h", "--help"]})
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    help="Change streams of Qlik and Linkexpress into a lakehouse: bronze, silver, gold, with checks at each step.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 out = console()
 
-ProjectDir = Annotated[Path, typer.Option("--project", metavar="DIR", help="Project folder (holds pipelines/inlet.yml).")]
+ProjectDir = Annotated[
+    Path, typer.Option("--project", metavar="DIR", help="Project folder (holds pipelines/inlet.yml).")
+]
 HERE = Path(".")
 state = {"debug": False}
 

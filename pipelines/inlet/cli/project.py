@@ -15,14 +15,25 @@ from inlet.log import as_json
 
 
 @app.command("import")
-def import_(files: Annotated[list[Path] | None, typer.Argument(help="Definition files of the vendor; without any, the column lists that feeds gave.")] = None,
-            project: ProjectDir = HERE,
-            source: Annotated[str | None, typer.Option(help="Only what this source gave; needed with files.")] = None,
-            table: Annotated[str | None, typer.Option(help="Only this table, as SCHEMA.TABLE.")] = None,
-            renamed: Annotated[list[str], typer.Option(metavar="OLD=NEW", help="A column that was renamed; may be given several times.")] = [],
-            dropped: Annotated[list[str], typer.Option(metavar="COLUMN", help="A column that is gone for good; may be given several times.")] = [],
-            dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the contracts, and write nothing.")] = False):
-    """Write and update contracts from column lists that feeds gave. Columns that are gone are asked for, never guessed."""
+def import_(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Definition files of the vendor; without any, the column lists that feeds gave."),
+    ] = None,
+    project: ProjectDir = HERE,
+    source: Annotated[str | None, typer.Option(help="Only what this source gave; needed with files.")] = None,
+    table: Annotated[str | None, typer.Option(help="Only this table, as SCHEMA.TABLE.")] = None,
+    renamed: Annotated[
+        list[str], typer.Option(metavar="OLD=NEW", help="A column that was renamed; may be given several times.")
+    ] = [],
+    dropped: Annotated[
+        list[str], typer.Option(metavar="COLUMN", help="A column that is gone for good; may be given several times.")
+    ] = [],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the contracts, and write nothing.")] = False,
+):
+    """Write and update contracts from column lists that feeds gave. Columns that are gone are asked for, never
+    guessed.
+    """
     from inlet.commands import import_contracts as importing
 
     loaded = config.load(project)
@@ -45,12 +56,20 @@ def import_(files: Annotated[list[Path] | None, typer.Argument(help="Definition 
 
 
 @app.command()
-def decode(file: Annotated[Path, typer.Argument(help="A file of any source: an extract, or Parquet with Kafka messages.")],
-           project: ProjectDir = HERE,
-           source: Annotated[str | None, typer.Option(help="Read it as a file of this source; else the only one, or that whose "
-                                                           "folder or pattern it matches.")] = None,
-           limit: Annotated[int | None, typer.Option(help="Stop after this many changes.")] = None):
-    """Print a file's changes as JSON lines; rejects go to standard error. Nothing is written. Exit code 3 if any was rejected."""
+def decode(
+    file: Annotated[Path, typer.Argument(help="A file of any source: an extract, or Parquet with Kafka messages.")],
+    project: ProjectDir = HERE,
+    source: Annotated[
+        str | None,
+        typer.Option(
+            help="Read it as a file of this source; else the only one, or that whose folder or pattern it matches."
+        ),
+    ] = None,
+    limit: Annotated[int | None, typer.Option(help="Stop after this many changes.")] = None,
+):
+    """Print a file's changes as JSON lines; rejects go to standard error. Nothing is written. Exit code 3 if any was
+    rejected.
+    """
     from inlet.commands import decode
 
     num_changes = num_rejects = 0
@@ -71,20 +90,28 @@ def doctor(project: ProjectDir = HERE):
     worst = 0
     for finding in examining.examine(project):
         mark = "[green]ok[/]  " if finding.is_good else "[red]no[/]  "
-        out.print(mark + escape(f" {finding.what}: {finding.found}" + ("" if finding.is_good else f"\n      {finding.remedy}")))
+        out.print(
+            mark
+            + escape(f" {finding.what}: {finding.found}" + ("" if finding.is_good else f"\n      {finding.remedy}"))
+        )
         worst = max(worst, 0 if finding.is_good else finding.exit_code)
     raise typer.Exit(worst)
 
 
 @app.command()
-def generate(project: ProjectDir = HERE,
-             check: Annotated[bool, typer.Option(help="Write nothing; exit 2 if something is stale.")] = False):
+def generate(
+    project: ProjectDir = HERE,
+    check: Annotated[bool, typer.Option(help="Write nothing; exit 2 if something is stale.")] = False,
+):
     """Write the dbt models of the contracts in pipelines/tables/."""
     from inlet.gold import generate as generating
+
     loaded = config.load(project)
     stale = generating.stale(loaded)
     if check and stale:
-        raise ConfigError(f"{len(stale)} generated files are stale: {', '.join(map(str, stale[:5]))}", "Run `inlet generate`")
+        raise ConfigError(
+            f"{len(stale)} generated files are stale: {', '.join(map(str, stale[:5]))}", "Run `inlet generate`"
+        )
     if not check:
         generating.write(loaded)
     out.print(f"{len(stale)} files {'would change' if check else 'written'}; {len(loaded.tables)} tables")

@@ -14,8 +14,14 @@ from inlet.log import as_json, as_text, print_rows, print_table
 
 
 @app.command()
-def status(project: ProjectDir = HERE, is_json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
-           file: Annotated[str | None, typer.Option(help="Is every byte of this delivered file landed and accounted for? Exit code 0 if so, else 3.")] = None):
+def status(
+    project: ProjectDir = HERE,
+    is_json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
+    file: Annotated[
+        str | None,
+        typer.Option(help="Is every byte of this delivered file landed and accounted for? Exit code 0 if so, else 3."),
+    ] = None,
+):
     """What has been landed, decoded and built, and what waits. Needs no Spark."""
     from inlet.commands import status as reading
 
@@ -32,25 +38,35 @@ def status(project: ProjectDir = HERE, is_json: Annotated[bool, typer.Option("--
 
 
 @app.command()
-def sql(query: Annotated[str, typer.Argument(help="One SQL statement; tables are orders, orders__history, silver.changes, ...")],
-        project: ProjectDir = HERE,
-        format: Annotated[str, typer.Option(help="table, csv or json (lines).")] = "table",
-        limit: Annotated[int, typer.Option(help="Rows shown at most; 0 for all.")] = 100,
-        database: Annotated[str, typer.Option(help="The database of names without one: public, or a pin.")] = "public"):
-    """Ask the lakehouse a question. Names without a database are those of the public views: `orders`, `orders__history`, `orders_at(time)`."""
+def sql(
+    query: Annotated[
+        str, typer.Argument(help="One SQL statement; tables are orders, orders__history, silver.changes, ...")
+    ],
+    project: ProjectDir = HERE,
+    format: Annotated[str, typer.Option(help="table, csv or json (lines).")] = "table",
+    limit: Annotated[int, typer.Option(help="Rows shown at most; 0 for all.")] = 100,
+    database: Annotated[str, typer.Option(help="The database of names without one: public, or a pin.")] = "public",
+):
+    """Ask the lakehouse a question. Names without a database are those of the public views: `orders`,
+    `orders__history`, `orders_at(time)`.
+    """
     from inlet.commands.sql import ask
 
     if format not in ("table", "csv", "json"):
         raise ConfigError(f"--format {format} is unknown", "Use table, csv or json")
     rows, columns, is_more = ask(config.load(project), query, limit, database)
     if format == "json" and (twice := {name for name in columns if columns.count(name) > 1}):
-        raise ConfigError(f"Several columns are called {', '.join(sorted(twice))}", "A JSON object has one of a name: rename them with `as`, or use --format csv")
+        raise ConfigError(
+            f"Several columns are called {', '.join(sorted(twice))}",
+            "A JSON object has one of a name: rename them with `as`, or use --format csv",
+        )
     if format == "table":
         print_table(out, columns, rows, null="NULL")
         if is_more:
             out.print(f"[dim]the first {limit} rows; --limit 0 shows all[/]")
         return
     import csv
+
     writer = csv.writer(sys.stdout)
     if format == "csv":
         writer.writerow(columns)
@@ -62,10 +78,14 @@ def sql(query: Annotated[str, typer.Argument(help="One SQL statement; tables are
 
 
 @app.command()
-def rejects(project: ProjectDir = HERE, source: str | None = None, kind: str | None = None,
-            limit: Annotated[int, typer.Option(help="Rows shown at most.")] = 20,
-            raw: Annotated[bool, typer.Option(help="Show the record's bytes as hex and text.")] = False,
-            is_json: Annotated[bool, typer.Option("--json", help="As JSON lines.")] = False):
+def rejects(
+    project: ProjectDir = HERE,
+    source: str | None = None,
+    kind: str | None = None,
+    limit: Annotated[int, typer.Option(help="Rows shown at most.")] = 20,
+    raw: Annotated[bool, typer.Option(help="Show the record's bytes as hex and text.")] = False,
+    is_json: Annotated[bool, typer.Option("--json", help="As JSON lines.")] = False,
+):
     """What could not be decoded, and why. Needs no Spark."""
     from inlet.commands import status as reading
 

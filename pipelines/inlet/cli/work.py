@@ -14,12 +14,16 @@ from inlet.log import Log, print_rows
 
 
 @app.command()
-def run(project: ProjectDir = HERE,
-        source: Annotated[list[str], typer.Option(help="Land only this source; may be given several times.")] = [],
-        table: Annotated[list[str], typer.Option(help="Build only this gold table; may be given several times.")] = [],
-        step: Annotated[str | None, typer.Option(help="Run one step alone: bronze, silver, gold or publish.")] = None,
-        until: Annotated[str | None, typer.Option(help="Run up to and with this step.")] = None):
-    """Land what is new, decode it, bring the tables up to date, check each step, publish. Safe to run again at any time."""
+def run(
+    project: ProjectDir = HERE,
+    source: Annotated[list[str], typer.Option(help="Land only this source; may be given several times.")] = [],
+    table: Annotated[list[str], typer.Option(help="Build only this gold table; may be given several times.")] = [],
+    step: Annotated[str | None, typer.Option(help="Run one step alone: bronze, silver, gold or publish.")] = None,
+    until: Annotated[str | None, typer.Option(help="Run up to and with this step.")] = None,
+):
+    """Land what is new, decode it, bring the tables up to date, check each step, publish. Safe to run again at any
+    time.
+    """
     from inlet import lake
     from inlet.commands import run as running
 
@@ -31,17 +35,24 @@ def run(project: ProjectDir = HERE,
         if work:
             running.run(loaded, work, steps, table, log, hold)
         else:
-            log.say({"step": "run", "nothing_new": True} if not log.is_human else
-                    {"step": "nothing", "new": f"in {len(loaded.sources)} sources since the last run"})
+            log.say(
+                {"step": "run", "nothing_new": True}
+                if not log.is_human
+                else {"step": "nothing", "new": f"in {len(loaded.sources)} sources since the last run"}
+            )
 
 
 @app.command()
-def replay(project: ProjectDir = HERE,
-           source: Annotated[str | None, typer.Option(help="Only rejects of this source.")] = None,
-           kind: Annotated[str | None, typer.Option(help="Only rejects of this kind.")] = None,
-           batch: Annotated[int | None, typer.Option(help="Only rejects of this batch.")] = None,
-           unit: Annotated[str | None, typer.Option(help="Only rejects of this unit; `inlet rejects` shows it.")] = None):
-    """Decode again what was rejected, after a contract, an option or a codec was fixed; then build, check and publish."""
+def replay(
+    project: ProjectDir = HERE,
+    source: Annotated[str | None, typer.Option(help="Only rejects of this source.")] = None,
+    kind: Annotated[str | None, typer.Option(help="Only rejects of this kind.")] = None,
+    batch: Annotated[int | None, typer.Option(help="Only rejects of this batch.")] = None,
+    unit: Annotated[str | None, typer.Option(help="Only rejects of this unit; `inlet rejects` shows it.")] = None,
+):
+    """Decode again what was rejected, after a contract, an option or a codec was fixed; then build, check and
+    publish.
+    """
     from inlet import lake
     from inlet.commands import replay as replaying
     from inlet.commands import run as running
@@ -61,9 +72,11 @@ def replay(project: ProjectDir = HERE,
 
 
 @app.command()
-def verify(project: ProjectDir = HERE,
-           table: Annotated[list[str], typer.Option(help="Verify only this gold table; may be given several times.")] = [],
-           limit: Annotated[int, typer.Option(help="Differences shown at most, per table.")] = 20):
+def verify(
+    project: ProjectDir = HERE,
+    table: Annotated[list[str], typer.Option(help="Verify only this gold table; may be given several times.")] = [],
+    limit: Annotated[int, typer.Option(help="Differences shown at most, per table.")] = 20,
+):
     """Compare gold with a fold of all that silver holds, made from nothing. Exit code 3 where they differ."""
     from inlet import gold, lake
     from inlet.lake.spark import session
@@ -75,12 +88,15 @@ def verify(project: ProjectDir = HERE,
         return
     logs = {t.name for t in loaded.tables.values() if not t.key}
     num_differing = 0
-    with lake.writing(loaded.lakehouse_path()) as hold:                        # what it compares must stand still
+    with lake.writing(loaded.lakehouse_path()) as hold:  # what it compares must stand still
         spark = session(loaded.lakehouse_path())
         hold(spark)
         for name in names:
             num_versions, num, rows = gold.verify(loaded, spark, name, limit)
-            out.print(f"{name}: {num_versions:,} {'changes' if name in logs else 'versions'} compared, " + (f"[red]{num:,} differences[/]" if num else "[green]equal[/]"))
+            out.print(
+                f"{name}: {num_versions:,} {'changes' if name in logs else 'versions'} compared, "
+                + (f"[red]{num:,} differences[/]" if num else "[green]equal[/]")
+            )
             if rows:
                 print_rows(out, rows)
             num_differing += num
@@ -90,22 +106,38 @@ def verify(project: ProjectDir = HERE,
 
 
 @app.command()
-def reconcile(table: Annotated[str, typer.Option(help="The gold table.")],
-              jdbc: Annotated[str, typer.Option(metavar="URL", help="The source's database: jdbc:postgresql://host:5432/database.")],
-              project: ProjectDir = HERE,
-              source: Annotated[str | None, typer.Option(help="Compare the rows of this source; needed where gold has several.")] = None,
-              source_table: Annotated[str | None, typer.Option(help="The table there, as its SQL names it; else the contract's SCHEMA.TABLE.")] = None,
-              user: str | None = None,
-              password_env: Annotated[str | None, typer.Option(metavar="NAME", help="The environment variable that holds the password.")] = None,
-              driver: Annotated[str | None, typer.Option(metavar="GROUP:ARTIFACT:VERSION", help="Maven coordinates of the JDBC driver.")] = None,
-              wait: Annotated[float, typer.Option(help="Seconds between two looks: longer than a change needs from the source into gold.")] = 60,
-              limit: Annotated[int, typer.Option(help="Keys shown at most.")] = 20):
-    """Compare gold with the live table at its source, twice, so that rows in flight are no alarm. Exit code 3 where they differ."""
+def reconcile(
+    table: Annotated[str, typer.Option(help="The gold table.")],
+    jdbc: Annotated[
+        str, typer.Option(metavar="URL", help="The source's database: jdbc:postgresql://host:5432/database.")
+    ],
+    project: ProjectDir = HERE,
+    source: Annotated[
+        str | None, typer.Option(help="Compare the rows of this source; needed where gold has several.")
+    ] = None,
+    source_table: Annotated[
+        str | None, typer.Option(help="The table there, as its SQL names it; else the contract's SCHEMA.TABLE.")
+    ] = None,
+    user: str | None = None,
+    password_env: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The environment variable that holds the password.")
+    ] = None,
+    driver: Annotated[
+        str | None, typer.Option(metavar="GROUP:ARTIFACT:VERSION", help="Maven coordinates of the JDBC driver.")
+    ] = None,
+    wait: Annotated[
+        float, typer.Option(help="Seconds between two looks: longer than a change needs from the source into gold.")
+    ] = 60,
+    limit: Annotated[int, typer.Option(help="Keys shown at most.")] = 20,
+):
+    """Compare gold with the live table at its source, twice, so that rows in flight are no alarm. Exit code 3 where
+    they differ.
+    """
     from inlet.commands import reconcile as reconciling
     from inlet.lake.spark import session
 
     loaded = config.load(project)
-    name, = loaded.table_names([table])
+    (name,) = loaded.table_names([table])
     contract = next(t for t in loaded.tables.values() if t.name == name)
     live = reconciling.Live(jdbc, source_table or contract.table, user, reconciling.password(password_env))
     package, _ = reconciling.driver(jdbc, driver)
@@ -113,17 +145,21 @@ def reconcile(table: Annotated[str, typer.Option(help="The gold table.")],
     spark = session(loaded.lakehouse_path(), packages=(package,), has_catalog=False)
     found = reconciling.reconcile(loaded, spark, contract, source, live, wait)
     num_in_flight = len(found.rows) - found.num_differing
-    out.print(f"{name}: {found.num_source:,} rows in {live.table}, {found.num_gold:,} in gold of {source} through {through}, "
-              + (f"[red]{found.num_differing:,} differences[/]" if found.num_differing else "[green]equal[/]")
-              + (f", {num_in_flight:,} in flight" if num_in_flight else ""))
+    out.print(
+        f"{name}: {found.num_source:,} rows in {live.table}, {found.num_gold:,} in gold of {source} through {through}, "
+        + (f"[red]{found.num_differing:,} differences[/]" if found.num_differing else "[green]equal[/]")
+        + (f", {num_in_flight:,} in flight" if num_in_flight else "")
+    )
     if found.rows:
         print_rows(out, found.rows[:limit])
     raise typer.Exit(3 if found.num_differing else 0)
 
 
 @app.command()
-def rebuild(table: Annotated[list[str], typer.Option(help="The gold table; may be given several times.")],
-            project: ProjectDir = HERE):
+def rebuild(
+    table: Annotated[list[str], typer.Option(help="The gold table; may be given several times.")],
+    project: ProjectDir = HERE,
+):
     """Make a table's gold anew from silver: the same rows that batch after batch has made."""
     from inlet import checks, lake
     from inlet.commands import run as running
@@ -144,7 +180,9 @@ def rebuild(table: Annotated[list[str], typer.Option(help="The gold table; may b
 
 @app.command()
 def catalog(port: Annotated[int, typer.Option(help="On 127.0.0.1.")] = 1527):
-    """Serve the catalogs of this machine's lakehouses until Ctrl-C: others ask while a run goes on, where otherwise one process at a time can."""
+    """Serve the catalogs of this machine's lakehouses until Ctrl-C: others ask while a run goes on, where otherwise one
+    process at a time can.
+    """
     from inlet.lake.catalog import served
 
     for ends in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -152,13 +190,21 @@ def catalog(port: Annotated[int, typer.Option(help="On 127.0.0.1.")] = 1527):
     with contextlib.suppress(KeyboardInterrupt), served(port) as (environment, process):
         for name, value in environment.items():
             print(f"export {name}={shlex.quote(value)}", flush=True)
-        raise InletError(f"The catalog's server ended by itself, with code {process.wait()}", "Start `inlet catalog` again")
+        raise InletError(
+            f"The catalog's server ended by itself, with code {process.wait()}", "Start `inlet catalog` again"
+        )
 
 
 @app.command()
-def pin(database: Annotated[str | None, typer.Argument(help="The database to make: month_end. None: list the pins.")] = None,
-        project: ProjectDir = HERE,
-        point: Annotated[int | None, typer.Option(help="The published point, as gold.published numbers it; else the newest.")] = None):
+def pin(
+    database: Annotated[
+        str | None, typer.Argument(help="The database to make: month_end. None: list the pins.")
+    ] = None,
+    project: ProjectDir = HERE,
+    point: Annotated[
+        int | None, typer.Option(help="The published point, as gold.published numbers it; else the newest.")
+    ] = None,
+):
     """Keep a published point: a database of the same views, which show it for good. `inlet unpin` drops it."""
     from inlet.lake.spark import session
     from inlet.publish import pins
@@ -169,7 +215,11 @@ def pin(database: Annotated[str | None, typer.Argument(help="The database to mak
         return
     found = pins.find(loaded, database, point)
     tables = pins.pin(loaded, session(loaded.lakehouse_path()), database, found)
-    out.print(f"{database} shows {len(tables)} tables at point {found.number}: inlet sql --database {database} \"select * from {tables[0] if tables else '...'}\"", markup=False)
+    out.print(
+        f"{database} shows {len(tables)} tables at point {found.number}: inlet sql --database {database} "
+        f'"select * from {tables[0] if tables else "..."}"',
+        markup=False,
+    )
 
 
 @app.command()

@@ -1,21 +1,28 @@
-"""The contract of a codec: what it offers, what it is given, what it gives back. Nothing else passes between a codec and the rest of Inlet.
+"""The contract of a codec: what it offers, what it is given, what it gives back. Nothing else passes between a codec
+and the rest of Inlet.
 
-A codec is a module whose docstring is the spec of its format. It is pure: it opens no file, reads no clock, and gives the same answer whenever it
-is asked again. It offers one face or both:
+A codec is a module whose docstring is the spec of its format. It is pure: it opens no file, reads no clock, and gives
+the same answer whenever it is asked again. It offers one face or both:
 
-- `FileCodec` reads streams of bytes. `open_file` reads what the name and the first bytes say, `cut` finds the borders of records, `decode` reads one
-  block of them. Bronze cuts a file in order; silver decodes its blocks in parallel, each with the context that `cut` gave it.
-- `MessageCodec` reads messages, each by itself. `decode_message` reads any; `FAST`, where there is one, only those that it is certain of.
+- `FileCodec` reads streams of bytes. `open_file` reads what the name and the first bytes say, `cut` finds the borders
+  of records, `decode` reads one
+  block of them. Bronze cuts a file in order; silver decodes its blocks in parallel, each with the context that `cut`
+  gave it.
+- `MessageCodec` reads messages, each by itself. `decode_message` reads any; `FAST`, where there is one, only those that
+  it is certain of.
 
 What holds, whatever the bytes (tests/test_codecs.py asks it of every codec):
 
-- Each record of a unit is a change, a reject, a part or a control record, and each byte belongs to one of these or to the framing.
+- Each record of a unit is a change, a reject, a part or a control record, and each byte belongs to one of these or to
+  the framing.
 - The same records come out wherever a file is cut, and however long blocks are.
-- A record that cannot be read is a reject which covers it, and stops no other record. A table without a contract is such a reject.
-- What an InletError says, a person has to fix in the configuration. Any other error is a `decoder_failed` reject of the unit.
+- A record that cannot be read is a reject which covers it, and stops no other record. A table without a contract is
+  such a reject.
+- What an InletError says, a person has to fix in the configuration. Any other error is a `decoder_failed` reject of the
+  unit.
 
-Contexts are dicts that JSON can hold. Two members are Inlet's own: `problem`, why a unit could not be framed (no codec is asked to decode it), and
-`companions`, the bytes of the files that came with this one, in hex, by suffix.
+Contexts are dicts that JSON can hold. Two members are Inlet's own: `problem`, why a unit could not be framed (no codec
+is asked to decode it), and `companions`, the bytes of the files that came with this one, in hex, by suffix.
 """
 
 from collections.abc import Sequence
@@ -29,11 +36,15 @@ from inlet.errors import Reject
 from inlet.source import Source
 from inlet.table import Table
 
-IMAGE = pa.struct([pa.field("value", pa.binary(), nullable=False), pa.field("metadata", pa.binary(), nullable=False)])      # VARIANT in Arrow
+IMAGE = pa.struct(
+    [pa.field("value", pa.binary(), nullable=False), pa.field("metadata", pa.binary(), nullable=False)]
+)  # VARIANT in Arrow
 
 
 class Block(NamedTuple):
-    """Whole records next to each other. `offset` is a place in the bytes that were given to `cut`; `context` is known before the first record."""
+    """Whole records next to each other. `offset` is a place in the bytes that were given to `cut`; `context` is known
+    before the first record.
+    """
 
     offset: int
     length: int
@@ -42,17 +53,19 @@ class Block(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A verdict of the feed on all records before a place that no mark before has judged, whatever file they are in: they stand, or their writer
+    """A verdict of the feed on all records before a place that no mark before has judged, whatever file they are in:
+    they stand, or their writer
     has given them up (and writes them again). Records that no mark has judged yet wait."""
 
     offset: int
-    num_records: int                       # records of the data up to there
-    verdict: str                           # stands, abandoned
+    num_records: int  # records of the data up to there
+    verdict: str  # stands, abandoned
 
 
 class Cut(NamedTuple):
-    """The blocks of some bytes, which follow each other without a gap up to `consumed`; the context there; why nothing after it can be framed; the
-    marks in these bytes, in order, or None where the format gives up nothing: then all records stand."""
+    """The blocks of some bytes, which follow each other without a gap up to `consumed`; the context there; why nothing
+    after it can be framed; the marks in these bytes, in order, or None where the format gives up nothing: then all
+    records stand."""
 
     blocks: list[Block]
     context: dict
@@ -62,7 +75,8 @@ class Cut(NamedTuple):
 
 
 class Control(NamedTuple):
-    """Something a feed says that is no change of a row: DDL, a checkpoint, an empty load. A row of silver.control_events.
+    """Something a feed says that is no change of a row: DDL, a checkpoint, an empty load. A row of
+    silver.control_events.
 
     It is a record of its own where the decoder counts it in `num_control`, else it comes with a change.
     """
@@ -72,32 +86,36 @@ class Control(NamedTuple):
     unit_length: int
     source_schema: str | None = None
     source_table: str | None = None
-    change_seq: str | None = None          # its place in the order; the same event at the same place is kept once
+    change_seq: str | None = None  # its place in the order; the same event at the same place is kept once
     load_id: str | None = None
-    detail: str = "{}"                     # JSON
+    detail: str = "{}"  # JSON
 
 
 class Definition(NamedTuple):
-    """A table's column list that the feed itself gives, in force from `change_seq` on. A row of silver.table_versions."""
+    """A table's column list that the feed itself gives, in force from `change_seq` on. A row of
+    silver.table_versions.
+    """
 
     source_schema: str
     source_table: str
-    columns: list[dict]                    # name, type (Spark SQL), nullable, maybe source_type; in order
+    columns: list[dict]  # name, type (Spark SQL), nullable, maybe source_type; in order
     key: list[str]
     change_seq: str
     unit_offset: int
 
 
 class Part(NamedTuple):
-    """A record that is no change by itself. It waits in silver.waiting until the codec's `join` settles all parts of its key.
+    """A record that is no change by itself. It waits in silver.waiting until the codec's `join` settles all parts of
+    its key.
 
-    A part of no length is a note: the feed says something about its key, such as that its transaction is over. It accounts for nothing.
+    A part of no length is a note: the feed says something about its key, such as that its transaction is over. It
+    accounts for nothing.
     """
 
     key: str
     unit_offset: int
     unit_length: int
-    note: str = ""                         # what `join` needs to know of it beside its bytes and its unit's context
+    note: str = ""  # what `join` needs to know of it beside its bytes and its unit's context
     change_seq: str | None = None
 
 
@@ -106,22 +124,23 @@ class Waiting(NamedTuple):
 
     unit_id: str
     part: Part
-    data: bytes                            # the record
-    context: dict                          # of its unit; of a message its topic, partition and offset
+    data: bytes  # the record
+    context: dict  # of its unit; of a message its topic, partition and offset
 
 
 @dataclass
 class Decoded:
     """What a unit holds.
 
-    `changes` is an Arrow batch with the columns of the codec's `CHANGES`, or a list of dicts: any columns of silver.changes, images as dicts of
-    plain values, and always `source_schema`, `source_table`, `change_seq`, `operation`, `unit_offset`, `unit_length`; what is left out is null.
+    `changes` is an Arrow batch with the columns of the codec's `CHANGES`, or a list of dicts: any columns of
+    silver.changes, images as dicts of plain values, and always `source_schema`, `source_table`, `change_seq`,
+    `operation`, `unit_offset`, `unit_length`; what is left out is null.
     """
 
     changes: pa.RecordBatch | list[dict]
     rejects: Sequence[Reject] = ()
     controls: Sequence[Control] = ()
-    bytes_framing: int = 0                 # of control records and between records
+    bytes_framing: int = 0  # of control records and between records
     num_control: int = 0
     definitions: Sequence[Definition] = ()
     parts: Sequence[Part] = ()
@@ -129,48 +148,68 @@ class Decoded:
 
 @dataclass
 class Joined:
-    """What parts of one key are together. Changes (dicts) and rejects name the `unit_id`, `unit_offset` and `unit_length` of one part each; the other
-    settled parts are accounted for as control records. `waiting` are the parts that go on waiting."""
+    """What parts of one key are together. Changes (dicts) and rejects name the `unit_id`, `unit_offset` and
+    `unit_length` of one part each; the other settled parts are accounted for as control records. `waiting` are the
+    parts that go on waiting."""
 
     changes: Sequence[dict] = ()
-    rejects: Sequence[tuple[str, Reject]] = ()          # (unit_id, reject)
+    rejects: Sequence[tuple[str, Reject]] = ()  # (unit_id, reject)
     waiting: Sequence[Waiting] = ()
 
 
 class Codec(Protocol):
-    """What every codec offers. `join` is asked of codecs that give parts; `IDENTITY` is theirs whose feed can be sent again at another place."""
+    """What every codec offers. `join` is asked of codecs that give parts; `IDENTITY` is theirs whose feed can be sent
+    again at another place.
+    """
 
-    OPTIONS: type[BaseModel]               # the source's `options`, each with a safe default
-    IDENTITY: str                          # SQL over silver.changes for what identifies a change beside its place; with the same content it is a repeat
+    OPTIONS: type[BaseModel]  # the source's `options`, each with a safe default
+    # SQL over silver.changes for what identifies a change beside its place; with the same content it is a repeat
+    IDENTITY: str
 
     def join(self, key: str, parts: list[Waiting], source: Source, tables: dict[str, Table]) -> Joined:
-        """Settle the parts of a key, those that waited and new ones, in the order of (change_seq, unit_id, unit_offset)."""
+        """Settle the parts of a key, those that waited and new ones, in the order of (change_seq, unit_id,
+        unit_offset).
+        """
 
 
 class FileCodec(Codec, Protocol):
     """A codec of files of records."""
 
-    def open_file(self, path: str, head: bytes, is_whole: bool, source: Source, tables: dict[str, Table]) -> dict | Reject:
-        """The context of a file's first byte. In: the whole file (is_whole) or its first MiB. Out: a Reject where the file cannot be ordered or read."""
+    def open_file(
+        self, path: str, head: bytes, is_whole: bool, source: Source, tables: dict[str, Table]
+    ) -> dict | Reject:
+        """The context of a file's first byte. In: the whole file (is_whole) or its first MiB. Out: a Reject where the
+        file cannot be ordered or read.
+        """
 
-    def cut(self, data: bytes, context: dict, source: Source, tables: dict[str, Table], len_block: int, is_final: bool) -> Cut:
-        """Cut whole records into blocks of about `len_block` bytes. In: is_final False while more may follow; an unfinished record is left uncut."""
+    def cut(
+        self, data: bytes, context: dict, source: Source, tables: dict[str, Table], len_block: int, is_final: bool
+    ) -> Cut:
+        """Cut whole records into blocks of about `len_block` bytes. In: is_final False while more may follow; an
+        unfinished record is left uncut.
+        """
 
     def decode(self, data: bytes, context: dict, source: Source, tables: dict[str, Table]) -> Decoded:
         """Read a block."""
 
     def span(self, context: dict, num_records: int) -> tuple[str, str] | None:
-        """Bounds of the change_seq of a block's changes; None where they cannot be told, so that silver looks for repeats."""
+        """Bounds of the change_seq of a block's changes; None where they cannot be told, so that silver looks for
+        repeats.
+        """
 
 
 class OrderedFiles(FileCodec, Protocol):
-    """A file codec whose files depend on each other: each is read with what was known at the end of the one before it, for which it waits."""
+    """A file codec whose files depend on each other: each is read with what was known at the end of the one before it,
+    for which it waits.
+    """
 
     def place(self, context: dict) -> int:
         """The place of a file among those of its source, from 0 or 1 on, without a gap. In: what `open_file` gave."""
 
     def follow(self, context: dict, before: dict | None) -> dict:
-        """The context of a file's first byte. In: what `open_file` gave; the context at the end of the file before, None for the first of all."""
+        """The context of a file's first byte. In: what `open_file` gave; the context at the end of the file before,
+        None for the first of all.
+        """
 
     def is_ended(self, context: dict) -> bool:
         """Is the file whole, so that the next one may follow?"""
@@ -180,15 +219,21 @@ class Accompanied(FileCodec, Protocol):
     """A file codec whose files come with others, which the transport hands over in the context (`companions`)."""
 
     def companions(self, path: str, source: Source) -> list[str] | None:
-        """The paths of the files that come with one, which waits for them; None for a path that is such a file itself."""
+        """The paths of the files that come with one, which waits for them; None for a path that is such a file
+        itself.
+        """
 
 
 class ArrowFileCodec(FileCodec, Protocol):
     """A file codec whose changes are Arrow batches: what is constant for a unit, or computable, Spark adds."""
 
-    CHANGES: pa.Schema                     # columns of silver.changes, or any others that COLUMNS uses; `table_index`: of sorted(tables_of(...))
-    CONSTANTS: dict[str, str]              # name -> SQL type of what `constants` gives
-    COLUMNS: dict[str, str]                # column of silver.changes -> SQL over CHANGES and CONSTANTS; a column in none of these is null
+    CHANGES: (
+        pa.Schema
+    )  # columns of silver.changes, or any others that COLUMNS uses; `table_index`: of sorted(tables_of(...))
+    CONSTANTS: dict[str, str]  # name -> SQL type of what `constants` gives
+    COLUMNS: dict[
+        str, str
+    ]  # column of silver.changes -> SQL over CHANGES and CONSTANTS; a column in none of these is null
 
     def constants(self, context: dict) -> dict[str, Any]:
         """What is the same for all changes of a unit."""
@@ -197,7 +242,9 @@ class ArrowFileCodec(FileCodec, Protocol):
         """The contracts in force for a unit."""
 
     def load_of(self, context: dict) -> str | None:
-        """The id of the full load that a file is, with which the change_seq of all its rows begins; None where it is none."""
+        """The id of the full load that a file is, with which the change_seq of all its rows begins; None where it is
+        none.
+        """
 
     def changes_as_rows(self, decoded: Decoded, context: dict, source: Source, tables: dict[str, Table]) -> list[dict]:
         """The same changes as COLUMNS makes of them, as dicts: for eyes and tests, not for bulk."""
@@ -207,14 +254,16 @@ class DefinitionFiles(Codec, Protocol):
     """A codec whose vendor has definition files, which `inlet import` reads."""
 
     def definitions_of(self, data: bytes, name: str, source: Source) -> list[Definition]:
-        """The column lists in a definition file; their change_seq is empty where the file tells no time. Raises: ConfigError."""
+        """The column lists in a definition file; their change_seq is empty where the file tells no time. Raises:
+        ConfigError.
+        """
 
 
 class MessageCodec(Codec, Protocol):
     """A codec of messages. Its context is the message: a row of bronze.messages as a dict."""
 
-    FAST: Any                              # a module with FastMessages, or None
-    LOADS: Any                             # a module with MessageLoads, or None
+    FAST: Any  # a module with FastMessages, or None
+    LOADS: Any  # a module with MessageLoads, or None
 
     def decode_message(self, message: dict, source: Source, tables: dict[str, Table], loads: list[dict]) -> Decoded:
         """Read a message exactly; changes are dicts. In: the loads that `LOADS` knows."""
@@ -224,10 +273,14 @@ class MessageCodec(Codec, Protocol):
 
 
 class FastMessages(Protocol):
-    """Reads at speed what it is certain of. In: DataFrames of bronze.messages. Where it answers, `decode_message` gives the same."""
+    """Reads at speed what it is certain of. In: DataFrames of bronze.messages. Where it answers, `decode_message` gives
+    the same.
+    """
 
     def marked(self, messages):
-        """Messages with `seq`, the change_seq that the text tells cheaply, and `mark`, what tells a change from any other; null where unknown."""
+        """Messages with `seq`, the change_seq that the text tells cheaply, and `mark`, what tells a change from any
+        other; null where unknown.
+        """
 
     def survey_sql(self) -> dict[str, str]:
         """Aggregates over marked messages: num_records, num_distinct_seq, min_seq, max_seq, may_have_refresh."""
@@ -236,7 +289,9 @@ class FastMessages(Protocol):
         """A DataFrame of changes, columns of silver.changes but for batch_id and decoded_at."""
 
     def find_loads(self, messages, sources: list[Source], tables: dict[str, Table], refresh_table) -> dict:
-        """(source, SCHEMA.TABLE) -> [(first, last)]: times of full-load messages, as MessageLoads.assign_loads takes them."""
+        """(source, SCHEMA.TABLE) -> [(first, last)]: times of full-load messages, as MessageLoads.assign_loads takes
+        them.
+        """
 
 
 class MessageLoads(Protocol):
@@ -261,10 +316,32 @@ def decode_block(codec: FileCodec, data: bytes, context: dict, source: Source, t
     if not problem:
         return codec.decode(data, context, source, tables)
     at = min(max(problem.get("byte_offset", 0) - problem.get("unit_offset", 0), 0), len(data))
-    return Decoded([], [Reject(problem["kind"], 0, len(data), at, problem["expected"], problem["found"], data, problem.get("source_schema"),
-                               problem.get("source_table"), problem.get("column_name"), problem.get("change_seq"))])
+    return Decoded(
+        [],
+        [
+            Reject(
+                problem["kind"],
+                0,
+                len(data),
+                at,
+                problem["expected"],
+                problem["found"],
+                data,
+                problem.get("source_schema"),
+                problem.get("source_table"),
+                problem.get("column_name"),
+                problem.get("change_seq"),
+            )
+        ],
+    )
 
 
-def change_rows(codec: FileCodec, decoded: Decoded, context: dict, source: Source, tables: dict[str, Table]) -> list[dict]:
+def change_rows(
+    codec: FileCodec, decoded: Decoded, context: dict, source: Source, tables: dict[str, Table]
+) -> list[dict]:
     """A block's changes as dicts."""
-    return decoded.changes if isinstance(decoded.changes, list) else codec.changes_as_rows(decoded, context, source, tables)
+    return (
+        decoded.changes
+        if isinstance(decoded.changes, list)
+        else codec.changes_as_rows(decoded, context, source, tables)
+    )

@@ -30,17 +30,22 @@ def _source_of(project: Project, file: Path, name: str | None) -> Source:
             raise ConfigError(f"There is no source {name}", f"There are: {', '.join(project.sources)}")
         return project.sources[name]
     everyone = list(project.sources.values())
-    found = everyone if len(everyone) == 1 else [
-        s for s in everyone if "://" not in s.path and _is_in(file.resolve(), *project.folder(s))]
+    found = (
+        everyone
+        if len(everyone) == 1
+        else [s for s in everyone if "://" not in s.path and _is_in(file.resolve(), *project.folder(s))]
+    )
     if len(found) == 1:
         return found[0]
-    raise ConfigError(f"{file} lies in the folder of {'several sources' if found else 'no source'}",
-                      f"Say --source; there are: {', '.join(project.sources)}")
+    raise ConfigError(
+        f"{file} lies in the folder of {'several sources' if found else 'no source'}",
+        f"Say --source; there are: {', '.join(project.sources)}",
+    )
 
 
 def _is_in(file: Path, folder: str, pattern: str) -> bool:
     whole = f"{glob.escape(folder)}/{pattern}"
-    if "**" in pattern:                                # which may stand for no folder at all
+    if "**" in pattern:  # which may stand for no folder at all
         return any(fnmatch.fnmatch(str(file), one) for one in (whole, whole.replace("**/", "")))
     return file.match(whole)
 
@@ -58,8 +63,10 @@ def _decode_blocks(project: Project, source: Source, file: Path) -> Iterator[tup
             for reject in found.rejects:
                 yield "reject", reject_row(reject) | {"file_offset": block.file_offset + reject.byte_offset}
             for part in found.parts:
-                record = block.data[part.unit_offset:part.unit_offset + part.unit_length]
-                parts.setdefault(part.key, []).append(Waiting(f"{source.name}/{file.name}@{block.file_offset}", part, record, block.context))
+                record = block.data[part.unit_offset : part.unit_offset + part.unit_length]
+                parts.setdefault(part.key, []).append(
+                    Waiting(f"{source.name}/{file.name}@{block.file_offset}", part, record, block.context)
+                )
     for key, given in parts.items():
         joined = codec.join(key, given, source, tables)
         for row in joined.changes:
@@ -67,7 +74,15 @@ def _decode_blocks(project: Project, source: Source, file: Path) -> Iterator[tup
         for unit_id, reject in joined.rejects:
             yield "reject", reject_row(reject) | {"unit_id": unit_id}
         for one in joined.waiting:
-            yield "part", {"waits_for": f"others of {key}", "unit_id": one.unit_id, "unit_offset": one.part.unit_offset, "unit_length": one.part.unit_length}
+            yield (
+                "part",
+                {
+                    "waits_for": f"others of {key}",
+                    "unit_id": one.unit_id,
+                    "unit_offset": one.part.unit_offset,
+                    "unit_length": one.part.unit_length,
+                },
+            )
 
 
 def _decode_messages(project: Project, source: Source, file: Path) -> Iterator[tuple[str, dict]]:
@@ -76,9 +91,14 @@ def _decode_messages(project: Project, source: Source, file: Path) -> Iterator[t
     row = TRANSPORTS[source.transport].plan_file(project, source, path, {"size": file.stat().st_size}, None, True)
     if row["problem"]:
         problem = json.loads(row["problem"])
-        raise ConfigError(f"{file}: expected {problem['expected']}, found {problem['found'].rstrip('.')}", "See docs/a_source_from_zero.md for what a source may deliver")
+        raise ConfigError(
+            f"{file}: expected {problem['expected']}, found {problem['found'].rstrip('.')}",
+            "See docs/a_source_from_zero.md for what a source may deliver",
+        )
     planned = row | {"source": source.name, "path": path, "batch_id": 0}
-    messages = [message for batch in TRANSPORTS[source.transport].units_of(project, planned) for message in batch.to_pylist()]
+    messages = [
+        message for batch in TRANSPORTS[source.transport].units_of(project, planned) for message in batch.to_pylist()
+    ]
     for message in messages:
         message["unit_id"] = f"{source.name}/{message['topic']}/{message['partition']}/{message['offset']}"
     loads = _loads(codec, source, tables, messages)
@@ -106,6 +126,14 @@ def control_row(control: Control) -> dict:
 
 
 def reject_row(reject: Reject) -> dict:
-    return {"kind": reject.kind, "byte_offset": reject.byte_offset, "expected": reject.expected, "found": reject.found,
-            "table": ".".join(filter(None, (reject.source_schema, reject.source_table))) or None, "column": reject.column_name,
-            "change_seq": reject.change_seq, "says": str(reject), "raw": reject.raw.hex()}
+    return {
+        "kind": reject.kind,
+        "byte_offset": reject.byte_offset,
+        "expected": reject.expected,
+        "found": reject.found,
+        "table": ".".join(filter(None, (reject.source_schema, reject.source_table))) or None,
+        "column": reject.column_name,
+        "change_seq": reject.change_seq,
+        "says": str(reject),
+        "raw": reject.raw.hex(),
+    }

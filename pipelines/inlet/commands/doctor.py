@@ -35,7 +35,9 @@ def examine(root: Path) -> Iterator[Finding]:
         yield Finding("java", True, check_java())
     except EnvironmentLacks as error:
         yield Finding("java", False, error.message, error.remedy)
-    yield Finding("jars", True, "resolved" if jars.are_resolved() else "will be resolved from Maven Central at the first start")
+    yield Finding(
+        "jars", True, "resolved" if jars.are_resolved() else "will be resolved from Maven Central at the first start"
+    )
     yield _loopback()
     try:
         project = config.load(root)
@@ -52,8 +54,13 @@ def examine(root: Path) -> Iterator[Finding]:
         if table.without_key:
             yield Finding("key", True, table.without_key)
     stale = generate.stale(project)
-    yield Finding("models", not stale, f"{len(stale)} generated files are stale" if stale else "fresh",
-                  "Run `inlet generate`", ConfigError.exit_code)
+    yield Finding(
+        "models",
+        not stale,
+        f"{len(stale)} generated files are stale" if stale else "fresh",
+        "Run `inlet generate`",
+        ConfigError.exit_code,
+    )
 
 
 def _loopback() -> Finding:
@@ -62,8 +69,12 @@ def _loopback() -> Finding:
         with socket.create_server(("127.0.0.1", 0)):
             return Finding("ports", True, "a free port on 127.0.0.1")
     except OSError as error:
-        return Finding("ports", False, f"no port can be opened on 127.0.0.1: {error}",
-                       "Allow this user to listen on the loopback interface")
+        return Finding(
+            "ports",
+            False,
+            f"no port can be opened on 127.0.0.1: {error}",
+            "Allow this user to listen on the loopback interface",
+        )
 
 
 def _lakehouse(project) -> Iterator[Finding]:
@@ -74,18 +85,27 @@ def _lakehouse(project) -> Iterator[Finding]:
     folder = Path(path)
     there = next(p for p in (folder, *folder.parents) if p.exists())
     free = shutil.disk_usage(there).free / 1e9
-    yield Finding("disk", free >= NEEDS_GB, f"{free:.1f} GB free at {project.lakehouse}", f"Make room for {NEEDS_GB} GB")
+    yield Finding(
+        "disk", free >= NEEDS_GB, f"{free:.1f} GB free at {project.lakehouse}", f"Make room for {NEEDS_GB} GB"
+    )
     try:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / ".inlet-doctor").write_text("")
         (folder / ".inlet-doctor").unlink()
         yield Finding("lakehouse", True, f"{project.lakehouse} can be written")
     except OSError as error:
-        yield Finding("lakehouse", False, f"{project.lakehouse} cannot be written: {error.strerror}", "Give this user the right to write it")
+        yield Finding(
+            "lakehouse",
+            False,
+            f"{project.lakehouse} cannot be written: {error.strerror}",
+            "Give this user the right to write it",
+        )
 
 
 def _batches(project) -> Iterator[Finding]:
-    """Batches that are not finished. Nothing is wrong with them, the next run decodes each from the beginning, unless lines of the ledger are gone."""
+    """Batches that are not finished. Nothing is wrong with them, the next run decodes each from the beginning, unless
+    lines of the ledger are gone.
+    """
     landed = bronze.landed(project)
     for batch_id in silver.pending(project):
         try:
@@ -94,8 +114,14 @@ def _batches(project) -> Iterator[Finding]:
             yield Finding(f"batch {batch_id}", False, error.message, error.remedy, error.exit_code)
             continue
         tables = recover.begun(project, batch_id)
-        yield Finding(f"batch {batch_id}", True, "landed, not decoded" if not tables else
-                      f"begun in {', '.join(tables)} and not finished; the next `inlet run` deletes that and decodes it from the beginning")
+        yield Finding(
+            f"batch {batch_id}",
+            True,
+            "landed, not decoded"
+            if not tables
+            else f"begun in {', '.join(tables)} and not finished; the next `inlet run` deletes that and decodes it "
+            "from the beginning",
+        )
 
 
 def _columns(project) -> Finding:
@@ -125,5 +151,7 @@ def _source(project, source) -> Finding:
 def _lookalike(project, folder: Path) -> str | None:
     """A folder beside a missing one with almost its name, which no source reads."""
     read = {project.folder(source)[0] for source in project.sources.values() if "://" not in source.path}
-    beside = [f.name for f in folder.parent.iterdir() if f.is_dir() and str(f) not in read] if folder.parent.is_dir() else []
+    beside = (
+        [f.name for f in folder.parent.iterdir() if f.is_dir() and str(f) not in read] if folder.parent.is_dir() else []
+    )
     return next(iter(difflib.get_close_matches(folder.name, beside, 1)), None)

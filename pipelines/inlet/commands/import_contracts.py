@@ -1,8 +1,10 @@
-"""`inlet import`: write and update contracts from the column lists that feeds have given (silver.table_versions), or from definition files.
+"""`inlet import`: write and update contracts from the column lists that feeds have given (silver.table_versions), or
+from definition files.
 
-A list that is none of the contract's versions becomes its newest version; the one before it moves under `earlier`, with the place up to which it was in
-force. What became of a column that is gone, a person says: it was renamed (`--renamed OLD=NEW`) or dropped (`--dropped OLD`). Nothing is written unless all
-of it can be, and what a contract says beside its columns stays as it is.
+A list that is none of the contract's versions becomes its newest version; the one before it moves under `earlier`, with
+the place up to which it was in force. What became of a column that is gone, a person says: it was renamed (`--renamed
+OLD=NEW`) or dropped (`--dropped OLD`). Nothing is written unless all of it can be, and what a contract says beside its
+columns stays as it is.
 """
 
 import io
@@ -26,7 +28,7 @@ FLOW_WIDTH = 150
 class Answers:
     """What a person said of columns that are gone, for one import."""
 
-    renamed: dict[str, str] = field(default_factory=dict)      # former name -> name
+    renamed: dict[str, str] = field(default_factory=dict)  # former name -> name
     dropped: set[str] = field(default_factory=set)
 
 
@@ -41,10 +43,16 @@ class Contract:
 
 def from_feeds(project: Project, source: str | None, table: str | None) -> list[dict]:
     """The definitions that feeds gave, in their order."""
-    rows = [row for row in table_versions.seen(project) if source in (None, row["source"])
-            and table in (None, f"{row['source_schema']}.{row['source_table']}")]
+    rows = [
+        row
+        for row in table_versions.seen(project)
+        if source in (None, row["source"]) and table in (None, f"{row['source_schema']}.{row['source_table']}")
+    ]
     if not rows:
-        raise ConfigError(f"No feed has given a column list{f' of {table}' if table else ''} yet", "Run `inlet run` first, or name a definition file")
+        raise ConfigError(
+            f"No feed has given a column list{f' of {table}' if table else ''} yet",
+            "Run `inlet run` first, or name a definition file",
+        )
     return rows
 
 
@@ -52,13 +60,29 @@ def from_files(project: Project, source: str, files: list[Path]) -> list[dict]:
     """The definitions in files of the vendor, read by the codec of a source."""
     codec = CODECS[project.sources[source].codec]
     if not hasattr(codec, "definitions_of"):
-        raise ConfigError(f"{project.sources[source].codec} has no definition files", "Leave out the file: column lists that the feed gave are imported then")
-    return [{"source": source, "source_schema": d.source_schema, "source_table": d.source_table, "columns": d.columns, "key": d.key,
-             "change_seq": d.change_seq, "unit_id": str(path)} for path in files for d in codec.definitions_of(path.read_bytes(), path.name, project.sources[source])]
+        raise ConfigError(
+            f"{project.sources[source].codec} has no definition files",
+            "Leave out the file: column lists that the feed gave are imported then",
+        )
+    return [
+        {
+            "source": source,
+            "source_schema": d.source_schema,
+            "source_table": d.source_table,
+            "columns": d.columns,
+            "key": d.key,
+            "change_seq": d.change_seq,
+            "unit_id": str(path),
+        }
+        for path in files
+        for d in codec.definitions_of(path.read_bytes(), path.name, project.sources[source])
+    ]
 
 
 def contracts(project: Project, definitions: list[dict], answers: Answers) -> list[Contract]:
-    """The contracts that definitions make or change. Raises: ConfigError where a person has to say more, or where a definition contradicts itself."""
+    """The contracts that definitions make or change. Raises: ConfigError where a person has to say more, or where a
+    definition contradicts itself.
+    """
     of_table: dict[str, list[dict]] = {}
     for row in definitions:
         of_table.setdefault(f"{row['source_schema']}.{row['source_table']}", []).append(row)
@@ -69,8 +93,14 @@ def contracts(project: Project, definitions: list[dict], answers: Answers) -> li
         if made:
             found.append(made)
     said = {*answers.renamed, *answers.dropped}
-    if said and (idle := said - {c["name"] for row in definitions for c in row["columns"]} - {c.name for t in known.values() for v in t.versions for c in v.columns}):
-        raise ConfigError(f"There is no column {', '.join(sorted(idle))} in what is imported", "Name columns as the definitions do")
+    if said and (
+        idle := said
+        - {c["name"] for row in definitions for c in row["columns"]}
+        - {c.name for t in known.values() for v in t.versions for c in v.columns}
+    ):
+        raise ConfigError(
+            f"There is no column {', '.join(sorted(idle))} in what is imported", "Name columns as the definitions do"
+        )
     return found
 
 
@@ -100,10 +130,20 @@ def _new(project: Project, name: str, rows: list[dict], answers: Answers) -> Con
     word = word if word[0].isalpha() else f"t_{word}"
     taken = {t.name for t in project.tables.values()}
     word = word if word not in taken else f"{re.sub(r'[^a-z0-9]+', '_', name.split('.')[0].lower())}_{word}"
-    said = {"table": name, "name": word, "key": list(rows[0]["key"]), "columns": [_column(c) for c in rows[0]["columns"]]}
+    said = {
+        "table": name,
+        "name": word,
+        "key": list(rows[0]["key"]),
+        "columns": [_column(c) for c in rows[0]["columns"]],
+    }
     for row in rows[1:]:
         _follow(said, name, row, answers)
-    return _made(project.root / "pipelines" / "tables" / f"{word}.yml", said, f"{name}: new, {len(said['columns'])} columns", rows)
+    return _made(
+        project.root / "pipelines" / "tables" / f"{word}.yml",
+        said,
+        f"{name}: new, {len(said['columns'])} columns",
+        rows,
+    )
 
 
 def _updated(path: Path, name: str, rows: list[dict], answers: Answers) -> Contract | None:
@@ -111,7 +151,10 @@ def _updated(path: Path, name: str, rows: list[dict], answers: Answers) -> Contr
     before = said.get("version", 1)
     for row in rows:
         table = Table(**_plain(said))
-        if not any([(c.name, c.type) for c in v.columns] == [(c["name"], c["type"]) for c in row["columns"]] for v in table.versions):
+        if not any(
+            [(c.name, c.type) for c in v.columns] == [(c["name"], c["type"]) for c in row["columns"]]
+            for v in table.versions
+        ):
             _follow(said, name, row, answers)
     if said.get("version", 1) == before:
         return None
@@ -125,21 +168,38 @@ def _follow(said: dict, name: str, row: dict, answers: Answers) -> None:
     gone, added = [n for n in names if n not in new], [n for n in new if n not in names]
     if open_ := [n for n in gone if n not in answers.renamed and n not in answers.dropped]:
         which = " or ".join(f"--renamed {open_[0]}={n}" for n in added[:3])
-        raise ConfigError(f"{name}: {', '.join(open_)} {'is' if len(open_) == 1 else 'are'} gone in the column list that {row['unit_id']} gives"
-                          + (f"; {', '.join(added)} {'is' if len(added) == 1 else 'are'} new" if added else ""),
-                          f"Say what became of {'it' if len(open_) == 1 else 'each'}: {which + ' or ' if which else ''}--dropped {open_[0]}")
+        raise ConfigError(
+            f"{name}: {', '.join(open_)} {'is' if len(open_) == 1 else 'are'} gone in the column list that "
+            f"{row['unit_id']} gives"
+            + (f"; {', '.join(added)} {'is' if len(added) == 1 else 'are'} new" if added else ""),
+            f"Say what became of {'it' if len(open_) == 1 else 'each'}: "
+            f"{which + ' or ' if which else ''}--dropped {open_[0]}",
+        )
     if wrong := [f"{n}={answers.renamed[n]}" for n in gone if n in answers.renamed and answers.renamed[n] not in added]:
-        raise ConfigError(f"{name}: --renamed {wrong[0]}: that is no new column", f"New are {', '.join(added) or 'none'}")
+        raise ConfigError(
+            f"{name}: --renamed {wrong[0]}: that is no new column", f"New are {', '.join(added) or 'none'}"
+        )
     if not row["change_seq"]:
-        raise ConfigError(f"{name}: the definition in {row['unit_id']} is not that of the contract, and tells no time from which it is in force",
-                          "Import it before its feed is read, or write the new version into the contract by hand")
+        raise ConfigError(
+            f"{name}: the definition in {row['unit_id']} is not that of the contract, and tells no time from which "
+            "it is in force",
+            "Import it before its feed is read, or write the new version into the contract by hand",
+        )
     version = said.get("version", 1)
-    said.setdefault("earlier", []).append({"version": version, "until": row["change_seq"], "columns": [
-        {k: v for k, v in c.items() if k not in ("formerly", "dropped")} for c in present]})
+    said.setdefault("earlier", []).append(
+        {
+            "version": version,
+            "until": row["change_seq"],
+            "columns": [{k: v for k, v in c.items() if k not in ("formerly", "dropped")} for c in present],
+        }
+    )
     if any(key in gone for key in said.get("key", [])):
         said["earlier"][-1]["key"] = list(said["key"])
         said["key"] = [answers.renamed.get(key, key) for key in said["key"]]
-    kept, former = {c["name"]: c for c in said["columns"]}, {after: before for before, after in answers.renamed.items() if before in gone}
+    kept, former = (
+        {c["name"]: c for c in said["columns"]},
+        {after: before for before, after in answers.renamed.items() if before in gone},
+    )
     columns = []
     for column in row["columns"]:
         told = kept.get(column["name"]) or kept.get(former.get(column["name"], ""))
@@ -169,8 +229,11 @@ def _made(path: Path, said: dict, what: str, rows: list[dict]) -> Contract:
     try:
         Table(**_plain(said))
     except ValidationError as error:
-        raise ConfigError(f"{said['table']}: the column list that {rows[-1]['unit_id']} gives is no contract: {in_words(error.errors(), Table.model_fields)}",
-                          "Nothing is written; write its contract by hand") from error
+        raise ConfigError(
+            f"{said['table']}: the column list that {rows[-1]['unit_id']} gives is no contract: "
+            f"{in_words(error.errors(), Table.model_fields)}",
+            "Nothing is written; write its contract by hand",
+        ) from error
     from ruamel.yaml.comments import CommentedMap
 
     for columns in [said["columns"], *(e["columns"] for e in said.get("earlier", []))]:

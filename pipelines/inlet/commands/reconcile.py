@@ -1,14 +1,20 @@
-"""Reconcile a table's gold with the live table at its source, read through JDBC, in two looks: rows on their way are no false alarm.
+"""Reconcile a table's gold with the live table at its source, read through JDBC, in two looks: rows on their way are no
+false alarm.
 
 Look 1   both sides are hashed, column by column, as the contract's types; ranges of keys whose hashes agree are done
-Look 2   after a wait, the keys that differed are read again on both sides. What agrees now was in flight. What differs and has not moved
+Look 2   after a wait, the keys that differed are read again on both sides. What agrees now was in flight. What differs
+         and has not moved
          on either side is confirmed. What has moved is looked at again, and is in flight if it never rests
 
-Limits   the wait must be longer than a change needs from the source into gold: a change that takes longer looks like a difference
-         values are compared as the contract's types: a time without a zone is UTC where the contract says `timestamp`; CHAR's padding
-         counts, nothing is trimmed; 0.0 and -0.0 are equal; what JDBC cannot say as the contract's type (a TIME, an array, an infinite
+Limits   the wait must be longer than a change needs from the source into gold: a change that takes longer looks like a
+         difference
+         values are compared as the contract's types: a time without a zone is UTC where the contract says `timestamp`;
+         CHAR's padding
+         counts, nothing is trimmed; 0.0 and -0.0 are equal; what JDBC cannot say as the contract's type (a TIME, an
+         array, an infinite
          date, a number that is too large) is an error or a difference
-         look 1 reads the whole table through one connection; gold is compared with what the source says now, at no point of its own
+         look 1 reads the whole table through one connection; gold is compared with what the source says now, at no
+         point of its own
 """
 
 import functools
@@ -24,7 +30,7 @@ from inlet.gold.progress import APPLIED
 from inlet.sql import name as quoted
 from inlet.table import Table
 
-DRIVERS = {                    # scheme of the URL -> Maven coordinates, class
+DRIVERS = {  # scheme of the URL -> Maven coordinates, class
     "postgresql": ("org.postgresql:postgresql:42.7.4", "org.postgresql.Driver"),
     "oracle": ("com.oracle.database.jdbc:ojdbc11:23.5.0.24.07", "oracle.jdbc.OracleDriver"),
     "sqlserver": ("com.microsoft.sqlserver:mssql-jdbc:12.8.1.jre11", "com.microsoft.sqlserver.jdbc.SQLServerDriver"),
@@ -32,9 +38,9 @@ DRIVERS = {                    # scheme of the URL -> Maven coordinates, class
     "mysql": ("com.mysql:mysql-connector-j:9.0.0", "com.mysql.cj.jdbc.Driver"),
 }
 NUM_RANGES = 256
-MAX_KEYS = 100_000             # that differ: more are no rows in flight
-MAX_NAMED = 200                # keys that the source is asked for by name; of more the whole table is read again
-MAX_LOOKS = 10                 # at rows that keep moving
+MAX_KEYS = 100_000  # that differ: more are no rows in flight
+MAX_NAMED = 200  # keys that the source is asked for by name; of more the whole table is read again
+MAX_LOOKS = 10  # at rows that keep moving
 
 
 @dataclass(frozen=True)
@@ -47,14 +53,23 @@ class Live:
     password: str | None = None
 
     def options(self) -> dict[str, str]:
-        said = {"url": self.url, "dbtable": self.table, "user": self.user, "password": self.password, "driver": driver(self.url)[1],
-                "preferTimestampNTZ": "true", "fetchsize": "10000"}
+        said = {
+            "url": self.url,
+            "dbtable": self.table,
+            "user": self.user,
+            "password": self.password,
+            "driver": driver(self.url)[1],
+            "preferTimestampNTZ": "true",
+            "fetchsize": "10000",
+        }
         return {name: value for name, value in said.items() if value is not None}
 
 
 @dataclass(frozen=True)
 class Seen:
-    """A key that differs: each side's hashes of its columns, None where it has no such row, and the place of gold's version."""
+    """A key that differs: each side's hashes of its columns, None where it has no such row, and the place of gold's
+    version.
+    """
 
     source: tuple | None
     gold: tuple | None
@@ -105,31 +120,44 @@ def password(variable: str | None) -> str | None:
 def source_of(project: Project, name: str, given: str | None) -> tuple[str, str]:
     """The source whose rows of gold are compared, and the change_seq up to which gold holds its changes.
 
-    Raises: ConfigError where gold has rows of several sources and none is given; InletError where gold is not there or is behind.
+    Raises: ConfigError where gold has rows of several sources and none is given; InletError where gold is not there or
+    is behind.
     """
     applied: dict[str, str] = {}
     for row in lake.peek(project.lakehouse_path(), "gold.applied", APPLIED):
         if row["table_name"] == name:
             applied[row["source"]] = max(applied.get(row["source"], ""), row["through_change_seq"] or "")
     if not applied or name in gold.pending(project):
-        raise InletError(f"gold of {name} is behind silver" if applied else f"gold of {name} holds nothing yet", "Run `inlet run` first")
+        raise InletError(
+            f"gold of {name} is behind silver" if applied else f"gold of {name} holds nothing yet",
+            "Run `inlet run` first",
+        )
     if given is None and len(applied) > 1:
-        raise ConfigError(f"gold of {name} has rows of several sources: {', '.join(sorted(applied))}", "Say which with --source")
+        raise ConfigError(
+            f"gold of {name} has rows of several sources: {', '.join(sorted(applied))}", "Say which with --source"
+        )
     source = given or next(iter(applied))
     return source, known(applied, source, f"source of {name}")
 
 
-def reconcile(project: Project, spark, table: Table, source: str, live: Live, wait_seconds: float = 60,
-              pause=time.sleep) -> Reconciled:
-    """Compare a table's gold with the live table. In: the source whose rows are compared, seconds between two looks, what waits.
+def reconcile(
+    project: Project, spark, table: Table, source: str, live: Live, wait_seconds: float = 60, pause=time.sleep
+) -> Reconciled:
+    """Compare a table's gold with the live table. In: the source whose rows are compared, seconds between two looks,
+    what waits.
 
-    Raises: ConfigError for a table without a key, or a column that the live table lacks; InletError when it cannot be read or nearly everything
-    differs.
+    Raises: ConfigError for a table without a key, or a column that the live table lacks; InletError when it cannot be
+    read or nearly everything differs.
     """
     if not table.key:
-        raise ConfigError(f"{table.table} has no key, so its gold is a log, and holds no rows to compare", "Compare tables that have a key")
-    table = table.versions[-1]             # without columns that the source has dropped
-    num_source, num_gold, doubted = _first_look(table, _source(spark, table, live), _gold(project, spark, table, source))
+        raise ConfigError(
+            f"{table.table} has no key, so its gold is a log, and holds no rows to compare",
+            "Compare tables that have a key",
+        )
+    table = table.versions[-1]  # without columns that the source has dropped
+    num_source, num_gold, doubted = _first_look(
+        table, _source(spark, table, live), _gold(project, spark, table, source)
+    )
     rows: list[dict] = []
     for _ in range(MAX_LOOKS):
         if not doubted:
@@ -137,9 +165,12 @@ def reconcile(project: Project, spark, table: Table, source: str, live: Live, wa
         pause(wait_seconds)
         was_behind = table.name in gold.pending(project)
         keys = spark.createDataFrame(list(doubted), _key_schema(table))
-        seen = _differing(table, _source(spark, table, live, list(doubted)).join(keys, _key_names(table), "left_semi"),
-                          _gold(project, spark, table, source).join(keys, _key_names(table), "left_semi"))
-        is_behind = was_behind or table.name in gold.pending(project)         # a change may wait in silver, or be half in gold
+        seen = _differing(
+            table,
+            _source(spark, table, live, list(doubted)).join(keys, _key_names(table), "left_semi"),
+            _gold(project, spark, table, source).join(keys, _key_names(table), "left_semi"),
+        )
+        is_behind = was_behind or table.name in gold.pending(project)  # a change may wait in silver, or be half in gold
         moving = {key: now for key, now in seen.items() if is_behind or now.has_moved(doubted[key])}
         rows += [_row(table, key, "in flight") for key in doubted if key not in seen]
         rows += [_row(table, key, now.found, now.columns(table)) for key, now in seen.items() if key not in moving]
@@ -152,11 +183,15 @@ def _first_look(table: Table, source, stored) -> tuple[int, int, dict[tuple, See
     """Number of rows on each side, and the keys that differ, looked for only in ranges of keys that do."""
     from pyspark.sql import functions as F
 
-    source = source.persist()                                        # hashes only; the live table is read once
+    source = source.persist()  # hashes only; the live table is read once
     try:
         of_source, of_gold = _ranges(source), _ranges(stored)
         differing = [n for n in range(NUM_RANGES) if of_source.get(n) != of_gold.get(n)]
-        found = _differing(table, *(side.where(F.col("_range").isin(differing)) for side in (source, stored))) if differing else {}
+        found = (
+            _differing(table, *(side.where(F.col("_range").isin(differing)) for side in (source, stored)))
+            if differing
+            else {}
+        )
         return sum(num for num, _ in of_source.values()), sum(num for num, _ in of_gold.values()), found
     finally:
         source.unpersist()
@@ -166,7 +201,9 @@ def _ranges(rows) -> dict[int, tuple]:
     """Range of keys -> number of its rows, and a hash of them that does not depend on their order."""
     from pyspark.sql import functions as F
 
-    hashed = rows.groupBy("_range").agg(F.count("*"), F.sum(F.xxhash64("_hashes", *_key_columns(rows)).cast("decimal(38,0)")))
+    hashed = rows.groupBy("_range").agg(
+        F.count("*"), F.sum(F.xxhash64("_hashes", *_key_columns(rows)).cast("decimal(38,0)"))
+    )
     return {number: (num, total) for number, num, total in hashed.collect()}
 
 
@@ -175,21 +212,32 @@ def _key_columns(rows) -> list[str]:
 
 
 def _differing(table: Table, source, stored) -> dict[tuple, Seen]:
-    """Key -> what each side holds, where that is not the same. Raises: InletError where that is no matter of single rows."""
+    """Key -> what each side holds, where that is not the same. Raises: InletError where that is no matter of single
+    rows.
+    """
     from pyspark.sql import functions as F
 
-    both = source.withColumnRenamed("_hashes", "_in_source").join(stored.withColumnRenamed("_hashes", "_in_gold"), _key_names(table), "full_outer")
+    both = source.withColumnRenamed("_hashes", "_in_source").join(
+        stored.withColumnRenamed("_hashes", "_in_gold"), _key_names(table), "full_outer"
+    )
     unequal = both.where(~F.col("_in_source").eqNullSafe(F.col("_in_gold")))
     rows = unequal.select(*_key_names(table), "_in_source", "_in_gold", "_valid_from_seq").limit(MAX_KEYS + 1).collect()
     if len(rows) > MAX_KEYS:
-        raise InletError(f"more than {MAX_KEYS:,} keys of {table.name} differ", "Look whether --jdbc, --source-table and --source name the table "
-                         f"that feeds it, and at `inlet verify --table {table.name}`")
+        raise InletError(
+            f"more than {MAX_KEYS:,} keys of {table.name} differ",
+            "Look whether --jdbc, --source-table and --source name the table "
+            f"that feeds it, and at `inlet verify --table {table.name}`",
+        )
     return {tuple(row[:-3]): Seen(row[-3] and tuple(row[-3]), row[-2] and tuple(row[-2]), row[-1]) for row in rows}
 
 
 def _gold(project: Project, spark, table: Table, source: str):
     rows = spark.read.format("delta").load(project.lakehouse_path("gold", f"{table.name}__current"))
-    return _hashed(table, rows.where(rows[table.our("source")] == source), rows[table.our("valid_from_seq")].alias("_valid_from_seq"))
+    return _hashed(
+        table,
+        rows.where(rows[table.our("source")] == source),
+        rows[table.our("valid_from_seq")].alias("_valid_from_seq"),
+    )
 
 
 def _source(spark, table: Table, live: Live, keys: list[tuple] | None = None):
@@ -200,11 +248,18 @@ def _source(spark, table: Table, live: Live, keys: list[tuple] | None = None):
     try:
         rows = spark.read.format("jdbc").options(**live.options()).load()
     except (Py4JError, PySparkException) as error:
-        raise InletError(f"{live.table} cannot be read: {_cause(error)}", "Look at --jdbc, --user, --password-env and --source-table") from error
+        raise InletError(
+            f"{live.table} cannot be read: {_cause(error)}", "Look at --jdbc, --user, --password-env and --source-table"
+        ) from error
     lacking = [name for name in table.column_names if name.lower() not in {c.lower() for c in rows.columns}]
     if lacking:
-        raise ConfigError(f"{live.table} has no column {', '.join(lacking)}", "Name the table with --source-table, or mend the contract")
-    is_asked_by_name = keys and len(keys) <= MAX_NAMED and not any("\\" in str(value) for key in keys for value in key)      # some databases unescape text, others do not
+        raise ConfigError(
+            f"{live.table} has no column {', '.join(lacking)}",
+            "Name the table with --source-table, or mend the contract",
+        )
+    is_asked_by_name = (
+        keys and len(keys) <= MAX_NAMED and not any("\\" in str(value) for key in keys for value in key)
+    )  # some databases unescape text, others do not
     return _hashed(table, rows.where(_named(rows, table, keys)) if is_asked_by_name else rows)
 
 
@@ -213,8 +268,13 @@ def _named(rows, table: Table, keys: list[tuple]):
     from pyspark.sql import functions as F
 
     if len(table.key) == 1:
-        return rows[quoted(table.key[0])].isin([key for key, in keys])
-    each = [functools.reduce(lambda a, b: a & b, [rows[quoted(name)] == F.lit(value) for name, value in zip(table.key, key)]) for key in keys]
+        return rows[quoted(table.key[0])].isin([key for (key,) in keys])
+    each = [
+        functools.reduce(
+            lambda a, b: a & b, [rows[quoted(name)] == F.lit(value) for name, value in zip(table.key, key)]
+        )
+        for key in keys
+    ]
     return functools.reduce(lambda a, b: a | b, each)
 
 
@@ -229,8 +289,12 @@ def _hashed(table: Table, rows, *more):
 
     typed = {c.name: rows[quoted(c.name)].cast(c.type) for c in table.columns}
     key = [typed[name] for name in table.key]
-    return rows.select(*(k.alias(name) for k, name in zip(key, _key_names(table))), F.pmod(F.xxhash64(*key), F.lit(NUM_RANGES)).cast("int").alias("_range"),
-                       F.array(*(F.xxhash64(value) for value in typed.values())).alias("_hashes"), *more)
+    return rows.select(
+        *(k.alias(name) for k, name in zip(key, _key_names(table))),
+        F.pmod(F.xxhash64(*key), F.lit(NUM_RANGES)).cast("int").alias("_range"),
+        F.array(*(F.xxhash64(value) for value in typed.values())).alias("_hashes"),
+        *more,
+    )
 
 
 def _key_names(table: Table) -> list[str]:
@@ -243,5 +307,10 @@ def _key_schema(table: Table) -> str:
 
 
 def _row(table: Table, key: tuple, found: str, columns: str = "") -> dict:
-    return {"key": ", ".join(f"{name} {value!r}" if isinstance(value, str) else f"{name} {value}" for name, value in zip(table.key, key)),
-            "found": found, "columns": columns}
+    return {
+        "key": ", ".join(
+            f"{name} {value!r}" if isinstance(value, str) else f"{name} {value}" for name, value in zip(table.key, key)
+        ),
+        "found": found,
+        "columns": columns,
+    }

@@ -1,4 +1,5 @@
-"""`inlet replay`: decode again what was rejected, from the bytes that bronze keeps, after a contract, an option or a codec was fixed.
+"""`inlet replay`: decode again what was rejected, from the bytes that bronze keeps, after a contract, an option or a
+codec was fixed.
 
 Rejects that only wait for a contract are replayed by the next `inlet run` after their table's contract has changed.
 """
@@ -14,36 +15,97 @@ from inlet.sql import literal
 from inlet.table import by_name, fingerprint
 
 WAIT_FOR_A_CONTRACT = ("definition_missing", "definition_differs", "unknown_table")
-PLACE = ["source", "source_schema", "source_table", "kind", "unit_id", "unit_offset", "unit_length", "batch_id", "resolved_by", "contract"]
+PLACE = [
+    "source",
+    "source_schema",
+    "source_table",
+    "kind",
+    "unit_id",
+    "unit_offset",
+    "unit_length",
+    "batch_id",
+    "resolved_by",
+    "contract",
+]
 
 
-def unresolved(project: Project, source: str | None = None, kind: str | None = None, batch: int | None = None, unit: str | None = None) -> list[dict]:
-    """Rejects that no later run has decoded again, of whole batches, without their bytes; and whose bytes bronze has. Read without Spark."""
-    return _of_whole_batches(project, [
-        r for r in [*lake.peek(project.lakehouse_path(), "silver.rejects", PLACE), *_wanted_now(project)]
-        if source in (None, r["source"]) and kind in (None, r["kind"]) and batch in (None, r["batch_id"]) and unit in (None, r["unit_id"])])
+def unresolved(
+    project: Project,
+    source: str | None = None,
+    kind: str | None = None,
+    batch: int | None = None,
+    unit: str | None = None,
+) -> list[dict]:
+    """Rejects that no later run has decoded again, of whole batches, without their bytes; and whose bytes bronze has.
+    Read without Spark.
+    """
+    return _of_whole_batches(
+        project,
+        [
+            r
+            for r in [*lake.peek(project.lakehouse_path(), "silver.rejects", PLACE), *_wanted_now(project)]
+            if source in (None, r["source"])
+            and kind in (None, r["kind"])
+            and batch in (None, r["batch_id"])
+            and unit in (None, r["unit_id"])
+        ],
+    )
 
 
 def _of_whole_batches(project: Project, rejects: list[dict]) -> list[dict]:
     """Rejects that no later run has decoded again, of batches that the ledger has, and whose bytes were landed."""
-    whole = {(r["source"], r["batch_id"]) for r in lake.peek(project.lakehouse_path(), "silver.batches", ["source", "batch_id"])} if rejects else set()
-    return [r for r in rejects if r["resolved_by"] is None and r["kind"] not in FILE_KINDS and r["source"] in project.sources and (r["source"], r["batch_id"]) in whole]
+    whole = (
+        {
+            (r["source"], r["batch_id"])
+            for r in lake.peek(project.lakehouse_path(), "silver.batches", ["source", "batch_id"])
+        }
+        if rejects
+        else set()
+    )
+    return [
+        r
+        for r in rejects
+        if r["resolved_by"] is None
+        and r["kind"] not in FILE_KINDS
+        and r["source"] in project.sources
+        and (r["source"], r["batch_id"]) in whole
+    ]
 
 
 def _wanted_now(project: Project) -> list[dict]:
     """Records that were ignored, of tables that are wanted now and have a contract. As rejects of kind `ignored`."""
     replayed = {(r["source"], r["unit_id"], r["unit_offset"]) for r in replay.planned(project)}
-    rows = lake.peek(project.lakehouse_path(), "silver.control_events", [*(name for name in PLACE if name not in ("resolved_by", "contract")), "detail"], f"where kind = '{IGNORED}'")
-    return [row | {"resolved_by": None, "contract": None, "num_records": json.loads(row["detail"])["records"]} for row in rows
-            if (row["source"], row["unit_id"], row["unit_offset"]) not in replayed and row["source"] in project.sources
-            and f"{row['source_schema']}.{row['source_table']}" in project.tables_of(project.sources[row["source"]])]
+    rows = lake.peek(
+        project.lakehouse_path(),
+        "silver.control_events",
+        [*(name for name in PLACE if name not in ("resolved_by", "contract")), "detail"],
+        f"where kind = '{IGNORED}'",
+    )
+    return [
+        row | {"resolved_by": None, "contract": None, "num_records": json.loads(row["detail"])["records"]}
+        for row in rows
+        if (row["source"], row["unit_id"], row["unit_offset"]) not in replayed
+        and row["source"] in project.sources
+        and f"{row['source_schema']}.{row['source_table']}" in project.tables_of(project.sources[row["source"]])
+    ]
 
 
 def due(project: Project, sources: list[str]) -> list[dict]:
     """Rejects that wait for a contract, whose table has one that is not what it was."""
     prints = {name: fingerprint(table) for name, table in by_name(project.tables.values()).items()}
-    rows = lake.peek(project.lakehouse_path(), "silver.rejects", PLACE, f"where kind in ({', '.join(map(literal, WAIT_FOR_A_CONTRACT))})")
-    changed = [row for row in rows if row["source"] in sources and (now := prints.get(f"{row['source_schema']}.{row['source_table']}")) and now != row["contract"]]
+    rows = lake.peek(
+        project.lakehouse_path(),
+        "silver.rejects",
+        PLACE,
+        f"where kind in ({', '.join(map(literal, WAIT_FOR_A_CONTRACT))})",
+    )
+    changed = [
+        row
+        for row in rows
+        if row["source"] in sources
+        and (now := prints.get(f"{row['source_schema']}.{row['source_table']}"))
+        and now != row["contract"]
+    ]
     found = _of_whole_batches(project, changed)
     gone = _gone(project, found)
     return [row for row in found if row["unit_id"] not in gone]
@@ -60,17 +122,34 @@ def chosen(project: Project, source: str | None, kind: str | None, batch: int | 
     """The rejects to replay. Raises: ConfigError where there is none, or where bytes are gone."""
     rows = unresolved(project, source, kind, batch, unit)
     if not rows:
-        said = ", ".join(f"{name} {value}" for name, value in (("source", source), ("kind", kind), ("batch", batch), ("unit", unit)) if value is not None)
-        raise ConfigError(f"There is no reject to decode again{' of ' + said if said else ''}",
-                          "`inlet rejects` lists them; files that could not be read at all are read again once they are delivered anew")
+        said = ", ".join(
+            f"{name} {value}"
+            for name, value in (("source", source), ("kind", kind), ("batch", batch), ("unit", unit))
+            if value is not None
+        )
+        raise ConfigError(
+            f"There is no reject to decode again{' of ' + said if said else ''}",
+            "`inlet rejects` lists them; files that could not be read at all are read again once they are delivered "
+            "anew",
+        )
     if gone := sorted(_gone(project, rows)):
-        raise ConfigError(f"Bronze does not hold {gone[0]} any more{f' and {len(gone) - 1} other units' if len(gone) > 1 else ''}",
-                          "Restore bronze, or name what to replay with --source, --kind, --batch or --unit")
+        raise ConfigError(
+            f"Bronze does not hold {gone[0]} any more{f' and {len(gone) - 1} other units' if len(gone) > 1 else ''}",
+            "Restore bronze, or name what to replay with --source, --kind, --batch or --unit",
+        )
     return rows
 
 
 def _gone(project: Project, rejects: list[dict]) -> set[str]:
     """The units of rejects that bronze does not hold any more."""
     units = {row["unit_id"] for row in rejects}
-    there = {row["unit_id"] for table in ("bronze.blocks", "bronze.messages") for row in lake.peek(project.lakehouse_path(), table, ["unit_id"])} if units else set()
+    there = (
+        {
+            row["unit_id"]
+            for table in ("bronze.blocks", "bronze.messages")
+            for row in lake.peek(project.lakehouse_path(), table, ["unit_id"])
+        }
+        if units
+        else set()
+    )
     return units - there

@@ -1,8 +1,9 @@
-"""One run: land, decode, build, publish, with a gate of checks behind each step. What a scheduler calls through `inlet run`.
+"""One run: land, decode, build, publish, with a gate of checks behind each step. What a scheduler calls through `inlet
+run`.
 
 What there is to do is found without Spark; a run with nothing to do ends in a second. A gate checks the batches that no
-passed check has seen, whichever run wrote them: a run that died before its gate leaves it to the next one, and a run fails
-at the same gate until the data or the suite is mended.
+passed check has seen, whichever run wrote them: a run that died before its gate leaves it to the next one, and a run
+fails at the same gate until the data or the suite is mended.
 """
 
 import shlex
@@ -17,7 +18,7 @@ from inlet.errors import AccountingError, CheckFailed, ConfigError
 from inlet.log import Log
 from inlet.publish import live_view
 
-GATES = suite.STEPS            # with a gate of checks behind them
+GATES = suite.STEPS  # with a gate of checks behind them
 STEPS = (*GATES, "publish")
 
 
@@ -26,15 +27,17 @@ class Work:
     """What a run has to do."""
 
     plan: bronze.Plan
-    unlanded: list[int] = field(default_factory=list)     # batches whose plan is written but which silver has not closed
-    due: list[dict] = field(default_factory=list)         # rejects that waited for a contract, which has come
-    tables: list[str] = field(default_factory=list)       # gold tables behind silver
-    is_unchecked: bool = False                            # is there a batch that no passed check has seen
-    is_unpublished: bool = False                          # ... that the published point does not know of
-    sources: list = field(default_factory=list)           # that are looked at
+    unlanded: list[int] = field(default_factory=list)  # batches whose plan is written but which silver has not closed
+    due: list[dict] = field(default_factory=list)  # rejects that waited for a contract, which has come
+    tables: list[str] = field(default_factory=list)  # gold tables behind silver
+    is_unchecked: bool = False  # is there a batch that no passed check has seen
+    is_unpublished: bool = False  # ... that the published point does not know of
+    sources: list = field(default_factory=list)  # that are looked at
 
     def __bool__(self) -> bool:
-        return bool(self.plan.files or self.unlanded or self.due or self.tables or self.is_unchecked or self.is_unpublished)
+        return bool(
+            self.plan.files or self.unlanded or self.due or self.tables or self.is_unchecked or self.is_unpublished
+        )
 
 
 def steps_to_run(step: str | None, until: str | None) -> tuple[str, ...]:
@@ -42,7 +45,7 @@ def steps_to_run(step: str | None, until: str | None) -> tuple[str, ...]:
     for word in (step, until):
         if word and word not in STEPS:
             raise ConfigError(f"{word!r} is no step", f"Steps are {', '.join(STEPS)}")
-    return (step,) if step else STEPS[:STEPS.index(until) + 1] if until else STEPS
+    return (step,) if step else STEPS[: STEPS.index(until) + 1] if until else STEPS
 
 
 def find_work(project: Project, steps: tuple[str, ...], sources: list[str], tables: list[str]) -> Work:
@@ -54,12 +57,21 @@ def find_work(project: Project, steps: tuple[str, ...], sources: list[str], tabl
     due = replay.due(project, [source.name for source in chosen]) if "silver" in steps and not unlanded else []
     behind = gold.pending(project) if "gold" in steps else []
     is_unpublished = "publish" in steps and not tables and publish.pending(project)
-    return Work(plan, unlanded, due, [t for t in behind if not wanted or t in wanted], any(_owed(project, step, wanted) for step in steps if step in GATES),
-                is_unpublished, chosen)
+    return Work(
+        plan,
+        unlanded,
+        due,
+        [t for t in behind if not wanted or t in wanted],
+        any(_owed(project, step, wanted) for step in steps if step in GATES),
+        is_unpublished,
+        chosen,
+    )
 
 
 def run(project: Project, work: Work, steps: tuple[str, ...], tables: list[str], log: Log, hold) -> None:
-    """Do the work. In: what `lake.writing` gave. Raises: CheckFailed at a gate, AccountingError in silver; what was done before stays done."""
+    """Do the work. In: what `lake.writing` gave. Raises: CheckFailed at a gate, AccountingError in silver; what was
+    done before stays done.
+    """
     from inlet.lake.spark import session
 
     with log.step("spark"), warm.importing_checks():
@@ -74,13 +86,24 @@ def run(project: Project, work: Work, steps: tuple[str, ...], tables: list[str],
     if "silver" in steps:
         if work.due:
             pending.append(replay.plan(project, spark, work.due))
-            log.say({"step": "replay", "batch": pending[-1], "rejects": len(work.due), "because": "their tables have a new contract"})
+            log.say(
+                {
+                    "step": "replay",
+                    "batch": pending[-1],
+                    "rejects": len(work.due),
+                    "because": "their tables have a new contract",
+                }
+            )
         stopped = _silver(project, spark, pending, log)
     if "silver" in steps or "gold" in steps:
         _gate(project, spark, "silver", [], log)
     if "gold" in steps:
         # a run that died behind its last commit may have left views that are missing or old: its checks are owed, too
-        behind = [name for name in sorted({*gold.pending(project), *filter(None, _owed(project, "gold", wanted))}) if not wanted or name in wanted]
+        behind = [
+            name
+            for name in sorted({*gold.pending(project), *filter(None, _owed(project, "gold", wanted))})
+            if not wanted or name in wanted
+        ]
         if behind:
             with log.step("gold", tables=len(behind)) as figures:
                 figures["models"] = len(build_gold(project, spark, behind, tell=log.now))
@@ -115,7 +138,11 @@ def publish_views(project: Project, spark, log: Log) -> None:
     """Move the public views, unless what they would show is not ready."""
     behind, unpassed = gold.pending(project), checks.unchecked(project, "gold")
     if behind or unpassed:
-        waits = f"gold of {', '.join(behind)} is behind silver" if behind else f"checks of {', '.join(map(str, unpassed))} have not passed"
+        waits = (
+            f"gold of {', '.join(behind)} is behind silver"
+            if behind
+            else f"checks of {', '.join(map(str, unpassed))} have not passed"
+        )
         log.say({"step": "publish", "stays": waits})
         return
     with log.step("publish") as figures:
@@ -129,15 +156,20 @@ def _bronze(project: Project, spark, work: Work, log: Log) -> list[int]:
     before = bronze.landed(project)
     for batch_id in work.unlanded:
         with log.step("bronze", batch=batch_id, finishing="an earlier run"):
-            bronze.write_units(project, spark, bronze.Plan(batch_id, [row for row in before if row["batch_id"] == batch_id]))
+            bronze.write_units(
+                project, spark, bronze.Plan(batch_id, [row for row in before if row["batch_id"] == batch_id])
+            )
     # a file that was set aside by now is planned anew: until then it was counted on
     plan = bronze.plan_batch(project, work.sources, bronze.landed(project)) if work.unlanded else work.plan
     pending = list(work.unlanded)
     if plan.files:
         with log.step("bronze", batch=plan.batch_id) as figures:
             bronze.land(project, spark, plan)
-            figures |= {"files": len(plan.files), "units": sum(f["num_units"] for f in plan.files),
-                        "bytes": sum(f["ofs_end"] - f["ofs_start"] for f in plan.files)}
+            figures |= {
+                "files": len(plan.files),
+                "units": sum(f["num_units"] for f in plan.files),
+                "bytes": sum(f["ofs_end"] - f["ofs_start"] for f in plan.files),
+            }
         pending.append(plan.batch_id)
     for path, size in plan.waiting.items():
         log.say({"step": "bronze", "waiting": f"{path}: {size} bytes of an unfinished record"})
@@ -147,7 +179,11 @@ def _bronze(project: Project, spark, work: Work, log: Log) -> list[int]:
 
 
 def _owed(project: Project, step: str, wanted: list[str]) -> dict:
-    return {name: batches for name, batches in checks.unchecked(project, step).items() if not wanted or name is None or name in wanted}
+    return {
+        name: batches
+        for name, batches in checks.unchecked(project, step).items()
+        if not wanted or name is None or name in wanted
+    }
 
 
 def _gate(project: Project, spark, step: str, wanted: list[str], log: Log) -> None:
@@ -158,12 +194,23 @@ def _gate(project: Project, spark, step: str, wanted: list[str], log: Log) -> No
     with log.step("checks", of=step) as figures:
         batches = sorted({batch for of_table in owed.values() for batch in of_table})
         try:
-            results = checks.check(project, spark, step, batch_ids=batches, tables=list(owed) if step == "gold" else None)
+            results = checks.check(
+                project, spark, step, batch_ids=batches, tables=list(owed) if step == "gold" else None
+            )
         except CheckFailed:
             log.say({"step": "publish", "stays": "the public views show what they did before"})
             raise
         figures |= {"passed": sum(r.success for r in results), "warned": sum(not r.success for r in results)}
     for r in results:
         if not r.success:
-            log.say({"step": "warning", "table": r.table, "expected": r.expectation, "column": r.column if "select" not in (r.column or "") else None,
-                     "rows": r.unexpected_count, "why": r.why, "see": f"inlet sql {shlex.quote(' '.join((r.rows_sql or '').split()))}"})
+            log.say(
+                {
+                    "step": "warning",
+                    "table": r.table,
+                    "expected": r.expectation,
+                    "column": r.column if "select" not in (r.column or "") else None,
+                    "rows": r.unexpected_count,
+                    "why": r.why,
+                    "see": f"inlet sql {shlex.quote(' '.join((r.rows_sql or '').split()))}",
+                }
+            )

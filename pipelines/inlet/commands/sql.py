@@ -9,23 +9,31 @@ from inlet.log import as_text
 
 READING = ("select", "with", "from", "values", "table", "show", "describe", "desc", "explain", "(")
 COMMENTS = re.compile(r"(\s|--[^\n]*(\n|$)|/\*.*?\*/)*", re.S)
-WRITING = re.compile(r"^\W*(InsertInto|DeleteFromTable|UpdateTable|MergeIntoTable)", re.M)       # nodes of a plan: WITH and FROM may stand before these, too
+WRITING = re.compile(
+    r"^\W*(InsertInto|DeleteFromTable|UpdateTable|MergeIntoTable)", re.M
+)  # nodes of a plan: WITH and FROM may stand before these, too
 
 
 def ask(project: Project, query: str, limit: int, database: str) -> tuple[list[tuple], list[str], bool]:
-    """In: one SQL statement, how many rows at most (0: all), the database of names without one. Out: rows, with structs as dicts, names
-    of the columns, and whether there is more.
+    """In: one SQL statement, how many rows at most (0: all), the database of names without one. Out: rows, with structs
+    as dicts, names of the columns, and whether there is more.
 
-    Raises: ConfigError where the query cannot be meant or would write, InletError where it fails; both without Spark's plans and traces.
+    Raises: ConfigError where the query cannot be meant or would write, InletError where it fails; both without Spark's
+    plans and traces.
     """
     from inlet.lake.spark import session
 
-    if not query[COMMENTS.match(query).end():].lower().startswith(READING):
-        raise ConfigError("`inlet sql` only reads", f"A query begins with {', '.join(READING[:-1])}; gold is made by `inlet run`")
-    logging.getLogger("SQLQueryContextLogger").disabled = True                   # what it says, the error says
+    if not query[COMMENTS.match(query).end() :].lower().startswith(READING):
+        raise ConfigError(
+            "`inlet sql` only reads", f"A query begins with {', '.join(READING[:-1])}; gold is made by `inlet run`"
+        )
+    logging.getLogger("SQLQueryContextLogger").disabled = True  # what it says, the error says
     spark = session(project.lakehouse_path())
     if not spark.catalog.databaseExists(database):
-        raise ConfigError(f"There is no database {database}", f"There are: {', '.join(row.namespace for row in spark.sql('show databases').collect())}")
+        raise ConfigError(
+            f"There is no database {database}",
+            f"There are: {', '.join(row.namespace for row in spark.sql('show databases').collect())}",
+        )
     spark.catalog.setCurrentDatabase(database)
 
     from py4j.protocol import Py4JJavaError
@@ -40,9 +48,15 @@ def ask(project: Project, query: str, limit: int, database: str) -> tuple[list[t
         raise ConfigError(_first_lines(error), "Mend the query, or look with `inlet sql 'show tables'`") from error
     except (PySparkException, Py4JJavaError) as error:
         raise InletError(_first_lines(error), "Run it again with --debug to see where it comes from") from error
-    except (ValueError, OverflowError) as error:                                 # pyspark makes Python's dates of Spark's
-        raise InletError(f"A date or time lies outside the years 1 to 9999 ({error})", "Show it as text: cast(... as string)") from error
-    return [tuple(map(_named, row)) for row in (rows[:limit] if limit else rows)], answer.columns, bool(limit) and len(rows) > limit
+    except (ValueError, OverflowError) as error:  # pyspark makes Python's dates of Spark's
+        raise InletError(
+            f"A date or time lies outside the years 1 to 9999 ({error})", "Show it as text: cast(... as string)"
+        ) from error
+    return (
+        [tuple(map(_named, row)) for row in (rows[:limit] if limit else rows)],
+        answer.columns,
+        bool(limit) and len(rows) > limit,
+    )
 
 
 def _named(value):
@@ -52,9 +66,16 @@ def _named(value):
     if isinstance(value, list):
         return list(map(_named, value))
     if hasattr(value, "asDict") and len(set(value.__fields__)) < len(value):
-        raise ConfigError(f"A struct has several members of one name: {', '.join(value.__fields__)}", "Select them one by one, or rename them")
+        raise ConfigError(
+            f"A struct has several members of one name: {', '.join(value.__fields__)}",
+            "Select them one by one, or rename them",
+        )
     named = value.asDict() if hasattr(value, "asDict") else value
-    return {key if isinstance(key, str) else str(as_text(_named(key))): _named(member) for key, member in named.items()} if isinstance(named, dict) else value
+    return (
+        {key if isinstance(key, str) else str(as_text(_named(key))): _named(member) for key, member in named.items()}
+        if isinstance(named, dict)
+        else value
+    )
 
 
 def _first_lines(error: Exception) -> str:

@@ -21,26 +21,54 @@ def status(project: Project) -> dict[str, list[dict]]:
     sources = []
     for name, source in project.sources.items():
         mine = [row for row in ledger if row["source"] == name]
-        total = {key: sum(row[key] for row in mine) for key in ("num_records", "num_changes", "num_repeats", "num_control", "num_rejected")}
-        sources.append({
-            "source": name, "codec": source.codec, "files": len({r["path"] for r in files if r["source"] == name}),
-            "new files": sum(f["source"] == name for f in waiting.files),
-            "refused files": len({r["path"] for r in files if r["source"] == name and r["problem"]}),
-            **{key.removeprefix("num_"): value for key, value in total.items()},
-            "last batch": max((row["batch_id"] for row in mine), default=None),
-            "finished at": max((row["finished_at"] for row in mine), default=None)})
+        total = {
+            key: sum(row[key] for row in mine)
+            for key in ("num_records", "num_changes", "num_repeats", "num_control", "num_rejected")
+        }
+        sources.append(
+            {
+                "source": name,
+                "codec": source.codec,
+                "files": len({r["path"] for r in files if r["source"] == name}),
+                "new files": sum(f["source"] == name for f in waiting.files),
+                "refused files": len({r["path"] for r in files if r["source"] == name and r["problem"]}),
+                **{key.removeprefix("num_"): value for key, value in total.items()},
+                "last batch": max((row["batch_id"] for row in mine), default=None),
+                "finished at": max((row["finished_at"] for row in mine), default=None),
+            }
+        )
     undecoded = silver.pending(project)
     loading = _loading(project)
-    logs = [{"table": t.name, "has": f"{t.name}__before_after", "why": t.without_key} for t in project.tables.values() if not t.key]
-    return {"sources": sources, "gold": _gold(project, ledger), "public": _public(project), **({"tables without a key": logs} if logs else {}), **({"full loads that have not ended": loading} if loading else {}),
-            **({"waiting for silver": [{"batch": b} for b in undecoded]} if undecoded else {}),
-            **({"waiting for the feed": kept} if (kept := _waiting(project, files)) else {}),
-            **({"waiting files": [{"file": p, "waits for": why} for p, why in waiting.held.items()]} if waiting.held else {}),
-            **({"unfinished records": [{"file": p, "bytes": n} for p, n in waiting.waiting.items()]} if waiting.waiting else {})}
+    logs = [
+        {"table": t.name, "has": f"{t.name}__before_after", "why": t.without_key}
+        for t in project.tables.values()
+        if not t.key
+    ]
+    return {
+        "sources": sources,
+        "gold": _gold(project, ledger),
+        "public": _public(project),
+        **({"tables without a key": logs} if logs else {}),
+        **({"full loads that have not ended": loading} if loading else {}),
+        **({"waiting for silver": [{"batch": b} for b in undecoded]} if undecoded else {}),
+        **({"waiting for the feed": kept} if (kept := _waiting(project, files)) else {}),
+        **(
+            {"waiting files": [{"file": p, "waits for": why} for p, why in waiting.held.items()]}
+            if waiting.held
+            else {}
+        ),
+        **(
+            {"unfinished records": [{"file": p, "bytes": n} for p, n in waiting.waiting.items()]}
+            if waiting.waiting
+            else {}
+        ),
+    }
 
 
 def file_state(project: Project, file: str) -> tuple[bool, str]:
-    """Is every byte of a delivered file landed and accounted for, so that its source may purge it? And in words. In: its path or address."""
+    """Is every byte of a delivered file landed and accounted for, so that its source may purge it? And in words. In:
+    its path or address.
+    """
     path = file if "://" in file else str(Path(file).resolve()).removeprefix(f"{project.root}/")
     rows = sorted((row for row in bronze.landed(project) if row["path"] == path), key=lambda row: row["batch_id"])
     if not rows:
@@ -51,10 +79,17 @@ def file_state(project: Project, file: str) -> tuple[bool, str]:
     size = os.path.getsize(file) if "://" not in file and os.path.exists(file) else rows[-1]["size_bytes"]
     if rows[-1]["ofs_end"] < size:
         return False, f"{path}: {rows[-1]['ofs_end']} of {size} bytes are landed"
-    done = {(row["source"], row["batch_id"]) for row in lake.peek(project.lakehouse_path(), "silver.batches", ["source", "batch_id"])}
+    done = {
+        (row["source"], row["batch_id"])
+        for row in lake.peek(project.lakehouse_path(), "silver.batches", ["source", "batch_id"])
+    }
     if open_ := sorted({row["batch_id"] for row in rows if (row["source"], row["batch_id"]) not in done}):
         return False, f"{path}: all {size} bytes are landed; batch {open_[0]} is not decoded yet"
-    return True, f"{path}: all {size} bytes are landed and accounted for, in batch {', '.join(str(row['batch_id']) for row in rows if row['num_units'])}"
+    return (
+        True,
+        f"{path}: all {size} bytes are landed and accounted for, in batch "
+        f"{', '.join(str(row['batch_id']) for row in rows if row['num_units'])}",
+    )
 
 
 def _waiting(project: Project, files: list[dict]) -> list[dict]:
@@ -62,17 +97,34 @@ def _waiting(project: Project, files: list[dict]) -> list[dict]:
     rows = []
     for name, source in project.sources.items():
         if spans := bronze.undecided(source, [row for row in files if row["source"] == name]):
-            rows.append({"source": name, "what": "open transactions", "records": sum(num for _, _, _, num, _ in spans),
-                         "bytes": sum(end - start for _, start, end, _, _ in spans), "since batch": min(batch for *_, batch in spans)})
+            rows.append(
+                {
+                    "source": name,
+                    "what": "open transactions",
+                    "records": sum(num for _, _, _, num, _ in spans),
+                    "bytes": sum(end - start for _, start, end, _, _ in spans),
+                    "since batch": min(batch for *_, batch in spans),
+                }
+            )
     apart: dict[str, list[dict]] = {}
     for row in silver.waiting(project):
         apart.setdefault(row["source"], []).append(row)
-    return rows + [{"source": name, "what": "parts of changes", "records": sum(row["unit_length"] > 0 for row in found),
-                    "bytes": sum(row["unit_length"] for row in found), "since batch": min(row["batch_id"] for row in found)} for name, found in sorted(apart.items())]
+    return rows + [
+        {
+            "source": name,
+            "what": "parts of changes",
+            "records": sum(row["unit_length"] > 0 for row in found),
+            "bytes": sum(row["unit_length"] for row in found),
+            "since batch": min(row["batch_id"] for row in found),
+        }
+        for name, found in sorted(apart.items())
+    ]
 
 
 def _gold(project: Project, ledger: list[dict]) -> list[dict]:
-    """How far each table is, per source that feeds it: the last batch in gold, and how many of the ledger are still to come."""
+    """How far each table is, per source that feeds it: the last batch in gold, and how many of the ledger are still to
+    come.
+    """
     applied: dict[tuple, int] = {}
     for row in lake.peek(project.lakehouse_path(), "gold.applied", ["table_name", "source", "through_batch_id"]):
         place = row["table_name"], row["source"]
@@ -81,22 +133,44 @@ def _gold(project: Project, ledger: list[dict]) -> list[dict]:
     rows = []
     for table in sorted(project.tables.values(), key=lambda t: t.name):
         batches = [batch for (name, _), batch in applied.items() if name == table.name]
-        rows.append({"table": table.name, "sources": ", ".join(sorted(s for name, s in applied if name == table.name)),
-                     "through batch": max(batches, default=None), "is current": table.name not in behind and bool(batches)})
+        rows.append(
+            {
+                "table": table.name,
+                "sources": ", ".join(sorted(s for name, s in applied if name == table.name)),
+                "through batch": max(batches, default=None),
+                "is current": table.name not in behind and bool(batches),
+            }
+        )
     return rows
 
 
 def _loading(project: Project) -> list[dict]:
-    """Loads of messages whose end has not been seen, but for the first of each table: what they have not sent stays in gold."""
-    events = lake.peek(project.lakehouse_path(), "silver.control_events", ["source", "source_schema", "source_table", "load_id", "kind", "batch_id"],
-                       f"where kind in ('{full_loads.BEGIN}', '{full_loads.END}')")
+    """Loads of messages whose end has not been seen, but for the first of each table: what they have not sent stays in
+    gold.
+    """
+    events = lake.peek(
+        project.lakehouse_path(),
+        "silver.control_events",
+        ["source", "source_schema", "source_table", "load_id", "kind", "batch_id"],
+        f"where kind in ('{full_loads.BEGIN}', '{full_loads.END}')",
+    )
     of: dict[tuple, dict[str, list[dict]]] = {}
     for row in sorted(events, key=lambda row: (row["load_id"], row["batch_id"])):
-        of.setdefault((row["source"], present(project.tables.values(), f"{row['source_schema']}.{row['source_table']}")), {}).setdefault(row["load_id"], []).append(row)
-    return [{"source": source, "table": table, "load": load_id, "in batches": ", ".join(str(row["batch_id"]) for row in rows),
-             "ends": "with the table's next change, or after a gap with options.loads_end: gap"}
-            for (source, table), loads in sorted(of.items()) for load_id, rows in list(loads.items())[1:]
-            if full_loads.END not in {row["kind"] for row in rows}]
+        of.setdefault(
+            (row["source"], present(project.tables.values(), f"{row['source_schema']}.{row['source_table']}")), {}
+        ).setdefault(row["load_id"], []).append(row)
+    return [
+        {
+            "source": source,
+            "table": table,
+            "load": load_id,
+            "in batches": ", ".join(str(row["batch_id"]) for row in rows),
+            "ends": "with the table's next change, or after a gap with options.loads_end: gap",
+        }
+        for (source, table), loads in sorted(of.items())
+        for load_id, rows in list(loads.items())[1:]
+        if full_loads.END not in {row["kind"] for row in rows}
+    ]
 
 
 def _public(project: Project) -> list[dict]:
@@ -105,13 +179,25 @@ def _public(project: Project) -> list[dict]:
     if not last:
         return []
     held, shown = dict(last["held"]), dict(last["points"])
-    return [{"source": source, "point": last["number"], "published at": last["published_at"], "shows changes up to": shown.get(source),
-             "waits for": held.get(source)} for source in sorted({*held, *shown})]
+    return [
+        {
+            "source": source,
+            "point": last["number"],
+            "published at": last["published_at"],
+            "shows changes up to": shown.get(source),
+            "waits for": held.get(source),
+        }
+        for source in sorted({*held, *shown})
+    ]
 
 
 def rejects(project: Project, source: str | None, kind: str | None) -> list[dict]:
     """Rows of silver.rejects that no later run has decoded again, newest batch first."""
-    rows = [row for row in lake.peek(project.lakehouse_path(), "silver.rejects", REJECT_COLUMNS) if row["resolved_by"] is None]
+    rows = [
+        row
+        for row in lake.peek(project.lakehouse_path(), "silver.rejects", REJECT_COLUMNS)
+        if row["resolved_by"] is None
+    ]
     rows = [r for r in rows if (not source or r["source"] == source) and (not kind or r["kind"] == kind)]
     return sorted(rows, key=lambda r: (-r["batch_id"], r["unit_id"], r["unit_offset"] or 0))
 
@@ -119,8 +205,16 @@ def rejects(project: Project, source: str | None, kind: str | None) -> list[dict
 def reject_line(row: dict, with_raw: bool) -> dict:
     """A reject as a person wants to see it."""
     place = ".".join(filter(None, (row["source_table"], row["column_name"])))
-    line = {"batch": row["batch_id"], "kind": row["kind"], "where": place, "unit": row["unit_id"], "record at": row["unit_offset"],
-            "byte": row["byte_offset"], "expected": row["expected"], "found": row["found"]}
+    line = {
+        "batch": row["batch_id"],
+        "kind": row["kind"],
+        "where": place,
+        "unit": row["unit_id"],
+        "record at": row["unit_offset"],
+        "byte": row["byte_offset"],
+        "expected": row["expected"],
+        "found": row["found"],
+    }
     if with_raw:
         raw = row["raw"] or b""
         line["raw"] = raw[:512].hex(" ") + "\n" + "".join(chr(b) if 32 <= b < 127 else "." for b in raw[:512])

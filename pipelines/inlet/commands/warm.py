@@ -1,12 +1,16 @@
-"""What takes long the first time, done ahead: `python -m inlet.commands.warm` compiles the walks that decode, once for all processes to come.
+"""What takes long the first time, done ahead: `python -m inlet.commands.warm` compiles the walks that decode, once for
+all processes to come.
 
-Numba keeps what it compiles beside the sources. Left to a run, every Spark worker would compile the same at the same time: 25 s of a core each.
+Numba keeps what it compiles beside the sources. Left to a run, every Spark worker would compile the same at the same
+time: 25 s of a core each.
 """
 
 import threading
 from contextlib import contextmanager
 
-INSERT_AND_COMMIT = bytes.fromhex("0000001200030001000000010000000000010000000a000100008000")      # a Linkexpress extract of one row
+INSERT_AND_COMMIT = bytes.fromhex(
+    "0000001200030001000000010000000000010000000a000100008000"
+)  # a Linkexpress extract of one row
 
 
 def compile_walks() -> None:
@@ -26,9 +30,24 @@ def _messages(tables: dict) -> None:
 
     source = Source(name="s", codec="qlik_json", **{"from": "nowhere"}, tables={"topic": "A.B"})
     contracts = json_fast.Contracts([source], tables)
-    message = {"unit_id": "u", "source": source.name, "topic": "topic", "partition": 0, "offset": 0, "timestamp": 0, "value": b"{}"}
-    types = {"partition": pa.int32(), "offset": pa.int64(), "timestamp": pa.timestamp("us", "UTC"), "value": pa.binary()}
-    messages = pa.RecordBatch.from_pylist([message], pa.schema([(name, types.get(name, pa.string())) for name in message]))
+    message = {
+        "unit_id": "u",
+        "source": source.name,
+        "topic": "topic",
+        "partition": 0,
+        "offset": 0,
+        "timestamp": 0,
+        "value": b"{}",
+    }
+    types = {
+        "partition": pa.int32(),
+        "offset": pa.int64(),
+        "timestamp": pa.timestamp("us", "UTC"),
+        "value": pa.binary(),
+    }
+    messages = pa.RecordBatch.from_pylist(
+        [message], pa.schema([(name, types.get(name, pa.string())) for name in message])
+    )
     list(json_fast._walk(contracts, json_fast._load_spans([], contracts, [source]))([messages]))
     list(json_fast._refreshes(contracts, {source.name: source}, tables, lambda *of: None)([messages]))
 
@@ -40,15 +59,31 @@ def _blocks(tables: dict) -> None:
     from inlet.codecs.linkexpress import group
     from inlet.source import Source
 
-    source = Source(name="s", codec="linkexpress_group", **{"from": "nowhere"}, tables={"1": "A.B"},
-                    options={"byte_order": "big", "null_areas": "yes", "charset": "cp932"})
-    for block, _ in cut_file(source, tables, "20260101000000_000001.lxg", io.BytesIO(INSERT_AND_COMMIT), 0, len(INSERT_AND_COMMIT), None, True):
+    source = Source(
+        name="s",
+        codec="linkexpress_group",
+        **{"from": "nowhere"},
+        tables={"1": "A.B"},
+        options={"byte_order": "big", "null_areas": "yes", "charset": "cp932"},
+    )
+    for block, _ in cut_file(
+        source,
+        tables,
+        "20260101000000_000001.lxg",
+        io.BytesIO(INSERT_AND_COMMIT),
+        0,
+        len(INSERT_AND_COMMIT),
+        None,
+        True,
+    ):
         group.decode(block.data, block.context, source, tables)
 
 
 @contextmanager
 def importing_checks():
-    """Import Great Expectations, 5 s of a core, beside what is done meanwhile: the start of the JVM, which is mostly waited for."""
+    """Import Great Expectations, 5 s of a core, beside what is done meanwhile: the start of the JVM, which is mostly
+    waited for.
+    """
     import pandas  # noqa: F401  what both sides import is there before they part
     import pyspark.sql  # noqa: F401
 

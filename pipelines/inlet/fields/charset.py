@@ -1,4 +1,5 @@
-"""Character sets as tables: one byte -> code point, two bytes -> code point; -1 is undefined and rejected, never replaced.
+"""Character sets as tables: one byte -> code point, two bytes -> code point; -1 is undefined and rejected, never
+replaced.
 
 A set has one of five ways of walking its bytes:
   SINGLE  every byte is a character
@@ -30,8 +31,8 @@ ALIASES = {"sjisms": "cp932", "gs_kana": "ebcdic_kana", "gs_ascii": "ebcdic_asci
 
 class Charset(NamedTuple):
     mode: int
-    single: np.ndarray         # int32[256]
-    double: np.ndarray         # int32[65536]
+    single: np.ndarray  # int32[256]
+    double: np.ndarray  # int32[65536]
 
 
 def text(data: bytes, charset: Charset) -> str:
@@ -44,14 +45,14 @@ def text(data: bytes, charset: Charset) -> str:
         if charset.mode == SHIFT and byte in (*SHIFT_TO_DOUBLE, SHIFT_TO_SINGLE):
             in_pairs, at = byte != SHIFT_TO_SINGLE, at + 1
             continue
-        if charset.mode == SHIFT and in_pairs and byte == 0x40 and data[at + 1:at + 2] in (b"", b"\x29"):
-            code, width = 0x20, 1                      # ASSUMED: half an ideographic space is a blank
+        if charset.mode == SHIFT and in_pairs and byte == 0x40 and data[at + 1 : at + 2] in (b"", b"\x29"):
+            code, width = 0x20, 1  # ASSUMED: half an ideographic space is a blank
         elif in_pairs or charset.single[byte] < 0 and charset.mode == LEAD:
             code, width = int(charset.double[byte << 8 | data[at + 1]]) if at + 1 < len(data) else -1, 2
         else:
             code, width = int(charset.single[byte]), 1
         if code < 0:
-            raise Wrong("bad_text", at, "a character of the set", data[at:at + width].hex().upper())
+            raise Wrong("bad_text", at, "a character of the set", data[at : at + width].hex().upper())
         chars.append(chr(code))
         at += width
     return "".join(chars)
@@ -61,13 +62,14 @@ def _utf8(data: bytes) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        found = data[error.start:error.start + 4].hex().upper()
+        found = data[error.start : error.start + 4].hex().upper()
         raise Wrong("bad_text", error.start, "UTF-8", found) from None
 
 
 @lru_cache(maxsize=32)
-def charset(name: str, jef_mapping: str = "glyph", mixed: str = "shift", overrides: tuple = (),
-            pua_base: int = 0xE000) -> Charset:
+def charset(
+    name: str, jef_mapping: str = "glyph", mixed: str = "shift", overrides: tuple = (), pua_base: int = 0xE000
+) -> Charset:
     """The set of that name.
 
     In: jef_mapping glyph | modern; mixed, for EBCDIC: shift | single | double; overrides as ((hex of 1 or 2 bytes,
@@ -98,7 +100,7 @@ def _cp932():
 
 
 def _euc_jp():
-    _, single, _ = _ascii()                            # 8F leads three bytes, whose meaning the vendor keeps: undefined
+    _, single, _ = _ascii()  # 8F leads three bytes, whose meaning the vendor keeps: undefined
     return LEAD, single, pairs("euc_jp", [0x8E, *range(0xA1, 0xFF)], range(0xA1, 0xFF))
 
 
@@ -127,11 +129,22 @@ def _ebcdic(codec: str, removed: tuple, changed: dict):
 
 
 def _ebcdic_kana():
-    _, single, _ = _ebcdic("cp037", (*range(0x81, 0xC0),), {0x4A: "£", 0x5B: "\\", 0x5F: "¬", 0x6A: "¦", 0xE0: "$", 0xA1: "~"})
-    for start, first, size in ((0x41, 0xFF61, 9), (0x51, 0xFF6A, 6), (0x58, 0xFF70, 1), (0x81, 0xFF71, 10),
-                               (0x8C, 0xFF7B, 4), (0x90, 0xFF7F, 11), (0x9D, 0xFF8A, 3), (0xA2, 0xFF8D, 9),
-                               (0xAC, 0xFF96, 4), (0xBA, 0xFF9A, 6)):
-        single[start:start + size] = range(first, first + size)
+    _, single, _ = _ebcdic(
+        "cp037", (*range(0x81, 0xC0),), {0x4A: "£", 0x5B: "\\", 0x5F: "¬", 0x6A: "¦", 0xE0: "$", 0xA1: "~"}
+    )
+    for start, first, size in (
+        (0x41, 0xFF61, 9),
+        (0x51, 0xFF6A, 6),
+        (0x58, 0xFF70, 1),
+        (0x81, 0xFF71, 10),
+        (0x8C, 0xFF7B, 4),
+        (0x90, 0xFF7F, 11),
+        (0x9D, 0xFF8A, 3),
+        (0xA2, 0xFF8D, 9),
+        (0xAC, 0xFF96, 4),
+        (0xBA, 0xFF9A, 6),
+    ):
+        single[start : start + size] = range(first, first + size)
     return SHIFT, single, None
 
 

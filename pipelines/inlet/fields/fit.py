@@ -18,13 +18,15 @@ from inlet.fields.json_exact import LEN_FOUND, Number
 from inlet.fields.wrong import Wrong
 
 LEN_INTEGER = {"tinyint": 1, "smallint": 2, "int": 4, "bigint": 8}
-LARGEST = {"float": 3.4028235677973366e38, "double": float("inf")}     # first value that rounds to infinity
+LARGEST = {"float": 3.4028235677973366e38, "double": float("inf")}  # first value that rounds to infinity
 MAX_DIGITS = 38
-LEN_DIGITS = 19                                               # of the largest bigint
+LEN_DIGITS = 19  # of the largest bigint
 DIGITS = re.compile(r"-?[0-9]+")
 NUMBER = re.compile(r"-?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,6})?")
 DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
-TIME = re.compile(DATE.pattern + r"[T ]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.[0-9]{1,6}0*)?(Z|[+-](?:0[0-9]|1[0-4]):[0-5][0-9])?")
+TIME = re.compile(
+    DATE.pattern + r"[T ]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.[0-9]{1,6}0*)?(Z|[+-](?:0[0-9]|1[0-4]):[0-5][0-9])?"
+)
 HEX = re.compile(r"(?:[0-9A-Fa-f]{2})*")
 
 
@@ -58,7 +60,7 @@ def reader(type_: str, encoding: str | None):
 def _integer(value, limit: int):
     if isinstance(value, bool) or not DIGITS.fullmatch(value):
         return None
-    digits = value.lstrip("-0")                                   # int() refuses texts of thousands of digits, zeros included
+    digits = value.lstrip("-0")  # int() refuses texts of thousands of digits, zeros included
     if len(digits) > LEN_DIGITS:
         return None
     number = -int(digits or 0) if value[0] == "-" else int(digits or 0)
@@ -72,7 +74,7 @@ def _decimal(value, most_before: int, most_after: int):
     if short.adjusted() >= most_before and short or -short.as_tuple().exponent > most_after:
         return None
     exact = Decimal(value)
-    exact = exact if exact else exact.copy_abs()                  # VARIANT has no decimal -0
+    exact = exact if exact else exact.copy_abs()  # VARIANT has no decimal -0
     return _as_sent(value, exact if _fits_variant(exact) else short)
 
 
@@ -82,7 +84,9 @@ def _float(value, largest: float):
     number, exact = float(value), Decimal(value)
     if abs(number) >= largest or (number == 0) != (exact == 0):
         return None
-    is_plain = "e" not in value.lower() and _fits_variant(exact) and (exact or value[0] != "-")     # VARIANT has no decimal -0
+    is_plain = (
+        "e" not in value.lower() and _fits_variant(exact) and (exact or value[0] != "-")
+    )  # VARIANT has no decimal -0
     return _as_sent(value, exact if is_plain else number)
 
 
@@ -105,7 +109,7 @@ def _without_zeros(number: Decimal) -> Decimal:
     if num_zeros is None:
         return Decimal(0)
     num_zeros = min(num_zeros, max(-exponent, 0))
-    return Decimal((sign, digits[:len(digits) - num_zeros], exponent + num_zeros))
+    return Decimal((sign, digits[: len(digits) - num_zeros], exponent + num_zeros))
 
 
 def _date(value):
@@ -131,10 +135,16 @@ OTHERS = {
     "boolean": ("true or false", lambda value: value if isinstance(value, bool) else None),
     "date": ("text of a day, YYYY-MM-DD", _date),
     "timestamp": ("text of a time, at most 6 digits of a second's fraction", lambda value: _timestamp(value, True)),
-    "timestamp_ntz": ("text of a time without a zone, at most 6 digits of a second's fraction",
-                      lambda value: _timestamp(value, False)),
-    "binary": ("text of hex digits, two a byte", lambda value: value if isinstance(value, str) and not isinstance(value, Number)
-               and HEX.fullmatch(value) else None),
+    "timestamp_ntz": (
+        "text of a time without a zone, at most 6 digits of a second's fraction",
+        lambda value: _timestamp(value, False),
+    ),
+    "binary": (
+        "text of hex digits, two a byte",
+        lambda value: (
+            value if isinstance(value, str) and not isinstance(value, Number) and HEX.fullmatch(value) else None
+        ),
+    ),
 }
 
 

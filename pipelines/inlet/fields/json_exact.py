@@ -43,7 +43,7 @@ def _constant(name: str):
     raise _Refused
 
 
-CONSTANTS = ("NaN", "Infinity", "-Infinity")                # what Python's reader takes and JSON has not
+CONSTANTS = ("NaN", "Infinity", "-Infinity")  # what Python's reader takes and JSON has not
 TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\]:,]|[^\s"{}\[\]:,]+')
 LENIENT = json.JSONDecoder(parse_int=Number, parse_float=Number)
 DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=Number, parse_float=Number, parse_constant=_constant)
@@ -53,7 +53,7 @@ def parse(data: bytes) -> dict:
     """The object that the text holds. Out: dict, list, str, Number, bool, None. Raises: Wrong."""
     text = _text(data)
     start = BLANK.match(text).end()
-    if text[start:start + 1] != "{":
+    if text[start : start + 1] != "{":
         raise _wrong(text, "invalid_json", start, "one JSON object")
     try:
         value, end = DECODER.raw_decode(text, start)
@@ -72,23 +72,25 @@ def parse(data: bytes) -> dict:
 
 
 def offset(data: bytes, path: tuple[str, ...]) -> int:
-    """Byte at which the member of that path begins (its name), or the deepest part of the path that is there; 0 for none."""
+    """Byte at which the member of that path begins (its name), or the deepest part of the path that is there; 0 for
+    none.
+    """
     text = data.decode()
     found = _find(text, path)
-    return len(text[:found[0]].encode()) if found else 0
+    return len(text[: found[0]].encode()) if found else 0
 
 
 def slice_(data: bytes, path: tuple[str, ...]) -> str:
     """The text of a member's value, as it is written."""
     text = data.decode()
     start = BLANK.match(text, _find(text, path)[1]).end()
-    return text[start:LENIENT.raw_decode(text, start)[1]]
+    return text[start : LENIENT.raw_decode(text, start)[1]]
 
 
 def _find(text: str, path: tuple[str, ...]) -> tuple[int, int] | None:
     found = None
     for _, names, ofs_name, ofs_value in _members(text, 0):
-        if names == list(path[:len(names)]):
+        if names == list(path[: len(names)]):
             found = ofs_name, ofs_value
             if len(names) == len(path):
                 break
@@ -96,8 +98,9 @@ def _find(text: str, path: tuple[str, ...]) -> tuple[int, int] | None:
 
 
 def _members(text: str, at: int):
-    """Every member of every object, in the order of the text: where its object begins; its name behind those of the members around it
-    (None for an array), a list that lives on; where the name begins, and what follows the colon. In: a text that is JSON."""
+    """Every member of every object, in the order of the text: where its object begins; its name behind those of the
+    members around it (None for an array), a list that lives on; where the name begins, and what follows the colon. In:
+    a text that is JSON."""
     starts, names, before = [], [], None
     for token in TOKEN.finditer(text, at):
         if token[0] == ":":
@@ -130,7 +133,7 @@ def _refused(text: str, at: int) -> Wrong:
 
 
 def _check_surrogates(text: str) -> None:
-    open_at = None                                   # end of a high surrogate that waits for its low one
+    open_at = None  # end of a high surrogate that waits for its low one
     for escape in ESCAPE.finditer(text):
         code = int(escape[1], 16) if escape[1] else 0
         if open_at is not None and (open_at != escape.start() or not 0xDC00 <= code < 0xE000):
@@ -146,9 +149,9 @@ def _text(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        raise Wrong("invalid_utf8", error.start, "UTF-8", f"0x{data[error.start:error.end].hex().upper()}") from None
+        raise Wrong("invalid_utf8", error.start, "UTF-8", f"0x{data[error.start : error.end].hex().upper()}") from None
 
 
 def _wrong(text: str, kind: str, at: int, expected: str) -> Wrong:
-    found = repr(text[at:at + LEN_FOUND]) if at < len(text) else "the end"
+    found = repr(text[at : at + LEN_FOUND]) if at < len(text) else "the end"
     return Wrong(kind, len(text[:at].encode()), expected, found)

@@ -1,6 +1,7 @@
 """Numbers: packed and zoned decimals, integers, IEEE and base-16 floats.
 
-Source: Linkexpress manuals as told in docs/formats/linkexpress_group.md. Rejects: bad_digit, bad_sign, value_does_not_fit.
+Source: Linkexpress manuals as told in docs/formats/linkexpress_group.md. Rejects: bad_digit, bad_sign,
+value_does_not_fit.
 >>> packed(bytes.fromhex("0012345d"), precision=7, scale=2)
 Decimal('-123.45')
 >>> zoned(b"+00042", precision=5)
@@ -15,7 +16,7 @@ from decimal import Decimal
 from inlet.fields.wrong import Wrong
 
 PACKED_SIGN = {0xA: 0, 0xC: 0, 0xE: 0, 0xF: 0, 0xB: 1, 0xD: 1}
-SIGN_BYTE = {0x2B: (0, 0x3), 0x2D: (1, 0x3), 0x4E: (0, 0xF), 0x60: (1, 0xF)}   # byte -> (is minus, zone of its digits)
+SIGN_BYTE = {0x2B: (0, 0x3), 0x2D: (1, 0x3), 0x4E: (0, 0xF), 0x60: (1, 0xF)}  # byte -> (is minus, zone of its digits)
 OVERPUNCH = {0x3: 0, 0x4: 0, 0xA: 0, 0xC: 0, 0xE: 0, 0xF: 0, 0x5: 1, 0x7: 1, 0xB: 1, 0xD: 1}
 
 

@@ -21,6 +21,6 @@ def pairs(codec: str, leads, trails) -> np.ndarray:
                 char = bytes([lead, trail]).decode(codec)
             except UnicodeDecodeError:
                 continue
-            if len(char) == 1:                                  # two: each byte is a character by itself
+            if len(char) == 1:  # two: each byte is a character by itself
                 double[lead << 8 | trail] = ord(char)
     return double

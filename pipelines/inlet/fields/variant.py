@@ -36,7 +36,9 @@ def decode(value: bytes, metadata: bytes):
 
 
 def in_order(names) -> list[str]:
-    """Names as an object holds them: Spark looks a member up by halves and compares UTF-16, where U+20000 comes before U+FF21."""
+    """Names as an object holds them: Spark looks a member up by halves and compares UTF-16, where U+20000 comes before
+    U+FF21.
+    """
     return sorted(names, key=lambda name: name.encode("utf-16-be", "surrogatepass"))
 
 
@@ -45,7 +47,7 @@ def metadata(names: list[str]) -> bytes:
     texts = [name.encode() for name in names]
     ends = _ends(texts)
     width = _width(max(ends[-1], len(texts)))
-    header = 0x01 | (texts == sorted(texts)) << 4 | width - 1 << 6        # version 1, sorted by bytes, bytes per offset
+    header = 0x01 | (texts == sorted(texts)) << 4 | width - 1 << 6  # version 1, sorted by bytes, bytes per offset
     return b"".join([bytes([header]), len(texts).to_bytes(width, "little"), _ints(ends, width), *texts])
 
 
@@ -138,8 +140,15 @@ def _object(value, ids):
     ends = _ends(members)
     len_size, len_id, len_end = 4 if len(names) > 255 else 1, _width(max(len(ids) - 1, 0)), _width(ends[-1])
     header = (len_size == 4) << 6 | len_id - 1 << 4 | len_end - 1 << 2 | 2
-    return b"".join([bytes([header]), len(names).to_bytes(len_size, "little"),
-                     _ints((ids[name] for name in names), len_id), _ints(ends, len_end), *members])
+    return b"".join(
+        [
+            bytes([header]),
+            len(names).to_bytes(len_size, "little"),
+            _ints((ids[name] for name in names), len_id),
+            _ints(ends, len_end),
+            *members,
+        ]
+    )
 
 
 def _array(value, ids):
@@ -150,9 +159,17 @@ def _array(value, ids):
     return b"".join([bytes([header]), len(members).to_bytes(len_size, "little"), _ints(ends, len_end), *members])
 
 
-WRITERS = (                    # bool before int and datetime before date: Python makes them subclasses
-    (bool, _bool), (int, _int), (Decimal, _decimal), (float, _float), (str, _text), ((bytes, bytearray), _binary),
-    (datetime.datetime, _timestamp), (datetime.date, _date), (dict, _object), ((list, tuple), _array),
+WRITERS = (  # bool before int and datetime before date: Python makes them subclasses
+    (bool, _bool),
+    (int, _int),
+    (Decimal, _decimal),
+    (float, _float),
+    (str, _text),
+    ((bytes, bytearray), _binary),
+    (datetime.datetime, _timestamp),
+    (datetime.date, _date),
+    (dict, _object),
+    ((list, tuple), _array),
 )
 
 
@@ -165,17 +182,17 @@ def _dictionary(data: bytes) -> list[str]:
 
 
 def _uint(data: bytes, at: int, width: int) -> int:
-    return int.from_bytes(data[at:at + width], "little")
+    return int.from_bytes(data[at : at + width], "little")
 
 
 def _sint(data: bytes, at: int, width: int) -> int:
-    return int.from_bytes(data[at:at + width], "little", signed=True)
+    return int.from_bytes(data[at : at + width], "little", signed=True)
 
 
 def _read(data: bytes, at: int, names: list[str]):
     basic, info = data[at] & 3, data[at] >> 2
     if basic == 1:
-        return data[at + 1:at + 1 + info].decode()
+        return data[at + 1 : at + 1 + info].decode()
     if basic == 2:
         return _read_object(data, at, names, info)
     if basic == 3:
@@ -191,8 +208,12 @@ def _read_object(data, at, names, info) -> dict:
     ofs_ids = at + 1 + len_size
     ofs_ends = ofs_ids + size * len_id
     ofs_values = ofs_ends + (size + 1) * len_end
-    return {names[_uint(data, ofs_ids + i * len_id, len_id)]:
-            _read(data, ofs_values + _uint(data, ofs_ends + i * len_end, len_end), names) for i in range(size)}
+    return {
+        names[_uint(data, ofs_ids + i * len_id, len_id)]: _read(
+            data, ofs_values + _uint(data, ofs_ends + i * len_end, len_end), names
+        )
+        for i in range(size)
+    }
 
 
 def _read_array(data, at, names, info) -> list:
@@ -228,6 +249,6 @@ READERS = {
     DATE: lambda data, at: EPOCH.date() + datetime.timedelta(days=_sint(data, at, 4)),
     TIMESTAMP: lambda data, at: _read_timestamp(data, at).replace(tzinfo=datetime.UTC),
     TIMESTAMP_NTZ: _read_timestamp,
-    BINARY: lambda data, at: data[at + 4:at + 4 + _uint(data, at, 4)],
-    LONG_STRING: lambda data, at: data[at + 4:at + 4 + _uint(data, at, 4)].decode(),
+    BINARY: lambda data, at: data[at + 4 : at + 4 + _uint(data, at, 4)],
+    LONG_STRING: lambda data, at: data[at + 4 : at + 4 + _uint(data, at, 4)].decode(),
 }

@@ -1,7 +1,8 @@
 """Gold: silver's changes -> before_after, past and current per table, by dbt in the session that is there.
 
 The semantics are dbt macros (dbt/macros/fold), proven against tests/reference.py. This module only decides what to run:
-a table runs when the ledger (silver.batches) names it in a batch that gold.applied does not have. Everything a run needs is
+a table runs when the ledger (silver.batches) names it in a batch that gold.applied does not have. Everything a run
+needs is
 in those two tables, so a run that dies is finished by the next one.
 """
 
@@ -17,12 +18,15 @@ from inlet.gold import dbt, evolve, generate, progress
 from inlet.lake.spark import SMALL, pace
 from inlet.silver import table_versions
 
-STEPS = ("before_after", "past", "current")            # in order; the views over them are made once
+STEPS = ("before_after", "past", "current")  # in order; the views over them are made once
 VIEWS = ("history", "anomalies")
-SMALL_CHANGES, SMALL_BYTES = 20_000, 64 << 20          # new changes, and bytes of a table, up to which planning is what costs
-MAX_THREADS = 8                # that plan small tables side by side
-KEPT = re.compile(r"\w+__folded_(progress|touched|timeline|threads_\d+)")        # tables that do not outlive a batch (macro `keep`)
-NUM_APPLIED = 1000             # rows of gold.applied, one small file a batch, beyond one per table and source, above which a run folds it to these
+SMALL_CHANGES, SMALL_BYTES = 20_000, 64 << 20  # new changes, and bytes of a table, up to which planning is what costs
+MAX_THREADS = 8  # that plan small tables side by side
+KEPT = re.compile(
+    r"\w+__folded_(progress|touched|timeline|threads_\d+)"
+)  # tables that do not outlive a batch (macro `keep`)
+# rows of gold.applied, one small file a batch, beyond one per table and source, above which a run folds it to these
+NUM_APPLIED = 1000
 
 
 def steps(table) -> tuple[str, ...]:
@@ -31,17 +35,33 @@ def steps(table) -> tuple[str, ...]:
 
 
 def pending(project: Project) -> list[str]:
-    """Tables that have changes gold does not hold, or that gold has not made yet, told without Spark. Empty: nothing to do."""
+    """Tables that have changes gold does not hold, or that gold has not made yet, told without Spark. Empty: nothing to
+    do.
+    """
     ledger, applied = progress.state(project)
-    unmade = {t.name for t in project.tables.values() if ledger and (
-              any(not lake.exists(project.lakehouse_path(), f"gold.{t.name}__{step}") for step in steps(t)) or evolve.lags(project, t))}
+    unmade = {
+        t.name
+        for t in project.tables.values()
+        if ledger
+        and (
+            any(not lake.exists(project.lakehouse_path(), f"gold.{t.name}__{step}") for step in steps(t))
+            or evolve.lags(project, t)
+        )
+    }
     return sorted(unmade | progress.behind(ledger, applied, project.tables.values()).keys())
 
 
-def run(project: Project, spark, tables: list[str] | None = None, full_refresh: bool = False, tell=lambda doing: None,
-        after=lambda table, batch_id: None) -> list[dbt.Built]:
-    """Bring the tables' gold up to the ledger. In: table names (None: all), a function that is told which model begins; one that is
-    called for each table whose gold is up to the ledger, with the last batch that has the table. Out: one row per model that ran.
+def run(
+    project: Project,
+    spark,
+    tables: list[str] | None = None,
+    full_refresh: bool = False,
+    tell=lambda doing: None,
+    after=lambda table, batch_id: None,
+) -> list[dbt.Built]:
+    """Bring the tables' gold up to the ledger. In: table names (None: all), a function that is told which model begins;
+    one that is called for each table whose gold is up to the ledger, with the last batch that has the table. Out: one
+    row per model that ran.
 
     Raises: InletError naming the models that failed; what others did stays, and the next run goes on from there.
     """
@@ -52,32 +72,65 @@ def run(project: Project, spark, tables: list[str] | None = None, full_refresh: 
     wanted = [t for t in wanted if t.name not in problems]
     lags = progress.behind(ledger, [] if full_refresh else applied, wanted)
     is_few = sum(row["num_changes"] or 0 for row in progress.new(ledger, lags)) <= SMALL_CHANGES
-    is_small = is_few and max((lake.size_bytes(project.lakehouse_path(), f"gold.{name}__current") for name in lags), default=0) <= SMALL_BYTES
+    is_small = (
+        is_few
+        and max((lake.size_bytes(project.lakehouse_path(), f"gold.{name}__current") for name in lags), default=0)
+        <= SMALL_BYTES
+    )
     names = {t.name for t in wanted}
-    state = {"ledger": progress.greatest(ledger, {name for t in wanted for name in t.names}),
-             "applied": [list(row.values()) for row in applied if row["table_name"] in names], "few": SMALL if is_few and not is_small else {},
-             "kept": "delta" if "://" in project.lakehouse_path() else "parquet"}
+    state = {
+        "ledger": progress.greatest(ledger, {name for t in wanted for name in t.names}),
+        "applied": [list(row.values()) for row in applied if row["table_name"] in names],
+        "few": SMALL if is_few and not is_small else {},
+        "kept": "delta" if "://" in project.lakehouse_path() else "parquet",
+    }
     with pace(spark, is_small), dbt.handed(spark, state):
         there = _without_kept(project, spark, {r.tableName for r in spark.sql("show tables in gold").collect()})
-        changed = [t for t in wanted if full_refresh or t.name in lags or not there.issuperset(f"{t.name}__{s}" for s in steps(t))]
-        is_forgetting = full_refresh or any(name.endswith("__forgetting") for name in there)            # deletes from gold.applied, which others append to
+        changed = [
+            t
+            for t in wanted
+            if full_refresh or t.name in lags or not there.issuperset(f"{t.name}__{s}" for s in steps(t))
+        ]
+        is_forgetting = full_refresh or any(
+            name.endswith("__forgetting") for name in there
+        )  # deletes from gold.applied, which others append to
         threads = min(spark.sparkContext.defaultParallelism, MAX_THREADS) if is_small and not is_forgetting else 1
         models = [f"{t.name}__{step}" for t in changed for step in steps(t)]
-        models += [f"{t.name}__{view}" for t in wanted if t.key and (t in changed or f"{t.name}__past" in there) for view in VIEWS
-                   if full_refresh or _is_stale(spark, t, f"{t.name}__{view}", there)]
-        built = dbt.run(project, ["run", "--threads", str(threads), "--select", *models, *(["--full-refresh"] if full_refresh else [])], tell) if models else []
+        models += [
+            f"{t.name}__{view}"
+            for t in wanted
+            if t.key and (t in changed or f"{t.name}__past" in there)
+            for view in VIEWS
+            if full_refresh or _is_stale(spark, t, f"{t.name}__{view}", there)
+        ]
+        built = (
+            dbt.run(
+                project,
+                ["run", "--threads", str(threads), "--select", *models, *(["--full-refresh"] if full_refresh else [])],
+                tell,
+            )
+            if models
+            else []
+        )
         failed, done = [b for b in built if b.status != "success"], {b.model for b in built if b.status == "success"}
         for table in wanted if ledger else ():
             if table not in changed or done.issuperset(f"{table.name}__{step}" for step in steps(table)):
                 after(table, max((last for name, _, last in state["ledger"] if name in table.names), default=-1))
         if failed:
-            raise InletError("gold: " + "; ".join(f"{b.model}: {b.message}" for b in failed if b.status != "skipped"),
-                             "Mend the cause and run again: gold goes on from where it stopped")
+            raise InletError(
+                "gold: " + "; ".join(f"{b.model}: {b.message}" for b in failed if b.status != "skipped"),
+                "Mend the cause and run again: gold goes on from where it stopped",
+            )
         if len(applied) - len({(row["table_name"], row["source"]) for row in applied}) > NUM_APPLIED:
-            spark.sql("insert overwrite table gold.applied select table_name, source, max(through_batch_id), max(through_change_seq), "
-                      "max(applied_at) from gold.applied group by table_name, source")
-    if problems:                                               # after the other tables have had their turn
-        raise ConfigError("; ".join(p.message for p in problems.values()), "; ".join(dict.fromkeys(p.remedy for p in problems.values())))
+            spark.sql(
+                "insert overwrite table gold.applied select table_name, source, max(through_batch_id), "
+                "max(through_change_seq), max(applied_at) from gold.applied group by table_name, source"
+            )
+    if problems:  # after the other tables have had their turn
+        raise ConfigError(
+            "; ".join(p.message for p in problems.values()),
+            "; ".join(dict.fromkeys(p.remedy for p in problems.values())),
+        )
     return built
 
 
@@ -105,7 +158,9 @@ def _evolve(project: Project, spark, tables) -> dict[str, ConfigError]:
 
 
 def _is_stale(spark, table, view: str, there: set[str]) -> bool:
-    """Is a view missing, or one with other columns than declared? One over a table that is missing will be right again with it."""
+    """Is a view missing, or one with other columns than declared? One over a table that is missing will be right again
+    with it.
+    """
     from pyspark.errors import AnalysisException
 
     declared = [(name, type_) for name, type_, _ in generate.models(table)[view][2]]
@@ -116,8 +171,9 @@ def _is_stale(spark, table, view: str, there: set[str]) -> bool:
 
 
 def verify(project: Project, spark, name: str, limit: int) -> tuple[int, int, list[dict]]:
-    """Compare a table's gold with a fold of all that silver holds of it, made from nothing. In: the name of its contract, and how
-    many differences to tell. Out: versions compared, differences, and the first of them: kind, source, key, change_seq, difference.
+    """Compare a table's gold with a fold of all that silver holds of it, made from nothing. In: the name of its
+    contract, and how many differences to tell. Out: versions compared, differences, and the first of them: kind,
+    source, key, change_seq, difference.
 
     Raises: InletError where gold is behind silver, for it could only differ.
     """
@@ -129,9 +185,14 @@ def verify(project: Project, spark, name: str, limit: int) -> tuple[int, int, li
     _without_kept(project, spark, {r.tableName for r in spark.sql("show tables in gold").collect()})
     said = dbt.invoke(project, ["run-operation", "verify", "--args", json.dumps({"name": name})])
     if not said.success:
-        raise InletError(f"gold of {name} could not be verified: {said.result.results[0].message}", "See dbt/target/logs/dbt.log")
+        raise InletError(
+            f"gold of {name} could not be verified: {said.result.results[0].message}", "See dbt/target/logs/dbt.log"
+        )
     found = f"gold.{name}__verify_differences"
-    rows = [r.asDict() for r in spark.sql(f"select * from {found} order by source, key, change_seq limit {limit + 1}").collect()]
+    rows = [
+        r.asDict()
+        for r in spark.sql(f"select * from {found} order by source, key, change_seq limit {limit + 1}").collect()
+    ]
     num = spark.sql(f"select count(*) from {found}").first()[0] - 1
     for table in ("log", "versions", "differences"):
         spark.sql(f"drop table if exists gold.{name}__verify_{table}")
@@ -140,8 +201,8 @@ def verify(project: Project, spark, name: str, limit: int) -> tuple[int, int, li
 
 
 def _without_kept(project: Project, spark, there: set[str]) -> set[str]:
-    """Take away what a run that died has kept; its folder too, which no catalog knows where it died while it wrote. In and out: the
-    tables of gold."""
+    """Take away what a run that died has kept; its folder too, which no catalog knows where it died while it wrote. In
+    and out: the tables of gold."""
     left = set(filter(KEPT.fullmatch, there))
     for name in left:
         spark.sql(f"drop table gold.{name}")
@@ -150,5 +211,3 @@ def _without_kept(project: Project, spark, there: set[str]) -> set[str]:
             if KEPT.fullmatch(folder.name):
                 shutil.rmtree(folder)
     return there - left
-
-

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from inlet.config import Project
 from inlet.errors import InletError
 
-HANDED = "inlet.handed"        # a session setting: the view with what dbt need not ask or decide again (macros `gold_state`, `pace`)
+# a session setting: the view with what dbt need not ask or decide again (macros `gold_state`, `pace`)
+HANDED = "inlet.handed"
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,7 @@ class Built:
     """What became of one model in a run."""
 
     model: str
-    status: str                # success, error, skipped
+    status: str  # success, error, skipped
     message: str
     seconds: float
 
@@ -26,7 +27,7 @@ class Built:
 def handed(spark, state: dict):
     from pyspark.sql import functions as F
 
-    view = "inlet_handed"            # the setting holds its name only: Spark searches settings for secrets at every statement
+    view = "inlet_handed"  # the setting holds its name only: Spark searches settings for secrets at every statement
     spark.sql("select 1").select(F.lit(json.dumps(state)).alias("said")).createOrReplaceTempView(view)
     spark.conf.set(HANDED, view)
     try:
@@ -43,7 +44,9 @@ def _manifest(folder: str, state: tuple):
 
     parsed = dbtRunner().invoke(["--quiet", "parse", *_where(folder)])
     if not parsed.success:
-        raise InletError(f"dbt cannot read {folder}: {parsed.exception}", "Run `inlet generate` and look at the file it names")
+        raise InletError(
+            f"dbt cannot read {folder}: {parsed.exception}", "Run `inlet generate` and look at the file it names"
+        )
     return parsed.result
 
 
@@ -53,11 +56,16 @@ def _where(folder: str) -> list[str]:
 
 def run(project: Project, command: list[str], tell=lambda doing: None) -> list[Built]:
     said = invoke(project, command, tell)
-    return [Built(r.node.name, str(r.status), (r.message or "").strip(), r.execution_time) for r in said.result.results if r.node.resource_type == "model" or r.status != "success"]
+    return [
+        Built(r.node.name, str(r.status), (r.message or "").strip(), r.execution_time)
+        for r in said.result.results
+        if r.node.resource_type == "model" or r.status != "success"
+    ]
 
 
 def invoke(project: Project, command: list[str], tell=lambda doing: None):
     """Run a dbt command in this process and session. Raises: InletError when dbt itself stopped."""
+
     def on_event(event) -> None:
         if event.info.name == "LogStartLine":
             tell(f"{event.data.node_info.node_name} ({event.data.index} of {event.data.total})")
@@ -68,8 +76,11 @@ def invoke(project: Project, command: list[str], tell=lambda doing: None):
     files = [p for p in folder.rglob("*") if p.suffix in (".sql", ".yml") and "target" not in p.parts]
     manifest = _manifest(str(folder), tuple(sorted((str(p), p.stat().st_mtime_ns) for p in files)))
     started = time.perf_counter()
-    said = dbtRunner(manifest=manifest, callbacks=[on_event]).invoke(["--quiet", "--no-write-json", "--no-populate-cache", "--no-use-colors",
-                                                *command, *_where(str(folder))])
+    said = dbtRunner(manifest=manifest, callbacks=[on_event]).invoke(
+        ["--quiet", "--no-write-json", "--no-populate-cache", "--no-use-colors", *command, *_where(str(folder))]
+    )
     if said.result is None:
-        raise InletError(f"dbt stopped after {time.perf_counter() - started:.0f} s: {said.exception}", "See dbt/target/logs/dbt.log")
+        raise InletError(
+            f"dbt stopped after {time.perf_counter() - started:.0f} s: {said.exception}", "See dbt/target/logs/dbt.log"
+        )
     return said

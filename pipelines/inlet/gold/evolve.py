@@ -1,10 +1,11 @@
-"""Gold follows its contract: columns are added, widened and put in order in place, without a rebuild. What cannot be done in place
-is said, with what to do. Of Inlet's own columns beside the table's, those that tell where a version comes from are added where an earlier
-Inlet did not keep them; they are null in versions from then.
+"""Gold follows its contract: columns are added, widened and put in order in place, without a rebuild. What cannot be
+done in place is said, with what to do. Of Inlet's own columns beside the table's, those that tell where a version comes
+from are added where an earlier Inlet did not keep them; they are null in versions from then.
 
-Widened: tinyint < smallint < int < bigint, float < double, date < timestamp_ntz, whole numbers and decimals to decimals that hold
-them all. Delta then writes the files of before anew and drops the feature, because readers other than Spark do not know it.
-[documented] Delta, "Type widening", "Drop Delta table features"; deltalake 1 refuses a table with typeWidening.
+Widened: tinyint < smallint < int < bigint, float < double, date < timestamp_ntz, whole numbers and decimals to decimals
+that hold them all. Delta then writes the files of before anew and drops the feature, because readers other than Spark
+do not know it. [documented] Delta, "Type widening", "Drop Delta table features"; deltalake 1 refuses a table with
+typeWidening.
 """
 
 import re
@@ -16,46 +17,90 @@ from inlet.gold.generate import LINEAGE
 from inlet.sql import literal
 from inlet.table import Table
 
-INTEGERS = {"tinyint": 10, "smallint": 10, "int": 10, "bigint": 20}        # from small to large; digits in front that Delta asks of a decimal for one
+INTEGERS = {
+    "tinyint": 10,
+    "smallint": 10,
+    "int": 10,
+    "bigint": 20,
+}  # from small to large; digits in front that Delta asks of a decimal for one
 OTHERS = {("float", "double"), ("date", "timestamp_ntz")}
-VIEWED = {"valid_from", "valid_to", "is_pending", "is_held"}                # columns of ours that only views have
-PLACES = {"past": ("",), "current": ("",), "folded": ("",), "before_after": ("before.", "after.")}        # step -> where it holds the columns
+VIEWED = {"valid_from", "valid_to", "is_pending", "is_held"}  # columns of ours that only views have
+PLACES = {
+    "past": ("",),
+    "current": ("",),
+    "folded": ("",),
+    "before_after": ("before.", "after."),
+}  # step -> where it holds the columns
 
 
-KEY, OURS = "inlet.key", "inlet.ours"                                      # properties of gold's tables
+KEY, OURS = "inlet.key", "inlet.ours"  # properties of gold's tables
 WIDENING, MAPPING = "delta.enableTypeWidening", "delta.columnMapping.mode"
 
 
 def lags(project: Project, table: Table) -> bool:
     """Is some table of its gold another than the contract says? Told without Spark."""
-    return any(properties.get(KEY) != _key(table) and step != "folded" or WIDENING in properties
-               or step != "before_after" and ours(properties) != _stored(table.ours)
-               or table.column_mapping and MAPPING not in properties
-               or _lacking(table, step, columns)
-               or any(list(_declared(table).items()) != list(own(columns, prefix, ours(properties)).items()) for prefix in PLACES[step])
-               for step, columns, properties in _there(project, table))
+    return any(
+        properties.get(KEY) != _key(table)
+        and step != "folded"
+        or WIDENING in properties
+        or step != "before_after"
+        and ours(properties) != _stored(table.ours)
+        or table.column_mapping
+        and MAPPING not in properties
+        or _lacking(table, step, columns)
+        or any(
+            list(_declared(table).items()) != list(own(columns, prefix, ours(properties)).items())
+            for prefix in PLACES[step]
+        )
+        for step, columns, properties in _there(project, table)
+    )
 
 
 def steps(project: Project, table: Table) -> list[str]:
-    """Statements that bring the tables of its gold to the contract; a run that dies between them goes on with what is left. Raises:
+    """Statements that bring the tables of its gold to the contract; a run that dies between them goes on with what is
+    left. Raises:
     ConfigError where that takes a rebuild."""
     statements = []
     for step, columns, properties in _there(project, table):
         if properties.get(KEY, _key(table)) != _key(table):
-            raise _no(table, f"its key was {properties[KEY] or 'none'}, and is {_key(table) or 'none'}",
-                      "Give it another `name`: what its gold holds by key stays as it is" if not table.key else f"If all its changes hold the new key, run `inlet rebuild --table {table.name}`; else give it another `name` and load it again")
+            raise _no(
+                table,
+                f"its key was {properties[KEY] or 'none'}, and is {_key(table) or 'none'}",
+                "Give it another `name`: what its gold holds by key stays as it is"
+                if not table.key
+                else f"If all its changes hold the new key, run `inlet rebuild --table {table.name}`; else give it "
+                "another `name` and load it again",
+            )
         if step != "before_after" and ours(properties) != _stored(table.ours):
             met = sorted(ours(properties).items() ^ _stored(table.ours).items())[0][0]
-            raise _no(table, f"a column {met} of the table has come or gone, and Inlet's own gives way to it", f"Run `inlet rebuild --table {table.name}`: "
-                      f"Inlet's column is then {table.our(met)}")
+            raise _no(
+                table,
+                f"a column {met} of the table has come or gone, and Inlet's own gives way to it",
+                f"Run `inlet rebuild --table {table.name}`: Inlet's column is then {table.our(met)}",
+            )
         name = f"gold.{table.name}__{step}"
-        statements += [f"alter table {name} set tblproperties ({MAPPING} = '{table.column_mapping}')"] if table.column_mapping and MAPPING not in properties else []
-        statements += [f"alter table {name} add columns ({column} {type_} after {before})" for column, type_, before in _lacking(table, step, columns)]
-        changes = [s for prefix in PLACES[step] for s in statements_for(table, name, prefix, own(columns, prefix, ours(properties)))]
+        statements += (
+            [f"alter table {name} set tblproperties ({MAPPING} = '{table.column_mapping}')"]
+            if table.column_mapping and MAPPING not in properties
+            else []
+        )
+        statements += [
+            f"alter table {name} add columns ({column} {type_} after {before})"
+            for column, type_, before in _lacking(table, step, columns)
+        ]
+        changes = [
+            s
+            for prefix in PLACES[step]
+            for s in statements_for(table, name, prefix, own(columns, prefix, ours(properties)))
+        ]
         is_widening = any(" type " in s for s in changes)
         statements += [f"alter table {name} set tblproperties ({WIDENING} = true)"] if is_widening else []
         statements += changes
-        statements += [f"alter table {name} set tblproperties ({KEY} = {literal(_key(table))})"] if KEY not in properties and step != "folded" else []
+        statements += (
+            [f"alter table {name} set tblproperties ({KEY} = {literal(_key(table))})"]
+            if KEY not in properties and step != "folded"
+            else []
+        )
         statements += [f"alter table {name} drop feature typeWidening"] if is_widening or WIDENING in properties else []
     return statements
 
@@ -69,8 +114,11 @@ def _there(project: Project, table: Table):
 
 def _lacking(table: Table, step: str, columns: dict[str, str]) -> list[tuple[str, str, str]]:
     """Columns that tell where a version comes from and are not there: name, type, and the column before it."""
-    return [(table.our(name), type_, table.our(LINEAGE[place - 1][0])) for place, (name, type_, _) in enumerate(LINEAGE)
-            if step != "before_after" and table.our(name) not in columns]
+    return [
+        (table.our(name), type_, table.our(LINEAGE[place - 1][0]))
+        for place, (name, type_, _) in enumerate(LINEAGE)
+        if step != "before_after" and table.our(name) not in columns
+    ]
 
 
 def ours(properties: dict[str, str]) -> dict[str, str]:
@@ -91,7 +139,12 @@ def own(columns: dict[str, str], prefix: str, ours: dict[str, str]) -> dict[str,
     if prefix:
         return {name.removeprefix(prefix): type_ for name, type_ in columns.items() if name.startswith(prefix)}
     names = list(columns)
-    return {name: columns[name] for name in names[names.index(ours.get("source", "source")) + 1:names.index(ours.get("valid_from_seq", "valid_from_seq"))]}
+    return {
+        name: columns[name]
+        for name in names[
+            names.index(ours.get("source", "source")) + 1 : names.index(ours.get("valid_from_seq", "valid_from_seq"))
+        ]
+    }
 
 
 def _declared(table: Table) -> dict[str, str]:
@@ -104,11 +157,19 @@ def statements_for(table: Table, name: str, prefix: str, there: dict[str, str]) 
     for column in there:
         if column not in declared:
             former = next((c.gold_name for c in table.columns if column in map(str.lower, c.formerly)), None)
-            raise _no(table, f"column {column} is now {former}" if former else f"column {column} is not in its contract",
-                      f"Run `inlet rebuild --table {table.name}`" + ("" if former else "; or keep it in the contract with `dropped: true`, then gold keeps what it held"))
+            raise _no(
+                table,
+                f"column {column} is now {former}" if former else f"column {column} is not in its contract",
+                f"Run `inlet rebuild --table {table.name}`"
+                + ("" if former else "; or keep it in the contract with `dropped: true`, then gold keeps what it held"),
+            )
     for column, type_ in declared.items():
         if there.get(column, type_) != type_ and not is_wider(type_, there[column]):
-            raise _no(table, f"column {column} was {there[column]}, and is {type_}, which does not hold all of it", f"Run `inlet rebuild --table {table.name}`")
+            raise _no(
+                table,
+                f"column {column} was {there[column]}, and is {type_}, which does not hold all of it",
+                f"Run `inlet rebuild --table {table.name}`",
+            )
     before = None
     for place, (column, type_) in enumerate(declared.items()):
         at = f"after {sql.name(before or table.our('source'))}" if before or not prefix else "first"
@@ -133,7 +194,11 @@ def is_wider(type_: str, than: str) -> bool:
         return digits - scale >= INTEGERS[than]
     if digits and digits_before:
         return scale >= scale_before and digits - scale >= digits_before - scale_before
-    return (than, type_) in OTHERS or {than, type_} <= INTEGERS.keys() and list(INTEGERS).index(type_) > list(INTEGERS).index(than)
+    return (
+        (than, type_) in OTHERS
+        or {than, type_} <= INTEGERS.keys()
+        and list(INTEGERS).index(type_) > list(INTEGERS).index(than)
+    )
 
 
 def _decimal(type_: str) -> tuple[int, int]:

@@ -9,8 +9,8 @@ APPLIED = ["table_name", "source", "through_batch_id", "through_change_seq"]
 
 
 def behind(ledger: list[dict], applied: list[dict], tables) -> dict[str, dict[str, tuple[int, int]]]:
-    """Table name -> source -> (applied batch, last batch with the table) wherever gold is behind. In: rows of silver.batches
-    and gold.applied."""
+    """Table name -> source -> (applied batch, last batch with the table) wherever gold is behind. In: rows of
+    silver.batches and gold.applied."""
     done: dict[tuple, int] = {}
     for row in applied:
         place = row["table_name"], row["source"]
@@ -40,4 +40,8 @@ def greatest(ledger: list[dict], names: set[str]) -> list[list]:
 
 def new(ledger: list[dict], lags: dict) -> list[dict]:
     """Rows of the ledger that some table has not taken yet."""
-    return [row for row in ledger if any(row["source"] in sources and row["batch_id"] > sources[row["source"]][0] for sources in lags.values())]
+    return [
+        row
+        for row in ledger
+        if any(row["source"] in sources and row["batch_id"] > sources[row["source"]][0] for sources in lags.values())
+    ]

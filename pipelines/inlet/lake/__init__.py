@@ -4,5 +4,20 @@ from inlet.lake.lock import writing
 from inlet.lake.reads import describe, exists, has_version, may_hold, operations, peek, size_bytes, version
 from inlet.lake.tables import DATABASES, append, arrow_schema, create, create_sql, ddl_of
 
-__all__ = ["DATABASES", "append", "arrow_schema", "create", "create_sql", "ddl_of", "describe", "exists", "has_version", "may_hold", "operations", "peek", "size_bytes", "version",
-           "writing"]
+__all__ = [
+    "DATABASES",
+    "append",
+    "arrow_schema",
+    "create",
+    "create_sql",
+    "ddl_of",
+    "describe",
+    "exists",
+    "has_version",
+    "may_hold",
+    "operations",
+    "peek",
+    "size_bytes",
+    "version",
+    "writing",
+]

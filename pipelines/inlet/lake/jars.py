@@ -1,8 +1,10 @@
-"""Delta's jars, and an archive of the classes that a session loads from them and from Spark's: what a start of Spark costs beyond Spark.
+"""Delta's jars, and an archive of the classes that a session loads from them and from Spark's: what a start of Spark
+costs beyond Spark.
 
-Ivy resolves the jars by coordinates once; their local paths are remembered beside the virtual environment, because a resolve at every start
-costs seconds. The archive holds the 25,000 classes as a JVM has them when it has done what a run does (class-data sharing): 15 of 65 CPU
-seconds of a short session. A JVM that does not fit it, another version or another class path, goes on without it. archive.py writes it.
+Ivy resolves the jars by coordinates once; their local paths are remembered beside the virtual environment, because a
+resolve at every start costs seconds. The archive holds the 25,000 classes as a JVM has them when it has done what a run
+does (class-data sharing): 15 of 65 CPU seconds of a short session. A JVM that does not fit it, another version or
+another class path, goes on without it. archive.py writes it.
 """
 
 import os
@@ -10,7 +12,7 @@ import re
 import sys
 from pathlib import Path
 
-DELTA = "io.delta:delta-spark_4.1_2.13:4.4.0"      # the wheel's jar; its version is not the wheel's everywhere
+DELTA = "io.delta:delta-spark_4.1_2.13:4.4.0"  # the wheel's jar; its version is not the wheel's everywhere
 
 
 def paths() -> Path:
@@ -31,14 +33,20 @@ def settings(packages: tuple[str, ...] = ()) -> dict[str, str]:
     if not _known():
         return {"spark.jars.packages": ",".join([DELTA, *packages])}
     further = {"spark.jars.packages": ",".join(packages)} if packages else {}
-    if is_apart():                                # other machines are sent what is in spark.jars
+    if is_apart():  # other machines are sent what is in spark.jars
         return {"spark.jars": ",".join(_known())} | further
-    return {"spark.driver.extraClassPath": os.pathsep.join(_known())} | further      # only what is on the class path comes from an archive
+    return {
+        "spark.driver.extraClassPath": os.pathsep.join(_known())
+    } | further  # only what is on the class path comes from an archive
 
 
 def java_options() -> str:
     """Options of the JVM that take classes from the archive, where it is there."""
-    return f' "-XX:SharedArchiveFile={archive()}" -Xlog:cds*=off' if archive().exists() and _known() and not is_apart() else ""
+    return (
+        f' "-XX:SharedArchiveFile={archive()}" -Xlog:cds*=off'
+        if archive().exists() and _known() and not is_apart()
+        else ""
+    )
 
 
 def remember(spark) -> None:

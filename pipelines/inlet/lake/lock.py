@@ -9,9 +9,9 @@ from inlet.errors import EnvironmentLacks
 
 @contextmanager
 def writing(lakehouse: str):
-    """Holds the lakehouse for one run, from its look for work to its last commit: what one has planned, another would land again.
-    Out: hold(spark), to be called once there is a session, for its JVM may outlive this process by a moment. A folder is held until both
-    have ended, however they do; for a URL that is the scheduler's to see to.
+    """Holds the lakehouse for one run, from its look for work to its last commit: what one has planned, another would
+    land again. Out: hold(spark), to be called once there is a session, for its JVM may outlive this process by a
+    moment. A folder is held until both have ended, however they do; for a URL that is the scheduler's to see to.
 
     Raises: EnvironmentLacks where another run holds it, or where it cannot be written.
     """
@@ -24,12 +24,14 @@ def writing(lakehouse: str):
             path.parent.mkdir(parents=True, exist_ok=True)
             file = held.enter_context(path.open("w"))
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)                   # the kind that a JVM takes
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the kind that a JVM takes
             fcntl.lockf(file, fcntl.LOCK_UN)
         except BlockingIOError as error:
             raise EnvironmentLacks(f"Another run writes to {lakehouse}", "Wait for it to end and try again") from error
         except OSError as error:
-            raise EnvironmentLacks(f"{path} cannot be written: {error.strerror}", "Give this user the right to write it") from error
+            raise EnvironmentLacks(
+                f"{path} cannot be written: {error.strerror}", "Give this user the right to write it"
+            ) from error
 
         def hold(spark) -> None:
             in_jvm = spark._jvm.java.io.RandomAccessFile(str(path), "rw")

@@ -1,4 +1,6 @@
-"""Delta tables read without Spark, by delta-rs: small state tables, logs, statistics. A run with nothing to do and `inlet status` need no JVM."""
+"""Delta tables read without Spark, by delta-rs: small state tables, logs, statistics. A run with nothing to do and
+`inlet status` need no JVM.
+"""
 
 
 def exists(lakehouse: str, table: str) -> bool:
@@ -9,8 +11,8 @@ def exists(lakehouse: str, table: str) -> bool:
 
 
 def peek(lakehouse: str, table: str, columns: list[str], rest: str = "") -> list[dict]:
-    """Columns of a small state table as a list of dicts, read without Spark; [] while the table does not exist. A column that the table has not
-    got yet is null. In: what follows `from` in SQL: an order, a limit."""
+    """Columns of a small state table as a list of dicts, read without Spark; [] while the table does not exist. A
+    column that the table has not got yet is null. In: what follows `from` in SQL: an order, a limit."""
     import deltalake
     import pyarrow as pa
 
@@ -18,7 +20,9 @@ def peek(lakehouse: str, table: str, columns: list[str], rest: str = "") -> list
         return []
     found = deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}")
     there = {field.name for field in found.schema().fields}
-    asked = ", ".join(name if name.strip('"') in there or not name.isidentifier() else f"null as {name}" for name in columns)
+    asked = ", ".join(
+        name if name.strip('"') in there or not name.isidentifier() else f"null as {name}" for name in columns
+    )
     rows = deltalake.QueryBuilder().register("rows", found)
     return pa.table(rows.execute(f"select {asked} from rows {rest}").read_all()).to_pylist()
 
@@ -40,8 +44,10 @@ def may_hold(lakehouse: str, table: str, column: str, value: int) -> bool:
     files = pa.table(deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}").get_add_actions(flatten=True))
     if not {f"min.{column}", f"max.{column}"} <= set(files.column_names):
         return files.num_rows > 0
-    return any(low is None or high is None or low <= value <= high
-               for low, high in zip(files.column(f"min.{column}").to_pylist(), files.column(f"max.{column}").to_pylist()))
+    return any(
+        low is None or high is None or low <= value <= high
+        for low, high in zip(files.column(f"min.{column}").to_pylist(), files.column(f"max.{column}").to_pylist())
+    )
 
 
 def size_bytes(lakehouse: str, table: str) -> int:
@@ -55,8 +61,8 @@ def size_bytes(lakehouse: str, table: str) -> int:
 
 
 def describe(lakehouse: str, table: str, version: int | None = None) -> tuple[dict[str, str], dict[str, str]] | None:
-    """A table's columns, with their types as Spark SQL says them, and its properties. A struct's fields have their path,
-    `before.order_id`. None while the table does not exist. In: the Delta version; none for the newest."""
+    """A table's columns, with their types as Spark SQL says them, and its properties. A struct's fields have their
+    path, `before.order_id`. None while the table does not exist. In: the Delta version; none for the newest."""
     import json
 
     import deltalake
@@ -101,4 +107,8 @@ def operations(lakehouse: str, table: str, num: int) -> list[str]:
     """What the last commits of a table did, newest first: WRITE, MERGE, ..."""
     import deltalake
 
-    return [commit["operation"] for commit in deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}").history(num)] if num else []
+    return (
+        [commit["operation"] for commit in deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}").history(num)]
+        if num
+        else []
+    )

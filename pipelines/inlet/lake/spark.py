@@ -1,7 +1,7 @@
 """The only place a Spark session is built. `settings` also feeds dbt's profile, so both see the same tables.
 
-Catalog: Derby embedded in the lakehouse folder; one process at a time may open it, and that is said when it happens. With INLET_CATALOG a
-server opens it, for any number of processes (inlet.lake.catalog).
+Catalog: Derby embedded in the lakehouse folder; one process at a time may open it, and that is said when it happens.
+With INLET_CATALOG a server opens it, for any number of processes (inlet.lake.catalog).
 """
 
 import fcntl
@@ -23,7 +23,9 @@ JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 
 def settings(lakehouse: str) -> dict[str, str]:
-    """Spark settings for one lakehouse folder. In: its absolute path or URL. Out: every setting that is not a default."""
+    """Spark settings for one lakehouse folder. In: its absolute path or URL. Out: every setting that is not a
+    default.
+    """
     return {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -37,10 +39,12 @@ def settings(lakehouse: str) -> dict[str, str]:
         "spark.databricks.delta.snapshotPartitions": "2",
         # Delta's default for local folders starts ten processes (readlink, chmod) a commit
         "spark.delta.logStore.file.impl": "io.delta.storage.LocalLogStore",
-        # Spark 4.1 would cast VARIANT while it reads, before it filters: also rows of other tables and versions, which do not fit
+        # Spark 4.1 would cast VARIANT while it reads, before it filters: also rows of other tables and versions, which
+        # do not fit
         "spark.sql.variant.pushVariantIntoScan": "false",
         "spark.databricks.delta.delete.allowExistsSubquery": "true",
-        "spark.sql.variable.substitute": "false",        # a column may be called ${spark.app.name}, and no name can say that it is none of Spark's
+        # a column may be called ${spark.app.name}, and no name can say that it is none of Spark's
+        "spark.sql.variable.substitute": "false",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -48,7 +52,7 @@ def settings(lakehouse: str) -> dict[str, str]:
     }
 
 
-SMALL = {                      # for work whose rows cost less than planning them: nothing compiled, no stages planned again
+SMALL = {  # for work whose rows cost less than planning them: nothing compiled, no stages planned again
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
@@ -62,7 +66,9 @@ SMALL = {                      # for work whose rows cost less than planning the
 
 @contextmanager
 def pace(spark, is_small: bool):
-    """Settings for a small piece of work, and back again. Measured on tables of a few hundred rows: 0.55 of gold's time."""
+    """Settings for a small piece of work, and back again. Measured on tables of a few hundred rows: 0.55 of gold's
+    time.
+    """
     before = {key: spark.conf.get(key, None) for key in SMALL}
     for key, value in SMALL.items() if is_small else ():
         spark.conf.set(key, value)
@@ -73,9 +79,12 @@ def pace(spark, is_small: bool):
             spark.conf.set(key, value) if value is not None else spark.conf.unset(key)
 
 
-def session(lakehouse: str, app: str = "inlet", packages: tuple[str, ...] = (), has_catalog: bool = True, java_options: str = ""):
-    """The session for one lakehouse, with its databases and bronze and silver tables in place. In: Maven coordinates of further jars;
-    without a catalog tables are read by their paths, nothing is created, and other runs go on meanwhile; further options of the JVM.
+def session(
+    lakehouse: str, app: str = "inlet", packages: tuple[str, ...] = (), has_catalog: bool = True, java_options: str = ""
+):
+    """The session for one lakehouse, with its databases and bronze and silver tables in place. In: Maven coordinates of
+    further jars; without a catalog tables are read by their paths, nothing is created, and other runs go on meanwhile;
+    further options of the JVM.
 
     Raises: EnvironmentLacks when Java is missing or too old, the jars cannot be had or the catalog is taken.
     """
@@ -87,7 +96,7 @@ def session(lakehouse: str, app: str = "inlet", packages: tuple[str, ...] = (), 
 
     if "://" not in lakehouse:
         Path(lakehouse).mkdir(parents=True, exist_ok=True)
-    os.environ["TZ"] = "UTC"                      # the session's zone; Python would show timestamps in the machine's
+    os.environ["TZ"] = "UTC"  # the session's zone; Python would show timestamps in the machine's
     time.tzset()
     on_interrupt = signal.getsignal(signal.SIGINT)
     builder = SparkSession.builder.master(os.environ.get("INLET_MASTER", "local[*]")).appName(app)
@@ -101,13 +110,13 @@ def session(lakehouse: str, app: str = "inlet", packages: tuple[str, ...] = (), 
         with _jvm_messages_to_file():
             spark = builder.getOrCreate()
             if threading.current_thread() is threading.main_thread():
-                signal.signal(signal.SIGINT, on_interrupt)                     # PySpark puts its own there
+                signal.signal(signal.SIGINT, on_interrupt)  # PySpark puts its own there
         jars.remember(spark)
         if has_catalog:
             with pace(spark, is_small=True):
                 tables.create(spark, lakehouse)
         return spark
-    except Exception as error:                    # the JVM tells only by text what a person needs to hear
+    except Exception as error:  # the JVM tells only by text what a person needs to hear
         raise _explained(error, lakehouse, packages) from error
 
 
@@ -117,12 +126,14 @@ JVM_LOG = LOG_FOLDER / "spark.log"
 
 @contextmanager
 def _jvm_messages_to_file():
-    """The JVM inherits standard error when it starts; its messages go to JVM_LOG instead of between a person's lines. Raises: EnvironmentLacks
-    where another user could have put a link in its place."""
+    """The JVM inherits standard error when it starts; its messages go to JVM_LOG instead of between a person's lines.
+    Raises: EnvironmentLacks where another user could have put a link in its place."""
     LOG_FOLDER.mkdir(mode=0o700, exist_ok=True)
     found = LOG_FOLDER.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
-        raise EnvironmentLacks(f"{LOG_FOLDER} is not a folder that only this user writes to", "Remove it, or name another place in TMPDIR")
+        raise EnvironmentLacks(
+            f"{LOG_FOLDER} is not a folder that only this user writes to", "Remove it, or name another place in TMPDIR"
+        )
     sys.stderr.flush()
     kept, log = os.dup(2), os.open(JVM_LOG, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     os.dup2(log, 2)
@@ -135,30 +146,43 @@ def _jvm_messages_to_file():
 
 
 def _check_catalog(lakehouse: str) -> None:
-    """Raises: EnvironmentLacks when another process has the catalog open; before a JVM takes half a minute to find out."""
+    """Raises: EnvironmentLacks when another process has the catalog open; before a JVM takes half a minute to find
+    out.
+    """
     lock = Path(lakehouse) / "_catalog" / "dbex.lck"
     if not lock.exists():
         return
     with lock.open("rb") as held:
         try:
-            fcntl.lockf(held, fcntl.LOCK_SH | fcntl.LOCK_NB)                   # what Derby's JVM holds while it is open
+            fcntl.lockf(held, fcntl.LOCK_SH | fcntl.LOCK_NB)  # what Derby's JVM holds while it is open
         except OSError as error:
             raise _taken(lakehouse) from error
 
 
 def _taken(lakehouse: str) -> EnvironmentLacks:
-    return EnvironmentLacks(f"Another process has the catalog of {lakehouse} open", "Wait for the other run (or close its session) and try again; or let several share it, with `inlet catalog`")
+    return EnvironmentLacks(
+        f"Another process has the catalog of {lakehouse} open",
+        "Wait for the other run (or close its session) and try again; or let several share it, with `inlet catalog`",
+    )
 
 
 def _explained(error: Exception, lakehouse: str, packages: tuple[str, ...]) -> Exception:
     text = str(error)
     if catalog.server() and "SessionHiveMetaStoreClient" in text and "Unable to instantiate" in text:
-        return EnvironmentLacks(f"The catalog of {lakehouse} cannot be had from {catalog.server()}",
-                                "Export both lines that `inlet catalog` prints, and end what has the catalog open without it")
-    if "XSDB6" in text or "Another instance of Derby" in text or "SessionHiveMetaStoreClient" in text and "Unable to instantiate" in text:
+        return EnvironmentLacks(
+            f"The catalog of {lakehouse} cannot be had from {catalog.server()}",
+            "Export both lines that `inlet catalog` prints, and end what has the catalog open without it",
+        )
+    if (
+        "XSDB6" in text
+        or "Another instance of Derby" in text
+        or "SessionHiveMetaStoreClient" in text
+        and "Unable to instantiate" in text
+    ):
         return _taken(lakehouse)
     if "unresolved dependency" in text or "JAVA_GATEWAY_EXITED" in text:
-        return EnvironmentLacks(f"Spark could not start: {text.splitlines()[0]}",
-                                f"Check that Maven Central can be reached for {' and '.join([jars.DELTA, *packages])} and read {JVM_LOG}")
+        return EnvironmentLacks(
+            f"Spark could not start: {text.splitlines()[0]}",
+            f"Check that Maven Central can be reached for {' and '.join([jars.DELTA, *packages])} and read {JVM_LOG}",
+        )
     return error
-

@@ -12,7 +12,7 @@ from inlet.sql import literal
 # Planning a scan of a table with deletion vectors asks Delta for its files once more, at every stage: 50 ms each time
 MERGED = {"silver.transactions"}
 DATABASES = ("bronze", "silver", "gold", "checks", "public")
-STATISTICS = {                 # columns with file statistics, where all columns would only cost (facts: a fifth of an append)
+STATISTICS = {  # columns with file statistics, where all columns would only cost (facts: a fifth of an append)
     "silver.changes": ",".join(change.HEADER_COLUMNS),
     "bronze.messages": "source,topic,partition,offset,timestamp,batch_id",
     "bronze.blocks": "source,path,file_offset,batch_id",
@@ -46,7 +46,9 @@ def create_sql(name: str, columns) -> str:
 
 
 def append(rows, table: str, app_id: str = "", version: int = 0) -> None:
-    """Append a DataFrame; under an app_id once: a second append under the same (app_id, version) is skipped by Delta itself."""
+    """Append a DataFrame; under an app_id once: a second append under the same (app_id, version) is skipped by Delta
+    itself.
+    """
     once = {"txnAppId": app_id, "txnVersion": version} if app_id else {}
     rows.write.format("delta").mode("append").options(**once).saveAsTable(table)
 
@@ -69,6 +71,17 @@ def _arrow_types() -> dict:
     import pyarrow as pa
 
     variant = pa.struct([pa.field("value", pa.binary(), False), pa.field("metadata", pa.binary(), False)])
-    return {"string": pa.string(), "bigint": pa.int64(), "int": pa.int32(), "smallint": pa.int16(), "tinyint": pa.int8(), "boolean": pa.bool_(),
-            "double": pa.float64(), "binary": pa.binary(), "timestamp": pa.timestamp("us", tz="UTC"), "variant": variant,
-            "map<string,string>": pa.map_(pa.string(), pa.string()), "array<string>": pa.list_(pa.string())}
+    return {
+        "string": pa.string(),
+        "bigint": pa.int64(),
+        "int": pa.int32(),
+        "smallint": pa.int16(),
+        "tinyint": pa.int8(),
+        "boolean": pa.bool_(),
+        "double": pa.float64(),
+        "binary": pa.binary(),
+        "timestamp": pa.timestamp("us", tz="UTC"),
+        "variant": variant,
+        "map<string,string>": pa.map_(pa.string(), pa.string()),
+        "array<string>": pa.list_(pa.string()),
+    }

@@ -10,8 +10,8 @@ from inlet.sql import literal
 
 
 def freeze(point: Point, last: Point, late: set[str]) -> None:
-    """Where an open transaction reaches back behind the last point, gold's new versions cannot be shown without half of it: its
-    source stays where it is, and with it the tables it feeds, and the sources that feed these."""
+    """Where an open transaction reaches back behind the last point, gold's new versions cannot be shown without half of
+    it: its source stays where it is, and with it the tables it feeds, and the sources that feed these."""
     tables, sources = set(), set(late)
     while grown := {name for name, through in point.through.items() if sources & through.keys()} - tables:
         tables |= grown
@@ -24,38 +24,46 @@ def freeze(point: Point, last: Point, late: set[str]) -> None:
     for name in tables:
         for step in STEPS:
             point.versions.pop(f"{name}__{step}", None)
-        point.versions |= {table: version for table, version in last.versions.items() if table.rsplit("__", 1)[0] == name}
+        point.versions |= {
+            table: version for table, version in last.versions.items() if table.rsplit("__", 1)[0] == name
+        }
         point.through[name] = last.through.get(name, {})
         point.shapes |= {name: last.shapes[name]} if name in last.shapes else {}
         point.columns |= {name: last.columns[name]} if name in last.columns else {}
 
 
 class Hold(NamedTuple):
-    seq: str                   # first change_seq that has to wait
-    why: str                   # for what, in words
+    seq: str  # first change_seq that has to wait
+    why: str  # for what, in words
 
 
 OPEN = """
 with batches as (          -- how far a source has come in the batches behind each
-  select source, batch_id, max(last_change_seq) over (partition by source order by batch_id rows between 1 following and unbounded following) as newest_seq
+  select source, batch_id, max(last_change_seq) over (
+           partition by source order by batch_id rows between 1 following and unbounded following) as newest_seq
   from silver.batches
 ),
 
 transactions as (
   select t.source, t.transaction_id, t.first_change_seq, t.last_change_seq, t.num_changes,
-         t.state <> 'complete' and {minutes} > 0 and coalesce(b.newest_seq <= date_format(
-           {last_time} + make_interval(0, 0, 0, 0, 0, 0, 60 * {minutes}), 'yyyyMMddHHmmssSS') || '~', true) as is_waited_for
+         t.state <> 'complete' and {minutes} > 0 and coalesce(
+           b.newest_seq <= date_format({last_time} + make_interval(0, 0, 0, 0, 0, 0, 60 * {minutes}),
+                                       'yyyyMMddHHmmssSS') || '~', true) as is_waited_for
   from silver.transactions t left join batches b on b.source = t.source and b.batch_id = t.batch_id
   where t.state <> 'complete' or {recent}
 ),
 
 followed as (              -- transactions that overlap are one island: a boundary lies only before an island
-  select *, max(last_change_seq) over (partition by source order by first_change_seq rows between unbounded preceding and 1 preceding) as reached_seq
+  select *, max(last_change_seq) over (
+           partition by source order by first_change_seq rows between unbounded preceding and 1 preceding
+         ) as reached_seq
   from transactions
 ),
 
 islands as (
-  select *, sum(if(reached_seq is null or first_change_seq > reached_seq, 1, 0)) over (partition by source order by first_change_seq) as island from followed
+  select *, sum(if(reached_seq is null or first_change_seq > reached_seq, 1, 0)) over (
+           partition by source order by first_change_seq) as island
+  from followed
 ),
 
 waiting as (
@@ -76,18 +84,33 @@ def holds_of(project: Project, spark, last: Point) -> dict[str, Hold]:
     `open_transaction_minutes` further, by its own times, in a later batch; 0 waits for none."""
     minutes = " ".join(f"when {literal(s.name)} then {s.open_transaction_minutes}" for s in project.sources.values())
     points = " ".join(f"when {literal(source)} then {literal(seq)}" for source, seq in last.points.items())
-    rows = spark.sql(OPEN.format(last_time=time_of("t.last_change_seq"), minutes=f"(case t.source {minutes} else 60 end)" if minutes else "60",
-                                 recent=f"t.last_change_seq > case t.source {points} else '' end" if points else "true")).collect()
-    return {r.source: Hold(r.hold_seq, f"transaction {r.transaction_id} lacks events; {r.num_changes} are there, the first at {r.hold_seq}"
-                           + (f"; {r.num_open - 1} more lack some" if r.num_open > 1 else "") + " (sources.*.open_transaction_minutes says how long)")
-            for r in rows}
+    rows = spark.sql(
+        OPEN.format(
+            last_time=time_of("t.last_change_seq"),
+            minutes=f"(case t.source {minutes} else 60 end)" if minutes else "60",
+            recent=f"t.last_change_seq > case t.source {points} else '' end" if points else "true",
+        )
+    ).collect()
+    return {
+        r.source: Hold(
+            r.hold_seq,
+            f"transaction {r.transaction_id} lacks events; {r.num_changes} are there, the first at {r.hold_seq}"
+            + (f"; {r.num_open - 1} more lack some" if r.num_open > 1 else "")
+            + " (sources.*.open_transaction_minutes says how long)",
+        )
+        for r in rows
+    }
 
 
 def last_before(spark, holds: dict[str, Hold]) -> dict[str, str]:
     """source -> greatest change_seq of a change before those that wait; '' where there is none."""
     if not holds:
         return {}
-    rows = " union all ".join(f"select {literal(source)} as source, {literal(hold.seq)} as hold_seq" for source, hold in holds.items())
-    found = spark.sql(f"select h.source, coalesce(max(c.change_seq), '') as before_seq from ({rows}) h "
-                      "left join silver.changes c on c.source = h.source and c.change_seq < h.hold_seq group by h.source").collect()
+    rows = " union all ".join(
+        f"select {literal(source)} as source, {literal(hold.seq)} as hold_seq" for source, hold in holds.items()
+    )
+    found = spark.sql(
+        f"select h.source, coalesce(max(c.change_seq), '') as before_seq from ({rows}) h "
+        "left join silver.changes c on c.source = h.source and c.change_seq < h.hold_seq group by h.source"
+    ).collect()
     return {r.source: r.before_seq for r in found}

@@ -1,8 +1,9 @@
-"""Pinned points: a database of views that show one published point for good, wherever the public views have moved since.
+"""Pinned points: a database of views that show one published point for good, wherever the public views have moved
+since.
 
-Its views name the Delta versions that `gold.published` keeps of every point, so several queries, today's and next month's, see the same
-rows in all tables, also where changes came late since. It costs nothing to keep but the files: `VACUUM` on gold's tables must leave those
-of the versions that a pin names.
+Its views name the Delta versions that `gold.published` keeps of every point, so several queries, today's and next
+month's, see the same rows in all tables, also where changes came late since. It costs nothing to keep but the files:
+`VACUUM` on gold's tables must leave those of the versions that a pin names.
 """
 
 import re
@@ -23,23 +24,41 @@ PROPERTY = "inlet.point"
 def find(project: Project, database: str, number: int | None = None) -> Point:
     """The point that a pin of this name would show, found without Spark. In: its number; none for the newest.
 
-    Raises: ConfigError where the name can't be one, the point was never published, was by an earlier Inlet, or its versions are gone.
+    Raises: ConfigError where the name can't be one, the point was never published, was by an earlier Inlet, or its
+    versions are gone.
     """
     if not re.fullmatch("[a-z][a-z0-9_]*", database) or database in (*lake.DATABASES, "default"):
-        raise ConfigError(f"{database} can't be the name of a pin", "Use lower-case letters, digits and _, and no name of Inlet's own")
+        raise ConfigError(
+            f"{database} can't be the name of a pin", "Use lower-case letters, digits and _, and no name of Inlet's own"
+        )
     which = f"where number = {number}" if number is not None else ""
-    rows = lake.peek(project.lakehouse_path(), "gold.published", [c.name for c in PUBLISHED], f"{which} order by number desc, published_at limit 1")
+    rows = lake.peek(
+        project.lakehouse_path(),
+        "gold.published",
+        [c.name for c in PUBLISHED],
+        f"{which} order by number desc, published_at limit 1",
+    )
     if not rows:
-        raise ConfigError(f"There is no published point{f' {number}' if number is not None else ''}", "gold.published lists them; `inlet run` publishes one")
+        raise ConfigError(
+            f"There is no published point{f' {number}' if number is not None else ''}",
+            "gold.published lists them; `inlet run` publishes one",
+        )
     points, versions = dict(rows[0]["points"]), dict(rows[0]["versions"])
     for name, version in versions.items():
         place = name if "." in name else f"gold.{name}"
         if not lake.has_version(project.lakehouse_path(), place, version):
-            raise ConfigError(f"Point {rows[0]['number']} can't be read any more: version {version} of {place} is gone",
-                              "Delta forgets versions after a month (delta.logRetentionDuration); pin a later point")
+            raise ConfigError(
+                f"Point {rows[0]['number']} can't be read any more: version {version} of {place} is gone",
+                "Delta forgets versions after a month (delta.logRetentionDuration); pin a later point",
+            )
     if views.TRANSACTIONS not in versions:
         raise ConfigError(f"Point {rows[0]['number']} was published by an earlier Inlet", "Pin a later point")
-    return Point(rows[0]["number"], points=points, versions=versions, through={table: dict.fromkeys(points, "~") for table in _tables(versions)})
+    return Point(
+        rows[0]["number"],
+        points=points,
+        versions=versions,
+        through={table: dict.fromkeys(points, "~") for table in _tables(versions)},
+    )
 
 
 def _tables(versions: dict[str, int]) -> list[str]:
@@ -47,21 +66,36 @@ def _tables(versions: dict[str, int]) -> list[str]:
 
 
 def pin(project: Project, spark, database: str, point: Point) -> list[str]:
-    """Make a database whose views show a point. Doing it again, also after a run that died, changes nothing. Out: its tables.
+    """Make a database whose views show a point. Doing it again, also after a run that died, changes nothing. Out: its
+    tables.
 
     Raises: ConfigError where the database is there and shows another point or is none of Inlet's.
     """
     taken = pinned(spark).get(database) if spark.catalog.databaseExists(database) else point.number
     if taken != point.number:
-        raise ConfigError(f"The database {database} " + ("is none of Inlet's" if taken is None else f"is pinned to point {taken}, not {point.number}"),
-                          "Choose another name" + ("" if taken is None else f", or `inlet unpin {database}` first"))
-    spark.sql(f"create database if not exists {database} comment 'Published point {point.number}' location {literal(project.lakehouse_path('_pins', database))} "
-              f"with dbproperties ('{PROPERTY}' = '{point.number}')")
+        raise ConfigError(
+            f"The database {database} "
+            + ("is none of Inlet's" if taken is None else f"is pinned to point {taken}, not {point.number}"),
+            "Choose another name" + ("" if taken is None else f", or `inlet unpin {database}` first"),
+        )
+    spark.sql(
+        f"create database if not exists {database} comment 'Published point {point.number}' location "
+        f"{literal(project.lakehouse_path('_pins', database))} with dbproperties ('{PROPERTY}' = '{point.number}')"
+    )
     tables = _tables(point.versions)
     for table in tables:
-        version = point.versions.get(f"{table}__past")                      # none of a table without a key
-        columns, properties = lake.describe(project.lakehouse_path(), f"gold.{table}__past", version) if version is not None else ({}, {})
-        views.write_pinned(spark, database, table, point, list(columns), ours_beside(set(own(columns, "", ours(properties)))) if columns else {})
+        version = point.versions.get(f"{table}__past")  # none of a table without a key
+        columns, properties = (
+            lake.describe(project.lakehouse_path(), f"gold.{table}__past", version) if version is not None else ({}, {})
+        )
+        views.write_pinned(
+            spark,
+            database,
+            table,
+            point,
+            list(columns),
+            ours_beside(set(own(columns, "", ours(properties)))) if columns else {},
+        )
     return tables
 
 
@@ -75,7 +109,12 @@ def unpin(spark, database: str) -> None:
 
 def listed(project: Project, spark) -> list[dict]:
     """Each pin, the number of its point and when that was published."""
-    at = {row["number"]: row["published_at"] for row in lake.peek(project.lakehouse_path(), "gold.published", ["number", "published_at"], "order by published_at desc")}
+    at = {
+        row["number"]: row["published_at"]
+        for row in lake.peek(
+            project.lakehouse_path(), "gold.published", ["number", "published_at"], "order by published_at desc"
+        )
+    }
     return [{"pin": name, "point": number, "published at": at.get(number)} for name, number in pinned(spark).items()]
 
 
@@ -83,9 +122,11 @@ def pinned(spark) -> dict[str, int]:
     """Name of each pin -> number of the point that it shows."""
     found = {}
     for row in spark.sql("show databases").collect():
-        said = {r.info_name: r.info_value for r in spark.sql(f"describe database extended {quoted(row.namespace)}").collect()}
+        said = {
+            r.info_name: r.info_value
+            for r in spark.sql(f"describe database extended {quoted(row.namespace)}").collect()
+        }
         number = re.search(rf"\({re.escape(PROPERTY)},(\d+)\)", said.get("Properties", ""))
         if number:
             found[row.namespace] = int(number[1])
     return found
-

@@ -1,15 +1,16 @@
 """Publish: the public views of all tables move together, to one committed boundary of every source.
 
-Gold's tables move one after another. Analysts read views in `public`, which show them at the *published point*: a Delta version
-of each table, and of each source the change_seq up to which its changes count. A point lies where no transaction is open, so
-nobody sees half of one. As the tables of a run become ready, their views are written so that they still show the last point
-and already know the next; then the one view `public._point` is altered, which is the commit: a query reads it once, and all its
-tables go by what it said. A query that is planned while two points pass asks to be run again rather than mix them.
+Gold's tables move one after another. Analysts read views in `public`, which show them at the *published point*: a Delta
+version of each table, and of each source the change_seq up to which its changes count. A point lies where no
+transaction is open, so nobody sees half of one. As the tables of a run become ready, their views are written so that
+they still show the last point and already know the next; then the one view `public._point` is altered, which is the
+commit: a query reads it once, and all its tables go by what it said. A query that is planned while two points pass asks
+to be run again rather than mix them.
 
-`public._point` has one row: number; moved: table -> number of the point that last moved its views. The point itself is a property of it.
-`gold.published` is its log, one row per run that came this far, for people, `inlet status` and engines without these views.
+`public._point` has one row: number; moved: table -> number of the point that last moved its views. The point itself is
+a property of it. `gold.published` is its log, one row per run that came this far, for people, `inlet status` and
+engines without these views.
 """
-
 
 from inlet import lake
 from inlet.config import Project
@@ -27,16 +28,23 @@ def pending(project: Project) -> bool:
 
 
 def run(project: Project, spark) -> Point:
-    """Move the public views to where gold is, as far as transactions allow. Doing it twice changes nothing. To be called when no
-    table of gold is behind silver. Out: the point they show then; `held` tells which sources wait, and for what."""
+    """Move the public views to where gold is, as far as transactions allow. Doing it twice changes nothing. To be
+    called when no table of gold is behind silver. Out: the point they show then; `held` tells which sources wait, and
+    for what."""
     last = published(project, spark)
-    if last.number > (newest(project) or {"number": 0})["number"]:             # a run died between the two
+    if last.number > (newest(project) or {"number": 0})["number"]:  # a run died between the two
         log(project, spark, last)
     ledger = lake.peek(project.lakehouse_path(), "silver.batches", ["source", "batch_id", "first_change_seq"])
-    tables = [t for t in project.tables.values() if lake.exists(project.lakehouse_path(), f"gold.{t.name}__{steps(t)[-1]}")]
+    tables = [
+        t for t in project.tables.values() if lake.exists(project.lakehouse_path(), f"gold.{t.name}__{steps(t)[-1]}")
+    ]
     point = _next(project, spark, last, tables, ledger)
-    late = {row["source"] for row in ledger if row["batch_id"] > last.taken.get(row["source"], -1)
-            and (row["first_change_seq"] or "") <= last.points.get(row["source"], "")}
+    late = {
+        row["source"]
+        for row in ledger
+        if row["batch_id"] > last.taken.get(row["source"], -1)
+        and (row["first_change_seq"] or "") <= last.points.get(row["source"], "")
+    }
     for table in tables:
         if _is_moved(table, last, point):
             point.moved[table.name] = point.number
@@ -69,7 +77,9 @@ def _next(project: Project, spark, last: Point, tables: list, ledger: list[dict]
         point.points[source] = max(before_seq, last.points.get(source, ""))
     for table in tables:
         point.shapes[table.name], point.columns[table.name] = views.shape(table)
-        point.versions |= {f"{table.name}__{step}": lake.version(lakehouse, f"gold.{table.name}__{step}") for step in steps(table)}
+        point.versions |= {
+            f"{table.name}__{step}": lake.version(lakehouse, f"gold.{table.name}__{step}") for step in steps(table)
+        }
     point.versions[views.TRANSACTIONS] = lake.version(lakehouse, views.TRANSACTIONS)
     point.taken = dict(point.batches)
     freeze(point, last, {source for source, hold in holds.items() if hold.seq <= last.points.get(source, "")})
@@ -79,28 +89,38 @@ def _next(project: Project, spark, last: Point, tables: list, ledger: list[dict]
 def _is_moved(table, last: Point, point: Point) -> bool:
     """Must the views of a table be written anew? Where they would show the same, they stay."""
     versions = [f"{table.name}__{step}" for step in steps(table)]
-    if not all(version in point.versions for version in versions):             # its source stays, and it was never public
+    if not all(version in point.versions for version in versions):  # its source stays, and it was never public
         return False
-    if table.name not in last.moved or any(last.versions.get(v) != point.versions[v] for v in versions) \
-            or last.shapes.get(table.name) != point.shapes[table.name]:
+    if (
+        table.name not in last.moved
+        or any(last.versions.get(v) != point.versions[v] for v in versions)
+        or last.shapes.get(table.name) != point.shapes[table.name]
+    ):
         return True
-    return any(min(seq, point.points[source]) != min(seq, last.points.get(source, "")) for source, seq in point.through.get(table.name, {}).items())
+    return any(
+        min(seq, point.points[source]) != min(seq, last.points.get(source, ""))
+        for source, seq in point.through.get(table.name, {}).items()
+    )
 
 
 def _is_readable(project: Project, table, last: Point, point: Point) -> bool:
-    """Can the views still read the versions of the last point? Not where there was none, where columns or the table itself are others,
-    or where they are too old."""
-    return table.name in last.moved and last.columns.get(table.name) == point.columns[table.name] and all(
-        last.versions[name] <= point.versions[name] and lake.has_version(project.lakehouse_path(), f"gold.{name}", last.versions[name])
-        for name in (f"{table.name}__{step}" for step in steps(table)))
+    """Can the views still read the versions of the last point? Not where there was none, where columns or the table
+    itself are others, or where they are too old."""
+    return (
+        table.name in last.moved
+        and last.columns.get(table.name) == point.columns[table.name]
+        and all(
+            last.versions[name] <= point.versions[name]
+            and lake.has_version(project.lakehouse_path(), f"gold.{name}", last.versions[name])
+            for name in (f"{table.name}__{step}" for step in steps(table))
+        )
+    )
 
 
 def _is_appended(project: Project, table, last: Point, point: Point, late: set[str]) -> bool:
-    """Can the last point be seen in the new versions of past and current? It can where every new change lies behind it, and past was
-    only appended to. In: sources with new changes that do not."""
+    """Can the last point be seen in the new versions of past and current? It can where every new change lies behind it,
+    and past was only appended to. In: sources with new changes that do not."""
     name = f"{table.name}__{'past' if table.key else 'before_after'}"
     num_commits = point.versions[name] - last.versions[name]
     done = lake.operations(project.lakehouse_path(), f"gold.{name}", num_commits)
     return not late & point.through.get(table.name, {}).keys() and done == ["WRITE"] * num_commits
-
-

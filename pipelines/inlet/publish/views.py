@@ -1,11 +1,11 @@
 """The SQL of the public views of one table.
 
-`<t>` (live rows), `<t>__history` (versions) and `<t>__before_after` (changes) name Delta versions in literals, so nothing that gold
-does later can be seen in them. Which point a query is at it learns from `public._point`; the optimiser folds the answer into
-the plan, so the branch for the other point costs planning and no reading.
+`<t>` (live rows), `<t>__history` (versions) and `<t>__before_after` (changes) name Delta versions in literals, so
+nothing that gold does later can be seen in them. Which point a query is at it learns from `public._point`; the
+optimiser folds the answer into the plan, so the branch for the other point costs planning and no reading.
 
-`<t>__committed`, and the functions `<t>_as_of(change_seq)` and `<t>_at(time)`, stand on `<t>__history`. The same views of one point
-for good, in a database of their own, are a pin (pins.py).
+`<t>__committed`, and the functions `<t>_as_of(change_seq)` and `<t>_at(time)`, stand on `<t>__history`. The same views
+of one point for good, in a database of their own, are a pin (pins.py).
 """
 
 import zlib
@@ -15,63 +15,102 @@ from inlet.sql import literal
 from inlet.sql import name as quoted
 
 TRANSACTIONS = "silver.transactions"
-COMMITTED = "Versions of {} that held when some transaction ended; those that their own transaction closed again are left out."
+COMMITTED = (
+    "Versions of {} that held when some transaction ended; those that their own transaction closed again are left out."
+)
 HELD = "Inlet has published two points while this query was planned. Run it again"
 
 
 def shape(table) -> tuple[int, int]:
-    """A number that changes when the columns of a table's views, or what is said of them, change; and one that only columns change."""
+    """A number that changes when the columns of a table's views, or what is said of them, change; and one that only
+    columns change.
+    """
     made = models(table)
-    return zlib.crc32(repr(made).encode()), zlib.crc32(repr([[c[:2] for c in columns] for _, _, columns, _ in made.values()]).encode())
+    return zlib.crc32(repr(made).encode()), zlib.crc32(
+        repr([[c[:2] for c in columns] for _, _, columns, _ in made.values()]).encode()
+    )
 
 
 def write(spark, table, last, point, is_old_needed: bool, is_old_log_needed: bool) -> None:
     """Write a table's views so that they show the last point until `public._point` names the new one.
 
-    In: contract; the last and the new point (publish.Point); whether the last point has to be read from its own versions, because
-    the new ones do not hold it any more: those of past and current, and of the log.
+    In: contract; the last and the new point (publish.Point); whether the last point has to be read from its own
+    versions, because the new ones do not hold it any more: those of past and current, and of the log.
     """
     name, our, is_shape_new = table.name, Ours(table.ours), last.shapes.get(table.name) != point.shapes[table.name]
     views = [("__before_after", "before_after", _union(name, last, point, is_old_log_needed, _changes, Ours()))]
     if table.key:
-        views = [("", "current", _union(name, last, point, is_old_needed, _live, our)),
-                 ("__history", "history", _union(name, last, point, is_old_needed, _versions, our, _history(_names(table, "history"), our))), *views]
+        views = [
+            ("", "current", _union(name, last, point, is_old_needed, _live, our)),
+            (
+                "__history",
+                "history",
+                _union(name, last, point, is_old_needed, _versions, our, _history(_names(table, "history"), our)),
+            ),
+            *views,
+        ]
     for end, of, body in views:
-        is_there = not is_shape_new and spark.catalog.tableExists(f"public.{name}{end}")        # ALTER: CREATE OR REPLACE drops it for a moment
-        spark.sql((f"alter view public.{name}{end} as\n" if is_there else _view(table, f"{name}{end}", f"{name}__{of}")) + body)
+        is_there = not is_shape_new and spark.catalog.tableExists(
+            f"public.{name}{end}"
+        )  # ALTER: CREATE OR REPLACE drops it for a moment
+        spark.sql(
+            (f"alter view public.{name}{end} as\n" if is_there else _view(table, f"{name}{end}", f"{name}__{of}"))
+            + body
+        )
     if is_shape_new and table.key:
         committed = _view(table, f"{name}__committed", f"{name}__history", COMMITTED.format(table.table))
         _write_fixed(spark, "public", name, table.table, committed, _names(table, "history"), our, TRANSACTIONS)
 
 
 def write_pinned(spark, database: str, name: str, point, columns: list[str], ours: dict[str, str]) -> None:
-    """Write a table's views in a database of its own, so that they show one point for good. In: the point, whose `points` hold for
-    all sources; the columns of its version of `past`, none of a table without a key, and what those of ours are called among them."""
+    """Write a table's views in a database of its own, so that they show one point for good. In: the point, whose
+    `points` hold for all sources; the columns of its version of `past`, none of a table without a key, and what those
+    of ours are called among them."""
     said = f"comment {literal(f'{name} at published point {point.number}')}\nas\n"
 
     def view(end: str, names: str, body, our: Ours) -> None:
         upto = Upto("pinned_point", _ends(name, point), our)
         rows = body(name, point, our, lambda condition, other="false": condition(upto))
-        spark.sql(f"create or replace view {database}.{name}{end}\n{said}with {upto.sql}\nselect {names} from (\n{rows})")
+        spark.sql(
+            f"create or replace view {database}.{name}{end}\n{said}with {upto.sql}\nselect {names} from (\n{rows})"
+        )
 
     view("__before_after", "*", _changes, Ours())
     if columns:
         our = Ours(ours)
-        versions = [n for column in columns for n in ([column, our.valid_from, our.valid_to] if column == our.valid_to_seq else [column])]
+        versions = [
+            n
+            for column in columns
+            for n in ([column, our.valid_from, our.valid_to] if column == our.valid_to_seq else [column])
+        ]
         view("", "*", _live, our)
         view("__history", _history(versions, our), _versions, our)
         transactions = f"{TRANSACTIONS} version as of {point.versions[TRANSACTIONS]}"
-        _write_fixed(spark, database, name, name, f"create or replace view {database}.{name}__committed\n{said}", versions, our, transactions)
+        _write_fixed(
+            spark,
+            database,
+            name,
+            name,
+            f"create or replace view {database}.{name}__committed\n{said}",
+            versions,
+            our,
+            transactions,
+        )
 
 
 def _view(table, name: str, model: str, description: str = "") -> str:
     _, of_model, columns, _ = models(table)[model]
     said = ", ".join(quoted(n) + (f" comment {literal(d)}" if d else "") for n, _, d in columns)
-    return f"create or replace view public.{name} (\n  {said})\ncomment {literal(f'{description or of_model} At the published point.')}\nas\n"
+    return (
+        f"create or replace view public.{name} (\n  {said})\ncomment "
+        f"{literal(f'{description or of_model} At the published point.')}\nas\n"
+    )
 
 
 class Ours:
-    """What columns of ours are called in the versions of one table, as attributes. In: those that are not called as always (Table.ours)."""
+    """What columns of ours are called in the versions of one table, as attributes. In: those that are not called as
+    always (Table.ours).
+    """
 
     def __init__(self, ours: dict[str, str] | None = None):
         self.ours = ours or {}
@@ -86,41 +125,53 @@ def _history(names: list[str], our: Ours) -> str:
 
 
 def _union(name: str, last, point, is_old_needed: bool, body, our: Ours, columns: str = "*") -> str:
-    """Both points in one body where the new versions hold both, else a body for each. In: body(table's name, point, our, when), where
-    when(condition) is SQL that says what `condition` makes of the point that the query is at. Columns are named once at most: the text
-    of a wide table's view must stay short (ADR 5)."""
+    """Both points in one body where the new versions hold both, else a body for each. In: body(table's name, point,
+    our, when), where when(condition) is SQL that says what `condition` makes of the point that the query is at. Columns
+    are named once at most: the text of a wide table's view must stay short (ADR 5)."""
     number, before = point.moved[name], last.moved.get(name, 0)
     new = _ends(name, point)
     old = _ends(name, last) if is_old_needed else new | _moved_ends(name, last, point)
     next_, prior = Upto("next_point", new, our), Upto("last_point", old, our)
 
     def case(of_new, of_old) -> str:
-        return (f"case (select coalesce(moved['{name}'], 0L) from public._point) when {number} then {of_new} when {before} then {of_old} "
-                f"else raise_error({literal(HELD)}) end")
+        return (
+            f"case (select coalesce(moved['{name}'], 0L) from public._point) when {number} then {of_new} when "
+            f"{before} then {of_old} else raise_error({literal(HELD)}) end"
+        )
 
     if is_old_needed:
-        rows = (body(name, point, our, lambda condition, other="false": case(condition(next_), other)) + "\nunion all\n"
-                + body(name, last, our, lambda condition, other="false": case(other, condition(prior))))
+        rows = (
+            body(name, point, our, lambda condition, other="false": case(condition(next_), other))
+            + "\nunion all\n"
+            + body(name, last, our, lambda condition, other="false": case(other, condition(prior)))
+        )
     else:
         rows = body(name, point, our, lambda condition, other="false": case(condition(next_), condition(prior)))
     return f"with {next_.sql},\n     {prior.sql}\nselect {columns} from (\n{rows})"
 
 
 def _ends(name, point) -> dict[str, str]:
-    """source -> change_seq up to which its changes count in the versions of a point. Sources that are left out count whole."""
-    return {s: point.points.get(s, "") for s, seq in point.through.get(name, {}).items() if seq > point.points.get(s, "")}
+    """source -> change_seq up to which its changes count in the versions of a point. Sources that are left out count
+    whole.
+    """
+    return {
+        s: point.points.get(s, "") for s, seq in point.through.get(name, {}).items() if seq > point.points.get(s, "")
+    }
 
 
 def _moved_ends(name: str, last, point) -> dict[str, str]:
     """The same for the sources that stood elsewhere at the last point."""
     through = last.through.get(name, {})
-    return {s: last.points.get(s, "") for s, seq in point.through.get(name, {}).items()
-            if (seq, point.points.get(s)) != (through.get(s), last.points.get(s))}
+    return {
+        s: last.points.get(s, "")
+        for s, seq in point.through.get(name, {}).items()
+        if (seq, point.points.get(s)) != (through.get(s), last.points.get(s))
+    }
 
 
 class Upto:
-    """How far the changes of each source count at a point, as SQL. In: the name of the row that holds them, what it holds, and what our columns
-    are called in the rows that are asked."""
+    """How far the changes of each source count at a point, as SQL. In: the name of the row that holds them, what it
+    holds, and what our columns are called in the rows that are asked."""
 
     def __init__(self, name: str, ends: dict[str, str], our: Ours):
         self.ends, self.our = ends, our
@@ -134,7 +185,12 @@ class Upto:
     def superseded(self) -> str:
         """Of a closed version: it was open at the point. The literal lets files be skipped."""
         our = self.our
-        return f"({our.valid_from_seq} <= {self.seq} and {our.valid_to_seq} > {self.seq} and {our.valid_to_seq} > '{self.least}')" if self.seq else "false"
+        return (
+            f"({our.valid_from_seq} <= {self.seq} and {our.valid_to_seq} > {self.seq} and {our.valid_to_seq} > "
+            f"'{self.least}')"
+            if self.seq
+            else "false"
+        )
 
 
 def _of(name: str, step: str, point) -> str:
@@ -146,49 +202,70 @@ def _names(table, model: str) -> list[str]:
 
 
 def _live(name: str, point, our: Ours, when) -> str:
-    return (f"select * from {_of(name, 'current', point)}\nwhere {when(lambda upto: upto.seen(our.valid_from_seq))}\nunion all\n"
-            f"select * except ({our.valid_to_seq}) from {_of(name, 'past', point)}\nwhere {when(Upto.superseded)}")
+    return (
+        f"select * from {_of(name, 'current', point)}\nwhere "
+        f"{when(lambda upto: upto.seen(our.valid_from_seq))}\nunion all\n"
+        f"select * except ({our.valid_to_seq}) from {_of(name, 'past', point)}\nwhere {when(Upto.superseded)}"
+    )
 
 
 def _versions(name: str, point, our: Ours, when) -> str:
     seen, to = f"where {when(lambda upto: upto.seen(our.valid_from_seq))}", our.valid_to_seq
     until = when(lambda upto: f"if({to} > {upto.seq}, null, {to})" if upto.seq else to, other="null")
-    return (f"select * except ({to}), {until} as {to} from {_of(name, 'past', point)}\n{seen}\nunion all\n"
-            f"select *, cast(null as string) as {to} from {_of(name, 'current', point)}\n{seen}")
+    return (
+        f"select * except ({to}), {until} as {to} from {_of(name, 'past', point)}\n{seen}\nunion all\n"
+        f"select *, cast(null as string) as {to} from {_of(name, 'current', point)}\n{seen}"
+    )
 
 
 def _changes(name: str, point, our: Ours, when) -> str:
     return f"select * from {_of(name, 'before_after', point)}\nwhere {when(lambda upto: upto.seen('change_seq'))}"
 
 
-def _write_fixed(spark, database: str, name: str, said: str, committed: str, columns: list[str], our: Ours, transactions: str) -> None:
-    """What stands on the history and never changes with the point. In: what to call the table in comments; the view of committed
-    versions up to its `as`; the columns of the history, and what ours are called there; silver.transactions, which tell where an id was used again between two changes."""
+def _write_fixed(
+    spark, database: str, name: str, said: str, committed: str, columns: list[str], our: Ours, transactions: str
+) -> None:
+    """What stands on the history and never changes with the point. In: what to call the table in comments; the view of
+    committed versions up to its `as`; the columns of the history, and what ours are called there; silver.transactions,
+    which tell where an id was used again between two changes."""
     history = f"{database}.{name}__history"
     at = f"{our.valid_from_seq} <= {{0}} and ({our.valid_to_seq} is null or {our.valid_to_seq} > {{0}})"
-    spark.sql(committed + f"select {', '.join(f'h.{quoted(n)}' for n in columns)} from {history} h\n"
-        f"left anti join (select e.*, if(t.last_counter is null, null, t.first_change_seq) as begun_seq from {database}.{name}__before_after e left join {transactions} t\n"
-        "  on t.source = e.source and t.transaction_id = e.transaction_id and e.change_seq between t.first_change_seq and t.last_change_seq) e\n"
-        f"on e.source = h.{our.source} and e.change_seq = h.{our.valid_to_seq} and {same_transaction('h', 'e', our)} and coalesce(h.{our.valid_from_seq} >= e.begun_seq, true)")
-    spark.sql(f"create or replace function {database}.{name}_as_of(change_seq string comment 'a change_seq; first digits alone: before all that begin so')\nreturns table "
-              f"comment {literal(f'Rows of {said} as of a change_seq.')}\nreturn select * from {history} "
-              f"where if({name}_as_of.change_seq rlike '^[0-9]{{4,35}}$', {at.format(f'{name}_as_of.change_seq')}, "
-              f"raise_error({literal(f'{name}_as_of takes a change_seq, or its first digits: YYYYMMDD and on')}))")
+    spark.sql(
+        committed + f"select {', '.join(f'h.{quoted(n)}' for n in columns)} from {history} h\n"
+        "left anti join (select e.*, if(t.last_counter is null, null, t.first_change_seq) as begun_seq from "
+        f"{database}.{name}__before_after e left join {transactions} t\n"
+        "  on t.source = e.source and t.transaction_id = e.transaction_id and e.change_seq between "
+        "t.first_change_seq and t.last_change_seq) e\n"
+        f"on e.source = h.{our.source} and e.change_seq = h.{our.valid_to_seq} and "
+        f"{same_transaction('h', 'e', our)} and coalesce(h.{our.valid_from_seq} >= e.begun_seq, true)"
+    )
+    spark.sql(
+        f"create or replace function {database}.{name}_as_of(change_seq string comment 'a change_seq; first "
+        "digits alone: before all that begin so')\nreturns table "
+        f"comment {literal(f'Rows of {said} as of a change_seq.')}\nreturn select * from {history} "
+        f"where if({name}_as_of.change_seq rlike '^[0-9]{{4,35}}$', {at.format(f'{name}_as_of.change_seq')}, "
+        f"raise_error({literal(f'{name}_as_of takes a change_seq, or its first digits: YYYYMMDD and on')}))"
+    )
     seq = f"(date_format(to_utc_timestamp({name}_at.time, current_timezone()), 'yyyyMMddHHmmssSS') || '~')"
-    spark.sql(f"create or replace function {database}.{name}_at(time timestamp comment 'UTC, as sources tell it')\nreturns table "
-              f"comment {literal(f'Rows of {said} as of a time.')}\nreturn select * from {history} where {at.format(seq)}")
+    spark.sql(
+        f"create or replace function {database}.{name}_at(time timestamp comment 'UTC, as sources tell "
+        "it')\nreturns table "
+        f"comment {literal(f'Rows of {said} as of a time.')}\nreturn select * from {history} where {at.format(seq)}"
+    )
 
 
 def same_transaction(first: str, second: str, our: Ours = Ours()) -> str:  # noqa: B008  it is frozen
-    """SQL: does a change behind another at the same key belong to its transaction? As the macro of this name. In: the relations that hold them, and
-    what our columns are called in the first."""
-    return (f"({first}.{our.transaction_id} = {second}.transaction_id and {first}.{our.transaction_last_event} is not true "
-            f"and coalesce({first}.{our.transaction_event_counter} < {second}.transaction_event_counter, true))")
+    """SQL: does a change behind another at the same key belong to its transaction? As the macro of this name. In: the
+    relations that hold them, and what our columns are called in the first."""
+    return (
+        f"({first}.{our.transaction_id} = {second}.transaction_id and {first}.{our.transaction_last_event} is not true "
+        f"and coalesce({first}.{our.transaction_event_counter} < {second}.transaction_event_counter, true))"
+    )
 
 
 def time_of(seq: str) -> str:
-    """SQL for the time in a change_seq (YYYYMMDDHHmmSShh, UTC); null where a source's digits are no calendar time. Spark cannot
-    read a fraction without a point before it."""
+    """SQL for the time in a change_seq (YYYYMMDDHHmmSShh, UTC); null where a source's digits are no calendar time.
+    Spark cannot read a fraction without a point before it."""
     return f"try_to_timestamp(substr({seq}, 1, 14) || '.' || substr({seq}, 15, 2) || '+0000', 'yyyyMMddHHmmss.SSZ')"
 
 

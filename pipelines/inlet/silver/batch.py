@@ -1,8 +1,8 @@
 """One batch on its way through silver: its accounts, its writes, and the rule that a change is written once.
 
-`(source, change_seq)` identifies a change. The same content again is a repeat and is counted; other content is a reject of
-kind `conflicting_duplicate`, and the first stays. Looking for that costs a join, so it is done only where a batch's range of
-change_seq meets one that the ledger has, or where the batch can hold a change twice in itself.
+`(source, change_seq)` identifies a change. The same content again is a repeat and is counted; other content is a reject
+of kind `conflicting_duplicate`, and the first stays. Looking for that costs a join, so it is done only where a batch's
+range of change_seq meets one that the ledger has, or where the batch can hold a change twice in itself.
 """
 
 from collections.abc import Callable
@@ -40,19 +40,25 @@ class Account:
     first_change_seq: str | None = None
     last_change_seq: str | None = None
     tables: list[str] = field(default_factory=list)
-    versions: set[tuple[str, int]] = field(default_factory=set)            # (SCHEMA.TABLE, version) of its changes
+    versions: set[tuple[str, int]] = field(default_factory=set)  # (SCHEMA.TABLE, version) of its changes
 
     def balance(self, source: str, batch_id: int) -> None:
         """Raises: AccountingError when a record or a byte is unaccounted for."""
         records = self.num_changes + self.num_repeats + self.num_control + self.num_rejected + self.num_waiting
         size = self.bytes_decoded + self.bytes_repeated + self.bytes_framing + self.bytes_rejected + self.bytes_waiting
         if (records, size) != (self.num_records + self.num_settled, self.bytes_landed + self.bytes_settled):
-            settled, waiting = (f", {self.num_settled} settled" if self.num_settled else ""), (f" + {self.num_waiting} waiting" if self.num_waiting else "")
+            settled, waiting = (
+                (f", {self.num_settled} settled" if self.num_settled else ""),
+                (f" + {self.num_waiting} waiting" if self.num_waiting else ""),
+            )
             raise AccountingError(
-                f"batch {batch_id} of {source} does not add up: {self.num_records} records landed{settled}, {self.num_changes} changes + "
-                f"{self.num_repeats} repeats + {self.num_control} control + {self.num_rejected} rejected{waiting} = {records}; "
-                f"{self.bytes_landed + self.bytes_settled} bytes landed, {size} accounted for",
-                "Nothing of it is visible to gold. Please report it with the source's files: it is a fault of the codec")
+                f"batch {batch_id} of {source} does not add up: {self.num_records} records landed{settled}, "
+                f"{self.num_changes} changes + {self.num_repeats} repeats + {self.num_control} control + "
+                f"{self.num_rejected} rejected{waiting} = {records}; {self.bytes_landed + self.bytes_settled} bytes "
+                f"landed, {size} accounted for",
+                "Nothing of it is visible to gold. Please report it with the source's files: it is a fault of the "
+                "codec",
+            )
 
 
 @dataclass
@@ -63,7 +69,7 @@ class Batch:
     project: Project
     batch_id: int
     sources: list[str]
-    is_apart: bool = False     # a worker has died: every try to decode is a process of its own
+    is_apart: bool = False  # a worker has died: every try to decode is a process of its own
     accounts: dict[str, Account] = field(default_factory=dict)
 
     @property
@@ -74,7 +80,9 @@ class Batch:
     @property
     def _contract(self) -> str:
         """SQL for the fingerprint of the contract that a reject's table has."""
-        prints = ", ".join(f"{literal(name)}, {literal(fingerprint(t))}" for name, t in by_name(self.project.tables.values()).items())
+        prints = ", ".join(
+            f"{literal(name)}, {literal(fingerprint(t))}" for name, t in by_name(self.project.tables.values()).items()
+        )
         return f"map({prints})[concat(source_schema, '.', source_table)]" if prints else "cast(null as string)"
 
     def account(self, source: str) -> Account:
@@ -86,20 +94,31 @@ class Batch:
         of_batch = {"batch_id": f"{self.batch_id}L", "decoded_at": "current_timestamp()"}
         if table == "silver.rejects":
             of_batch["contract"] = self._contract
-        columns = {c.name: of_batch.get(c.name) or (f"`{c.name}`" if c.name in given else f"cast(null as {c.type})") for c in change.TABLES[table]}
+        columns = {
+            c.name: of_batch.get(c.name) or (f"`{c.name}`" if c.name in given else f"cast(null as {c.type})")
+            for c in change.TABLES[table]
+        }
         lake.append(rows.selectExpr(*[f"{sql} as {name}" for name, sql in columns.items()]), table)
 
 
 def content(project: Project) -> str:
     """SQL for what a change says, its table by the name that it has now."""
     table = "concat(source_schema, '.', source_table)"
-    former = ", ".join(f"{literal(name)}, {literal(t.table)}" for name, t in by_name(project.tables.values()).items() if name != t.table)
-    return f"sha2(to_json(struct({f'coalesce(map({former})[{table}], {table})' if former else table} as t, operation, before, after)), 256)"
+    former = ", ".join(
+        f"{literal(name)}, {literal(t.table)}"
+        for name, t in by_name(project.tables.values()).items()
+        if name != t.table
+    )
+    return (
+        f"sha2(to_json(struct({f'coalesce(map({former})[{table}], {table})' if former else table} as t, operation, "
+        "before, after)), 256)"
+    )
 
 
 def among(sources: list[str]) -> str:
-    """SQL filter on source. Delta makes a chain of comparisons of an `in` list to prune files, and the JVM needs minutes to
-    compile one of hundreds; a long list is therefore asked of an expression, which Delta does not prune by."""
+    """SQL filter on source. Delta makes a chain of comparisons of an `in` list to prune files, and the JVM needs
+    minutes to compile one of hundreds; a long list is therefore asked of an expression, which Delta does not prune by.
+    """
     listed = ", ".join(map(literal, sources))
     return f"source in ({listed})" if len(sources) <= MAX_PRUNED else f"concat(source, '') in ({listed})"
 
@@ -112,10 +131,11 @@ class Judged(NamedTuple):
 
 
 def write_changes(batch: Batch, changes, may_repeat: bool, codec=None):
-    """Append changes, one row per (source, change_seq). In: whether any of them can have come before, or twice; the codec, which may tell what else
-    identifies a change (`IDENTITY`).
+    """Append changes, one row per (source, change_seq). In: whether any of them can have come before, or twice; the
+    codec, which may tell what else identifies a change (`IDENTITY`).
 
-    Out: None, or all given changes with their `verdict`: new, repeat, conflict; persisted, to be unpersisted by the caller.
+    Out: None, or all given changes with their `verdict`: new, repeat, conflict; persisted, to be unpersisted by the
+    caller.
     """
     identity = getattr(codec, "IDENTITY", None)
     if not may_repeat and not identity:
@@ -135,7 +155,9 @@ def write_changes(batch: Batch, changes, may_repeat: bool, codec=None):
 
 
 def reject_conflicts(batch: Batch, judged: Judged, raw: Callable) -> None:
-    """Reject judged changes that come at a known place in the order with other content. In: raw, which adds the column `raw` to changes."""
+    """Reject judged changes that come at a known place in the order with other content. In: raw, which adds the column
+    `raw` to changes.
+    """
     if judged.has_conflicts:
         batch.append(raw(_conflicts(judged.rows)), "silver.rejects")
     judged.rows.unpersist()
@@ -143,47 +165,98 @@ def reject_conflicts(batch: Batch, judged: Judged, raw: Callable) -> None:
 
 def raw_of_units(changes, units):
     """Changes with the bytes of their records. In: unit_id and bytes of each unit."""
-    return changes.join(units, "unit_id").selectExpr("*", "substring(bytes, cast(unit_offset as int) + 1, cast(unit_length as int)) as raw")
+    return changes.join(units, "unit_id").selectExpr(
+        "*", "substring(bytes, cast(unit_offset as int) + 1, cast(unit_length as int)) as raw"
+    )
 
 
 def _conflicts(judged):
     return judged.where("verdict = 'conflict'").selectExpr(
-        "source", "source_schema", "source_table", "cast(null as string) as column_name", "'conflicting_duplicate' as kind",
-        "unit_offset as byte_offset", "'the content that came first' as expected",
-        "concat(operation, ' ', coalesce(to_json(after), to_json(before), '')) as found", "change_seq", "unit_id", "unit_offset",
-        "unit_length")
+        "source",
+        "source_schema",
+        "source_table",
+        "cast(null as string) as column_name",
+        "'conflicting_duplicate' as kind",
+        "unit_offset as byte_offset",
+        "'the content that came first' as expected",
+        "concat(operation, ' ', coalesce(to_json(after), to_json(before), '')) as found",
+        "change_seq",
+        "unit_id",
+        "unit_offset",
+        "unit_length",
+    )
 
 
 def overlaps(batch: Batch, spans: dict[str, tuple[str, str]]) -> bool:
     """Can any of these changes be in silver already? In: least and greatest change_seq by source."""
-    ledger = lake.peek(batch.project.lakehouse_path(), "silver.batches",
-                       ["batch_id", "source", "first_change_seq", "last_change_seq"])
-    return any(row["batch_id"] != batch.batch_id and row["source"] in spans and row["first_change_seq"]
-               and row["first_change_seq"] <= spans[row["source"]][1] and spans[row["source"]][0] <= row["last_change_seq"]
-               for row in ledger)
+    ledger = lake.peek(
+        batch.project.lakehouse_path(), "silver.batches", ["batch_id", "source", "first_change_seq", "last_change_seq"]
+    )
+    return any(
+        row["batch_id"] != batch.batch_id
+        and row["source"] in spans
+        and row["first_change_seq"]
+        and row["first_change_seq"] <= spans[row["source"]][1]
+        and spans[row["source"]][0] <= row["last_change_seq"]
+        for row in ledger
+    )
 
 
 def _sent_elsewhere(batch: Batch, judged, identity: str):
-    """Judged changes, where a new one that says what another place of the feed has said lately is a repeat. In: SQL for what identifies a change."""
-    least = " ".join(f"when {literal(name)} then {batch.batch_id - batch.project.sources[name].look_back_batches}" for name in batch.sources)
-    known = batch.spark.sql(f"select source as of_source, {identity} as of_identity, {content(batch.project)} as of_content, change_seq as of_seq from silver.changes "
-                            f"where {among(batch.sources)} and batch_id < {batch.batch_id} and batch_id >= case source {least} end and {identity} is not null")
+    """Judged changes, where a new one that says what another place of the feed has said lately is a repeat. In: SQL for
+    what identifies a change.
+    """
+    least = " ".join(
+        f"when {literal(name)} then {batch.batch_id - batch.project.sources[name].look_back_batches}"
+        for name in batch.sources
+    )
+    known = batch.spark.sql(
+        f"select source as of_source, {identity} as of_identity, {content(batch.project)} as of_content, change_seq "
+        f"as of_seq from silver.changes where {among(batch.sources)} and batch_id < {batch.batch_id} and batch_id >= "
+        f"case source {least} end and {identity} is not null"
+    )
     own = judged.selectExpr("*", f"{identity} as identity")
-    met = (own.source == known.of_source) & (own.identity == known.of_identity) & (own.content == known.of_content) & (own.change_seq != known.of_seq)
+    met = (
+        (own.source == known.of_source)
+        & (own.identity == known.of_identity)
+        & (own.content == known.of_content)
+        & (own.change_seq != known.of_seq)
+    )
     found = own.join(known.dropDuplicates(["of_source", "of_identity", "of_content"]), met, "left")
-    twice = "identity is not null and row_number() over (partition by source, identity, content order by change_seq, unit_id, unit_offset) > 1"
-    return found.selectExpr(*[name for name in judged.columns if name != "verdict"],
-                            f"case when verdict = 'new' and (of_seq is not null or {twice}) then 'repeat' else verdict end as verdict")
+    twice = (
+        "identity is not null and row_number() over (partition by source, identity, content order by change_seq, "
+        "unit_id, unit_offset) > 1"
+    )
+    return found.selectExpr(
+        *[name for name in judged.columns if name != "verdict"],
+        f"case when verdict = 'new' and (of_seq is not null or {twice}) then 'repeat' else verdict end as verdict",
+    )
 
 
 def _judge(batch: Batch, changes):
-    """The verdict on each change, in: with its content. A change does not meet itself, so the verdict stays while changes are written and Spark computes it again."""
+    """The verdict on each change, in: with its content. A change does not meet itself, so the verdict stays while
+    changes are written and Spark computes it again.
+    """
     low, high = changes.selectExpr("min(change_seq)", "max(change_seq)").first()
-    known = batch.spark.sql(f"select source as known_source, change_seq as known_seq, unit_id as known_unit, unit_offset as known_offset, "
-                            f"{content(batch.project)} as known from silver.changes where {among(batch.sources)} and change_seq between '{low}' and '{high}'")
-    met = (changes.source == known.known_source) & (changes.change_seq == known.known_seq) \
+    known = batch.spark.sql(
+        "select source as known_source, change_seq as known_seq, unit_id as known_unit, unit_offset as "
+        f"known_offset, {content(batch.project)} as known from silver.changes where {among(batch.sources)} and "
+        f"change_seq between '{low}' and '{high}'"
+    )
+    met = (
+        (changes.source == known.known_source)
+        & (changes.change_seq == known.known_seq)
         & ~((changes.unit_id == known.known_unit) & (changes.unit_offset == known.known_offset))
+    )
     order = "over (partition by source, change_seq order by unit_id, unit_offset)"
-    return changes.join(known, met, "left").selectExpr("*", f"row_number() {order} as nth",
-        f"coalesce(known, first_value(content) {order}) as first_content").selectExpr("*",
-        "case when known is null and nth = 1 then 'new' when content = first_content then 'repeat' else 'conflict' end as verdict")
+    return (
+        changes.join(known, met, "left")
+        .selectExpr(
+            "*", f"row_number() {order} as nth", f"coalesce(known, first_value(content) {order}) as first_content"
+        )
+        .selectExpr(
+            "*",
+            "case when known is null and nth = 1 then 'new' when content = first_content then 'repeat' else "
+            "'conflict' end as verdict",
+        )
+    )

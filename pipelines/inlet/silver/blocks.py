@@ -1,8 +1,9 @@
 """Blocks of files in Spark: the codec's pure `decode` runs in `mapInArrow`.
 
-A codec whose changes are Arrow batches runs twice. First for the changes, whose images leave Python as VARIANT; what is constant for a unit is joined
-on in the JVM, where it costs nothing. Then for what is beside them (rejects, control events, the accounts), so that rejects are found by decoding
-again rather than trusted from the writing pass. Decoding is several times cheaper than writing (docs/performance.md).
+A codec whose changes are Arrow batches runs twice. First for the changes, whose images leave Python as VARIANT; what is
+constant for a unit is joined on in the JVM, where it costs nothing. Then for what is beside them (rejects, control
+events, the accounts), so that rejects are found by decoding again rather than trusted from the writing pass. Decoding
+is several times cheaper than writing (docs/performance.md).
 """
 
 import json
@@ -18,13 +19,18 @@ from inlet.errors import AccountingError
 from inlet.silver import decoded, full_loads, parts, verdicts
 from inlet.silver.batch import Batch, among, overlaps, raw_of_units, reject_conflicts, write_changes
 
-BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch", "spark.sql.parquet.columnarReaderBatchSize"       # of rows that are whole blocks
-MAX_TABLES = 1 << 16                   # `place` = unit number * MAX_TABLES + table number, one long to join on
+BATCH_ROWS = (
+    "spark.sql.execution.arrow.maxRecordsPerBatch",
+    "spark.sql.parquet.columnarReaderBatchSize",
+)  # of rows that are whole blocks
+MAX_TABLES = 1 << 16  # `place` = unit number * MAX_TABLES + table number, one long to join on
 HEAD = "unit_id, source, path, file_offset, size_bytes, num_records, context, batch_id"
 
 
 def run(batch: Batch, sources: list[str], files: list[dict]) -> None:
-    """Decode the blocks of a batch into silver's tables, and fill in the accounts. In: the sources that have any; the batch's rows of bronze.files."""
+    """Decode the blocks of a batch into silver's tables, and fill in the accounts. In: the sources that have any; the
+    batch's rows of bronze.files.
+    """
     try:
         for name in sorted({batch.project.sources[s].codec for s in sources}):
             own = [s for s in sources if batch.project.sources[s].codec == name]
@@ -44,7 +50,9 @@ def _run_codec(batch: Batch, codec, sources: list[str], files: list[dict]) -> No
 
 
 def replay(batch: Batch, codec, sources: list[str], replays: list[dict]) -> list[dict]:
-    """Decode rejected records of blocks again, and the blocks that this batch framed again. In: the rows of bronze.replays of the former. Out: the units."""
+    """Decode rejected records of blocks again, and the blocks that this batch framed again. In: the rows of
+    bronze.replays of the former. Out: the units.
+    """
     landed = headers(batch, codec, sources)
     _count_landed(batch, landed)
     again = verdicts.rejected_units(batch, replays)
@@ -52,12 +60,19 @@ def replay(batch: Batch, codec, sources: list[str], replays: list[dict]) -> list
     whole = {unit["unit_id"] for unit in again if verdicts.is_whole(unit["ranges"], unit["size_bytes"])}
     for row in replays:
         batch.account(row["source"]).num_control += 0 if row["unit_id"] in whole else row["num_records"]
-    return [unit | {"load_id": codec.load_of(unit["context"]) if hasattr(codec, "load_of") else None} for unit in [*landed, *again]]
+    return [
+        unit | {"load_id": codec.load_of(unit["context"]) if hasattr(codec, "load_of") else None}
+        for unit in [*landed, *again]
+    ]
 
 
 def _write(batch: Batch, codec, sources: list[str], heads: list[dict]) -> None:
     units = _units(batch, heads)
-    judged = write_changes(batch, changes(batch, codec, heads, units), _may_repeat(batch, codec, heads), codec) if hasattr(codec, "COLUMNS") else None
+    judged = (
+        write_changes(batch, changes(batch, codec, heads, units), _may_repeat(batch, codec, heads), codec)
+        if hasattr(codec, "COLUMNS")
+        else None
+    )
     rows = units.mapInArrow(guarded(_decoder(batch.project, codec), _set_aside, batch.is_apart), decoded.DDL).persist()
     if failed := {row.unit_id for row in rows.where(f"kind = '{guard.KIND}'").select("unit_id").collect()}:
         _count_failed(batch, heads, failed)
@@ -99,8 +114,10 @@ def _may_repeat(batch: Batch, codec, heads: list[dict]) -> bool:
 
 def headers(batch: Batch, codec, sources: list[str]) -> list[dict]:
     """The units of a batch without their bytes, in order; with the full load that each is of."""
-    rows = batch.spark.sql(f"select {HEAD} from bronze.blocks where batch_id = {batch.batch_id} and {among(sources)} "
-                           "order by source, path, file_offset").collect()
+    rows = batch.spark.sql(
+        f"select {HEAD} from bronze.blocks where batch_id = {batch.batch_id} and {among(sources)} "
+        "order by source, path, file_offset"
+    ).collect()
     found = [row.asDict() | {"context": json.loads(row.context)} for row in rows]
     return [unit | {"load_id": codec.load_of(unit["context"]) if hasattr(codec, "load_of") else None} for unit in found]
 
@@ -108,15 +125,28 @@ def headers(batch: Batch, codec, sources: list[str]) -> list[dict]:
 def changes(batch: Batch, codec, heads: list[dict], units):
     """The changes of an Arrow codec's units as rows of the change table, without batch_id and decoded_at."""
     there = {field.name for field in codec.CHANGES} | set(codec.CONSTANTS) | {"source", "unit_id"}
-    by_table = {"source_schema": "string", "source_table": "string", "table_version": "int"} if "table_index" in there else {}
+    by_table = (
+        {"source_schema": "string", "source_table": "string", "table_version": "int"} if "table_index" in there else {}
+    )
     declared = {"place": "bigint", "unit_id": "string", "source": "string"} | codec.CONSTANTS | by_table
-    places = batch.spark.createDataFrame(_places(batch.project, codec, heads, bool(by_table)), ", ".join(f"{n} {t}" for n, t in declared.items()))
-    columns = {c.name: c.name if c.name in there | by_table.keys() else f"cast(null as {c.type})" for c in change.CHANGES} | codec.COLUMNS
+    places = batch.spark.createDataFrame(
+        _places(batch.project, codec, heads, bool(by_table)), ", ".join(f"{n} {t}" for n, t in declared.items())
+    )
+    columns = {
+        c.name: c.name if c.name in there | by_table.keys() else f"cast(null as {c.type})" for c in change.CHANGES
+    } | codec.COLUMNS
     if "change_oper" not in codec.COLUMNS:
         columns["change_oper"] = f"left({columns['operation']}, 1)"
-    decode = guarded(_changes_of(batch.project, codec, {unit["unit_id"]: n for n, unit in enumerate(heads)}), lambda unit, why: [], batch.is_apart)
-    return units.mapInArrow(decode, f"place bigint, {lake.ddl_of(codec.CHANGES)}").join(places.hint("broadcast"), "place").selectExpr(
-        *[f"{columns[name]} as {name}" for name in decoded.CHANGE])
+    decode = guarded(
+        _changes_of(batch.project, codec, {unit["unit_id"]: n for n, unit in enumerate(heads)}),
+        lambda unit, why: [],
+        batch.is_apart,
+    )
+    return (
+        units.mapInArrow(decode, f"place bigint, {lake.ddl_of(codec.CHANGES)}")
+        .join(places.hint("broadcast"), "place")
+        .selectExpr(*[f"{columns[name]} as {name}" for name in decoded.CHANGE])
+    )
 
 
 def _places(project: Project, codec, heads: list[dict], by_table: bool) -> list[tuple]:
@@ -130,22 +160,31 @@ def _places(project: Project, codec, heads: list[dict], by_table: bool) -> list[
             rows.append((n * MAX_TABLES, *of_unit))
             continue
         tables = codec.tables_of(unit["context"], project.tables_of(project.sources[unit["source"]]))
-        rows += [(n * MAX_TABLES + t, *of_unit, tables[name].schema_name, tables[name].table_name, tables[name].version)
-                 for t, name in enumerate(sorted(tables))]
+        rows += [
+            (n * MAX_TABLES + t, *of_unit, tables[name].schema_name, tables[name].table_name, tables[name].version)
+            for t, name in enumerate(sorted(tables))
+        ]
     return rows
 
 
 def _units(batch: Batch, heads: list[dict]):
-    """The units of these heads with their bytes, and with the ranges that are judged of one that is not judged whole."""
+    """The units of these heads with their bytes, and with the ranges that are judged of one that is not judged
+    whole.
+    """
     for setting in BATCH_ROWS:
-        batch.spark.conf.set(setting, "8")     # a row is a whole block: thousands of them at once do not fit
+        batch.spark.conf.set(setting, "8")  # a row is a whole block: thousands of them at once do not fit
     landed = sorted({unit["batch_id"] for unit in heads}) or [batch.batch_id]
-    blocks = batch.spark.sql("select unit_id, source, context, bytes, num_records from bronze.blocks "
-                             f"where batch_id in ({', '.join(map(str, landed))}) and {among(sorted({unit['source'] for unit in heads}) or [''])}")
+    blocks = batch.spark.sql(
+        "select unit_id, source, context, bytes, num_records from bronze.blocks "
+        f"where batch_id in ({', '.join(map(str, landed))}) and "
+        f"{among(sorted({unit['source'] for unit in heads}) or [''])}"
+    )
     if not any("ranges" in unit for unit in heads):
         return blocks.selectExpr("*", "cast(null as string) as ranges")
-    ranges = batch.spark.createDataFrame([(unit["unit_id"], json.dumps(unit["ranges"]) if "ranges" in unit else None) for unit in heads],
-                                         "unit_id string, ranges string")
+    ranges = batch.spark.createDataFrame(
+        [(unit["unit_id"], json.dumps(unit["ranges"]) if "ranges" in unit else None) for unit in heads],
+        "unit_id string, ranges string",
+    )
     return blocks.join(ranges.hint("broadcast"), "unit_id")
 
 
@@ -163,22 +202,38 @@ def _changes_of(project: Project, codec, numbers: dict[str, int]):
 
         names = ["place", *codec.CHANGES.names]
         for unit, source in _each(project, batches):
-            rows = decode_block(codec, unit["bytes"], json.loads(unit["context"]), source, project.tables_of(source)).changes
+            rows = decode_block(
+                codec, unit["bytes"], json.loads(unit["context"]), source, project.tables_of(source)
+            ).changes
             if isinstance(rows, list):
-                continue                           # could not be framed: the second pass has its reject
+                continue  # could not be framed: the second pass has its reject
             if not rows.schema.equals(codec.CHANGES):
-                raise AccountingError(f"codec {source.codec}, unit {unit['unit_id']}: changes have the columns {', '.join(rows.schema.names)}, "
-                                      f"declared are {', '.join(codec.CHANGES.names)}", "It is a fault of the codec")
+                raise AccountingError(
+                    f"codec {source.codec}, unit {unit['unit_id']}: changes have the columns "
+                    f"{', '.join(rows.schema.names)}, "
+                    f"declared are {', '.join(codec.CHANGES.names)}",
+                    "It is a fault of the codec",
+                )
             if unit["ranges"]:
                 ranges = json.loads(unit["ranges"])
-                rows = rows.filter(pa.array([verdicts.stands(ranges, at) for at in rows.column("unit_offset").to_pylist()], pa.bool_()))
-            table = rows.column("table_index").to_numpy(zero_copy_only=False).astype(np.int64) if "table_index" in names else np.zeros(len(rows), np.int64)
-            yield pa.RecordBatch.from_arrays([pa.array(numbers[unit["unit_id"]] * MAX_TABLES + table), *rows.columns], names=names)
+                rows = rows.filter(
+                    pa.array([verdicts.stands(ranges, at) for at in rows.column("unit_offset").to_pylist()], pa.bool_())
+                )
+            table = (
+                rows.column("table_index").to_numpy(zero_copy_only=False).astype(np.int64)
+                if "table_index" in names
+                else np.zeros(len(rows), np.int64)
+            )
+            yield pa.RecordBatch.from_arrays(
+                [pa.array(numbers[unit["unit_id"]] * MAX_TABLES + table), *rows.columns], names=names
+            )
+
     return decode
 
 
 def _decoder(project: Project, codec):
     """All that units hold, but for changes that are Arrow batches."""
+
     def decode(batches):
         for unit, source in _each(project, batches):
             data, context = unit["bytes"], unit["context"]
@@ -187,6 +242,7 @@ def _decoder(project: Project, codec):
             if unit["ranges"]:
                 rows = verdicts.within(rows, found, json.loads(unit["ranges"]), len(data))
             yield decoded.batch_of(rows)
+
     return decode
 
 

@@ -1,12 +1,12 @@
 """Silver: units become changes and rejects, and nothing goes missing between.
 
-One bronze batch is one silver batch. Its parts are written in this order: changes, then what is not a
-change (rejects, control events), transactions, table versions, and last its lines in the ledger `silver.batches`, which
-make the batch visible to gold. A batch without its lines begins from nothing, whatever was written of it (recover.py). Before
-its lines are written the conservation law must hold, on what was *stored*, source by source:
+One bronze batch is one silver batch. Its parts are written in this order: changes, then what is not a change (rejects,
+control events), transactions, table versions, and last its lines in the ledger `silver.batches`, which make the batch
+visible to gold. A batch without its lines begins from nothing, whatever was written of it (recover.py). Before its
+lines are written the conservation law must hold, on what was *stored*, source by source:
 
-    records landed + settled = changes + repeats + control + rejected + waiting
-    bytes landed + settled = decoded + repeated + framing + rejected + waiting
+records landed + settled = changes + repeats + control + rejected + waiting bytes landed + settled = decoded + repeated
++ framing + rejected + waiting
 
 A unit that its decoder fails on (guard.py) is one record, whatever it holds.
 """
@@ -25,7 +25,7 @@ from inlet.silver.batch import Account, Batch, among
 from inlet.sql import literal
 from inlet.table import by_name
 
-SMALL_BYTES = 8 << 20          # a batch up to which planning costs more than decoding
+SMALL_BYTES = 8 << 20  # a batch up to which planning costs more than decoding
 LEDGER = [c.name for c in change.BATCHES]
 SAID_BY_WORKER = re.compile(r"^inlet\.errors\.(\w+): (.+)$", re.MULTILINE)
 
@@ -36,8 +36,8 @@ def pending(project: Project) -> list[int]:
 
 
 def run(project: Project, spark, batch_id: int) -> dict[str, Account]:
-    """Decode one bronze batch. Out: the accounts by source. Raises: AccountingError; then gold does not see the batch of the source that it names, and the
-    other sources of the batch are done."""
+    """Decode one bronze batch. Out: the accounts by source. Raises: AccountingError; then gold does not see the batch
+    of the source that it names, and the other sources of the batch are done."""
     if batch_id not in pending(project):
         raise InletError(f"Batch {batch_id} is not one that waits for silver", "`inlet status` names those that do")
     files = [row for row in bronze.landed(project) if row["batch_id"] == batch_id]
@@ -47,11 +47,16 @@ def run(project: Project, spark, batch_id: int) -> dict[str, Account]:
     table_versions.check(project)
     done, earlier = _done(project), [*bronze.landed(project), *replay.planned(project)]
     sources = sorted({row["source"] for row in [*files, *replays] if (batch_id, row["source"]) not in done})
-    held = {row["source"]: row["batch_id"] for row in earlier if row["batch_id"] < batch_id and row["source"] in sources
-            and (row["batch_id"], row["source"]) not in done}
+    held = {
+        row["source"]: row["batch_id"]
+        for row in earlier
+        if row["batch_id"] < batch_id and row["source"] in sources and (row["batch_id"], row["source"]) not in done
+    }
     ready, failed = [source for source in sources if source not in held], {}
     if held:
-        _decode_apart(spark, batch_id, {source: f"batch {before} of the source is not whole" for source, before in held.items()})
+        _decode_apart(
+            spark, batch_id, {source: f"batch {before} of the source is not whole" for source, before in held.items()}
+        )
     with pace(spark, is_small=sum(row["ofs_end"] - row["ofs_start"] for row in files) <= SMALL_BYTES):
         try:
             accounts = _decode(project, spark, batch_id, ready, files, replays) if ready else {}
@@ -68,14 +73,22 @@ def run(project: Project, spark, batch_id: int) -> dict[str, Account]:
                     failed[source] = own
     if failed:
         source, error = next(iter(failed.items()))
-        raise AccountingError(f"{', '.join(failed)} stopped, the other sources of batch {batch_id} went on: {error.message}", error.remedy) from error
+        raise AccountingError(
+            f"{', '.join(failed)} stopped, the other sources of batch {batch_id} went on: {error.message}", error.remedy
+        ) from error
     if held:
-        raise AccountingError(f"{', '.join(held)} waits: batch {min(held.values())} of it is not whole", "Fix what that batch says first")
+        raise AccountingError(
+            f"{', '.join(held)} waits: batch {min(held.values())} of it is not whole", "Fix what that batch says first"
+        )
     return accounts
 
 
-def _decode(project: Project, spark, batch_id: int, sources: list[str], files: list[dict], replays: list[dict]) -> dict[str, Account]:
-    """Decode what a batch holds of some sources; where a worker dies, once more with each try in a process of its own."""
+def _decode(
+    project: Project, spark, batch_id: int, sources: list[str], files: list[dict], replays: list[dict]
+) -> dict[str, Account]:
+    """Decode what a batch holds of some sources; where a worker dies, once more with each try in a process of its
+    own.
+    """
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
@@ -83,7 +96,9 @@ def _decode(project: Project, spark, batch_id: int, sources: list[str], files: l
     try:
         return _run(project, spark, batch_id, files, replays)
     except (Py4JJavaError, PySparkException) as error:
-        if found := SAID_BY_WORKER.search(str(error)):              # an InletError: a person has to fix something, and a second try fails, too
+        if found := SAID_BY_WORKER.search(
+            str(error)
+        ):  # an InletError: a person has to fix something, and a second try fails, too
             raise getattr(errors, found[1])(found[2]) from error
         if not any(word in str(error) for word in ("Python worker", "PythonException")):
             raise
@@ -94,36 +109,55 @@ def _decode_apart(spark, batch_id: int, why: dict[str, str]) -> None:
     """Note that sources of a batch come into the ledger one by one, or later. In: why, by source."""
     now = datetime.now(UTC)
     rows = [(source, batch_id, words, now) for source, words in why.items()]
-    lake.append(spark.createDataFrame(rows, ", ".join(f"{c.name} {c.type}" for c in change.STOPPED)).coalesce(1), "silver.stopped")
+    lake.append(
+        spark.createDataFrame(rows, ", ".join(f"{c.name} {c.type}" for c in change.STOPPED)).coalesce(1),
+        "silver.stopped",
+    )
 
 
 def _done(project: Project) -> set[tuple[int, str]]:
     """(batch_id, source) of every line of the ledger."""
-    return {(row["batch_id"], row["source"]) for row in lake.peek(project.lakehouse_path(), "silver.batches", ["batch_id", "source"])}
+    return {
+        (row["batch_id"], row["source"])
+        for row in lake.peek(project.lakehouse_path(), "silver.batches", ["batch_id", "source"])
+    }
 
 
 def check_ledger(project: Project, batch_id: int, files: list[dict]) -> None:
-    """All lines of a batch are one commit, but for sources that are decoded apart. Where others are missing somebody took them, and recovery would take
-    what gold has read."""
+    """All lines of a batch are one commit, but for sources that are decoded apart. Where others are missing somebody
+    took them, and recovery would take what gold has read."""
     whole = {source for batch, source in _done(project) if batch == batch_id}
-    apart = {row["source"] for row in lake.peek(project.lakehouse_path(), "silver.stopped", ["batch_id", "source"]) if row["batch_id"] == batch_id}
+    apart = {
+        row["source"]
+        for row in lake.peek(project.lakehouse_path(), "silver.stopped", ["batch_id", "source"])
+        if row["batch_id"] == batch_id
+    }
     if whole and (lacking := sorted({row["source"] for row in files} - whole - apart)):
-        raise InletError(f"The ledger has batch {batch_id} for {', '.join(sorted(whole))} and not for {', '.join(lacking)}",
-                         "Restore silver.batches to the version that has all of its lines")
+        raise InletError(
+            f"The ledger has batch {batch_id} for {', '.join(sorted(whole))} and not for {', '.join(lacking)}",
+            "Restore silver.batches to the version that has all of its lines",
+        )
 
 
 def _check_sources(project: Project, batch_id: int, files: list[dict]) -> None:
     if gone := sorted({row["source"] for row in files} - set(project.sources)):
-        raise ConfigError(f"Batch {batch_id} holds files of {', '.join(gone)}, which inlet.yml does not have any more",
-                          "Put the source back until its files are decoded")
+        raise ConfigError(
+            f"Batch {batch_id} holds files of {', '.join(gone)}, which inlet.yml does not have any more",
+            "Put the source back until its files are decoded",
+        )
 
 
-def _run(project: Project, spark, batch_id: int, files: list[dict], replays: list[dict], is_apart: bool = False) -> dict[str, Account]:
+def _run(
+    project: Project, spark, batch_id: int, files: list[dict], replays: list[dict], is_apart: bool = False
+) -> dict[str, Account]:
     batch = Batch(spark, project, batch_id, sorted({row["source"] for row in [*files, *replays]}), is_apart)
     recover.run(project, spark, batch_id, among(batch.sources))
     for source in batch.sources:
         batch.account(source)
-    of_files, of_messages = (sorted({row["source"] for row in bronze.Plan(batch_id, files).of(has_messages, project)}) for has_messages in (False, True))
+    of_files, of_messages = (
+        sorted({row["source"] for row in bronze.Plan(batch_id, files).of(has_messages, project)})
+        for has_messages in (False, True)
+    )
     if of_files:
         blocks.run(batch, of_files, files)
     if of_messages:
@@ -148,11 +182,20 @@ def _reject_files(batch: Batch, files: list[dict]) -> None:
     for row in files:
         if row["problem"]:
             problem = json.loads(row["problem"])
-            rows.append((row["source"], problem["kind"], problem["byte_offset"], problem["expected"],
-                         f"{row['path']}: {problem['found']}", f"{row['source']}/{row['path']}"))
+            rows.append(
+                (
+                    row["source"],
+                    problem["kind"],
+                    problem["byte_offset"],
+                    problem["expected"],
+                    f"{row['path']}: {problem['found']}",
+                    f"{row['source']}/{row['path']}",
+                )
+            )
     if rows:
-        rejects = batch.spark.createDataFrame(rows, "source string, kind string, byte_offset bigint, expected string, "
-                                              "found string, unit_id string")
+        rejects = batch.spark.createDataFrame(
+            rows, "source string, kind string, byte_offset bigint, expected string, found string, unit_id string"
+        )
         batch.append(rejects.selectExpr("*", "0L as unit_offset", "0L as unit_length"), "silver.rejects")
 
 
@@ -160,24 +203,30 @@ def _count_stored(batch: Batch) -> None:
     """Count what is in the tables, not what was meant to be written."""
     place = "source, concat(source_schema, '.', source_table) as table"
     for row in batch.spark.sql(f"""
-            select 'change' as what, {place}, table_version, count(*) as n, sum(unit_length) as size, min(change_seq) as low, max(change_seq) as high
+            select 'change' as what, {place}, table_version, count(*) as n, sum(unit_length) as size,
+              min(change_seq) as low, max(change_seq) as high
             from silver.changes where {batch.rows} group by source, source_schema, source_table, table_version
             union all
             select 'load', {place}, null, 0, 0, min(change_seq), max(change_seq) from silver.control_events
-            where {batch.rows} and kind in ('empty_load', 'load_end') and change_seq is not null group by source, source_schema, source_table
+            where {batch.rows} and kind in ('empty_load', 'load_end') and change_seq is not null
+            group by source, source_schema, source_table
             union all
-            select 'reject', source, null, null, count_if(unit_length > 0 or kind not in ({", ".join(map(literal, FILE_KINDS))})),
-                   sum(unit_length), null, null
+            select 'reject', source, null, null,
+              count_if(unit_length > 0 or kind not in ({", ".join(map(literal, FILE_KINDS))})),
+              sum(unit_length), null, null
             from silver.rejects where {batch.rows} group by source
             union all
-            select if(is_settled, 'settled', 'waiting'), source, null, null, count_if(unit_length > 0), sum(unit_length), null, null
+            select if(is_settled, 'settled', 'waiting'), source, null, null, count_if(unit_length > 0),
+              sum(unit_length), null, null
             from silver.waiting where {batch.rows} group by source, is_settled order by source, table""").collect():
         account = batch.account(row.source)
         if row.what == "settled":
-            account.num_settled, account.bytes_settled = account.num_settled + row.n, account.bytes_settled + row["size"]
+            account.num_settled += row.n
+            account.bytes_settled += row["size"]
             continue
         if row.what == "waiting":
-            account.num_waiting, account.bytes_waiting = account.num_waiting + row.n, account.bytes_waiting + row["size"]
+            account.num_waiting += row.n
+            account.bytes_waiting += row["size"]
             continue
         if row.what == "reject":
             account.num_rejected, account.bytes_rejected = row.n, row["size"]
@@ -195,20 +244,40 @@ def _table_versions(batch: Batch) -> None:
     """Keep the column lists that changes of this batch were read by."""
     tables, known = by_name(batch.project.tables.values()), table_versions.used(batch.project)
     rows = []
-    for source, (name, number) in [(source, place) for source, account in batch.accounts.items() for place in sorted(account.versions)]:
+    for source, (name, number) in [
+        (source, place) for source, account in batch.accounts.items() for place in sorted(account.versions)
+    ]:
         if (source, name, number) not in known:
             version = next(v for v in tables[name].versions if v.version == number)
             listed = [{"name": c.name, "type": c.type, "nullable": c.nullable} for c in version.columns]
             rows.append((source, *name.split("."), number, json.dumps(listed), "contract"))
     if rows:
-        batch.append(batch.spark.createDataFrame(rows, "source string, source_schema string, source_table string, "
-                                                 "table_version int, columns string, origin string"), "silver.table_versions")
+        batch.append(
+            batch.spark.createDataFrame(
+                rows,
+                "source string, source_schema string, source_table string, "
+                "table_version int, columns string, origin string",
+            ),
+            "silver.table_versions",
+        )
 
 
 def _close(batch: Batch) -> None:
     now = datetime.now(UTC)
-    rows = [tuple((vars(account) | {"batch_id": batch.batch_id, "source": source, "finished_at": now,
-                                    "codec": batch.project.sources[source].codec})[name] for name in LEDGER)
-            for source, account in sorted(batch.accounts.items())]
+    rows = [
+        tuple(
+            (
+                vars(account)
+                | {
+                    "batch_id": batch.batch_id,
+                    "source": source,
+                    "finished_at": now,
+                    "codec": batch.project.sources[source].codec,
+                }
+            )[name]
+            for name in LEDGER
+        )
+        for source, account in sorted(batch.accounts.items())
+    ]
     ledger = batch.spark.createDataFrame(rows, ", ".join(f"{c.name} {c.type}" for c in change.BATCHES)).coalesce(1)
     lake.append(ledger, "silver.batches")

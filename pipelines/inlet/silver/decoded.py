@@ -1,7 +1,8 @@
 """What codecs decode units to, as rows that Spark carries, and the way of these rows into silver's tables.
 
-`result` says what a row is: a change, a reject, a control event, a definition, a part that waits for others, a part that does not wait any more
-(settled), or an account: what of a unit is control and framing. A codec that loses a record or a byte of a unit is stopped here.
+`result` says what a row is: a change, a reject, a control event, a definition, a part that waits for others, a part
+that does not wait any more (settled), or an account: what of a unit is control and framing. A codec that loses a record
+or a byte of a unit is stopped here.
 """
 
 import json
@@ -17,12 +18,15 @@ from inlet.silver.batch import Batch, reject_conflicts, write_changes
 OF_BATCH = ("batch_id", "decoded_at")
 CHANGE = [c.name for c in change.CHANGES if c.name not in OF_BATCH]
 COLUMNS = {"result": "string", "num_control": "bigint", "bytes_framing": "bigint"} | {
-    c.name: c.type for table in (change.CHANGES, change.REJECTS, change.CONTROL_EVENTS, change.TABLE_VERSIONS, change.WAITING)
-    for c in table if c.name not in OF_BATCH}
+    c.name: c.type
+    for table in (change.CHANGES, change.REJECTS, change.CONTROL_EVENTS, change.TABLE_VERSIONS, change.WAITING)
+    for c in table
+    if c.name not in OF_BATCH
+}
 DDL = ", ".join(f"{name} {type_}" for name, type_ in COLUMNS.items())
 NEEDED = {"source_schema", "source_table", "change_seq", "operation", "unit_offset", "unit_length"}
 IMAGES = ("before", "after")
-IGNORED = "ignored"                    # kind of a control event: records of a table that is not wanted
+IGNORED = "ignored"  # kind of a control event: records of a table that is not wanted
 
 
 def batch_of(rows: list[dict]):
@@ -33,7 +37,9 @@ def batch_of(rows: list[dict]):
 
 
 def rows_of(decoded: Decoded, source, unit_id: str, data: bytes, context: str | None, num_records: int) -> list[dict]:
-    """All that a unit holds; of changes only those that are dicts. Raises: AccountingError that names codec, unit and rule."""
+    """All that a unit holds; of changes only those that are dicts. Raises: AccountingError that names codec, unit and
+    rule.
+    """
     changes = decoded.changes if isinstance(decoded.changes, list) else []
     _check(decoded, source.codec, unit_id, len(data), num_records)
     of_unit = {"source": source.name, "unit_id": unit_id}
@@ -45,23 +51,69 @@ def rows_of(decoded: Decoded, source, unit_id: str, data: bytes, context: str | 
     rows += [reject_row(reject) | of_unit for reject in rejects]
     rows += [_control_row(control) | of_unit for control in _ignored(unwanted)]
     rows += [_control_row(control) | of_unit for control in decoded.controls]
-    rows += [{"result": "part", "part_key": p.key, "note": p.note, "change_seq": p.change_seq, "unit_offset": p.unit_offset, "unit_length": p.unit_length,
-              "raw": data[p.unit_offset:p.unit_offset + p.unit_length], "context": context, "is_settled": False} | of_unit for p in decoded.parts]
-    rows += [{"result": "definition", "source_schema": d.source_schema, "source_table": d.source_table, "columns": json.dumps(d.columns), "origin": "feed",
-              "key": json.dumps(d.key), "change_seq": d.change_seq, "unit_offset": d.unit_offset} | of_unit for d in decoded.definitions]
-    return [*rows, account_row(decoded.num_control + len(unwanted), decoded.bytes_framing + sum(r.unit_length for r in unwanted)) | of_unit]
+    rows += [
+        {
+            "result": "part",
+            "part_key": p.key,
+            "note": p.note,
+            "change_seq": p.change_seq,
+            "unit_offset": p.unit_offset,
+            "unit_length": p.unit_length,
+            "raw": data[p.unit_offset : p.unit_offset + p.unit_length],
+            "context": context,
+            "is_settled": False,
+        }
+        | of_unit
+        for p in decoded.parts
+    ]
+    rows += [
+        {
+            "result": "definition",
+            "source_schema": d.source_schema,
+            "source_table": d.source_table,
+            "columns": json.dumps(d.columns),
+            "origin": "feed",
+            "key": json.dumps(d.key),
+            "change_seq": d.change_seq,
+            "unit_offset": d.unit_offset,
+        }
+        | of_unit
+        for d in decoded.definitions
+    ]
+    return [
+        *rows,
+        account_row(decoded.num_control + len(unwanted), decoded.bytes_framing + sum(r.unit_length for r in unwanted))
+        | of_unit,
+    ]
 
 
 def _ignored(rejects: list[Reject]) -> list[Control]:
-    """Records of tables that nobody wants, as a control event for each range of them: so they can be decoded once they are wanted."""
+    """Records of tables that nobody wants, as a control event for each range of them: so they can be decoded once they
+    are wanted.
+    """
     events: list[Control] = []
     for r in rejects:
         last = events[-1] if events else None
-        if last and (last.source_schema, last.source_table, last.unit_offset + last.unit_length) == (r.source_schema, r.source_table, r.unit_offset):
+        if last and (last.source_schema, last.source_table, last.unit_offset + last.unit_length) == (
+            r.source_schema,
+            r.source_table,
+            r.unit_offset,
+        ):
             records = json.loads(last.detail)["records"] + 1
-            events[-1] = last._replace(unit_length=last.unit_length + r.unit_length, detail=json.dumps({"records": records}))
+            events[-1] = last._replace(
+                unit_length=last.unit_length + r.unit_length, detail=json.dumps({"records": records})
+            )
         else:
-            events.append(Control(IGNORED, r.unit_offset, r.unit_length, r.source_schema, r.source_table, detail=json.dumps({"records": 1})))
+            events.append(
+                Control(
+                    IGNORED,
+                    r.unit_offset,
+                    r.unit_length,
+                    r.source_schema,
+                    r.source_table,
+                    detail=json.dumps({"records": 1}),
+                )
+            )
     return events
 
 
@@ -77,7 +129,10 @@ def change_row(row: dict) -> dict:
         row = row | {"change_oper": change.OPERATIONS[row["operation"]]}
     if not row.keys() >= NEEDED or not row.keys() <= COLUMNS.keys():
         what = sorted(NEEDED - row.keys()) or sorted(row.keys() - COLUMNS.keys())
-        raise AccountingError(f"a change has {'no' if NEEDED - row.keys() else 'an unknown'} column {', '.join(what)}", "It is a fault of the codec")
+        raise AccountingError(
+            f"a change has {'no' if NEEDED - row.keys() else 'an unknown'} column {', '.join(what)}",
+            "It is a fault of the codec",
+        )
     images = {}
     for name in IMAGES:
         if row.get(name) is not None:
@@ -108,16 +163,29 @@ def _check(decoded: Decoded, codec: str, unit_id: str, size: int, num_records: i
     records = [part for part in decoded.parts if part.unit_length]
     found = len(lengths) + len(decoded.rejects) + len(records) + decoded.num_control
     if found != num_records:
-        raise AccountingError(f"codec {codec}, unit {unit_id}: {num_records} records were framed, {found} are changes, rejects, parts or control records",
-                              "Each record is exactly one of these. It is a fault of the codec: report it with the unit's bytes")
-    told = int(sum(lengths)) + sum(r.unit_length for r in decoded.rejects) + sum(p.unit_length for p in records) + decoded.bytes_framing
+        raise AccountingError(
+            f"codec {codec}, unit {unit_id}: {num_records} records were framed, {found} are changes, rejects, parts "
+            "or control records",
+            "Each record is exactly one of these. It is a fault of the codec: report it with the unit's bytes",
+        )
+    told = (
+        int(sum(lengths))
+        + sum(r.unit_length for r in decoded.rejects)
+        + sum(p.unit_length for p in records)
+        + decoded.bytes_framing
+    )
     if told != size:
-        raise AccountingError(f"codec {codec}, unit {unit_id}: it has {size} bytes, {told} are those of changes, rejects, parts or framing",
-                              "Each byte is in exactly one of these. It is a fault of the codec: report it with the unit's bytes")
+        raise AccountingError(
+            f"codec {codec}, unit {unit_id}: it has {size} bytes, {told} are those of changes, rejects, parts or "
+            "framing",
+            "Each byte is in exactly one of these. It is a fault of the codec: report it with the unit's bytes",
+        )
 
 
 def write(batch: Batch, codec, rows, raw: Callable) -> None:
-    """Write decoded rows, and count what is control. In: persisted rows of COLUMNS; raw, which adds the column `raw` to changes."""
+    """Write decoded rows, and count what is control. In: persisted rows of COLUMNS; raw, which adds the column `raw` to
+    changes.
+    """
     found = rows.groupBy("source", "result").agg({"num_control": "sum", "bytes_framing": "sum"}).collect()
     for row in found:
         if row["result"] == "account":
@@ -130,7 +198,11 @@ def write(batch: Batch, codec, rows, raw: Callable) -> None:
     conflicts = None
     if "change" in results:
         own = write_changes(batch, rows.where("result = 'change'").select(*CHANGE), True, codec)
-        conflicts = own.rows.where("verdict = 'conflict'").select("unit_id", "unit_offset").collect() if own.has_conflicts else None
+        conflicts = (
+            own.rows.where("verdict = 'conflict'").select("unit_id", "unit_offset").collect()
+            if own.has_conflicts
+            else None
+        )
         reject_conflicts(batch, own, raw)
     if "control" in results:
         _append_events(batch, rows.where("result = 'control'"), conflicts)
@@ -139,24 +211,44 @@ def write(batch: Batch, codec, rows, raw: Callable) -> None:
 
 
 def _append_events(batch: Batch, events, conflicts) -> None:
-    """Append control events: one that has a place in the order once, and none that came with a change which was rejected."""
+    """Append control events: one that has a place in the order once, and none that came with a change which was
+    rejected.
+    """
     place = ["source", "change_seq", "kind"]
     if conflicts:
         events = events.join(batch.spark.createDataFrame(conflicts), ["unit_id", "unit_offset"], "left_anti")
     placed = events.where("change_seq is not null")
-    before = batch.spark.sql(f"select source, change_seq, kind from silver.control_events where batch_id <> {batch.batch_id}")
-    batch.append(placed.dropDuplicates(place).join(before, place, "left_anti").unionByName(events.where("change_seq is null")), "silver.control_events")
+    before = batch.spark.sql(
+        f"select source, change_seq, kind from silver.control_events where batch_id <> {batch.batch_id}"
+    )
+    batch.append(
+        placed.dropDuplicates(place).join(before, place, "left_anti").unionByName(events.where("change_seq is null")),
+        "silver.control_events",
+    )
 
 
 def _append_definitions(batch: Batch, found) -> None:
     """Append definitions that the feed gave, each once, with the version of the contract that says the same."""
     from inlet.silver import table_versions
 
-    rows = table_versions.new_definitions(batch.project, [row.asDict() for row in found.select(
-        "source", "source_schema", "source_table", "columns", "key", "change_seq", "unit_id", "unit_offset").collect()])
+    rows = table_versions.new_definitions(
+        batch.project,
+        [
+            row.asDict()
+            for row in found.select(
+                "source", "source_schema", "source_table", "columns", "key", "change_seq", "unit_id", "unit_offset"
+            ).collect()
+        ],
+    )
     if rows:
-        batch.append(batch.spark.createDataFrame(rows, "source string, source_schema string, source_table string, table_version int, columns string, "
-                                                 "origin string, key string, change_seq string, unit_id string, unit_offset bigint"), "silver.table_versions")
+        batch.append(
+            batch.spark.createDataFrame(
+                rows,
+                "source string, source_schema string, source_table string, table_version int, columns string, "
+                "origin string, key string, change_seq string, unit_id string, unit_offset bigint",
+            ),
+            "silver.table_versions",
+        )
 
 
 def part_of(row: dict) -> Part:

@@ -1,8 +1,9 @@
-"""When full loads have ended: the control event `load_end`. Before it gold takes a load's rows and drops none that the load has not
-sent; with it what the load did not send goes, as of the load's start.
+"""When full loads have ended: the control event `load_end`. Before it gold takes a load's rows and drops none that the
+load has not sent; with it what the load did not send goes, as of the load's start.
 
-A file is a load and ends with itself: once all its bytes are landed and none of its records is rejected. Messages announce no end;
-their codec says which changes prove one (`proof_span`), and when the source has gone on for so long that it `is_over`.
+A file is a load and ends with itself: once all its bytes are landed and none of its records is rejected. Messages
+announce no end; their codec says which changes prove one (`proof_span`), and when the source has gone on for so long
+that it `is_over`.
 """
 
 from inlet import bronze, lake
@@ -10,32 +11,57 @@ from inlet.errors import FILE_KINDS
 from inlet.silver.batch import Batch, among
 from inlet.table import by_name, present
 
-BEGIN = "full_load"            # keeps where each load of messages began and how far it was seen
+BEGIN = "full_load"  # keeps where each load of messages began and how far it was seen
 END = "load_end"
 
 
 def of_files(batch: Batch, units: list[dict]) -> None:
-    """Write the ends of the loads that this batch brings to their end: the rest of a file, or its last reject. In: units of these files."""
+    """Write the ends of the loads that this batch brings to their end: the rest of a file, or its last reject. In:
+    units of these files.
+    """
     loads = {(unit["source"], unit["path"]): unit["load_id"] for unit in units if unit["load_id"]}
-    last = {(row["source"], row["path"]): row for row in sorted(bronze.landed(batch.project), key=lambda row: row["batch_id"])
-            if row["batch_id"] <= batch.batch_id}
-    whole = {place for place, row in last.items() if place in loads and row["ofs_end"] == row["size_bytes"] and not row["problem"]}
+    last = {
+        (row["source"], row["path"]): row
+        for row in sorted(bronze.landed(batch.project), key=lambda row: row["batch_id"])
+        if row["batch_id"] <= batch.batch_id
+    }
+    whole = {
+        place
+        for place, row in last.items()
+        if place in loads and row["ofs_end"] == row["size_bytes"] and not row["problem"]
+    }
     sources = sorted({source for source, path in loads.keys() & whole})
     if not sources:
         return
-    rejected = {(row["source"], row["unit_id"].removeprefix(f"{row['source']}/").rsplit("@", 1)[0])
-                for row in lake.peek(batch.project.lakehouse_path(), "silver.rejects", ["source", "unit_id", "kind", "resolved_by"])
-                if row["kind"] not in FILE_KINDS and row["resolved_by"] is None}            # of those nothing was landed then
+    rejected = {
+        (row["source"], row["unit_id"].removeprefix(f"{row['source']}/").rsplit("@", 1)[0])
+        for row in lake.peek(
+            batch.project.lakehouse_path(), "silver.rejects", ["source", "unit_id", "kind", "resolved_by"]
+        )
+        if row["kind"] not in FILE_KINDS and row["resolved_by"] is None
+    }  # of those nothing was landed then
     ended = {(source, loads[source, path]) for source, path in (loads.keys() & whole) - rejected}
     if not ended:
         return
     load_ids = sorted({load_id for _, load_id in ended})
-    found = batch.spark.sql("select distinct source, source_schema, source_table, load_id from silver.changes where operation = 'REFRESH' "
-                            f"and {among(sources)} and change_seq between '{load_ids[0]}' and '{load_ids[-1]}~'").collect()
+    found = batch.spark.sql(
+        "select distinct source, source_schema, source_table, load_id from silver.changes where operation = 'REFRESH' "
+        f"and {among(sources)} and change_seq between '{load_ids[0]}' and '{load_ids[-1]}~'"
+    ).collect()
     tables = batch.project.tables.values()
-    places = {(row.source, present(tables, f"{row.source_schema}.{row.source_table}"), row.load_id) for row in found if (row.source, row.load_id) in ended}
-    places -= _before(batch, END)                                    # a file that comes again ends nothing anew
-    _append(batch, [(source, *table.split("."), load_id, load_id + "9" * (35 - len(load_id))) for source, table, load_id in sorted(places)])
+    places = {
+        (row.source, present(tables, f"{row.source_schema}.{row.source_table}"), row.load_id)
+        for row in found
+        if (row.source, row.load_id) in ended
+    }
+    places -= _before(batch, END)  # a file that comes again ends nothing anew
+    _append(
+        batch,
+        [
+            (source, *table.split("."), load_id, load_id + "9" * (35 - len(load_id)))
+            for source, table, load_id in sorted(places)
+        ],
+    )
 
 
 def of_messages(batch: Batch, codec_loads, sources: list, loads: list[dict]) -> None:
@@ -44,20 +70,45 @@ def of_messages(batch: Batch, codec_loads, sources: list, loads: list[dict]) -> 
     waiting = {_place(load): load for load in loads if _place(load) not in ended}
     if not waiting:
         return
-    new = [load["started_at16"] for place, load in waiting.items() if place not in begun]          # of the others earlier batches were asked
-    changes = batch.spark.sql(f"select * from silver.changes where {among([s.name for s in sources])} and operation <> 'REFRESH' and "
-                              f"(batch_id = {batch.batch_id}" + (f" or change_seq > '{min(new)}')" if new else ")"))
+    new = [
+        load["started_at16"] for place, load in waiting.items() if place not in begun
+    ]  # of the others earlier batches were asked
+    changes = batch.spark.sql(
+        f"select * from silver.changes where {among([s.name for s in sources])} and operation <> 'REFRESH' and "
+        f"(batch_id = {batch.batch_id}" + (f" or change_seq > '{min(new)}')" if new else ")")
+    )
     names = by_name(batch.project.tables.values())
-    spans = [(source, *name.split("."), load_id, *codec_loads.proof_span(waiting[source, table, load_id], loads))
-             for source, table, load_id in waiting for name in (names[table].names if table in names else [table])]
-    rows = batch.spark.createDataFrame(spans, "source string, source_schema string, source_table string, for_load string, first string, last string")
-    proven = {(row.source, present(names.values(), f"{row.source_schema}.{row.source_table}"), row.for_load) for row in changes.join(
-        rows.hint("broadcast"), ["source", "source_schema", "source_table"]).where("change_seq between first and last").select(
-        "source", "source_schema", "source_table", "for_load").distinct().collect()}
+    spans = [
+        (source, *name.split("."), load_id, *codec_loads.proof_span(waiting[source, table, load_id], loads))
+        for source, table, load_id in waiting
+        for name in (names[table].names if table in names else [table])
+    ]
+    rows = batch.spark.createDataFrame(
+        spans, "source string, source_schema string, source_table string, for_load string, first string, last string"
+    )
+    proven = {
+        (row.source, present(names.values(), f"{row.source_schema}.{row.source_table}"), row.for_load)
+        for row in changes.join(rows.hint("broadcast"), ["source", "source_schema", "source_table"])
+        .where("change_seq between first and last")
+        .select("source", "source_schema", "source_table", "for_load")
+        .distinct()
+        .collect()
+    }
     options = {source.name: codec_loads.options(source) for source in sources}
-    newest = dict(changes.groupBy("source").agg({"change_seq": "max"}).collect()) if any(o.loads_end == "gap" for o in options.values()) else {}
-    _append(batch, [(source, *table.split("."), load_id, load["started_at16"] + "9" * 19) for (source, table, load_id), load in waiting.items()
-                    if (source, table, load_id) in proven or codec_loads.is_over(load, loads, newest.get(source, ""), options[source])])
+    newest = (
+        dict(changes.groupBy("source").agg({"change_seq": "max"}).collect())
+        if any(o.loads_end == "gap" for o in options.values())
+        else {}
+    )
+    _append(
+        batch,
+        [
+            (source, *table.split("."), load_id, load["started_at16"] + "9" * 19)
+            for (source, table, load_id), load in waiting.items()
+            if (source, table, load_id) in proven
+            or codec_loads.is_over(load, loads, newest.get(source, ""), options[source])
+        ],
+    )
 
 
 def _place(load: dict) -> tuple[str, str, str]:
@@ -66,12 +117,25 @@ def _place(load: dict) -> tuple[str, str, str]:
 
 def _before(batch: Batch, kind: str) -> set[tuple]:
     """(source, SCHEMA.TABLE, load_id) of the loads that earlier batches told a kind of event of."""
-    rows = lake.peek(batch.project.lakehouse_path(), "silver.control_events", ["source", "source_schema", "source_table", "load_id"],
-                     f"where kind = '{kind}' and batch_id <> {batch.batch_id}")
-    return {(row["source"], present(batch.project.tables.values(), f"{row['source_schema']}.{row['source_table']}"), row["load_id"]) for row in rows}
+    rows = lake.peek(
+        batch.project.lakehouse_path(),
+        "silver.control_events",
+        ["source", "source_schema", "source_table", "load_id"],
+        f"where kind = '{kind}' and batch_id <> {batch.batch_id}",
+    )
+    return {
+        (
+            row["source"],
+            present(batch.project.tables.values(), f"{row['source_schema']}.{row['source_table']}"),
+            row["load_id"],
+        )
+        for row in rows
+    }
 
 
 def _append(batch: Batch, rows: list[tuple]) -> None:
     if rows:
-        events = batch.spark.createDataFrame(rows, "source string, source_schema string, source_table string, load_id string, change_seq string")
+        events = batch.spark.createDataFrame(
+            rows, "source string, source_schema string, source_table string, load_id string, change_seq string"
+        )
         batch.append(events.selectExpr("*", f"'{END}' as kind", "'{}' as detail"), "silver.control_events")

@@ -1,6 +1,6 @@
-"""Units of message formats in Spark: what the codec's fast path certainly reads right is written at once; every other message
-of the batch is found by its missing change and goes to the codec's exact path, whose answer is a change, a reject or a
-control event. No message has a third way out.
+"""Units of message formats in Spark: what the codec's fast path certainly reads right is written at once; every other
+message of the batch is found by its missing change and goes to the codec's exact path, whose answer is a change, a
+reject or a control event. No message has a third way out.
 """
 
 import json
@@ -16,14 +16,22 @@ from inlet.silver.batch import Batch, among, overlaps, raw_of_units, reject_conf
 from inlet.sql import literal
 from inlet.table import by_name, present
 
-UNSURVEYED = {"num_records": "count(*)", "num_distinct_seq": "0", "min_seq": "cast(null as string)", "max_seq": "cast(null as string)", "may_have_refresh": "true"}
+UNSURVEYED = {
+    "num_records": "count(*)",
+    "num_distinct_seq": "0",
+    "min_seq": "cast(null as string)",
+    "max_seq": "cast(null as string)",
+    "may_have_refresh": "true",
+}
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def run(batch: Batch, sources: list[str]) -> None:
     """Decode the messages of a batch into silver's tables, and fill in the accounts. In: the sources that have any."""
     for name in sorted({batch.project.sources[s].codec for s in sources}):
-        _run_codec(batch, CODECS[name], [batch.project.sources[s] for s in sources if batch.project.sources[s].codec == name])
+        _run_codec(
+            batch, CODECS[name], [batch.project.sources[s] for s in sources if batch.project.sources[s].codec == name]
+        )
 
 
 def _run_codec(batch: Batch, codec, sources: list) -> None:
@@ -32,7 +40,7 @@ def _run_codec(batch: Batch, codec, sources: list) -> None:
     tables = by_name(batch.project.tables.values())
     spans, has_twice, loading = _survey(batch, codec, messages)
     loads = _loads(batch, codec, messages, sources, tables, loading) if codec.LOADS else []
-    if batch.is_apart or not codec.FAST:           # the compiled walk may be what died
+    if batch.is_apart or not codec.FAST:  # the compiled walk may be what died
         _write_exact(batch, codec, messages, sources, loads)
     else:
         _write_fast(batch, codec, messages, own, sources, tables, loads, has_twice or overlaps(batch, spans))
@@ -40,7 +48,9 @@ def _run_codec(batch: Batch, codec, sources: list) -> None:
         full_loads.of_messages(batch, codec.LOADS, sources, loads)
 
 
-def _write_fast(batch: Batch, codec, messages, own: str, sources: list, tables: dict, loads: list, may_repeat: bool) -> None:
+def _write_fast(
+    batch: Batch, codec, messages, own: str, sources: list, tables: dict, loads: list, may_repeat: bool
+) -> None:
     judged = write_changes(batch, codec.FAST.fast(messages, sources, tables, loads), may_repeat, codec)
     answered = batch.spark.sql(f"select unit_id from silver.changes where {own}")
     if judged is not None:
@@ -55,7 +65,9 @@ def replay(batch: Batch, codec, replays: list[dict]) -> None:
     """Decode rejected messages again, by the exact path. In: their rows of bronze.replays."""
     sources = [batch.project.sources[name] for name in sorted({row["source"] for row in replays})]
     units = ", ".join(map(literal, sorted({row["unit_id"] for row in replays})))
-    messages = batch.spark.sql(f"select * from bronze.messages where {among([s.name for s in sources])} and unit_id in ({units})")
+    messages = batch.spark.sql(
+        f"select * from bronze.messages where {among([s.name for s in sources])} and unit_id in ({units})"
+    )
     tables = by_name(batch.project.tables.values())
     loads = _loads(batch, codec, messages, sources, tables, {s.name for s in sources}) if codec.LOADS else []
     _write_exact(batch, codec, messages, sources, loads)
@@ -68,14 +80,22 @@ def _bytes_of(messages):
 
 
 def _survey(batch: Batch, codec, messages) -> tuple[dict, bool, set[str]]:
-    """What the raw text tells cheaply: sizes, the range of change_seq, whether a change may be there twice (it cannot if every
-    message has a place that the text tells, all are distinct, and none came to an offset that held another message), and the
-    sources that may have full-load rows."""
+    """What the raw text tells cheaply: sizes, the range of change_seq, whether a change may be there twice (it cannot
+    if every message has a place that the text tells, all are distinct, and none came to an offset that held another
+    message), and the sources that may have full-load rows."""
     from pyspark.sql.functions import expr
 
     fast = codec.FAST
-    asked = (fast.survey_sql() if fast else UNSURVEYED) | {"bytes_landed": "sum(size_bytes)", "num_again": "count_if(contains(unit_id, '~'))"}
-    rows = (fast.marked(messages) if fast else messages).groupBy("source").agg(*[expr(sql).alias(name) for name, sql in asked.items()]).collect()
+    asked = (fast.survey_sql() if fast else UNSURVEYED) | {
+        "bytes_landed": "sum(size_bytes)",
+        "num_again": "count_if(contains(unit_id, '~'))",
+    }
+    rows = (
+        (fast.marked(messages) if fast else messages)
+        .groupBy("source")
+        .agg(*[expr(sql).alias(name) for name, sql in asked.items()])
+        .collect()
+    )
     spans = {}
     for row in rows:
         account = batch.account(row.source)
@@ -106,9 +126,14 @@ def exact(project: Project, codec, loads: list[dict]):
             for message in batch.to_pylist():
                 source, data = project.sources[message["source"]], message["value"] or b""
                 found = codec.decode_message(message, source, tables[source.name], loads)
-                place = json.dumps({name: message[name] for name in ("topic", "partition", "offset")}) if found.parts else None
+                place = (
+                    json.dumps({name: message[name] for name in ("topic", "partition", "offset")})
+                    if found.parts
+                    else None
+                )
                 rows += decoded.rows_of(found, source, message["unit_id"], data, place, 1)
             yield decoded.batch_of(rows)
+
     return decode
 
 
@@ -120,41 +145,79 @@ def _set_aside(unit, why: str) -> list:
 def _find_loads(codec, messages, sources: list, tables: dict) -> dict:
     """What `codec.find_loads` tells, message by message, without its compiled walk."""
     gap = int(60e6 * min(codec.LOADS.options(source).load_gap_minutes for source in sources))
-    decode = guarded(_refreshes(codec, {source.name: source for source in sources}, tables), lambda unit, why: [], is_apart=True)
-    spans = messages.mapInArrow(decode, "source string, t string, at bigint").selectExpr("*", "at as first", "at as last", f"at div {gap} as bucket") \
-        .groupBy("source", "t", "bucket").agg({"first": "min", "last": "max"}).collect()
+    decode = guarded(
+        _refreshes(codec, {source.name: source for source in sources}, tables), lambda unit, why: [], is_apart=True
+    )
+    spans = (
+        messages.mapInArrow(decode, "source string, t string, at bigint")
+        .selectExpr("*", "at as first", "at as last", f"at div {gap} as bucket")
+        .groupBy("source", "t", "bucket")
+        .agg({"first": "min", "last": "max"})
+        .collect()
+    )
     seen: dict[tuple, list] = {}
     for row in spans:
-        seen.setdefault((row["source"], row["t"]), []).append(tuple(EPOCH + timedelta(microseconds=row[name]) for name in ("min(first)", "max(last)")))
+        seen.setdefault((row["source"], row["t"]), []).append(
+            tuple(EPOCH + timedelta(microseconds=row[name]) for name in ("min(first)", "max(last)"))
+        )
     return seen
 
 
 def _refreshes(codec, sources: dict, tables: dict):
     def decode(batches):
         import pyarrow as pa
+
         schema = lake.arrow_schema("source string, t string, at bigint")
         for batch in batches:
-            rows = [(m["source"], codec.refresh_table(m, sources[m["source"]], tables), (m["timestamp"] - EPOCH) // timedelta(microseconds=1))
-                    for m in batch.to_pylist() if m["source"] in sources and m["timestamp"]]
+            rows = [
+                (
+                    m["source"],
+                    codec.refresh_table(m, sources[m["source"]], tables),
+                    (m["timestamp"] - EPOCH) // timedelta(microseconds=1),
+                )
+                for m in batch.to_pylist()
+                if m["source"] in sources and m["timestamp"]
+            ]
             yield pa.RecordBatch.from_pylist([dict(zip(schema.names, row)) for row in rows if row[1]], schema=schema)
+
     return decode
 
 
 def _loads(batch: Batch, codec, messages, sources: list, tables: dict, loading: set[str]) -> list[dict]:
     """The full loads known after this batch; new ones and later ends are kept as control events."""
     known = _known_loads(batch)
-    find = partial(_find_loads, codec) if batch.is_apart or not codec.FAST else partial(codec.FAST.find_loads, refresh_table=codec.refresh_table)
+    find = (
+        partial(_find_loads, codec)
+        if batch.is_apart or not codec.FAST
+        else partial(codec.FAST.find_loads, refresh_table=codec.refresh_table)
+    )
     seen = find(messages, [source for source in sources if source.name in loading], tables) if loading else {}
     loads = []
     for source in sources:
         of_source = {place: times for place, times in seen.items() if place[0] == source.name}
-        loads += codec.LOADS.assign_loads([load for load in known if load["source"] == source.name], of_source,
-                                    codec.LOADS.options(source).load_gap_minutes)
-    rows = [(load["source"], *load["table"].split("."), load["started_at16"] + "0" * 19, full_loads.BEGIN, load["load_id"],
-             json.dumps(load, default=str)) for load in loads if load not in known]
+        loads += codec.LOADS.assign_loads(
+            [load for load in known if load["source"] == source.name],
+            of_source,
+            codec.LOADS.options(source).load_gap_minutes,
+        )
+    rows = [
+        (
+            load["source"],
+            *load["table"].split("."),
+            load["started_at16"] + "0" * 19,
+            full_loads.BEGIN,
+            load["load_id"],
+            json.dumps(load, default=str),
+        )
+        for load in loads
+        if load not in known
+    ]
     if rows:
-        events = batch.spark.createDataFrame(rows, "source string, source_schema string, source_table string, change_seq string, "
-                                             "kind string, load_id string, detail string")
+        events = batch.spark.createDataFrame(
+            rows,
+            "source string, source_schema string, source_table string, change_seq string, "
+            "kind string, load_id string, detail string",
+        )
         batch.append(events, "silver.control_events")
     return loads
 
@@ -162,10 +225,16 @@ def _loads(batch: Batch, codec, messages, sources: list, tables: dict, loading: 
 def _known_loads(batch: Batch) -> list[dict]:
     """Each load as the last batch before this one left it."""
     known = {}
-    events = lake.peek(batch.project.lakehouse_path(), "silver.control_events", ["detail"],
-                       f"where kind = '{full_loads.BEGIN}' and batch_id <> {batch.batch_id} order by batch_id")
+    events = lake.peek(
+        batch.project.lakehouse_path(),
+        "silver.control_events",
+        ["detail"],
+        f"where kind = '{full_loads.BEGIN}' and batch_id <> {batch.batch_id} order by batch_id",
+    )
     for row in events:
         load = json.loads(row["detail"])
         load["table"] = present(batch.project.tables.values(), load["table"])
-        known[load["source"], load["load_id"]] = load | {name: datetime.fromisoformat(load[name]) for name in ("first_at", "last_at")}
+        known[load["source"], load["load_id"]] = load | {
+            name: datetime.fromisoformat(load[name]) for name in ("first_at", "last_at")
+        }
     return list(known.values())

@@ -1,8 +1,10 @@
-"""Changes that are made of several records. A record that is no change by itself is a part; parts of one key wait in silver.waiting, in whatever unit,
-file or batch they come, until their codec settles them (`join`). A change bears the batch that settles it.
+"""Changes that are made of several records. A record that is no change by itself is a part; parts of one key wait in
+silver.waiting, in whatever unit, file or batch they come, until their codec settles them (`join`). A change bears the
+batch that settles it.
 
-No clock ends a wait. What the feed says later ends it: another part, or a note. silver.waiting only grows, so a batch that dies is recovered like any
-other: a part waits while it has a row of a whole batch that is not settled, and none that is.
+No clock ends a wait. What the feed says later ends it: another part, or a note. silver.waiting only grows, so a batch
+that dies is recovered like any other: a part waits while it has a row of a whole batch that is not settled, and none
+that is.
 """
 
 import json
@@ -15,14 +17,21 @@ from inlet.errors import AccountingError, InletError, Reject
 from inlet.silver import decoded
 from inlet.silver.batch import Batch, among
 
-PLACE = ["source", "unit_id", "unit_offset", "unit_length", "part_key"]         # a note stands beside a part
+PLACE = ["source", "unit_id", "unit_offset", "unit_length", "part_key"]  # a note stands beside a part
 PARTS = [c.name for c in change.WAITING if c.name not in ("batch_id", "decoded_at")]
 
 
 def waiting(project: Project) -> list[dict]:
     """Parts that wait, without their bytes. Read without Spark."""
     rows = lake.peek(project.lakehouse_path(), "silver.waiting", [*PLACE, "note", "is_settled", "batch_id"])
-    whole = {(r["source"], r["batch_id"]) for r in lake.peek(project.lakehouse_path(), "silver.batches", ["source", "batch_id"])} if rows else set()
+    whole = (
+        {
+            (r["source"], r["batch_id"])
+            for r in lake.peek(project.lakehouse_path(), "silver.batches", ["source", "batch_id"])
+        }
+        if rows
+        else set()
+    )
     rows = [row for row in rows if (row["source"], row["batch_id"]) in whole]
     settled = {tuple(row[name] for name in PLACE) for row in rows if row["is_settled"]}
     return [row for row in rows if tuple(row[name] for name in PLACE) not in settled]
@@ -34,13 +43,26 @@ def join(batch: Batch, codec, sources: list[str], rows) -> None:
     if fresh.isEmpty():
         return
     of_sources = f"{among(sources)} and batch_id < {batch.batch_id}"
-    before = batch.spark.sql(f"select {', '.join(PARTS)}, false as is_new from silver.waiting where not is_settled and {of_sources}").join(
-        batch.spark.sql(f"select {', '.join(PLACE)} from silver.waiting where is_settled and {of_sources}"), PLACE, "left_anti")
-    touched = fresh.unionByName(before.join(fresh.select("source", "part_key").distinct(), ["source", "part_key"], "left_semi")).persist()
-    joined = touched.groupBy("source", "part_key").applyInArrow(_joiner(batch.project, codec), f"{decoded.DDL}, is_new boolean").persist()
+    before = batch.spark.sql(
+        f"select {', '.join(PARTS)}, false as is_new from silver.waiting where not is_settled and {of_sources}"
+    ).join(
+        batch.spark.sql(f"select {', '.join(PLACE)} from silver.waiting where is_settled and {of_sources}"),
+        PLACE,
+        "left_anti",
+    )
+    touched = fresh.unionByName(
+        before.join(fresh.select("source", "part_key").distinct(), ["source", "part_key"], "left_semi")
+    ).persist()
+    joined = (
+        touched.groupBy("source", "part_key")
+        .applyInArrow(_joiner(batch.project, codec), f"{decoded.DDL}, is_new boolean")
+        .persist()
+    )
     raw = touched.where("unit_length > 0").select("unit_id", "unit_offset", "raw")
     decoded.write(batch, codec, joined, lambda conflicts: conflicts.join(raw, ["unit_id", "unit_offset"]))
-    moved = joined.where("result in ('waiting', 'settled')").selectExpr(*[name for name in PARTS if name != "is_settled"], "result = 'settled' as is_settled")
+    moved = joined.where("result in ('waiting', 'settled')").selectExpr(
+        *[name for name in PARTS if name != "is_settled"], "result = 'settled' as is_settled"
+    )
     batch.append(moved, "silver.waiting")
     touched.unpersist()
     joined.unpersist()
@@ -50,9 +72,13 @@ def _joiner(project: Project, codec):
     def join(group):
         import pyarrow as pa
 
-        rows = sorted(group.to_pylist(), key=lambda row: (row["change_seq"] or "", row["unit_id"], row["unit_offset"], row["unit_length"]))
+        rows = sorted(
+            group.to_pylist(),
+            key=lambda row: (row["change_seq"] or "", row["unit_id"], row["unit_offset"], row["unit_length"]),
+        )
         schema = lake.arrow_schema(f"{decoded.DDL}, is_new boolean")
         return pa.Table.from_pylist(_settle(project, codec, rows), schema=schema)
+
     return join
 
 
@@ -62,24 +88,56 @@ def _settle(project: Project, codec, rows: list[dict]) -> list[dict]:
     given = [Waiting(row["unit_id"], decoded.part_of(row), row["raw"], json.loads(row["context"])) for row in rows]
     try:
         found = codec.join(key, given, source, project.tables_of(source))
-        changes, rejects = [decoded.change_row(row) for row in found.changes], [(unit_id, reject) for unit_id, reject in found.rejects]
+        changes, rejects = (
+            [decoded.change_row(row) for row in found.changes],
+            [(unit_id, reject) for unit_id, reject in found.rejects],
+        )
         left = [_place(one.unit_id, one.part) for one in found.waiting]
     except InletError:
         raise
-    except Exception as error:                     # whatever a codec did not foresee: its parts are rejected, and stop nothing
+    except Exception as error:  # whatever a codec did not foresee: its parts are rejected, and stop nothing
         changes, left = [], []
-        rejects = [(row["unit_id"], Reject(guard.KIND, row["unit_offset"], row["unit_length"], row["unit_offset"], guard.EXPECTED, guard.why(error), row["raw"]))
-                   for row in rows if row["unit_length"]]
-    records = {(row["unit_id"], row["unit_offset"]): row["unit_length"] for row in rows if row["unit_length"] and _place(row["unit_id"], decoded.part_of(row)) not in left}
-    told = [(row["unit_id"], row["unit_offset"], row["unit_length"]) for row in changes] + [(unit_id, r.unit_offset, r.unit_length) for unit_id, r in rejects]
+        rejects = [
+            (
+                row["unit_id"],
+                Reject(
+                    guard.KIND,
+                    row["unit_offset"],
+                    row["unit_length"],
+                    row["unit_offset"],
+                    guard.EXPECTED,
+                    guard.why(error),
+                    row["raw"],
+                ),
+            )
+            for row in rows
+            if row["unit_length"]
+        ]
+    records = {
+        (row["unit_id"], row["unit_offset"]): row["unit_length"]
+        for row in rows
+        if row["unit_length"] and _place(row["unit_id"], decoded.part_of(row)) not in left
+    }
+    told = [(row["unit_id"], row["unit_offset"], row["unit_length"]) for row in changes] + [
+        (unit_id, r.unit_offset, r.unit_length) for unit_id, r in rejects
+    ]
     if len(set(told)) < len(told) or not set(told) <= {(*place, size) for place, size in records.items()}:
-        raise AccountingError(f"codec {source.codec}, parts of {key}: changes and rejects stand at {told}, settled parts at {sorted(records.items())}",
-                              "Each names the place of one settled part. It is a fault of the codec")
+        raise AccountingError(
+            f"codec {source.codec}, parts of {key}: changes and rejects stand at {told}, settled parts at "
+            f"{sorted(records.items())}",
+            "Each names the place of one settled part. It is a fault of the codec",
+        )
     account = decoded.account_row(len(records) - len(told), sum(records.values()) - sum(size for *_, size in told))
-    moved = [row | {"result": "waiting" if _place(row["unit_id"], decoded.part_of(row)) in left else "settled"} for row in rows]
+    moved = [
+        row | {"result": "waiting" if _place(row["unit_id"], decoded.part_of(row)) in left else "settled"}
+        for row in rows
+    ]
     # a part that comes and goes in one batch never waited; one that waits on has its row
     moved = [row for row in moved if row["is_new"] == (row["result"] == "waiting")]
-    of_source = [row | {"source": source.name} for row in (*changes, *(decoded.reject_row(r) | {"unit_id": unit_id} for unit_id, r in rejects), account)]
+    of_source = [
+        row | {"source": source.name}
+        for row in (*changes, *(decoded.reject_row(r) | {"unit_id": unit_id} for unit_id, r in rejects), account)
+    ]
     return [*of_source, *moved]
 
 

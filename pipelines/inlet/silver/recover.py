@@ -1,7 +1,8 @@
 """A batch that silver has not finished begins from nothing: what an attempt that died wrote of it is deleted first.
 
-The ledger is the only door, so nobody has seen those rows. Each table tells for itself whether it holds any; a recovery that dies is
-therefore finished by the next. Changes go before transactions, which are then told anew from the changes that are left.
+The ledger is the only door, so nobody has seen those rows. Each table tells for itself whether it holds any; a recovery
+that dies is therefore finished by the next. Changes go before transactions, which are then told anew from the changes
+that are left.
 """
 
 from inlet import lake
@@ -14,11 +15,17 @@ APPENDED = "silver.changes", "silver.rejects", "silver.control_events", "silver.
 
 def begun(project: Project, batch_id: int) -> list[str]:
     """The tables that may hold rows of a batch, by the statistics of their files. Read without Spark."""
-    return [table for table in (*APPENDED, "silver.transactions") if lake.may_hold(project.lakehouse_path(), table, "batch_id", batch_id)]
+    return [
+        table
+        for table in (*APPENDED, "silver.transactions")
+        if lake.may_hold(project.lakehouse_path(), table, "batch_id", batch_id)
+    ]
 
 
 def run(project: Project, spark, batch_id: int, of_sources: str = "true") -> None:
-    """Delete what is there of a batch that the ledger does not have. Doing it twice changes nothing. In: SQL for the sources that the ledger lacks."""
+    """Delete what is there of a batch that the ledger does not have. Doing it twice changes nothing. In: SQL for the
+    sources that the ledger lacks.
+    """
     there = begun(project, batch_id)
     own = f"batch_id = {batch_id} and {of_sources}"
     for table in there:

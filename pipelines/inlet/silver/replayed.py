@@ -1,8 +1,8 @@
 """A batch that decodes again what was rejected, after a contract, an option or a codec was fixed.
 
-Its changes stand at their place in the order, however late; what fails again is a reject of this batch. The rejects that it replaces say so
-(`resolved_by`). A record that could not be told apart before (a whole unit was rejected) may be many now, so a replay counts the records that come out;
-bytes are held equal to those of the rejects.
+Its changes stand at their place in the order, however late; what fails again is a reject of this batch. The rejects
+that it replaces say so (`resolved_by`). A record that could not be told apart before (a whole unit was rejected) may be
+many now, so a replay counts the records that come out; bytes are held equal to those of the rejects.
 """
 
 from inlet.bronze import replay
@@ -21,7 +21,12 @@ def run(batch: Batch, replays: list[dict]) -> None:
         own = [row for row in replays if batch.project.sources[row["source"]].codec == name]
         rows = [row for row in own if not batch.project.sources[row["source"]].brings_messages]
         if rows:
-            units += blocks.replay(batch, CODECS[name], sorted({row["source"] for row in rows}), [row for row in rows if row["unit_id"] not in framed])
+            units += blocks.replay(
+                batch,
+                CODECS[name],
+                sorted({row["source"] for row in rows}),
+                [row for row in rows if row["unit_id"] not in framed],
+            )
         if rows := [row for row in own if batch.project.sources[row["source"]].brings_messages]:
             messages.replay(batch, CODECS[name], rows)
     for row in replays:
@@ -34,15 +39,24 @@ def run(batch: Batch, replays: list[dict]) -> None:
 
 
 def account(batch: Batch) -> None:
-    """The records of rejects are as many as have come out of them: a unit that was rejected whole is many. Bytes are what is held equal."""
+    """The records of rejects are as many as have come out of them: a unit that was rejected whole is many. Bytes are
+    what is held equal.
+    """
     for of_source in batch.accounts.values():
-        of_source.num_settled = of_source.num_changes + of_source.num_repeats + of_source.num_control + of_source.num_rejected + of_source.num_waiting \
+        of_source.num_settled = (
+            of_source.num_changes
+            + of_source.num_repeats
+            + of_source.num_control
+            + of_source.num_rejected
+            + of_source.num_waiting
             - of_source.num_records
+        )
 
 
 def _mark(batch: Batch) -> None:
     batch.spark.sql(f"""
-        merge into silver.rejects r using (select distinct source as s, unit_id as u, unit_offset as o, rejected_in as b from bronze.replays
-                                            where batch_id = {batch.batch_id}) p
+        merge into silver.rejects r using (
+            select distinct source as s, unit_id as u, unit_offset as o, rejected_in as b
+            from bronze.replays where batch_id = {batch.batch_id}) p
         on {among(batch.sources)} and r.source = p.s and r.unit_id = p.u and r.unit_offset = p.o and r.batch_id = p.b
         when matched then update set resolved_by = {batch.batch_id}""")

@@ -1,8 +1,9 @@
 """What of the blocks of a source stands, what its writer gave up, and what waits until the feed says which.
 
-Bronze finds verdicts while it frames (`bronze.files.verdicts`): a restart is known only after the records that it concerns, maybe in a later file and
-batch. Silver decodes a range in the batch that brings its verdict; until then its records wait in bronze. Blocks are decoded whole and in parallel; what
-lies outside the ranges that are judged now is left out.
+Bronze finds verdicts while it frames (`bronze.files.verdicts`): a restart is known only after the records that it
+concerns, maybe in a later file and batch. Silver decodes a range in the batch that brings its verdict; until then its
+records wait in bronze. Blocks are decoded whole and in parallel; what lies outside the ranges that are judged now is
+left out.
 """
 
 import json
@@ -12,12 +13,14 @@ from inlet.codecs.codec import Decoded
 from inlet.silver.batch import Batch, among
 from inlet.sql import literal
 
-ABANDONED = "abandoned"                # kind of a control event: its writer gave up this range, and wrote it again where it was needed
+ABANDONED = (
+    "abandoned"  # kind of a control event: its writer gave up this range, and wrote it again where it was needed
+)
 
 
 def judged_units(batch: Batch, landed: list[dict], files: list[dict]) -> list[dict]:
-    """The units to decode: those of this batch, and earlier ones that it judges; with `ranges` [first byte, end, verdict] where a source's feed judges.
-    In: units of this batch; its rows of bronze.files."""
+    """The units to decode: those of this batch, and earlier ones that it judges; with `ranges` [first byte, end,
+    verdict] where a source's feed judges. In: units of this batch; its rows of bronze.files."""
     ranges: dict[tuple, list[list]] = {}
     for row in files:
         for path, start, end, _, _, verdict in json.loads(row["verdicts"] or "[]"):
@@ -25,17 +28,28 @@ def judged_units(batch: Batch, landed: list[dict], files: list[dict]) -> list[di
     judging = {row["source"] for row in files if row["verdicts"] is not None}
     if not judging:
         return landed
-    earlier = sorted({landed_by for row in files for *_, landed_by, _ in json.loads(row["verdicts"] or "[]")} - {batch.batch_id})
+    earlier = sorted(
+        {landed_by for row in files for *_, landed_by, _ in json.loads(row["verdicts"] or "[]")} - {batch.batch_id}
+    )
     units = list(landed)
     if earlier:
-        rows = batch.spark.sql("select unit_id, source, path, file_offset, size_bytes, num_records, context, batch_id from bronze.blocks "
-                               f"where batch_id in ({', '.join(map(str, earlier))}) and {among(sorted(judging))}").collect()
+        rows = batch.spark.sql(
+            "select unit_id, source, path, file_offset, size_bytes, num_records, context, batch_id from bronze.blocks "
+            f"where batch_id in ({', '.join(map(str, earlier))}) and {among(sorted(judging))}"
+        ).collect()
         units += [row.asDict() | {"context": json.loads(row.context), "load_id": None} for row in rows]
     found = [unit for unit in units if unit["source"] not in judging]
     for unit in units:
         start, size = unit["file_offset"], unit["size_bytes"]
-        own = [[max(low - start, 0), min(high - start, size), verdict] for low, high, verdict in ranges.get((unit["source"], unit["path"]), [])
-               if low < start + size and high > start] if unit["source"] in judging else []
+        own = (
+            [
+                [max(low - start, 0), min(high - start, size), verdict]
+                for low, high, verdict in ranges.get((unit["source"], unit["path"]), [])
+                if low < start + size and high > start
+            ]
+            if unit["source"] in judging
+            else []
+        )
         found += [unit | {"ranges": own}] if own else []
     return found
 
@@ -49,12 +63,19 @@ def rejected_units(batch: Batch, replays: list[dict]) -> list[dict]:
     """The units of rejects, with the rejected ranges. In: rows of bronze.replays."""
     ranges: dict[str, list[list]] = {}
     for row in replays:
-        ranges.setdefault(row["unit_id"], []).append([row["unit_offset"], row["unit_offset"] + row["unit_length"], STANDS])
+        ranges.setdefault(row["unit_id"], []).append(
+            [row["unit_offset"], row["unit_offset"] + row["unit_length"], STANDS]
+        )
     if not ranges:
         return []
-    rows = batch.spark.sql("select unit_id, source, path, file_offset, size_bytes, num_records, context, batch_id from bronze.blocks "
-                           f"where unit_id in ({', '.join(map(literal, sorted(ranges)))})").collect()
-    return [row.asDict() | {"context": json.loads(row.context), "load_id": None, "ranges": sorted(ranges[row.unit_id])} for row in rows]
+    rows = batch.spark.sql(
+        "select unit_id, source, path, file_offset, size_bytes, num_records, context, batch_id from bronze.blocks "
+        f"where unit_id in ({', '.join(map(literal, sorted(ranges)))})"
+    ).collect()
+    return [
+        row.asDict() | {"context": json.loads(row.context), "load_id": None, "ranges": sorted(ranges[row.unit_id])}
+        for row in rows
+    ]
 
 
 def is_whole(ranges: list[list], size: int) -> bool:
@@ -63,33 +84,59 @@ def is_whole(ranges: list[list], size: int) -> bool:
 
 
 def within(rows: list[dict], found: Decoded, ranges: list[list], size_bytes: int) -> list[dict]:
-    """What of a unit's rows stands; its account is what that leaves of the ranges, whose records the caller adds. Adds an event for each range that
-    was given up."""
+    """What of a unit's rows stands; its account is what that leaves of the ranges, whose records the caller adds. Adds
+    an event for each range that was given up."""
     if is_whole(ranges, size_bytes):
         return rows
     kept = [row for row in rows if row["result"] != "account" and stands(ranges, row["unit_offset"])]
-    arrow = [] if isinstance(found.changes, list) else [(at, size) for at, size in zip(*(found.changes.column(n).to_pylist() for n in ("unit_offset", "unit_length")))
-                                                        if stands(ranges, at)]
-    records = [row["unit_length"] for row in kept if row["result"] in ("change", "reject") or row["result"] == "part" and row["unit_length"]]
+    arrow = (
+        []
+        if isinstance(found.changes, list)
+        else [
+            (at, size)
+            for at, size in zip(*(found.changes.column(n).to_pylist() for n in ("unit_offset", "unit_length")))
+            if stands(ranges, at)
+        ]
+    )
+    records = [
+        row["unit_length"]
+        for row in kept
+        if row["result"] in ("change", "reject") or row["result"] == "part" and row["unit_length"]
+    ]
     account = next(row for row in rows if row["result"] == "account")
     of_unit = {"source": account["source"], "unit_id": account["unit_id"]}
-    events = [of_unit | {"result": "control", "kind": ABANDONED, "unit_offset": start, "unit_length": end - start, "detail": "{}"}
-              for start, end, verdict in ranges if verdict == ABANDONED]
+    events = [
+        of_unit
+        | {"result": "control", "kind": ABANDONED, "unit_offset": start, "unit_length": end - start, "detail": "{}"}
+        for start, end, verdict in ranges
+        if verdict == ABANDONED
+    ]
     num, size = len(records) + len(arrow), sum(records) + sum(size for _, size in arrow)
-    return [*kept, *events, account | {"num_control": -num, "bytes_framing": sum(end - start for start, end, _ in ranges) - size}]
+    return [
+        *kept,
+        *events,
+        account | {"num_control": -num, "bytes_framing": sum(end - start for start, end, _ in ranges) - size},
+    ]
 
 
 def account(batch: Batch, landed: list[dict], judged: list[dict], files: list[dict]) -> None:
-    """Count what waits for a verdict since this batch, and what does not any more. Of a unit that stands whole the account is its own; of a range in one, the
-    records that are no change, reject or part are what `within` has left of it."""
+    """Count what waits for a verdict since this batch, and what does not any more. Of a unit that stands whole the
+    account is its own; of a range in one, the records that are no change, reject or part are what `within` has left of
+    it."""
     for row in files:
         if row["verdicts"] is None:
             continue
         account = batch.account(row["source"])
         for path, start, end, num, landed_by, verdict in json.loads(row["verdicts"]):
             whole = verdict == STANDS and (row["source"], path, start, end)
-            account.num_control += num - sum(unit["num_records"] for unit in judged if whole and (unit["source"], unit["path"]) == whole[:2]
-                                             and start <= unit["file_offset"] and unit["file_offset"] + unit["size_bytes"] <= end)
+            account.num_control += num - sum(
+                unit["num_records"]
+                for unit in judged
+                if whole
+                and (unit["source"], unit["path"]) == whole[:2]
+                and start <= unit["file_offset"]
+                and unit["file_offset"] + unit["size_bytes"] <= end
+            )
             if landed_by != batch.batch_id:
                 account.num_settled += num
                 account.bytes_settled += end - start

@@ -1,7 +1,7 @@
 """Linkexpress blocks: frame the records of a piece of a file, cut it, decode a block. The format is told in group.py.
 
-A record is framed (its length), headed (what it is, frame.py) and imaged (its items, fields/interpreter.py);
-nothing here looks at one record after the other in Python, except at rejected ones.
+A record is framed (its length), headed (what it is, frame.py) and imaged (its items, fields/interpreter.py); nothing
+here looks at one record after the other in Python, except at rejected ones.
 """
 
 from dataclasses import dataclass
@@ -18,16 +18,24 @@ from inlet.errors import ConfigError
 from inlet.fields.compiled import interpreter
 from inlet.table import in_force
 
-CHANGES = pa.schema([
-    pa.field("record_ordinal", pa.int64(), nullable=False), pa.field("unit_offset", pa.int64(), nullable=False),
-    pa.field("unit_length", pa.int64(), nullable=False), pa.field("operation", pa.int8(), nullable=False),
-    pa.field("table_index", pa.int32(), nullable=False), pa.field("transaction_ordinal", pa.int64()),
-    pa.field("counter", pa.int64()), pa.field("last", pa.bool_()), pa.field("before", IMAGE), pa.field("after", IMAGE),
-])
+CHANGES = pa.schema(
+    [
+        pa.field("record_ordinal", pa.int64(), nullable=False),
+        pa.field("unit_offset", pa.int64(), nullable=False),
+        pa.field("unit_length", pa.int64(), nullable=False),
+        pa.field("operation", pa.int8(), nullable=False),
+        pa.field("table_index", pa.int32(), nullable=False),
+        pa.field("transaction_ordinal", pa.int64()),
+        pa.field("counter", pa.int64()),
+        pa.field("last", pa.bool_()),
+        pa.field("before", IMAGE),
+        pa.field("after", IMAGE),
+    ]
+)
 BODIES = {"full": interpreter.BODY_FULL, "len0": interpreter.BODY_LENGTH_ZERO, "absent": interpreter.BODY_ABSENT}
-LEN_VENDOR_RECORD = 32_000 + 1_024 * 4                        # vendor's limits: edited data, items of 2 + 2 bytes around it
-LEN_COMMIT, LEN_HEAD = 8, 10                                  # without null areas; 2 more with them
-LONG_TRANSACTION = 4                                          # blocks that a transaction may fill before it is cut
+LEN_VENDOR_RECORD = 32_000 + 1_024 * 4  # vendor's limits: edited data, items of 2 + 2 bytes around it
+LEN_COMMIT, LEN_HEAD = 8, 10  # without null areas; 2 more with them
+LONG_TRANSACTION = 4  # blocks that a transaction may fill before it is cut
 
 
 @dataclass
@@ -60,9 +68,20 @@ def frames(data: bytes, context: dict, source, tables: dict) -> Frames:
         table_of[extraction_id] = names.index(name)
     full_table = names.index(context["table"]) if context.get("table") else -1
     heads = np.empty((num, frame.NUM_HEAD), np.int64)
-    transaction, counter = frame.heads(bytes_, offsets, num, little, has_null_areas, table_of, np.diff(layouts.plan_starts),
-                                       full_table, context["transaction_ordinal"], context["counter"], heads)
-    return Frames(offsets[:num + 1], heads, is_bad_length, len_min, len_max, layouts, transaction, counter)
+    transaction, counter = frame.heads(
+        bytes_,
+        offsets,
+        num,
+        little,
+        has_null_areas,
+        table_of,
+        np.diff(layouts.plan_starts),
+        full_table,
+        context["transaction_ordinal"],
+        context["counter"],
+        heads,
+    )
+    return Frames(offsets[: num + 1], heads, is_bad_length, len_min, len_max, layouts, transaction, counter)
 
 
 def tables_of(context: dict, tables: dict) -> dict:
@@ -74,11 +93,15 @@ def ids_of(source, tables: dict) -> dict[int, str]:
     """Extraction id -> SCHEMA.TABLE. Raises: ConfigError."""
     for word, name in source.tables.items():
         if not (word.isdigit() and 0 < int(word) < 65536):
-            raise ConfigError(f"sources.{source.name}.tables: expected an extraction id 1-65535, found {word!r}",
-                              "The id is the one that the group's definition gives the table")
+            raise ConfigError(
+                f"sources.{source.name}.tables: expected an extraction id 1-65535, found {word!r}",
+                "The id is the one that the group's definition gives the table",
+            )
         if name not in tables and source.wants(name):
-            raise ConfigError(f"sources.{source.name}.tables maps {word} to {name}, which has no contract for this source",
-                              f"Write pipelines/tables/{name.split('.')[-1].lower()}.yml")
+            raise ConfigError(
+                f"sources.{source.name}.tables maps {word} to {name}, which has no contract for this source",
+                f"Write pipelines/tables/{name.split('.')[-1].lower()}.yml",
+            )
     return {int(word): name for word, name in source.tables.items() if name in tables}
 
 
@@ -88,7 +111,7 @@ def cut(data: bytes, context: dict, source, tables: dict, len_block: int, is_fin
     In: is_final False while the file may go on behind `data`: the last change then stays behind, because only what
     follows it tells whether it closes its transaction.
     """
-    if context["byte_order"] is None:                          # no whole record yet, so nothing to read it by
+    if context["byte_order"] is None:  # no whole record yet, so nothing to read it by
         return Cut([], context, 0, None)
     framed = frames(data, context, source, tables)
     offsets, heads = framed.offsets, framed.heads
@@ -97,7 +120,7 @@ def cut(data: bytes, context: dict, source, tables: dict, len_block: int, is_fin
     if not is_final and problem is None and num and heads[-1, frame.COUNTER] >= 0:
         num -= 1
     blocks, start, after = [], 0, context
-    for stop in _cuts(offsets[:num + 1], heads[:num], len_block):
+    for stop in _cuts(offsets[: num + 1], heads[:num], len_block):
         after, before = _context_at(context, heads, stop), after
         blocks.append(Block(int(offsets[start]), int(offsets[stop] - offsets[start]), before, int(stop - start)))
         start = stop
@@ -108,7 +131,7 @@ def _cuts(offsets: np.ndarray, heads: np.ndarray, len_block: int):
     """Yield the record ordinal behind each block."""
     num = len(heads)
     is_open = heads[:, frame.COUNTER] >= 0
-    good = np.flatnonzero(~is_open) + 1                        # behind a commit record or a full extract's row
+    good = np.flatnonzero(~is_open) + 1  # behind a commit record or a full extract's row
     ends, start = offsets[1:], 0
     while start < num:
         enough = np.searchsorted(ends, offsets[start] + len_block) + 1
@@ -124,10 +147,13 @@ def _cuts(offsets: np.ndarray, heads: np.ndarray, len_block: int):
 def _context_at(context: dict, heads: np.ndarray, stop: int) -> dict:
     """What is known before record `stop` of this piece."""
     commits = np.flatnonzero(heads[:stop, frame.WHAT] == frame.COMMIT)
-    counters = heads[commits[-1] + 1 if len(commits) else 0:stop, frame.COUNTER]
+    counters = heads[commits[-1] + 1 if len(commits) else 0 : stop, frame.COUNTER]
     counter = max(int(counters.max(initial=0)), 0 if len(commits) else context["counter"])
-    return context | {"record_ordinal": context["record_ordinal"] + stop, "counter": counter,
-                      "transaction_ordinal": context["transaction_ordinal"] + len(commits)}
+    return context | {
+        "record_ordinal": context["record_ordinal"] + stop,
+        "counter": counter,
+        "transaction_ordinal": context["transaction_ordinal"] + len(commits),
+    }
 
 
 def decode(data: bytes, context: dict, source, tables: dict) -> Decoded:
@@ -138,23 +164,42 @@ def decode(data: bytes, context: dict, source, tables: dict) -> Decoded:
     is_change = heads[:, frame.WHAT] == frame.CHANGE
     is_delete = is_change & (heads[:, frame.OPERATION] == frame.DELETE)
     faults = np.zeros((len(heads), 3), np.int64)
-    after, after_lengths = _images(bytes_, np.flatnonzero(is_change & ~is_delete), framed, _reading(context, source, True), faults)
-    before, before_lengths = _images(bytes_, np.flatnonzero(is_delete), framed, _reading(context, source, False), faults)
+    after, after_lengths = _images(
+        bytes_, np.flatnonzero(is_change & ~is_delete), framed, _reading(context, source, True), faults
+    )
+    before, before_lengths = _images(
+        bytes_, np.flatnonzero(is_delete), framed, _reading(context, source, False), faults
+    )
     kept = np.flatnonzero(is_change & (faults[:, 0] == 0))
     changes = _changes(kept, framed, context, before, before_lengths, after, after_lengths)
     is_control = (heads[:, frame.WHAT] == frame.COMMIT) | (heads[:, frame.WHAT] == frame.EMPTY_LOAD)
-    rejects = [reject.record(int(i), data, framed, faults, context, tables, source)
-               for i in np.flatnonzero((faults[:, 0] > 0) | (heads[:, frame.WHAT] == frame.FAULTY))]
+    rejects = [
+        reject.record(int(i), data, framed, faults, context, tables, source)
+        for i in np.flatnonzero((faults[:, 0] > 0) | (heads[:, frame.WHAT] == frame.FAULTY))
+    ]
     if offsets[-1] < len(data):
         rejects.append(reject.rest(data, framed, context))
-    return Decoded(changes, rejects, _controls(framed, context, tables), int(np.diff(offsets)[is_control].sum()),
-                   int(is_control.sum()))
+    return Decoded(
+        changes,
+        rejects,
+        _controls(framed, context, tables),
+        int(np.diff(offsets)[is_control].sum()),
+        int(is_control.sum()),
+    )
 
 
 def _reading(context: dict, source, is_after: bool) -> np.ndarray:
     options = options_of(source)
-    return np.array([context["byte_order"] == "little", context["null_areas"] == "yes", options.logtype == "little",
-                     BODIES[context.get("null_var_body") or "len0"], is_after], np.int64)
+    return np.array(
+        [
+            context["byte_order"] == "little",
+            context["null_areas"] == "yes",
+            options.logtype == "little",
+            BODIES[context.get("null_var_body") or "len0"],
+            is_after,
+        ],
+        np.int64,
+    )
 
 
 def _images(bytes_, chosen, framed: Frames, reading, faults):
@@ -164,8 +209,21 @@ def _images(bytes_, chosen, framed: Frames, reading, faults):
     out = np.empty(interpreter.bound(starts, ends, np.diff(layouts.plan_starts)[of_table]), np.uint8)
     lengths, chosen_faults = np.zeros(len(chosen), np.int64), np.zeros((len(chosen), 3), np.int64)
     if len(chosen):
-        interpreter.images(bytes_, starts, ends, of_table, layouts.plans, layouts.plan_starts, reading, layouts.singles,
-                           layouts.doubles, interpreter.scratch_of(layouts.plans), out, lengths, chosen_faults)
+        interpreter.images(
+            bytes_,
+            starts,
+            ends,
+            of_table,
+            layouts.plans,
+            layouts.plan_starts,
+            reading,
+            layouts.singles,
+            layouts.doubles,
+            interpreter.scratch_of(layouts.plans),
+            out,
+            lengths,
+            chosen_faults,
+        )
     faults[chosen] = chosen_faults
     all_lengths = np.zeros(len(framed.heads), np.int64)
     all_lengths[chosen] = lengths
@@ -176,26 +234,30 @@ def _changes(kept, framed: Frames, context, before, before_lengths, after, after
     heads, offsets = framed.heads[kept], framed.offsets
     table, is_delete = heads[:, frame.TABLE], heads[:, frame.OPERATION] == frame.DELETE
     counter, in_none = heads[:, frame.COUNTER], heads[:, frame.COUNTER] < 0
-    return pa.RecordBatch.from_arrays([
-        pa.array(kept + context["record_ordinal"], pa.int64()),
-        pa.array(offsets[kept], pa.int64()),
-        pa.array(offsets[kept + 1] - offsets[kept], pa.int64()),
-        pa.array(heads[:, frame.OPERATION].astype(np.int8)),
-        pa.array(table.astype(np.int32)),
-        pa.array(heads[:, frame.TRANSACTION], pa.int64(), mask=in_none),
-        pa.array(counter, pa.int64(), mask=in_none),
-        pa.array(heads[:, frame.LAST] == 1, pa.bool_(), mask=in_none),
-        _image_array(before, before_lengths[kept], table, ~is_delete, framed.layouts),
-        _image_array(after, after_lengths[kept], table, is_delete, framed.layouts),
-    ], schema=CHANGES)
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array(kept + context["record_ordinal"], pa.int64()),
+            pa.array(offsets[kept], pa.int64()),
+            pa.array(offsets[kept + 1] - offsets[kept], pa.int64()),
+            pa.array(heads[:, frame.OPERATION].astype(np.int8)),
+            pa.array(table.astype(np.int32)),
+            pa.array(heads[:, frame.TRANSACTION], pa.int64(), mask=in_none),
+            pa.array(counter, pa.int64(), mask=in_none),
+            pa.array(heads[:, frame.LAST] == 1, pa.bool_(), mask=in_none),
+            _image_array(before, before_lengths[kept], table, ~is_delete, framed.layouts),
+            _image_array(after, after_lengths[kept], table, is_delete, framed.layouts),
+        ],
+        schema=CHANGES,
+    )
 
 
 def _image_array(buffer, lengths, table, is_null, layouts: Layouts) -> pa.StructArray:
     ends = np.concatenate([[0], np.cumsum(lengths)])
     if ends[-1] >= 1 << 31:
         raise ValueError(f"a block's images must stay below 2 GiB, found {ends[-1]} bytes: cut smaller blocks")
-    value = pa.Array.from_buffers(pa.binary(), len(lengths), [None, pa.py_buffer(ends.astype(np.int32)),
-                                                              pa.py_buffer(buffer[:ends[-1]])])
+    value = pa.Array.from_buffers(
+        pa.binary(), len(lengths), [None, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(buffer[: ends[-1]])]
+    )
     dictionary = pa.array([*layouts.metadata, b""], pa.binary())
     metadata = dictionary.take(pa.array(np.where(is_null, len(layouts.metadata), table)))
     return pa.StructArray.from_arrays([value, metadata], fields=list(IMAGE), mask=pa.array(is_null))
@@ -203,6 +265,19 @@ def _image_array(buffer, lengths, table, is_null, layouts: Layouts) -> pa.Struct
 
 def _controls(framed: Frames, context: dict, tables: dict) -> list[Control]:
     names, offsets = sorted(tables), framed.offsets
-    of = {int(i): tables[names[framed.heads[i, frame.TABLE]]] for i in np.flatnonzero(framed.heads[:, frame.WHAT] == frame.EMPTY_LOAD)}
-    return [Control("empty_load", int(offsets[i]), int(offsets[i + 1] - offsets[i]), table.schema_name, table.table_name,
-                    reject.change_seq_of(context, i), reject.change_seq_prefix(context)) for i, table in of.items()]
+    of = {
+        int(i): tables[names[framed.heads[i, frame.TABLE]]]
+        for i in np.flatnonzero(framed.heads[:, frame.WHAT] == frame.EMPTY_LOAD)
+    }
+    return [
+        Control(
+            "empty_load",
+            int(offsets[i]),
+            int(offsets[i + 1] - offsets[i]),
+            table.schema_name,
+            table.table_name,
+            reject.change_seq_of(context, i),
+            reject.change_seq_prefix(context),
+        )
+        for i, table in of.items()
+    ]

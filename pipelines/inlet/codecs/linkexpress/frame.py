@@ -1,7 +1,7 @@
 """Frames of a Linkexpress group extract: where each record lies, what it is, and its place in its transaction.
 
-Two compiled walks: `walk` follows the length prefixes, `heads` reads what stands before a record's items.
-Source: docs/formats/linkexpress_group.md. The layout is in group.py.
+Two compiled walks: `walk` follows the length prefixes, `heads` reads what stands before a record's items. Source:
+docs/formats/linkexpress_group.md. The layout is in group.py.
 """
 
 from numba import njit
@@ -10,14 +10,24 @@ from numba import njit
 WHAT, OPERATION, TABLE, ITEMS, FAULT, FAULT_AT, TRANSACTION, COUNTER, LAST = range(9)
 NUM_HEAD = 9
 CHANGE, COMMIT, EMPTY_LOAD, FAULTY = range(4)
-REFRESH, INSERT, UPDATE, DELETE = range(4)                    # the change's operation code is the format's own
+REFRESH, INSERT, UPDATE, DELETE = range(4)  # the change's operation code is the format's own
 OP_COMMIT, OP_EMPTY_LOAD = 0x8000, 0xFFFF
 
-FAULTS = ("", "truncated", "bad_null_indicator", "unknown_operation", "bad_column_count", "unknown_extraction_id",
-          "trailing_bytes", "unknown_table")
-OK, TRUNCATED, BAD_NULL_INDICATOR, UNKNOWN_OPERATION, BAD_COLUMN_COUNT, UNKNOWN_ID, TRAILING_BYTES, UNKNOWN_TABLE = range(8)
+FAULTS = (
+    "",
+    "truncated",
+    "bad_null_indicator",
+    "unknown_operation",
+    "bad_column_count",
+    "unknown_extraction_id",
+    "trailing_bytes",
+    "unknown_table",
+)
+OK, TRUNCATED, BAD_NULL_INDICATOR, UNKNOWN_OPERATION, BAD_COLUMN_COUNT, UNKNOWN_ID, TRAILING_BYTES, UNKNOWN_TABLE = (
+    range(8)
+)
 
-inlined = njit(forceinline=True, _nrt=False)    # no allocation, so no counting of references to every array at every call
+inlined = njit(forceinline=True, _nrt=False)  # no allocation, so no counting of references to every array at every call
 
 
 @inlined
@@ -38,7 +48,7 @@ def walk(data, little, len_min, len_max, offsets):
     offsets[0] = 0
     while at + 4 <= len(data):
         size = _uint(data, at, 4, little)
-        if size < len_min or size > len_max:                  # read unsigned, so a negative length is a large one
+        if size < len_min or size > len_max:  # read unsigned, so a negative length is a large one
             return num, at, True
         if at + size > len(data):
             break
@@ -101,11 +111,20 @@ def heads(data, offsets, num, little, has_null_areas, table_of, num_items, full_
         if is_commit:
             what, op, table, items, fault, fault_at = _commit(data, at, end, little, len_null)
         else:
-            what, op, table, items, fault, fault_at = _data(data, at, end, little, len_null, table_of, num_items, full_table)
+            what, op, table, items, fault, fault_at = _data(
+                data, at, end, little, len_null, table_of, num_items, full_table
+            )
         is_counted = not is_commit and op != REFRESH and op != OP_EMPTY_LOAD
         counter += is_counted
         row = rows[i]
-        row[WHAT], row[OPERATION], row[TABLE], row[ITEMS], row[FAULT], row[FAULT_AT] = what, op, table, items, fault, fault_at
+        row[WHAT], row[OPERATION], row[TABLE], row[ITEMS], row[FAULT], row[FAULT_AT] = (
+            what,
+            op,
+            table,
+            items,
+            fault,
+            fault_at,
+        )
         row[TRANSACTION], row[COUNTER], row[LAST] = (transaction, counter, 0) if is_counted else (-1, -1, -1)
         if what == COMMIT:
             if is_open:

@@ -1,7 +1,9 @@
-"""Linkexpress group extract: all tables of a replication group in one file, in commit order; or one table's full extract.
+"""Linkexpress group extract: all tables of a replication group in one file, in commit order; or one table's full
+extract.
 
 Unit      a block of whole records, cut after a commit record where there is one
-Yields    changes in file order; a commit record closes the transaction; an FFFF record says that a full extract found no row
+Yields    changes in file order; a commit record closes the transaction; an FFFF record says that a full extract found
+          no row
 Layout    0 i4 len_record, itself included . 4 i2 num_columns (items + 2; 1 = commit record)
           with null areas     commit  6 i2 0000 . 8 i2 8000
                               data    6 i2 extraction id, 0 in a full extract . 8 i2 0000 . 10 i2 operation . 12 items
@@ -11,15 +13,19 @@ Layout    0 i4 len_record, itself included . 4 i2 num_columns (items + 2; 1 = co
           items               in the contract's order, each behind a null indicator (0000, FFFF) with null areas;
                               their bytes are told in item.py, with the options
 Images    insert, update and a full extract's row hold all columns after the change, a delete the row that went
-Loads     a full extract is a load of its table and ends with its file, once all of it is landed and no record is rejected
+Loads     a full extract is a load of its table and ends with its file, once all of it is landed and no record is
+          rejected
 Versions  the column lists in force at the time and ordinal of the file's name
-Order     the time and ordinal of the file's name, then the record's place in it. The format holds no time, no transaction
+Order     the time and ordinal of the file's name, then the record's place in it. The format holds no time, no
+          transaction
           id and no position, so transaction_id is made of these too
-Facts     [documented] the fields and codes . [inferred] sizes of commit and FFFF records, one commit record per transaction
+Facts     [documented] the fields and codes . [inferred] sizes of commit and FFFF records, one commit record per
+          transaction
           ASSUMED: byte order and null areas hold for a whole file and are told by exact fit over its first records;
           several fit and decode differently -> ambiguous_layout
           ASSUMED: an id of 0 belongs to full extracts and only to them; their table is named by the file's name
-Rejects   bad_length, truncated, trailing_bytes, unknown_operation, unknown_extraction_id, unknown_table, bad_column_count,
+Rejects   bad_length, truncated, trailing_bytes, unknown_operation, unknown_extraction_id, unknown_table,
+          bad_column_count,
           bad_null_indicator, bad_digit, bad_sign, bad_text, bad_date, bad_value_length, value_does_not_fit,
           missing_key, null_not_allowed (after-images only), missing_change_seq, ambiguous_layout, ambiguous_table
 Source    Linkexpress Replication option manual, 6.14; docs/formats/linkexpress_group.md
@@ -39,7 +45,7 @@ from inlet.fields import sql_type, variant
 from inlet.sql import literal
 
 OPTIONS = Options
-OPERATIONS = ("REFRESH", "INSERT", "UPDATE", "DELETE")        # by operation code
+OPERATIONS = ("REFRESH", "INSERT", "UPDATE", "DELETE")  # by operation code
 CONSTANTS = {"prefix": "string"}
 COLUMNS = {
     "change_seq": "concat(prefix, lpad(cast(record_ordinal as string), 10, '0'))",
@@ -49,7 +55,7 @@ COLUMNS = {
     "transaction_last_event": "last",
     "load_id": "if(operation = 0, prefix, null)",
 }
-NUM_FITTED = 4_096             # records that each candidate reading is tried on
+NUM_FITTED = 4_096  # records that each candidate reading is tried on
 LEN_FITTED = 1 << 20
 
 
@@ -81,13 +87,26 @@ def _named(path: str, head: bytes, source, tables: dict) -> dict | Reject:
     said = match.groupdict() if match else {}
     time = (said.get("time") or "").ljust(change.LEN_TIME, "0")
     if not match or not _is_time(time):
-        return of_file("missing_change_seq", head, "a file name with a time YYYYMMDDHHmmSS or YYYYMMDDHHmmSShh "
-                                                   "(option file_name)", name)
+        return of_file(
+            "missing_change_seq",
+            head,
+            "a file name with a time YYYYMMDDHHmmSS or YYYYMMDDHHmmSShh (option file_name)",
+            name,
+        )
     found = _tables_named((said.get("table") or "").lower(), source, tables)
     if len(found) > 1:
         return of_file("ambiguous_table", head, "a file name that names one table", f"{name}: {', '.join(found)}")
-    return {"byte_order": None, "null_areas": None, "time": time, "file_ordinal": int(said.get("ordinal") or 0),
-            "table": found[0] if found else None, "load_id": None, "record_ordinal": 0, "transaction_ordinal": 0, "counter": 0}
+    return {
+        "byte_order": None,
+        "null_areas": None,
+        "time": time,
+        "file_ordinal": int(said.get("ordinal") or 0),
+        "table": found[0] if found else None,
+        "load_id": None,
+        "record_ordinal": 0,
+        "transaction_ordinal": 0,
+        "counter": 0,
+    }
 
 
 def _is_time(time: str) -> bool:
@@ -99,14 +118,20 @@ def _is_time(time: str) -> bool:
 
 def _tables_named(word: str, source, tables: dict) -> list[str]:
     """Tables of this source (all, if it maps none) that the word names, whole or by the part behind the dot."""
-    return sorted({tables[t].table for t in set(source.tables.values()) or tables if t in tables and word in (t.lower(), t.lower().split(".")[-1])})
+    return sorted(
+        {
+            tables[t].table
+            for t in set(source.tables.values()) or tables
+            if t in tables and word in (t.lower(), t.lower().split(".")[-1])
+        }
+    )
 
 
 def _readings(source, tables: dict, named: dict) -> list[dict]:
     """Every reading that the options leave open. Knobs that no column of the tables depends on are not varied."""
     options = options_of(source)
     carried = set(ids_of(source, tables).values()) | {named["table"]} - {None}
-    compile_layouts(tables, frozenset(carried), options, named)            # so that a wrong type is named by its column
+    compile_layouts(tables, frozenset(carried), options, named)  # so that a wrong type is named by its column
     types = {sql_type.parse(c.source_type)[0] for t in carried for c in tables[t].columns if c.source_type}
     is_variable = options.logtype == "little" and types & {"VARCHAR", "NVARCHAR", "BLOB"}
     values = {
@@ -130,9 +155,9 @@ class _Fit:
         framed = frames(head, context, source, tables)
         self.num_records = min(len(framed.heads), NUM_FITTED)
         self.is_possible = not framed.is_bad_length or self.num_records == NUM_FITTED
-        self.decoded = decode(head[:int(framed.offsets[self.num_records])], context, source, tables)
+        self.decoded = decode(head[: int(framed.offsets[self.num_records])], context, source, tables)
         faulty = self.decoded.rejects
-        starts = framed.offsets[:self.num_records].tolist()
+        starts = framed.offsets[: self.num_records].tolist()
         num_before_trouble = starts.index(faulty[0].unit_offset) if faulty else self.num_records
         self.score = (num_before_trouble, self.num_records - len(faulty))
         self.is_exact = self.is_possible and not faulty
@@ -148,13 +173,21 @@ def _choose(fits: list[_Fit], head: bytes, source, tables: dict) -> _Fit | Rejec
     best = [fit for fit in fits if fit.is_exact] or [fit for fit in fits if fit.score == max(f.score for f in fits)]
     if len(fits) == 1 or all(fit.tells_the_same(best[0]) for fit in best) and best[0].score[1]:
         return best[0]
-    said = "; ".join(", ".join(f"{key} {fit.context[key]}" for key in ("byte_order", "null_areas", "numeric_sign",
-                                                                       "null_var_body")) for fit in best)
+    said = "; ".join(
+        ", ".join(f"{key} {fit.context[key]}" for key in ("byte_order", "null_areas", "numeric_sign", "null_var_body"))
+        for fit in best
+    )
     if best[0].score[1]:
         return of_file("ambiguous_layout", head, "one reading that fits best; set the options that are auto", said)
     longest = max(fits, key=lambda fit: fit.num_records)
     first = (longest.decoded.rejects or decode(head, longest.context, source, tables).rejects)[0]
-    return of_file(first.kind, head, f"a reading under which a record fits; so far {first.expected}", first.found, first.byte_offset)
+    return of_file(
+        first.kind,
+        head,
+        f"a reading under which a record fits; so far {first.expected}",
+        first.found,
+        first.byte_offset,
+    )
 
 
 def constants(context: dict) -> dict:
@@ -173,23 +206,37 @@ def load_of(context: dict) -> str | None:
 
 
 def changes_as_rows(decoded: Decoded, context: dict, source, tables: dict) -> list[dict]:
-    """Decoded changes as rows of the change table, without the columns of unit and batch: for eyes and tests, not for bulk."""
+    """Decoded changes as rows of the change table, without the columns of unit and batch: for eyes and tests, not for
+    bulk.
+    """
     names, rows = sorted(tables), []
-    if decoded.changes.num_rows:                               # a file that was refused has no time
+    if decoded.changes.num_rows:  # a file that was refused has no time
         prefix, tables = change_seq_prefix(context), tables_of(context, tables)
     for said in decoded.changes.to_pylist():
         table, operation = tables[names[said["table_index"]]], OPERATIONS[said["operation"]]
         is_load = operation == "REFRESH"
-        rows.append({
-            "source": source.name, "source_schema": table.schema_name, "source_table": table.table_name,
-            "table_version": table.version, "change_seq": f"{prefix}{said['record_ordinal']:010d}",
-            "operation": operation, "change_oper": change.OPERATIONS[operation],
-            "transaction_id": None if is_load else f"{prefix}-{said['transaction_ordinal']}",
-            "transaction_event_counter": said["counter"], "transaction_last_event": said["last"], "change_timestamp": None,
-            "stream_position": None, "change_mask": None, "column_mask": None,
-            "before": said["before"] and variant.decode(**said["before"]),
-            "after": said["after"] and variant.decode(**said["after"]),
-            "column_states": None, "load_id": prefix if is_load else None,
-            "unit_offset": said["unit_offset"], "unit_length": said["unit_length"],
-        })
+        rows.append(
+            {
+                "source": source.name,
+                "source_schema": table.schema_name,
+                "source_table": table.table_name,
+                "table_version": table.version,
+                "change_seq": f"{prefix}{said['record_ordinal']:010d}",
+                "operation": operation,
+                "change_oper": change.OPERATIONS[operation],
+                "transaction_id": None if is_load else f"{prefix}-{said['transaction_ordinal']}",
+                "transaction_event_counter": said["counter"],
+                "transaction_last_event": said["last"],
+                "change_timestamp": None,
+                "stream_position": None,
+                "change_mask": None,
+                "column_mask": None,
+                "before": said["before"] and variant.decode(**said["before"]),
+                "after": said["after"] and variant.decode(**said["after"]),
+                "column_states": None,
+                "load_id": prefix if is_load else None,
+                "unit_offset": said["unit_offset"],
+                "unit_length": said["unit_length"],
+            }
+        )
     return rows

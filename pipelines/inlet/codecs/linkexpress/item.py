@@ -17,7 +17,8 @@ TIMESTAMP       11: date, time, four zeros (7 or 8: fewer zeros)                
 BLOB(n)         8: four reserved, four length; data; NORMAL: always n bytes of area  binary
 
 Facts     [documented] the types, LITTLE = actual lengths, blanks, packed signs
-          ASSUMED: every width that only the Oracle appendix gives also holds for Symfoware; a NUMERIC's sign is a byte of
+          ASSUMED: every width that only the Oracle appendix gives also holds for Symfoware; a NUMERIC's sign is a byte
+          of
           its own (else fit finds p bytes); a null variable item has a length word of zero unless fit finds otherwise
           ASSUMED: base 16 floats come with the EBCDIC character sets and with no other
 Source: docs/formats/linkexpress_group.md. INTERVAL, BYTEA and TEXT are not supported: no source tells their bytes.
@@ -35,40 +36,69 @@ from inlet.fields.charset import charset, checked_overrides
 from inlet.fields.compiled import interpreter as plan
 from inlet.table import Table
 
-FILE_NAME = (r"(?:(?P<table>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)?)[._-])?(?P<time>\d{14}(?:\d\d)?)"
-             r"(?:[._-](?P<ordinal>\d{1,9}))?(?:\.\w+)*")
+FILE_NAME = (
+    r"(?:(?P<table>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)?)[._-])?(?P<time>\d{14}(?:\d\d)?)"
+    r"(?:[._-](?P<ordinal>\d{1,9}))?(?:\.\w+)*"
+)
 
 
 class Options(BaseModel):
     """`options` of a source. What is `auto` is settled by exact fit over the first records of each file."""
 
     model_config = ConfigDict(extra="forbid")
-    file_name: str = Field(FILE_NAME, description="pattern of a whole file name: groups time (14 or 16 digits), "
-                                                  "optional ordinal, optional table (full extracts)")
-    byte_order: Literal["auto", "big", "little"] = Field("auto", description="of lengths, counts, codes and binary items")
+    file_name: str = Field(
+        FILE_NAME,
+        description="pattern of a whole file name: groups time (14 or 16 digits), "
+        "optional ordinal, optional table (full extracts)",
+    )
+    byte_order: Literal["auto", "big", "little"] = Field(
+        "auto", description="of lengths, counts, codes and binary items"
+    )
     null_areas: Literal["auto", "yes", "no"] = Field("auto", description="NULLIND: a null indicator before every item")
-    logtype: Literal["normal", "little"] = Field("normal", description="LOGTYPE: variable items at defined or actual length")
-    charset: Literal["cp932", "sjisms", "euc_jp", "utf_8", "ascii", "ebcdic_kana", "gs_kana", "ebcdic_ascii", "gs_ascii",
-                     "ebcdic_lower"] = Field("cp932", description="OUTCODE of CHARACTER and VARCHAR")
+    logtype: Literal["normal", "little"] = Field(
+        "normal", description="LOGTYPE: variable items at defined or actual length"
+    )
+    charset: Literal[
+        "cp932",
+        "sjisms",
+        "euc_jp",
+        "utf_8",
+        "ascii",
+        "ebcdic_kana",
+        "gs_kana",
+        "ebcdic_ascii",
+        "gs_ascii",
+        "ebcdic_lower",
+    ] = Field("cp932", description="OUTCODE of CHARACTER and VARCHAR")
     nchar_charset: Literal["auto", "cp932", "euc_jp", "jef", "utf_16"] = Field(
-        "auto", description="of NCHAR and NVARCHAR; auto: the pairs of `charset`, none for utf_8 and ascii")
+        "auto", description="of NCHAR and NVARCHAR; auto: the pairs of `charset`, none for utf_8 and ascii"
+    )
     charset_overrides: dict[str, str] = Field({}, description="cells of CHARACTER that a site changed: {4A: '['}")
-    nchar_overrides: dict[str, str] = Field({}, description="the same for NCHAR, and for the pairs of EBCDIC: {77C9: '①'}")
-    jef_mapping: Literal["glyph", "modern"] = Field("glyph", description="JEF kanji: shapes of 1978, or today's characters")
+    nchar_overrides: dict[str, str] = Field(
+        {}, description="the same for NCHAR, and for the pairs of EBCDIC: {77C9: '①'}"
+    )
+    jef_mapping: Literal["glyph", "modern"] = Field(
+        "glyph", description="JEF kanji: shapes of 1978, or today's characters"
+    )
     jef_mixed: Literal["shift", "single", "double"] = Field(
-        "shift", description="EBCDIC text: kanji between shift codes, no kanji, or nothing but kanji")
-    jef_pua_base: int = Field(0xE000, ge=0xE000, le=0x10F000, description="code point of the first user-defined JEF cell")
+        "shift", description="EBCDIC text: kanji between shift codes, no kanji, or nothing but kanji"
+    )
+    jef_pua_base: int = Field(
+        0xE000, ge=0xE000, le=0x10F000, description="code point of the first user-defined JEF cell"
+    )
     rtrim_char: Literal["keep", "strip"] = Field("keep", description="trailing blanks of CHARACTER and NCHAR")
     nvarchar_len_unit: Literal["characters", "bytes"] = Field("characters", description="what NVARCHAR's length counts")
     numeric_sign: Literal["auto", "separate", "overpunch"] = Field("auto", description="NUMERIC: p+1 bytes or p")
     timestamp_bytes: Literal[7, 8, 11] = Field(11, description="width of TIMESTAMP")
     time_bytes: Literal[3, 7] = Field(3, description="width of TIME")
     null_var_body: Literal["auto", "len0", "full", "absent"] = Field(
-        "auto", description="what follows the indicator of a null variable item under logtype little")
+        "auto", description="what follows the indicator of a null variable item under logtype little"
+    )
     blob_header: Literal["res4len4", "len8", "len4"] = Field("res4len4", description="length area of BLOB")
     float_form: Literal["auto", "ieee", "hex"] = Field("auto", description="REAL and DOUBLE; auto: hex for EBCDIC sets")
-    max_record_bytes: int | None = Field(None, gt=0, description="longest legal record; none: the largest layout, at "
-                                                                 "least the vendor's limits")
+    max_record_bytes: int | None = Field(
+        None, gt=0, description="longest legal record; none: the largest layout, at least the vendor's limits"
+    )
 
     _overrides = field_validator("charset_overrides", "nchar_overrides", mode="before")(checked_overrides)
 
@@ -78,8 +108,10 @@ def options_of(source) -> Options:
     try:
         return Options(**source.options)
     except ValidationError as error:
-        raise ConfigError(f"sources.{source.name}.options: {in_words(error.errors(), Options.model_fields)}",
-                          f"Known options: {', '.join(Options.model_fields)}") from error
+        raise ConfigError(
+            f"sources.{source.name}.options: {in_words(error.errors(), Options.model_fields)}",
+            f"Known options: {', '.join(Options.model_fields)}",
+        ) from error
 
 
 class Layouts(NamedTuple):
@@ -89,16 +121,25 @@ class Layouts(NamedTuple):
     plan_starts: np.ndarray
     singles: np.ndarray
     doubles: np.ndarray
-    metadata: list[bytes]      # VARIANT dictionary of each table
-    len_record: int            # of the longest record, without its header
+    metadata: list[bytes]  # VARIANT dictionary of each table
+    len_record: int  # of the longest record, without its header
 
 
 def compile_layouts(tables: dict[str, Table], wanted: frozenset, options: Options, context: dict) -> Layouts:
     """Layouts of the wanted tables, by place in sorted(tables). Raises: ConfigError naming table, column and remedy."""
-    columns = tuple(tuple((c.name, c.source_type, c.type, _need(c, tables[name])) for c in tables[name].columns) if name in wanted else ()
-                    for name in sorted(tables))
-    return _compile(tuple(sorted(tables)), columns, options.model_dump_json(), context["byte_order"] or "big",
-                    context.get("numeric_sign") or "separate")
+    columns = tuple(
+        tuple((c.name, c.source_type, c.type, _need(c, tables[name])) for c in tables[name].columns)
+        if name in wanted
+        else ()
+        for name in sorted(tables)
+    )
+    return _compile(
+        tuple(sorted(tables)),
+        columns,
+        options.model_dump_json(),
+        context["byte_order"] or "big",
+        context.get("numeric_sign") or "separate",
+    )
 
 
 def _need(column, table: Table) -> int:
@@ -119,16 +160,25 @@ def _compile(names, columns, options_json: str, byte_order: str, numeric_sign: s
         metadata.append(variant.metadata(list(slots)))
     sets = [_char_set(options), _nchar_set(options, byte_order) or _char_set(options)]
     plans = np.array(rows, np.int64).reshape(-1, plan.NUM_PLAN)
-    sizes = plans[:, plan.WIDTH] + 2 + 8                      # null indicator, length area
-    return Layouts(plans, np.array(starts, np.int64), np.stack([s.single for s in sets]),
-                   np.stack([s.double for s in sets]), metadata,
-                   max((int(sizes[a:b].sum()) for a, b in zip(starts, starts[1:])), default=0))
+    sizes = plans[:, plan.WIDTH] + 2 + 8  # null indicator, length area
+    return Layouts(
+        plans,
+        np.array(starts, np.int64),
+        np.stack([s.single for s in sets]),
+        np.stack([s.double for s in sets]),
+        metadata,
+        max((int(sizes[a:b].sum()) for a, b in zip(starts, starts[1:])), default=0),
+    )
 
 
 def _pairs_name(options: Options, byte_order: str) -> str | None:
     name = options.nchar_charset
     if name == "auto":
-        name = "jef" if _is_ebcdic(options) else {"cp932": "cp932", "sjisms": "cp932", "euc_jp": "euc_jp"}.get(options.charset)
+        name = (
+            "jef"
+            if _is_ebcdic(options)
+            else {"cp932": "cp932", "sjisms": "cp932", "euc_jp": "euc_jp"}.get(options.charset)
+        )
     return {"utf_16": {"big": "utf_16_be", "little": "utf_16_le"}[byte_order]}.get(name, name)
 
 
@@ -138,26 +188,34 @@ def _is_ebcdic(options: Options) -> bool:
 
 def _char_set(options: Options):
     overrides = {**options.charset_overrides, **(options.nchar_overrides if _is_ebcdic(options) else {})}
-    return charset(options.charset, options.jef_mapping, options.jef_mixed, tuple(overrides.items()), options.jef_pua_base)
+    return charset(
+        options.charset, options.jef_mapping, options.jef_mixed, tuple(overrides.items()), options.jef_pua_base
+    )
 
 
 def _nchar_set(options: Options, byte_order: str):
     name = _pairs_name(options, byte_order)
-    return name and charset(name, options.jef_mapping, "shift", tuple(options.nchar_overrides.items()), options.jef_pua_base)
+    return name and charset(
+        name, options.jef_mapping, "shift", tuple(options.nchar_overrides.items()), options.jef_pua_base
+    )
 
 
 def _row(table: str, column: str, type_: str | None, slot: int, options: Options, numeric_sign: str) -> list[int]:
     place = f"{table}.{column}"
     if not type_:
-        raise ConfigError(f"{place}: a Linkexpress extract needs the column's source_type", f"Name one of {', '.join(ITEMS)}")
+        raise ConfigError(
+            f"{place}: a Linkexpress extract needs the column's source_type", f"Name one of {', '.join(ITEMS)}"
+        )
     try:
         name, numbers = sql_type.parse(type_)
         if name not in ITEMS:
             raise ValueError(f"found {type_!r}")
         fields = ITEMS[name](numbers, options, numeric_sign)
     except (ValueError, IndexError) as error:
-        raise ConfigError(f"{place}: source_type {type_!r} is not supported: {error}",
-                          f"Supported, with their lengths: {', '.join(ITEMS)}") from error
+        raise ConfigError(
+            f"{place}: source_type {type_!r} is not supported: {error}",
+            f"Supported, with their lengths: {', '.join(ITEMS)}",
+        ) from error
     row = [0] * plan.NUM_PLAN
     for field, value in {plan.SLOT: slot, **fields}.items():
         row[field] = value
@@ -167,22 +225,46 @@ def _row(table: str, column: str, type_: str | None, slot: int, options: Options
 def _check_type(place: str, source_type: str, type_: str) -> None:
     """Raises: ConfigError where a column's type cannot hold every value of its source_type."""
     name, numbers = sql_type.parse(source_type)
-    whole, scale = (numbers[0] - (numbers[1:] or [0])[0], (numbers[1:] or [0])[0]) if name in ("NUMERIC", "DECIMAL") else \
-        (LEN_INTEGER[name], 0) if name in LEN_INTEGER else (None, None)
+    whole, scale = (
+        (numbers[0] - (numbers[1:] or [0])[0], (numbers[1:] or [0])[0])
+        if name in ("NUMERIC", "DECIMAL")
+        else (LEN_INTEGER[name], 0)
+        if name in LEN_INTEGER
+        else (None, None)
+    )
     decimal = sql_type.parse(type_)[1] if type_.startswith("decimal") else None
-    if type_ == "string" or type_ in HOLDS.get(name, ()) or whole is not None and (
-            decimal and decimal[0] - decimal[1] >= whole and decimal[1] >= scale or not scale and whole <= DIGITS_OF.get(type_, 0)):
+    if (
+        type_ == "string"
+        or type_ in HOLDS.get(name, ())
+        or whole is not None
+        and (
+            decimal
+            and decimal[0] - decimal[1] >= whole
+            and decimal[1] >= scale
+            or not scale
+            and whole <= DIGITS_OF.get(type_, 0)
+        )
+    ):
         return
     if name == "FLOAT" and type_ in (("float", "double") if (numbers or [52])[0] <= 23 else ("double",)):
         return
-    fitting = f"decimal({whole + scale},{scale})" if name in ("NUMERIC", "DECIMAL") else " or ".join(HOLDS.get(name, ("double",)))
+    fitting = (
+        f"decimal({whole + scale},{scale})"
+        if name in ("NUMERIC", "DECIMAL")
+        else " or ".join(HOLDS.get(name, ("double",)))
+    )
     raise ConfigError(f"{place}: type {type_} cannot hold every {source_type}", f"Make it {fitting}, or string")
 
 
 def _character(numbers, options, _):
     (size,) = numbers or (1,)
-    return {plan.ENCODING: plan.TEXT, plan.WIDTH: size, plan.MODE: _char_set(options).mode, plan.SET: 0,
-            plan.STRIP: options.rtrim_char == "strip"}
+    return {
+        plan.ENCODING: plan.TEXT,
+        plan.WIDTH: size,
+        plan.MODE: _char_set(options).mode,
+        plan.SET: 0,
+        plan.STRIP: options.rtrim_char == "strip",
+    }
 
 
 def _varchar(numbers, options, _):
@@ -193,8 +275,13 @@ def _nchar(numbers, options, _):
     if not _pairs_name(options, "big"):
         raise ValueError(f"charset {options.charset} has no pairs for it; set nchar_charset")
     (size,) = numbers or (1,)
-    return {plan.ENCODING: plan.TEXT, plan.WIDTH: 2 * size, plan.MODE: plan.DOUBLE, plan.SET: 1,
-            plan.STRIP: options.rtrim_char == "strip"}
+    return {
+        plan.ENCODING: plan.TEXT,
+        plan.WIDTH: 2 * size,
+        plan.MODE: plan.DOUBLE,
+        plan.SET: 1,
+        plan.STRIP: options.rtrim_char == "strip",
+    }
 
 
 def _nvarchar(numbers, options, _):
@@ -211,8 +298,12 @@ def _digits(numbers) -> tuple[int, int]:
 
 def _numeric(numbers, _, numeric_sign):
     precision, scale = _digits(numbers)
-    return {plan.ENCODING: plan.ZONED, plan.WIDTH: precision + (numeric_sign == "separate"), plan.DIGITS: precision,
-            plan.SCALE: scale}
+    return {
+        plan.ENCODING: plan.ZONED,
+        plan.WIDTH: precision + (numeric_sign == "separate"),
+        plan.DIGITS: precision,
+        plan.SCALE: scale,
+    }
 
 
 def _decimal(numbers, *_):
@@ -237,14 +328,20 @@ def _blob(numbers, options, _):
     return {plan.ENCODING: plan.BLOB, plan.WIDTH: numbers[0], plan.UNIT: reserved_length}
 
 
-HOLDS = {                      # types of a contract's column that hold every value of a source_type, besides string and wide decimals
-    "SMALLINT": ("smallint", "int", "bigint", "float", "double"), "INTEGER": ("int", "bigint", "double"), "REAL": ("float", "double"),
-    "DOUBLE": ("double",), "DATE": ("date",), "TIME": ("string",), "TIMESTAMP": ("timestamp_ntz", "timestamp"), "BLOB": ("binary",),
+HOLDS = {  # types of a contract's column that hold every value of a source_type, besides string and wide decimals
+    "SMALLINT": ("smallint", "int", "bigint", "float", "double"),
+    "INTEGER": ("int", "bigint", "double"),
+    "REAL": ("float", "double"),
+    "DOUBLE": ("double",),
+    "DATE": ("date",),
+    "TIME": ("string",),
+    "TIMESTAMP": ("timestamp_ntz", "timestamp"),
+    "BLOB": ("binary",),
     **dict.fromkeys(("CHARACTER", "VARCHAR", "NCHAR", "NVARCHAR"), ("string",)),
 }
-LEN_INTEGER = {"SMALLINT": 5, "INTEGER": 10}                  # digits
-DIGITS_OF = {"tinyint": 2, "smallint": 4, "int": 9, "bigint": 18}   # digits that every number of so many fits in
-ITEMS = {                      # every type there is
+LEN_INTEGER = {"SMALLINT": 5, "INTEGER": 10}  # digits
+DIGITS_OF = {"tinyint": 2, "smallint": 4, "int": 9, "bigint": 18}  # digits that every number of so many fits in
+ITEMS = {  # every type there is
     "CHARACTER": _character,
     "VARCHAR": _varchar,
     "NCHAR": _nchar,

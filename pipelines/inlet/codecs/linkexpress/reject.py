@@ -5,7 +5,7 @@ from inlet.codecs.linkexpress import frame as frame
 from inlet.errors import Reject
 from inlet.fields.compiled import interpreter
 
-EXPECTED = {                   # by kind; an item's kinds are followed by the column's type
+EXPECTED = {  # by kind; an item's kinds are followed by the column's type
     "truncated": "the record to hold all of its items",
     "trailing_bytes": "the record to end with its last item",
     "bad_null_indicator": "0000 or FFFF",
@@ -22,7 +22,15 @@ EXPECTED = {                   # by kind; an item's kinds are followed by the co
     "null_not_allowed": "0000, for the column is not nullable",
 }
 LEN_FOUND = 16
-IN_HEAD = ("bad_null_indicator", "unknown_operation", "unknown_extraction_id", "unknown_table", "bad_column_count", "missing_key", "null_not_allowed")
+IN_HEAD = (
+    "bad_null_indicator",
+    "unknown_operation",
+    "unknown_extraction_id",
+    "unknown_table",
+    "bad_column_count",
+    "missing_key",
+    "null_not_allowed",
+)
 
 
 def change_seq_prefix(context: dict) -> str:
@@ -53,18 +61,33 @@ def record(i: int, data: bytes, framed, faults, context: dict, tables: dict, sou
         expected = f"{num_items + 2} columns, {num_items} of the table and 2"
     found = _found(data, at, end, kind)
     schema, name = (table.schema_name, table.table_name) if table else (None, None)
-    if kind == "unknown_extraction_id" and (mapped := source.tables.get(str(int(found, 16) if context["byte_order"] == "big" else int.from_bytes(bytes.fromhex(found), "little")))):
-        schema, name = mapped.split(".")               # a table that is not wanted, and so has no contract here
-    return Reject(kind, start, end - start, at, f"{column.source_type}: {expected}" if column else expected, found,
-                  data[start:end], schema, name, column and column.name, change_seq_of(context, i))
+    if kind == "unknown_extraction_id" and (
+        mapped := source.tables.get(
+            str(int(found, 16) if context["byte_order"] == "big" else int.from_bytes(bytes.fromhex(found), "little"))
+        )
+    ):
+        schema, name = mapped.split(".")  # a table that is not wanted, and so has no contract here
+    return Reject(
+        kind,
+        start,
+        end - start,
+        at,
+        f"{column.source_type}: {expected}" if column else expected,
+        found,
+        data[start:end],
+        schema,
+        name,
+        column and column.name,
+        change_seq_of(context, i),
+    )
 
 
 def _found(data: bytes, at: int, end: int, kind: str) -> str:
     if kind == "truncated":
         return f"{end - at} bytes"
     if kind == "trailing_bytes":
-        return f"{end - at} bytes more: {data[at:min(end, at + LEN_FOUND)].hex().upper()}"
-    return data[at:min(end, at + (2 if kind in IN_HEAD else LEN_FOUND))].hex().upper()
+        return f"{end - at} bytes more: {data[at : min(end, at + LEN_FOUND)].hex().upper()}"
+    return data[at : min(end, at + (2 if kind in IN_HEAD else LEN_FOUND))].hex().upper()
 
 
 def rest(data: bytes, framed, context: dict) -> Reject:
@@ -72,10 +95,26 @@ def rest(data: bytes, framed, context: dict) -> Reject:
     at, num = int(framed.offsets[-1]), len(framed.heads)
     seq = change_seq_of(context, num)
     if framed.is_bad_length:
-        return Reject("bad_length", at, len(data) - at, at, f"a record of {framed.len_min} to {framed.len_max} bytes",
-                      data[at:at + 4].hex().upper(), data[at:], change_seq=seq)
-    return Reject("truncated", at, len(data) - at, len(data), "a whole record", f"{len(data) - at} bytes", data[at:],
-                  change_seq=seq)
+        return Reject(
+            "bad_length",
+            at,
+            len(data) - at,
+            at,
+            f"a record of {framed.len_min} to {framed.len_max} bytes",
+            data[at : at + 4].hex().upper(),
+            data[at:],
+            change_seq=seq,
+        )
+    return Reject(
+        "truncated",
+        at,
+        len(data) - at,
+        len(data),
+        "a whole record",
+        f"{len(data) - at} bytes",
+        data[at:],
+        change_seq=seq,
+    )
 
 
 def of_file(kind: str, head: bytes, expected: str, found: str, byte_offset: int = 0) -> Reject:

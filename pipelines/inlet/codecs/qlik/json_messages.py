@@ -1,16 +1,19 @@
 """Qlik Replicate and Talend Data Integration: JSON messages on Kafka and its relatives.
 
 Unit        one message: the Kafka value
-Yields      one change, one reject, or one control event (`metadata`: type MD, a table's structure). A change whose header timestamp
+Yields      one change, one reject, or one control event (`metadata`: type MD, a table's structure). A change whose
+            header timestamp
             cannot be read brings a control event with it (`unreadable_timestamp`)
 Shapes      {"magic": "atMSG", "type": "DT", ..., "message": {data, beforeData, headers, schema?, table?}}, enveloped
             {data, beforeData, headers, schema?, table?}, bare
             flattened (user-named prefixes), legacy ("op", "change_seq") and tombstones are refused by name
 Options     load_gap_minutes (60), loads_end (change): see full_load
 Meaning     see members; full loads: see full_load
-Two paths   `decode_message` reads any message exactly, in Python. `fast` (json_fast, json_walk: compiled, through Arrow) answers
+Two paths   `decode_message` reads any message exactly, in Python. `fast` (json_fast, json_walk: compiled, through
+            Arrow) answers
             for messages that are in no doubt and leaves out every other one; where it answers, both say the same
-Facts       [documented] Qlik, "Metadata and data messages", "The Replicate envelope", "Supported data types"; [sample seen]
+Facts       [documented] Qlik, "Metadata and data messages", "The Replicate envelope", "Supported data types"; [sample
+            seen]
             enveloped UPDATE and REFRESH, metadata, partial column capture: tests/cases/qlik_json
             ASSUMED: a message without magic whose top level has `headers` is the bare shape
 Rejects     invalid_utf8, invalid_json, trailing_data, duplicate_member, wrong_magic, unsupported_message, and members's
@@ -26,7 +29,7 @@ from inlet.fields import json_exact
 from inlet.fields.wrong import Wrong
 
 MAGIC = "atMSG"
-UNREADABLE_TIMESTAMP = "unreadable_timestamp"    # the kind of a control event that a change brings with it
+UNREADABLE_TIMESTAMP = "unreadable_timestamp"  # the kind of a control event that a change brings with it
 ENVELOPE = ("magic", "type", "headers", "messageSchemaId", "messageSchema", "message")
 BODY = ("data", "beforeData", "headers", "schema", "table")
 OPTIONS, FAST, LOADS = full_load.Options, json_fast, full_load
@@ -37,16 +40,37 @@ def decode_message(message: dict, source, tables: dict, loads: list[dict]) -> De
     read, size = read_message(message, source, tables, loads), len(message["value"] or b"")
     if read["result"] == "reject":
         return Decoded([], [read["reject"]])
-    event = [Control(read["kind"], 0, size, read["source_schema"], read["source_table"], read["change_seq"], detail=read["detail"])] if "kind" in read else []
+    event = (
+        [
+            Control(
+                read["kind"],
+                0,
+                size,
+                read["source_schema"],
+                read["source_table"],
+                read["change_seq"],
+                detail=read["detail"],
+            )
+        ]
+        if "kind" in read
+        else []
+    )
     if read["result"] == "control":
         return Decoded([], controls=event, num_control=1, bytes_framing=size)
-    return Decoded([{name: value for name, value in read.items() if name not in ("result", "kind", "detail")}], controls=event)
+    return Decoded(
+        [{name: value for name, value in read.items() if name not in ("result", "kind", "detail")}], controls=event
+    )
 
 
 def read_message(message: dict, source, tables: dict, loads: list[dict]) -> dict:
-    """The same as one dict with `result` change (columns of silver.changes; `kind` and `detail` of a control event that comes with it), reject
-    (`reject`: errors.Reject) or control."""
-    known = {"source": source.name, "unit_id": message["unit_id"], "unit_offset": 0, "unit_length": len(message["value"] or b"")}
+    """The same as one dict with `result` change (columns of silver.changes; `kind` and `detail` of a control event that
+    comes with it), reject (`reject`: errors.Reject) or control."""
+    known = {
+        "source": source.name,
+        "unit_id": message["unit_id"],
+        "unit_offset": 0,
+        "unit_length": len(message["value"] or b""),
+    }
     try:
         return _read(message, source, tables, loads, known)
     except Wrong as wrong:
@@ -57,7 +81,9 @@ def read_message(message: dict, source, tables: dict, loads: list[dict]) -> dict
             known |= dict(zip(("source_schema", "source_table"), no.found.split(".")))
         return _reject(message, known, no.kind, offset, no.expected, no.found, no.column)
     except RecursionError:
-        return _reject(message, known, "invalid_json", 0, "JSON nested as deep as images are", "arrays or objects nested too deep")
+        return _reject(
+            message, known, "invalid_json", 0, "JSON nested as deep as images are", "arrays or objects nested too deep"
+        )
 
 
 def refresh_table(message: dict, source, tables: dict) -> str | None:
@@ -72,7 +98,9 @@ def refresh_table(message: dict, source, tables: dict) -> str | None:
 
 def _read(message: dict, source, tables: dict, loads: list[dict], known: dict) -> dict:
     if message["value"] is None:
-        raise Refused("unsupported_message", (), "a value", "a tombstone: a delete without a sequence has no place in the order")
+        raise Refused(
+            "unsupported_message", (), "a value", "a tombstone: a delete without a sequence has no place in the order"
+        )
     whole = json_exact.parse(message["value"])
     body, path = _body(whole)
     if body is None:
@@ -80,40 +108,64 @@ def _read(message: dict, source, tables: dict, loads: list[dict], known: dict) -
     members.check_names(body, BODY, path)
     said = members.headers(body["headers"], (*path, "headers"))
     oper = members.operation(said, (*path, "headers"))
-    contract = members.table(body.get("schema"), body.get("table"), source.table_of(message["topic"]), tables,
-                                  source.name, path)
+    contract = members.table(
+        body.get("schema"), body.get("table"), source.table_of(message["topic"]), tables, source.name, path
+    )
     known |= {"source_schema": contract.schema_name, "source_table": contract.table_name, "operation": oper}
     load = None
     if oper == "REFRESH" and message["timestamp"]:
-        load = full_load.load_of(loads, source.name, contract.table, message["timestamp"], full_load.options(source).load_gap_minutes)
+        load = full_load.load_of(
+            loads, source.name, contract.table, message["timestamp"], full_load.options(source).load_gap_minutes
+        )
     known["change_seq"] = _change_seq(said["changeSequence"], oper, load, message, (*path, "headers"))
     return known | {"result": "change"} | _change(body, said, oper, contract.at(known["change_seq"]), load, path)
 
 
 def _change(body: dict, said: dict, oper: str, contract, load: dict | None, path: tuple) -> dict:
-    change_mask, column_mask = (members.mask_bytes(said[name], contract, (*path, "headers", name)) for name in ("changeMask", "columnMask"))
-    supplied = None if column_mask is None else {contract.columns[n - 1].name for n in change.mask_ordinals(column_mask)}
+    change_mask, column_mask = (
+        members.mask_bytes(said[name], contract, (*path, "headers", name)) for name in ("changeMask", "columnMask")
+    )
+    supplied = (
+        None if column_mask is None else {contract.columns[n - 1].name for n in change.mask_ordinals(column_mask)}
+    )
     before, after = members.images(body, oper, supplied, contract, path)
     counter, at = said["transactionEventCounter"], members.utc_time(said["timestamp"])
-    event = {} if at or said["timestamp"] is None else {
-        "kind": UNREADABLE_TIMESTAMP, "detail": json.dumps({"timestamp": said["timestamp"]}, ensure_ascii=False)}
+    event = (
+        {}
+        if at or said["timestamp"] is None
+        else {"kind": UNREADABLE_TIMESTAMP, "detail": json.dumps({"timestamp": said["timestamp"]}, ensure_ascii=False)}
+    )
     return event | {
-        "table_version": contract.version, "change_oper": change.OPERATIONS[oper],
-        "transaction_id": said["transactionId"], "transaction_event_counter": None if counter is None else int(counter),
+        "table_version": contract.version,
+        "change_oper": change.OPERATIONS[oper],
+        "transaction_id": said["transactionId"],
+        "transaction_event_counter": None if counter is None else int(counter),
         "transaction_last_event": said["transactionLastEvent"],
         "change_timestamp": at,
-        "stream_position": said["streamPosition"], "change_mask": change_mask, "column_mask": column_mask,
-        "before": before, "after": after, "column_states": None, "load_id": load and load["load_id"],
+        "stream_position": said["streamPosition"],
+        "change_mask": change_mask,
+        "column_mask": column_mask,
+        "before": before,
+        "after": after,
+        "column_states": None,
+        "load_id": load and load["load_id"],
     }
 
 
 def _change_seq(text: str | None, oper: str, load: dict | None, message: dict, path: tuple) -> str:
     if oper == "REFRESH":
         if load is None:
-            raise Refused("missing_change_seq", path, "a full load of its table at its time", str(message["timestamp"] or "a message without a broker's time"))
+            raise Refused(
+                "missing_change_seq",
+                path,
+                "a full load of its table at its time",
+                str(message["timestamp"] or "a message without a broker's time"),
+            )
         return members.refresh_seq(load["started_at16"], message)
     if text is None or not members.CHANGE_SEQ.fullmatch(text):
-        raise Refused("missing_change_seq", (*path, "changeSequence"), "35 digits", "none" if text is None else f"{text[:40]!r}")
+        raise Refused(
+            "missing_change_seq", (*path, "changeSequence"), "35 digits", "none" if text is None else f"{text[:40]!r}"
+        )
     return text
 
 
@@ -135,19 +187,43 @@ def _body(whole: dict) -> tuple[dict | None, tuple]:
         raise Refused("unsupported_message", path, "headers", "the legacy shape of version 5 and before")
     for name, value in body.items():
         if name.lower().endswith("operation") and isinstance(value, str) and value.upper() in members.OPERATIONS:
-            raise Refused("unsupported_message", (*path, name), "headers", "a flattened message (custom message format)")
-    raise Refused("wrong_shape", (*path, "headers") if "headers" in body else path, "an object of headers", body.get("headers"))
+            raise Refused(
+                "unsupported_message", (*path, name), "headers", "a flattened message (custom message format)"
+            )
+    raise Refused(
+        "wrong_shape", (*path, "headers") if "headers" in body else path, "an object of headers", body.get("headers")
+    )
 
 
 def _metadata(whole: dict, message: dict, known: dict) -> dict:
     lineage = whole["message"].get("lineage")
     if not isinstance(lineage, dict) or not all(type(lineage.get(name)) is str for name in ("schema", "table")):
         raise Refused("wrong_shape", ("message", "lineage"), "schema and table", lineage)
-    return known | {"result": "control", "kind": "metadata", "source_schema": lineage["schema"], "source_table": lineage["table"],
-                    "change_seq": None, "load_id": None, "detail": json_exact.slice_(message["value"], ("message",))}
+    return known | {
+        "result": "control",
+        "kind": "metadata",
+        "source_schema": lineage["schema"],
+        "source_table": lineage["table"],
+        "change_seq": None,
+        "load_id": None,
+        "detail": json_exact.slice_(message["value"], ("message",)),
+    }
 
 
-def _reject(message: dict, known: dict, kind: str, offset: int, expected: str, found: str, column: str | None = None) -> dict:
-    reject = errors.Reject(kind, 0, known["unit_length"], offset, expected, found, message["value"] or b"",
-                           known.get("source_schema"), known.get("source_table"), column, known.get("change_seq"))
+def _reject(
+    message: dict, known: dict, kind: str, offset: int, expected: str, found: str, column: str | None = None
+) -> dict:
+    reject = errors.Reject(
+        kind,
+        0,
+        known["unit_length"],
+        offset,
+        expected,
+        found,
+        message["value"] or b"",
+        known.get("source_schema"),
+        known.get("source_table"),
+        column,
+        known.get("change_seq"),
+    )
     return {"result": "reject", "source": known["source"], "unit_id": known["unit_id"], "reject": reject}

@@ -1,18 +1,19 @@
 """Qlik JSON, compiled: one walk over the bytes of a message gives its headers and writes its images as VARIANT.
 
 Strategy. The walk accepts only what it fully understands: members of Qlik's shapes, each at most once, in any order, no
-escapes in names and headers, numbers without exponent up to 18 digits, values certainly of their column's type. At anything
-else it returns DOUBT and the message is left to the exact path; there are no errors here. Every function takes a place and
-returns the next one. A walk that ends not exactly at its message's end is in doubt. The plan of a table (columns, types, sorted
-names) is integers, see json_fast.
+escapes in names and headers, numbers without exponent up to 18 digits, values certainly of their column's type. At
+anything else it returns DOUBT and the message is left to the exact path; there are no errors here. Every function takes
+a place and returns the next one. A walk that ends not exactly at its message's end is in doubt. The plan of a table
+(columns, types, sorted names) is integers, see json_fast.
 
-Reads. Each message is copied into a buffer that holds it alone, with LEN_GAP zero bytes behind it. A walk steps only over bytes that it has
-looked at and that are not zero, so it stands at the first zero behind its message at most; it looks less than LEN_GAP bytes ahead. Hence it
-reads no other message and never leaves the buffer, whatever the bytes.
-Writes. A value is written at most once per column and image. It takes at most LEN_VALUE bytes more than its text has letters, also where the
-walk ends in doubt: an escape is never longer than it is spelt, a long text has 5 bytes of header, `1` takes 2 bytes, `0.1` takes 6. An image
-is its values and at most LEN_IMAGE bytes, and LEN_MEMBER for each column. `scratch_of` and `texts_of` make room by these figures, and `rows`
-raises IndexError before it walks a message for which there is no room. tests/test_fuzz.py holds all this with bounds checking on.
+Reads. Each message is copied into a buffer that holds it alone, with LEN_GAP zero bytes behind it. A walk steps only
+over bytes that it has looked at and that are not zero, so it stands at the first zero behind its message at most; it
+looks less than LEN_GAP bytes ahead. Hence it reads no other message and never leaves the buffer, whatever the bytes.
+Writes. A value is written at most once per column and image. It takes at most LEN_VALUE bytes more than its text has
+letters, also where the walk ends in doubt: an escape is never longer than it is spelt, a long text has 5 bytes of
+header, `1` takes 2 bytes, `0.1` takes 6. An image is its values and at most LEN_IMAGE bytes, and LEN_MEMBER for each
+column. `scratch_of` and `texts_of` make room by these figures, and `rows` raises IndexError before it walks a message
+for which there is no room. tests/test_fuzz.py holds all this with bounds checking on.
 
 All functions stand in one file because Numba's cache of a function does not notice a change in another file.
 """
@@ -21,18 +22,75 @@ import numpy as np
 from numba import njit
 
 DOUBT = -1
-TEXT, INTEGER, DECIMAL, FLOAT, DATE, TIMESTAMP, TIMESTAMP_NTZ, BOOLEAN, HEX, NEVER = range(10)     # a column's type
-NAME, LEN_NAME, TYPE, FIRST, SECOND, NEED = range(6)     # of a column; FIRST, SECOND: bytes of an integer, digits of a decimal
-OPTIONAL, NOT_NULL, KEY = range(3)                       # NEED: NOT_NULL is never null in an after-image, KEY is in every image
+TEXT, INTEGER, DECIMAL, FLOAT, DATE, TIMESTAMP, TIMESTAMP_NTZ, BOOLEAN, HEX, NEVER = range(10)  # a column's type
+NAME, LEN_NAME, TYPE, FIRST, SECOND, NEED = range(
+    6
+)  # of a column; FIRST, SECOND: bytes of an integer, digits of a decimal
+OPTIONAL, NOT_NULL, KEY = range(3)  # NEED: NOT_NULL is never null in an after-image, KEY is in every image
 INSERT, UPDATE, DELETE, REFRESH = range(4)
-(TOP_MAGIC, TOP_TYPE, TOP_HEADERS, TOP_SCHEMA_ID, TOP_SCHEMA, TOP_MESSAGE, DATA, BEFORE, HEADERS, SCHEMA, TABLE, OPERATION, SEQ,
- AT, POSITION, TRANSACTION, CHANGE_MASK, COLUMN_MASK, EXTERNAL, COUNTER, LAST, MAGIC_IS, TYPE_IS, INSERT_IS, _, _, REFRESH_IS) = range(27)
-WORDS = ["magic", "type", "headers", "messageSchemaId", "messageSchema", "message", "data", "beforeData", "headers", "schema", "table",
-         "operation", "changeSequence", "timestamp", "streamPosition", "transactionId", "changeMask", "columnMask", "externalSchemaId",
-         "transactionEventCounter", "transactionLastEvent", "atMSG", "DT", "INSERT", "UPDATE", "DELETE", "REFRESH"]
+(
+    TOP_MAGIC,
+    TOP_TYPE,
+    TOP_HEADERS,
+    TOP_SCHEMA_ID,
+    TOP_SCHEMA,
+    TOP_MESSAGE,
+    DATA,
+    BEFORE,
+    HEADERS,
+    SCHEMA,
+    TABLE,
+    OPERATION,
+    SEQ,
+    AT,
+    POSITION,
+    TRANSACTION,
+    CHANGE_MASK,
+    COLUMN_MASK,
+    EXTERNAL,
+    COUNTER,
+    LAST,
+    MAGIC_IS,
+    TYPE_IS,
+    INSERT_IS,
+    _,
+    _,
+    REFRESH_IS,
+) = range(27)
+WORDS = [
+    "magic",
+    "type",
+    "headers",
+    "messageSchemaId",
+    "messageSchema",
+    "message",
+    "data",
+    "beforeData",
+    "headers",
+    "schema",
+    "table",
+    "operation",
+    "changeSequence",
+    "timestamp",
+    "streamPosition",
+    "transactionId",
+    "changeMask",
+    "columnMask",
+    "externalSchemaId",
+    "transactionEventCounter",
+    "transactionLastEvent",
+    "atMSG",
+    "DT",
+    "INSERT",
+    "UPDATE",
+    "DELETE",
+    "REFRESH",
+]
 NUM_WORDS = len(WORDS)
-TEXTS = T_SEQ, T_POSITION, T_TRANSACTION, T_CHANGE_MASK, T_COLUMN_MASK, T_BEFORE, T_AFTER = range(7)      # outputs of many lengths
-N_TIME, N_COUNTER, N_LAST, NUM_VALID = 7, 8, 9, 10             # validity of the numbers that may be null, behind that of the texts
+TEXTS = T_SEQ, T_POSITION, T_TRANSACTION, T_CHANGE_MASK, T_COLUMN_MASK, T_BEFORE, T_AFTER = range(
+    7
+)  # outputs of many lengths
+N_TIME, N_COUNTER, N_LAST, NUM_VALID = 7, 8, 9, 10  # validity of the numbers that may be null, behind that of the texts
 ROW, PLACE, LOAD, OPER, TIME, COUNT, IS_LAST, NUM_NUMBERS = range(8)
 LETTERS = np.frombuffer("".join(WORDS).encode(), np.uint8)
 ENDS = np.cumsum([0] + [len(word) for word in WORDS])
@@ -40,18 +98,23 @@ MONTH_DAYS = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
 ONE = np.uint64(1)
 STOPS = np.array([code < 32 or code in (34, 92) for code in range(256)])
 LEN_SEQ = 35
-LEN_GAP = 32                   # zeros behind a message; `_time` looks farthest ahead, 20 bytes
-LEN_VALUE = 5                  # bytes that a value takes beyond those of its text
-LEN_IMAGE, LEN_MEMBER = 9, 7   # of an object: header, count and last offset; id and offset of a member
-NONE = -2                      # in place of a length: no value
+LEN_GAP = 32  # zeros behind a message; `_time` looks farthest ahead, 20 bytes
+LEN_VALUE = 5  # bytes that a value takes beyond those of its text
+LEN_IMAGE, LEN_MEMBER = 9, 7  # of an object: header, count and last offset; id and offset of a member
+NONE = -2  # in place of a length: no value
 COMPILED = {"cache": True, "_nrt": False, "forceinline": True}
 
 
 def scratch_of(ends: np.ndarray, num_columns: int) -> tuple:
     """Working space of `rows` and `refreshes`: a message, values of both images, their places, fields, a mask."""
     longest = int(np.diff(ends).max(initial=0))
-    return (np.empty(longest + LEN_GAP, np.uint8), np.empty((2, longest + LEN_VALUE * num_columns), np.uint8),
-            np.empty((2, 2, num_columns), np.int64), np.empty((NUM_WORDS, 2), np.int64), np.empty(longest // 2, np.uint8))
+    return (
+        np.empty(longest + LEN_GAP, np.uint8),
+        np.empty((2, longest + LEN_VALUE * num_columns), np.uint8),
+        np.empty((2, 2, num_columns), np.int64),
+        np.empty((NUM_WORDS, 2), np.int64),
+        np.empty(longest // 2, np.uint8),
+    )
 
 
 def len_images(ends: np.ndarray, num_columns: int) -> int:
@@ -70,8 +133,12 @@ def texts_of(ends: np.ndarray, num_columns: int) -> tuple:
 def _check_scratch(length, num_columns, scratch):
     """Raise IndexError unless there is room to walk a message of that length, by the figures above."""
     buffer, work, places, _, mask = scratch
-    if len(buffer) < length + LEN_GAP or work.shape[1] < length + LEN_VALUE * num_columns or places.shape[2] < num_columns \
-            or len(mask) < length // 2:
+    if (
+        len(buffer) < length + LEN_GAP
+        or work.shape[1] < length + LEN_VALUE * num_columns
+        or places.shape[2] < num_columns
+        or len(mask) < length // 2
+    ):
         raise IndexError("no room to walk a message")
 
 
@@ -136,7 +203,7 @@ def _word(d, i, j, first, last):
 @njit(**COMPILED)
 def _text_end(d, i):
     """Where text that began before i ends (its quote); DOUBT at an escape or a control character."""
-    at = np.uint64(i)                                           # unsigned: no test for an index from the end
+    at = np.uint64(i)  # unsigned: no test for an index from the end
     while not STOPS[d[at]]:
         at += ONE
     return np.int64(at) if d[at] == 34 else DOUBT
@@ -202,7 +269,16 @@ def _is_utf8(d, i, end):
         for k in range(1, n + 1):
             if d[i + k] & 0xC0 != 0x80:
                 return False
-        if b == 0xE0 and d[i + 1] < 0xA0 or b == 0xED and d[i + 1] > 0x9F or b == 0xF0 and d[i + 1] < 0x90 or b == 0xF4 and d[i + 1] > 0x8F:
+        if (
+            b == 0xE0
+            and d[i + 1] < 0xA0
+            or b == 0xED
+            and d[i + 1] > 0x9F
+            or b == 0xF0
+            and d[i + 1] < 0x90
+            or b == 0xF4
+            and d[i + 1] > 0x8F
+        ):
             return False
         i += n + 1
     return True
@@ -301,13 +377,21 @@ def _escape(d, i):
 
 @njit(**COMPILED)
 def _hex(b):
-    return np.int64(b) - 48 if 48 <= b < 58 else np.int64(b) - 55 if 65 <= b < 71 else np.int64(b) - 87 if 97 <= b < 103 else np.int64(-1)
+    return (
+        np.int64(b) - 48
+        if 48 <= b < 58
+        else np.int64(b) - 55
+        if 65 <= b < 71
+        else np.int64(b) - 87
+        if 97 <= b < 103
+        else np.int64(-1)
+    )
 
 
 @njit(**COMPILED)
 def _number(d, i):
-    """Digits, maybe a point and digits: (place behind, number without its point, scale, digits before the point without leading
-    zeros, scale without trailing zeros, is there a leading zero). More than 18 digits are in doubt."""
+    """Digits, maybe a point and digits: (place behind, number without its point, scale, digits before the point without
+    leading zeros, scale without trailing zeros, is there a leading zero). More than 18 digits are in doubt."""
     minus = d[i] == 45
     i += minus
     n, start = 0, i
@@ -337,7 +421,13 @@ def _put_number(d, i, type_, first, second, out, pos):
     """A JSON number or text of one that fits the column."""
     is_text = d[i] == 34
     end, n, scale, num_before, needed, is_padded = _number(d, i + is_text)
-    if end < 0 or is_text and d[end] != 34 or not is_text and (is_padded or d[end] == 46 or d[end] == 101 or d[end] == 69):
+    if (
+        end < 0
+        or is_text
+        and d[end] != 34
+        or not is_text
+        and (is_padded or d[end] == 46 or d[end] == 101 or d[end] == 69)
+    ):
         return DOUBT, 0
     if type_ == INTEGER:
         limit = np.int64(1) << min(8 * first - 1, 62)
@@ -451,7 +541,9 @@ def _value(d, i, column, out, pos):
 
 @njit(**COMPILED)
 def _image(d, i, plan, names, scratch, starts, ends):
-    """An object of columns: values go to the scratch, their places to starts and ends (-1: absent). The place behind it."""
+    """An object of columns: values go to the scratch, their places to starts and ends (-1: absent). The place behind
+    it.
+    """
     num, guess, pos = len(plan), 0, 0
     for k in range(num):
         starts[k] = -1
@@ -482,7 +574,9 @@ def _image(d, i, plan, names, scratch, starts, ends):
 
 @njit(**COMPILED)
 def _put_image(scratch, starts, ends, plan, order, mask, num_mask, is_after, out, pos):
-    """The supplied columns of an image as a VARIANT object, sorted by name; DOUBT if a column that it needs is null or absent."""
+    """The supplied columns of an image as a VARIANT object, sorted by name; DOUBT if a column that it needs is null or
+    absent.
+    """
     count, size = 0, 0
     for k in range(len(plan)):
         if num_mask >= 0 and (k >> 3 >= num_mask or not mask[k >> 3] >> (k & 7) & 1):
@@ -514,7 +608,9 @@ def _put_image(scratch, starts, ends, plan, order, mask, num_mask, is_after, out
 
 @njit(**COMPILED)
 def _put_mask(d, start, length, num_columns, out):
-    """Big-endian hex text as bytes, least significant first: their number without trailing zeros; NONE for none, else DOUBT."""
+    """Big-endian hex text as bytes, least significant first: their number without trailing zeros; NONE for none, else
+    DOUBT.
+    """
     if length == NONE:
         return NONE
     if length & 1:
@@ -570,7 +666,9 @@ def _headers(d, i, fields):
 
 @njit(**COMPILED)
 def _body(d, i, more, plan, names, work, places, fields):
-    """Members of the object that holds data and headers, from the first name or behind the last; the place behind the object."""
+    """Members of the object that holds data and headers, from the first name or behind the last; the place behind the
+    object.
+    """
     while more:
         a, b, i = _member(d, i)
         word = _word(d, a, b, DATA, TABLE) if a >= 0 else DOUBT
@@ -596,7 +694,9 @@ def _body(d, i, more, plan, names, work, places, fields):
 
 @njit(**COMPILED)
 def message(letters, start, end, plan, names, scratch):
-    """Walk one message, enveloped or bare. fields: start and length by word, length NONE for null, DOUBT for missing."""
+    """Walk one message, enveloped or bare. fields: start and length by word, length NONE for null, DOUBT for
+    missing.
+    """
     d, work, places, fields, _ = scratch
     fields[:, 1] = DOUBT
     end -= start
@@ -668,7 +768,9 @@ def _put_digits(n, width, out, at):
 
 @njit(**COMPILED)
 def _put_seq(d, fields, is_load, message, load, starts, out, at):
-    """35 digits: the message's own, or of its load, topic, partition and offset. message: topic's digits, partition, offset."""
+    """35 digits: the message's own, or of its load, topic, partition and offset. message: topic's digits, partition,
+    offset.
+    """
     if not is_load:
         start, length = fields[SEQ, 0], fields[SEQ, 1]
         if length != LEN_SEQ:
@@ -723,9 +825,9 @@ def _load(loads, place, at):
 def rows(letters, ends, places_of, messages, plans, table_names, loads, starts, texts, numbers, valid, scratch):
     """Walk every message of a batch; the rows of those that are in no doubt. Out: their number.
 
-    In: bytes, where each message begins and the last ends; its place, plus the number of places if it must name its table; topic's digits,
-    partition, offset, time. plans: rows, first row by place, names' letters, columns by rank. texts: bytes, ends by column of
-    TEXTS; numbers, valid: columns of NUMBERS, all columns."""
+    In: bytes, where each message begins and the last ends; its place, plus the number of places if it must name its
+    table; topic's digits, partition, offset, time. plans: rows, first row by place, names' letters, columns by rank.
+    texts: bytes, ends by column of TEXTS; numbers, valid: columns of NUMBERS, all columns."""
     plan, first, names, orders = plans
     fields = scratch[3]
     num_places, k = len(first) - 1, 0
@@ -758,23 +860,46 @@ def _put_row(plan, order, oper, load, source, starts, scratch, texts, numbers, v
         return False
     ends[T_SEQ, k + 1], valid[T_SEQ, k] = at, True
     _copy(d, fields[POSITION, 0], fields[POSITION, 1], texts[0][T_POSITION], ends[T_POSITION], valid[T_POSITION], k)
-    _copy(d, fields[TRANSACTION, 0], fields[TRANSACTION, 1], texts[0][T_TRANSACTION], ends[T_TRANSACTION], valid[T_TRANSACTION], k)
+    _copy(
+        d,
+        fields[TRANSACTION, 0],
+        fields[TRANSACTION, 1],
+        texts[0][T_TRANSACTION],
+        ends[T_TRANSACTION],
+        valid[T_TRANSACTION],
+        k,
+    )
     for column, word in ((T_CHANGE_MASK, CHANGE_MASK), (T_COLUMN_MASK, COLUMN_MASK)):
-        num = _put_mask(d, fields[word, 0], max(fields[word, 1], NONE) if fields[word, 1] != DOUBT else NONE, len(plan), mask)
+        num = _put_mask(
+            d, fields[word, 0], max(fields[word, 1], NONE) if fields[word, 1] != DOUBT else NONE, len(plan), mask
+        )
         if num == DOUBT:
             return False
         _copy(mask, 0, num, texts[0][column], ends[column], valid[column], k)
-    num_mask = num                                              # the column mask is the one that `mask` still holds
+    num_mask = num  # the column mask is the one that `mask` still holds
     for column, word, number in ((N_TIME, AT, TIME), (N_COUNTER, COUNTER, COUNT), (N_LAST, LAST, IS_LAST)):
         valid[column, k] = fields[word, 1] == 1
         numbers[number, k] = fields[word, 0] if fields[word, 1] == 1 else 0
     data, old = fields[DATA, 1] == 1, fields[BEFORE, 1] == 1
-    for column, which, is_there in ((T_BEFORE, 0 if oper == DELETE and data else 1, old or oper == DELETE), (T_AFTER, 0, data and oper != DELETE)):
+    for column, which, is_there in (
+        (T_BEFORE, 0 if oper == DELETE and data else 1, old or oper == DELETE),
+        (T_AFTER, 0, data and oper != DELETE),
+    ):
         valid[column, k] = is_there
         ends[column, k + 1] = ends[column, k]
         if is_there:
-            at = _put_image(work[which], places[which, 0], places[which, 1], plan, order, mask, num_mask, column == T_AFTER,
-                            texts[0][column], ends[column, k])
+            at = _put_image(
+                work[which],
+                places[which, 0],
+                places[which, 1],
+                plan,
+                order,
+                mask,
+                num_mask,
+                column == T_AFTER,
+                texts[0][column],
+                ends[column, k],
+            )
             if at < 0:
                 return False
             ends[column, k + 1] = at
@@ -789,7 +914,7 @@ def refreshes(letters, ends, places_of, plans, table_names, found, scratch):
     for i in range(len(ends) - 1):
         found[i] = DOUBT
         place = places_of[i] % num_places if places_of[i] >= 0 else -1
-        if place >= 0 and message(letters, ends[i], ends[i + 1], plan[first[place]:first[place + 1]], names, scratch):
+        if place >= 0 and message(letters, ends[i], ends[i + 1], plan[first[place] : first[place + 1]], names, scratch):
             oper = _operation(d, fields)
             if oper >= 0 and _is_named(d, fields, table_names, place, places_of[i] >= num_places):
                 found[i] = place if oper == REFRESH else NONE

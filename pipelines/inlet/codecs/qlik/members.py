@@ -2,18 +2,25 @@
 
 Headers     "", null and missing are the same. Text but for transactionEventCounter (integer), transactionLastEvent
             (boolean). [documented] transactionEventCounter is at least 0 and fits a bigint
-Time        header timestamp, UTC: YYYY-MM-DDTHH:mm:SS [documented], T or a blank, a second's fraction of at most 6 digits and further
-            zeros, maybe Z or an offset; or epoch milliseconds, 13 digits, as a number or as text [both seen in captured messages].
+Time        header timestamp, UTC: YYYY-MM-DDTHH:mm:SS [documented], T or a blank, a second's fraction of at most 6
+            digits and further
+            zeros, maybe Z or an offset; or epoch milliseconds, 13 digits, as a number or as text [both seen in captured
+            messages].
             Anything else keeps the row and leaves change_timestamp null: order never needs it. The control event
             `unreadable_timestamp` tells what was there
-Order       changeSequence, 35 digits. REFRESH has none: start of its load (see full_load), then 4 digits of the topic, 5 of
+Order       changeSequence, 35 digits. REFRESH has none: start of its load (see full_load), then 4 digits of the topic,
+            5 of
             the partition, 10 of the offset, so that loads which start in the same hundredth do not share a place
 Table       schema and table of the message, else the topic by the source's `tables`; two answers are one too many
-Masks       hex text, one big-endian number, bit n-1 = ordinal n [documented; inferred byte order, 390 of 390 change rows].
-            Bits beyond the last column must be zero. Columns outside columnMask are sent as null and mean "not supplied"
-Operations  REFRESH (also READ [one public reader takes it so]), INSERT, UPDATE, DELETE. A TRUNCATE has no message [documented]: Qlik tells it in
+Masks       hex text, one big-endian number, bit n-1 = ordinal n [documented; inferred byte order, 390 of 390 change
+            rows].
+            Bits beyond the last column must be zero. Columns outside columnMask are sent as null and mean "not
+            supplied"
+Operations  REFRESH (also READ [one public reader takes it so]), INSERT, UPDATE, DELETE. A TRUNCATE has no message
+            [documented]: Qlik tells it in
             the control topic attrep_ddl_history, which is not read yet; a message that says TRUNCATE is rejected
-Images      REFRESH, INSERT: data. UPDATE: data, beforeData. DELETE: data, or beforeData where data is null. A column that is not nullable
+Images      REFRESH, INSERT: data. UPDATE: data, beforeData. DELETE: data, or beforeData where data is null. A column
+            that is not nullable
             is never null in an after-image; in a before-image a source sends null for what it did not log
 
 Rejects     wrong_shape, unknown_operation, unknown_table, ambiguous_table, missing_change_seq, mask_too_long,
@@ -30,11 +37,21 @@ from inlet.fields.json_exact import Number
 from inlet.fields.wrong import Wrong
 
 OPERATIONS = {"REFRESH": "REFRESH", "READ": "REFRESH", "INSERT": "INSERT", "UPDATE": "UPDATE", "DELETE": "DELETE"}
-TEXT_HEADERS = ("operation", "changeSequence", "streamPosition", "transactionId", "changeMask", "columnMask", "externalSchemaId")
+TEXT_HEADERS = (
+    "operation",
+    "changeSequence",
+    "streamPosition",
+    "transactionId",
+    "changeMask",
+    "columnMask",
+    "externalSchemaId",
+)
 HEADERS = TEXT_HEADERS + ("timestamp", "transactionEventCounter", "transactionLastEvent")
 CHANGE_SEQ = re.compile(r"[0-9]{35}")
 HEX = re.compile(r"(?:[0-9A-Fa-f]{2})+")
-HEADER_TIME = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2})(?:(\.[0-9]{1,6})0*)?(Z|[+-][0-9]{2}:?[0-9]{2})?")
+HEADER_TIME = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2})(?:(\.[0-9]{1,6})0*)?(Z|[+-][0-9]{2}:?[0-9]{2})?"
+)
 EPOCH_MILLIS = re.compile(r"[1-9][0-9]{12}")
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 COUNTER_MAX = (1 << 8 * LEN_INTEGER["bigint"] - 1) - 1
@@ -70,9 +87,17 @@ def headers(given: dict, path: tuple) -> dict:
         if said[name] is not None and (not isinstance(said[name], str) or isinstance(said[name], Number)):
             raise Refused("wrong_shape", (*path, name), "text or null", said[name])
     counter, last = said["transactionEventCounter"], said["transactionLastEvent"]
-    if counter is not None and not (isinstance(counter, (Number, int)) and re.fullmatch(r"[0-9]{1,19}", str(counter))
-                                    and int(counter) <= COUNTER_MAX):
-        raise Refused("wrong_shape", (*path, "transactionEventCounter"), f"a whole number from 0 to {COUNTER_MAX}, or null", counter)
+    if counter is not None and not (
+        isinstance(counter, (Number, int))
+        and re.fullmatch(r"[0-9]{1,19}", str(counter))
+        and int(counter) <= COUNTER_MAX
+    ):
+        raise Refused(
+            "wrong_shape",
+            (*path, "transactionEventCounter"),
+            f"a whole number from 0 to {COUNTER_MAX}, or null",
+            counter,
+        )
     if last is not None and not isinstance(last, bool):
         raise Refused("wrong_shape", (*path, "transactionLastEvent"), "true, false or null", last)
     return said
@@ -97,21 +122,34 @@ def table(schema: str | None, name: str | None, mapped: str | None, tables: dict
     if mapped:
         names = tables[mapped].names if mapped in tables else [mapped]
         if not any(all(part in (None, right) for part, right in zip(parts, name.split("."))) for name in names):
-            raise Refused("ambiguous_table", (*path, "table" if parts[1] else "schema"), f"{mapped}, as the topic says",
-                          f"{parts[0] or ''}.{parts[1] or ''}")
+            raise Refused(
+                "ambiguous_table",
+                (*path, "table" if parts[1] else "schema"),
+                f"{mapped}, as the topic says",
+                f"{parts[0] or ''}.{parts[1] or ''}",
+            )
         parts = mapped.split(".")
     full = ".".join(filter(None, parts))
     contract = tables.get(full) if all(parts) else None
     if contract is None or contract.sources and source not in contract.sources:
-        raise Refused("unknown_table", path if not any(parts) else (*path, "table"),
-                      "a table with a contract, by topic or by schema and table", full or "neither")
+        raise Refused(
+            "unknown_table",
+            path if not any(parts) else (*path, "table"),
+            "a table with a contract, by topic or by schema and table",
+            full or "neither",
+        )
     return contract
 
 
 def refresh_seq(started_at16: str, message: dict) -> str:
     """change_seq of a full-load row. Raises: Refused."""
     if not (0 <= message["partition"] < 10**5 and 0 <= message["offset"] < 10**10):
-        raise Refused("missing_change_seq", (), "partition of 5 digits and offset of 10", f"{message['partition']}, {message['offset']}")
+        raise Refused(
+            "missing_change_seq",
+            (),
+            "partition of 5 digits and offset of 10",
+            f"{message['partition']}, {message['offset']}",
+        )
     topic = 1 + zlib.crc32(message["topic"].encode()) % 9999
     return change.change_seq(started_at16, topic * 10**5 + message["partition"], message["offset"])
 
@@ -124,7 +162,9 @@ def mask_bytes(text: str | None, contract, path: tuple) -> bytes | None:
         raise Refused("wrong_shape", path, "pairs of hex digits", f"{text[:40]!r}")
     bits = int(text, 16)
     if bits.bit_length() > len(contract.columns):
-        raise Refused("mask_too_long", path, f"bits of {len(contract.columns)} columns", f"bit {bits.bit_length()} is set")
+        raise Refused(
+            "mask_too_long", path, f"bits of {len(contract.columns)} columns", f"bit {bits.bit_length()} is set"
+        )
     return bits.to_bytes((bits.bit_length() + 7) // 8, "little")
 
 
@@ -140,13 +180,17 @@ def utc_time(value) -> datetime.datetime | None:
         return EPOCH + datetime.timedelta(milliseconds=int(value))
     match = HEADER_TIME.fullmatch(value)
     try:
-        return match and datetime.datetime.fromisoformat(match[1] + (match[2] or "") + (match[3] or "Z")).astimezone(datetime.UTC)
-    except (ValueError, OverflowError):                         # no such day, or none in UTC
+        return match and datetime.datetime.fromisoformat(match[1] + (match[2] or "") + (match[3] or "Z")).astimezone(
+            datetime.UTC
+        )
+    except (ValueError, OverflowError):  # no such day, or none in UTC
         return None
 
 
 def image(given, supplied: set | None, contract, path: tuple, is_after: bool = False) -> dict | None:
-    """An image as VARIANT shall hold it: supplied columns only, each fit for its type, the key among them. Raises: Refused."""
+    """An image as VARIANT shall hold it: supplied columns only, each fit for its type, the key among them. Raises:
+    Refused.
+    """
     if given is None:
         return None
     if not isinstance(given, dict):

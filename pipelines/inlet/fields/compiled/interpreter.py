@@ -1,10 +1,11 @@
 """The interpreter: walks the items of each record by an integer plan and writes its image as one VARIANT object.
 
 Strategy. A layout is rows of a plan, one per column (the constants below name its fields), a reading is four flags.
-`images` is the only entry: bytes, the items' byte ranges and plans in; VARIANT bytes and one fault per record out. No read leaves
-its record: every item is measured against the record's end before it is read. No write leaves `out`, if it has `bound` bytes.
-There is one small function per encoding; each takes the place in the record and the place in the output and returns
-(next place in the record, next place in the output, fault code). On a fault the first of them is the faulty byte.
+`images` is the only entry: bytes, the items' byte ranges and plans in; VARIANT bytes and one fault per record out. No
+read leaves its record: every item is measured against the record's end before it is read. No write leaves `out`, if it
+has `bound` bytes. There is one small function per encoding; each takes the place in the record and the place in the
+output and returns (next place in the record, next place in the output, fault code). On a fault the first of them is the
+faulty byte.
 
 Every function here is the compiled twin of a plain one in number.py, date.py, charset.py and variant.py, which are
 the spec; tests/test_fields.py holds them equal. All functions stand in one file because Numba's cache of a function
@@ -19,29 +20,53 @@ from inlet.fields.charset import DOUBLE, LEAD, SHIFT, SINGLE
 # a plan's row
 ENCODING, WIDTH, DIGITS, SCALE, MODE, SET, UNIT, STRIP, SLOT, NEED = range(10)
 NUM_PLAN = 10
-OPTIONAL, NOT_NULL, KEY = range(3)                            # NEED: NOT_NULL is never null in an after-image, KEY in none
+OPTIONAL, NOT_NULL, KEY = range(3)  # NEED: NOT_NULL is never null in an after-image, KEY in none
 # ENCODING. WIDTH is the item's bytes; for VARTEXT and BLOB the data area's, length word not counted
 INTEGER, PACKED, ZONED, TEXT, VARTEXT, DATE, TIME, TIMESTAMP, IEEE, HEX_FLOAT, BLOB = range(11)
 # the reading
 LITTLE, NULL_AREAS, ACTUAL_LENGTH, NULL_BODY, IS_AFTER = range(5)
-BODY_FULL, BODY_LENGTH_ZERO, BODY_ABSENT = range(3)           # what stands in place of a null variable item's data
+BODY_FULL, BODY_LENGTH_ZERO, BODY_ABSENT = range(3)  # what stands in place of a null variable item's data
 
-FAULTS = ("", "truncated", "bad_null_indicator", "bad_digit", "bad_sign", "bad_text", "bad_date", "bad_value_length",
-          "trailing_bytes", "value_does_not_fit", "missing_key", "null_not_allowed")
-(OK, TRUNCATED, BAD_NULL_INDICATOR, BAD_DIGIT, BAD_SIGN, BAD_TEXT, BAD_DATE, BAD_VALUE_LENGTH, TRAILING_BYTES,
- VALUE_DOES_NOT_FIT, MISSING_KEY, NULL_NOT_ALLOWED) = range(12)
+FAULTS = (
+    "",
+    "truncated",
+    "bad_null_indicator",
+    "bad_digit",
+    "bad_sign",
+    "bad_text",
+    "bad_date",
+    "bad_value_length",
+    "trailing_bytes",
+    "value_does_not_fit",
+    "missing_key",
+    "null_not_allowed",
+)
+(
+    OK,
+    TRUNCATED,
+    BAD_NULL_INDICATOR,
+    BAD_DIGIT,
+    BAD_SIGN,
+    BAD_TEXT,
+    BAD_DATE,
+    BAD_VALUE_LENGTH,
+    TRAILING_BYTES,
+    VALUE_DOES_NOT_FIT,
+    MISSING_KEY,
+    NULL_NOT_ALLOWED,
+) = range(12)
 
-inlined = njit(forceinline=True, _nrt=False)    # nothing is allocated, so no reference need be counted: ten times as fast
+inlined = njit(forceinline=True, _nrt=False)  # nothing is allocated, so no reference need be counted: ten times as fast
 
-LEN_CHAR = 4                   # bytes of UTF-8 that one byte of an item becomes at most: a site may put any character on a single byte
-LEN_ITEM = 12                  # bytes that an item adds to them: 5 of a long text's header, 3 of its id, 4 of its offset
-LEN_IMAGE = 9                  # and its image: header, count, last offset
+LEN_CHAR = 4  # bytes of UTF-8 that one byte of an item becomes at most: a site may put any character on a single byte
+LEN_ITEM = 12  # bytes that an item adds to them: 5 of a long text's header, 3 of its id, 4 of its offset
+LEN_IMAGE = 9  # and its image: header, count, last offset
 MASK32 = 0xFFFFFFFF
 
 
 def bound(starts: np.ndarray, ends: np.ndarray, num_columns: np.ndarray) -> int:
-    """Bytes that the images of these records take at most. `images` writes nothing beyond, a record that is at fault included: its image
-    begins where that of the next one does."""
+    """Bytes that the images of these records take at most. `images` writes nothing beyond, a record that is at fault
+    included: its image begins where that of the next one does."""
     return int((LEN_CHAR * (ends - starts) + LEN_ITEM * num_columns + LEN_IMAGE).sum())
 
 
@@ -130,7 +155,9 @@ def _put_decimal(out, pos, n, scale, minus):
 
 @inlined
 def _put_wide_decimal(data, at, num_digits, is_packed, scale, minus, out, pos):
-    """19 to 38 digits, read again into four limbs of 32 bits. `at` is the first digit's byte, of zoned digits or of nibbles."""
+    """19 to 38 digits, read again into four limbs of 32 bits. `at` is the first digit's byte, of zoned digits or of
+    nibbles.
+    """
     a, b, c, d = 0, 0, 0, 0
     for k in range(num_digits):
         byte = np.int64(data[at + (k // 2 if is_packed else k)])
@@ -165,7 +192,7 @@ def _integer(data, at, width, little, out, pos):
 def _packed(data, at, width, digits, scale, out, pos):
     n, num_significant = 0, 0
     for k in range(2 * width - 1):
-        byte = np.int64(data[at + k // 2])       # Numba makes a float of signed and unsigned together
+        byte = np.int64(data[at + k // 2])  # Numba makes a float of signed and unsigned together
         digit = byte & 15 if k & 1 else byte >> 4
         if digit > 9:
             return at + k // 2, pos, BAD_DIGIT
@@ -302,9 +329,9 @@ def _utf8_size(data, at, stop):
         if data[at + k] >> 6 != 2:
             return 0
     second = data[at + 1]
-    if first == 0xE0 and second < 0xA0 or first == 0xED and second > 0x9F:      # overlong; surrogates
+    if first == 0xE0 and second < 0xA0 or first == 0xED and second > 0x9F:  # overlong; surrogates
         return 0
-    if first == 0xF0 and second < 0x90 or first == 0xF4 and second > 0x8F:      # overlong; beyond U+10FFFF
+    if first == 0xF0 and second < 0x90 or first == 0xF4 and second > 0x8F:  # overlong; beyond U+10FFFF
         return 0
     return size
 
@@ -350,7 +377,7 @@ def _stripped(out, start, stop):
 @inlined
 def _text(data, at, stop, plans, r, singles, doubles, out, pos):
     set_ = plans[r, SET]
-    start = pos + 5 if stop - at > 63 else pos + 1             # long and short strings differ in their header
+    start = pos + 5 if stop - at > 63 else pos + 1  # long and short strings differ in their header
     at, end, fault = _chars(data, at, stop, plans[r, MODE], set_, singles, doubles, out, start)
     if fault:
         return at, pos, fault
@@ -373,7 +400,7 @@ def _len_data(data, at, plans, r, little):
     """Bytes that a variable item says it holds."""
     if plans[r, ENCODING] == VARTEXT:
         return _uint(data, at, 2, little) * plans[r, UNIT]
-    len_length = plans[r, UNIT] & 15                                # BLOB: reserved bytes in the high nibble, length's in the low
+    len_length = plans[r, UNIT] & 15  # BLOB: reserved bytes in the high nibble, length's in the low
     size = _uint(data, at + (plans[r, UNIT] >> 4), len_length, little)
     return size
 
@@ -412,7 +439,7 @@ def _days(data, at, little):
         last = 29 if is_leap else 28
     if day > last:
         return -1_000_000
-    since_march, y = (month + 9) % 12, year - (month < 3)      # a year that begins in March ends with its leap day
+    since_march, y = (month + 9) % 12, year - (month < 3)  # a year that begins in March ends with its leap day
     return 365 * y + y // 4 - y // 100 + y // 400 + (153 * since_march + 2) // 5 + day - 719469
 
 
@@ -555,7 +582,7 @@ def _put_head(out, pos, plans, first, num, offsets, total):
     len_size, len_id, len_end = 4 if num > 255 else 1, _size_of(num - 1), _size_of(total)
     out[pos] = (num > 255) << 6 | len_id - 1 << 4 | len_end - 1 << 2 | 2
     pos = _put(out, pos + 1, num, len_size)
-    if len_id == 1 and len_end == 1:                           # nearly always; straight bytes are twice as fast
+    if len_id == 1 and len_end == 1:  # nearly always; straight bytes are twice as fast
         for k in range(num):
             out[pos + k] = k
             out[pos + num + plans[first + k, SLOT]] = offsets[k]
@@ -579,15 +606,15 @@ def images(data, starts, ends, layouts, plans, plan_starts, reading, singles, do
     """Write the image of every record.
 
     In: data uint8[]; starts, ends: byte range of each record's items; layouts: its plan, plans[plan_starts[l]:[l+1]].
-    scratch: `scratch_of` the plans; nothing is allocated here.
-    Out: out uint8[], images one behind the other; lengths[i], 0 where a fault stopped it; faults[i] = code, byte, column.
+    scratch: `scratch_of` the plans; nothing is allocated here. Out: out uint8[], images one behind the other;
+    lengths[i], 0 where a fault stopped it; faults[i] = code, byte, column.
     """
     offsets = scratch[2]
     pos, len_end = np.int64(0), 1
     for i in range(len(starts)):
         first = plan_starts[layouts[i]]
         num, at, end = plan_starts[layouts[i] + 1] - first, starts[i], ends[i]
-        base = pos + _len_head(num, len_end)                   # guess: offsets as wide as the last record's
+        base = pos + _len_head(num, len_end)  # guess: offsets as wide as the last record's
         write, fault, column = base, 0, -1
         for k in range(num):
             offsets[k] = write - base
