@@ -228,8 +228,8 @@ def rotate(cur, rng, table):
 
 def rotate_in_steps(cur, rng, table):
     """The same by a statement a row, which only a deferred constraint allows. Between them, something at other keys:
-    what happens
-    at these keys meanwhile could be about either of two rows, which is a known limit of the fold (CHANGELOG)."""
+    what happens at these keys meanwhile could be about either of two rows, which is a known limit of the fold
+    (CHANGELOG)."""
     names, places = TABLES[table][0], []
     for _ in range(rng.randint(2, 3)):
         place = a_key(cur, rng, table)

@@ -8,10 +8,8 @@ A case holds
     bytes | messages    commented hex | {topic, partition, offset, timestamp, key, value or value_hex, headers} |
                         records of tests/toy
     expected            changes: rows of the change table without unit_id, batch_id and decoded_at, members that are
-                        null
-                        left out; rejects, controls, parts and definitions: at least the members that the case names.
-                        File
-                        formats: `file` for a file that is rejected as a whole
+                        null left out; rejects, controls, parts and definitions: at least the members that the case
+                        names. File formats: `file` for a file that is rejected as a whole
 A value of an image is plain, or says its type: {decimal: "1.50"}, {hex: "00ff"}, {date: ...}, {timestamp: ...}.
 
 Binary cases also run cut at every byte and with junk behind.

@@ -3,9 +3,8 @@ gate; so does one that prints nothing or a stack trace, and a line of a ```text 
 print.
 
 A command whose exit code is meant to be another says so: `$ inlet decode broken.lxg   # exits 3`. `make` and `git`
-                                                                                       commands are run by .ci/run
-itself, which hands over what they printed. Of what README shows, times, folder names and the width of columns may be
-others.
+commands are run by .ci/run itself, which hands over what they printed. Of what README shows, times, folder names and
+the width of columns may be others.
 """
 
 import os

@@ -135,8 +135,7 @@ def known(names: dict, name: str, what: str):
 
 class Loader(yaml.SafeLoader):
     """Only `true` and `false` are booleans, as in YAML 1.2: a column may be called NO, or ON. Only plain decimal digits
-    are a number:
-    007, 0x1F and 12:30 are text, where YAML 1.1 makes 7, 31 and 750 of them."""
+    are a number: 007, 0x1F and 12:30 are text, where YAML 1.1 makes 7, 31 and 750 of them."""
 
 
 Loader.yaml_implicit_resolvers = {

@@ -2,8 +2,8 @@
 walk goes wrong.
 
 Numba checks every index against its array here, and an index below zero, which it would count from the end, is out of
-bounds too:
-`fix_integer_index` is where it turns such an index around. What is compiled so has a cache folder of its own.
+bounds too: `fix_integer_index` is where it turns such an index around. What is compiled so has a cache folder of its
+own.
 """
 
 import argparse

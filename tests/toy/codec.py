@@ -8,16 +8,16 @@ Records     ["file", number, time]                    the first of every file; t
             ["insert", table, row] . ["delete", table, row] . ["update", table, row before, row after] . ["truncate",
             table]
             ["before", number, table, row] . ["after", number, table, row]      the two images of one update, maybe in
-                                                                                different files
+            different files
             ["ddl", text] . ["begin", id] . ["commit", id] . ["restart"]       restart: what came since the last commit
-                                                                               will be written again
+            will be written again
             ["end"]                                  nothing follows in this file
             A row is an array in the order of the columns; a member that is missing at its end was not supplied
 Order       time of the file, number of the file, offset of the record in it
 Messages    a record without its length is a message, too: read by the contract as it is, placed by its topic and offset
 Files       depend on each other: a transaction and the column lists go on in the next file. A file may come with the
-            column lists of its
-            beginning, `<file>.columns`, JSON {table: [columns, key]}, where the option `sidecar` says so
+            column lists of its beginning, `<file>.columns`, JSON {table: [columns, key]}, where the option `sidecar`
+            says so
 Tables      read by the column list that is in force; a table without one, or one that the contract does not know, is
             rejected
 Options     sidecar (false), before_images (true): false where the feed has no `before`, so that an `after` is a whole

@@ -2,8 +2,7 @@
 that brings what it reads.
 
 A module here offers `plan_file`, a row of bronze.files for what of a file can land now (None: it waits), and
-`units_of`, the units of a planned file:
-rows of bronze.blocks, or Arrow batches of messages as KEPT.
+`units_of`, the units of a planned file: rows of bronze.blocks, or Arrow batches of messages as KEPT.
 """
 
 from inlet.bronze import blocks, message_parquet, message_text

@@ -5,9 +5,8 @@ A codec is a module whose docstring is the spec of its format. It is pure: it op
 the same answer whenever it is asked again. It offers one face or both:
 
 - `FileCodec` reads streams of bytes. `open_file` reads what the name and the first bytes say, `cut` finds the borders
-  of records, `decode` reads one
-  block of them. Bronze cuts a file in order; silver decodes its blocks in parallel, each with the context that `cut`
-  gave it.
+  of records, `decode` reads one block of them. Bronze cuts a file in order; silver decodes its blocks in parallel, each
+  with the context that `cut` gave it.
 - `MessageCodec` reads messages, each by itself. `decode_message` reads any; `FAST`, where there is one, only those that
   it is certain of.
 
@@ -54,8 +53,7 @@ class Block(NamedTuple):
 
 class Mark(NamedTuple):
     """A verdict of the feed on all records before a place that no mark before has judged, whatever file they are in:
-    they stand, or their writer
-    has given them up (and writes them again). Records that no mark has judged yet wait."""
+    they stand, or their writer has given them up (and writes them again). Records that no mark has judged yet wait."""
 
     offset: int
     num_records: int  # records of the data up to there

@@ -3,16 +3,13 @@ false alarm.
 
 Look 1   both sides are hashed, column by column, as the contract's types; ranges of keys whose hashes agree are done
 Look 2   after a wait, the keys that differed are read again on both sides. What agrees now was in flight. What differs
-         and has not moved
-         on either side is confirmed. What has moved is looked at again, and is in flight if it never rests
+         and has not moved on either side is confirmed. What has moved is looked at again, and is in flight if it never
+         rests
 
 Limits   the wait must be longer than a change needs from the source into gold: a change that takes longer looks like a
-         difference
-         values are compared as the contract's types: a time without a zone is UTC where the contract says `timestamp`;
-         CHAR's padding
-         counts, nothing is trimmed; 0.0 and -0.0 are equal; what JDBC cannot say as the contract's type (a TIME, an
-         array, an infinite
-         date, a number that is too large) is an error or a difference
+         difference values are compared as the contract's types: a time without a zone is UTC where the contract says
+         `timestamp`; CHAR's padding counts, nothing is trimmed; 0.0 and -0.0 are equal; what JDBC cannot say as the
+         contract's type (a TIME, an array, an infinite date, a number that is too large) is an error or a difference
          look 1 reads the whole table through one connection; gold is compared with what the source says now, at no
          point of its own
 """

@@ -2,8 +2,7 @@
 
 The semantics are dbt macros (dbt/macros/fold), proven against tests/reference.py. This module only decides what to run:
 a table runs when the ledger (silver.batches) names it in a batch that gold.applied does not have. Everything a run
-needs is
-in those two tables, so a run that dies is finished by the next one.
+needs is in those two tables, so a run that dies is finished by the next one.
 """
 
 import json

@@ -58,8 +58,7 @@ def lags(project: Project, table: Table) -> bool:
 
 def steps(project: Project, table: Table) -> list[str]:
     """Statements that bring the tables of its gold to the contract; a run that dies between them goes on with what is
-    left. Raises:
-    ConfigError where that takes a rebuild."""
+    left. Raises: ConfigError where that takes a rebuild."""
     statements = []
     for step, columns, properties in _there(project, table):
         if properties.get(KEY, _key(table)) != _key(table):

@@ -17,17 +17,16 @@ Loads     a full extract is a load of its table and ends with its file, once all
           rejected
 Versions  the column lists in force at the time and ordinal of the file's name
 Order     the time and ordinal of the file's name, then the record's place in it. The format holds no time, no
-          transaction
-          id and no position, so transaction_id is made of these too
+          transaction id and no position, so transaction_id is made of these too
 Facts     [documented] the fields and codes . [inferred] sizes of commit and FFFF records, one commit record per
           transaction
           ASSUMED: byte order and null areas hold for a whole file and are told by exact fit over its first records;
           several fit and decode differently -> ambiguous_layout
           ASSUMED: an id of 0 belongs to full extracts and only to them; their table is named by the file's name
 Rejects   bad_length, truncated, trailing_bytes, unknown_operation, unknown_extraction_id, unknown_table,
-          bad_column_count,
-          bad_null_indicator, bad_digit, bad_sign, bad_text, bad_date, bad_value_length, value_does_not_fit,
-          missing_key, null_not_allowed (after-images only), missing_change_seq, ambiguous_layout, ambiguous_table
+          bad_column_count, bad_null_indicator, bad_digit, bad_sign, bad_text, bad_date, bad_value_length,
+          value_does_not_fit, missing_key, null_not_allowed (after-images only), missing_change_seq, ambiguous_layout,
+          ambiguous_table
 Source    Linkexpress Replication option manual, 6.14; docs/formats/linkexpress_group.md
 """
 

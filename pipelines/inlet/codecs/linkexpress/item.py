@@ -18,8 +18,7 @@ BLOB(n)         8: four reserved, four length; data; NORMAL: always n bytes of a
 
 Facts     [documented] the types, LITTLE = actual lengths, blanks, packed signs
           ASSUMED: every width that only the Oracle appendix gives also holds for Symfoware; a NUMERIC's sign is a byte
-          of
-          its own (else fit finds p bytes); a null variable item has a length word of zero unless fit finds otherwise
+          of its own (else fit finds p bytes); a null variable item has a length word of zero unless fit finds otherwise
           ASSUMED: base 16 floats come with the EBCDIC character sets and with no other
 Source: docs/formats/linkexpress_group.md. INTERVAL, BYTEA and TEXT are not supported: no source tells their bytes.
 """

@@ -2,19 +2,17 @@
 
 Unit        one message: the Kafka value
 Yields      one change, one reject, or one control event (`metadata`: type MD, a table's structure). A change whose
-            header timestamp
-            cannot be read brings a control event with it (`unreadable_timestamp`)
+            header timestamp cannot be read brings a control event with it (`unreadable_timestamp`)
 Shapes      {"magic": "atMSG", "type": "DT", ..., "message": {data, beforeData, headers, schema?, table?}}, enveloped
             {data, beforeData, headers, schema?, table?}, bare
             flattened (user-named prefixes), legacy ("op", "change_seq") and tombstones are refused by name
 Options     load_gap_minutes (60), loads_end (change): see full_load
 Meaning     see members; full loads: see full_load
 Two paths   `decode_message` reads any message exactly, in Python. `fast` (json_fast, json_walk: compiled, through
-            Arrow) answers
-            for messages that are in no doubt and leaves out every other one; where it answers, both say the same
+            Arrow) answers for messages that are in no doubt and leaves out every other one; where it answers, both say
+            the same
 Facts       [documented] Qlik, "Metadata and data messages", "The Replicate envelope", "Supported data types"; [sample
-            seen]
-            enveloped UPDATE and REFRESH, metadata, partial column capture: tests/cases/qlik_json
+            seen] enveloped UPDATE and REFRESH, metadata, partial column capture: tests/cases/qlik_json
             ASSUMED: a message without magic whose top level has `headers` is the bare shape
 Rejects     invalid_utf8, invalid_json, trailing_data, duplicate_member, wrong_magic, unsupported_message, and members's
 """

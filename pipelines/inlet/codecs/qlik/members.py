@@ -3,25 +3,21 @@
 Headers     "", null and missing are the same. Text but for transactionEventCounter (integer), transactionLastEvent
             (boolean). [documented] transactionEventCounter is at least 0 and fits a bigint
 Time        header timestamp, UTC: YYYY-MM-DDTHH:mm:SS [documented], T or a blank, a second's fraction of at most 6
-            digits and further
-            zeros, maybe Z or an offset; or epoch milliseconds, 13 digits, as a number or as text [both seen in captured
-            messages].
-            Anything else keeps the row and leaves change_timestamp null: order never needs it. The control event
-            `unreadable_timestamp` tells what was there
+            digits and further zeros, maybe Z or an offset; or epoch milliseconds, 13 digits, as a number or as text
+            [both seen in captured messages]. Anything else keeps the row and leaves change_timestamp null: order never
+            needs it. The control event `unreadable_timestamp` tells what was there
 Order       changeSequence, 35 digits. REFRESH has none: start of its load (see full_load), then 4 digits of the topic,
-            5 of
-            the partition, 10 of the offset, so that loads which start in the same hundredth do not share a place
+            5 of the partition, 10 of the offset, so that loads which start in the same hundredth do not share a place
 Table       schema and table of the message, else the topic by the source's `tables`; two answers are one too many
 Masks       hex text, one big-endian number, bit n-1 = ordinal n [documented; inferred byte order, 390 of 390 change
-            rows].
-            Bits beyond the last column must be zero. Columns outside columnMask are sent as null and mean "not
+            rows]. Bits beyond the last column must be zero. Columns outside columnMask are sent as null and mean "not
             supplied"
 Operations  REFRESH (also READ [one public reader takes it so]), INSERT, UPDATE, DELETE. A TRUNCATE has no message
-            [documented]: Qlik tells it in
-            the control topic attrep_ddl_history, which is not read yet; a message that says TRUNCATE is rejected
+            [documented]: Qlik tells it in the control topic attrep_ddl_history, which is not read yet; a message that
+            says TRUNCATE is rejected
 Images      REFRESH, INSERT: data. UPDATE: data, beforeData. DELETE: data, or beforeData where data is null. A column
-            that is not nullable
-            is never null in an after-image; in a before-image a source sends null for what it did not log
+            that is not nullable is never null in an after-image; in a before-image a source sends null for what it did
+            not log
 
 Rejects     wrong_shape, unknown_operation, unknown_table, ambiguous_table, missing_change_seq, mask_too_long,
             unknown_column, value_does_not_fit, missing_key, null_not_allowed
