@@ -1,19 +1,23 @@
 """Bronze: what is planned, what waits, what is landed once. Planning needs no Spark."""
 
+import bz2
 import datetime as dt
+import gzip
 import hashlib
+import io
 import json
+import lzma
 import os
 import signal
 from types import SimpleNamespace
 
+import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from inlet import bronze, config
-from inlet.bronze import blocks as bronze_blocks
-from inlet.bronze import message_text, transports
+from inlet.bronze import blocks, framing, kept_message, transports
 from inlet.bronze import messages as bronze_messages
 from inlet.bronze import plan as planning
 from inlet.bronze.files import as_problem, listing
@@ -91,15 +95,13 @@ def test_a_growing_file_lands_whole_records_only_and_the_rest_next_time(project,
 def test_units_of_a_file_are_its_bytes_however_it_is_read(project):
     source, data = project.sources["depot"], extract(projects.item_records(1, 3000))
     deliver(project, data)
-    small, kept = bronze_blocks.LEN_BLOCK, []
+    small, kept = framing.LEN_BLOCK, []
     try:
-        bronze_blocks.LEN_BLOCK = 4096
+        framing.LEN_BLOCK = 4096
         with open(project.root / "landing" / "depot" / NAME, "rb") as stream:
-            kept = [
-                b for b, _ in bronze.cut_file(source, project.tables_of(source), NAME, stream, 0, len(data), None, True)
-            ]
+            kept = [b for b, _ in bronze.cut_file(source, project.tables_of(source), NAME, stream, 0, None, True)]
     finally:
-        bronze_blocks.LEN_BLOCK = small
+        framing.LEN_BLOCK = small
     assert len(kept) > 10 and b"".join(b.data for b in kept) == data
     assert sum(b.num_records for b in kept) == 4500
 
@@ -111,7 +113,7 @@ def test_an_unfinished_tail_is_rejected_once_the_file_has_rested(project):
     assert row["ofs_end"] == len(data) - 3 and row["num_units"] == 2
     with open(project.root / "landing" / "depot" / NAME, "rb") as stream:
         source = project.sources["depot"]
-        *_, (last, _) = bronze.cut_file(source, project.tables_of(source), NAME, stream, 0, len(data) - 3, None, True)
+        *_, (last, _) = bronze.cut_file(source, project.tables_of(source), NAME, stream, 0, None, True)
     assert last.context["problem"]["kind"] == "truncated"
 
 
@@ -121,10 +123,7 @@ def test_what_no_record_can_be_is_landed_as_one_broken_unit(project, length):
     deliver(project, good + length.to_bytes(4, "big") + b"rest of the file")
     source = project.sources["depot"]
     with open(project.root / "landing" / "depot" / NAME, "rb") as stream:
-        blocks = [
-            b
-            for b, _ in bronze.cut_file(source, project.tables_of(source), NAME, stream, 0, len(good) + 20, None, False)
-        ]
+        blocks = [b for b, _ in bronze.cut_file(source, project.tables_of(source), NAME, stream, 0, None, False)]
     assert [b.context.get("problem", {}).get("kind") for b in blocks] == [None, "bad_length"]
     assert b"".join(b.data for b in blocks) == good + length.to_bytes(4, "big") + b"rest of the file"
 
@@ -145,7 +144,6 @@ def test_behind_a_broken_place_nothing_is_decoded_however_the_file_grows(project
             NAME,
             stream,
             second["ofs_start"],
-            len(data),
             json.loads(second["start_context"]),
             False,
         )
@@ -243,7 +241,7 @@ def test_files_bring_messages_one_a_line_as_json_values_or_one_a_file(tmp_path, 
     first = plan(project).files
     assert read(project, first) == list(enumerate(values))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(message_text, "NUM_BYTES", 8)
+        patch.setattr(kept_message, "NUM_BYTES", 8)
         assert read(project, first) == list(enumerate(values))
     assert [row["ofs_end"] for row in first] == [len(data)] and plan(project, first).files == []
 
@@ -282,6 +280,95 @@ def test_a_file_that_another_transport_landed_stays_as_it_is_and_is_refused_when
     assert json.loads(refused["problem"])["kind"] == "file_rewritten"
 
 
+def container(schema, values: list, **options) -> bytes:
+    out = io.BytesIO()
+    fastavro.writer(out, schema, values, **options)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("schema", "values", "expected"),
+    [
+        ("bytes", [b"{}", b""], [b"{}", b""]),
+        ("string", ["{}", "é"], [b"{}", "é".encode()]),
+        (["null", "bytes"], [b"{}", None], [b"{}", None]),
+        ({"type": "array", "items": "long"}, [[1], [-2, 64]], [b"\x02\x02\x00", b"\x04\x03\x80\x01\x00"]),
+    ],
+)
+@pytest.mark.parametrize("codec", ["null", "deflate"])
+def test_an_avro_container_brings_a_message_for_each_datum(tmp_path, schema, values, expected, codec):
+    project, path = texts(tmp_path, "avro", container(schema, values, codec=codec, sync_interval=2))
+    first = plan(project).files
+    assert read(project, first) == list(enumerate(expected)) and plan(project, first).files == []
+    [row] = first
+    [*found] = transports.TRANSPORTS["avro"].units_of(project, row)
+    headers = {json.dumps(m["headers"], default=bytes.decode) for batch in found for m in batch.to_pylist()}
+    lookups = json.loads(row["start_context"])["lookups"]
+    if isinstance(schema, dict):
+        [(name, text)] = lookups.items()
+        assert fastavro.parse_schema(json.loads(text)) == fastavro.parse_schema(schema)
+        assert name == hashlib.sha256(text.encode()).hexdigest()
+        assert headers == {json.dumps([{"key": "avro.schema", "value": name}])}
+    else:
+        assert (lookups, headers) == ({}, {"null"})
+    path.write_bytes(path.read_bytes() + b"x")
+    [refused] = plan(project, first).files
+    assert json.loads(refused["problem"])["kind"] == "file_rewritten"
+
+
+def test_a_damaged_container_waits_and_is_set_aside_once_it_has_rested(tmp_path):
+    data = container("bytes", [b"{}"])
+    for damaged in (data[:-3], data[:10], b"no container", data[:-1] + bytes([data[-1] ^ 1])):
+        project, path = texts(tmp_path, "avro", damaged)
+        assert plan(project).waiting == {"landing/shop/a.json": len(damaged)}
+        os.utime(path, (1, 1))
+        [row] = plan(project).files
+        problem = json.loads(row["problem"])
+        assert (problem["kind"], problem["expected"]) == ("unreadable_file", "an Avro object container file")
+
+
+PACK = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
+
+
+@pytest.mark.parametrize("end", PACK)
+def test_a_compressed_file_is_landed_as_what_it_holds_and_kept_as_it_came(tmp_path, end):
+    project = projects.make(tmp_path)
+    (tmp_path / "landing" / "depot").mkdir(parents=True)
+    data = extract(projects.item_records(1, 3000))
+    packed = PACK[end](data)
+    sources = {"depot": projects.DEPOT | {"from": "landing/depot/*"}}
+    project = projects.make(tmp_path, sources)
+    deliver(project, packed[:-9], NAME + end)
+    waiting = plan(project)
+    assert not waiting.files and waiting.waiting == {f"landing/depot/{NAME}{end}": len(packed) - 9}
+    deliver(project, packed[:-9], NAME + end, age_minutes=61)
+    [row] = plan(project).files
+    assert json.loads(row["problem"])["kind"] == "unreadable_file"
+    deliver(project, packed, NAME + end)
+    [row] = plan(project).files
+    assert (row["ofs_end"], row["sha256"]) == (len(packed), hashlib.sha256(packed).hexdigest())
+    units = list(blocks.units_of(project, row))
+    assert b"".join(unit["bytes"] for unit in units) == data
+    assert b"".join(part["bytes"] for part in blocks.delivered_of(project, row)) == packed
+    deliver(project, packed, NAME + end, age_minutes=5)
+    assert plan(project, [row]).files == []
+    deliver(project, PACK[end](data + b"x"), NAME + end)
+    [refused] = plan(project, [row]).files
+    assert json.loads(refused["problem"])["kind"] == "file_rewritten"
+    found = list(decode.decode_file(project, tmp_path / "landing" / "depot" / (NAME + end), "depot"))
+    assert len(found) > 3000 - 10 and found[0][0] == "change"
+
+
+def test_compressed_lines_are_messages_as_they_would_be_unpacked(tmp_path):
+    project, path = texts(tmp_path, "lines", b"")
+    path.unlink()
+    packed = gzip.compress(b'{"a": 1}\n{"b"')
+    path.with_name("a.jsonl.gz").write_bytes(packed)
+    first = plan(project).files
+    assert read(project, first) == [(0, b'{"a": 1}'), (1, b'{"b"')]
+    assert first[0]["ofs_end"] == len(packed) and plan(project, first).files == []
+
+
 @pytest.mark.parametrize(
     ("data", "found"),
     [
@@ -308,7 +395,7 @@ def test_a_transport_that_brings_other_units_is_refused(tmp_path):
         ConfigError, match="lines brings nothing that linkexpress_group reads. Its transports are records"
     ):
         projects.make(tmp_path, {"depot": {**projects.DEPOT, "from": {"transport": "lines", "path": "landing"}}})
-    with pytest.raises(ConfigError, match="from: expected transport and path, found folder"):
+    with pytest.raises(ConfigError, match="from: expected transport and path, maybe lookups, found folder"):
         projects.make(tmp_path, {"depot": {**projects.DEPOT, "from": {"folder": "landing"}}})
     with pytest.raises(ConfigError, match="transport belongs into from"):
         projects.make(tmp_path, {"depot": {**projects.DEPOT, "transport": "records"}})
@@ -383,7 +470,7 @@ def test_any_name_is_planned_and_read_as_it_is(tmp_path, pattern):
     assert sorted(row["path"] for row in new.files) == sorted(f"landing/[depot]/{name}" for name in HOSTILE)
     for row in new.files:
         assert (
-            b"".join(block["bytes"] for block in bronze_blocks.units_of(project, row))
+            b"".join(block["bytes"] for block in blocks.units_of(project, row))
             == row["path"].rsplit("/", 1)[-1].encode()
         )
 
@@ -470,7 +557,7 @@ def test_a_file_is_set_aside_for_what_is_wrong_with_it_and_not_for_what_the_mach
     def fail(*of):
         raise error
 
-    monkeypatch.setattr(bronze_blocks, "units_of", fail)
+    monkeypatch.setattr(blocks, "units_of", fail)
     found = planning._problem_now(project, row)
     assert (found and json.loads(found["problem"])["kind"]) == kind
 
@@ -482,7 +569,7 @@ def test_a_file_that_a_codec_fails_on_is_landed_as_one_broken_unit(project, monk
     codec = SimpleNamespace(**vars(CODECS["linkexpress_group"]) | {step: lambda *_: [][0]})
     monkeypatch.setitem(CODECS, "linkexpress_group", codec)
     [row] = plan(project).files
-    [block] = bronze_blocks.units_of(project, row)
+    [block] = blocks.units_of(project, row)
     problem = json.loads(block["context"])["problem"]
     assert (block["bytes"], problem["kind"]) == (data, "decoder_failed") and problem["found"].startswith(
         "list index out of range (test_bronze.py"

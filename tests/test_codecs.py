@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from inlet.bronze import blocks
+from inlet.bronze import framing
 from inlet.codecs import CODECS, codec
 from inlet.errors import AccountingError, Reject
 from inlet.silver import decoded
@@ -27,6 +27,7 @@ FACES = (
     codec.Accompanied,
     codec.ArrowFileCodec,
     codec.MessageCodec,
+    codec.LooksUp,
     codec.DefinitionFiles,
 )
 HELPERS = (codec.FastMessages, codec.MessageLoads)
@@ -60,6 +61,7 @@ def test_a_codec_offers_what_a_face_declares_and_with_its_parameters(name):
             (codec.Accompanied, "companions"),
             (codec.ArrowFileCodec, "COLUMNS"),
             (codec.MessageCodec, "decode_message"),
+            (codec.LooksUp, "lookups"),
             (codec.DefinitionFiles, "definitions_of"),
         )
         if hasattr(module, has)
@@ -120,13 +122,11 @@ def whole(case: dict, data: bytes, len_block: int, steps: int = 1) -> list[dict]
     rows, context, start = [], None, 0
     for end in [len(data) * (n + 1) // steps for n in range(steps)]:
         stream, is_last = io.BytesIO(data[start:end]), end == len(data)
-        blocks.LEN_BLOCK, kept = len_block, blocks.LEN_BLOCK
+        framing.LEN_BLOCK, kept = len_block, framing.LEN_BLOCK
         try:
-            cut = list(
-                blocks.cut_file(source, tables, case["path"], stream, start, end, context, is_last, codec=module)
-            )
+            cut = list(framing.cut_file(source, tables, case["path"], stream, start, context, is_last, codec=module))
         finally:
-            blocks.LEN_BLOCK = kept
+            framing.LEN_BLOCK = kept
         for block, context in cut:  # noqa: B007  the last one is where the next step begins
             assert block.file_offset == start
             start += len(block.data)

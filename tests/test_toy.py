@@ -9,10 +9,12 @@ import signal
 import sys
 from types import SimpleNamespace
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from inlet import bronze, config, publish, silver
-from inlet.bronze import blocks as bronze_blocks
+from inlet.bronze import framing
 from inlet.bronze import plan as planning
 from inlet.codecs import CODECS
 from inlet.commands import import_contracts, replay
@@ -88,7 +90,7 @@ def registered(monkeypatch):
 
     cloudpickle.register_pickle_by_value(sys.modules[toy.__name__])
     monkeypatch.setitem(CODECS, "toy", toy)
-    monkeypatch.setattr(bronze_blocks, "LEN_BLOCK", 100)
+    monkeypatch.setattr(framing, "LEN_BLOCK", 100)
 
 
 def make(root, lakehouse, sources: dict, tables=(ITEMS, NOTES)) -> config.Project:
@@ -270,7 +272,7 @@ def test_a_file_waits_for_what_comes_with_it(tmp_path):
     assert (plan(project).files, plan(project).held) == ([], {"landing/side/1.toy": "its 1.toy.columns"})
     (landing / "1.toy.columns").write_text(json.dumps({"TOY.NOTES": [[["ID", "int"], ["TEXT", "string"]], ["ID"]]}))
     [row] = plan(project).files
-    [block] = bronze_blocks.units_of(project, row)
+    [block] = framing.units_of(project, row)
     found = toy.decode(block["bytes"], json.loads(block["context"]), project.sources["side"], project.tables)
     assert [change["after"] for change in found.changes] == [{"ID": 1, "TEXT": "one"}]
 
@@ -396,3 +398,47 @@ def test_a_file_of_an_order_that_ends_its_reader_is_set_aside_and_the_next_ones_
         ("2.toy", "decoder_failed"),
     ]
     assert found.held == {"landing/toy/3.toy": "file 2 of toy"}
+
+
+def test_what_messages_name_is_looked_up_once_and_what_was_not_there_is_read_by_replay(spark, lakehouse, tmp_path):
+    """Two column lists of one table, named in headers; one of them is not there when its message comes."""
+    landing, lists = tmp_path / "landing" / "named", tmp_path / "lists"
+    landing.mkdir(parents=True)
+    lists.mkdir()
+    where = {"transport": "parquet", "path": "landing/named", "lookups": "lists/{name}.json"}
+    items = ITEMS | {"table": "NAMED.ITEMS", "name": "named_items"}
+    project = make(tmp_path, lakehouse, {"named": {"codec": "toy", "from": where}}, [items])
+
+    def write(number: int, *rows: tuple):
+        """In: (offset, name of a column list, row)."""
+        pq.write_table(
+            pa.table(
+                {
+                    "topic": ["items"] * len(rows),
+                    "partition": pa.array([0] * len(rows), pa.int32()),
+                    "offset": pa.array([offset for offset, _, _ in rows], pa.int64()),
+                    "timestamp": pa.array([0] * len(rows), pa.timestamp("us", tz="UTC")),
+                    "value": [json.dumps(["insert", "NAMED.ITEMS", row]).encode() for _, _, row in rows],
+                    "headers": pa.array([[{"key": "columns", "value": name.encode()}] for _, name, _ in rows]),
+                }
+            ),
+            landing / f"{number}.parquet",
+        )
+
+    (lists / "one.json").write_text(json.dumps({"NAMED.ITEMS": [V1, ["ID"]]}))
+    write(1, (0, "one", [1, "a"]), (1, "../two", [2, "b", "1.50"]), (2, "one", [3, "c"]))
+    assert counts(run(project, spark)["named"]) == (3, 0, 2, 0, 1, 0)
+    kept = spark.sql("select name, origin, cast(value as string) as value from bronze.lookups where source = 'named'")
+    assert [row.name for row in kept.collect()] == ["one"]
+    (lists / "one.json").write_text("{}")  # the first answer stays, for later batches, too
+    write(2, (3, "one", [4, "d"]))
+    assert counts(run(project, spark)["named"]) == (1, 0, 1, 0, 0, 0)
+
+    (lists / "..%2Ftwo.json").write_text(json.dumps({"NAMED.ITEMS": [V2, ["ID"]]}))
+    rejects = replay.chosen(project, "named", "definition_missing", None, None)
+    batch_id = replay.plan(project, spark, rejects)
+    assert counts(silver.run(project, spark, batch_id)["named"])[2] == 1
+    found = spark.sql(
+        "select cast(after:ID as int), table_version from silver.changes where source = 'named' order by change_seq"
+    )
+    assert [tuple(row) for row in found.collect()] == [(1, 1), (2, 2), (3, 1), (4, 1)]

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 FILE_TRANSPORTS = ("records",)  # bring a stream of bytes, whose records the codec finds
-MESSAGE_TRANSPORTS = ("parquet", "lines", "json", "whole_file")  # bring messages
+MESSAGE_TRANSPORTS = ("parquet", "avro", "lines", "json", "whole_file")  # bring messages
 
 
 class Source(BaseModel):
@@ -24,6 +24,7 @@ class Source(BaseModel):
     transport: str | None = (
         None  # what brings its units, said in `from:`; where none is, the project's reader takes the codec's first
     )
+    lookups: str | None = Field(default=None, pattern=r"\{name\}")  # said in `from:`; see bronze/lookups.py
     tables: dict[str, str] = {}  # {1: SHOP.ORDERS} says the same as {"1": SHOP.ORDERS}
     capture: list[str] = []  # patterns of SCHEMA.TABLE that are wanted; none: all that have a contract
     ignore: list[
@@ -43,14 +44,15 @@ class Source(BaseModel):
     @classmethod
     def _from(cls, said):
         if not isinstance(said, dict) or not isinstance(said.get("from"), dict):
-            if isinstance(said, dict) and "transport" in said:
-                raise ValueError("transport belongs into from: {transport: ..., path: ...}")
+            for name in ("transport", "lookups"):
+                if isinstance(said, dict) and name in said:
+                    raise ValueError(f"{name} belongs into from: {{transport: ..., path: ..., lookups: ...}}")
             return said
-        if set(said["from"]) != {"transport", "path"}:
-            raise ValueError(
-                f"from: expected transport and path, found {', '.join(map(str, said['from'])) or 'nothing'}"
-            )
-        return said | {"from": said["from"]["path"], "transport": said["from"]["transport"]}
+        given = said["from"]
+        if not {"transport", "path"} <= set(given) <= {"transport", "path", "lookups"}:
+            found = ", ".join(map(str, given)) or "nothing"
+            raise ValueError(f"from: expected transport and path, maybe lookups, found {found}")
+        return said | {"from": given["path"]} | {name: given[name] for name in given if name != "path"}
 
     @field_validator("tables", mode="before")
     @classmethod

@@ -50,13 +50,31 @@ BLOCKS = (
     Column("unit_id", "string", "`<source>/<path>@<file_offset>`"),
     Column("source", "string", "the ordered feed"),
     Column("path", "string", "the file"),
-    Column("file_offset", "bigint", "where the block starts in its file"),
+    Column("file_offset", "bigint", "where the block starts in its file; of a compressed one, in what it unpacks to"),
     Column("size_bytes", "bigint", "its length"),
     Column("sha256", "string", "of its bytes"),
     Column("context", "string", "JSON: what the codec knew at the cut"),
     Column("num_records", "bigint", "records framed in it, commit records and unreadable rests included"),
     Column("bytes", "binary", "the bytes, untouched"),
     Column("batch_id", "bigint", "the run that landed it"),
+    Column("landed_at", "timestamp", "when"),
+)
+
+DELIVERED = (
+    Column("source", "string", "the ordered feed"),
+    Column("path", "string", "the file: one whose blocks are not its bytes, for it is compressed"),
+    Column("file_offset", "bigint", "where these bytes start in it"),
+    Column("bytes", "binary", "the bytes as they were delivered; all of a file have its sha-256 in bronze.files"),
+    Column("batch_id", "bigint", "the run that landed it"),
+    Column("landed_at", "timestamp", "when"),
+)
+
+LOOKUPS = (
+    Column("source", "string", "the ordered feed"),
+    Column("name", "string", "what a message named: the id of a schema, or its fingerprint"),
+    Column("value", "binary", "what was found under that name, as it was then"),
+    Column("origin", "string", "where: an address, or the file that brought it"),
+    Column("batch_id", "bigint", "the run whose messages needed it first"),
     Column("landed_at", "timestamp", "when"),
 )
 
@@ -89,4 +107,11 @@ REPLAYS = (  # the plan of a batch that decodes again what was rejected
     Column("planned_at", "timestamp", "when"),
 )
 
-TABLES = {"bronze.replays": REPLAYS, "bronze.files": FILES, "bronze.blocks": BLOCKS, "bronze.messages": MESSAGES}
+TABLES = {
+    "bronze.replays": REPLAYS,
+    "bronze.files": FILES,
+    "bronze.blocks": BLOCKS,
+    "bronze.delivered": DELIVERED,
+    "bronze.messages": MESSAGES,
+    "bronze.lookups": LOOKUPS,
+}

@@ -14,7 +14,8 @@ Records     ["file", number, time]                    the first of every file; t
             ["end"]                                  nothing follows in this file
             A row is an array in the order of the columns; a member that is missing at its end was not supplied
 Order       time of the file, number of the file, offset of the record in it
-Messages    a record without its length is a message, too: read by the contract as it is, placed by its topic and offset
+Messages    a record without its length is a message, too, placed by its topic and offset; read by the contract as it
+            is, or by the column lists that its header `columns` names, looked up: JSON {table: [columns, key]}
 Files       depend on each other: a transaction and the column lists go on in the next file. A file may come with the
             column lists of its beginning, `<file>.columns`, JSON {table: [columns, key]}, where the option `sidecar`
             says so
@@ -289,6 +290,11 @@ def decode(data: bytes, context: dict, source, tables: dict) -> Decoded:
     return found
 
 
+def lookups(message: dict) -> list[str]:
+    """The column list that a message names in its header `columns`."""
+    return [h["value"].decode() for h in message["headers"] or () if h["key"] == "columns"]
+
+
 def decode_message(message: dict, source, tables: dict, loads: list) -> Decoded:
     """Read a message."""
     data, seq = (
@@ -296,6 +302,8 @@ def decode_message(message: dict, source, tables: dict, loads: list) -> Decoded:
         change.change_seq("0" * change.LEN_TIME, zlib.crc32(message["topic"].encode()) % 10**9, message["offset"]),
     )
     columns = {name: [[[c.name, c.type] for c in table.columns], table.key] for name, table in tables.items()}
+    for text in message.get("lookups", {}).values():
+        columns = json.loads(text) if text else {}
     context = {
         "number": message["partition"],
         "offset": message["offset"],

@@ -34,6 +34,33 @@ def message_types() -> dict:
     }
 
 
+NUM_MESSAGES, NUM_BYTES = 1_000, 64 << 20  # in an Arrow batch, but for one message that is larger
+
+
+def as_messages(row: dict, values: list, first: int, headers: list | None = None):
+    """Arrow batches of messages whose place is their file and their ordinal in it. In: the file's row of bronze.files;
+    values; the ordinal of the first; headers of all of them.
+    """
+    import pyarrow as pa
+
+    at = 0
+    while at < len(values):
+        stop, size = at + 1, len(values[at] or b"")
+        while stop < min(at + NUM_MESSAGES, len(values)) and size + len(values[stop] or b"") <= NUM_BYTES:
+            size, stop = size + len(values[stop] or b""), stop + 1
+        num = stop - at
+        columns = {
+            "topic": pa.repeat(row["path"], num),
+            "partition": pa.repeat(pa.scalar(0, pa.int32()), num),
+            "offset": pa.array(range(first + at, first + stop), pa.int64()),
+            "value": pa.array(values[at:stop], pa.binary()),
+        }
+        if headers:
+            columns["headers"] = pa.array([headers] * num, message_types()["headers"])
+        yield as_kept(row, columns, num)
+        at = stop
+
+
 def as_kept(row: dict, columns: dict, num: int):
     """An Arrow batch of messages. In: their file's row of bronze.files; the columns of Spark's Kafka source that there
     are; how many messages.

@@ -3,7 +3,8 @@
 A message's place is its file and its ordinal in it; no broker has told its time. Topic is the file's path, partition 0.
 `lines` may grow: whole lines are landed, and what follows the last one waits until the file has settled. `json` waits
 until all of it is whole; where it then is no stream of JSON values it is set aside, as a broken Parquet file is.
-`whole_file` is taken as it is. Line ends, blanks and commas between messages are no part of them.
+`whole_file` is taken as it is. A compressed file is whole, too; what is landed is its content. Line ends, blanks and
+commas between messages are no part of them.
 """
 
 import hashlib
@@ -11,12 +12,11 @@ import json
 import re
 from typing import NamedTuple
 
-from inlet.bronze.files import as_problem, hash_bytes, open_file
-from inlet.bronze.kept_message import as_kept
+from inlet.bronze.files import as_problem, hash_bytes, is_compressed, open_file, plan_compressed, unpacked
+from inlet.bronze.kept_message import as_messages
 from inlet.config import Project
 from inlet.errors import InletError
 
-NUM_MESSAGES, NUM_BYTES = 1_000, 64 << 20  # in an Arrow batch, but for one message that is larger
 MAX_BYTES = (1 << 31) - 1  # of a file that cannot be read in parts
 BETWEEN = b" \t\r\n"
 STRUCTURE = re.compile(rb'["\[\]{}]')
@@ -34,25 +34,18 @@ class Cut(NamedTuple):
 
 def plan_file(project: Project, source, path, info, known, has_settled) -> dict | None:
     """One row of bronze.files: the messages that are whole behind those that were landed; None where the file waits."""
+    if is_compressed(path):
+        return plan_compressed(
+            project, path, info, known, has_settled, lambda stream: _plan(source, path, stream.read(), 0, None, True)
+        )
     start, digest = known["ofs_end"] if known else 0, hashlib.sha256()
     with open_file(project, path) as stream:
         hash_bytes(stream, digest, start)
         if known and (digest.hexdigest() != known["sha256"] or info["size"] < start):
-            return as_problem(
-                start,
-                "file_rewritten",
-                f"the first {start} bytes as landed before",
-                "other bytes",
-                "Deliver new messages in a new file",
-            )
-        if (
-            known
-            and info["size"] > start
-            and (source.transport != "lines" or "next" not in json.loads(known["context"]))
-        ):
-            return as_problem(
-                start, "file_rewritten", "the file as landed before", "more bytes", "Deliver new messages in a new file"
-            )
+            return _rewritten(start, f"the first {start} bytes as landed before", "other bytes")
+        may_grow = source.transport == "lines" and known and "next" in json.loads(known["context"])
+        if known and info["size"] > start and not may_grow:
+            return _rewritten(start, "the file as landed before", "more bytes")
         if info["size"] - start > MAX_BYTES:
             return as_problem(
                 start,
@@ -62,25 +55,31 @@ def plan_file(project: Project, source, path, info, known, has_settled) -> dict 
                 "Deliver it in smaller files",
             )
         data = stream.read(info["size"] - start)
-    cut = SPLIT[source.transport](data, has_settled)
+    planned = _plan(source, path, data, start, known, has_settled)
+    if planned["problem"]:
+        return planned
+    digest.update(data[: planned["ofs_end"] - start])
+    return planned | {"sha256": digest.hexdigest()}
+
+
+def _plan(source, path: str, data: bytes, start: int, known: dict | None, is_whole: bool) -> dict:
+    """What a row of bronze.files says of the messages in these bytes, which begin at `start`."""
+    cut = SPLIT[source.transport](data, is_whole)
     if cut.trouble is not None:
+        rest = data[cut.trouble : cut.trouble + 20]
         return as_problem(
             start,
             "unreadable_file",
             "JSON values one after the other, or in one array",
-            f"{data[cut.trouble : cut.trouble + 20]!r} at byte {cut.trouble}"
-            if cut.trouble < len(data)
-            else f"its end at byte {cut.trouble}",
-            "Mend or remove the file",
+            f"{rest!r} at byte {cut.trouble}" if rest else f"its end at byte {cut.trouble}",
+            "Fix or remove the file",
         )
-    digest.update(data[: cut.end])
     first = json.loads(known["context"]).get("next", 0) if known else 0
     after = first + len(cut.spans)
     offsets = {f"{path}/0": [first, after - 1, False]} if cut.spans else {}
     return {
         "ofs_start": start,
         "ofs_end": start + cut.end,
-        "sha256": digest.hexdigest(),
         "num_units": len(cut.spans),
         "problem": None,
         "context": json.dumps({"offsets": offsets, "next": after}),
@@ -88,12 +87,14 @@ def plan_file(project: Project, source, path, info, known, has_settled) -> dict 
     }
 
 
+def _rewritten(start: int, expected: str, found: str) -> dict:
+    return as_problem(start, "file_rewritten", expected, found, "Deliver new messages in a new file")
+
+
 def units_of(project: Project, row: dict):
     """Arrow batches of a planned file's messages, as KEPT. Raises: InletError where the file is not what its plan
     says.
     """
-    import pyarrow as pa
-
     digest, transport = hashlib.sha256(), project.sources[row["source"]].transport
     with open_file(project, row["path"]) as stream:
         hash_bytes(stream, digest, row["ofs_start"])
@@ -101,24 +102,11 @@ def units_of(project: Project, row: dict):
     digest.update(data)
     if digest.hexdigest() != row["sha256"]:
         raise InletError(f"sha-256 {digest.hexdigest()}, planned {row['sha256']}")
+    if is_compressed(row["path"]):
+        with unpacked(project, row["path"]) as stream:
+            data = stream.read()
     spans, first = SPLIT[transport](data, True).spans, json.loads(row["start_context"])["next"]
-    at = 0
-    while at < len(spans):
-        stop = at + 1
-        while stop < min(at + NUM_MESSAGES, len(spans)) and spans[stop][1] - spans[at][0] <= NUM_BYTES:
-            stop += 1
-        num = stop - at
-        yield as_kept(
-            row,
-            {
-                "topic": pa.repeat(row["path"], num),
-                "partition": pa.repeat(pa.scalar(0, pa.int32()), num),
-                "offset": pa.array(range(first + at, first + stop), pa.int64()),
-                "value": pa.array([data[start:end] for start, end in spans[at:stop]], pa.binary()),
-            },
-            num,
-        )
-        at = stop
+    yield from as_messages(row, [data[start:end] for start, end in spans], first)
 
 
 def lines(data: bytes, is_whole: bool) -> Cut:

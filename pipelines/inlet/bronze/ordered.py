@@ -7,8 +7,9 @@ place before it has no beginning that is known any more, and waits until a perso
 
 import json
 
-from inlet.bronze.blocks import LEN_HEAD, UNDECIDED
-from inlet.bronze.files import open_file
+from inlet.bronze.files import is_compressed, open_file, unpacked, unpacked_name
+from inlet.bronze.framing import LEN_HEAD
+from inlet.bronze.judged import UNDECIDED
 from inlet.codecs import CODECS
 from inlet.config import Project
 from inlet.errors import Reject
@@ -88,11 +89,13 @@ def place(project: Project, codec, file: tuple) -> int | str | None:
     if known and known["context"]:
         context = json.loads(known["context"])
         return None if "problem" in context else codec.place(context)
-    with open_file(project, path) as stream:
-        head = stream.read(LEN_HEAD)
     try:
-        opened = codec.open_file(path, head, info["size"] <= LEN_HEAD, source, project.tables_of(source))
-    except Exception:  # whatever a codec did not foresee: planning it says what
+        with (unpacked if is_compressed(path) else open_file)(project, path) as stream:
+            head = stream.read(LEN_HEAD + 1)
+        opened = codec.open_file(
+            unpacked_name(path), head[:LEN_HEAD], len(head) <= LEN_HEAD, source, project.tables_of(source)
+        )
+    except Exception:  # whatever a codec or a library did not foresee: planning it says what
         return None
     if isinstance(opened, Reject):
         return None if has_settled else "more of its beginning"

@@ -17,8 +17,8 @@ from functools import partial
 from typing import Any
 
 from inlet import lake, unit
-from inlet.bronze import blocks, messages, ordered, replay
-from inlet.bronze.files import as_problem, beside, first_line, listing
+from inlet.bronze import blocks, lookups, messages, ordered, replay
+from inlet.bronze.files import as_problem, beside, first_line, listing, unpacked_name
 from inlet.bronze.guard import EXPECTED, KIND, Died, in_child
 from inlet.bronze.transports import TRANSPORTS
 from inlet.codecs import CODECS
@@ -107,7 +107,11 @@ def next_batch(project: Project, before: list[dict]) -> int:
 def _companions(source: Source, path: str) -> list[str] | None:
     """The files that come with one; None for a file that is a companion itself."""
     codec = CODECS[source.codec]
-    return [] if source.brings_messages or not hasattr(codec, "companions") else codec.companions(path, source)
+    return (
+        []
+        if source.brings_messages or not hasattr(codec, "companions")
+        else codec.companions(unpacked_name(path), source)
+    )
 
 
 def _plan_files(project: Project, wanted: list[tuple], good: dict) -> list[dict | str | None]:
@@ -229,8 +233,14 @@ def _after(project: Project, files: list[dict], problems: list[dict]) -> list[di
 
 def _append(project: Project, spark, has_messages: bool, files: list[dict], batch_id: int) -> None:
     what, read = ("messages", messages.read) if has_messages else ("blocks", blocks.read)
-    if files:
-        lake.append(read(project, spark, files, landed(project)), f"bronze.{what}", f"inlet-bronze-{what}", batch_id)
+    if not files:
+        return
+    lake.append(read(project, spark, files, landed(project)), f"bronze.{what}", f"inlet-bronze-{what}", batch_id)
+    if has_messages:
+        own = spark.table("bronze.messages").where(f"batch_id = {batch_id}")
+        lookups.land(project, spark, batch_id, files, own)
+    elif (delivered := blocks.read_delivered(project, spark, files)) is not None:
+        lake.append(delivered, "bronze.delivered", "inlet-bronze-delivered", batch_id)
 
 
 def _problem_now(project: Project, row: dict) -> dict | None:

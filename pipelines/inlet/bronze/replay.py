@@ -6,7 +6,9 @@ import json
 from datetime import UTC, datetime
 
 from inlet import lake, unit
-from inlet.bronze.blocks import cut_file, row_of
+from inlet.bronze.blocks import row_of
+from inlet.bronze.files import unpacked_name
+from inlet.bronze.framing import cut_file
 from inlet.config import Project
 from inlet.sql import literal
 
@@ -71,16 +73,15 @@ def frame_again(project: Project, spark, replays: list[dict], batch_id: int) -> 
         for block, _ in cut_file(
             source,
             project.tables_of(source),
-            file.path,
+            unpacked_name(file.path),
             stream,
             first.file_offset,
-            first.file_offset + stream.size,
             context,
             True,
             known.get("companions"),
             known.get("before"),
         ):
-            row = row_of(block, source, file.path, batch_id)
+            row = row_of(block, {"source": file.source, "path": file.path, "batch_id": batch_id})
             rows.append(row | {"unit_id": f"{row['unit_id']}~{batch_id}"})
         found |= {b.unit_id for b in broken}
     if rows:

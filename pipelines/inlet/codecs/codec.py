@@ -270,6 +270,16 @@ class MessageCodec(Codec, Protocol):
         """SCHEMA.TABLE where a message is a row of a full load, even a rejected one. Asked of codecs with LOADS."""
 
 
+class LooksUp(MessageCodec, Protocol):
+    """A message codec whose messages name what they do not hold, such as a schema by its id. `decode_message` is given
+    what was found: `message["lookups"]`, bytes by name; None where nothing was there when the batch landed. Then it
+    rejects the message (`definition_missing`), and `inlet replay` asks again.
+    """
+
+    def lookups(self, message: dict) -> list[str]:
+        """The names that a message needs."""
+
+
 class FastMessages(Protocol):
     """Reads at speed what it is certain of. In: DataFrames of bronze.messages. Where it answers, `decode_message` gives
     the same.

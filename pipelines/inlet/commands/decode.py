@@ -6,7 +6,9 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from inlet.bronze.blocks import cut_file
+from inlet.bronze import lookups
+from inlet.bronze.files import is_compressed, unpacked, unpacked_name
+from inlet.bronze.framing import cut_file
 from inlet.bronze.transports import TRANSPORTS
 from inlet.codecs import CODECS
 from inlet.codecs.codec import Control, Waiting, change_rows, decode_block
@@ -53,8 +55,8 @@ def _is_in(file: Path, folder: str, pattern: str) -> bool:
 def _decode_blocks(project: Project, source: Source, file: Path) -> Iterator[tuple[str, dict]]:
     codec, tables = CODECS[source.codec], project.tables_of(source)
     parts: dict[str, list[Waiting]] = {}
-    with file.open("rb") as stream:
-        for block, _ in cut_file(source, tables, file.name, stream, 0, file.stat().st_size, None, True):
+    with unpacked(project, str(file)) if is_compressed(file.name) else file.open("rb") as stream:
+        for block, _ in cut_file(source, tables, unpacked_name(file.name), stream, 0, None, True):
             found = decode_block(codec, block.data, block.context, source, tables)
             for row in change_rows(codec, found, block.context, source, tables):
                 yield "change", row | {"file_offset": block.file_offset + row["unit_offset"]}
@@ -102,8 +104,13 @@ def _decode_messages(project: Project, source: Source, file: Path) -> Iterator[t
     for message in messages:
         message["unit_id"] = f"{source.name}/{message['topic']}/{message['partition']}/{message['offset']}"
     loads = _loads(codec, source, tables, messages)
+    brought = json.loads(planned["start_context"] or "{}").get("lookups", {})
+    looked_up = {name: text.encode() for name, text in brought.items()}
     for message in messages:
-        found = codec.decode_message(message, source, tables, loads)
+        for name in lookups.names_of(codec, message) if lookups.needs_any(source) else ():
+            if name not in looked_up and (value := lookups.fetch(project, source, name)) is not None:
+                looked_up[name] = value
+        found = codec.decode_message(lookups.handed(codec, message, looked_up), source, tables, loads)
         for row in found.changes:
             yield "change", row
         for control in found.controls:

@@ -55,7 +55,7 @@ def _messages(tables: dict) -> None:
 def _blocks(tables: dict) -> None:
     import io
 
-    from inlet.bronze.blocks import cut_file
+    from inlet.bronze.framing import cut_file
     from inlet.codecs.linkexpress import group
     from inlet.source import Source
 
@@ -66,16 +66,7 @@ def _blocks(tables: dict) -> None:
         tables={"1": "A.B"},
         options={"byte_order": "big", "null_areas": "yes", "charset": "cp932"},
     )
-    for block, _ in cut_file(
-        source,
-        tables,
-        "20260101000000_000001.lxg",
-        io.BytesIO(INSERT_AND_COMMIT),
-        0,
-        len(INSERT_AND_COMMIT),
-        None,
-        True,
-    ):
+    for block, _ in cut_file(source, tables, "20260101000000_000001.lxg", io.BytesIO(INSERT_AND_COMMIT), 0, None, True):
         group.decode(block.data, block.context, source, tables)
 
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from inlet import lake
+from inlet.bronze import lookups
 from inlet.bronze.guard import guarded
 from inlet.codecs import CODECS
 from inlet.config import Project
@@ -68,6 +69,7 @@ def replay(batch: Batch, codec, replays: list[dict]) -> None:
     messages = batch.spark.sql(
         f"select * from bronze.messages where {among([s.name for s in sources])} and unit_id in ({units})"
     )
+    lookups.land(batch.project, batch.spark, batch.batch_id, [], messages)
     tables = by_name(batch.project.tables.values())
     loads = _loads(batch, codec, messages, sources, tables, {s.name for s in sources}) if codec.LOADS else []
     _write_exact(batch, codec, messages, sources, loads)
@@ -109,15 +111,18 @@ def _survey(batch: Batch, codec, messages) -> tuple[dict, bool, set[str]]:
 
 
 def _write_exact(batch: Batch, codec, messages, sources: list, loads: list) -> None:
-    decode = guarded(exact(batch.project, codec, loads), _set_aside, batch.is_apart)
+    found = lookups.known(batch.project, batch.batch_id) if hasattr(codec, "lookups") else {}
+    decode = guarded(exact(batch.project, codec, loads, found), _set_aside, batch.is_apart)
     rows = messages.mapInArrow(decode, decoded.DDL).persist()
     decoded.write(batch, codec, rows, partial(raw_of_units, units=_bytes_of(messages)))
     parts.join(batch, codec, [source.name for source in sources], rows)
     rows.unpersist()
 
 
-def exact(project: Project, codec, loads: list[dict]):
-    """The codec's exact path for mapInArrow: batches of bronze.messages -> batches of decoded rows."""
+def exact(project: Project, codec, loads: list[dict], found: dict[str, dict[str, bytes]] | None = None):
+    """The codec's exact path for mapInArrow: batches of bronze.messages -> batches of decoded rows. In: what was looked
+    up, by source and name.
+    """
     tables = {source.name: project.tables_of(source) for source in project.sources.values()}
 
     def decode(batches):
@@ -125,13 +130,14 @@ def exact(project: Project, codec, loads: list[dict]):
             rows = []
             for message in batch.to_pylist():
                 source, data = project.sources[message["source"]], message["value"] or b""
-                found = codec.decode_message(message, source, tables[source.name], loads)
+                message = lookups.handed(codec, message, (found or {}).get(source.name, {}))
+                result = codec.decode_message(message, source, tables[source.name], loads)
                 place = (
                     json.dumps({name: message[name] for name in ("topic", "partition", "offset")})
-                    if found.parts
+                    if result.parts
                     else None
                 )
-                rows += decoded.rows_of(found, source, message["unit_id"], data, place, 1)
+                rows += decoded.rows_of(result, source, message["unit_id"], data, place, 1)
             yield decoded.batch_of(rows)
 
     return decode

@@ -1,0 +1,140 @@
+"""Framing: a stream of bytes, cut by its codec into blocks of whole records. What cannot be framed is kept as blocks
+that carry the problem.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from inlet.bronze.files import LEN_READ
+from inlet.bronze.guard import EXPECTED, KIND, why
+from inlet.codecs import CODECS
+from inlet.codecs.codec import Mark
+from inlet.errors import InletError, Reject
+
+LEN_BLOCK = 1 << 20  # a unit of about 1 MiB: some 10,000 records, one Arrow batch when decoded
+LEN_HEAD = 1 << 20
+
+
+@dataclass(frozen=True)
+class FileBlock:
+    file_offset: int
+    data: bytes
+    context: dict
+    num_records: int
+    marks: list[Mark] | None = None  # in it, by the offset in the file; num_records: of the block
+
+
+def cut_file(
+    source, tables, path, stream, start, context, has_settled, companions=None, before=None, codec=None
+) -> Iterator[tuple[FileBlock, dict]]:
+    """Blocks of a stream from `start` on, each with the context after it. Bytes from there on are read once, in pieces.
+
+    What cannot be framed (a reject of `open_file` or `cut`, or a tail that has settled) is one block whose context
+    carries the problem, so that silver rejects it and no byte is lost.
+    """
+    codec = codec or CODECS[source.codec]
+    offset, rest = start, stream.read(LEN_READ)
+    if context is None and rest:
+        opened = _try(
+            _open,
+            codec,
+            path,
+            rest[:LEN_HEAD],
+            len(rest) <= LEN_HEAD,  # a read gives less than it is asked for only at the end
+            source,
+            tables,
+            companions,
+            before,
+        )
+        if isinstance(opened, Reject):
+            beside = {"companions": companions, "before": before}  # for the day when it is framed again
+            yield from _whole_rest(
+                offset,
+                rest,
+                stream,
+                {"problem": _problem_of(opened)} | {name: value for name, value in beside.items() if value},
+            )
+            return
+        context = opened
+    if context and "problem" in context:  # what follows a place that cannot be framed has no known beginning
+        yield from _whole_rest(offset, rest, stream, context)
+        return
+    while rest:
+        more = stream.read(LEN_READ)
+        cut = _try(codec.cut, rest, context, source, tables, LEN_BLOCK, not more and has_settled)
+        if isinstance(cut, Reject):
+            yield from _whole_rest(offset, rest + more, stream, context | {"problem": _problem_of(cut)})
+            return
+        num = 0
+        for n, block in enumerate(cut.blocks):
+            after = cut.blocks[n + 1].context if n + 1 < len(cut.blocks) else cut.context
+            marks = (
+                None
+                if cut.marks is None
+                else [
+                    m._replace(offset=offset + m.offset, num_records=m.num_records - num)
+                    for m in cut.marks
+                    if block.offset < m.offset <= block.offset + block.length
+                ]
+            )
+            yield (
+                FileBlock(
+                    offset + block.offset,
+                    rest[block.offset : block.offset + block.length],
+                    block.context,
+                    block.num_records,
+                    marks,
+                ),
+                after,
+            )
+            num += block.num_records
+        offset, rest, context = offset + cut.consumed, rest[cut.consumed :], cut.context
+        if cut.problem:
+            yield from _whole_rest(offset, rest + more, stream, context | {"problem": _problem_of(cut.problem)})
+            return
+        if not more:
+            break
+        rest += more
+    if rest and has_settled:
+        yield from _whole_rest(offset, rest, stream, context | {"problem": _problem_of(_truncated(rest))})
+
+
+def _open(codec, path, head, is_whole, source, tables, companions, before) -> dict | Reject:
+    """The context of a file's first byte."""
+    opened = codec.open_file(path, head, is_whole, source, tables)
+    if isinstance(opened, Reject):
+        return opened
+    opened = opened | {"companions": companions} if companions else opened
+    return codec.follow(opened, before) if hasattr(codec, "follow") else opened
+
+
+def _try(call, *given):
+    """What a codec says of a file; where it fails instead, a Reject."""
+    try:
+        return call(*given)
+    except InletError:
+        raise
+    except Exception as error:  # whatever a codec did not foresee: no file stops the others
+        return Reject(KIND, 0, 0, 0, EXPECTED, why(error), b"")
+
+
+def _truncated(rest: bytes) -> Reject:
+    return Reject("truncated", 0, len(rest), len(rest), "the rest of the record", "the end of the file", b"")
+
+
+def _problem_of(reject) -> dict:
+    return {
+        "kind": reject.kind,
+        "byte_offset": reject.byte_offset - reject.unit_offset,
+        "expected": reject.expected,
+        "found": reject.found,
+    }
+
+
+def _whole_rest(offset: int, rest: bytes, stream, context: dict) -> Iterator[tuple[FileBlock, dict]]:
+    """All that is left, in pieces that fit in a row; the context that carries the problem stays, for what a growing
+    file adds.
+    """
+    while rest:
+        yield FileBlock(offset, rest, context, 1), context
+        offset, rest = offset + len(rest), stream.read(LEN_READ)

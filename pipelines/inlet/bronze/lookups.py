@@ -1,0 +1,130 @@
+"""What messages name and do not hold, such as a schema by its id in a registry. Each name is fetched once and kept in
+bronze.lookups, so that a batch that is decoded again gets the same answer. Codecs open nothing: they say which names a
+message needs, and are handed what was found.
+
+`lookups` of a source's `from:` says where: an address in which `{name}` stands for the name, for instance
+`schemas/{name}.avsc` or `https://registry:8081/schemas/ids/{name}`. A name that is not there is asked for again by
+`inlet replay`; its messages are rejected until then. Files that bring what their messages name (Avro containers) need
+no address.
+"""
+
+import json
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterable
+
+from inlet import lake, unit
+from inlet.bronze.files import open_file
+from inlet.codecs import CODECS
+from inlet.config import Project
+from inlet.errors import EnvironmentLacks, InletError
+from inlet.source import Source
+
+SECONDS = 30  # to wait for an answer
+NOT_THERE = (404, 410)
+
+
+def needs_any(source: Source) -> bool:
+    """Can messages of a source name what they do not hold?"""
+    return source.brings_messages and hasattr(CODECS[source.codec], "lookups")
+
+
+def known(project: Project, up_to_batch: int) -> dict[str, dict[str, bytes]]:
+    """What was found, by source and name. The first answer stays."""
+    columns = ["source", "name", "value", "batch_id"]
+    found: dict[str, dict[str, bytes]] = {}
+    for row in lake.peek(project.lakehouse_path(), "bronze.lookups", columns, "order by batch_id"):
+        if row["batch_id"] <= up_to_batch:
+            found.setdefault(row["source"], {}).setdefault(row["name"], row["value"])
+    return found
+
+
+def land(project: Project, spark, batch_id: int, files: list[dict], messages) -> None:
+    """Keep what the messages of a batch name, once however often it is tried. In: the planned files; the messages, a
+    DataFrame of bronze.messages. Raises: EnvironmentLacks where an address does not answer.
+    """
+    sources = [source for source in project.sources.values() if needs_any(source)]
+    if not sources:
+        return
+    before = known(project, batch_id - 1)
+    rows = {}
+    for row in files:
+        for name, text in json.loads(row["start_context"] or "{}").get("lookups", {}).items():
+            rows[row["source"], name] = (text.encode(), row["path"])
+    for source in sources:
+        wanted = _names(project, source, messages) - before.get(source.name, {}).keys()
+        for name in sorted(name for name in wanted if (source.name, name) not in rows):
+            if (value := fetch(project, source, name)) is not None:
+                rows[source.name, name] = (value, address(source, name))
+    new = [
+        (source, name, value, origin, batch_id)
+        for (source, name), (value, origin) in rows.items()
+        if name not in before.get(source, {})
+    ]
+    if new:
+        schema = ", ".join(f"{c.name} {c.type}" for c in unit.LOOKUPS if c.name != "landed_at")
+        found = spark.createDataFrame(new, schema).selectExpr("*", "current_timestamp() as landed_at").coalesce(1)
+        lake.append(found, "bronze.lookups", "inlet-bronze-lookups", batch_id)
+
+
+def _names(project: Project, source: Source, messages) -> set[str]:
+    """The names that the messages of a source need."""
+    codec = CODECS[source.codec]
+
+    def names(batches: Iterable):
+        import pyarrow as pa
+
+        for batch in batches:
+            found = sorted({name for message in batch.to_pylist() for name in names_of(codec, message)})
+            yield pa.RecordBatch.from_pydict({"name": found}, schema=lake.arrow_schema("name string"))
+
+    own = messages.where(messages.source == source.name)
+    return {row.name for row in own.mapInArrow(names, "name string").distinct().collect()}
+
+
+def names_of(codec, message: dict) -> list[str]:
+    """What a message names; nothing where its codec fails: `decode_message` fails on it too, and rejects it."""
+    try:
+        return codec.lookups(message)
+    except InletError:
+        raise
+    except Exception:
+        return []
+
+
+def handed(codec, message: dict, found: dict[str, bytes]) -> dict:
+    """A message as its codec is given it. In: what was found, by name."""
+    if not hasattr(codec, "lookups"):
+        return message
+    return message | {"lookups": {name: found.get(name) for name in names_of(codec, message)}}
+
+
+def address(source: Source, name: str) -> str:
+    """Where a name is looked up. A name cannot lead out of its folder."""
+    return str(source.lookups).replace("{name}", urllib.parse.quote(name, safe=""))
+
+
+def fetch(project: Project, source: Source, name: str) -> bytes | None:
+    """What stands under a name now; None where nothing does. Raises: EnvironmentLacks where nobody answers."""
+    if not source.lookups:
+        return None
+    place = address(source, name)
+    try:
+        if place.startswith(("http://", "https://")):
+            with urllib.request.urlopen(place, timeout=SECONDS) as answer:
+                return answer.read()
+        with open_file(project, place) as stream:
+            return stream.read()
+    except FileNotFoundError:
+        return None
+    except urllib.error.HTTPError as error:
+        if error.code in NOT_THERE:
+            return None
+        why = f"status {error.code}"
+    except OSError as error:
+        why = str(error)
+    raise EnvironmentLacks(
+        f"{source.name}: {place} cannot be looked up: {why}",
+        "The messages are landed and wait for it. See that it answers, then `inlet run` again",
+    )
