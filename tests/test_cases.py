@@ -25,7 +25,8 @@ import pytest
 import yaml
 
 from inlet.codecs import CODECS
-from inlet.codecs.codec import Block, change_rows, decode_block
+from inlet.codecs.codec import change_rows, decode_block
+from inlet.codecs.results import Block
 from inlet.errors import Reject
 from inlet.source import Source
 from inlet.table import Table

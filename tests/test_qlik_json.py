@@ -14,7 +14,8 @@ import pyarrow as pa
 import pytest
 
 from inlet import change, errors
-from inlet.codecs.qlik import full_load, json_fast, json_messages
+from inlet.codecs import codec
+from inlet.codecs.qlik import full_load, json_arrow, json_contracts, json_fast, json_messages
 from inlet.fields import json_exact, variant
 from inlet.fields.fit import fit
 from inlet.fields.wrong import Wrong
@@ -530,9 +531,9 @@ def batch_of(messages: list[dict]) -> pa.RecordBatch:
 
 def walked(messages: list[dict], source, tables, loads) -> dict[str, dict]:
     """Rows of the compiled walk without Spark, by unit_id."""
-    contracts = json_fast.Contracts([source], tables)
-    spans, batch, found = json_fast._load_spans(loads, contracts, [source]), batch_of(messages), {}
-    for answered in json_fast._walk(contracts, spans)([batch.slice(1), batch.slice(0, 1)]):
+    contracts = json_contracts.Contracts([source], tables)
+    spans, batch, found = json_arrow.load_spans(loads, contracts, [source]), batch_of(messages), {}
+    for answered in json_arrow.walk(contracts, spans)([batch.slice(1), batch.slice(0, 1)]):
         for row in answered.to_pylist():
             for name in ("before", "after"):
                 row[name] = row[name] and variant.decode(row[name]["value"], row[name]["metadata"])
@@ -666,8 +667,7 @@ def test_spark_finds_every_column_of_an_image_by_its_name(spark):
     row = {name: n for n, name in enumerate(NAMES)}
     value, names = variant.encode(row)
     image = pa.RecordBatch.from_arrays(
-        [pa.StructArray.from_arrays([pa.array([value]), pa.array([names])], fields=list(json_fast.IMAGE))],
-        names=["image"],
+        [pa.StructArray.from_arrays([pa.array([value]), pa.array([names])], fields=list(codec.IMAGE))], names=["image"]
     )
     images = spark.range(1).coalesce(1).mapInArrow(lambda _: iter([image]), "image variant")
     asked = [name for name in NAMES if not set(name) & set("'\"`\\\t")]
@@ -730,7 +730,7 @@ def test_a_batch_that_is_too_large_for_one_column_is_walked_in_pieces(monkeypatc
     loads = loads_of(messages, SOURCE, TABLES)
     whole = walked(messages, SOURCE, TABLES, loads)
     longest = max(len(one["value"]) for one in messages if one["unit_id"] in whole)
-    monkeypatch.setattr(json_fast, "LEN_MOST", longest + 1000)
+    monkeypatch.setattr(json_arrow, "LEN_MOST", longest + 1000)
     assert typed(walked(messages, SOURCE, TABLES, loads)) == typed(whole)
-    monkeypatch.setattr(json_fast, "LEN_MOST", 100)  # and a message that is too long alone is left to the exact path
+    monkeypatch.setattr(json_arrow, "LEN_MOST", 100)  # and a message that is too long alone is left to the exact path
     assert walked(messages, SOURCE, TABLES, loads) == {}

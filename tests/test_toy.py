@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from inlet import bronze, config, publish, silver
-from inlet.bronze import framing
+from inlet.bronze import blocks, framing
 from inlet.bronze import plan as planning
 from inlet.codecs import CODECS
 from inlet.commands import import_contracts, replay
@@ -272,7 +272,7 @@ def test_a_file_waits_for_what_comes_with_it(tmp_path):
     assert (plan(project).files, plan(project).held) == ([], {"landing/side/1.toy": "its 1.toy.columns"})
     (landing / "1.toy.columns").write_text(json.dumps({"TOY.NOTES": [[["ID", "int"], ["TEXT", "string"]], ["ID"]]}))
     [row] = plan(project).files
-    [block] = framing.units_of(project, row)
+    [block] = blocks.units_of(project, row)
     found = toy.decode(block["bytes"], json.loads(block["context"]), project.sources["side"], project.tables)
     assert [change["after"] for change in found.changes] == [{"ID": 1, "TEXT": "one"}]
 

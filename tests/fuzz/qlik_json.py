@@ -2,7 +2,7 @@
 
 import datetime
 
-from inlet.codecs.qlik import json_fast, json_messages
+from inlet.codecs.qlik import json_contracts, json_fast, json_messages
 from inlet.errors import REJECT_KINDS
 from inlet.silver import messages as silver_messages
 from tests import test_cases
@@ -89,8 +89,8 @@ def check(case: dict, units: list[bytes]) -> int:
             exact, row = exacts[message["unit_id"]], alone[message["unit_id"]]
             assert exact["result"] == "change", exact
             assert typed(row) == typed({name: exact[name] for name in row})
-    find = json_fast._refreshes(
-        json_fast.Contracts([source], tables), {source.name: source}, tables, json_messages.refresh_table
+    find = json_fast.refreshes(
+        json_contracts.Contracts([source], tables), {source.name: source}, tables, json_messages.refresh_table
     )
     found = [row["t"] for batch in find([batch_of(messages)]) for row in batch.to_pylist()]
     assert found == [

@@ -33,7 +33,7 @@ import zlib
 from pydantic import BaseModel, ConfigDict, Field
 
 from inlet import change
-from inlet.codecs.codec import Block, Control, Cut, Decoded, Definition, Joined, Mark, Part
+from inlet.codecs.results import Block, Control, Cut, Decoded, Definition, Joined, Mark, Part
 from inlet.errors import Reject
 from inlet.table import same_columns
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from inlet.bronze.files import LEN_READ
 from inlet.bronze.guard import EXPECTED, KIND, why
 from inlet.codecs import CODECS
-from inlet.codecs.codec import Mark
+from inlet.codecs.results import Mark
 from inlet.errors import InletError, Reject
 
 LEN_BLOCK = 1 << 20  # a unit of about 1 MiB: some 10,000 records, one Arrow batch when decoded

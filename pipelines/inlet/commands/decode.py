@@ -11,7 +11,8 @@ from inlet.bronze.files import is_compressed, unpacked, unpacked_name
 from inlet.bronze.framing import cut_file
 from inlet.bronze.transports import TRANSPORTS
 from inlet.codecs import CODECS
-from inlet.codecs.codec import Control, Waiting, change_rows, decode_block
+from inlet.codecs.codec import change_rows, decode_block
+from inlet.codecs.results import Control, Waiting
 from inlet.config import Project
 from inlet.errors import ConfigError, Reject
 from inlet.source import Source

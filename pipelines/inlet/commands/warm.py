@@ -25,11 +25,11 @@ def compile_walks() -> None:
 def _messages(tables: dict) -> None:
     import pyarrow as pa
 
-    from inlet.codecs.qlik import json_fast
+    from inlet.codecs.qlik import json_arrow, json_contracts, json_fast
     from inlet.source import Source
 
     source = Source(name="s", codec="qlik_json", **{"from": "nowhere"}, tables={"topic": "A.B"})
-    contracts = json_fast.Contracts([source], tables)
+    contracts = json_contracts.Contracts([source], tables)
     message = {
         "unit_id": "u",
         "source": source.name,
@@ -48,8 +48,8 @@ def _messages(tables: dict) -> None:
     messages = pa.RecordBatch.from_pylist(
         [message], pa.schema([(name, types.get(name, pa.string())) for name in message])
     )
-    list(json_fast._walk(contracts, json_fast._load_spans([], contracts, [source]))([messages]))
-    list(json_fast._refreshes(contracts, {source.name: source}, tables, lambda *of: None)([messages]))
+    list(json_arrow.walk(contracts, json_arrow.load_spans([], contracts, [source]))([messages]))
+    list(json_fast.refreshes(contracts, {source.name: source}, tables, lambda *of: None)([messages]))
 
 
 def _blocks(tables: dict) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from inlet import change, lake
 from inlet.bronze import guard
-from inlet.codecs.codec import Control, Decoded, Part
+from inlet.codecs.results import Control, Decoded, Part
 from inlet.errors import AccountingError, Reject
 from inlet.fields import variant
 from inlet.silver.batch import Batch, reject_conflicts, write_changes

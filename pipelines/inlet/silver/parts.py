@@ -11,7 +11,7 @@ import json
 
 from inlet import change, lake
 from inlet.bronze import guard
-from inlet.codecs.codec import Waiting
+from inlet.codecs.results import Waiting
 from inlet.config import Project
 from inlet.errors import AccountingError, InletError, Reject
 from inlet.silver import decoded

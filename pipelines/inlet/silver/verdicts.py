@@ -9,7 +9,7 @@ left out.
 import json
 
 from inlet.bronze.judged import STANDS
-from inlet.codecs.codec import Decoded
+from inlet.codecs.results import Decoded
 from inlet.silver.batch import Batch, among
 from inlet.sql import literal
 

@@ -10,10 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from inlet import change
-from inlet.codecs.codec import IMAGE, Block, Control, Cut, Decoded
+from inlet.codecs.codec import IMAGE
 from inlet.codecs.linkexpress import frame as frame
 from inlet.codecs.linkexpress import reject as reject
-from inlet.codecs.linkexpress.item import Layouts, compile_layouts, options_of
+from inlet.codecs.linkexpress.item import Layouts, compile_layouts
+from inlet.codecs.linkexpress.options import options_of
+from inlet.codecs.results import Block, Control, Cut, Decoded
 from inlet.errors import ConfigError
 from inlet.fields.compiled import interpreter
 from inlet.table import in_force

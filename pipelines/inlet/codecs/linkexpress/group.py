@@ -11,7 +11,7 @@ Layout    0 i4 len_record, itself included . 4 i2 num_columns (items + 2; 1 = co
                               data    6 i2 extraction id . 8 i2 operation . 10 items
           operation           0 row of a full extract, 1 insert, 2 update, 3 delete, FFFF full extract without rows
           items               in the contract's order, each behind a null indicator (0000, FFFF) with null areas;
-                              their bytes are told in item.py, with the options
+                              their bytes are told in item.py, the options in options.py
 Images    insert, update and a full extract's row hold all columns after the change, a delete the row that went
 Loads     a full extract is a load of its table and ends with its file, once all of it is landed and no record is
           rejected
@@ -35,10 +35,11 @@ from datetime import datetime
 from itertools import product
 
 from inlet import change
-from inlet.codecs.codec import Decoded
 from inlet.codecs.linkexpress.block import CHANGES, cut, decode, frames, ids_of, tables_of  # noqa: F401  part of what a codec offers
-from inlet.codecs.linkexpress.item import Options, compile_layouts, options_of
+from inlet.codecs.linkexpress.item import compile_layouts
+from inlet.codecs.linkexpress.options import Options, options_of
 from inlet.codecs.linkexpress.reject import change_seq_of, change_seq_prefix, of_file
+from inlet.codecs.results import Decoded
 from inlet.errors import Reject
 from inlet.fields import sql_type, variant
 from inlet.sql import literal

@@ -20,9 +20,9 @@ Rejects     invalid_utf8, invalid_json, trailing_data, duplicate_member, wrong_m
 import json
 
 from inlet import change, errors
-from inlet.codecs.codec import Control, Decoded
 from inlet.codecs.qlik import full_load, json_fast, members
 from inlet.codecs.qlik.members import Refused
+from inlet.codecs.results import Control, Decoded
 from inlet.fields import json_exact
 from inlet.fields.wrong import Wrong
 

@@ -1,0 +1,124 @@
+"""What a codec gives back: where records lie, and what they are."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from inlet.errors import Reject
+
+
+class Block(NamedTuple):
+    """Whole records next to each other. `offset` is a place in the bytes that were given to `cut`; `context` is known
+    before the first record.
+    """
+
+    offset: int
+    length: int
+    context: dict
+    num_records: int
+
+
+class Mark(NamedTuple):
+    """A verdict of the feed on all records before a place that no mark before has judged, whatever file they are in:
+    they stand, or their writer has given them up (and writes them again). Records that no mark has judged yet wait."""
+
+    offset: int
+    num_records: int  # records of the data up to there
+    verdict: str  # stands, abandoned
+
+
+class Cut(NamedTuple):
+    """The blocks of some bytes, which follow each other without a gap up to `consumed`; the context there; why nothing
+    after it can be framed; the marks in these bytes, in order, or None where the format gives up nothing: then all
+    records stand."""
+
+    blocks: list[Block]
+    context: dict
+    consumed: int
+    problem: Reject | None = None
+    marks: Sequence[Mark] | None = None
+
+
+class Control(NamedTuple):
+    """Something a feed says that is no change of a row: DDL, a checkpoint, an empty load. A row of
+    silver.control_events.
+
+    It is a record of its own where the decoder counts it in `num_control`, else it comes with a change.
+    """
+
+    kind: str
+    unit_offset: int
+    unit_length: int
+    source_schema: str | None = None
+    source_table: str | None = None
+    change_seq: str | None = None  # its place in the order; the same event at the same place is kept once
+    load_id: str | None = None
+    detail: str = "{}"  # JSON
+
+
+class Definition(NamedTuple):
+    """A table's column list that the feed itself gives, in force from `change_seq` on. A row of
+    silver.table_versions.
+    """
+
+    source_schema: str
+    source_table: str
+    columns: list[dict]  # name, type (Spark SQL), nullable, maybe source_type; in order
+    key: list[str]
+    change_seq: str
+    unit_offset: int
+
+
+class Part(NamedTuple):
+    """A record that is no change by itself. It waits in silver.waiting until the codec's `join` settles all parts of
+    its key.
+
+    A part of no length is a note: the feed says something about its key, such as that its transaction is over. It
+    accounts for nothing.
+    """
+
+    key: str
+    unit_offset: int
+    unit_length: int
+    note: str = ""  # what `join` needs to know of it beside its bytes and its unit's context
+    change_seq: str | None = None
+
+
+class Waiting(NamedTuple):
+    """A part as `join` is given it."""
+
+    unit_id: str
+    part: Part
+    data: bytes  # the record
+    context: dict  # of its unit; of a message its topic, partition and offset
+
+
+@dataclass
+class Decoded:
+    """What a unit holds.
+
+    `changes` is an Arrow batch with the columns of the codec's `CHANGES`, or a list of dicts: any columns of
+    silver.changes, images as dicts of plain values, and always `source_schema`, `source_table`, `change_seq`,
+    `operation`, `unit_offset`, `unit_length`; what is left out is null.
+    """
+
+    changes: pa.RecordBatch | list[dict]
+    rejects: Sequence[Reject] = ()
+    controls: Sequence[Control] = ()
+    bytes_framing: int = 0  # of control records and between records
+    num_control: int = 0
+    definitions: Sequence[Definition] = ()
+    parts: Sequence[Part] = ()
+
+
+@dataclass
+class Joined:
+    """What parts of one key are together. Changes (dicts) and rejects name the `unit_id`, `unit_offset` and
+    `unit_length` of one part each; the other settled parts are accounted for as control records. `waiting` are the
+    parts that go on waiting."""
+
+    changes: Sequence[dict] = ()
+    rejects: Sequence[tuple[str, Reject]] = ()  # (unit_id, reject)
+    waiting: Sequence[Waiting] = ()
