@@ -26,7 +26,7 @@ from inlet.commands import decode, warm
 from inlet.commands import run as running
 from inlet.errors import ConfigError, Reject
 from inlet.log import Log
-from inlet.source import FILE_TRANSPORTS, MESSAGE_TRANSPORTS
+from inlet.source import FILE_TRANSPORTS, MESSAGE_TRANSPORTS, ROW_TRANSPORTS
 from inlet.sql import literal
 from tests import projects
 from tests.encode import linkexpress, qlik
@@ -399,7 +399,7 @@ def test_a_transport_that_brings_other_units_is_refused(tmp_path):
         projects.make(tmp_path, {"depot": {**projects.DEPOT, "from": {"folder": "landing"}}})
     with pytest.raises(ConfigError, match="transport belongs into from"):
         projects.make(tmp_path, {"depot": {**projects.DEPOT, "transport": "records"}})
-    assert set(transports.TRANSPORTS) == {*FILE_TRANSPORTS, *MESSAGE_TRANSPORTS}
+    assert set(transports.TRANSPORTS) == {*FILE_TRANSPORTS, *ROW_TRANSPORTS, *MESSAGE_TRANSPORTS}
 
 
 def grows_once_listed(monkeypatch, path, data: bytes) -> None:

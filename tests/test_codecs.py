@@ -23,6 +23,7 @@ FILES = [path for path in test_cases.CASES if hasattr(ALL[path.parent.name], "cu
 MESSAGES = [path for path in test_cases.CASES if "\nmessages:" in path.read_text(encoding="utf-8")]
 FACES = (
     codec.FileCodec,
+    codec.RowCodec,
     codec.OrderedFiles,
     codec.Accompanied,
     codec.ArrowFileCodec,
@@ -57,6 +58,7 @@ def test_a_codec_offers_what_a_face_declares_and_with_its_parameters(name):
         face
         for face, has in (
             (codec.FileCodec, "cut"),
+            (codec.RowCodec, "decode_rows"),
             (codec.OrderedFiles, "follow"),
             (codec.Accompanied, "companions"),
             (codec.ArrowFileCodec, "COLUMNS"),

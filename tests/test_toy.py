@@ -14,9 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from inlet import bronze, config, publish, silver
-from inlet.bronze import blocks, framing
+from inlet.bronze import blocks, framing, parquet_rows
 from inlet.bronze import plan as planning
 from inlet.codecs import CODECS
+from inlet.commands import decode as decode_command
 from inlet.commands import import_contracts, replay
 from inlet.commands import run as running
 from inlet.commands.run import build_gold
@@ -442,3 +443,58 @@ def test_what_messages_name_is_looked_up_once_and_what_was_not_there_is_read_by_
         "select cast(after:ID as int), table_version from silver.changes where source = 'named' order by change_seq"
     )
     assert [tuple(row) for row in found.collect()] == [(1, 1), (2, 2), (3, 1), (4, 1)]
+
+
+def test_rows_of_columnar_files_are_decoded_group_by_group_and_kept_as_they_came(
+    spark, lakehouse, tmp_path, monkeypatch
+):
+    """A change, a repeat with other content in a later file, a row of an unknown table, an update in two rows."""
+    landing = tmp_path / "landing" / "rows"
+    landing.mkdir(parents=True)
+    items = ITEMS | {"table": "ROWS.ITEMS", "name": "rows_items"}
+    source = {"codec": "toy", "from": {"transport": "rows", "path": "landing/rows/*.parquet"}}
+    project = make(tmp_path, lakehouse, {"rows": source}, [items])
+
+    def write(name: str, number: int, *rows: tuple):
+        """In: (kind, table, its rows)."""
+        columns = {
+            "kind": [kind for kind, _, _ in rows],
+            "table": [table for _, table, _ in rows],
+            "rows": [json.dumps(values) for _, _, values in rows],
+        }
+        table = pa.table(columns).replace_schema_metadata({"number": f"{number}"})
+        pq.write_table(table, landing / f"{name}.parquet", row_group_size=3)
+        return (landing / f"{name}.parquet").read_bytes()
+
+    inserts = [("insert", "ROWS.ITEMS", [[n, f"n{n}", "1.00"]]) for n in range(4)]
+    data = write("1", 1, *inserts, ("insert", "ROWS.NONE", [[1]]))
+    assert counts(run(project, spark)["rows"]) == (5, 0, 4, 0, 1, 0)
+    write("1_again", 1, ("insert", "ROWS.ITEMS", [[0, "other", "1.00"]]))
+    assert counts(run(project, spark)["rows"]) == (1, 0, 0, 0, 1, 0)
+    write("bad", 1)
+    (landing / "bad.parquet").write_bytes(data[:-20])
+    os.utime(landing / "bad.parquet", (1, 1))
+    assert counts(run(project, spark)["rows"]) == (0, 0, 0, 0, 0, 0)
+
+    units = spark.sql(
+        "select file_offset, num_records from bronze.blocks where source = 'rows' and path like '%/1.%' order by 1"
+    )
+    assert [tuple(row) for row in units.collect()] == [(0, 3), (3, 2)]
+    [kept] = spark.sql("select bytes from bronze.delivered where source = 'rows' and path like '%/1.parquet'").collect()
+    assert bytes(kept.bytes) == data
+    rejects = spark.sql(
+        "select kind, unit_id, unit_offset, cast(raw as string) from silver.rejects where source = 'rows' order by 1"
+    ).collect()
+    assert [tuple(row) for row in rejects[:-1]] == [
+        ("conflicting_duplicate", "rows/landing/rows/1_again.parquet@0", 0, None),
+        ("unknown_table", "rows/landing/rows/1.parquet@3", 1, '["insert", "ROWS.NONE", [1]]'),
+    ]
+    assert rejects[-1].kind == "unreadable_file"
+    monkeypatch.setattr(parquet_rows, "NUM_ROWS", 2)
+    found = list(decode_command.decode_file(project, landing / "1.parquet", "rows"))
+    assert [(what, row.get("operation"), row["file_offset"]) for what, row in found] == [
+        *(("change", "INSERT", n) for n in range(4)),
+        ("reject", None, 4),
+    ]
+    chosen = replay.chosen(project, "rows", "unknown_table", None, None)
+    assert counts(silver.run(project, spark, replay.plan(project, spark, chosen))["rows"]) == (0, 1, 0, 0, 1, 0)

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 FILE_TRANSPORTS = ("records",)  # bring a stream of bytes, whose records the codec finds
+ROW_TRANSPORTS = ("rows",)  # bring rows of columnar files
 MESSAGE_TRANSPORTS = ("parquet", "avro", "lines", "json", "whole_file")  # bring messages
 
 

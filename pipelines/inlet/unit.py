@@ -50,7 +50,11 @@ BLOCKS = (
     Column("unit_id", "string", "`<source>/<path>@<file_offset>`"),
     Column("source", "string", "the ordered feed"),
     Column("path", "string", "the file"),
-    Column("file_offset", "bigint", "where the block starts in its file; of a compressed one, in what it unpacks to"),
+    Column(
+        "file_offset",
+        "bigint",
+        "where the block starts in its file, or in what a compressed file unpacks to; the first row of a columnar one",
+    ),
     Column("size_bytes", "bigint", "its length"),
     Column("sha256", "string", "of its bytes"),
     Column("context", "string", "JSON: what the codec knew at the cut"),
@@ -62,7 +66,7 @@ BLOCKS = (
 
 DELIVERED = (
     Column("source", "string", "the ordered feed"),
-    Column("path", "string", "the file: one whose blocks are not its bytes, for it is compressed"),
+    Column("path", "string", "the file: one whose blocks are not its bytes, for it is compressed or columnar"),
     Column("file_offset", "bigint", "where these bytes start in it"),
     Column("bytes", "binary", "the bytes as they were delivered; all of a file have its sha-256 in bronze.files"),
     Column("batch_id", "bigint", "the run that landed it"),

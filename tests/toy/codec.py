@@ -16,6 +16,7 @@ Records     ["file", number, time]                    the first of every file; t
 Order       time of the file, number of the file, offset of the record in it
 Messages    a record without its length is a message, too, placed by its topic and offset; read by the contract as it
             is, or by the column lists that its header `columns` names, looked up: JSON {table: [columns, key]}
+Rows        Parquet with the columns kind, table, rows (JSON); its metadata has the file's `number`
 Files       depend on each other: a transaction and the column lists go on in the next file. A file may come with the
             column lists of its beginning, `<file>.columns`, JSON {table: [columns, key]}, where the option `sidecar`
             says so
@@ -287,6 +288,29 @@ def decode(data: bytes, context: dict, source, tables: dict) -> Decoded:
                 "truncated", end, len(data) - end, len(data), "a whole record", f"{len(data) - end} bytes", data[end:]
             )
         )
+    return found
+
+
+def open_rows(path: str, schema, source, tables: dict) -> dict | Reject:
+    """The context of a file of rows, from its schema's metadata."""
+    if schema.names != ["kind", "table", "rows"] or not (schema.metadata or {}).get(b"number", b"").isdigit():
+        return Reject("missing_change_seq", 0, 0, 0, "columns kind, table, rows and a number", f"{schema.names}", b"")
+    return {"number": int(schema.metadata[b"number"])}
+
+
+def decode_rows(rows, context: dict, source, tables: dict) -> Decoded:
+    """Read a run of rows."""
+    found = Decoded([], [], [], definitions=[], parts=[])
+    columns = {name: [[[c.name, c.type] for c in table.columns], table.key] for name, table in tables.items()}
+    for n, row in enumerate(rows.to_pylist()):
+        ordinal = context["first_row"] + n
+        own = {"number": context["number"], "offset": ordinal, "transaction": None, "counter": 0, "columns": columns}
+        seq = change.change_seq("0" * change.LEN_TIME, context["number"], ordinal)
+        text = json.dumps([row["kind"], row["table"], *json.loads(row["rows"])]).encode()
+        try:
+            _read(found, _record(text), {"unit_offset": n, "unit_length": 1}, seq, False, own, source, tables)
+        except Faulty as fault:
+            found.rejects.append(Reject(fault.args[0], n, 1, n, *fault.args[1:], text, change_seq=seq))
     return found
 
 

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator
 
 from inlet import lake, unit
+from inlet.bronze import parquet_rows
 from inlet.bronze.files import (
     MAX_TASKS,
     as_problem,
@@ -24,6 +25,7 @@ from inlet.bronze.judged import UNDECIDED, Judged
 from inlet.codecs import CODECS
 from inlet.config import Project
 from inlet.errors import InletError
+from inlet.source import ROW_TRANSPORTS
 
 LEN_DELIVERED = 64 << 20  # of a row of bronze.delivered
 
@@ -84,12 +86,17 @@ def _plan_blocks(project, source, path, info, known, has_settled, before, stream
 def read(project: Project, spark, files: list[dict], before: list[dict]):
     """A DataFrame of bronze.blocks rows: each file is read where Spark runs, cut again and checked against its plan."""
     codecs = {row["source"]: CODECS[project.sources[row["source"]].codec] for row in files}
-    return _read(spark, files, unit.BLOCKS, lambda row: units_of(project, row, codecs[row["source"]]))
+
+    def units(row: dict) -> Iterator[dict]:
+        read_units = parquet_rows.units_of if _has_rows(project, row) else units_of
+        return read_units(project, row, codecs[row["source"]])
+
+    return _read(spark, files, unit.BLOCKS, units)
 
 
 def read_delivered(project: Project, spark, files: list[dict]):
     """A DataFrame of bronze.delivered rows; None where the files' blocks are all that was delivered."""
-    files = [row for row in files if is_compressed(row["path"])]
+    files = [row for row in files if is_compressed(row["path"]) or _has_rows(project, row)]
     return _read(spark, files, unit.DELIVERED, lambda row: delivered_of(project, row)) if files else None
 
 
@@ -130,9 +137,7 @@ def units_of(project: Project, row: dict, codec=None) -> Iterator[dict]:
 
 
 def delivered_of(project: Project, row: dict) -> Iterator[dict]:
-    """Rows of bronze.delivered of a planned file: its bytes as they came, where its blocks are not these."""
-    if not is_compressed(row["path"]):
-        return
+    """Rows of bronze.delivered of a planned file: its bytes as they came."""
     offset = 0
     with open_file(project, row["path"]) as stream:
         while data := stream.read(min(LEN_DELIVERED, row["ofs_end"] - offset)):
@@ -146,6 +151,10 @@ def _blocks(project: Project, row: dict, stream, context, codec) -> Iterator[Fil
     name = unpacked_name(row["path"])
     for block, _ in cut_file(source, tables, name, stream, row["ofs_start"], context, has_tail, codec=codec):
         yield block
+
+
+def _has_rows(project: Project, row: dict) -> bool:
+    return project.sources[row["source"]].transport in ROW_TRANSPORTS
 
 
 def _check(digest, row: dict) -> None:

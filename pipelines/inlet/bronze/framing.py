@@ -35,7 +35,7 @@ def cut_file(
     codec = codec or CODECS[source.codec]
     offset, rest = start, stream.read(LEN_READ)
     if context is None and rest:
-        opened = _try(
+        opened = attempt(
             _open,
             codec,
             path,
@@ -61,7 +61,7 @@ def cut_file(
         return
     while rest:
         more = stream.read(LEN_READ)
-        cut = _try(codec.cut, rest, context, source, tables, LEN_BLOCK, not more and has_settled)
+        cut = attempt(codec.cut, rest, context, source, tables, LEN_BLOCK, not more and has_settled)
         if isinstance(cut, Reject):
             yield from _whole_rest(offset, rest + more, stream, context | {"problem": _problem_of(cut)})
             return
@@ -108,7 +108,7 @@ def _open(codec, path, head, is_whole, source, tables, companions, before) -> di
     return codec.follow(opened, before) if hasattr(codec, "follow") else opened
 
 
-def _try(call, *given):
+def attempt(call, *given):
     """What a codec says of a file; where it fails instead, a Reject."""
     try:
         return call(*given)

@@ -13,11 +13,11 @@ from inlet.bronze.judged import UNDECIDED
 from inlet.codecs import CODECS
 from inlet.config import Project
 from inlet.errors import Reject
-from inlet.source import Source
+from inlet.source import FILE_TRANSPORTS, Source
 
 
 def is_ordered(source: Source) -> bool:
-    return not source.brings_messages and hasattr(CODECS[source.codec], "follow")
+    return source.transport in FILE_TRANSPORTS and hasattr(CODECS[source.codec], "follow")
 
 
 def undecided(source: Source, files: list[dict]) -> list[list]:

@@ -5,10 +5,11 @@ A module here offers `plan_file`, a row of bronze.files for what of a file can l
 `units_of`, the units of a planned file: rows of bronze.blocks, or Arrow batches of messages as KEPT.
 """
 
-from inlet.bronze import blocks, message_avro, message_parquet, message_text
+from inlet.bronze import blocks, message_avro, message_parquet, message_text, parquet_rows
 
 TRANSPORTS = {
     "records": blocks,
+    "rows": parquet_rows,
     "parquet": message_parquet,
     "avro": message_avro,
     "lines": message_text,

@@ -4,13 +4,15 @@ contract: codec.py.
 
 from inlet.codecs.linkexpress import group
 from inlet.codecs.qlik import json_messages
-from inlet.source import FILE_TRANSPORTS, MESSAGE_TRANSPORTS
+from inlet.source import FILE_TRANSPORTS, MESSAGE_TRANSPORTS, ROW_TRANSPORTS
 
 CODECS = {"qlik_json": json_messages, "linkexpress_group": group}
 
 
 def transports_of(codec) -> tuple[str, ...]:
     """What can bring a codec its units; the first one is meant where a source names none."""
-    return (FILE_TRANSPORTS if hasattr(codec, "cut") else ()) + (
-        MESSAGE_TRANSPORTS if hasattr(codec, "decode_message") else ()
+    return (
+        (FILE_TRANSPORTS if hasattr(codec, "cut") else ())
+        + (ROW_TRANSPORTS if hasattr(codec, "decode_rows") else ())
+        + (MESSAGE_TRANSPORTS if hasattr(codec, "decode_message") else ())
     )

@@ -2,11 +2,12 @@
 and the rest of Inlet.
 
 A codec is a module whose docstring is the spec of its format. It is pure: it opens no file, reads no clock, and gives
-the same answer whenever it is asked again. It offers one face or both:
+the same answer whenever it is asked again. It offers one face or several:
 
 - `FileCodec` reads streams of bytes. `open_file` reads what the name and the first bytes say, `cut` finds the borders
   of records, `decode` reads one block of them. Bronze cuts a file in order; silver decodes its blocks in parallel, each
   with the context that `cut` gave it.
+- `RowCodec` reads columnar files, whose rows are the records; a unit is a run of rows.
 - `MessageCodec` reads messages, each by itself. `decode_message` reads any; `FAST`, where there is one, only those that
   it is certain of.
 
@@ -21,7 +22,8 @@ What holds, whatever the bytes (tests/test_codecs.py asks it of every codec):
   unit.
 
 Contexts are dicts that JSON can hold. Two members are Inlet's own: `problem`, why a unit could not be framed (no codec
-is asked to decode it), and `companions`, the bytes of the files that came with this one, in hex, by suffix.
+is asked to decode it), `companions`, the bytes of the files that came with this one, in hex, by suffix, and
+`first_row`, of a unit of rows.
 """
 
 from typing import Any, Protocol
@@ -37,6 +39,9 @@ from inlet.table import Table
 IMAGE = pa.struct(
     [pa.field("value", pa.binary(), nullable=False), pa.field("metadata", pa.binary(), nullable=False)]
 )  # VARIANT in Arrow
+
+
+FIRST_ROW = "first_row"  # member of the context of a unit of rows
 
 
 class Codec(Protocol):
@@ -78,6 +83,21 @@ class FileCodec(Codec, Protocol):
         """Bounds of the change_seq of a block's changes; None where they cannot be told, so that silver looks for
         repeats.
         """
+
+
+class RowCodec(Codec, Protocol):
+    """A codec of columnar files, whose rows are the records."""
+
+    def open_rows(self, path: str, schema: pa.Schema, source: Source, tables: dict[str, Table]) -> dict | Reject:
+        """The context of a file's units. Out: a Reject where the file cannot be ordered or read."""
+
+    def decode_rows(self, rows: pa.Table, context: dict, source: Source, tables: dict[str, Table]) -> Decoded:
+        """Read a run of rows. `context["first_row"]` is the ordinal of its first one in the file; the `unit_offset` of
+        a record is the ordinal of its row in the run, its `unit_length` 1. Parts carry what `join` needs in `note`.
+        """
+
+    def span(self, context: dict, num_records: int) -> tuple[str, str] | None:
+        """As of a FileCodec."""
 
 
 class OrderedFiles(FileCodec, Protocol):
@@ -205,6 +225,11 @@ class MessageLoads(Protocol):
 def decode_block(codec: FileCodec, data: bytes, context: dict, source: Source, tables: dict[str, Table]) -> Decoded:
     """Read a block; one that could not be framed is one reject that covers it."""
     problem = context.get("problem")
+    if not problem and FIRST_ROW in context:
+        rows = pa.ipc.open_stream(data).read_all()
+        found = codec.decode_rows(rows, context, source, tables)
+        found.bytes_framing += len(data) - len(rows)
+        return found
     if not problem:
         return codec.decode(data, context, source, tables)
     at = min(max(problem.get("byte_offset", 0) - problem.get("unit_offset", 0), 0), len(data))

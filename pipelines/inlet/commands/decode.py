@@ -6,16 +6,16 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from inlet.bronze import lookups
+from inlet.bronze import lookups, parquet_rows
 from inlet.bronze.files import is_compressed, unpacked, unpacked_name
-from inlet.bronze.framing import cut_file
+from inlet.bronze.framing import FileBlock, cut_file
 from inlet.bronze.transports import TRANSPORTS
 from inlet.codecs import CODECS
 from inlet.codecs.codec import change_rows, decode_block
 from inlet.codecs.results import Control, Waiting
 from inlet.config import Project
 from inlet.errors import ConfigError, Reject
-from inlet.source import Source
+from inlet.source import ROW_TRANSPORTS, Source
 
 
 def decode_file(project: Project, file: Path, source_name: str | None) -> Iterator[tuple[str, dict]]:
@@ -56,20 +56,19 @@ def _is_in(file: Path, folder: str, pattern: str) -> bool:
 def _decode_blocks(project: Project, source: Source, file: Path) -> Iterator[tuple[str, dict]]:
     codec, tables = CODECS[source.codec], project.tables_of(source)
     parts: dict[str, list[Waiting]] = {}
-    with unpacked(project, str(file)) if is_compressed(file.name) else file.open("rb") as stream:
-        for block, _ in cut_file(source, tables, unpacked_name(file.name), stream, 0, None, True):
-            found = decode_block(codec, block.data, block.context, source, tables)
-            for row in change_rows(codec, found, block.context, source, tables):
-                yield "change", row | {"file_offset": block.file_offset + row["unit_offset"]}
-            for control in found.controls:
-                yield "control", control_row(control) | {"file_offset": block.file_offset + control.unit_offset}
-            for reject in found.rejects:
-                yield "reject", reject_row(reject) | {"file_offset": block.file_offset + reject.byte_offset}
-            for part in found.parts:
-                record = block.data[part.unit_offset : part.unit_offset + part.unit_length]
-                parts.setdefault(part.key, []).append(
-                    Waiting(f"{source.name}/{file.name}@{block.file_offset}", part, record, block.context)
-                )
+    for block in _blocks(project, source, file):
+        found = decode_block(codec, block.data, block.context, source, tables)
+        for row in change_rows(codec, found, block.context, source, tables):
+            yield "change", row | {"file_offset": block.file_offset + row["unit_offset"]}
+        for control in found.controls:
+            yield "control", control_row(control) | {"file_offset": block.file_offset + control.unit_offset}
+        for reject in found.rejects:
+            yield "reject", reject_row(reject) | {"file_offset": block.file_offset + reject.byte_offset}
+        for part in found.parts:
+            record = block.data[part.unit_offset : part.unit_offset + part.unit_length]
+            parts.setdefault(part.key, []).append(
+                Waiting(f"{source.name}/{file.name}@{block.file_offset}", part, record, block.context)
+            )
     for key, given in parts.items():
         joined = codec.join(key, given, source, tables)
         for row in joined.changes:
@@ -88,17 +87,32 @@ def _decode_blocks(project: Project, source: Source, file: Path) -> Iterator[tup
             )
 
 
-def _decode_messages(project: Project, source: Source, file: Path) -> Iterator[tuple[str, dict]]:
-    codec, tables = CODECS[source.codec], project.tables_of(source)
-    path = str(file.resolve()).removeprefix(f"{project.root}/")
-    row = TRANSPORTS[source.transport].plan_file(project, source, path, {"size": file.stat().st_size}, None, True)
+def _blocks(project: Project, source: Source, file: Path) -> Iterator[FileBlock]:
+    if source.transport in ROW_TRANSPORTS:
+        for unit in parquet_rows.units_of(project, _planned(project, source, file)):
+            yield FileBlock(unit["file_offset"], unit["bytes"], json.loads(unit["context"]), unit["num_records"])
+        return
+    with unpacked(project, str(file)) if is_compressed(file.name) else file.open("rb") as stream:
+        name = unpacked_name(file.name)
+        yield from (block for block, _ in cut_file(source, project.tables_of(source), name, stream, 0, None, True))
+
+
+def _planned(project: Project, source: Source, file: Path) -> dict:
+    """The row of bronze.files that would be planned for a file. Raises: ConfigError where it cannot be read."""
+    path, info = str(file.resolve()).removeprefix(f"{project.root}/"), {"size": file.stat().st_size}
+    row = TRANSPORTS[source.transport].plan_file(project, source, path, info, None, True)
     if row["problem"]:
         problem = json.loads(row["problem"])
         raise ConfigError(
             f"{file}: expected {problem['expected']}, found {problem['found'].rstrip('.')}",
             "See docs/a_source_from_zero.md for what a source may deliver",
         )
-    planned = row | {"source": source.name, "path": path, "batch_id": 0}
+    return row | {"source": source.name, "path": path, "batch_id": 0}
+
+
+def _decode_messages(project: Project, source: Source, file: Path) -> Iterator[tuple[str, dict]]:
+    codec, tables = CODECS[source.codec], project.tables_of(source)
+    planned = _planned(project, source, file)
     messages = [
         message for batch in TRANSPORTS[source.transport].units_of(project, planned) for message in batch.to_pylist()
     ]

@@ -13,7 +13,7 @@ from inlet import change, lake
 from inlet.bronze import guard
 from inlet.bronze.guard import guarded
 from inlet.codecs import CODECS
-from inlet.codecs.codec import decode_block
+from inlet.codecs.codec import FIRST_ROW, decode_block
 from inlet.config import Project
 from inlet.errors import AccountingError
 from inlet.silver import decoded, full_loads, parts, verdicts
@@ -76,7 +76,8 @@ def _write(batch: Batch, codec, sources: list[str], heads: list[dict]) -> None:
     rows = units.mapInArrow(guarded(_decoder(batch.project, codec), _set_aside, batch.is_apart), decoded.DDL).persist()
     if failed := {row.unit_id for row in rows.where(f"kind = '{guard.KIND}'").select("unit_id").collect()}:
         _count_failed(batch, heads, failed)
-    raw = partial(raw_of_units, units=units.selectExpr("unit_id", "bytes"))
+    has_no_bytes = f"context like '%\"{FIRST_ROW}\"%'"  # of its own: a record that is a row
+    raw = partial(raw_of_units, units=units.selectExpr("unit_id", f"if({has_no_bytes}, null, bytes) as bytes"))
     decoded.write(batch, codec, rows, raw)
     parts.join(batch, codec, sources, rows)
     rows.unpersist()
@@ -239,6 +240,8 @@ def _decoder(project: Project, codec):
             data, context = unit["bytes"], unit["context"]
             found = decode_block(codec, data, json.loads(context), source, project.tables_of(source))
             rows = decoded.rows_of(found, source, unit["unit_id"], data, context, unit["num_records"])
+            if FIRST_ROW in json.loads(context):
+                rows = [row | {"raw": b""} if row["result"] == "part" else row for row in rows]
             if unit["ranges"]:
                 rows = verdicts.within(rows, found, json.loads(unit["ranges"]), len(data))
             yield decoded.batch_of(rows)
