@@ -498,3 +498,40 @@ def test_rows_of_columnar_files_are_decoded_group_by_group_and_kept_as_they_came
     ]
     chosen = replay.chosen(project, "rows", "unknown_table", None, None)
     assert counts(silver.run(project, spark, replay.plan(project, spark, chosen))["rows"]) == (0, 1, 0, 0, 1, 0)
+
+
+def test_the_clock_rejects_a_part_and_its_late_other_brings_it_back(spark, lakehouse, tmp_path):
+    landing = tmp_path / "landing" / "late_parts"
+    landing.mkdir(parents=True)
+    source = {
+        "codec": "toy",
+        "from": {"transport": "lines", "path": "landing/late_parts"},
+        "tables": {"*": "PARTS.NOTES"},
+        "part_wait_minutes": 1e-9,
+    }
+    project = make(
+        tmp_path, lakehouse, {"late_parts": source}, [NOTES | {"table": "PARTS.NOTES", "name": "parts_notes"}]
+    )
+
+    def write(number: int, *records):
+        text = "".join(json.dumps(record) + "\n" for record in records)
+        (landing / f"{number}.jsonl").write_text(text)
+
+    write(1, ["before", 1, "PARTS.NOTES", [1, "one"]])
+    assert counts(run(project, spark)["late_parts"]) == (1, 0, 0, 0, 0, 1)  # no part is overdue in its own batch
+    write(2, ["insert", "PARTS.NOTES", [2, "two"]])
+    assert counts(run(project, spark)["late_parts"]) == (1, 1, 1, 0, 1, 0)
+    [reject] = spark.sql("select kind, found from silver.rejects where source = 'late_parts'").collect()
+    assert tuple(reject) == ("part_missing", "none of 1")
+    assert parts.waiting(project) == [] and replay.due(project, ["late_parts"]) == []
+    write(3, ["after", 1, "PARTS.NOTES", [1, "uno"]])
+    assert counts(run(project, spark)["late_parts"]) == (1, 0, 0, 0, 0, 1)
+    due = replay.due(project, ["late_parts"])
+    assert [row["unit_id"] for row in due] == ["late_parts/landing/late_parts/1.jsonl/0/0"]
+    assert counts(silver.run(project, spark, replay.plan(project, spark, due))["late_parts"])[2:] == (1, 1, 0, 0)
+    found = spark.sql(
+        "select operation, cast(before:TEXT as string), cast(after:TEXT as string) from silver.changes "
+        "where source = 'late_parts' order by change_seq"
+    )
+    assert [tuple(row) for row in found.collect()] == [("INSERT", None, "two"), ("UPDATE", "one", "uno")]
+    assert parts.waiting(project) == [] and replay.due(project, ["late_parts"]) == []

@@ -123,6 +123,8 @@ REJECT_KINDS = {  # every kind there is; docs/rejects.md is made from this and a
     "missing_key": "a key column is null or was not supplied",
     "null_not_allowed": "a column that the contract declares `nullable: false` is null in an after-image",
     "definition_missing": "the record belongs to a table whose column list the feed has not given yet",
+    "part_missing": "a record of a change of several has waited for the others longer than `part_wait_minutes`; when "
+    "they come, the next run decodes it again",
     "definition_differs": "the column list that the feed gives is none of those in the contract: `inlet import` "
     "shows what to change",
     "unknown_column": "the record holds a column that the contract does not declare",

@@ -37,6 +37,12 @@ class Source(BaseModel):
         ge=0,
         description="batches in which a change that is sent again at another place is known, where the codec can tell",
     )
+    part_wait_minutes: float | None = Field(
+        default=None,
+        gt=0,
+        description="how long a record of a change of several may wait for the others before it is rejected "
+        "(`part_missing`); the others, when they come, bring it back. None: it waits",
+    )
     settle_minutes: float = 60  # how long an unfinished last record may still grow
     # how long, by the source's own times, the public views wait for a transaction that lacks events; 0: not at all
     open_transaction_minutes: float = 60

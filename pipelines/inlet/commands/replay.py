@@ -1,7 +1,8 @@
 """`inlet replay`: decode again what was rejected, from the bytes that bronze keeps, after a contract, an option or a
 codec was fixed.
 
-Rejects that only wait for a contract are replayed by the next `inlet run` after their table's contract has changed.
+Rejects that only wait for a contract are replayed by the next `inlet run` after their table's contract has changed;
+those of parts whose others came late, by the next one after these.
 """
 
 import json
@@ -10,6 +11,7 @@ from inlet import bronze, lake
 from inlet.bronze import replay
 from inlet.config import Project
 from inlet.errors import FILE_KINDS, ConfigError
+from inlet.silver import parts
 from inlet.silver.decoded import IGNORED
 from inlet.sql import literal
 from inlet.table import by_name, fingerprint
@@ -91,7 +93,9 @@ def _wanted_now(project: Project) -> list[dict]:
 
 
 def due(project: Project, sources: list[str]) -> list[dict]:
-    """Rejects that wait for a contract, whose table has one that is not what it was."""
+    """Rejects that wait for a contract, whose table has one that is not what it was; and parts of changes that were
+    rejected because the others had not come, and of whose others one has.
+    """
     prints = {name: fingerprint(table) for name, table in by_name(project.tables.values()).items()}
     rows = lake.peek(
         project.lakehouse_path(),
@@ -105,6 +109,12 @@ def due(project: Project, sources: list[str]) -> list[dict]:
         if row["source"] in sources
         and (now := prints.get(f"{row['source_schema']}.{row['source_table']}"))
         and now != row["contract"]
+    ]
+    back = parts.returning(project)
+    changed += [
+        row
+        for row in lake.peek(project.lakehouse_path(), "silver.rejects", PLACE, f"where kind = '{parts.MISSING}'")
+        if row["source"] in sources and (row["source"], row["unit_id"], row["unit_offset"]) in back
     ]
     found = _of_whole_batches(project, changed)
     gone = _gone(project, found)

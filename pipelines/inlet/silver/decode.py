@@ -20,7 +20,7 @@ from inlet.bronze import replay
 from inlet.config import Project
 from inlet.errors import FILE_KINDS, AccountingError, ConfigError, InletError
 from inlet.lake.spark import pace
-from inlet.silver import blocks, messages, recover, replayed, table_versions, transactions
+from inlet.silver import blocks, messages, parts, recover, replayed, table_versions, transactions
 from inlet.silver.batch import Account, Batch, among
 from inlet.sql import literal
 from inlet.table import by_name
@@ -165,6 +165,8 @@ def _run(
     if replays:
         replayed.run(batch, replays)
     _reject_files(batch, files)
+    if files:
+        parts.reject_overdue(batch, max(row["landed_at"] for row in files))
     _count_stored(batch)
     if replays:
         replayed.account(batch)

@@ -2,12 +2,14 @@
 silver.waiting, in whatever unit, file or batch they come, until their codec settles them (`join`). A change bears the
 batch that settles it.
 
-No clock ends a wait. What the feed says later ends it: another part, or a note. silver.waiting only grows, so a batch
-that dies is recovered like any other: a part waits while it has a row of a whole batch that is not settled, and none
-that is.
+What the feed says later ends a wait: another part, or a note. The clock decides no meaning: it only makes rejects
+(`part_missing`, source option `part_wait_minutes`), which are decoded again when another part of their key comes.
+silver.waiting only grows, so a batch that dies is recovered like any other: a part waits while the last of its rows of
+whole batches is not settled.
 """
 
 import json
+from datetime import datetime, timedelta
 
 from inlet import change, lake
 from inlet.bronze import guard
@@ -18,6 +20,7 @@ from inlet.silver import decoded
 from inlet.silver.batch import Batch, among
 
 PLACE = ["source", "unit_id", "unit_offset", "unit_length", "part_key"]  # a note stands beside a part
+MISSING = "part_missing"
 PARTS = [c.name for c in change.WAITING if c.name not in ("batch_id", "decoded_at")]
 
 
@@ -33,8 +36,58 @@ def waiting(project: Project) -> list[dict]:
         else set()
     )
     rows = [row for row in rows if (row["source"], row["batch_id"]) in whole]
-    settled = {tuple(row[name] for name in PLACE) for row in rows if row["is_settled"]}
-    return [row for row in rows if tuple(row[name] for name in PLACE) not in settled]
+    last: dict[tuple, dict] = {}
+    for row in sorted(rows, key=lambda row: (row["batch_id"], row["is_settled"])):
+        last[tuple(row[name] for name in PLACE)] = row
+    return [row for row in last.values() if not row["is_settled"]]
+
+
+def returning(project: Project) -> set[tuple]:
+    """(source, unit_id, unit_offset) of parts that were rejected as `part_missing` and of whose key another part waits
+    now. Read without Spark.
+    """
+    keys = {(row["source"], row["part_key"]) for row in waiting(project)}
+    rows = lake.peek(project.lakehouse_path(), "silver.waiting", PLACE, "where is_settled") if keys else []
+    return {tuple(row[name] for name in PLACE[:3]) for row in rows if (row["source"], row["part_key"]) in keys}
+
+
+def reject_overdue(batch: Batch, now: datetime) -> None:
+    """Reject the parts that have waited too long. In: when the batch was landed, so that it is the same whenever the
+    batch is decoded.
+    """
+    limits = {name: batch.project.sources[name].part_wait_minutes for name in batch.sources}
+    for name, minutes in limits.items():
+        if minutes is None:
+            continue
+        before = _waiting_before(batch, [name])
+        late = before.where(
+            f"unit_length > 0 and decoded_at < timestamp'{now - timedelta(minutes=minutes):%Y-%m-%d %H:%M:%S.%fZ}'"
+        )
+        overdue = late.join(
+            batch.spark.sql(f"select {', '.join(PLACE)} from silver.waiting where is_settled and {batch.rows}"),
+            PLACE,
+            "left_anti",
+        ).persist()
+        batch.append(
+            overdue.selectExpr(
+                "source",
+                f"'{MISSING}' as kind",
+                "unit_offset as byte_offset",
+                f"'the other records of its change within {minutes:g} minutes' as expected",
+                "concat('none of ', part_key) as found",
+                "raw",
+                "change_seq",
+                "unit_id",
+                "unit_offset",
+                "unit_length",
+            ),
+            "silver.rejects",
+        )
+        batch.append(
+            overdue.selectExpr(*(name for name in PARTS if name != "is_settled"), "true as is_settled"),
+            "silver.waiting",
+        )
+        overdue.unpersist()
 
 
 def join(batch: Batch, codec, sources: list[str], rows) -> None:
@@ -42,14 +95,7 @@ def join(batch: Batch, codec, sources: list[str], rows) -> None:
     fresh = rows.where("result = 'part'").selectExpr(*PARTS, "true as is_new")
     if fresh.isEmpty():
         return
-    of_sources = f"{among(sources)} and batch_id < {batch.batch_id}"
-    before = batch.spark.sql(
-        f"select {', '.join(PARTS)}, false as is_new from silver.waiting where not is_settled and {of_sources}"
-    ).join(
-        batch.spark.sql(f"select {', '.join(PLACE)} from silver.waiting where is_settled and {of_sources}"),
-        PLACE,
-        "left_anti",
-    )
+    before = _waiting_before(batch, sources).selectExpr(*PARTS, "false as is_new")
     touched = fresh.unionByName(
         before.join(fresh.select("source", "part_key").distinct(), ["source", "part_key"], "left_semi")
     ).persist()
@@ -66,6 +112,15 @@ def join(batch: Batch, codec, sources: list[str], rows) -> None:
     batch.append(moved, "silver.waiting")
     touched.unpersist()
     joined.unpersist()
+
+
+def _waiting_before(batch: Batch, sources: list[str]):
+    """The rows of silver.waiting that waited when this batch began."""
+    order = f"over (partition by {', '.join(PLACE)} order by batch_id desc, is_settled desc)"
+    return batch.spark.sql(
+        f"select * from (select *, row_number() {order} as nth from silver.waiting "
+        f"where {among(sources)} and batch_id < {batch.batch_id}) where nth = 1 and not is_settled"
+    )
 
 
 def _joiner(project: Project, codec):
