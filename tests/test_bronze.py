@@ -399,6 +399,9 @@ def test_a_transport_that_brings_other_units_is_refused(tmp_path):
         projects.make(tmp_path, {"depot": {**projects.DEPOT, "from": {"folder": "landing"}}})
     with pytest.raises(ConfigError, match="transport belongs into from"):
         projects.make(tmp_path, {"depot": {**projects.DEPOT, "transport": "records"}})
+    with pytest.raises(ConfigError, match=r"lookups.*match pattern"):
+        where = {"transport": "lines", "path": "landing", "lookups": "schemas/one.avsc"}
+        projects.make(tmp_path, {"shop": {"codec": "qlik_json", "from": where}})
     assert set(transports.TRANSPORTS) == {*FILE_TRANSPORTS, *ROW_TRANSPORTS, *MESSAGE_TRANSPORTS}
 
 

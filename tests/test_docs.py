@@ -1,7 +1,11 @@
 """Anything registered is documented, generated pages are fresh, and the README only shows commands that exist."""
 
+import doctest
+import importlib
 import re
 from pathlib import Path
+
+import pytest
 
 from infra.local import docs, readme
 from inlet import config
@@ -21,6 +25,19 @@ def test_generated_pages_are_fresh():
         if not path.exists() or path.read_text() != text
     ]
     assert stale == [], "run `make docs`"
+
+
+WITH_EXAMPLES = [
+    str(path.relative_to(ROOT / "pipelines")).removesuffix(".py").replace("/", ".")
+    for path in sorted((ROOT / "pipelines").rglob("*.py"))
+    if ">>> " in path.read_text()
+]
+
+
+@pytest.mark.parametrize("module", WITH_EXAMPLES)
+def test_examples_in_docstrings_are_true(module):
+    found = doctest.testmod(importlib.import_module(module))
+    assert found.attempted and not found.failed
 
 
 def test_generated_models_are_fresh():

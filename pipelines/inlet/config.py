@@ -11,6 +11,7 @@ sources:
     options: {...}                    # the codec's own, named in its docstring
 """
 
+import fnmatch
 import glob
 import re
 from pathlib import Path
@@ -117,7 +118,7 @@ def load(root: Path | str) -> Project:
         _build(CODECS[source.codec].OPTIONS, source.options, f"{config}: sources.{source.name}.options")
         contracts = by_name(tables.values())
         for word, name in source.tables.items():
-            if name not in contracts:
+            if not any(fnmatch.fnmatchcase(one, name) for one in contracts) if "*" in name else name not in contracts:
                 raise ConfigError(
                     f"{config}: sources.{source.name}.tables maps {word} to {name}, which has no contract",
                     f"Contracts are there for {', '.join(sorted(contracts)) or 'none'}; or write "

@@ -4,6 +4,7 @@ What brings its units is its *transport*; what they mean is its *codec*. Neither
 """
 
 import fnmatch
+import re
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -72,10 +73,31 @@ class Source(BaseModel):
         return dict(zip(words, tables.values()))
 
     def table_of(self, word: str) -> str | None:
-        """SCHEMA.TABLE of the feed's own word for a table, or of the first pattern that it matches."""
-        return self.tables.get(word) or next(
-            (table for pattern, table in self.tables.items() if fnmatch.fnmatchcase(word, pattern)), None
-        )
+        """SCHEMA.TABLE of the feed's own word for a table, or of the first pattern that it matches. Each `*` of such a
+        target is what the pattern's `*` in its place stands for, so that one line maps all names of three parts.
+
+        >>> source = Source(name="s", codec="c", **{"from": "f"}, tables={"PDB1.HR.*": "HR.*", "shop-*": "SHOP.ORDERS"})
+        >>> source.table_of("PDB1.HR.JOBS"), source.table_of("shop-7"), source.table_of("PDB2.HR.JOBS")
+        ('HR.JOBS', 'SHOP.ORDERS', None)
+        """
+        if word in self.tables:
+            return self.tables[word]
+        for pattern, table in self.tables.items():
+            if "*" not in table and fnmatch.fnmatchcase(word, pattern):
+                return table
+            if "*" in table and (found := re.fullmatch("(.*)".join(map(re.escape, pattern.split("*"))), word)):
+                for text in found.groups():
+                    table = table.replace("*", text, 1)
+                return table
+        return None
+
+    @field_validator("tables")
+    @classmethod
+    def _targets(cls, tables: dict[str, str]) -> dict[str, str]:
+        for word, table in tables.items():
+            if "*" in table and word.count("*") != table.count("*"):
+                raise ValueError(f"{word} and {table} have not as many *")
+        return tables
 
     def wants(self, table: str) -> bool:
         """Is a SCHEMA.TABLE wanted?"""

@@ -76,9 +76,9 @@ DELIVERED = (
 LOOKUPS = (
     Column("source", "string", "the ordered feed"),
     Column("name", "string", "what a message named: the id of a schema, or its fingerprint"),
-    Column("value", "binary", "what was found under that name, as it was then"),
+    Column("value", "binary", "what was found under that name, as it was then; null where nothing was"),
     Column("origin", "string", "where: an address, or the file that brought it"),
-    Column("batch_id", "bigint", "the run whose messages needed it first"),
+    Column("batch_id", "bigint", "the run whose messages needed it"),
     Column("landed_at", "timestamp", "when"),
 )
 

@@ -3,9 +3,9 @@ bronze.lookups, so that a batch that is decoded again gets the same answer. Code
 message needs, and are handed what was found.
 
 `lookups` of a source's `from:` says where: an address in which `{name}` stands for the name, for instance
-`schemas/{name}.avsc` or `https://registry:8081/schemas/ids/{name}`. A name that is not there is asked for again by
-`inlet replay`; its messages are rejected until then. Files that bring what their messages name (Avro containers) need
-no address.
+`schemas/{name}.avsc` or `https://registry:8081/schemas/ids/{name}`. A name that is not there is kept as null, and its
+messages are rejected; each run asks again, and decodes them again once it is there. Files that bring what their
+messages name (Avro containers) need no address.
 """
 
 import json
@@ -35,9 +35,18 @@ def known(project: Project, up_to_batch: int) -> dict[str, dict[str, bytes]]:
     columns = ["source", "name", "value", "batch_id"]
     found: dict[str, dict[str, bytes]] = {}
     for row in lake.peek(project.lakehouse_path(), "bronze.lookups", columns, "order by batch_id"):
-        if row["batch_id"] <= up_to_batch:
+        if row["batch_id"] <= up_to_batch and row["value"] is not None:
             found.setdefault(row["source"], {}).setdefault(row["name"], row["value"])
     return found
+
+
+def arrived(project: Project, sources: list[str]) -> set[tuple[str, int]]:
+    """(source, batch) of messages that named what was not there, and now is. Raises: EnvironmentLacks."""
+    rows = lake.peek(project.lakehouse_path(), "bronze.lookups", ["source", "name", "value", "batch_id"])
+    there = {(row["source"], row["name"]) for row in rows if row["value"] is not None}
+    lacking = {(row["source"], row["name"]) for row in rows if row["source"] in sources} - there
+    there |= {(source, name) for source, name in lacking if fetch(project, project.sources[source], name) is not None}
+    return {(r["source"], r["batch_id"]) for r in rows if r["value"] is None and (r["source"], r["name"]) in there}
 
 
 def land(project: Project, spark, batch_id: int, files: list[dict], messages) -> None:
@@ -55,8 +64,7 @@ def land(project: Project, spark, batch_id: int, files: list[dict], messages) ->
     for source in sources:
         wanted = _names(project, source, messages) - before.get(source.name, {}).keys()
         for name in sorted(name for name in wanted if (source.name, name) not in rows):
-            if (value := fetch(project, source, name)) is not None:
-                rows[source.name, name] = (value, address(source, name))
+            rows[source.name, name] = (fetch(project, source, name), address(source, name))
     new = [
         (source, name, value, origin, batch_id)
         for (source, name), (value, origin) in rows.items()

@@ -113,9 +113,9 @@ def lines(data: bytes, is_whole: bool) -> Cut:
     r"""One message a line; blank lines are none. In: whether the file ends with the data.
 
     >>> lines(b'{"a":1}\r\n\n{"b":2}\n{"c"', False)
-    Cut(spans=[(0, 8), (10, 17)], end=18)
+    Cut(spans=[(0, 8), (10, 17)], end=18, trouble=None)
     >>> lines(b'{"a":1}', True)
-    Cut(spans=[(0, 7)], end=7)
+    Cut(spans=[(0, 7)], end=7, trouble=None)
     """
     spans, start = [], 0
     while (stop := data.find(b"\n", start)) >= 0 or is_whole and start < len(data):

@@ -177,7 +177,7 @@ class MessageCodec(Codec, Protocol):
 class LooksUp(MessageCodec, Protocol):
     """A message codec whose messages name what they do not hold, such as a schema by its id. `decode_message` is given
     what was found: `message["lookups"]`, bytes by name; None where nothing was there when the batch landed. Then it
-    rejects the message (`definition_missing`), and `inlet replay` asks again.
+    rejects the message (`definition_missing`), which is decoded again by the run that finds it.
     """
 
     def lookups(self, message: dict) -> list[str]:

@@ -8,7 +8,7 @@ those of parts whose others came late, by the next one after these.
 import json
 
 from inlet import bronze, lake
-from inlet.bronze import replay
+from inlet.bronze import lookups, replay
 from inlet.config import Project
 from inlet.errors import FILE_KINDS, ConfigError
 from inlet.silver import parts
@@ -16,6 +16,7 @@ from inlet.silver.decoded import IGNORED
 from inlet.sql import literal
 from inlet.table import by_name, fingerprint
 
+LACKS_NAME = "definition_missing"  # also where what a message names was not there
 WAIT_FOR_A_CONTRACT = ("definition_missing", "definition_differs", "unknown_table")
 PLACE = [
     "source",
@@ -110,6 +111,8 @@ def due(project: Project, sources: list[str]) -> list[dict]:
         and (now := prints.get(f"{row['source_schema']}.{row['source_table']}"))
         and now != row["contract"]
     ]
+    arrived = lookups.arrived(project, [name for name in sources if lookups.needs_any(project.sources[name])])
+    changed += [r for r in rows if r["kind"] == LACKS_NAME and (r["source"], r["batch_id"]) in arrived]
     back = parts.returning(project)
     changed += [
         row

@@ -49,9 +49,7 @@ class Contracts:
         by_name = {(name, table.table): place for place, (name, table) in enumerate(self.places)}
         self.sources = {s.name: s for s in sources}
         self.mapped = {
-            (s.name, table): by_name.get((s.name, tables[table].table if table in tables else ""), -1)
-            for s in sources
-            for table in s.tables.values()
+            (s.name, name): by_name.get((s.name, table.table), -1) for s in sources for name, table in tables.items()
         }
         self.by_name = {
             (name, *(part.encode() for part in table.split("."))): place for (name, table), place in by_name.items()
@@ -82,7 +80,7 @@ class Contracts:
         places = np.full(len(batch), -1, np.int64)
         for (source, topic), at in groups(batch, "source", "topic"):
             if source in self.sources and (table := self.sources[source].table_of(topic)):
-                places[at] = self.mapped[source, table]
+                places[at] = self.mapped.get((source, table), -1)
                 continue
             for i in at:
                 named = NAMES.search(batch.column("value")[i].as_py() or b"")
