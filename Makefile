@@ -16,9 +16,10 @@ demo: $(READY)          ## two real feeds from bytes to gold, with answers
 test: $(READY)          ## the tests, but for `make proof`, in two processes (core tests alone: .venv/bin/pytest -m "not spark")
 	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-lint: $(READY)          ## ruff: format, errors, bugs, imports, old syntax
+lint: $(READY)          ## ruff and mypy: format, errors, bugs, imports, old syntax, types
 	@$(BIN)/python -m ruff format --check -q pipelines infra tests
 	@$(BIN)/python -m ruff check pipelines infra tests
+	@$(BIN)/python -m mypy
 
 bench: $(READY)         ## ratios measured in one run, written to docs/performance.md
 	@$(BIN)/python -m tests.bench

@@ -7,6 +7,7 @@ Exit codes: 0 done, 1 internal error, 2 wrong usage or configuration, 3 a check 
 accounting of a batch does not add up, 5 the environment lacks something (Java, disk, a free catalog).
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
@@ -48,7 +49,7 @@ class EnvironmentLacks(InletError):
     exit_code = 5
 
 
-def in_words(problems: list[dict], names) -> str:
+def in_words(problems: Sequence[Mapping], names) -> str:
     """What pydantic found wrong. In: its errors(), the fields that the outermost level knows."""
     said = []
     for problem in problems:

@@ -13,6 +13,7 @@ from decimal import Decimal
 
 from rich.console import Console
 from rich.markup import escape
+from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
@@ -111,7 +112,7 @@ class Log:
         self.console = console(stderr=True)
         self.is_human = self.console.is_terminal if is_human is None else is_human
         self.steps: list[dict] = []
-        self.spinner = None
+        self.spinner: Status | None = None
 
     def now(self, doing: str) -> None:
         """What the step at hand is about, beside the spinner of a terminal."""

@@ -23,9 +23,7 @@ class Source(BaseModel):
     name: str = Field(pattern=r"^[A-Za-z0-9_]+$")
     codec: str
     path: str = Field(alias="from")
-    transport: str | None = (
-        None  # what brings its units, said in `from:`; where none is, the project's reader takes the codec's first
-    )
+    transport: str = ""  # what brings its units, said in `from:`; where nothing is, the codec's first (config.load)
     lookups: str | None = Field(default=None, pattern=r"\{name\}")  # said in `from:`; see bronze/lookups.py
     tables: dict[str, str] = {}  # {1: SHOP.ORDERS} says the same as {"1": SHOP.ORDERS}
     capture: list[str] = []  # patterns of SCHEMA.TABLE that are wanted; none: all that have a contract

@@ -7,6 +7,7 @@ keeps the file as it came. Such a file is whole: it does not grow.
 import hashlib
 import json
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from inlet import lake, unit
 from inlet.bronze import parquet_rows
@@ -25,12 +26,17 @@ from inlet.bronze.judged import UNDECIDED, Judged
 from inlet.codecs import CODECS
 from inlet.config import Project
 from inlet.errors import InletError
-from inlet.source import ROW_TRANSPORTS
+from inlet.source import ROW_TRANSPORTS, Source
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 LEN_DELIVERED = 64 << 20  # of a row of bronze.delivered
 
 
-def plan_file(project, source, path, info, known, has_settled, before: dict | None = None) -> dict | None:
+def plan_file(
+    project: Project, source: Source, path, info, known, has_settled, before: dict | None = None
+) -> dict | None:
     """One row of bronze.files for a file of binary records; None where it waits. In: before, the context at the end of
     the file that it follows.
     """
@@ -55,7 +61,9 @@ def _rewritten(start: int, expected: str) -> dict:
     return as_problem(start, "file_rewritten", expected, "other bytes", "Deliver changed content under a new name")
 
 
-def _plan_blocks(project, source, path, info, known, has_settled, before, stream, start, digest) -> tuple[dict, int]:
+def _plan_blocks(
+    project: Project, source: Source, path, info, known, has_settled, before, stream, start, digest
+) -> tuple[dict, int]:
     """What a row of bronze.files says of the blocks from `start` on, and where they end. The digest takes their
     bytes.
     """
@@ -83,7 +91,7 @@ def _plan_blocks(project, source, path, info, known, has_settled, before, stream
     }, end
 
 
-def read(project: Project, spark, files: list[dict], before: list[dict]):
+def read(project: Project, spark: "SparkSession", files: list[dict], before: list[dict]):
     """A DataFrame of bronze.blocks rows: each file is read where Spark runs, cut again and checked against its plan."""
     codecs = {row["source"]: CODECS[project.sources[row["source"]].codec] for row in files}
 
@@ -94,13 +102,13 @@ def read(project: Project, spark, files: list[dict], before: list[dict]):
     return _read(spark, files, unit.BLOCKS, units)
 
 
-def read_delivered(project: Project, spark, files: list[dict]):
+def read_delivered(project: Project, spark: "SparkSession", files: list[dict]):
     """A DataFrame of bronze.delivered rows; None where the files' blocks are all that was delivered."""
     files = [row for row in files if is_compressed(row["path"]) or _has_rows(project, row)]
     return _read(spark, files, unit.DELIVERED, lambda row: delivered_of(project, row)) if files else None
 
 
-def _read(spark, files: list[dict], columns, rows_of):
+def _read(spark: "SparkSession", files: list[dict], columns, rows_of):
     schema = ", ".join(f"{c.name} {c.type}" for c in columns if c.name != "landed_at")
 
     def write(batches):

@@ -10,11 +10,11 @@ import json
 import lzma
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import fsspec
 
@@ -24,7 +24,12 @@ from inlet.source import Source
 LEN_READ = 16 << 20
 DAMAGED = (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError)
 MAX_TASKS = 64  # that read files at a time
-UNPACK = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}  # by the end of a file's name
+# by the end of a file's name
+UNPACK: dict[str, Callable[..., Any]] = {
+    ".gz": gzip.open,
+    ".bz2": bz2.open,
+    ".xz": lzma.open,
+}  # by the end of a file's name
 
 
 def listing(project: Project, source: Source) -> Iterator[tuple[str, dict]]:

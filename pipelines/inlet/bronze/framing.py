@@ -10,6 +10,7 @@ from inlet.bronze.guard import EXPECTED, KIND, why
 from inlet.codecs import CODECS
 from inlet.codecs.results import Mark
 from inlet.errors import InletError, Reject
+from inlet.source import Source
 
 LEN_BLOCK = 1 << 20  # a unit of about 1 MiB: some 10,000 records, one Arrow batch when decoded
 LEN_HEAD = 1 << 20
@@ -25,7 +26,7 @@ class FileBlock:
 
 
 def cut_file(
-    source, tables, path, stream, start, context, has_settled, companions=None, before=None, codec=None
+    source: Source, tables, path, stream, start, context, has_settled, companions=None, before=None, codec=None
 ) -> Iterator[tuple[FileBlock, dict]]:
     """Blocks of a stream from `start` on, each with the context after it. Bytes from there on are read once, in pieces.
 
@@ -99,7 +100,7 @@ def cut_file(
         yield from _whole_rest(offset, rest, stream, context | {"problem": _problem_of(_truncated(rest))})
 
 
-def _open(codec, path, head, is_whole, source, tables, companions, before) -> dict | Reject:
+def _open(codec, path, head, is_whole, source: Source, tables, companions, before) -> dict | Reject:
     """The context of a file's first byte."""
     opened = codec.open_file(path, head, is_whole, source, tables)
     if isinstance(opened, Reject):

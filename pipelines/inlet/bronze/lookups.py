@@ -13,6 +13,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from inlet import lake, unit
 from inlet.bronze.files import open_file
@@ -20,6 +21,9 @@ from inlet.codecs import CODECS
 from inlet.config import Project
 from inlet.errors import EnvironmentLacks, InletError
 from inlet.source import Source
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 SECONDS = 30  # to wait for an answer
 NOT_THERE = (404, 410)
@@ -49,7 +53,7 @@ def arrived(project: Project, sources: list[str]) -> set[tuple[str, int]]:
     return {(r["source"], r["batch_id"]) for r in rows if r["value"] is None and (r["source"], r["name"]) in there}
 
 
-def land(project: Project, spark, batch_id: int, files: list[dict], messages) -> None:
+def land(project: Project, spark: "SparkSession", batch_id: int, files: list[dict], messages) -> None:
     """Keep what the messages of a batch name, once however often it is tried. In: the planned files; the messages, a
     DataFrame of bronze.messages. Raises: EnvironmentLacks where an address does not answer.
     """

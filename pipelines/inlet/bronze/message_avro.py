@@ -9,17 +9,19 @@ taken as a whole. Source: Avro specification 1.11, "Object Container Files".
 import hashlib
 import io
 import json
+from typing import Any
 
 from inlet.bronze.files import as_problem, first_line, hash_bytes, open_file
 from inlet.bronze.kept_message import as_messages
 from inlet.config import Project
 from inlet.errors import InletError
+from inlet.source import Source
 
 HEADER = "avro.schema"
 PLAIN = ("bytes", "string", "null")
 
 
-def plan_file(project: Project, source, path, info, known, has_settled) -> dict | None:
+def plan_file(project: Project, source: Source, path, info, known, has_settled) -> dict | None:
     """One row of bronze.files for a container; None where it is no longer what was listed, or may still grow."""
     digest = hashlib.sha256()
     with open_file(project, path) as stream:
@@ -77,12 +79,14 @@ def read(stream) -> tuple[str | None, list[bytes | None]]:
     members = types if isinstance(types, list) else [types]
     names = [member["type"] if isinstance(member, dict) else member for member in members]
     is_plain = all(name in PLAIN for name in names)
-    schema, values = fastavro.parse_schema(types), []
+    schema = fastavro.parse_schema(types)
+    values: list[bytes | None] = []
     for block in container:
-        data = block.bytes_
+        data: Any = block
+        data = data.bytes_  # a stream of the block, unpacked
         for _ in range(block.num_records):
             start = data.tell()
-            value = fastavro.schemaless_reader(data, schema)
+            value: Any = fastavro.schemaless_reader(data, schema)
             end = data.tell()
             if is_plain:
                 values.append(value.encode() if isinstance(value, str) else value)

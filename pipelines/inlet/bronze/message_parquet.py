@@ -7,12 +7,13 @@ from inlet.bronze.files import as_problem, first_line, hash_bytes, open_file
 from inlet.bronze.kept_message import as_kept, message_types
 from inlet.config import Project
 from inlet.errors import InletError
+from inlet.source import Source
 
 NUM_MESSAGES = 1_000  # read at a time
 MESSAGE_COLUMNS = ("topic", "partition", "offset", "timestamp", "value")
 
 
-def plan_file(project, source, path, info, known, has_settled) -> dict | None:
+def plan_file(project: Project, source: Source, path, info, known, has_settled) -> dict | None:
     """One row of bronze.files for a Parquet file of Kafka messages; None where it is no longer what was listed."""
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -16,6 +16,7 @@ from inlet.bronze.files import as_problem, hash_bytes, is_compressed, open_file,
 from inlet.bronze.kept_message import as_messages
 from inlet.config import Project
 from inlet.errors import InletError
+from inlet.source import Source
 
 MAX_BYTES = (1 << 31) - 1  # of a file that cannot be read in parts
 BETWEEN = b" \t\r\n"
@@ -32,7 +33,7 @@ class Cut(NamedTuple):
     trouble: int | None = None
 
 
-def plan_file(project: Project, source, path, info, known, has_settled) -> dict | None:
+def plan_file(project: Project, source: Source, path, info, known, has_settled) -> dict | None:
     """One row of bronze.files: the messages that are whole behind those that were landed; None where the file waits."""
     if is_compressed(path):
         return plan_compressed(
@@ -62,7 +63,7 @@ def plan_file(project: Project, source, path, info, known, has_settled) -> dict 
     return planned | {"sha256": digest.hexdigest()}
 
 
-def _plan(source, path: str, data: bytes, start: int, known: dict | None, is_whole: bool) -> dict:
+def _plan(source: Source, path: str, data: bytes, start: int, known: dict | None, is_whole: bool) -> dict:
     """What a row of bronze.files says of the messages in these bytes, which begin at `start`."""
     cut = SPLIT[source.transport](data, is_whole)
     if cut.trouble is not None:

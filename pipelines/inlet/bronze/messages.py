@@ -3,6 +3,7 @@ same message at the same place, landed before or twice here, lands once.
 """
 
 import json
+from typing import TYPE_CHECKING
 
 from inlet import unit
 from inlet.bronze.files import MAX_TASKS
@@ -10,8 +11,11 @@ from inlet.bronze.kept_message import KEPT
 from inlet.bronze.transports import TRANSPORTS
 from inlet.config import Project
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
-def read(project: Project, spark, files: list[dict], before: list[dict]):
+
+def read(project: Project, spark: "SparkSession", files: list[dict], before: list[dict]):
     """A DataFrame of bronze.messages rows. The same message at the same offset, landed before or twice here, lands
     once.
     """
@@ -38,7 +42,7 @@ def _reader(project: Project):
     return read_files
 
 
-def _once(spark, rows, files: list[dict], before: list[dict]):
+def _once(spark: "SparkSession", rows, files: list[dict], before: list[dict]):
     """Leave out messages that are landed already. Looks only where the offsets of two files overlap."""
     spans: dict[tuple, list] = {}
     for row in files + [b for b in before if b["batch_id"] < files[0]["batch_id"]]:

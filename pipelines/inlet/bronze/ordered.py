@@ -70,12 +70,12 @@ def plan(project: Project, files: list[tuple], landed: dict[str, dict], planned,
             rows[path] = f"file {number - 1} of {source.name}" + (" to end" if before else "")
         else:
             rows[path] = planned(file, before)
-        row = rows[path]
+        result = rows[path]
         if (
-            isinstance(row, dict)
-            and row["context"]
+            isinstance(result, dict)
+            and result["context"]
             and number is not None
-            and "problem" not in (context := json.loads(row["context"]))
+            and "problem" not in (context := json.loads(result["context"]))
         ):
             ends[number] = context
     return rows

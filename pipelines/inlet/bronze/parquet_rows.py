@@ -15,11 +15,12 @@ from inlet.codecs import CODECS
 from inlet.codecs.codec import FIRST_ROW
 from inlet.config import Project
 from inlet.errors import InletError, Reject
+from inlet.source import Source
 
 NUM_ROWS = 10_000  # of a unit at most
 
 
-def plan_file(project: Project, source, path, info, known, has_settled) -> dict | None:
+def plan_file(project: Project, source: Source, path, info, known, has_settled) -> dict | None:
     """One row of bronze.files for a columnar file; None where it is no longer what was listed, or may still grow."""
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from inlet import lake, unit
 from inlet.bronze import blocks, lookups, messages, ordered, replay
@@ -26,6 +26,9 @@ from inlet.config import Project
 from inlet.errors import InletError
 from inlet.source import Source
 from inlet.sql import literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @dataclass
@@ -134,7 +137,7 @@ def _plan_files(project: Project, wanted: list[tuple], good: dict) -> list[dict 
                 file[3]["ofs_end"] if file[3] else 0, KIND, EXPECTED, str(death), "Report it with the file"
             )
 
-    def place_apart(project, codec, file) -> int | str | None:
+    def place_apart(project: Project, codec, file) -> int | str | None:
         try:
             return _apart(lambda: ordered.place(project, codec, file), file[1])
         except Died:
@@ -173,7 +176,7 @@ def unfinished(before: list[dict], done: set[tuple[int, str]]) -> list[int]:
     )
 
 
-def land(project: Project, spark, new: Plan) -> None:
+def land(project: Project, spark: "SparkSession", new: Plan) -> None:
     """Write a planned batch: the plan, then its blocks and messages; each write happens once however often it is
     tried.
     """
@@ -184,7 +187,7 @@ def land(project: Project, spark, new: Plan) -> None:
     write_units(project, spark, new)
 
 
-def write_units(project: Project, spark, new: Plan) -> None:
+def write_units(project: Project, spark: "SparkSession", new: Plan) -> None:
     """Write the units of a batch whose plan is already in bronze.files. Files that are not as planned are set aside."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
@@ -231,7 +234,7 @@ def _after(project: Project, files: list[dict], problems: list[dict]) -> list[di
     ]
 
 
-def _append(project: Project, spark, has_messages: bool, files: list[dict], batch_id: int) -> None:
+def _append(project: Project, spark: "SparkSession", has_messages: bool, files: list[dict], batch_id: int) -> None:
     what, read = ("messages", messages.read) if has_messages else ("blocks", blocks.read)
     if not files:
         return
@@ -279,7 +282,7 @@ def _problem_now(project: Project, row: dict) -> dict | None:
     )
 
 
-def _set_aside(spark, row: dict) -> None:
+def _set_aside(spark: "SparkSession", row: dict) -> None:
     """Its time is taken from the row, so that the next run plans the file anew, even one that is back as it was."""
     spark.sql(f"""update bronze.files set modified_at = timestamp'1970-01-01 00:00:00', ofs_end = ofs_start,
       sha256 = null, num_units = 0, context = null, start_context = null,

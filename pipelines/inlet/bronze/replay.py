@@ -4,6 +4,7 @@ again from their landed bytes.
 
 import json
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from inlet import lake, unit
 from inlet.bronze.blocks import row_of
@@ -11,6 +12,9 @@ from inlet.bronze.files import unpacked_name
 from inlet.bronze.framing import cut_file
 from inlet.config import Project
 from inlet.sql import literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 PLANNED = [c.name for c in unit.REPLAYS]
 
@@ -20,7 +24,7 @@ def planned(project: Project) -> list[dict]:
     return lake.peek(project.lakehouse_path(), "bronze.replays", PLANNED)
 
 
-def plan(spark, rejects: list[dict], batch_id: int) -> None:
+def plan(spark: "SparkSession", rejects: list[dict], batch_id: int) -> None:
     """Write the plan of a batch, once however often it is tried. In: rejects."""
     now = datetime.now(UTC)
     rows = [
@@ -44,7 +48,7 @@ def plan(spark, rejects: list[dict], batch_id: int) -> None:
     )
 
 
-def frame_again(project: Project, spark, replays: list[dict], batch_id: int) -> set[str]:
+def frame_again(project: Project, spark: "SparkSession", replays: list[dict], batch_id: int) -> set[str]:
     """Frame again what could not be framed, from the landed bytes on: new blocks of this batch. Out: the units that
     they stand for.
     """

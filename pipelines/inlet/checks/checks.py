@@ -17,16 +17,20 @@ import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from inlet import lake
 from inlet.change import Column
 from inlet.checks import page, validation
 from inlet.checks.suite import Expected, build, expand, load, shown
+from inlet.config import Project
 from inlet.errors import CheckFailed, ConfigError
 from inlet.lake.spark import pace
 from inlet.sql import literal
 from inlet.sql import name as quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 log = logging.getLogger(__name__)
 
@@ -45,13 +49,32 @@ RESULTS = (
     Column("rows_sql", "string", "SQL that shows the unwanted rows, when it failed"),
     Column("checked_at", "timestamp", "when"),
 )
-CheckResult = NamedTuple("CheckResult", [(c.name, object) for c in RESULTS])
+
+
+class CheckResult(NamedTuple):
+    """A row of checks.results."""
+
+    run_id: int
+    step: str
+    batch_ids: list[int] | None
+    table: str
+    expectation: str
+    column: str | None
+    severity: str
+    success: bool
+    observed: str | None
+    unexpected_count: int | None
+    why: str
+    rows_sql: str | None
+    checked_at: datetime
+
+
 NO_TABLE = "the table does not exist"
 MAX_THREADS = 8  # that check small tables side by side
 SMALL_BYTES = 16 << 20  # landed bytes, or bytes of a table, up to which planning is what costs
 
 
-def check(project, spark, step: str, batch_ids=None, tables=None) -> list[CheckResult]:
+def check(project: Project, spark: "SparkSession", step: str, batch_ids=None, tables=None) -> list[CheckResult]:
     """Check one step. In: batches to check (none: every row); for gold, names of contracts (None: those that have gold
     tables).
 
@@ -69,7 +92,7 @@ def check(project, spark, step: str, batch_ids=None, tables=None) -> list[CheckR
         )
 
 
-def _is_small(project, suite: list[Expected], batch_ids) -> bool:
+def _is_small(project: Project, suite: list[Expected], batch_ids) -> bool:
     lakehouse = project.lakehouse_path()
     tables = {e.table for e in suite if not batch_ids} | {
         f"gold.{e.contract.name}__current" for e in suite if e.contract
@@ -83,7 +106,9 @@ def _is_small(project, suite: list[Expected], batch_ids) -> bool:
     )
 
 
-def _check(project, spark, step: str, suite: list[Expected], batch_ids, num_threads: int) -> list[CheckResult]:
+def _check(
+    project: Project, spark: "SparkSession", step: str, suite: list[Expected], batch_ids, num_threads: int
+) -> list[CheckResult]:
     started, run_id = time.monotonic(), time.time_ns() // 1000
     built, of_table = build(suite), {}
     for n, expected in enumerate(suite):
@@ -114,7 +139,7 @@ def _check(project, spark, step: str, suite: list[Expected], batch_ids, num_thre
     return results
 
 
-def _contracts(project, spark, step: str, names) -> list:
+def _contracts(project: Project, spark: "SparkSession", step: str, names) -> list:
     if step != "gold":
         return []
     if names is None:
@@ -127,7 +152,7 @@ def _contracts(project, spark, step: str, names) -> list:
     return [known[name] for name in names]
 
 
-def _check_table(spark, table: str, suite: list[Expected], built: list, batch_ids):
+def _check_table(spark: "SparkSession", table: str, suite: list[Expected], built: list, batch_ids):
     """Result fields and the validation (None without rows) of one table: all its expectations at once."""
     if not spark.catalog.tableExists(table):
         return [_fields(e, False, NO_TABLE, None, None, "error") for e in suite], None
@@ -142,7 +167,7 @@ def _check_table(spark, table: str, suite: list[Expected], built: list, batch_id
     return [_result_fields(e, r, where) for e, r in zip(suite, validated.results, strict=True)], validated
 
 
-def _rows(spark, table: str, contract, batch_ids):
+def _rows(spark: "SparkSession", table: str, contract, batch_ids):
     """The rows to check as a DataFrame, and the same as SQL."""
     rows = spark.table(table)
     if batch_ids is None:
@@ -242,7 +267,9 @@ def _rows_sql(kwargs: dict, examples: list, where: str) -> str:
     return f"select * from {where} where {quoted(column)} " + (f"in ({literals})" if literals else "is null")
 
 
-def _keep(project, spark, step: str, run_id: int, results: list[CheckResult], pages: dict) -> str:
+def _keep(
+    project: Project, spark: "SparkSession", step: str, run_id: int, results: list[CheckResult], pages: dict
+) -> str:
     """Append the results, write the pages and the index. Out: path of the index."""
     if not spark.catalog.tableExists("checks.results"):
         spark.sql(lake.create_sql("checks.results", RESULTS))

@@ -4,10 +4,11 @@ from datetime import UTC, datetime
 
 from inlet import lake
 from inlet.checks.suite import expand, load
+from inlet.config import Project
 from inlet.table import by_name
 
 
-def unchecked(project, step: str) -> dict[str | None, list[int]]:
+def unchecked(project: Project, step: str) -> dict[str | None, list[int]]:
     """Batches that a step has written and whose rows no passed check has seen, told without Spark: a run that died or
     failed before its gate owes it. Out: for gold name of contract -> batches, else None -> batches."""
     lakehouse, per_table, written = project.lakehouse_path(), step == "gold", _written(project, step)
@@ -28,7 +29,7 @@ def unchecked(project, step: str) -> dict[str | None, list[int]]:
     whole: dict = {}  # run in which every row of a table was checked, as after a rebuild
     for row in sorted(results, key=lambda row: row["run_id"]):
         name = row["table"].split(".")[1].rsplit("__", 1)[0] if per_table else None
-        if row["run_id"] not in failed and row["run_id"] >= since.get(name, 0):
+        if row["run_id"] not in failed and row["run_id"] >= since.get(name or "", 0):
             seen |= {(name, batch): row["run_id"] for batch in row["batch_ids"] or ()}
             whole |= {name: row["run_id"]} if row["batch_ids"] is None else {}
     for name, run_id in whole.items():
@@ -44,7 +45,7 @@ def unchecked(project, step: str) -> dict[str | None, list[int]]:
     return {place: sorted(batches) for place, batches in sorted(owed.items(), key=str)}
 
 
-def _since(project) -> dict[str, int]:
+def _since(project: Project) -> dict[str, int]:
     """Name of contract -> when its gold was begun, as a run_id: a rebuild begins it anew, and what was checked before
     says nothing of it.
     """
@@ -55,7 +56,7 @@ def _since(project) -> dict[str, int]:
     return begun
 
 
-def _written(project, step: str, until: datetime | None = None) -> dict[tuple, int]:
+def _written(project: Project, step: str, until: datetime | None = None) -> dict[tuple, int]:
     """(name of contract or None, batch) of all that a step has written, and when the last source's part of it was, as a
     run_id. In: for gold, what it had written by then."""
     lakehouse = project.lakehouse_path()

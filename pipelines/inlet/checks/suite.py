@@ -16,16 +16,16 @@ literal brace in SQL is doubled.
 import logging
 import os
 import re
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from inlet import change
-from inlet.config import Loader
+from inlet.config import Loader, Project
 from inlet.errors import REJECT_KINDS, ConfigError
 from inlet.sql import name as quoted
-from inlet.table import OURS
+from inlet.table import OURS, Table
 
 STEPS = ("bronze", "silver", "gold")
 LISTS = {
@@ -50,13 +50,13 @@ class Expected(NamedTuple):
     """One expectation of one table, words filled in; `place` is where it was declared."""
 
     table: str
-    contract: object  # the Table of a gold table, else None
+    contract: Table | None  # of a gold table
     entry: Entry
     kwargs: dict
     place: str
 
 
-def load(project, step: str) -> list[tuple[str, Entry]]:
+def load(project: Project, step: str) -> list[tuple[str, Entry]]:
     """The entries of one suite with their places. Raises: ConfigError, naming file and entry."""
     if step not in STEPS:
         raise ConfigError(f"There is no step {step!r} to check", f"Known steps: {', '.join(STEPS)}")
@@ -134,7 +134,7 @@ def build(suite: list[Expected]) -> list:
     for n, expected in enumerate(suite):
         expect = re.sub(r"(?<!^)(?=[A-Z])", "_", expected.entry.expect).lower()
         try:
-            kind = get_expectation_impl(expect)
+            kind: Any = get_expectation_impl(expect)
             kwargs = {
                 word: shown(value)
                 if word == "column" and expected.contract and value in expected.contract.key

@@ -9,11 +9,15 @@ has unexpected rows, what COUNTED does not know, and what the query stumbled ove
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
 from inlet.errors import ConfigError
 from inlet.sql import name as quoted
 
-FORMAT = "SUMMARY"
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FORMAT: Any = "SUMMARY"
 QUERY = "unexpected_rows_expectation"
 ONE_CONTEXT = threading.Lock()
 
@@ -41,7 +45,7 @@ def _null(column, kwargs):
     return F.count_if(column.isNull())
 
 
-COUNTED = {  # expectation -> kwargs that it is known with, what counts its unexpected rows
+COUNTED: dict[str, tuple[set, Any]] = {  # expectation -> kwargs that it is known with, what counts its unexpected rows
     "expect_column_values_to_not_be_null": ({"column"}, _null),
     "expect_column_values_to_be_unique": ({"column"}, _repeated),
     "expect_column_values_to_match_regex": (
@@ -56,7 +60,7 @@ COUNTED = {  # expectation -> kwargs that it is known with, what counts its unex
 }
 
 
-def validate(spark, table: str, rows, suite: list, built: list):
+def validate(spark: "SparkSession", table: str, rows, suite: list, built: list):
     """Validate rows. In: a DataFrame that may be read twice, the expectations as declared and as built. Out: the
     validation, its results in the suite's order; None where there are no rows. Raises: ConfigError."""
     import great_expectations as gx
@@ -101,16 +105,17 @@ def validate_on_spark(rows, table: str, built: list):
         return definition.run(batch_parameters={"dataframe": rows}, result_format=FORMAT)
 
 
-def _counts(spark, table: str, rows, suite: list, built: list) -> dict:
+def _counts(spark: "SparkSession", table: str, rows, suite: list, built: list) -> dict:
     """num_rows, the nulls of each column, and for each known expectation, by its number, its unexpected rows: one
     query. Empty where it cannot run: one wrong expectation would hide the others."""
     from pyspark.errors import PySparkException
     from pyspark.sql import functions as F
 
-    view, asked, queries = f"inlet_checked__{table.replace('.', '__')}", {"num_rows": F.count(F.lit(1))}, {}
+    view, queries = f"inlet_checked__{table.replace('.', '__')}", {}
+    asked: dict[Any, Any] = {"num_rows": F.count(F.lit(1))}
     for expected, one in zip(suite, built, strict=True):
         kwargs, count = COUNTED.get(one.expectation_type, (set(), None))
-        if not kwargs or set(expected.kwargs) != kwargs:
+        if not kwargs or count is None or set(expected.kwargs) != kwargs:
             continue
         if one.expectation_type == QUERY:
             queries[one.meta["n"]] = one.unexpected_rows_query

@@ -222,7 +222,7 @@ class MessageLoads(Protocol):
         """Has the load ended without such a change?"""
 
 
-def decode_block(codec: FileCodec, data: bytes, context: dict, source: Source, tables: dict[str, Table]) -> Decoded:
+def decode_block(codec: Any, data: bytes, context: dict, source: Source, tables: dict[str, Table]) -> Decoded:
     """Read a block; one that could not be framed is one reject that covers it."""
     problem = context.get("problem")
     if not problem and FIRST_ROW in context:
@@ -253,9 +253,7 @@ def decode_block(codec: FileCodec, data: bytes, context: dict, source: Source, t
     )
 
 
-def change_rows(
-    codec: FileCodec, decoded: Decoded, context: dict, source: Source, tables: dict[str, Table]
-) -> list[dict]:
+def change_rows(codec: Any, decoded: Decoded, context: dict, source: Source, tables: dict[str, Table]) -> list[dict]:
     """A block's changes as dicts."""
     return (
         decoded.changes

@@ -10,11 +10,13 @@ from pathlib import Path
 
 from inlet import bronze, config, silver
 from inlet.bronze.files import listing
+from inlet.config import Project
 from inlet.errors import ConfigError, EnvironmentLacks, InletError
 from inlet.gold import generate
 from inlet.lake import jars
 from inlet.lake.java import check_java
 from inlet.silver import recover, table_versions
+from inlet.source import Source
 
 NEEDS_GB = 2
 
@@ -77,7 +79,7 @@ def _loopback() -> Finding:
         )
 
 
-def _lakehouse(project) -> Iterator[Finding]:
+def _lakehouse(project: Project) -> Iterator[Finding]:
     path = project.lakehouse_path()
     if "://" in path:
         yield Finding("lakehouse", True, path)
@@ -102,7 +104,7 @@ def _lakehouse(project) -> Iterator[Finding]:
         )
 
 
-def _batches(project) -> Iterator[Finding]:
+def _batches(project: Project) -> Iterator[Finding]:
     """Batches that are not finished. Nothing is wrong with them, the next run decodes each from the beginning, unless
     lines of the ledger are gone.
     """
@@ -124,7 +126,7 @@ def _batches(project) -> Iterator[Finding]:
         )
 
 
-def _columns(project) -> Finding:
+def _columns(project: Project) -> Finding:
     """Contracts against the column lists that silver has read changes by."""
     try:
         table_versions.check(project)
@@ -133,7 +135,7 @@ def _columns(project) -> Finding:
     return Finding("columns", True, "as changes were read so far")
 
 
-def _source(project, source) -> Finding:
+def _source(project: Project, source: Source) -> Finding:
     what, mend = f"source {source.name}", "Mend `from` in pipelines/inlet.yml"
     try:
         folder = "" if "://" in source.path else project.folder(source)[0]
@@ -148,7 +150,7 @@ def _source(project, source) -> Finding:
     return Finding(what, True, f"{num} files at {source.path}" + ("" if num else " (nothing delivered yet)"))
 
 
-def _lookalike(project, folder: Path) -> str | None:
+def _lookalike(project: Project, folder: Path) -> str | None:
     """A folder beside a missing one with almost its name, which no source reads."""
     read = {project.folder(source)[0] for source in project.sources.values() if "://" not in source.path}
     beside = (

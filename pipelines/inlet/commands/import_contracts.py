@@ -11,6 +11,7 @@ import io
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 from ruamel.yaml import YAML
@@ -218,7 +219,7 @@ def _column(column: dict) -> dict:
     return said | ({} if column.get("nullable", True) else {"nullable": False})
 
 
-def _plain(said) -> dict:
+def _plain(said) -> Any:
     """Fields without the marks that a YAML reader keeps for writing."""
     if isinstance(said, dict):
         return {str(k): _plain(v) for k, v in said.items()}

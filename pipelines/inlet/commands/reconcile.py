@@ -19,6 +19,7 @@ import os
 import re
 import time
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from inlet import gold, lake
 from inlet.config import Project, known
@@ -26,6 +27,9 @@ from inlet.errors import ConfigError, InletError
 from inlet.gold.progress import APPLIED
 from inlet.sql import name as quoted
 from inlet.table import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 DRIVERS = {  # scheme of the URL -> Maven coordinates, class
     "postgresql": ("org.postgresql:postgresql:42.7.4", "org.postgresql.Driver"),
@@ -138,7 +142,13 @@ def source_of(project: Project, name: str, given: str | None) -> tuple[str, str]
 
 
 def reconcile(
-    project: Project, spark, table: Table, source: str, live: Live, wait_seconds: float = 60, pause=time.sleep
+    project: Project,
+    spark: "SparkSession",
+    table: Table,
+    source: str,
+    live: Live,
+    wait_seconds: float = 60,
+    pause=time.sleep,
 ) -> Reconciled:
     """Compare a table's gold with the live table. In: the source whose rows are compared, seconds between two looks,
     what waits.
@@ -176,7 +186,7 @@ def reconcile(
     return Reconciled(num_source, num_gold, sorted(rows, key=lambda row: (row["found"] == "in flight", row["key"])))
 
 
-def _first_look(table: Table, source, stored) -> tuple[int, int, dict[tuple, Seen]]:
+def _first_look(table: Table, source: "DataFrame", stored: "DataFrame") -> tuple[int, int, dict[tuple, Seen]]:
     """Number of rows on each side, and the keys that differ, looked for only in ranges of keys that do."""
     from pyspark.sql import functions as F
 
@@ -208,7 +218,7 @@ def _key_columns(rows) -> list[str]:
     return [name for name in rows.columns if not name.startswith("_")]
 
 
-def _differing(table: Table, source, stored) -> dict[tuple, Seen]:
+def _differing(table: Table, source: "DataFrame", stored: "DataFrame") -> dict[tuple, Seen]:
     """Key -> what each side holds, where that is not the same. Raises: InletError where that is no matter of single
     rows.
     """
@@ -228,7 +238,7 @@ def _differing(table: Table, source, stored) -> dict[tuple, Seen]:
     return {tuple(row[:-3]): Seen(row[-3] and tuple(row[-3]), row[-2] and tuple(row[-2]), row[-1]) for row in rows}
 
 
-def _gold(project: Project, spark, table: Table, source: str):
+def _gold(project: Project, spark: "SparkSession", table: Table, source: str):
     rows = spark.read.format("delta").load(project.lakehouse_path("gold", f"{table.name}__current"))
     return _hashed(
         table,
@@ -237,7 +247,7 @@ def _gold(project: Project, spark, table: Table, source: str):
     )
 
 
-def _source(spark, table: Table, live: Live, keys: list[tuple] | None = None):
+def _source(spark: "SparkSession", table: Table, live: Live, keys: list[tuple] | None = None):
     """The live table's rows, hashed; of few keys only these are asked for. Raises: ConfigError, InletError."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -257,7 +267,7 @@ def _source(spark, table: Table, live: Live, keys: list[tuple] | None = None):
     is_asked_by_name = (
         keys and len(keys) <= MAX_NAMED and not any("\\" in str(value) for key in keys for value in key)
     )  # some databases unescape text, others do not
-    return _hashed(table, rows.where(_named(rows, table, keys)) if is_asked_by_name else rows)
+    return _hashed(table, rows.where(_named(rows, table, keys or [])) if is_asked_by_name else rows)
 
 
 def _named(rows, table: Table, keys: list[tuple]):

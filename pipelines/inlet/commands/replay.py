@@ -6,6 +6,7 @@ those of parts whose others came late, by the next one after these.
 """
 
 import json
+from typing import TYPE_CHECKING
 
 from inlet import bronze, lake
 from inlet.bronze import lookups, replay
@@ -15,6 +16,9 @@ from inlet.silver import parts
 from inlet.silver.decoded import IGNORED
 from inlet.sql import literal
 from inlet.table import by_name, fingerprint
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 LACKS_NAME = "definition_missing"  # also where what a message names was not there
 WAIT_FOR_A_CONTRACT = ("definition_missing", "definition_differs", "unknown_table")
@@ -124,7 +128,7 @@ def due(project: Project, sources: list[str]) -> list[dict]:
     return [row for row in found if row["unit_id"] not in gone]
 
 
-def plan(project: Project, spark, rejects: list[dict]) -> int:
+def plan(project: Project, spark: "SparkSession", rejects: list[dict]) -> int:
     """Write the plan of a batch that decodes these rejects again. Out: the batch."""
     batch_id = bronze.next_batch(project, bronze.landed(project))
     replay.plan(spark, rejects, batch_id)

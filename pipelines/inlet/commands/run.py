@@ -9,6 +9,7 @@ fails at the same gate until the data or the suite is mended.
 import shlex
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TYPE_CHECKING
 
 from inlet import bronze, checks, config, gold, publish, silver
 from inlet.checks import suite
@@ -17,6 +18,9 @@ from inlet.config import Project
 from inlet.errors import AccountingError, CheckFailed, ConfigError
 from inlet.log import Log
 from inlet.publish import live_view
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 GATES = suite.STEPS  # with a gate of checks behind them
 STEPS = (*GATES, "publish")
@@ -114,7 +118,7 @@ def run(project: Project, work: Work, steps: tuple[str, ...], tables: list[str],
         raise stopped
 
 
-def _silver(project: Project, spark, pending: list[int], log: Log) -> AccountingError | None:
+def _silver(project: Project, spark: "SparkSession", pending: list[int], log: Log) -> AccountingError | None:
     """Decode batches. A source whose codec loses something stops; the others go on. Out: why one stopped."""
     stopped = None
     for batch_id in pending:
@@ -129,12 +133,12 @@ def _silver(project: Project, spark, pending: list[int], log: Log) -> Accounting
     return stopped
 
 
-def build_gold(project: Project, spark, tables: list[str] | None = None, **given) -> list:
+def build_gold(project: Project, spark: "SparkSession", tables: list[str] | None = None, **given) -> list:
     """`gold.run`, and the live views that stand on what it built."""
     return gold.run(project, spark, tables, after=partial(live_view.write, project, spark), **given)
 
 
-def publish_views(project: Project, spark, log: Log) -> None:
+def publish_views(project: Project, spark: "SparkSession", log: Log) -> None:
     """Move the public views, unless what they would show is not ready."""
     behind, unpassed = gold.pending(project), checks.unchecked(project, "gold")
     if behind or unpassed:
@@ -152,7 +156,7 @@ def publish_views(project: Project, spark, log: Log) -> None:
         log.say({"step": "publish", "source": source, "waits": why})
 
 
-def _bronze(project: Project, spark, work: Work, log: Log) -> list[int]:
+def _bronze(project: Project, spark: "SparkSession", work: Work, log: Log) -> list[int]:
     before = bronze.landed(project)
     for batch_id in work.unlanded:
         with log.step("bronze", batch=batch_id, finishing="an earlier run"):
@@ -186,7 +190,7 @@ def _owed(project: Project, step: str, wanted: list[str]) -> dict:
     }
 
 
-def _gate(project: Project, spark, step: str, wanted: list[str], log: Log) -> None:
+def _gate(project: Project, spark: "SparkSession", step: str, wanted: list[str], log: Log) -> None:
     """Check what no passed check has seen. In: names of gold tables, none for all. Raises: CheckFailed."""
     owed = _owed(project, step, wanted)
     if not owed:

@@ -10,11 +10,12 @@ datetime.datetime(2014, 8, 5, 12, 34, 56)
 """
 
 import datetime
+from typing import Literal
 
 from inlet.fields.wrong import Wrong
 
 
-def date(data: bytes, byte_order: str) -> datetime.date:
+def date(data: bytes, byte_order: Literal["big", "little"]) -> datetime.date:
     """4 bytes. Year 0 is no year: it is rejected, not made null."""
     year, month, day = int.from_bytes(data[:2], byte_order), data[2], data[3]
     try:
@@ -34,7 +35,7 @@ def time(data: bytes) -> str:
     return f"{hour:02d}:{minute:02d}:{second:02d}"
 
 
-def timestamp(data: bytes, byte_order: str) -> datetime.datetime:
+def timestamp(data: bytes, byte_order: Literal["big", "little"]) -> datetime.datetime:
     """A date and a time; local to the source, so without a zone."""
     day = date(data[:4], byte_order)
     try:

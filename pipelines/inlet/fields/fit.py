@@ -71,7 +71,7 @@ def _decimal(value, most_before: int, most_after: int):
     if isinstance(value, bool) or not NUMBER.fullmatch(value):
         return None
     short = _without_zeros(Decimal(value))
-    if short.adjusted() >= most_before and short or -short.as_tuple().exponent > most_after:
+    if short.adjusted() >= most_before and short or -_exponent(short) > most_after:
         return None
     exact = Decimal(value)
     exact = exact if exact else exact.copy_abs()  # VARIANT has no decimal -0
@@ -94,17 +94,24 @@ def _as_sent(value: str, number):
     """The number if JSON has one; text stays text."""
     if not isinstance(value, Number):
         return value
-    return int(number) if isinstance(number, Decimal) and number.as_tuple().exponent >= 0 else number
+    return int(number) if isinstance(number, Decimal) and _exponent(number) >= 0 else number
 
 
 def _fits_variant(number: Decimal) -> bool:
-    _, digits, exponent = number.as_tuple()
+    digits, exponent = number.as_tuple().digits, _exponent(number)
     return max(len(digits), -exponent) + max(exponent, 0) <= MAX_DIGITS
+
+
+def _exponent(number: Decimal) -> int:
+    exponent = number.as_tuple().exponent
+    assert isinstance(exponent, int), "a number of JSON is finite"
+    return exponent
 
 
 def _without_zeros(number: Decimal) -> Decimal:
     """Without trailing zeros after the point (Decimal.normalize would round to its context)."""
     sign, digits, exponent = number.as_tuple()
+    assert isinstance(exponent, int), "a number of JSON is finite"
     num_zeros = next((n for n, digit in enumerate(reversed(digits)) if digit), None)
     if num_zeros is None:
         return Decimal(0)

@@ -13,7 +13,7 @@ inlet.fields.wrong.Wrong: trailing_data at byte 9: expected the end of the text,
 
 import json
 import re
-from json.decoder import scanstring
+from json.decoder import scanstring  # type: ignore[attr-defined]  # the C function where there is one
 
 from inlet.fields.wrong import Wrong
 
@@ -101,7 +101,8 @@ def _members(text: str, at: int):
     """Every member of every object, in the order of the text: where its object begins; its name behind those of the
     members around it (None for an array), a list that lives on; where the name begins, and what follows the colon. In:
     a text that is JSON."""
-    starts, names, before = [], [], None
+    starts, names = [], []
+    before: re.Match | None = None
     for token in TOKEN.finditer(text, at):
         if token[0] == ":":
             names[-1] = scanstring(text, before.start() + 1, True)[0]

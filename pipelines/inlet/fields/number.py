@@ -12,6 +12,7 @@ Decimal('42')
 
 import struct
 from decimal import Decimal
+from typing import Literal
 
 from inlet.fields.wrong import Wrong
 
@@ -71,7 +72,7 @@ def _decimal(sign: int, digits: list[int], precision: int, scale: int) -> Decima
     return Decimal((sign if any(digits) else 0, digits, -scale))
 
 
-def integer(data: bytes, byte_order: str) -> int:
+def integer(data: bytes, byte_order: Literal["big", "little"]) -> int:
     """Two's complement of any width.
 
     >>> integer(bytes.fromhex("feff"), "little")

@@ -24,9 +24,9 @@ MICROSECOND = datetime.timedelta(microseconds=1)
 
 def encode(value) -> tuple[bytes, bytes]:
     """A Python value -> (value bytes, metadata bytes). Objects hold their members `in_order`. Raises: ValueError."""
-    names = set()
-    _collect_names(value, names)
-    names = in_order(names)
+    found: set[str] = set()
+    _collect_names(value, found)
+    names = in_order(found)
     return _value(value, {name: i for i, name in enumerate(names)}), metadata(names)
 
 

@@ -9,6 +9,7 @@ import json
 import re
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from inlet import lake
 from inlet.config import Project
@@ -16,6 +17,10 @@ from inlet.errors import ConfigError, InletError
 from inlet.gold import dbt, evolve, generate, progress
 from inlet.lake.spark import SMALL, pace
 from inlet.silver import table_versions
+from inlet.table import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 STEPS = ("before_after", "past", "current")  # in order; the views over them are made once
 VIEWS = ("history", "anomalies")
@@ -28,7 +33,7 @@ KEPT = re.compile(
 NUM_APPLIED = 1000
 
 
-def steps(table) -> tuple[str, ...]:
+def steps(table: Table) -> tuple[str, ...]:
     """The tables of its gold: without a key there is no row to follow, so it has a log alone."""
     return STEPS if table.key else STEPS[:1]
 
@@ -52,7 +57,7 @@ def pending(project: Project) -> list[str]:
 
 def run(
     project: Project,
-    spark,
+    spark: "SparkSession",
     tables: list[str] | None = None,
     full_refresh: bool = False,
     tell=lambda doing: None,
@@ -77,8 +82,9 @@ def run(
         <= SMALL_BYTES
     )
     names = {t.name for t in wanted}
+    greatest = progress.greatest(ledger, {name for t in wanted for name in t.names})
     state = {
-        "ledger": progress.greatest(ledger, {name for t in wanted for name in t.names}),
+        "ledger": greatest,
         "applied": [list(row.values()) for row in applied if row["table_name"] in names],
         "few": SMALL if is_few and not is_small else {},
         "kept": "delta" if "://" in project.lakehouse_path() else "parquet",
@@ -114,7 +120,7 @@ def run(
         failed, done = [b for b in built if b.status != "success"], {b.model for b in built if b.status == "success"}
         for table in wanted if ledger else ():
             if table not in changed or done.issuperset(f"{table.name}__{step}" for step in steps(table)):
-                after(table, max((last for name, _, last in state["ledger"] if name in table.names), default=-1))
+                after(table, max((last for name, _, last in greatest if name in table.names), default=-1))
         if failed:
             raise InletError(
                 "gold: " + "; ".join(f"{b.model}: {b.message}" for b in failed if b.status != "skipped"),
@@ -141,7 +147,7 @@ def _check(project: Project, tables) -> None:
         raise ConfigError(f"{', '.join(stale[:3])}: not what the contracts say", "Run `inlet generate`")
 
 
-def _evolve(project: Project, spark, tables) -> dict[str, ConfigError]:
+def _evolve(project: Project, spark: "SparkSession", tables) -> dict[str, ConfigError]:
     """Bring the tables' gold to their contracts. Out: table name -> why that takes a rebuild."""
     problems = {}
     for table in tables:
@@ -156,7 +162,7 @@ def _evolve(project: Project, spark, tables) -> dict[str, ConfigError]:
     return problems
 
 
-def _is_stale(spark, table, view: str, there: set[str]) -> bool:
+def _is_stale(spark: "SparkSession", table: Table, view: str, there: set[str]) -> bool:
     """Is a view missing, or one with other columns than declared? One over a table that is missing will be right again
     with it.
     """
@@ -169,7 +175,7 @@ def _is_stale(spark, table, view: str, there: set[str]) -> bool:
         return there.issuperset(f"{table.name}__{step}" for step in steps(table))
 
 
-def verify(project: Project, spark, name: str, limit: int) -> tuple[int, int, list[dict]]:
+def verify(project: Project, spark: "SparkSession", name: str, limit: int) -> tuple[int, int, list[dict]]:
     """Compare a table's gold with a fold of all that silver holds of it, made from nothing. In: the name of its
     contract, and how many differences to tell. Out: versions compared, differences, and the first of them: kind,
     source, key, change_seq, difference.
@@ -199,7 +205,7 @@ def verify(project: Project, spark, name: str, limit: int) -> tuple[int, int, li
     return int(compared["difference"]), num, [row for row in rows if row is not compared]
 
 
-def _without_kept(project: Project, spark, there: set[str]) -> set[str]:
+def _without_kept(project: Project, spark: "SparkSession", there: set[str]) -> set[str]:
     """Take away what a run that died has kept; its folder too, which no catalog knows where it died while it wrote. In
     and out: the tables of gold."""
     left = set(filter(KEPT.fullmatch, there))

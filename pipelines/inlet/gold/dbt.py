@@ -5,9 +5,13 @@ import json
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from inlet.config import Project
 from inlet.errors import InletError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # a session setting: the view with what dbt need not ask or decide again (macros `gold_state`, `pace`)
 HANDED = "inlet.handed"
@@ -24,7 +28,7 @@ class Built:
 
 
 @contextmanager
-def handed(spark, state: dict):
+def handed(spark: "SparkSession", state: dict):
     from pyspark.sql import functions as F
 
     view = "inlet_handed"  # the setting holds its name only: Spark searches settings for secrets at every statement

@@ -19,7 +19,6 @@ import sys
 import tempfile
 import time
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 
 from inlet.errors import EnvironmentLacks
@@ -137,7 +136,9 @@ def _await(process: subprocess.Popen, port: int, log: Path) -> None:
 def _jars(java: str) -> list[Path]:
     """Derby's jars, with server and client. They lie beside the virtual environment."""
     folder = Path(sys.prefix) / "share" / "inlet" / f"derby-{DERBY}"
-    (ivy,) = (Path(find_spec("pyspark").origin).parent / "jars").glob("ivy-*.jar")
+    import pyspark
+
+    (ivy,) = (Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar")
     if not folder.exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent) as got:

@@ -11,6 +11,10 @@ import os
 import re
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 DELTA = "io.delta:delta-spark_4.1_2.13:4.4.0"  # the wheel's jar; its version is not the wheel's everywhere
 
@@ -49,11 +53,13 @@ def java_options() -> str:
     )
 
 
-def remember(spark) -> None:
+def remember(spark: "SparkSession") -> None:
     """Keep the paths of the jars that a session has resolved."""
     if spark.conf.get("spark.jars.packages", "") == DELTA:
         jars = [Path(jar.removeprefix("file:")) for jar in spark.conf.get("spark.jars", "").split(",") if jar]
-        shipped = " ".join(p.name for p in (Path(__import__("pyspark").__file__).parent / "jars").iterdir())
+        import pyspark
+
+        shipped = " ".join(p.name for p in (Path(pyspark.__file__).parent / "jars").iterdir())
         wanted = [str(j) for j in jars if re.sub(r"-[\d.]+\.jar$", "", j.name.split("_", 1)[-1]) + "-" not in shipped]
         if wanted:
             paths().parent.mkdir(parents=True, exist_ok=True)

@@ -11,10 +11,10 @@ from inlet.errors import EnvironmentLacks
 JAVA_AT_LEAST = 17
 
 
-def java() -> str | None:
-    """The Java that Spark takes."""
+def java() -> str:
+    """The Java that Spark takes; empty where there is none."""
     home = os.environ.get("JAVA_HOME")
-    return f"{home}/bin/java" if home else shutil.which("java")
+    return f"{home}/bin/java" if home else shutil.which("java") or ""
 
 
 def check_java() -> str:

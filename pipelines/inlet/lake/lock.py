@@ -3,8 +3,12 @@
 import fcntl
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from inlet.errors import EnvironmentLacks
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @contextmanager
@@ -33,7 +37,7 @@ def writing(lakehouse: str):
                 f"{path} cannot be written: {error.strerror}", "Give this user the right to write it"
             ) from error
 
-        def hold(spark) -> None:
+        def hold(spark: "SparkSession") -> None:
             in_jvm = spark._jvm.java.io.RandomAccessFile(str(path), "rw")
             held.callback(in_jvm.close)
             in_jvm.getChannel().tryLock()

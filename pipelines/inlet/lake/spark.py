@@ -14,10 +14,14 @@ import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from inlet.errors import EnvironmentLacks
 from inlet.lake import catalog, jars, tables
 from inlet.lake.java import check_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
@@ -65,7 +69,7 @@ SMALL = {  # for work whose rows cost less than planning them: nothing compiled,
 
 
 @contextmanager
-def pace(spark, is_small: bool):
+def pace(spark: "SparkSession", is_small: bool):
     """Settings for a small piece of work, and back again. Measured on tables of a few hundred rows: 0.55 of gold's
     time.
     """
@@ -75,8 +79,8 @@ def pace(spark, is_small: bool):
     try:
         yield
     finally:
-        for key, value in before.items():
-            spark.conf.set(key, value) if value is not None else spark.conf.unset(key)
+        for key, old in before.items():
+            spark.conf.set(key, old) if old is not None else spark.conf.unset(key)
 
 
 def session(

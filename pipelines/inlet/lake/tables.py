@@ -4,10 +4,14 @@ Layout: <lakehouse>/<database>/<table>; databases bronze, silver, gold, checks, 
 """
 
 from functools import cache
+from typing import TYPE_CHECKING
 
 from inlet import change, unit
 from inlet.lake import reads
 from inlet.sql import literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 # Planning a scan of a table with deletion vectors asks Delta for its files once more, at every stage: 50 ms each time
 MERGED = {"silver.transactions"}
@@ -19,7 +23,7 @@ STATISTICS = {  # columns with file statistics, where all columns would only cos
 }
 
 
-def create(spark, lakehouse: str) -> None:
+def create(spark: "SparkSession", lakehouse: str) -> None:
     """Create what is not there yet of the databases and the bronze and silver tables, and of their columns."""
     there = {row.namespace for row in spark.sql("show databases").collect()}
     for database in DATABASES:
@@ -45,11 +49,11 @@ def create_sql(name: str, columns) -> str:
     return f"create table if not exists {name} (\n  {change.ddl(columns)}\n) using delta tblproperties ({properties})"
 
 
-def append(rows, table: str, app_id: str = "", version: int = 0) -> None:
+def append(rows: "DataFrame", table: str, app_id: str = "", version: int = 0) -> None:
     """Append a DataFrame; under an app_id once: a second append under the same (app_id, version) is skipped by Delta
     itself.
     """
-    once = {"txnAppId": app_id, "txnVersion": version} if app_id else {}
+    once: dict[str, str | int] = {"txnAppId": app_id, "txnVersion": version} if app_id else {}
     rows.write.format("delta").mode("append").options(**once).saveAsTable(table)
 
 

@@ -1,12 +1,15 @@
 """What holds a source back: transactions that lack events, and what may be shown meanwhile."""
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from inlet.config import Project
 from inlet.gold.build import STEPS
 from inlet.publish.point import Point
 from inlet.publish.views import time_of
 from inlet.sql import literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def freeze(point: Point, last: Point, late: set[str]) -> None:
@@ -79,7 +82,7 @@ from waiting group by source
 """
 
 
-def holds_of(project: Project, spark, last: Point) -> dict[str, Hold]:
+def holds_of(project: Project, spark: "SparkSession", last: Point) -> dict[str, Hold]:
     """source -> what has to wait for transactions that lack events. One is waited for until its source is
     `open_transaction_minutes` further, by its own times, in a later batch; 0 waits for none."""
     minutes = " ".join(f"when {literal(s.name)} then {s.open_transaction_minutes}" for s in project.sources.values())
@@ -102,7 +105,7 @@ def holds_of(project: Project, spark, last: Point) -> dict[str, Hold]:
     }
 
 
-def last_before(spark, holds: dict[str, Hold]) -> dict[str, str]:
+def last_before(spark: "SparkSession", holds: dict[str, Hold]) -> dict[str, str]:
     """source -> greatest change_seq of a change before those that wait; '' where there is none."""
     if not holds:
         return {}

@@ -11,6 +11,7 @@ brings the table's gold up to silver shows the rest.
 import zlib
 from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jinja2 import StrictUndefined, Template
 
@@ -21,6 +22,9 @@ from inlet.publish.views import same_transaction
 from inlet.sql import literal
 from inlet.sql import name as quoted
 from inlet.table import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 ONTO_ROW = "('insert_over_row', 'key_change_onto_row', 'update_without_row_onto_row')"  # as the macro `onto_row`
 TRANSACTION = ("transaction_id", "transaction_event_counter", "transaction_last_event")
@@ -39,7 +43,7 @@ COMMENT = (
 MAX_TEXT = 32_000  # what Hive's own catalog takes of a view's text, with some room (ADR 5)
 
 
-def write(project: Project, spark, table: Table, through_batch_id: int) -> None:
+def write(project: Project, spark: "SparkSession", table: Table, through_batch_id: int) -> None:
     """Write a table's view, where it is not what the contract says and where gold is. In: the last batch of the ledger
     that has the table; gold holds all of it.
     """
@@ -65,7 +69,7 @@ def write(project: Project, spark, table: Table, through_batch_id: int) -> None:
         spark.sql(f"create view {view}\ncomment {comment}\ntblproperties ('inlet.shape' = '{shape}')\nas\n{text}")
 
 
-def _row_function(spark, table: Table) -> str:
+def _row_function(spark: "SparkSession", table: Table) -> str:
     """A function that types an image. It takes the list of columns out of a wide table's view, for of a function the
     catalog takes any length. Its name has a number of the types, so that a view of before keeps its own."""
     type_ = _row_type(table)

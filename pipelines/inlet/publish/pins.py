@@ -7,6 +7,7 @@ month's, see the same rows in all tables, also where changes came late since. It
 """
 
 import re
+from typing import TYPE_CHECKING
 
 from inlet import lake
 from inlet.config import Project
@@ -17,6 +18,9 @@ from inlet.publish.point import PUBLISHED, Point
 from inlet.sql import literal
 from inlet.sql import name as quoted
 from inlet.table import ours_beside
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 PROPERTY = "inlet.point"
 
@@ -65,7 +69,7 @@ def _tables(versions: dict[str, int]) -> list[str]:
     return sorted({name.rsplit("__", 1)[0] for name in versions if name != views.TRANSACTIONS})
 
 
-def pin(project: Project, spark, database: str, point: Point) -> list[str]:
+def pin(project: Project, spark: "SparkSession", database: str, point: Point) -> list[str]:
     """Make a database whose views show a point. Doing it again, also after a run that died, changes nothing. Out: its
     tables.
 
@@ -86,8 +90,8 @@ def pin(project: Project, spark, database: str, point: Point) -> list[str]:
     for table in tables:
         version = point.versions.get(f"{table}__past")  # none of a table without a key
         columns, properties = (
-            lake.describe(project.lakehouse_path(), f"gold.{table}__past", version) if version is not None else ({}, {})
-        )
+            lake.describe(project.lakehouse_path(), f"gold.{table}__past", version) if version is not None else None
+        ) or ({}, {})
         views.write_pinned(
             spark,
             database,
@@ -99,7 +103,7 @@ def pin(project: Project, spark, database: str, point: Point) -> list[str]:
     return tables
 
 
-def unpin(spark, database: str) -> None:
+def unpin(spark: "SparkSession", database: str) -> None:
     """Drop a pin. Raises: ConfigError where there is none of that name."""
     there = pinned(spark)
     if database not in there:
@@ -107,7 +111,7 @@ def unpin(spark, database: str) -> None:
     spark.sql(f"drop database {database} cascade")
 
 
-def listed(project: Project, spark) -> list[dict]:
+def listed(project: Project, spark: "SparkSession") -> list[dict]:
     """Each pin, the number of its point and when that was published."""
     at = {
         row["number"]: row["published_at"]
@@ -118,7 +122,7 @@ def listed(project: Project, spark) -> list[dict]:
     return [{"pin": name, "point": number, "published at": at.get(number)} for name, number in pinned(spark).items()]
 
 
-def pinned(spark) -> dict[str, int]:
+def pinned(spark: "SparkSession") -> dict[str, int]:
     """Name of each pin -> number of the point that it shows."""
     found = {}
     for row in spark.sql("show databases").collect():

@@ -3,6 +3,7 @@
 import json
 import zlib
 from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING
 
 from inlet import lake
 from inlet.change import Column, ddl
@@ -10,6 +11,9 @@ from inlet.config import Project
 from inlet.errors import InletError
 from inlet.publish.views import number_map, string_map
 from inlet.sql import literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 PUBLISHED = (
     Column("number", "bigint", "the published point; only grows"),
@@ -58,7 +62,7 @@ def newest(project: Project) -> dict | None:
     return rows[0] if rows else None
 
 
-def published(project: Project, spark) -> Point:
+def published(project: Project, spark: "SparkSession") -> Point:
     """The published point, as `public._point` says."""
     if not spark.catalog.tableExists(POINT):  # new, or dropped: then numbers go on from the log's
         commit(spark, Point((newest(project) or {"number": 0})["number"]))
@@ -74,7 +78,7 @@ def published(project: Project, spark) -> Point:
     return Point(**json.loads(zlib.decompress(bytes.fromhex("".join(piece for _, piece in pieces)))))
 
 
-def commit(spark, point: Point) -> None:
+def commit(spark: "SparkSession", point: Point) -> None:
     """Say the point in properties under its number, then move the view to the number: ALTER VIEW is one change of the
     catalog, where CREATE OR REPLACE drops the view first. Hive's own catalog takes texts of 32,700 characters and
     properties of 4,000, and Spark hides values with `url` or `token` in them: so the point is packed as hex, in pieces.
@@ -102,7 +106,7 @@ def commit(spark, point: Point) -> None:
     spark.sql(f"alter view {POINT} as {body}")
 
 
-def log(project: Project, spark, point: Point) -> None:
+def log(project: Project, spark: "SparkSession", point: Point) -> None:
     """Add a point to gold.published, unless it is its last row."""
     if not point.batches:
         return

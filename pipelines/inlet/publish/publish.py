@@ -12,12 +12,18 @@ a property of it. `gold.published` is its log, one row per run that came this fa
 engines without these views.
 """
 
+from typing import TYPE_CHECKING
+
 from inlet import lake
 from inlet.config import Project
 from inlet.gold.build import steps
 from inlet.publish import views
 from inlet.publish.hold import freeze, holds_of, last_before
 from inlet.publish.point import Point, commit, log, newest, published
+from inlet.table import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def pending(project: Project) -> bool:
@@ -27,7 +33,7 @@ def pending(project: Project) -> bool:
     return any(row["batch_id"] > seen.get(row["source"], -1) for row in ledger)
 
 
-def run(project: Project, spark) -> Point:
+def run(project: Project, spark: "SparkSession") -> Point:
     """Move the public views to where gold is, as far as transactions allow. Doing it twice changes nothing. To be
     called when no table of gold is behind silver. Out: the point they show then; `held` tells which sources wait, and
     for what."""
@@ -59,7 +65,7 @@ def run(project: Project, spark) -> Point:
     return point
 
 
-def _next(project: Project, spark, last: Point, tables: list, ledger: list[dict]) -> Point:
+def _next(project: Project, spark: "SparkSession", last: Point, tables: list, ledger: list[dict]) -> Point:
     """The point that gold and its transactions allow."""
     lakehouse = project.lakehouse_path()
     point = Point(last.number + 1, moved=dict(last.moved))
@@ -86,7 +92,7 @@ def _next(project: Project, spark, last: Point, tables: list, ledger: list[dict]
     return point
 
 
-def _is_moved(table, last: Point, point: Point) -> bool:
+def _is_moved(table: Table, last: Point, point: Point) -> bool:
     """Must the views of a table be written anew? Where they would show the same, they stay."""
     versions = [f"{table.name}__{step}" for step in steps(table)]
     if not all(version in point.versions for version in versions):  # its source stays, and it was never public
@@ -103,7 +109,7 @@ def _is_moved(table, last: Point, point: Point) -> bool:
     )
 
 
-def _is_readable(project: Project, table, last: Point, point: Point) -> bool:
+def _is_readable(project: Project, table: Table, last: Point, point: Point) -> bool:
     """Can the views still read the versions of the last point? Not where there was none, where columns or the table
     itself are others, or where they are too old."""
     return (
@@ -117,7 +123,7 @@ def _is_readable(project: Project, table, last: Point, point: Point) -> bool:
     )
 
 
-def _is_appended(project: Project, table, last: Point, point: Point, late: set[str]) -> bool:
+def _is_appended(project: Project, table: Table, last: Point, point: Point, late: set[str]) -> bool:
     """Can the last point be seen in the new versions of past and current? It can where every new change lies behind it,
     and past was only appended to. In: sources with new changes that do not."""
     name = f"{table.name}__{'past' if table.key else 'before_after'}"

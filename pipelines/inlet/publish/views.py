@@ -9,10 +9,15 @@ of one point for good, in a database of their own, are a pin (pins.py).
 """
 
 import zlib
+from typing import TYPE_CHECKING
 
 from inlet.gold.generate import models
 from inlet.sql import literal
 from inlet.sql import name as quoted
+from inlet.table import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 TRANSACTIONS = "silver.transactions"
 COMMITTED = (
@@ -21,7 +26,7 @@ COMMITTED = (
 HELD = "Inlet has published two points while this query was planned. Run it again"
 
 
-def shape(table) -> tuple[int, int]:
+def shape(table: Table) -> tuple[int, int]:
     """A number that changes when the columns of a table's views, or what is said of them, change; and one that only
     columns change.
     """
@@ -31,7 +36,7 @@ def shape(table) -> tuple[int, int]:
     )
 
 
-def write(spark, table, last, point, is_old_needed: bool, is_old_log_needed: bool) -> None:
+def write(spark: "SparkSession", table: Table, last, point, is_old_needed: bool, is_old_log_needed: bool) -> None:
     """Write a table's views so that they show the last point until `public._point` names the new one.
 
     In: contract; the last and the new point (publish.Point); whether the last point has to be read from its own
@@ -62,7 +67,9 @@ def write(spark, table, last, point, is_old_needed: bool, is_old_log_needed: boo
         _write_fixed(spark, "public", name, table.table, committed, _names(table, "history"), our, TRANSACTIONS)
 
 
-def write_pinned(spark, database: str, name: str, point, columns: list[str], ours: dict[str, str]) -> None:
+def write_pinned(
+    spark: "SparkSession", database: str, name: str, point, columns: list[str], ours: dict[str, str]
+) -> None:
     """Write a table's views in a database of its own, so that they show one point for good. In: the point, whose
     `points` hold for all sources; the columns of its version of `past`, none of a table without a key, and what those
     of ours are called among them."""
@@ -98,7 +105,7 @@ def write_pinned(spark, database: str, name: str, point, columns: list[str], our
         )
 
 
-def _view(table, name: str, model: str, description: str = "") -> str:
+def _view(table: Table, name: str, model: str, description: str = "") -> str:
     _, of_model, columns, _ = models(table)[model]
     said = ", ".join(quoted(n) + (f" comment {literal(d)}" if d else "") for n, _, d in columns)
     return (
@@ -197,7 +204,7 @@ def _of(name: str, step: str, point) -> str:
     return f"gold.{name}__{step} version as of {point.versions[f'{name}__{step}']}"
 
 
-def _names(table, model: str) -> list[str]:
+def _names(table: Table, model: str) -> list[str]:
     return [n for n, _, _ in models(table)[f"{table.name}__{model}"][2]]
 
 
@@ -223,7 +230,14 @@ def _changes(name: str, point, our: Ours, when) -> str:
 
 
 def _write_fixed(
-    spark, database: str, name: str, said: str, committed: str, columns: list[str], our: Ours, transactions: str
+    spark: "SparkSession",
+    database: str,
+    name: str,
+    said: str,
+    committed: str,
+    columns: list[str],
+    our: Ours,
+    transactions: str,
 ) -> None:
     """What stands on the history and never changes with the point. In: what to call the table in comments; the view of
     committed versions up to its `as`; the columns of the history, and what ours are called there; silver.transactions,

@@ -7,13 +7,16 @@ range of change_seq meets one that the ledger has, or where the batch can hold a
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from inlet import change, lake
 from inlet.config import Project
 from inlet.errors import AccountingError
 from inlet.sql import literal
 from inlet.table import by_name, fingerprint
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 MAX_PRUNED = 20
 
@@ -65,7 +68,7 @@ class Account:
 class Batch:
     """One batch on its way through silver."""
 
-    spark: object
+    spark: "SparkSession"
     project: Project
     batch_id: int
     sources: list[str]
@@ -88,7 +91,7 @@ class Batch:
     def account(self, source: str) -> Account:
         return self.accounts.setdefault(source, Account())
 
-    def append(self, rows, table: str) -> None:
+    def append(self, rows: "DataFrame", table: str) -> None:
         """Append rows of this batch. Adds batch_id and decoded_at; a column that the rows do not have is null."""
         given = dict.fromkeys(rows.columns)
         of_batch = {"batch_id": f"{self.batch_id}L", "decoded_at": "current_timestamp()"}
@@ -126,11 +129,11 @@ def among(sources: list[str]) -> str:
 class Judged(NamedTuple):
     """Changes with their verdict, as a persisted DataFrame."""
 
-    rows: object
+    rows: "DataFrame"
     has_conflicts: bool
 
 
-def write_changes(batch: Batch, changes, may_repeat: bool, codec=None):
+def write_changes(batch: Batch, changes: "DataFrame", may_repeat: bool, codec=None):
     """Append changes, one row per (source, change_seq). In: whether any of them can have come before, or twice; the
     codec, which may tell what else identifies a change (`IDENTITY`).
 
@@ -163,7 +166,7 @@ def reject_conflicts(batch: Batch, judged: Judged, raw: Callable) -> None:
     judged.rows.unpersist()
 
 
-def raw_of_units(changes, units):
+def raw_of_units(changes: "DataFrame", units):
     """Changes with the bytes of their records. In: unit_id and bytes of each unit."""
     return changes.join(units, "unit_id").selectExpr(
         "*", "substring(bytes, cast(unit_offset as int) + 1, cast(unit_length as int)) as raw"
@@ -233,11 +236,11 @@ def _sent_elsewhere(batch: Batch, judged, identity: str):
     )
 
 
-def _judge(batch: Batch, changes):
+def _judge(batch: Batch, changes: "DataFrame"):
     """The verdict on each change, in: with its content. A change does not meet itself, so the verdict stays while
     changes are written and Spark computes it again.
     """
-    low, high = changes.selectExpr("min(change_seq)", "max(change_seq)").first()
+    [(low, high)] = changes.selectExpr("min(change_seq)", "max(change_seq)").collect()
     known = batch.spark.sql(
         "select source as known_source, change_seq as known_seq, unit_id as known_unit, unit_offset as "
         f"known_offset, {content(batch.project)} as known from silver.changes where {among(batch.sources)} and "

@@ -102,10 +102,10 @@ def _count_failed(batch: Batch, heads: list[dict], failed: set[str]) -> None:
 
 def _may_repeat(batch: Batch, codec, heads: list[dict]) -> bool:
     """Do the ranges of change_seq that the units cover meet each other, or one that the ledger has?"""
-    ranges = [(u["source"], codec.span(u["context"], u["num_records"])) for u in heads if "problem" not in u["context"]]
-    if any(span is None for _, span in ranges):
+    found = [(u["source"], codec.span(u["context"], u["num_records"])) for u in heads if "problem" not in u["context"]]
+    if any(span is None for _, span in found):
         return True
-    ranges = sorted((source, *span) for source, span in ranges)
+    ranges = sorted((source, *span) for source, span in found)
     spans: dict[str, tuple[str, str]] = {}
     for source, low, high in ranges:
         spans[source] = min(low, spans.get(source, (low, high))[0]), max(high, spans.get(source, (low, high))[1])

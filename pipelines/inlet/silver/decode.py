@@ -14,6 +14,7 @@ A unit that its decoder fails on (guard.py) is one record, whatever it holds.
 import json
 import re
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from inlet import bronze, change, errors, lake
 from inlet.bronze import replay
@@ -25,6 +26,9 @@ from inlet.silver.batch import Account, Batch, among
 from inlet.sql import literal
 from inlet.table import by_name
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 SMALL_BYTES = 8 << 20  # a batch up to which planning costs more than decoding
 LEDGER = [c.name for c in change.BATCHES]
 SAID_BY_WORKER = re.compile(r"^inlet\.errors\.(\w+): (.+)$", re.MULTILINE)
@@ -35,7 +39,7 @@ def pending(project: Project) -> list[int]:
     return bronze.unfinished([*bronze.landed(project), *replay.planned(project)], _done(project))
 
 
-def run(project: Project, spark, batch_id: int) -> dict[str, Account]:
+def run(project: Project, spark: "SparkSession", batch_id: int) -> dict[str, Account]:
     """Decode one bronze batch. Out: the accounts by source. Raises: AccountingError; then gold does not see the batch
     of the source that it names, and the other sources of the batch are done."""
     if batch_id not in pending(project):
@@ -72,10 +76,10 @@ def run(project: Project, spark, batch_id: int) -> dict[str, Account]:
                     recover.run(project, spark, batch_id, among([source]))
                     failed[source] = own
     if failed:
-        source, error = next(iter(failed.items()))
+        first = next(iter(failed.values()))
         raise AccountingError(
-            f"{', '.join(failed)} stopped, the other sources of batch {batch_id} went on: {error.message}", error.remedy
-        ) from error
+            f"{', '.join(failed)} stopped, the other sources of batch {batch_id} went on: {first.message}", first.remedy
+        ) from first
     if held:
         raise AccountingError(
             f"{', '.join(held)} waits: batch {min(held.values())} of it is not whole", "Fix what that batch says first"
@@ -84,7 +88,7 @@ def run(project: Project, spark, batch_id: int) -> dict[str, Account]:
 
 
 def _decode(
-    project: Project, spark, batch_id: int, sources: list[str], files: list[dict], replays: list[dict]
+    project: Project, spark: "SparkSession", batch_id: int, sources: list[str], files: list[dict], replays: list[dict]
 ) -> dict[str, Account]:
     """Decode what a batch holds of some sources; where a worker dies, once more with each try in a process of its
     own.
@@ -105,7 +109,7 @@ def _decode(
     return _run(project, spark, batch_id, files, replays, is_apart=True)
 
 
-def _decode_apart(spark, batch_id: int, why: dict[str, str]) -> None:
+def _decode_apart(spark: "SparkSession", batch_id: int, why: dict[str, str]) -> None:
     """Note that sources of a batch come into the ledger one by one, or later. In: why, by source."""
     now = datetime.now(UTC)
     rows = [(source, batch_id, words, now) for source, words in why.items()]
@@ -148,7 +152,12 @@ def _check_sources(project: Project, batch_id: int, files: list[dict]) -> None:
 
 
 def _run(
-    project: Project, spark, batch_id: int, files: list[dict], replays: list[dict], is_apart: bool = False
+    project: Project,
+    spark: "SparkSession",
+    batch_id: int,
+    files: list[dict],
+    replays: list[dict],
+    is_apart: bool = False,
 ) -> dict[str, Account]:
     batch = Batch(spark, project, batch_id, sorted({row["source"] for row in [*files, *replays]}), is_apart)
     recover.run(project, spark, batch_id, among(batch.sources))

@@ -7,6 +7,7 @@ or a byte of a unit is stopped here.
 
 import json
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from inlet import change, lake
 from inlet.bronze import guard
@@ -14,6 +15,10 @@ from inlet.codecs.results import Control, Decoded, Part
 from inlet.errors import AccountingError, Reject
 from inlet.fields import variant
 from inlet.silver.batch import Batch, reject_conflicts, write_changes
+from inlet.source import Source
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 OF_BATCH = ("batch_id", "decoded_at")
 CHANGE = [c.name for c in change.CHANGES if c.name not in OF_BATCH]
@@ -36,7 +41,9 @@ def batch_of(rows: list[dict]):
     return pa.RecordBatch.from_pylist(rows, schema=lake.arrow_schema(DDL))
 
 
-def rows_of(decoded: Decoded, source, unit_id: str, data: bytes, context: str | None, num_records: int) -> list[dict]:
+def rows_of(
+    decoded: Decoded, source: Source, unit_id: str, data: bytes, context: str | None, num_records: int
+) -> list[dict]:
     """All that a unit holds; of changes only those that are dicts. Raises: AccountingError that names codec, unit and
     rule.
     """
@@ -182,7 +189,7 @@ def _check(decoded: Decoded, codec: str, unit_id: str, size: int, num_records: i
         )
 
 
-def write(batch: Batch, codec, rows, raw: Callable) -> None:
+def write(batch: Batch, codec, rows: "DataFrame", raw: Callable) -> None:
     """Write decoded rows, and count what is control. In: persisted rows of COLUMNS; raw, which adds the column `raw` to
     changes.
     """

@@ -6,6 +6,7 @@ reject or a control event. No message has a third way out.
 import json
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import TYPE_CHECKING
 
 from inlet import lake
 from inlet.bronze import lookups
@@ -16,6 +17,9 @@ from inlet.silver import decoded, full_loads, parts
 from inlet.silver.batch import Batch, among, overlaps, raw_of_units, reject_conflicts, write_changes
 from inlet.sql import literal
 from inlet.table import by_name, present
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 UNSURVEYED = {
     "num_records": "count(*)",
@@ -50,7 +54,7 @@ def _run_codec(batch: Batch, codec, sources: list) -> None:
 
 
 def _write_fast(
-    batch: Batch, codec, messages, own: str, sources: list, tables: dict, loads: list, may_repeat: bool
+    batch: Batch, codec, messages: "DataFrame", own: str, sources: list, tables: dict, loads: list, may_repeat: bool
 ) -> None:
     judged = write_changes(batch, codec.FAST.fast(messages, sources, tables, loads), may_repeat, codec)
     answered = batch.spark.sql(f"select unit_id from silver.changes where {own}")
@@ -77,11 +81,11 @@ def replay(batch: Batch, codec, replays: list[dict]) -> None:
         full_loads.of_messages(batch, codec.LOADS, sources, loads)
 
 
-def _bytes_of(messages):
+def _bytes_of(messages: "DataFrame"):
     return messages.selectExpr("unit_id", "value as bytes")
 
 
-def _survey(batch: Batch, codec, messages) -> tuple[dict, bool, set[str]]:
+def _survey(batch: Batch, codec, messages: "DataFrame") -> tuple[dict, bool, set[str]]:
     """What the raw text tells cheaply: sizes, the range of change_seq, whether a change may be there twice (it cannot
     if every message has a place that the text tells, all are distinct, and none came to an offset that held another
     message), and the sources that may have full-load rows."""
@@ -110,7 +114,7 @@ def _survey(batch: Batch, codec, messages) -> tuple[dict, bool, set[str]]:
     return spans, has_twice, {row.source for row in rows if row.may_have_refresh}
 
 
-def _write_exact(batch: Batch, codec, messages, sources: list, loads: list) -> None:
+def _write_exact(batch: Batch, codec, messages: "DataFrame", sources: list, loads: list) -> None:
     found = lookups.known(batch.project, batch.batch_id) if hasattr(codec, "lookups") else {}
     decode = guarded(exact(batch.project, codec, loads, found), _set_aside, batch.is_apart)
     rows = messages.mapInArrow(decode, decoded.DDL).persist()
@@ -148,7 +152,7 @@ def _set_aside(unit, why: str) -> list:
     return [decoded.batch_of(decoded.failed(message["source"], message["unit_id"], message["value"] or b"", why))]
 
 
-def _find_loads(codec, messages, sources: list, tables: dict) -> dict:
+def _find_loads(codec, messages: "DataFrame", sources: list, tables: dict) -> dict:
     """What `codec.find_loads` tells, message by message, without its compiled walk."""
     gap = int(60e6 * min(codec.LOADS.options(source).load_gap_minutes for source in sources))
     decode = guarded(
@@ -189,7 +193,7 @@ def _refreshes(codec, sources: dict, tables: dict):
     return decode
 
 
-def _loads(batch: Batch, codec, messages, sources: list, tables: dict, loading: set[str]) -> list[dict]:
+def _loads(batch: Batch, codec, messages: "DataFrame", sources: list, tables: dict, loading: set[str]) -> list[dict]:
     """The full loads known after this batch; new ones and later ends are kept as control events."""
     known = _known_loads(batch)
     find = (

@@ -10,6 +10,7 @@ whole batches is not settled.
 
 import json
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from inlet import change, lake
 from inlet.bronze import guard
@@ -18,6 +19,9 @@ from inlet.config import Project
 from inlet.errors import AccountingError, InletError, Reject
 from inlet.silver import decoded
 from inlet.silver.batch import Batch, among
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 PLACE = ["source", "unit_id", "unit_offset", "unit_length", "part_key"]  # a note stands beside a part
 MISSING = "part_missing"
@@ -90,7 +94,7 @@ def reject_overdue(batch: Batch, now: datetime) -> None:
         overdue.unpersist()
 
 
-def join(batch: Batch, codec, sources: list[str], rows) -> None:
+def join(batch: Batch, codec, sources: list[str], rows: "DataFrame") -> None:
     """Settle what the parts of a batch settle, together with those that waited. In: decoded rows of the batch."""
     fresh = rows.where("result = 'part'").selectExpr(*PARTS, "true as is_new")
     if fresh.isEmpty():

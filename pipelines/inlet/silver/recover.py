@@ -5,10 +5,15 @@ that dies is therefore finished by the next. Changes go before transactions, whi
 that are left.
 """
 
+from typing import TYPE_CHECKING
+
 from inlet import lake
 from inlet.bronze import replay
 from inlet.config import Project
 from inlet.silver import transactions
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 APPENDED = "silver.changes", "silver.rejects", "silver.control_events", "silver.table_versions", "silver.waiting"
 
@@ -22,7 +27,7 @@ def begun(project: Project, batch_id: int) -> list[str]:
     ]
 
 
-def run(project: Project, spark, batch_id: int, of_sources: str = "true") -> None:
+def run(project: Project, spark: "SparkSession", batch_id: int, of_sources: str = "true") -> None:
     """Delete what is there of a batch that the ledger does not have. Doing it twice changes nothing. In: SQL for the
     sources that the ledger lacks.
     """

@@ -8,7 +8,12 @@ transactions of a batch are whole in it and are simply appended; only ids that a
 up in all of silver and told apart there.
 """
 
+from typing import TYPE_CHECKING
+
 from inlet import lake
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 RUNS = """
 select source, transaction_id, min(change_seq) as first_change_seq, max(change_seq) as last_change_seq,
@@ -28,7 +33,7 @@ group by source, transaction_id, run
 """
 
 
-def update(spark, rows: str) -> None:
+def update(spark: "SparkSession", rows: str) -> None:
     """Bring silver.transactions up to a batch whose changes are stored. In: SQL that selects them."""
     batch = (
         f"(select *, 0 as run from silver.changes where {rows} and transaction_id is not null and operation <> "
@@ -44,7 +49,7 @@ def update(spark, rows: str) -> None:
     runs.unpersist()
 
 
-def withdraw(spark, rows: str) -> None:
+def withdraw(spark: "SparkSession", rows: str) -> None:
     """Tell the transactions that a batch brought changes of without it. In: SQL for the rows of a batch whose changes
     are gone.
     """
@@ -54,7 +59,7 @@ def withdraw(spark, rows: str) -> None:
     touched.unpersist()
 
 
-def _merge(spark, open_ids) -> None:
+def _merge(spark: "SparkSession", open_ids) -> None:
     """Tell the transactions of these ids anew from all of silver; the others as the view `runs` has them."""
     open_ids.createOrReplaceTempView("open_ids")
     again = (

@@ -18,6 +18,7 @@ from inlet.codecs.linkexpress.options import options_of
 from inlet.codecs.results import Block, Control, Cut, Decoded
 from inlet.errors import ConfigError
 from inlet.fields.compiled import interpreter
+from inlet.source import Source
 from inlet.table import in_force
 
 CHANGES = pa.schema(
@@ -54,7 +55,7 @@ class Frames:
     counter: int
 
 
-def frames(data: bytes, context: dict, source, tables: dict) -> Frames:
+def frames(data: bytes, context: dict, source: Source, tables: dict) -> Frames:
     """Find the records and read their heads."""
     options, tables = options_of(source), tables_of(context, tables)
     ids, names = ids_of(source, tables), sorted(tables)
@@ -91,7 +92,7 @@ def tables_of(context: dict, tables: dict) -> dict:
     return in_force(tables, reject.change_seq_prefix(context).ljust(change.LEN_SEQ, "9"))
 
 
-def ids_of(source, tables: dict) -> dict[int, str]:
+def ids_of(source: Source, tables: dict) -> dict[int, str]:
     """Extraction id -> SCHEMA.TABLE. Raises: ConfigError."""
     for word, name in source.tables.items():
         if not (word.isdigit() and 0 < int(word) < 65536):
@@ -107,7 +108,7 @@ def ids_of(source, tables: dict) -> dict[int, str]:
     return {int(word): name for word, name in source.tables.items() if name in tables}
 
 
-def cut(data: bytes, context: dict, source, tables: dict, len_block: int, is_final: bool = True) -> Cut:
+def cut(data: bytes, context: dict, source: Source, tables: dict, len_block: int, is_final: bool = True) -> Cut:
     """Cut whole records into blocks, after a commit record where the transaction is not too long.
 
     In: is_final False while the file may go on behind `data`: the last change then stays behind, because only what
@@ -158,7 +159,7 @@ def _context_at(context: dict, heads: np.ndarray, stop: int) -> dict:
     }
 
 
-def decode(data: bytes, context: dict, source, tables: dict) -> Decoded:
+def decode(data: bytes, context: dict, source: Source, tables: dict) -> Decoded:
     """A block -> its changes, rejects and control records. Rejected records do not stop the others."""
     tables = tables_of(context, tables)
     framed = frames(data, context, source, tables)
@@ -190,7 +191,7 @@ def decode(data: bytes, context: dict, source, tables: dict) -> Decoded:
     )
 
 
-def _reading(context: dict, source, is_after: bool) -> np.ndarray:
+def _reading(context: dict, source: Source, is_after: bool) -> np.ndarray:
     options = options_of(source)
     return np.array(
         [
@@ -253,7 +254,7 @@ def _changes(kept, framed: Frames, context, before, before_lengths, after, after
     )
 
 
-def _image_array(buffer, lengths, table, is_null, layouts: Layouts) -> pa.StructArray:
+def _image_array(buffer, lengths, tables: np.ndarray, is_null, layouts: Layouts) -> pa.StructArray:
     ends = np.concatenate([[0], np.cumsum(lengths)])
     if ends[-1] >= 1 << 31:
         raise ValueError(f"a block's images must stay below 2 GiB, found {ends[-1]} bytes: cut smaller blocks")
@@ -261,7 +262,7 @@ def _image_array(buffer, lengths, table, is_null, layouts: Layouts) -> pa.Struct
         pa.binary(), len(lengths), [None, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(buffer[: ends[-1]])]
     )
     dictionary = pa.array([*layouts.metadata, b""], pa.binary())
-    metadata = dictionary.take(pa.array(np.where(is_null, len(layouts.metadata), table)))
+    metadata = dictionary.take(pa.array(np.where(is_null, len(layouts.metadata), tables)))
     return pa.StructArray.from_arrays([value, metadata], fields=list(IMAGE), mask=pa.array(is_null))
 
 

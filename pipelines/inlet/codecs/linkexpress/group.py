@@ -42,6 +42,7 @@ from inlet.codecs.linkexpress.reject import change_seq_of, change_seq_prefix, of
 from inlet.codecs.results import Decoded
 from inlet.errors import Reject
 from inlet.fields import sql_type, variant
+from inlet.source import Source
 from inlet.sql import literal
 
 OPTIONS = Options
@@ -59,7 +60,7 @@ NUM_FITTED = 4_096  # records that each candidate reading is tried on
 LEN_FITTED = 1 << 20
 
 
-def open_file(path: str, head: bytes, is_whole: bool, source, tables: dict) -> dict | Reject:
+def open_file(path: str, head: bytes, is_whole: bool, source: Source, tables: dict) -> dict | Reject:
     """The context of a file's first byte, from its name and by exact fit over its first records.
 
     In: head is the whole file (is_whole) or its first MiB. Out: the context; with byte_order None while `head` holds no
@@ -80,7 +81,7 @@ def open_file(path: str, head: bytes, is_whole: bool, source, tables: dict) -> d
     return chosen.context | {"load_id": change_seq_prefix(named) if chosen.has_load else None}
 
 
-def _named(path: str, head: bytes, source, tables: dict) -> dict | Reject:
+def _named(path: str, head: bytes, source: Source, tables: dict) -> dict | Reject:
     """What the file's name says."""
     name = re.split(r"[/\\]", path)[-1]
     match = re.fullmatch(options_of(source).file_name, name)
@@ -116,7 +117,7 @@ def _is_time(time: str) -> bool:
         return False
 
 
-def _tables_named(word: str, source, tables: dict) -> list[str]:
+def _tables_named(word: str, source: Source, tables: dict) -> list[str]:
     """Tables of this source (all, if it maps none) that the word names, whole or by the part behind the dot."""
     return sorted(
         {
@@ -127,7 +128,7 @@ def _tables_named(word: str, source, tables: dict) -> list[str]:
     )
 
 
-def _readings(source, tables: dict, named: dict) -> list[dict]:
+def _readings(source: Source, tables: dict, named: dict) -> list[dict]:
     """Every reading that the options leave open. Knobs that no column of the tables depends on are not varied."""
     options = options_of(source)
     carried = set(ids_of(source, tables).values()) | {named["table"]} - {None}
@@ -150,7 +151,7 @@ def _open(said: str, values: tuple) -> tuple:
 class _Fit:
     """How well one reading fits the first records of a file."""
 
-    def __init__(self, head: bytes, context: dict, source, tables: dict):
+    def __init__(self, head: bytes, context: dict, source: Source, tables: dict):
         self.context = context
         framed = frames(head, context, source, tables)
         self.num_records = min(len(framed.heads), NUM_FITTED)
@@ -168,7 +169,7 @@ class _Fit:
         return self.decoded.changes.equals(other.decoded.changes) and self.decoded.controls == other.decoded.controls
 
 
-def _choose(fits: list[_Fit], head: bytes, source, tables: dict) -> _Fit | Reject:
+def _choose(fits: list[_Fit], head: bytes, source: Source, tables: dict) -> _Fit | Reject:
     """The one reading that fits, or that reads most records before trouble. Raises nothing: no choice is a Reject."""
     best = [fit for fit in fits if fit.is_exact] or [fit for fit in fits if fit.score == max(f.score for f in fits)]
     if len(fits) == 1 or all(fit.tells_the_same(best[0]) for fit in best) and best[0].score[1]:
@@ -197,7 +198,8 @@ def constants(context: dict) -> dict:
 
 def span(context: dict, num_records: int) -> tuple[str, str] | None:
     """Bounds of the change_seq of a block's changes."""
-    return change_seq_of(context, 0), change_seq_of(context, max(num_records - 1, 0))
+    first, last = change_seq_of(context, 0), change_seq_of(context, max(num_records - 1, 0))
+    return (first, last) if first and last else None
 
 
 def load_of(context: dict) -> str | None:
@@ -205,7 +207,7 @@ def load_of(context: dict) -> str | None:
     return context.get("load_id")
 
 
-def changes_as_rows(decoded: Decoded, context: dict, source, tables: dict) -> list[dict]:
+def changes_as_rows(decoded: Decoded, context: dict, source: Source, tables: dict) -> list[dict]:
     """Decoded changes as rows of the change table, without the columns of unit and batch: for eyes and tests, not for
     bulk.
     """

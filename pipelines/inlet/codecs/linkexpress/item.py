@@ -23,6 +23,7 @@ Facts     [documented] the types, LITTLE = actual lengths, blanks, packed signs
 Source: docs/formats/linkexpress_group.md. INTERVAL, BYTEA and TEXT are not supported: no source tells their bytes.
 """
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -94,14 +95,14 @@ def _compile(names, columns, options_json: str, byte_order: str, numeric_sign: s
 
 
 def _pairs_name(options: Options, byte_order: str) -> str | None:
-    name = options.nchar_charset
+    name: str | None = options.nchar_charset
     if name == "auto":
         name = (
             "jef"
             if _is_ebcdic(options)
             else {"cp932": "cp932", "sjisms": "cp932", "euc_jp": "euc_jp"}.get(options.charset)
         )
-    return {"utf_16": {"big": "utf_16_be", "little": "utf_16_le"}[byte_order]}.get(name, name)
+    return {"big": "utf_16_be", "little": "utf_16_le"}[byte_order] if name == "utf_16" else name
 
 
 def _is_ebcdic(options: Options) -> bool:
@@ -152,14 +153,13 @@ def _check_type(place: str, source_type: str, type_: str) -> None:
         if name in ("NUMERIC", "DECIMAL")
         else (LEN_INTEGER[name], 0)
         if name in LEN_INTEGER
-        else (None, None)
+        else (NEVER, 0)
     )
     decimal = sql_type.parse(type_)[1] if type_.startswith("decimal") else None
     if (
         type_ == "string"
         or type_ in HOLDS.get(name, ())
-        or whole is not None
-        and (
+        or (
             decimal
             and decimal[0] - decimal[1] >= whole
             and decimal[1] >= scale
@@ -261,9 +261,10 @@ HOLDS = {  # types of a contract's column that hold every value of a source_type
     "BLOB": ("binary",),
     **dict.fromkeys(("CHARACTER", "VARCHAR", "NCHAR", "NVARCHAR"), ("string",)),
 }
+NEVER = 1 << 30  # more digits than any type has
 LEN_INTEGER = {"SMALLINT": 5, "INTEGER": 10}  # digits
 DIGITS_OF = {"tinyint": 2, "smallint": 4, "int": 9, "bigint": 18}  # digits that every number of so many fits in
-ITEMS = {  # every type there is
+ITEMS: dict[str, Callable[..., dict]] = {  # every type there is
     "CHARACTER": _character,
     "VARCHAR": _varchar,
     "NCHAR": _nchar,

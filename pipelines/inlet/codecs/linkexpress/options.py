@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from inlet.errors import ConfigError, in_words
 from inlet.fields.charset import checked_overrides
+from inlet.source import Source
 
 FILE_NAME = (
     r"(?:(?P<table>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)?)[._-])?(?P<time>\d{14}(?:\d\d)?)"
@@ -74,7 +75,7 @@ class Options(BaseModel):
     _overrides = field_validator("charset_overrides", "nchar_overrides", mode="before")(checked_overrides)
 
 
-def options_of(source) -> Options:
+def options_of(source: Source) -> Options:
     """The source's options, checked. Raises: ConfigError."""
     try:
         return Options(**source.options)

@@ -4,6 +4,7 @@ from inlet import change
 from inlet.codecs.linkexpress import frame as frame
 from inlet.errors import Reject
 from inlet.fields.compiled import interpreter
+from inlet.source import Source
 
 EXPECTED = {  # by kind; an item's kinds are followed by the column's type
     "truncated": "the record to hold all of its items",
@@ -45,7 +46,7 @@ def change_seq_of(context: dict, record: int) -> str | None:
     return change.change_seq(context["time"], context["file_ordinal"], context["record_ordinal"] + record)
 
 
-def record(i: int, data: bytes, framed, faults, context: dict, tables: dict, source) -> Reject:
+def record(i: int, data: bytes, framed, faults, context: dict, tables: dict, source: Source) -> Reject:
     """The reject of record `i`: of its head, or of an item."""
     head, start, end = framed.heads[i], int(framed.offsets[i]), int(framed.offsets[i + 1])
     table = tables[sorted(tables)[head[frame.TABLE]]] if head[frame.TABLE] >= 0 else None

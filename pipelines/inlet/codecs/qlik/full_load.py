@@ -15,6 +15,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from inlet.errors import ConfigError, in_words
+from inlet.source import Source
 
 HUNDREDTH_MICROSECONDS = 10_000
 
@@ -35,7 +36,7 @@ class Options(BaseModel):
     )
 
 
-def options(source) -> Options:
+def options(source: Source) -> Options:
     """The options of a source. Raises: ConfigError."""
     try:
         return Options(**source.options)

@@ -115,7 +115,8 @@ def joined(words: list[str]) -> tuple[np.ndarray, np.ndarray]:
 
 def groups(batch: pa.RecordBatch, *columns: str):
     """Rows of a batch by the values of these columns."""
-    codes, values = np.zeros(len(batch), np.int64), [()]
+    codes: np.ndarray = np.zeros(len(batch), np.int64)
+    values: list[tuple] = [()]
     for name in columns:
         coded = batch.column(name).dictionary_encode()
         own = coded.dictionary.to_pylist()

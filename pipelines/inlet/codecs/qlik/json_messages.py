@@ -25,6 +25,7 @@ from inlet.codecs.qlik.members import Refused
 from inlet.codecs.results import Control, Decoded
 from inlet.fields import json_exact
 from inlet.fields.wrong import Wrong
+from inlet.source import Source
 
 MAGIC = "atMSG"
 UNREADABLE_TIMESTAMP = "unreadable_timestamp"  # the kind of a control event that a change brings with it
@@ -33,7 +34,7 @@ BODY = ("data", "beforeData", "headers", "schema", "table")
 OPTIONS, FAST, LOADS = full_load.Options, json_fast, full_load
 
 
-def decode_message(message: dict, source, tables: dict, loads: list[dict]) -> Decoded:
+def decode_message(message: dict, source: Source, tables: dict, loads: list[dict]) -> Decoded:
     """Read one message exactly. In: a bronze.messages row; contracts by SCHEMA.TABLE; loads of `assign_loads`."""
     read, size = read_message(message, source, tables, loads), len(message["value"] or b"")
     if read["result"] == "reject":
@@ -60,7 +61,7 @@ def decode_message(message: dict, source, tables: dict, loads: list[dict]) -> De
     )
 
 
-def read_message(message: dict, source, tables: dict, loads: list[dict]) -> dict:
+def read_message(message: dict, source: Source, tables: dict, loads: list[dict]) -> dict:
     """The same as one dict with `result` change (columns of silver.changes; `kind` and `detail` of a control event that
     comes with it), reject (`reject`: errors.Reject) or control."""
     known = {
@@ -84,7 +85,7 @@ def read_message(message: dict, source, tables: dict, loads: list[dict]) -> dict
         )
 
 
-def refresh_table(message: dict, source, tables: dict) -> str | None:
+def refresh_table(message: dict, source: Source, tables: dict) -> str | None:
     """SCHEMA.TABLE if the message is a full-load row, even one that is rejected for its values."""
     known = {"source": source.name, "unit_id": "", "unit_offset": 0, "unit_length": 0}
     try:
@@ -94,7 +95,7 @@ def refresh_table(message: dict, source, tables: dict) -> str | None:
     return f"{known['source_schema']}.{known['source_table']}" if known.get("operation") == "REFRESH" else None
 
 
-def _read(message: dict, source, tables: dict, loads: list[dict], known: dict) -> dict:
+def _read(message: dict, source: Source, tables: dict, loads: list[dict], known: dict) -> dict:
     if message["value"] is None:
         raise Refused(
             "unsupported_message", (), "a value", "a tombstone: a delete without a sequence has no place in the order"
@@ -170,7 +171,7 @@ def _change_seq(text: str | None, oper: str, load: dict | None, message: dict, p
 def _body(whole: dict) -> tuple[dict | None, tuple]:
     """The object with data and headers, and its path; None for a metadata message. Raises: Refused."""
     members.check_names(whole, ENVELOPE, ())
-    body, path = whole, ()
+    body, path = whole, tuple[str, ...]()
     if "magic" in whole or isinstance(whole.get("message"), dict):
         if whole.get("magic") != MAGIC:
             raise Refused("wrong_magic", ("magic",), MAGIC, whole.get("magic"))

@@ -124,7 +124,7 @@ def table(schema: str | None, name: str | None, mapped: str | None, tables: dict
                 f"{mapped}, as the topic says",
                 f"{parts[0] or ''}.{parts[1] or ''}",
             )
-        parts = mapped.split(".")
+        parts = [*mapped.split(".")]
     full = ".".join(filter(None, parts))
     contract = tables.get(full) if all(parts) else None
     if contract is None or contract.sources and source not in contract.sources:
