@@ -78,14 +78,14 @@ def lakehouse(tmp_path_factory) -> str:
 
 @pytest.fixture(scope="session")
 def session(lakehouse):
-    from inlet.lake.spark import pace, session
+    from inlet.lake.spark import session, small_query_settings
 
     made = session(lakehouse, app="inlet-tests")
     empty = Path(lakehouse).with_name("empty")
     for database in ("bronze", "silver"):
         shutil.copytree(Path(lakehouse) / database, empty / database)
     made.is_used = False
-    with pace(made, is_small=True):
+    with small_query_settings(made, is_small=True):
         yield made
 
 

@@ -205,8 +205,8 @@ def test_null_and_empty_text_look_different():
 def test_a_query_that_cannot_be_meant_is_a_usage_error(spark, lakehouse, tmp_path):
     project = projects.make(tmp_path, lakehouse=lakehouse)
     for query, database, said in (
-        ("select from 1 1", "public", "Mend the query"),
-        ("select * from gold.nothing", "public", "Mend the query"),
+        ("select from 1 1", "public", "Fix the query"),
+        ("select * from gold.nothing", "public", "Fix the query"),
         ("selct 1", "public", "only reads"),
         ("with x as (select 1) insert into gold.applied select * from x", "public", "only reads"),
         ("from gold.applied insert into gold.applied select *", "public", "only reads"),

@@ -261,7 +261,7 @@ def test_changes_are_read_once_the_ledger_has_their_batch_and_nothing_new_is_not
     assert_history(spark, "kept", {"far": [whole, half]})
     state = [r.asDict() for r in spark.sql("select * from gold.applied").collect()]
     ledger = [r.asDict() for r in spark.sql("select source, batch_id, tables from silver.batches").collect()]
-    assert gold.behind(ledger, state, [t for t in here.tables.values() if t.name == "kept"]) == {}
+    assert gold.lagging(ledger, state, [t for t in here.tables.values() if t.name == "kept"]) == {}
 
     def greatest():
         return spark.sql(

@@ -23,7 +23,7 @@ def decode(batches):
             if number == 10:
                 os._exit(3)
             if number == 11:
-                raise ConfigError("the contract", "Mend it")
+                raise ConfigError("the contract", "Fix it")
         yield pa.RecordBatch.from_pydict({"twice": [2 * number for number in batch.column(0).to_pylist()]})
 
 
@@ -56,5 +56,5 @@ def test_a_unit_whose_decoder_ends_its_process_is_set_aside_and_the_others_go_on
 
 @pytest.mark.parametrize("is_apart", [False, True])
 def test_what_a_person_has_to_mend_is_no_fault_of_a_unit(is_apart):
-    with pytest.raises(ConfigError, match="the contract. Mend it"):
+    with pytest.raises(ConfigError, match="the contract. Fix it"):
         doubled([1, 11], is_apart)

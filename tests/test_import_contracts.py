@@ -106,7 +106,7 @@ def test_a_contract_gets_a_version_and_keeps_what_a_person_wrote(project):
         (BEFORE, {"dropped": ["NAMES"]}, "There is no column NAMES in what is imported"),
     ],
 )
-def test_what_nobody_has_said_is_asked_for_and_nothing_is_written(project, columns, answers, expected):
+def test_what_nobody_has_found_is_asked_for_and_nothing_is_written(project, columns, answers, expected):
     before = (project.root / "pipelines" / "tables" / "items.yml").read_text()
     with pytest.raises(ConfigError, match=expected):
         imported(project, [definition([("ID", "int")], table="A.FIRST", key=["ID"]), definition(columns)], **answers)

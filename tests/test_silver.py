@@ -367,7 +367,7 @@ def test_what_a_decoder_fails_on_is_set_aside_and_two_codecs_of_messages_share_a
     )
     with pytest.raises(
         ConfigError, match="NAME has no source_type. Name one"
-    ):  # what a person has to mend is told as it was said
+    ):  # what a person has to fix is told as it was said
         silver.run(project, spark, batch_id)
     monkeypatch.setitem(
         CODECS, "linkexpress_group", SimpleNamespace(**vars(linkexpress_codec) | {"decode": brittle_block})

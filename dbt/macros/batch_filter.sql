@@ -1,7 +1,7 @@
-{# A filter on source and batch_id in literals, so that file statistics prune. In: rows of `progress`, behind. -#}
-{% macro batch_filter(behind, is_bounded=false) -%}
+{# A filter on source and batch_id in literals, so that file statistics prune. In: rows of `progress`, lagging. -#}
+{% macro batch_filter(lagging, is_bounded=false) -%}
   {%- set ranges = {} -%}
-  {%- for row in behind -%}
+  {%- for row in lagging -%}
     {%- do ranges.setdefault((row.applied_batch_id | int, row.through_batch_id | int if is_bounded), []).append(row.source) -%}
   {%- endfor -%}
   ({% for range, sources in ranges.items() -%}

@@ -4,14 +4,14 @@
 {%- set digits = ['13579BDF', '2367ABEF', '4567CDEF', '89ABCDEF'] -%}
 array_compact(array({% for c in columns %}
     {%- set n = loop.index0 %}
-    case when instr('{{ digits[n % 4] }}', substr(mask, {{ 2 * (n // 8) + (1 if n % 8 > 3 else 2) }}, 1)) > 0 then {{ said(c) }} end{{ ',' if not loop.last }}{% endfor %}))
+    case when instr('{{ digits[n % 4] }}', substr(mask, {{ 2 * (n // 8) + (1 if n % 8 > 3 else 2) }}, 1)) > 0 then {{ gold_name_literal(c) }} end{{ ',' if not loop.last }}{% endfor %}))
 {%- endmacro %}
 
 
 {# Columns in which the typed images differ, supplied or not: an array of names. -#}
 {% macro unlike(columns) -%}
 array_compact(array({% for c in columns %}
-    case when {{ comparable('b', c) }} is distinct from {{ comparable('a', c) }} then {{ said(c) }} end{{ ',' if not loop.last }}{% endfor %}))
+    case when {{ comparable('b', c) }} is distinct from {{ comparable('a', c) }} then {{ gold_name_literal(c) }} end{{ ',' if not loop.last }}{% endfor %}))
 {%- endmacro %}
 
 

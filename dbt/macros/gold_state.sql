@@ -1,13 +1,13 @@
 {# The ledger and gold.applied, for all tables (or those a run of Inlet wants), once a run. Out: {whole: {(SCHEMA.TABLE,
    source): last batch that has the table}, applied: {(table, source): {batch_id, change_seq}}, staged: {table: is there a batch to commit}, kept: the format of tables that do not
    outlive a batch}. A run of dbt has
-   one `graph`, so the state is kept there, under the run's id; `forget_state` asks again for one table. #}
+   one `graph`, so the state is kept there, under the run's id; `reload_state` asks again for one table. #}
 {% macro gold_state() -%}
   {%- set state = graph.get('inlet_state', {}) -%}
   {%- if state.get('invocation_id') != invocation_id -%}
-    {%- set said = handed() -%}
-    {%- if not said -%}
-      {%- do said.update({'ledger': [], 'applied': []}) -%}
+    {%- set from_inlet = run_context() -%}
+    {%- if not from_inlet -%}
+      {%- do from_inlet.update({'ledger': [], 'applied': []}) -%}
       {%- set query -%}
 select true as is_ledger, name, source, max(batch_id) as batch_id, cast(null as string) as change_seq
 from (select source, batch_id, explode(tables) as name from {{ source('silver', 'batches') }}) group by source, name
@@ -15,13 +15,13 @@ union all
 select false, table_name, source, max(through_batch_id), max(through_change_seq)
 from {{ source('gold_state', 'applied') }} group by source, table_name
       {%- endset -%}
-      {%- for row in ask(query) -%}
-        {%- do said['ledger' if row.is_ledger else 'applied'].append([row.name, row.source, row.batch_id | int, row.change_seq]) -%}
+      {%- for row in query_rows(query) -%}
+        {%- do from_inlet['ledger' if row.is_ledger else 'applied'].append([row.name, row.source, row.batch_id | int, row.change_seq]) -%}
       {%- endfor -%}
     {%- endif -%}
-    {%- set state = {'invocation_id': invocation_id, 'whole': {}, 'applied': {}, 'staged': {}, 'kept': said.get('kept', 'delta')} -%}
-    {%- for row in said.ledger %}{% do state.whole.update({(row[0], row[1]): row[2]}) %}{% endfor -%}
-    {%- for row in said.applied if row[2] >= state.applied.get((row[0], row[1]), {'batch_id': -1}).batch_id -%}
+    {%- set state = {'invocation_id': invocation_id, 'whole': {}, 'applied': {}, 'staged': {}, 'kept': from_inlet.get('kept', 'delta')} -%}
+    {%- for row in from_inlet.ledger %}{% do state.whole.update({(row[0], row[1]): row[2]}) %}{% endfor -%}
+    {%- for row in from_inlet.applied if row[2] >= state.applied.get((row[0], row[1]), {'batch_id': -1}).batch_id -%}
       {%- do state.applied.update({(row[0], row[1]): {'batch_id': row[2], 'change_seq': row[3]}}) -%}
     {%- endfor -%}
     {%- do graph.update({'inlet_state': state}) -%}
@@ -31,11 +31,11 @@ from {{ source('gold_state', 'applied') }} group by source, table_name
 
 
 {# Ask again how far gold has come with one table; in place, for other tables may be run beside it. -#}
-{% macro forget_state(name) -%}
+{% macro reload_state(name) -%}
   {%- set state = gold_state() -%}
   {%- do state.staged.pop(name, none) -%}
   {%- for place in state.applied.keys() | list if place[0] == name %}{% do state.applied.pop(place) %}{% endfor -%}
-  {%- for row in ask("select source, max(through_batch_id) as batch_id, max(through_change_seq) as change_seq from "
+  {%- for row in query_rows("select source, max(through_batch_id) as batch_id, max(through_change_seq) as change_seq from "
                      ~ source('gold_state', 'applied') ~ " where table_name = '" ~ name ~ "' group by source") -%}
     {%- do state.applied.update({(name, row.source): {'batch_id': row.batch_id | int, 'change_seq': row.change_seq}}) -%}
   {%- endfor -%}

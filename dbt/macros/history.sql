@@ -3,17 +3,17 @@
 {% macro history(name) -%}
 {%- set past, current = ref(name ~ '__past'), ref(name ~ '__current') -%}
 {%- if execute -%}
-{%- set our, behind = ours(contract(name)), [] -%}
-{%- for column in ['is_complete', 'not_supplied', 'conflict'] + lineage() %}{% do behind.append(our[column]) %}{% endfor -%}
+{%- set our, trailing = ours(contract(name)), [] -%}
+{%- for column in ['is_complete', 'not_supplied', 'conflict'] + lineage() %}{% do trailing.append(our[column]) %}{% endfor -%}
 with versions as (
   select * except ({{ our.valid_to_seq }}), {{ our.valid_to_seq }} from {{ past }}
   union all
   select *, cast(null as string) from {{ current }}
 )
 
-select * except ({{ our.valid_to_seq }}, {{ behind | join(', ') }}), {{ our.valid_to_seq }},
+select * except ({{ our.valid_to_seq }}, {{ trailing | join(', ') }}), {{ our.valid_to_seq }},
        {{ time_of(our.valid_from_seq) }} as {{ our.valid_from }}, {{ time_of(our.valid_to_seq) }} as {{ our.valid_to }},
-       {{ behind | join(', ') }}
+       {{ trailing | join(', ') }}
 from versions
 {%- endif -%}
 {%- endmacro %}

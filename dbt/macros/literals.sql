@@ -3,10 +3,10 @@
    In: name, {column: type}, rows as lists. -#}
 {% macro literals(alias, columns, rows) -%}
 {%- if rows | length > 20 -%}
-  {%- set names, types, said = columns.keys() | list, [], [] -%}
+  {%- set names, types, values_json = columns.keys() | list, [], [] -%}
   {%- for column, type in columns.items() %}{% do types.append(column ~ ': ' ~ type) %}{% endfor -%}
-  {%- for row in rows %}{% do said.append(dict(zip(names, row))) %}{% endfor -%}
-select inline(from_json(said, 'array<struct<{{ types | join(', ') }}>>', map('mode', 'FAILFAST'))) from values ({{ text_literal(tojson(said)) }}) as {{ alias }}(said)
+  {%- for row in rows %}{% do values_json.append(dict(zip(names, row))) %}{% endfor -%}
+select inline(from_json(values_json, 'array<struct<{{ types | join(', ') }}>>', map('mode', 'FAILFAST'))) from values ({{ text_literal(tojson(values_json)) }}) as {{ alias }}(values_json)
 {%- else -%}
 select {% for column, type in columns.items() %}cast({{ column }} as {{ type }}) as {{ column }}{{ ', ' if not loop.last }}{% endfor %}
   from values

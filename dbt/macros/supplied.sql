@@ -8,7 +8,7 @@ transform(array_except(coalesce(map_keys(cast({{ image }} as map<string,variant>
 {%- else -%}
 {%- set sent -%}
 array_compact(array({% for c in columns if c.name %}
-    if({{ is_absent(typed, image, c) }}, null, {{ said(c) }}){{ ',' if not loop.last }}{% endfor %}))
+    if({{ is_absent(typed, image, c) }}, null, {{ gold_name_literal(c) }}){{ ',' if not loop.last }}{% endfor %}))
 {%- endset -%}
 if(column_states is null, {{ sent }}, array_except({{ sent }}, transform({{ missing }}, member -> {{ name_of_member(columns) }})))
 {%- endif -%}
@@ -20,7 +20,7 @@ if(column_states is null, {{ sent }}, array_except({{ sent }}, transform({{ miss
 {%- set others = [] -%}
 {%- for c in columns if c.name != c.member | lower or not c.member.isascii() %}{% do others.append(c) %}{% endfor -%}
 {%- if not others -%} lower(member)
-{%- else -%} map({% for c in columns %}{{ text_literal(c.member) }}, {{ said(c) }}{{ ', ' if not loop.last }}{% endfor %})[member]
+{%- else -%} map({% for c in columns %}{{ text_literal(c.member) }}, {{ gold_name_literal(c) }}{{ ', ' if not loop.last }}{% endfor %})[member]
 {%- endif -%}
 {%- endmacro %}
 

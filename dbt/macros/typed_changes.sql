@@ -1,14 +1,14 @@
 {# Silver's changes of one table, typed: one row per change. An empty full load and the end of a load are rows too, because they say
    something about every row of the table. In: rows of `progress`; a log whose batches are left out (none: every batch up to where they come). -#}
-{% macro typed_changes(name, behind, log=none) -%}
+{% macro typed_changes(name, lagging, log=none) -%}
 {%- set changes, control_events = source('silver', 'changes'), source('silver', 'control_events') -%}
 {%- set contract = contract(name) -%}
 {%- set of_table -%}
-concat(source_schema, '.', source_table) in ({{ quoted(contract.tables) }}) and {{ batch_filter(behind, true) }}
+concat(source_schema, '.', source_table) in ({{ quoted(contract.tables) }}) and {{ batch_filter(lagging, true) }}
 {%- endset -%}
 with {% if log -%}
 logged as (
-  select distinct source, batch_id from {{ log }} where {{ batch_filter(behind) }}
+  select distinct source, batch_id from {{ log }} where {{ batch_filter(lagging) }}
 ),
 
 {% endif -%}

@@ -3,16 +3,16 @@
    Out: `<t>__verify_differences`, one row per version or change in which they differ: kind, source, key, change_seq, difference;
    and one row of kind `compared` with the number of versions, or of changes where the table has no key. Ranges of keys whose hashes agree are not compared row by row. -#}
 {% macro verify(name) -%}
-  {%- set gold, verified, behind = target.schema ~ '.' ~ name, target.schema ~ '.' ~ name ~ '__verify', [] -%}
+  {%- set gold, verified, lagging = target.schema ~ '.' ~ name, target.schema ~ '.' ~ name ~ '__verify', [] -%}
   {%- for (table, source), applied in gold_state().applied.items() if table == name -%}
-    {%- do behind.append({'source': source, 'applied_batch_id': -1, 'applied_change_seq': none, 'through_batch_id': applied.batch_id}) -%}
+    {%- do lagging.append({'source': source, 'applied_batch_id': -1, 'applied_change_seq': none, 'through_batch_id': applied.batch_id}) -%}
   {%- endfor -%}
-  {%- set log = typed_changes(name, behind) if behind else 'select * from ' ~ gold ~ '__before_after where false' -%}
+  {%- set log = typed_changes(name, lagging) if lagging else 'select * from ' ~ gold ~ '__before_after where false' -%}
   {%- do run_query('create or replace table ' ~ verified ~ "_log using delta tblproperties (delta.enableDeletionVectors = false" ~ name_properties(contract(name)) ~ ') as\n' ~ log) -%}
   {%- if contract(name).key -%}
     {%- do run_query('drop table if exists ' ~ verified ~ '_versions') -%}
     {%- do create_staging(name, 'verify_versions') -%}
-    {%- set batch = survey(name, behind, verified ~ '_log') if behind else none -%}
+    {%- set batch = survey(name, lagging, verified ~ '_log') if lagging else none -%}
     {%- if batch %}{% do fold_into(name, batch, 'verify_versions') %}{% endif -%}
   {%- endif -%}
   {%- do run_query('create or replace table ' ~ verified ~ '_differences using delta as\n' ~ differences(name, gold, verified)) -%}

@@ -70,7 +70,7 @@ def _semantics() -> str:
     from tests import examples, reference
     from tests.streams import COLUMNS, KEY
 
-    def said(value) -> str:
+    def shown(value) -> str:
         return (
             "NULL"
             if value is None
@@ -82,7 +82,7 @@ def _semantics() -> str:
         )
 
     def cell(values: dict) -> str:
-        return ", ".join(f"{n.lower()} {said(v)}" for n, v in values.items() if n != "REGION")
+        return ", ".join(f"{n.lower()} {shown(v)}" for n, v in values.items() if n != "REGION")
 
     text = """# What a change means, by example
 

@@ -97,10 +97,10 @@ def write_feed(folder, seed: int = 1, scale: float = 1) -> Feed:
 
 def _contracts() -> dict[str, list[tuple[str, str]]]:
     """Columns of each table with their types at the source, from the project's contracts."""
-    said = [
+    given = [
         yaml.safe_load(p.read_text(encoding="utf-8")) for p in sorted((ROOT / "pipelines" / "tables").glob("*.yml"))
     ]
-    return {t["table"]: [(c["name"], c.get("source_type")) for c in t["columns"]] for t in said}
+    return {t["table"]: [(c["name"], c.get("source_type")) for c in t["columns"]] for t in given}
 
 
 def _staged(feed: Feed, batch: int, source: str, name: str) -> Path:
@@ -152,9 +152,9 @@ def _write_shop(feed: Feed, shop: Shop, contracts: dict, rng: random.Random) -> 
 
 
 def _message(c, change_seq: str | None, contracts: dict) -> bytes:
-    said = {"operation": c.operation, "before": c.before, "after": c.after}
+    given = {"operation": c.operation, "before": c.before, "after": c.after}
     if c.transaction:
-        said |= {
+        given |= {
             "change_seq": change_seq,
             "change_timestamp": c.at.isoformat(timespec="milliseconds"),
             "stream_position": f"00000000.{c.transaction:08x}.00000001.0000.02.0000:{c.counter}.16",
@@ -163,7 +163,7 @@ def _message(c, change_seq: str | None, contracts: dict) -> bytes:
             "transaction_last_event": c.is_last,
         }
     columns = [name for name, _ in contracts[c.table]]
-    return qlik.value(said, columns, shape="bare" if c.table in BARE else "envelope")
+    return qlik.value(given, columns, shape="bare" if c.table in BARE else "envelope")
 
 
 def _disturbed(load: list, parts: list[list]) -> tuple[list[list], int]:
@@ -267,12 +267,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--scale", type=float, default=1)
     parser.add_argument("--deliver", action="store_true", help="move every batch into landing at once")
-    said = parser.parse_args()
-    feed = write_feed(said.folder, said.seed, said.scale)
-    for batch in range(1, NUM_BATCHES + 1) if said.deliver else ():
+    given = parser.parse_args()
+    feed = write_feed(given.folder, given.seed, given.scale)
+    for batch in range(1, NUM_BATCHES + 1) if given.deliver else ():
         feed.deliver(batch)
     print(
-        f"{said.folder}: {sum(feed.num_changes.values())} changes in {sum(map(len, feed.batches))} files, "
+        f"{given.folder}: {sum(feed.num_changes.values())} changes in {sum(map(len, feed.batches))} files, "
         f"{NUM_BATCHES} batches"
     )
 

@@ -45,12 +45,12 @@ def not_printed(text: str, printed: str) -> list[str]:
 
 def trouble(command: str, code: int, done: subprocess.CompletedProcess) -> str:
     """What is wrong with a command that has ended; "" where nothing is."""
-    said = done.stdout + done.stderr
+    output = done.stdout + done.stderr
     if done.returncode != code:
         return f"exit {done.returncode}, expected {code}"
-    if "Traceback" in said or "at org.apache." in said:
+    if "Traceback" in output or "at org.apache." in output:
         return "prints a stack trace"
-    return "prints nothing" if not said.strip() and "--quiet" not in command else ""
+    return "prints nothing" if not output.strip() and "--quiet" not in command else ""
 
 
 def main(*printed_by_make: str) -> None:

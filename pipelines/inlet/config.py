@@ -19,7 +19,7 @@ from pathlib import Path
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from inlet.errors import ConfigError, as_said, in_words
+from inlet.errors import ConfigError, as_found, in_words
 from inlet.source import Source
 from inlet.table import Table, by_name
 
@@ -80,12 +80,12 @@ def load(root: Path | str) -> Project:
             f"{root} is no Inlet project: it has no pipelines/inlet.yml",
             "Name one with --project DIR, or make one with `inlet init DIR`",
         )
-    said = _yaml(config)
-    unknown = set(map(str, said)) - {"lakehouse", "sources"}
+    fields = _yaml(config)
+    unknown = set(map(str, fields)) - {"lakehouse", "sources"}
     if unknown:
         raise ConfigError(f"{config}: unknown field {', '.join(sorted(unknown))}", "It knows `lakehouse` and `sources`")
     sources = {}
-    for name, body in _fields(said.get("sources"), f"{config}: sources").items():
+    for name, body in _fields(fields.get("sources"), f"{config}: sources").items():
         place = f"{config}: sources.{name}"
         sources[str(name)] = _build(Source, {"name": str(name), **_fields(body, place)}, place)
     tables: dict[str, Table] = {}
@@ -124,7 +124,7 @@ def load(root: Path | str) -> Project:
                     f"Contracts are there for {', '.join(sorted(contracts)) or 'none'}; or write "
                     f"pipelines/tables/{name.split('.')[-1].lower()}.yml",
                 )
-    return Project(root=root, lakehouse=said.get("lakehouse", "lakehouse"), sources=sources, tables=tables)
+    return Project(root=root, lakehouse=fields.get("lakehouse", "lakehouse"), sources=sources, tables=tables)
 
 
 def known(names: dict, name: str, what: str):
@@ -149,27 +149,27 @@ Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile("^[-+]?(0|[1-9]
 
 def _yaml(path: Path) -> dict:
     try:
-        said = yaml.load(path.read_text(encoding="utf-8"), Loader) or {}
+        fields = yaml.load(path.read_text(encoding="utf-8"), Loader) or {}
     except yaml.YAMLError as error:
-        raise ConfigError(f"{path} is not YAML: {error}", "Mend the line it names") from error
-    if not isinstance(said, dict):
-        raise ConfigError(f"{path}: expected fields, found {as_said(said)}", "See docs/architecture.md")
-    return said
+        raise ConfigError(f"{path} is not YAML: {error}", "Fix the line it names") from error
+    if not isinstance(fields, dict):
+        raise ConfigError(f"{path}: expected fields, found {as_found(fields)}", "See docs/architecture.md")
+    return fields
 
 
-def _fields(said, place: str) -> dict:
-    if not isinstance(said, (dict, type(None))):
-        raise ConfigError(f"{place}: expected fields, found {as_said(said)}", "See docs/a_source_from_zero.md")
-    return {str(name): value for name, value in (said or {}).items()}
+def _fields(fields, place: str) -> dict:
+    if not isinstance(fields, (dict, type(None))):
+        raise ConfigError(f"{place}: expected fields, found {as_found(fields)}", "See docs/a_source_from_zero.md")
+    return {str(name): value for name, value in (fields or {}).items()}
 
 
-def _build(model, said: dict, place: str):
+def _build(model, fields: dict, place: str):
     try:
-        return model(**said)
+        return model(**fields)
     except (ValidationError, TypeError) as error:
         text = (
             in_words(error.errors(), [f.alias or name for name, f in model.model_fields.items()])
             if isinstance(error, ValidationError)
             else str(error)
         )
-        raise ConfigError(f"{place}: {text}", "Mend it and run `inlet doctor`") from error
+        raise ConfigError(f"{place}: {text}", "Fix it and run `inlet doctor`") from error

@@ -51,17 +51,17 @@ class EnvironmentLacks(InletError):
 
 def in_words(problems: Sequence[Mapping], names) -> str:
     """What pydantic found wrong. In: its errors(), the fields that the outermost level knows."""
-    said = []
+    texts = []
     for problem in problems:
         place = ".".join(str(part) for part in problem["loc"] if part != "[key]")
         message = WANTED.get(problem["type"]) or problem["msg"].removeprefix("Value error, ")
         if problem["type"] in WANTED and problem["type"] != "missing":
-            message += f", found {as_said(problem['input'])}"
+            message += f", found {as_found(problem['input'])}"
         if problem["type"] == "extra_forbidden":
             near = get_close_matches(place, names, 1)
             message = f"is not known; did you mean {near[0]}?" if near else "is not known"
-        said.append(f"{place}: {message}" if place else message)
-    return "; ".join(said)
+        texts.append(f"{place}: {message}" if place else message)
+    return "; ".join(texts)
 
 
 WANTED = {  # by pydantic's word for what is wrong
@@ -80,7 +80,7 @@ WANTED = {  # by pydantic's word for what is wrong
 }
 
 
-def as_said(value) -> str:
+def as_found(value) -> str:
     """A value of a YAML file, as its author knows it."""
     if isinstance(value, (dict, list, bool, type(None))):
         return {dict: "fields", list: "a list", bool: str(value).lower()}.get(type(value), "nothing")

@@ -153,8 +153,8 @@ class Log:
 
 
 def _plain(figures: dict) -> str:
-    said = {
+    shown = {
         k.replace("_", " "): f"{v:,}" if isinstance(v, int) and not isinstance(v, bool) and k != "seed" else v
         for k, v in figures.items()
     }
-    return "  ".join(f"{k} {v}" for k, v in said.items() if v not in (None, ""))
+    return "  ".join(f"{k} {v}" for k, v in shown.items() if v not in (None, ""))

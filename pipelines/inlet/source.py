@@ -48,17 +48,17 @@ class Source(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _from(cls, said):
-        if not isinstance(said, dict) or not isinstance(said.get("from"), dict):
+    def _from(cls, fields):
+        if not isinstance(fields, dict) or not isinstance(fields.get("from"), dict):
             for name in ("transport", "lookups"):
-                if isinstance(said, dict) and name in said:
+                if isinstance(fields, dict) and name in fields:
                     raise ValueError(f"{name} belongs into from: {{transport: ..., path: ..., lookups: ...}}")
-            return said
-        given = said["from"]
+            return fields
+        given = fields["from"]
         if not {"transport", "path"} <= set(given) <= {"transport", "path", "lookups"}:
             found = ", ".join(map(str, given)) or "nothing"
             raise ValueError(f"from: expected transport and path, maybe lookups, found {found}")
-        return said | {"from": given["path"]} | {name: given[name] for name in given if name != "path"}
+        return fields | {"from": given["path"]} | {name: given[name] for name in given if name != "path"}
 
     @field_validator("tables", mode="before")
     @classmethod

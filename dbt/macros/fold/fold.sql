@@ -2,7 +2,22 @@
 
    Any entry closes the version before it at its key; all but `leaves` and `gone` open one. A thread is one row followed
    through its key changes. It starts where no value can be carried over; along it a column holds what was supplied last.
-   What a batch does not ask for (see `survey`) is left out of the query. -#}
+   What a batch does not ask for (see `survey`) is left out of the query.
+
+   What an entry makes of its key, by what stands there just before (`is_row_absent`) and by `timeline`'s verdicts:
+
+   | entry              | no row there                         | a row there                                            |
+   |--------------------|--------------------------------------|--------------------------------------------------------|
+   | set, INSERT        | a version                            | a version, `insert_over_row`; displacing: no conflict  |
+   | set, REFRESH       | a version                            | a version                                              |
+   | update             | a version, `update_without_row`      | a version, what it does not supply is carried over     |
+   | arrives, of a row  | a version, what it lacks is carried  | the same, `key_change_onto_row`; displacing: none      |
+   |                    | over from the key that was left      |                                                        |
+   | arrives, of no row | a version, `update_without_row`      | a version, `update_without_row_onto_row`               |
+   | leaves, gone       | nothing                              | ends the version                                       |
+   | base               | the version that gold has: written again only where it ends now, or where a batch rewinds     |
+
+   A version lasts up to the next entry of its key that is not displaced. -#}
 {% macro fold(name, batch, timeline, threads=none) -%}
 {%- set contract = contract(name) -%}
 {%- set columns = contract.columns | map(attribute='name') | list -%}

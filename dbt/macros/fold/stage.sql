@@ -2,7 +2,7 @@
    follows only copies, so a run that dies is finished by the next one. -#}
 {% macro stage(name, batch) -%}
   {%- if name ~ '__folded' not in gold_tables(name) %}{% do create_staging(name, 'folded') %}{% endif -%}
-  {%- do pace(false) -%}
+  {%- do small_query_settings(false) -%}
   {%- do fold_into(name, batch, 'folded') -%}
   {%- do gold_state().staged.update({name: batch}) -%}
 {%- endmacro %}

@@ -1,12 +1,12 @@
-{# Where the full loads of a table start, and what those of a batch disturb. Adds to `batch` and to `rewind` (source -> change_seq).
-   Out: every load that has ended: source, load_id, start_seq.
+{# Where the full loads of a table start, and what those of a batch disturb. In: rewind, source -> change_seq.
+   Out: ended: every load that has: source, load_id, start_seq; disturbed, continued: as in `survey`; rewind, moved to these.
 
    A load is a wipe, at its start, of what it does not send, once it has ended; until then it only brings rows. Where it starts and
    ends here, in order, nothing is disturbed. One that ends now and began earlier disturbs what was live at its start and what it
    has not sent; one that has ended and whose start moves back, every key that was live at the old or the new one. One that goes on
    after its end disturbs only keys that its start has closed and that it now sends after all. #}
-{% macro survey_loads(name, batch, found, rewind) -%}
-  {%- set log = batch.log -%}
+{% macro survey_loads(name, log, found, rewind) -%}
+  {%- set rewind, disturbed, closed_again = rewind.copy(), [], [] -%}
   {%- set query -%}
 with applied as (
   {{ literals('applied', {'source': 'string', 'applied_batch_id': 'bigint'}, rows_of(found, ['source', 'applied_batch_id'])) }}
@@ -28,7 +28,7 @@ from loads where start_seq is not null and ended_after is not null order by sour
   {%- endset -%}
   {%- set of = {} -%}
   {%- for row in found %}{% do of.update({row.source: row}) %}{% endfor -%}
-  {%- set loads = ask(query) -%}
+  {%- set loads = query_rows(query) -%}
   {%- set continued, late = [], [] -%}
   {%- for load in loads if load.is_new -%}
     {%- if load.start_before_seq == load.start_seq -%}
@@ -42,12 +42,12 @@ from loads where start_seq is not null and ended_after is not null order by sour
   {%- endfor -%}
   {%- set first = {} -%}
   {%- if late -%}       {# nothing was live before the first change of all #}
-    {%- for row in ask('select source, min(change_seq) as change_seq from ' ~ log ~ ' where source in (' ~ quoted(late | map('first') | unique) ~ ') group by source') -%}
+    {%- for row in query_rows('select source, min(change_seq) as change_seq from ' ~ log ~ ' where source in (' ~ quoted(late | map('first') | unique) ~ ') group by source') -%}
       {%- do first.update({row.source: row.change_seq}) -%}
     {%- endfor -%}
   {%- endif -%}
   {%- for source, load_id, place in late if not load_id or place > first[source] -%}
-    {%- do batch.disturbed.append([source, load_id, place]) -%}
+    {%- do disturbed.append([source, load_id, place]) -%}
     {%- do rewind.update({source: [rewind.get(source, place), place] | min}) -%}
   {%- endfor -%}
   {%- if continued and name ~ '__past' in gold_tables(name) -%}
@@ -56,11 +56,11 @@ select distinct source, valid_to_seq from {{ target.schema }}.{{ name }}__past
 where valid_to_seq in ({{ quoted(continued | map('last') | unique) }})
     {%- endset -%}
     {%- set closing = {} -%}
-    {%- for row in ask(query) %}{% do closing.update({(row.source, row.valid_to_seq): true}) %}{% endfor -%}
+    {%- for row in query_rows(query) %}{% do closing.update({(row.source, row.valid_to_seq): true}) %}{% endfor -%}
     {%- for source, load_id, place in continued if (source, place) in closing -%}
-      {%- do batch.continued.append([source, load_id, place]) -%}
+      {%- do closed_again.append([source, load_id, place]) -%}
       {%- do rewind.update({source: [rewind.get(source, place), place] | min}) -%}
     {%- endfor -%}
   {%- endif -%}
-  {{ return(loads) }}
+  {{ return({'ended': loads, 'disturbed': disturbed, 'continued': closed_again, 'rewind': rewind}) }}
 {%- endmacro %}

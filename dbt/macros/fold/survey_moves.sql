@@ -1,8 +1,10 @@
 {# What puts a row at a key and what takes one away there are judged together within a transaction (see `timeline`), so where a
    reading begins between them it goes back to the first: where a row is taken from a key to which its transaction has moved
    another (a new DELETE knows it by the conflict of the row), and where a late change comes upon a row that was moved here; at once to
-   where its transaction begins. Repeated until nothing is cut apart; mostly there is nothing. Adds to `rewind`. -#}
-{% macro survey_moves(name, batch, found, rewind) -%}
+   where its transaction begins. Repeated until nothing is cut apart; mostly there is nothing. In: rewind,
+   source -> change_seq; places [source, ..., change_seq] that close many keys; is there a wipe. Out: rewind, moved back where needed. -#}
+{% macro survey_moves(name, log, found, rewind, places, has_wipe) -%}
+  {%- set rewind = rewind.copy() -%}
   {%- set contract, cut = contract(name), namespace(is_found=true) -%}
   {%- set same_key -%}
 v.source = e.source {%- for k in contract.key %} and v._key_{{ loop.index }} = e._key_{{ loop.index }}{% endfor %}
@@ -20,7 +22,7 @@ v.source = e.source {%- for k in contract.key %} and v._key_{{ loop.index }} = e
     {%- endfor -%}
     {%- set columns = {'source': 'string', 'applied_batch_id': 'bigint', 'applied_seq': 'string', 'start_seq': 'string'} -%}
     {%- set closing = [] -%}
-    {%- for place in batch.disturbed + batch.continued -%}
+    {%- for place in places -%}
       {%- do closing.append([place[0], place[-1], start_of[place[0]]]) -%}
     {%- endfor -%}
     {%- set first_seq = start_of.values() | min -%}
@@ -29,7 +31,7 @@ with entries as (
   select l.source, l.change_seq, l.operation, l.transaction_id, l.transaction_event_counter, l.transaction_last_event, l.before, l.after, p.start_seq,
          l.batch_id > p.applied_batch_id and l.change_seq <= p.applied_seq as is_late, l.key_changed,
          l.key_changed or l.operation = 'DELETE' and l.batch_id <= p.applied_batch_id as is_take
-  from {{ batch.log }} l join ({{ literals('starts', columns, starts) }}) p on p.source = l.source and l.change_seq >= p.start_seq
+  from {{ log }} l join ({{ literals('starts', columns, starts) }}) p on p.source = l.source and l.change_seq >= p.start_seq
   where l.change_seq >= '{{ first_seq }}'
 ),
 
@@ -53,7 +55,7 @@ from (
   from touching e join moved v
     on {{ same_key }} and v.valid_from_seq < e.start_seq and coalesce(v.valid_to_seq, '~') >= e.change_seq
        and (e.is_late or {{ same_transaction('v.{}', 'e.{}') }})
-  {%- if batch.has_wipe or closing %}
+  {%- if has_wipe or closing %}
   union all       -- what closes many keys, late
   select e.source, v.valid_from_seq, v.transaction_id
   from (
@@ -67,7 +69,7 @@ from (
 )
 group by source
     {%- endset -%}
-    {%- set cuts = ask(query) -%}
+    {%- set cuts = query_rows(query) -%}
     {%- if cuts -%}
       {%- set query -%}
 with cut as (
@@ -76,21 +78,22 @@ with cut as (
 
 other as (        -- the last change before it of another transaction: what stands between is of the same one
   select c.source, max(l.change_seq) as change_seq
-  from cut c join {{ batch.log }} l on l.source = c.source and l.change_seq < c.start_seq and l.transaction_id is distinct from c.transaction_id
+  from cut c join {{ log }} l on l.source = c.source and l.change_seq < c.start_seq and l.transaction_id is distinct from c.transaction_id
   group by c.source
 )
 
 select c.source, coalesce(min(l.change_seq), c.start_seq) as start_seq
 from cut c left join other o on o.source = c.source
-left join {{ batch.log }} l on l.source = c.source and l.transaction_id = c.transaction_id and l.change_seq < c.start_seq
+left join {{ log }} l on l.source = c.source and l.transaction_id = c.transaction_id and l.change_seq < c.start_seq
                                and l.change_seq > coalesce(o.change_seq, '')
 group by c.source, c.start_seq
       {%- endset -%}
-      {%- for row in ask(query) %}{% do rewind.update({row.source: row.start_seq}) %}{% endfor -%}
+      {%- for row in query_rows(query) %}{% do rewind.update({row.source: row.start_seq}) %}{% endfor -%}
     {%- endif -%}
     {%- set cut.is_found = cuts != [] -%}
   {%- endfor -%}
   {%- if cut.is_found -%}
     {{ exceptions.raise_compiler_error('key changes of ' ~ name ~ ' are cut apart in more places than are looked at; run `inlet rebuild --table ' ~ name ~ '`') }}
   {%- endif -%}
+  {{ return(rewind) }}
 {%- endmacro %}

@@ -2,7 +2,18 @@
 
    `base` is the version that is live where the key's new entries begin. A wipe becomes `gone` for each touched key; the start
    of a load is a wipe of the keys that the load does not send. An INSERT or key change that puts a row onto another which its
-   transaction takes away next (an UPDATE swaps or renumbers keys) displaces it: the one that is taken is the one that was there. -#}
+   transaction takes away next (an UPDATE swaps or renumbers keys) displaces it: the one that is taken is the one that was there.
+
+   Which entries follow each other within a transaction at one key (`paired`; only where key changes or DELETEs are among them):
+
+   | this entry                        | the next one, same transaction | it is then                                            |
+   |-----------------------------------|--------------------------------|-------------------------------------------------------|
+   | puts a row (INSERT, arrives, base | takes one (DELETE, leaves)     | `is_displacing` where a row was there: it stays, and  |
+   | with a conflict of `onto_row`)    |                                | ends where the one after the next begins              |
+   | takes a row                       | (the one before puts one)      | `is_displaced` where a row was there: it takes the    |
+   |                                   |                                | earlier row, and closes nothing                       |
+   | any other                         | any                            | on its own: the key has a row after it unless it is   |
+   |                                   |                                | `gone` or `leaves`                                    | -#}
 {% macro timeline(name, batch, entries, touched) -%}
 {%- set key = contract(name).key -%}
 {%- set no_lineage = (['null'] * (lineage() | length)) | join(', ') -%}
@@ -67,17 +78,17 @@ timeline as (
 
 {%- if has_pairs %}
 
-told as (
+marked as (
   select *, kind = 'arrives' or kind = 'set' and operation = 'INSERT' or (kind = 'base' and conflict in {{ onto_row() }}) is true as is_put,
          kind = 'leaves' or (kind = 'gone' and operation = 'DELETE') is true as is_take
   from timeline
 ),
 
-paired as (   -- an entry that puts a row at its key, and behind it one of the same transaction that takes one away: the key keeps a row, or none
+paired as (   -- an entry that puts a row at its key, and after it one of the same transaction that takes one away: the key keeps a row, or none
   select *,
          is_put and (lead(is_take) over per_key and {{ same_transaction('{}', 'lead({}) over per_key') }}) is true as is_followed,
          is_take and (lag(is_put) over per_key and {{ same_transaction('lag({}) over per_key', '{}') }}) is true as is_following
-  from told
+  from marked
   window per_key as (partition by source, {{ keys(key) }} order by change_seq, place)
 ),
 {%- endif %}

@@ -6,10 +6,10 @@
   {%- set relation = this.incorporate(type='table') -%}
   {%- set there = gold_tables(name) -%}
   {%- if should_full_refresh() or this.identifier not in there or name ~ '__forgetting' in there -%}
-    {%- do forget(name, there) -%}
+    {%- do truncate_gold(name, there) -%}
     {%- set sql = before_after(name) -%}
   {%- endif -%}
-  {%- do pace(true) -%}
+  {%- do small_query_settings(true) -%}
   {%- if 'select' in sql -%}
     {% call statement('main') %}insert into {{ this }} ({{ columns_of(model.columns) }})
 {{ sql }}{% endcall %}

@@ -3,12 +3,12 @@
 {% materialization current, adapter='spark', supported_languages=['sql'] %}
   {%- set name = model.name.removesuffix('__current') -%}
   {%- set batch = is_staged(name) -%}
-  {%- do pace(not batch) -%}
+  {%- do small_query_settings(not batch) -%}
   {%- if batch is mapping -%}
     {%- do apply_current(name, batch) -%}
     {%- do commit(name) -%}
   {%- elif batch -%}
-    {%- do heal(name) -%}
+    {%- do recover(name) -%}
   {%- endif -%}
   {% call noop_statement('main', 'applied' if batch else 'nothing new') %}{% endcall %}
   {{ return({'relations': [this.incorporate(type='table')]}) }}

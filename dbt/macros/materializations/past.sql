@@ -4,10 +4,10 @@
   {%- set there = gold_tables(name) -%}
   {%- if this.identifier not in there or name ~ '__current' not in there %}{% do create_version_tables(name) %}{% endif %}
 
-  {%- if is_staged(name) -%}{%- do heal(name) -%}{%- endif -%}
-  {%- do pace(true) -%}
-  {%- set behind = progress(name) -%}
-  {%- set batch = survey(name, behind) if behind else none -%}
+  {%- if is_staged(name) -%}{%- do recover(name) -%}{%- endif -%}
+  {%- do small_query_settings(true) -%}
+  {%- set lagging = progress(name) -%}
+  {%- set batch = survey(name, lagging) if lagging else none -%}
   {%- if batch -%}
     {%- do stage(name, batch) -%}
     {% call statement('main') %}{{ apply_past(name, batch.has_rewind, batch.rewind_seq) }}{% endcall %}

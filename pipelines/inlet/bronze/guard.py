@@ -43,10 +43,10 @@ def guarded(decode, set_aside, is_apart: bool):
 def why(error: Exception) -> str:
     """What failed, and where in the code."""
     at = traceback.extract_tb(error.__traceback__)[-1]
-    said = (
+    text = (
         "no memory is left" if isinstance(error, MemoryError) else " ".join(str(error).split()) or type(error).__name__
     )
-    return f"{said} ({Path(at.filename).name}, line {at.lineno})"
+    return f"{text} ({Path(at.filename).name}, line {at.lineno})"
 
 
 def _in_place(decode, units) -> list | str:
@@ -84,10 +84,10 @@ def in_child(call):
             os._exit(0)
     os.close(writer)
     with os.fdopen(reader, "rb") as pipe:
-        said = pipe.read()
+        answer = pipe.read()
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     try:
-        found, error = pickle.loads(said)
+        found, error = pickle.loads(answer)
     except (EOFError, pickle.UnpicklingError):
         raise Died(
             f"its process was ended by signal {-code} ({signal.strsignal(-code)})"

@@ -67,8 +67,8 @@ def as_kept(row: dict, columns: dict, num: int):
     """
     import pyarrow as pa
 
-    there = {name: columns.get(name, pa.nulls(num, type_)) for name, type_ in message_types().items()}
-    there |= {name: pa.repeat(row[name], num) for name in ("source", "path", "batch_id")}
+    given = {name: columns.get(name, pa.nulls(num, type_)) for name, type_ in message_types().items()}
+    given |= {name: pa.repeat(row[name], num) for name in ("source", "path", "batch_id")}
     return pa.RecordBatch.from_arrays(
-        [there.get(name, there.get("timestampType")) for name in KEPT_NAMES], names=KEPT_NAMES
+        [given.get(name, given.get("timestampType")) for name in KEPT_NAMES], names=KEPT_NAMES
     )

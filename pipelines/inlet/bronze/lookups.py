@@ -47,10 +47,12 @@ def known(project: Project, up_to_batch: int) -> dict[str, dict[str, bytes]]:
 def arrived(project: Project, sources: list[str]) -> set[tuple[str, int]]:
     """(source, batch) of messages that named what was not there, and now is. Raises: EnvironmentLacks."""
     rows = lake.peek(project.lakehouse_path(), "bronze.lookups", ["source", "name", "value", "batch_id"])
-    there = {(row["source"], row["name"]) for row in rows if row["value"] is not None}
-    lacking = {(row["source"], row["name"]) for row in rows if row["source"] in sources} - there
-    there |= {(source, name) for source, name in lacking if fetch(project, project.sources[source], name) is not None}
-    return {(r["source"], r["batch_id"]) for r in rows if r["value"] is None and (r["source"], r["name"]) in there}
+    found_now = {(row["source"], row["name"]) for row in rows if row["value"] is not None}
+    lacking = {(row["source"], row["name"]) for row in rows if row["source"] in sources} - found_now
+    found_now |= {
+        (source, name) for source, name in lacking if fetch(project, project.sources[source], name) is not None
+    }
+    return {(r["source"], r["batch_id"]) for r in rows if r["value"] is None and (r["source"], r["name"]) in found_now}
 
 
 def land(project: Project, spark: "SparkSession", batch_id: int, files: list[dict], messages) -> None:
@@ -105,7 +107,7 @@ def names_of(codec, message: dict) -> list[str]:
         return []
 
 
-def handed(codec, message: dict, found: dict[str, bytes]) -> dict:
+def with_lookups(codec, message: dict, found: dict[str, bytes]) -> dict:
     """A message as its codec is given it. In: what was found, by name."""
     if not hasattr(codec, "lookups"):
         return message

@@ -42,7 +42,7 @@ def plan_file(project: Project, source: Source, path, info, known, has_settled) 
                 "unreadable_file",
                 "Parquet with the columns of Spark's Kafka source",
                 first_line(error),
-                "Mend or remove the file",
+                "Fix or remove the file",
             ) | {"sha256": digest.hexdigest()}
     spans = places.group_by(["topic", "partition"]).aggregate(
         [("offset", "min"), ("offset", "max"), ("offset", "count"), ("offset", "count_distinct")]

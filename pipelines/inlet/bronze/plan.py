@@ -269,7 +269,7 @@ def _problem_now(project: Project, row: dict) -> dict | None:
             "unreadable_file",
             "a file that can be read as planned",
             first_line(error),
-            "Mend or remove the file",
+            "Fix or remove the file",
         )
     else:
         return None

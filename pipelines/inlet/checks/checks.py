@@ -25,7 +25,7 @@ from inlet.checks import page, validation
 from inlet.checks.suite import Expected, build, expand, load, shown
 from inlet.config import Project
 from inlet.errors import CheckFailed, ConfigError
-from inlet.lake.spark import pace
+from inlet.lake.spark import small_query_settings
 from inlet.sql import literal
 from inlet.sql import name as quoted
 
@@ -86,7 +86,7 @@ def check(project: Project, spark: "SparkSession", step: str, batch_ids=None, ta
         suite = [e for e in suite if e.table in tables or e.table.split(".")[1] in tables]
     batch_ids = sorted(batch_ids or []) or None
     is_small = _is_small(project, suite, batch_ids)
-    with pace(spark, is_small):
+    with small_query_settings(spark, is_small):
         return _check(
             project, spark, step, suite, batch_ids, num_threads=spark.sparkContext.defaultParallelism if is_small else 1
         )
@@ -143,8 +143,8 @@ def _contracts(project: Project, spark: "SparkSession", step: str, names) -> lis
     if step != "gold":
         return []
     if names is None:
-        there = {row.tableName for row in spark.sql("show tables in gold").collect()}
-        return [t for t in project.tables.values() if any(name.startswith(f"{t.name}__") for name in there)]
+        existing = {row.tableName for row in spark.sql("show tables in gold").collect()}
+        return [t for t in project.tables.values() if any(name.startswith(f"{t.name}__") for name in existing)]
     known = {t.name: t for t in project.tables.values()} | project.tables
     unknown = [name for name in names if name not in known]
     if unknown:
@@ -199,9 +199,9 @@ def _slim(rows, suite: list[Expected]):
     """Only the columns that the suite names; of binary and variant ones only whether they are null."""
     from pyspark.sql import functions as F
 
-    said = set(re.findall(r"\w+", " ".join(str(e.kwargs) for e in suite).lower()))
+    words = set(re.findall(r"\w+", " ".join(str(e.kwargs) for e in suite).lower()))
     fields = [
-        f for f in rows.schema if f.name.lower() in said or not re.fullmatch(r"\w+", f.name)
+        f for f in rows.schema if f.name.lower() in words or not re.fullmatch(r"\w+", f.name)
     ] or rows.schema.fields[:1]
     slim = [
         (
@@ -241,10 +241,12 @@ def _result_fields(expected: Expected, result, where: str) -> dict:
     trouble = _trouble(result.exception_info)
     if trouble:
         return _fields(expected, False, f"could not run: {trouble}", None, None, "error")
-    said, query = result.result, expected.kwargs.get("unexpected_rows_query")
-    count = said.get("observed_value") if query else said.get("unexpected_count")
-    examples = said.get("partial_unexpected_list") or []
-    observed = f"{count} rows" if query else ", ".join(map(repr, examples[:5])) or str(said.get("observed_value", ""))
+    outcome, query = result.result, expected.kwargs.get("unexpected_rows_query")
+    count = outcome.get("observed_value") if query else outcome.get("unexpected_count")
+    examples = outcome.get("partial_unexpected_list") or []
+    observed = (
+        f"{count} rows" if query else ", ".join(map(repr, examples[:5])) or str(outcome.get("observed_value", ""))
+    )
     rows_sql = None if result.success else _rows_sql(expected.kwargs, examples, where)
     return _fields(expected, bool(result.success), observed, count, rows_sql)
 

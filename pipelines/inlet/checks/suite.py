@@ -64,15 +64,15 @@ def load(project: Project, step: str) -> list[tuple[str, Entry]]:
     if not path.is_file():
         raise ConfigError(f"{path} is not there", "Write the step's suite, or an empty list to check nothing")
     try:
-        said = yaml.load(path.read_text(encoding="utf-8"), Loader) or []
+        content = yaml.load(path.read_text(encoding="utf-8"), Loader) or []
     except yaml.YAMLError as error:
-        raise ConfigError(f"{path} is not YAML: {error}", "Mend the line it names") from error
-    if not isinstance(said, list):
+        raise ConfigError(f"{path} is not YAML: {error}", "Fix the line it names") from error
+    if not isinstance(content, list):
         raise ConfigError(
-            f"{path}: expected a list of expectations, found {type(said).__name__}", "See inlet/checks/suite.py"
+            f"{path}: expected a list of expectations, found {type(content).__name__}", "See inlet/checks/suite.py"
         )
     entries = []
-    for n, body in enumerate(said, start=1):
+    for n, body in enumerate(content, start=1):
         place = f"{path}: entry {n}"
         if isinstance(body, dict):
             place += f" ({body.get('table')}, {body.get('expect')})"
@@ -114,7 +114,8 @@ def _filled(value, contract, key_column, is_sql=False):
     if contract:
         words = {"{key_column}": key_column or "", "{key}": ", ".join(map(quoted, contract.key))}
         words = {
-            word: said.replace("{", "{{").replace("}", "}}") if is_sql else said for word, said in words.items()
+            word: content.replace("{", "{{").replace("}", "}}") if is_sql else content
+            for word, content in words.items()
         } | {f"{{{n}}}": contract.our(n) for n in OURS}
         return re.sub("|".join(map(re.escape, words)), lambda found: words[found[0]], value)
     return value
@@ -155,7 +156,7 @@ def build(suite: list[Expected]) -> list:
                 if hasattr(error, "errors")
                 else str(error)
             )
-            raise ConfigError(f"{expected.place}: kwargs do not fit: {text}", "Mend the entry") from error
+            raise ConfigError(f"{expected.place}: kwargs do not fit: {text}", "Fix the entry") from error
     return built
 
 

@@ -84,7 +84,7 @@ def decode(
 
 @app.command()
 def doctor(project: ProjectDir = HERE):
-    """Look for what is missing or wrong here, and say how to mend it."""
+    """Look for what is missing or wrong here, and say how to fix it."""
     from inlet.commands import doctor as examining
 
     worst = 0

@@ -125,7 +125,7 @@ def _decode_messages(project: Project, source: Source, file: Path) -> Iterator[t
         for name in lookups.names_of(codec, message) if lookups.needs_any(source) else ():
             if name not in looked_up and (value := lookups.fetch(project, source, name)) is not None:
                 looked_up[name] = value
-        found = codec.decode_message(lookups.handed(codec, message, looked_up), source, tables, loads)
+        found = codec.decode_message(lookups.with_lookups(codec, message, looked_up), source, tables, loads)
         for row in found.changes:
             yield "change", row
         for control in found.controls:

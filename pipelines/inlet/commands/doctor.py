@@ -31,7 +31,7 @@ class Finding:
 
 
 def examine(root: Path) -> Iterator[Finding]:
-    """All findings, good ones too, in the order in which one would mend them."""
+    """All findings, good ones too, in the order in which one would fix them."""
     yield Finding("python", sys.version_info >= (3, 11), sys.version.split()[0], "Install Python 3.11 or later")
     try:
         yield Finding("java", True, check_java())
@@ -136,17 +136,17 @@ def _columns(project: Project) -> Finding:
 
 
 def _source(project: Project, source: Source) -> Finding:
-    what, mend = f"source {source.name}", "Mend `from` in pipelines/inlet.yml"
+    what, fix = f"source {source.name}", "Fix `from` in pipelines/inlet.yml"
     try:
         folder = "" if "://" in source.path else project.folder(source)[0]
         if folder and not Path(folder).is_dir():
             no_folder = f"{source.path}: there is no folder {Path(folder).name}"
             if meant := _lookalike(project, Path(folder)):
-                return Finding(what, False, f"{no_folder}; did you mean {meant}?", mend, ConfigError.exit_code)
+                return Finding(what, False, f"{no_folder}; did you mean {meant}?", fix, ConfigError.exit_code)
             return Finding(what, True, f"{no_folder} yet (nothing delivered)")
         num = sum(1 for _ in listing(project, source))
     except (OSError, ImportError, ValueError, InletError) as error:
-        return Finding(what, False, f"{source.path}: {error}", mend, ConfigError.exit_code)
+        return Finding(what, False, f"{source.path}: {error}", fix, ConfigError.exit_code)
     return Finding(what, True, f"{num} files at {source.path}" + ("" if num else " (nothing delivered yet)"))
 
 

@@ -93,9 +93,9 @@ def contracts(project: Project, definitions: list[dict], answers: Answers) -> li
         made = _updated(path, name, rows, answers) if path else _new(project, name, rows, answers)
         if made:
             found.append(made)
-    said = {*answers.renamed, *answers.dropped}
-    if said and (
-        idle := said
+    answered = {*answers.renamed, *answers.dropped}
+    if answered and (
+        idle := answered
         - {c["name"] for row in definitions for c in row["columns"]}
         - {c.name for t in known.values() for v in t.versions for c in v.columns}
     ):
@@ -131,40 +131,40 @@ def _new(project: Project, name: str, rows: list[dict], answers: Answers) -> Con
     word = word if word[0].isalpha() else f"t_{word}"
     taken = {t.name for t in project.tables.values()}
     word = word if word not in taken else f"{re.sub(r'[^a-z0-9]+', '_', name.split('.')[0].lower())}_{word}"
-    said = {
+    contract = {
         "table": name,
         "name": word,
         "key": list(rows[0]["key"]),
         "columns": [_column(c) for c in rows[0]["columns"]],
     }
     for row in rows[1:]:
-        _follow(said, name, row, answers)
+        _follow(contract, name, row, answers)
     return _made(
         project.root / "pipelines" / "tables" / f"{word}.yml",
-        said,
-        f"{name}: new, {len(said['columns'])} columns",
+        contract,
+        f"{name}: new, {len(contract['columns'])} columns",
         rows,
     )
 
 
 def _updated(path: Path, name: str, rows: list[dict], answers: Answers) -> Contract | None:
-    said = _yaml().load(path)
-    before = said.get("version", 1)
+    contract = _yaml().load(path)
+    before = contract.get("version", 1)
     for row in rows:
-        table = Table(**_plain(said))
+        table = Table(**_plain(contract))
         if not any(
             [(c.name, c.type) for c in v.columns] == [(c["name"], c["type"]) for c in row["columns"]]
             for v in table.versions
         ):
-            _follow(said, name, row, answers)
-    if said.get("version", 1) == before:
+            _follow(contract, name, row, answers)
+    if contract.get("version", 1) == before:
         return None
-    return _made(path, said, f"{name}: version {before} -> {said['version']}", rows)
+    return _made(path, contract, f"{name}: version {before} -> {contract['version']}", rows)
 
 
-def _follow(said: dict, name: str, row: dict, answers: Answers) -> None:
+def _follow(contract: dict, name: str, row: dict, answers: Answers) -> None:
     """Make a definition the newest version of a contract. In: the contract's fields, which are changed."""
-    present = [c for c in said["columns"] if not c.get("dropped")]
+    present = [c for c in contract["columns"] if not c.get("dropped")]
     names, new = [c["name"] for c in present], [c["name"] for c in row["columns"]]
     gone, added = [n for n in names if n not in new], [n for n in new if n not in names]
     if open_ := [n for n in gone if n not in answers.renamed and n not in answers.dropped]:
@@ -186,19 +186,19 @@ def _follow(said: dict, name: str, row: dict, answers: Answers) -> None:
             "it is in force",
             "Import it before its feed is read, or write the new version into the contract by hand",
         )
-    version = said.get("version", 1)
-    said.setdefault("earlier", []).append(
+    version = contract.get("version", 1)
+    contract.setdefault("earlier", []).append(
         {
             "version": version,
             "until": row["change_seq"],
             "columns": [{k: v for k, v in c.items() if k not in ("formerly", "dropped")} for c in present],
         }
     )
-    if any(key in gone for key in said.get("key", [])):
-        said["earlier"][-1]["key"] = list(said["key"])
-        said["key"] = [answers.renamed.get(key, key) for key in said["key"]]
+    if any(key in gone for key in contract.get("key", [])):
+        contract["earlier"][-1]["key"] = list(contract["key"])
+        contract["key"] = [answers.renamed.get(key, key) for key in contract["key"]]
     kept, former = (
-        {c["name"]: c for c in said["columns"]},
+        {c["name"]: c for c in contract["columns"]},
         {after: before for before, after in answers.renamed.items() if before in gone},
     )
     columns = []
@@ -209,38 +209,38 @@ def _follow(said: dict, name: str, row: dict, answers: Answers) -> None:
             entry["formerly"] = [*(told or {}).get("formerly", []), former[column["name"]]]
         columns.append(entry)
     columns += [kept[n] | {"dropped": True} for n in kept if n not in new and n not in former.values()]
-    said["columns"], said["version"] = columns, version + 1
+    contract["columns"], contract["version"] = columns, version + 1
 
 
 def _column(column: dict) -> dict:
-    said = {"name": column["name"], "type": column["type"]}
+    entry = {"name": column["name"], "type": column["type"]}
     if column.get("source_type"):
-        said["source_type"] = column["source_type"]
-    return said | ({} if column.get("nullable", True) else {"nullable": False})
+        entry["source_type"] = column["source_type"]
+    return entry | ({} if column.get("nullable", True) else {"nullable": False})
 
 
-def _plain(said) -> Any:
+def _plain(value) -> Any:
     """Fields without the marks that a YAML reader keeps for writing."""
-    if isinstance(said, dict):
-        return {str(k): _plain(v) for k, v in said.items()}
-    return [_plain(one) for one in said] if isinstance(said, list) else said
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    return [_plain(one) for one in value] if isinstance(value, list) else value
 
 
-def _made(path: Path, said: dict, what: str, rows: list[dict]) -> Contract:
+def _made(path: Path, contract: dict, what: str, rows: list[dict]) -> Contract:
     try:
-        Table(**_plain(said))
+        Table(**_plain(contract))
     except ValidationError as error:
         raise ConfigError(
-            f"{said['table']}: the column list that {rows[-1]['unit_id']} gives is no contract: "
+            f"{contract['table']}: the column list that {rows[-1]['unit_id']} gives is no contract: "
             f"{in_words(error.errors(), Table.model_fields)}",
             "Nothing is written; write its contract by hand",
         ) from error
     from ruamel.yaml.comments import CommentedMap
 
-    for columns in [said["columns"], *(e["columns"] for e in said.get("earlier", []))]:
+    for columns in [contract["columns"], *(e["columns"] for e in contract.get("earlier", []))]:
         for n, column in enumerate(columns):
             columns[n] = CommentedMap(column)
             columns[n].fa.set_flow_style()
     out = io.StringIO()
-    _yaml().dump(said, out)
+    _yaml().dump(contract, out)
     return Contract(path, out.getvalue(), what)

@@ -54,7 +54,7 @@ class Live:
     password: str | None = None
 
     def options(self) -> dict[str, str]:
-        said = {
+        settings = {
             "url": self.url,
             "dbtable": self.table,
             "user": self.user,
@@ -63,7 +63,7 @@ class Live:
             "preferTimestampNTZ": "true",
             "fetchsize": "10000",
         }
-        return {name: value for name, value in said.items() if value is not None}
+        return {name: value for name, value in settings.items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -262,7 +262,7 @@ def _source(spark: "SparkSession", table: Table, live: Live, keys: list[tuple] |
     if lacking:
         raise ConfigError(
             f"{live.table} has no column {', '.join(lacking)}",
-            "Name the table with --source-table, or mend the contract",
+            "Name the table with --source-table, or fix the contract",
         )
     is_asked_by_name = (
         keys and len(keys) <= MAX_NAMED and not any("\\" in str(value) for key in keys for value in key)

@@ -139,13 +139,13 @@ def chosen(project: Project, source: str | None, kind: str | None, batch: int | 
     """The rejects to replay. Raises: ConfigError where there is none, or where bytes are gone."""
     rows = unresolved(project, source, kind, batch, unit)
     if not rows:
-        said = ", ".join(
+        filters = ", ".join(
             f"{name} {value}"
             for name, value in (("source", source), ("kind", kind), ("batch", batch), ("unit", unit))
             if value is not None
         )
         raise ConfigError(
-            f"There is no reject to decode again{' of ' + said if said else ''}",
+            f"There is no reject to decode again{' of ' + filters if filters else ''}",
             "`inlet rejects` lists them; files that could not be read at all are read again once they are delivered "
             "anew",
         )
@@ -160,7 +160,7 @@ def chosen(project: Project, source: str | None, kind: str | None, batch: int | 
 def _gone(project: Project, rejects: list[dict]) -> set[str]:
     """The units of rejects that bronze does not hold any more."""
     units = {row["unit_id"] for row in rejects}
-    there = (
+    landed = (
         {
             row["unit_id"]
             for table in ("bronze.blocks", "bronze.messages")
@@ -169,4 +169,4 @@ def _gone(project: Project, rejects: list[dict]) -> set[str]:
         if units
         else set()
     )
-    return units - there
+    return units - landed

@@ -3,7 +3,7 @@ run`.
 
 What there is to do is found without Spark; a run with nothing to do ends in a second. A gate checks the batches that no
 passed check has seen, whichever run wrote them: a run that died before its gate leaves it to the next one, and a run
-fails at the same gate until the data or the suite is mended.
+fails at the same gate until the data or the suite is fixed.
 """
 
 import shlex

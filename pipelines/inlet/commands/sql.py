@@ -45,7 +45,7 @@ def ask(project: Project, query: str, limit: int, database: str) -> tuple[list[t
         answer = spark.sql(query)
         rows = answer.limit(limit + 1).collect() if limit else answer.collect()
     except AnalysisException as error:
-        raise ConfigError(_first_lines(error), "Mend the query, or look with `inlet sql 'show tables'`") from error
+        raise ConfigError(_first_lines(error), "Fix the query, or look with `inlet sql 'show tables'`") from error
     except (PySparkException, Py4JJavaError) as error:
         raise InletError(_first_lines(error), "Run it again with --debug to see where it comes from") from error
     except (ValueError, OverflowError) as error:  # pyspark makes Python's dates of Spark's

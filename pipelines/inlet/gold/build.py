@@ -15,7 +15,7 @@ from inlet import lake
 from inlet.config import Project
 from inlet.errors import ConfigError, InletError
 from inlet.gold import dbt, evolve, generate, progress
-from inlet.lake.spark import SMALL, pace
+from inlet.lake.spark import SMALL, small_query_settings
 from inlet.silver import table_versions
 from inlet.table import Table
 
@@ -52,7 +52,7 @@ def pending(project: Project) -> list[str]:
             or evolve.lags(project, t)
         )
     }
-    return sorted(unmade | progress.behind(ledger, applied, project.tables.values()).keys())
+    return sorted(unmade | progress.lagging(ledger, applied, project.tables.values()).keys())
 
 
 def run(
@@ -74,7 +74,7 @@ def run(
     ledger, applied = progress.state(project)
     problems = {} if full_refresh else _evolve(project, spark, wanted)
     wanted = [t for t in wanted if t.name not in problems]
-    lags = progress.behind(ledger, [] if full_refresh else applied, wanted)
+    lags = progress.lagging(ledger, [] if full_refresh else applied, wanted)
     is_few = sum(row["num_changes"] or 0 for row in progress.new(ledger, lags)) <= SMALL_CHANGES
     is_small = (
         is_few
@@ -89,24 +89,24 @@ def run(
         "few": SMALL if is_few and not is_small else {},
         "kept": "delta" if "://" in project.lakehouse_path() else "parquet",
     }
-    with pace(spark, is_small), dbt.handed(spark, state):
-        there = _without_kept(project, spark, {r.tableName for r in spark.sql("show tables in gold").collect()})
+    with small_query_settings(spark, is_small), dbt.run_context(spark, state):
+        existing = _without_kept(project, spark, {r.tableName for r in spark.sql("show tables in gold").collect()})
         changed = [
             t
             for t in wanted
-            if full_refresh or t.name in lags or not there.issuperset(f"{t.name}__{s}" for s in steps(t))
+            if full_refresh or t.name in lags or not existing.issuperset(f"{t.name}__{s}" for s in steps(t))
         ]
-        is_forgetting = full_refresh or any(
-            name.endswith("__forgetting") for name in there
+        is_truncating = full_refresh or any(
+            name.endswith("__forgetting") for name in existing
         )  # deletes from gold.applied, which others append to
-        threads = min(spark.sparkContext.defaultParallelism, MAX_THREADS) if is_small and not is_forgetting else 1
+        threads = min(spark.sparkContext.defaultParallelism, MAX_THREADS) if is_small and not is_truncating else 1
         models = [f"{t.name}__{step}" for t in changed for step in steps(t)]
         models += [
             f"{t.name}__{view}"
             for t in wanted
-            if t.key and (t in changed or f"{t.name}__past" in there)
+            if t.key and (t in changed or f"{t.name}__past" in existing)
             for view in VIEWS
-            if full_refresh or _is_stale(spark, t, f"{t.name}__{view}", there)
+            if full_refresh or _is_stale(spark, t, f"{t.name}__{view}", existing)
         ]
         built = (
             dbt.run(
@@ -124,7 +124,7 @@ def run(
         if failed:
             raise InletError(
                 "gold: " + "; ".join(f"{b.model}: {b.message}" for b in failed if b.status != "skipped"),
-                "Mend the cause and run again: gold goes on from where it stopped",
+                "Fix the cause and run again: gold goes on from where it stopped",
             )
         if len(applied) - len({(row["table_name"], row["source"]) for row in applied}) > NUM_APPLIED:
             spark.sql(
@@ -162,7 +162,7 @@ def _evolve(project: Project, spark: "SparkSession", tables) -> dict[str, Config
     return problems
 
 
-def _is_stale(spark: "SparkSession", table: Table, view: str, there: set[str]) -> bool:
+def _is_stale(spark: "SparkSession", table: Table, view: str, existing: set[str]) -> bool:
     """Is a view missing, or one with other columns than declared? One over a table that is missing will be right again
     with it.
     """
@@ -170,9 +170,9 @@ def _is_stale(spark: "SparkSession", table: Table, view: str, there: set[str]) -
 
     declared = [(name, type_) for name, type_, _ in generate.models(table)[view][2]]
     try:
-        return view not in there or spark.table(f"gold.{view}").dtypes != declared
+        return view not in existing or spark.table(f"gold.{view}").dtypes != declared
     except AnalysisException:
-        return there.issuperset(f"{table.name}__{step}" for step in steps(table))
+        return existing.issuperset(f"{table.name}__{step}" for step in steps(table))
 
 
 def verify(project: Project, spark: "SparkSession", name: str, limit: int) -> tuple[int, int, list[dict]]:
@@ -188,10 +188,10 @@ def verify(project: Project, spark: "SparkSession", name: str, limit: int) -> tu
     if name in pending(project):
         raise InletError(f"gold of {name} is behind silver", "Run `inlet run` first")
     _without_kept(project, spark, {r.tableName for r in spark.sql("show tables in gold").collect()})
-    said = dbt.invoke(project, ["run-operation", "verify", "--args", json.dumps({"name": name})])
-    if not said.success:
+    outcome = dbt.invoke(project, ["run-operation", "verify", "--args", json.dumps({"name": name})])
+    if not outcome.success:
         raise InletError(
-            f"gold of {name} could not be verified: {said.result.results[0].message}", "See dbt/target/logs/dbt.log"
+            f"gold of {name} could not be verified: {outcome.result.results[0].message}", "See dbt/target/logs/dbt.log"
         )
     found = f"gold.{name}__verify_differences"
     rows = [
@@ -205,14 +205,14 @@ def verify(project: Project, spark: "SparkSession", name: str, limit: int) -> tu
     return int(compared["difference"]), num, [row for row in rows if row is not compared]
 
 
-def _without_kept(project: Project, spark: "SparkSession", there: set[str]) -> set[str]:
+def _without_kept(project: Project, spark: "SparkSession", existing: set[str]) -> set[str]:
     """Take away what a run that died has kept; its folder too, which no catalog knows where it died while it wrote. In
     and out: the tables of gold."""
-    left = set(filter(KEPT.fullmatch, there))
+    left = set(filter(KEPT.fullmatch, existing))
     for name in left:
         spark.sql(f"drop table gold.{name}")
     if "://" not in project.lakehouse_path():
         for folder in (Path(project.lakehouse_path()) / "gold").glob("*__folded_*"):
             if KEPT.fullmatch(folder.name):
                 shutil.rmtree(folder)
-    return there - left
+    return existing - left

@@ -13,8 +13,8 @@ from inlet.errors import InletError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# a session setting: the view with what dbt need not ask or decide again (macros `gold_state`, `pace`)
-HANDED = "inlet.handed"
+# a session setting: the view with what dbt need not ask or decide again (macros `gold_state`, `small_query_settings`)
+RUN_CONTEXT = "inlet.run_context"
 
 
 @dataclass(frozen=True)
@@ -28,16 +28,17 @@ class Built:
 
 
 @contextmanager
-def handed(spark: "SparkSession", state: dict):
+def run_context(spark: "SparkSession", state: dict):
     from pyspark.sql import functions as F
 
-    view = "inlet_handed"  # the setting holds its name only: Spark searches settings for secrets at every statement
-    spark.sql("select 1").select(F.lit(json.dumps(state)).alias("said")).createOrReplaceTempView(view)
-    spark.conf.set(HANDED, view)
+    # the setting holds the view's name only: Spark searches settings for secrets at every statement
+    view = "inlet_run_context"
+    spark.sql("select 1").select(F.lit(json.dumps(state)).alias("context")).createOrReplaceTempView(view)
+    spark.conf.set(RUN_CONTEXT, view)
     try:
         yield
     finally:
-        spark.conf.unset(HANDED)
+        spark.conf.unset(RUN_CONTEXT)
         spark.catalog.dropTempView(view)
 
 
@@ -59,10 +60,10 @@ def _where(folder: str) -> list[str]:
 
 
 def run(project: Project, command: list[str], tell=lambda doing: None) -> list[Built]:
-    said = invoke(project, command, tell)
+    outcome = invoke(project, command, tell)
     return [
         Built(r.node.name, str(r.status), (r.message or "").strip(), r.execution_time)
-        for r in said.result.results
+        for r in outcome.result.results
         if r.node.resource_type == "model" or r.status != "success"
     ]
 
@@ -80,11 +81,12 @@ def invoke(project: Project, command: list[str], tell=lambda doing: None):
     files = [p for p in folder.rglob("*") if p.suffix in (".sql", ".yml") and "target" not in p.parts]
     manifest = _manifest(str(folder), tuple(sorted((str(p), p.stat().st_mtime_ns) for p in files)))
     started = time.perf_counter()
-    said = dbtRunner(manifest=manifest, callbacks=[on_event]).invoke(
+    outcome = dbtRunner(manifest=manifest, callbacks=[on_event]).invoke(
         ["--quiet", "--no-write-json", "--no-populate-cache", "--no-use-colors", *command, *_where(str(folder))]
     )
-    if said.result is None:
+    if outcome.result is None:
         raise InletError(
-            f"dbt stopped after {time.perf_counter() - started:.0f} s: {said.exception}", "See dbt/target/logs/dbt.log"
+            f"dbt stopped after {time.perf_counter() - started:.0f} s: {outcome.exception}",
+            "See dbt/target/logs/dbt.log",
         )
-    return said
+    return outcome

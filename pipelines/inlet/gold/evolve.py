@@ -52,7 +52,7 @@ def lags(project: Project, table: Table) -> bool:
             list(_declared(table).items()) != list(own(columns, prefix, ours(properties)).items())
             for prefix in PLACES[step]
         )
-        for step, columns, properties in _there(project, table)
+        for step, columns, properties in _existing(project, table)
     )
 
 
@@ -60,7 +60,7 @@ def steps(project: Project, table: Table) -> list[str]:
     """Statements that bring the tables of its gold to the contract; a run that dies between them goes on with what is
     left. Raises: ConfigError where that takes a rebuild."""
     statements = []
-    for step, columns, properties in _there(project, table):
+    for step, columns, properties in _existing(project, table):
         if properties.get(KEY, _key(table)) != _key(table):
             raise _no(
                 table,
@@ -104,11 +104,11 @@ def steps(project: Project, table: Table) -> list[str]:
     return statements
 
 
-def _there(project: Project, table: Table):
+def _existing(project: Project, table: Table):
     """(step, columns, properties) of each table of its gold."""
     for step in PLACES:
-        if said := lake.describe(project.lakehouse_path(), f"gold.{table.name}__{step}"):
-            yield step, *said
+        if described := lake.describe(project.lakehouse_path(), f"gold.{table.name}__{step}"):
+            yield step, *described
 
 
 def _lacking(table: Table, step: str, columns: dict[str, str]) -> list[tuple[str, str, str]]:
@@ -150,10 +150,10 @@ def _declared(table: Table) -> dict[str, str]:
     return {c.gold_name: c.type for c in table.columns}
 
 
-def statements_for(table: Table, name: str, prefix: str, there: dict[str, str]) -> list[str]:
+def statements_for(table: Table, name: str, prefix: str, existing: dict[str, str]) -> list[str]:
     """ALTER statements that bring the columns of one place to the contract. Raises: ConfigError."""
-    declared, order, statements = _declared(table), list(there), []
-    for column in there:
+    declared, order, statements = _declared(table), list(existing), []
+    for column in existing:
         if column not in declared:
             former = next((c.gold_name for c in table.columns if column in map(str.lower, c.formerly)), None)
             raise _no(
@@ -163,24 +163,24 @@ def statements_for(table: Table, name: str, prefix: str, there: dict[str, str]) 
                 + ("" if former else "; or keep it in the contract with `dropped: true`, then gold keeps what it held"),
             )
     for column, type_ in declared.items():
-        if there.get(column, type_) != type_ and not is_wider(type_, there[column]):
+        if existing.get(column, type_) != type_ and not is_wider(type_, existing[column]):
             raise _no(
                 table,
-                f"column {column} was {there[column]}, and is {type_}, which does not hold all of it",
+                f"column {column} was {existing[column]}, and is {type_}, which does not hold all of it",
                 f"Run `inlet rebuild --table {table.name}`",
             )
     before = None
     for place, (column, type_) in enumerate(declared.items()):
         at = f"after {sql.name(before or table.our('source'))}" if before or not prefix else "first"
         quoted = (f"{sql.name(prefix[:-1])}." if prefix else "") + sql.name(column)
-        if column not in there:
+        if column not in existing:
             statements.append(f"alter table {name} add columns ({quoted} {type_} {at})")
             order.insert(place, column)
         elif order[place] != column:
             statements.append(f"alter table {name} alter column {quoted} {at}")
             order.remove(column)
             order.insert(place, column)
-        if there.get(column, type_) != type_:
+        if existing.get(column, type_) != type_:
             statements.append(f"alter table {name} alter column {quoted} type {type_}")
         before = column
     return statements

@@ -126,10 +126,10 @@ def write(project: Project) -> list[str]:
 def stale(project: Project) -> list[str]:
     """Generated files that differ from what the contracts say, are not there, or belong to no contract any more."""
     files = generate(project)
-    there = {
+    existing = {
         str(p.relative_to(project.root)) for p in (project.root / FOLDER).rglob("*") if p.is_file() and MARK in _text(p)
     }
-    return sorted({p for p, text in files.items() if _text(project.root / p) != text} | there - set(files))
+    return sorted({p for p, text in files.items() if _text(project.root / p) != text} | existing - set(files))
 
 
 def _text(path: Path) -> str:
@@ -145,7 +145,7 @@ def models(table: Table) -> dict[str, tuple]:
     )
     quality, lineage = ([(ours.get(n, n), t, d) for n, t, d in columns] for columns in (QUALITY, LINEAGE))
     a_row = f"{table.table} ({', '.join(table.key)})"
-    said = f" {table.description}" if table.description else ""
+    description = f" {table.description}" if table.description else ""
     no_key = f" {table.without_key}." if table.without_key else ""
     members = (f"{n if PLAIN.fullmatch(n) else sql.name(n)}:{c.type}" for c in table.columns for n in [c.gold_name])
     image = f"struct<{','.join(members)}>"
@@ -154,7 +154,7 @@ def models(table: Table) -> dict[str, tuple]:
         f"{table.name}__before_after": (
             "change_log",
             f"One row per change of {table.table}, in the source's own words but typed, per empty full load and per "
-            f"end of a load.{no_key}{said}",
+            f"end of a load.{no_key}{description}",
             [(n, t.format(image=image), d) for n, t, d in CHANGE],
             [{"one_row_per": {"arguments": {"columns": ["source", "change_seq", "operation"]}}}],
         )
@@ -172,7 +172,7 @@ def models(table: Table) -> dict[str, tuple]:
             ),
             f"{table.name}__current": (
                 "current",
-                f"One row per source and live key of {a_row}, complete values.{said}",
+                f"One row per source and live key of {a_row}, complete values.{description}",
                 [source, *own, from_, *quality, *lineage],
                 [{"one_row_per": {"arguments": {"columns": [source[0], *key]}}}],
             ),
@@ -241,10 +241,10 @@ def _model(table: Table, name: str, description: str, columns: list, tests: list
     return model | ({"data_tests": _as_is(tests)} if tests else {})
 
 
-def _as_is(said):
+def _as_is(value):
     """What dbt reads as it stands, though it looks like a template."""
-    if isinstance(said, dict):
-        return {key: _as_is(value) for key, value in said.items()}
-    if isinstance(said, list):
-        return [_as_is(value) for value in said]
-    return f"{{{{ {said!r} }}}}" if isinstance(said, str) and "{" in said else said
+    if isinstance(value, dict):
+        return {key: _as_is(member) for key, member in value.items()}
+    if isinstance(value, list):
+        return [_as_is(member) for member in value]
+    return f"{{{{ {value!r} }}}}" if isinstance(value, str) and "{" in value else value

@@ -8,7 +8,7 @@ LEDGER = ["source", "batch_id", "tables", "num_changes"]
 APPLIED = ["table_name", "source", "through_batch_id", "through_change_seq"]
 
 
-def behind(ledger: list[dict], applied: list[dict], tables) -> dict[str, dict[str, tuple[int, int]]]:
+def lagging(ledger: list[dict], applied: list[dict], tables) -> dict[str, dict[str, tuple[int, int]]]:
     """Table name -> source -> (applied batch, last batch with the table) wherever gold is behind. In: rows of
     silver.batches and gold.applied."""
     done: dict[tuple, int] = {}

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from inlet.lake import jars
-from inlet.lake.spark import pace, session
+from inlet.lake.spark import session, small_query_settings
 
 WORK = """
 create table gold.rows (k string, v variant, n decimal(7,2), at timestamp, names array<string>)
@@ -42,7 +42,7 @@ def write_archive() -> None:
             f"{folder}/lakehouse",
             java_options=f' "-XX:ArchiveClassesAtExit={made}" -Xlog:cds*=off -XX:TieredStopAtLevel=1',
         )
-        with pace(spark, is_small=True):
+        with small_query_settings(spark, is_small=True):
             for statement in WORK.split(";"):
                 spark.sql(statement).collect()
         jvm = spark.sparkContext._gateway

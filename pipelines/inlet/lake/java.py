@@ -25,12 +25,12 @@ def check_java() -> str:
             f"Install Java {JAVA_AT_LEAST} or later (Debian: apt-get install "
             "openjdk-17-jre-headless) and put it on PATH or name it in JAVA_HOME",
         )
-    said = subprocess.run([java(), "-version"], capture_output=True, text=True).stderr
-    version = re.search(r'version "(\d+)(?:\.(\d+))?', said)
+    output = subprocess.run([java(), "-version"], capture_output=True, text=True).stderr
+    version = re.search(r'version "(\d+)(?:\.(\d+))?', output)
     major = int(version[2] if version and version[1] == "1" and version[2] else version[1]) if version else 0
     if major < JAVA_AT_LEAST:
         raise EnvironmentLacks(
             f"Java {major} at {java()} is too old for Spark",
             f"Install Java {JAVA_AT_LEAST} or later and name it in JAVA_HOME",
         )
-    return next(line for line in said.splitlines() if version[0] in line)  # JDK_JAVA_OPTIONS is told before it
+    return next(line for line in output.splitlines() if version[0] in line)  # JDK_JAVA_OPTIONS is told before it

@@ -19,9 +19,9 @@ def peek(lakehouse: str, table: str, columns: list[str], rest: str = "") -> list
     if not exists(lakehouse, table):
         return []
     found = deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}")
-    there = {field.name for field in found.schema().fields}
+    existing = {field.name for field in found.schema().fields}
     asked = ", ".join(
-        name if name.strip('"') in there or not name.isidentifier() else f"null as {name}" for name in columns
+        name if name.strip('"') in existing or not name.isidentifier() else f"null as {name}" for name in columns
     )
     rows = deltalake.QueryBuilder().register("rows", found)
     return pa.table(rows.execute(f"select {asked} from rows {rest}").read_all()).to_pylist()

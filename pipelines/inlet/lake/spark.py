@@ -69,7 +69,7 @@ SMALL = {  # for work whose rows cost less than planning them: nothing compiled,
 
 
 @contextmanager
-def pace(spark: "SparkSession", is_small: bool):
+def small_query_settings(spark: "SparkSession", is_small: bool):
     """Settings for a small piece of work, and back again. Measured on tables of a few hundred rows: 0.55 of gold's
     time.
     """
@@ -117,7 +117,7 @@ def session(
                 signal.signal(signal.SIGINT, on_interrupt)  # PySpark puts its own there
         jars.remember(spark)
         if has_catalog:
-            with pace(spark, is_small=True):
+            with small_query_settings(spark, is_small=True):
                 tables.create(spark, lakehouse)
         return spark
     except Exception as error:  # the JVM tells only by text what a person needs to hear

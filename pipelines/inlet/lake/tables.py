@@ -25,9 +25,9 @@ STATISTICS = {  # columns with file statistics, where all columns would only cos
 
 def create(spark: "SparkSession", lakehouse: str) -> None:
     """Create what is not there yet of the databases and the bronze and silver tables, and of their columns."""
-    there = {row.namespace for row in spark.sql("show databases").collect()}
+    existing = {row.namespace for row in spark.sql("show databases").collect()}
     for database in DATABASES:
-        if database not in there:
+        if database not in existing:
             spark.sql(f"create database if not exists {database} location {literal(f'{lakehouse}/{database}')}")
     declared = unit.TABLES | change.TABLES
     for database in ("bronze", "silver"):

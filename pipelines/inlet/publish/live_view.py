@@ -53,15 +53,15 @@ def write(project: Project, spark: "SparkSession", table: Table, through_batch_i
     version = lake.version(project.lakehouse_path(), current)
     text = query(table, version, through_batch_id)
     shape = zlib.crc32(text.encode())
-    is_there = spark.catalog.tableExists(view)
-    if is_there and f"{shape}" in str(spark.sql(f"show tblproperties {view} ('inlet.shape')").collect()):
+    exists = spark.catalog.tableExists(view)
+    if exists and f"{shape}" in str(spark.sql(f"show tblproperties {view} ('inlet.shape')").collect()):
         return
     if len(text) > MAX_TEXT:
         text = query(table, version, through_batch_id, _row_function(spark, table))
     if len(text) > MAX_TEXT:  # many columns of a hex encoding
         why = f"{table.table} has too many columns for a live view in this catalog; read public.{table.name}"
         text = f"select raise_error({literal(why)}) as nothing"
-    if is_there:  # CREATE OR REPLACE would drop it for a moment
+    if exists:  # CREATE OR REPLACE would drop it for a moment
         spark.sql(f"alter view {view} as\n{text}")
         spark.sql(f"alter view {view} set tblproperties ('inlet.shape' = '{shape}')")
     else:

@@ -105,9 +105,9 @@ def pin(project: Project, spark: "SparkSession", database: str, point: Point) ->
 
 def unpin(spark: "SparkSession", database: str) -> None:
     """Drop a pin. Raises: ConfigError where there is none of that name."""
-    there = pinned(spark)
-    if database not in there:
-        raise ConfigError(f"{database} is no pin", f"There are: {', '.join(there) or 'none'}")
+    existing = pinned(spark)
+    if database not in existing:
+        raise ConfigError(f"{database} is no pin", f"There are: {', '.join(existing) or 'none'}")
     spark.sql(f"drop database {database} cascade")
 
 
@@ -126,11 +126,11 @@ def pinned(spark: "SparkSession") -> dict[str, int]:
     """Name of each pin -> number of the point that it shows."""
     found = {}
     for row in spark.sql("show databases").collect():
-        said = {
+        description = {
             r.info_name: r.info_value
             for r in spark.sql(f"describe database extended {quoted(row.namespace)}").collect()
         }
-        number = re.search(rf"\({re.escape(PROPERTY)},(\d+)\)", said.get("Properties", ""))
+        number = re.search(rf"\({re.escape(PROPERTY)},(\d+)\)", description.get("Properties", ""))
         if number:
             found[row.namespace] = int(number[1])
     return found

@@ -55,12 +55,11 @@ def write(spark: "SparkSession", table: Table, last, point, is_old_needed: bool,
             *views,
         ]
     for end, of, body in views:
-        is_there = not is_shape_new and spark.catalog.tableExists(
+        exists = not is_shape_new and spark.catalog.tableExists(
             f"public.{name}{end}"
         )  # ALTER: CREATE OR REPLACE drops it for a moment
         spark.sql(
-            (f"alter view public.{name}{end} as\n" if is_there else _view(table, f"{name}{end}", f"{name}__{of}"))
-            + body
+            (f"alter view public.{name}{end} as\n" if exists else _view(table, f"{name}{end}", f"{name}__{of}")) + body
         )
     if is_shape_new and table.key:
         committed = _view(table, f"{name}__committed", f"{name}__history", COMMITTED.format(table.table))
@@ -73,13 +72,13 @@ def write_pinned(
     """Write a table's views in a database of its own, so that they show one point for good. In: the point, whose
     `points` hold for all sources; the columns of its version of `past`, none of a table without a key, and what those
     of ours are called among them."""
-    said = f"comment {literal(f'{name} at published point {point.number}')}\nas\n"
+    title = f"comment {literal(f'{name} at published point {point.number}')}\nas\n"
 
     def view(end: str, names: str, body, our: Ours) -> None:
         upto = Upto("pinned_point", _ends(name, point), our)
         rows = body(name, point, our, lambda condition, other="false": condition(upto))
         spark.sql(
-            f"create or replace view {database}.{name}{end}\n{said}with {upto.sql}\nselect {names} from (\n{rows})"
+            f"create or replace view {database}.{name}{end}\n{title}with {upto.sql}\nselect {names} from (\n{rows})"
         )
 
     view("__before_after", "*", _changes, Ours())
@@ -98,7 +97,7 @@ def write_pinned(
             database,
             name,
             name,
-            f"create or replace view {database}.{name}__committed\n{said}",
+            f"create or replace view {database}.{name}__committed\n{title}",
             versions,
             our,
             transactions,
@@ -107,9 +106,9 @@ def write_pinned(
 
 def _view(table: Table, name: str, model: str, description: str = "") -> str:
     _, of_model, columns, _ = models(table)[model]
-    said = ", ".join(quoted(n) + (f" comment {literal(d)}" if d else "") for n, _, d in columns)
+    title = ", ".join(quoted(n) + (f" comment {literal(d)}" if d else "") for n, _, d in columns)
     return (
-        f"create or replace view public.{name} (\n  {said})\ncomment "
+        f"create or replace view public.{name} (\n  {title})\ncomment "
         f"{literal(f'{description or of_model} At the published point.')}\nas\n"
     )
 
@@ -233,7 +232,7 @@ def _write_fixed(
     spark: "SparkSession",
     database: str,
     name: str,
-    said: str,
+    title: str,
     committed: str,
     columns: list[str],
     our: Ours,
@@ -256,7 +255,7 @@ def _write_fixed(
     spark.sql(
         f"create or replace function {database}.{name}_as_of(change_seq string comment 'a change_seq; first "
         "digits alone: before all that begin so')\nreturns table "
-        f"comment {literal(f'Rows of {said} as of a change_seq.')}\nreturn select * from {history} "
+        f"comment {literal(f'Rows of {title} as of a change_seq.')}\nreturn select * from {history} "
         f"where if({name}_as_of.change_seq rlike '^[0-9]{{4,35}}$', {at.format(f'{name}_as_of.change_seq')}, "
         f"raise_error({literal(f'{name}_as_of takes a change_seq, or its first digits: YYYYMMDD and on')}))"
     )
@@ -264,7 +263,7 @@ def _write_fixed(
     spark.sql(
         f"create or replace function {database}.{name}_at(time timestamp comment 'UTC, as sources tell "
         "it')\nreturns table "
-        f"comment {literal(f'Rows of {said} as of a time.')}\nreturn select * from {history} where {at.format(seq)}"
+        f"comment {literal(f'Rows of {title} as of a time.')}\nreturn select * from {history} where {at.format(seq)}"
     )
 
 
@@ -292,5 +291,5 @@ def number_map(entries: dict[str, int]) -> str:
 
 
 def _map(entries: dict, type_: str, value_of) -> str:
-    said = ", ".join(f"{literal(key)}, {value_of(value)}" for key, value in sorted(entries.items()))
-    return f"map({said})" if said else f"cast(map() as map<string,{type_}>)"
+    title = ", ".join(f"{literal(key)}, {value_of(value)}" for key, value in sorted(entries.items()))
+    return f"map({title})" if title else f"cast(map() as map<string,{type_}>)"

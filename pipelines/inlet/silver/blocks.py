@@ -125,16 +125,18 @@ def headers(batch: Batch, codec, sources: list[str]) -> list[dict]:
 
 def changes(batch: Batch, codec, heads: list[dict], units):
     """The changes of an Arrow codec's units as rows of the change table, without batch_id and decoded_at."""
-    there = {field.name for field in codec.CHANGES} | set(codec.CONSTANTS) | {"source", "unit_id"}
+    available = {field.name for field in codec.CHANGES} | set(codec.CONSTANTS) | {"source", "unit_id"}
     by_table = (
-        {"source_schema": "string", "source_table": "string", "table_version": "int"} if "table_index" in there else {}
+        {"source_schema": "string", "source_table": "string", "table_version": "int"}
+        if "table_index" in available
+        else {}
     )
     declared = {"place": "bigint", "unit_id": "string", "source": "string"} | codec.CONSTANTS | by_table
     places = batch.spark.createDataFrame(
         _places(batch.project, codec, heads, bool(by_table)), ", ".join(f"{n} {t}" for n, t in declared.items())
     )
     columns = {
-        c.name: c.name if c.name in there | by_table.keys() else f"cast(null as {c.type})" for c in change.CHANGES
+        c.name: c.name if c.name in available | by_table.keys() else f"cast(null as {c.type})" for c in change.CHANGES
     } | codec.COLUMNS
     if "change_oper" not in codec.COLUMNS:
         columns["change_oper"] = f"left({columns['operation']}, 1)"

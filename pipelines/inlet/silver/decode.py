@@ -20,7 +20,7 @@ from inlet import bronze, change, errors, lake
 from inlet.bronze import replay
 from inlet.config import Project
 from inlet.errors import FILE_KINDS, AccountingError, ConfigError, InletError
-from inlet.lake.spark import pace
+from inlet.lake.spark import small_query_settings
 from inlet.silver import blocks, messages, parts, recover, replayed, table_versions, transactions
 from inlet.silver.batch import Account, Batch, among
 from inlet.sql import literal
@@ -61,7 +61,7 @@ def run(project: Project, spark: "SparkSession", batch_id: int) -> dict[str, Acc
         _decode_apart(
             spark, batch_id, {source: f"batch {before} of the source is not whole" for source, before in held.items()}
         )
-    with pace(spark, is_small=sum(row["ofs_end"] - row["ofs_start"] for row in files) <= SMALL_BYTES):
+    with small_query_settings(spark, is_small=sum(row["ofs_end"] - row["ofs_start"] for row in files) <= SMALL_BYTES):
         try:
             accounts = _decode(project, spark, batch_id, ready, files, replays) if ready else {}
         except AccountingError as error:

@@ -134,7 +134,7 @@ def exact(project: Project, codec, loads: list[dict], found: dict[str, dict[str,
             rows = []
             for message in batch.to_pylist():
                 source, data = project.sources[message["source"]], message["value"] or b""
-                message = lookups.handed(codec, message, (found or {}).get(source.name, {}))
+                message = lookups.with_lookups(codec, message, (found or {}).get(source.name, {}))
                 result = codec.decode_message(message, source, tables[source.name], loads)
                 place = (
                     json.dumps({name: message[name] for name in ("topic", "partition", "offset")})

@@ -58,16 +58,16 @@ def new_definitions(project: Project, found: list[dict]) -> list[tuple]:
     """Rows of silver.table_versions for definitions of a feed that are not there yet, with the version of the contract
     that says the same.
     """
-    known = {_said(row) for row in seen(project)}
+    known = {_content(row) for row in seen(project)}
     new: dict[tuple, tuple] = {}
     for row in found:
         columns = json.loads(row["columns"])
-        said = _said(row | {"columns": columns})
-        if said not in known:
+        content = _content(row | {"columns": columns})
+        if content not in known:
             table = by_name(project.tables.values()).get(f"{row['source_schema']}.{row['source_table']}")
             version = next((v.version for v in table.versions if same_columns(v, columns)), None) if table else None
             new.setdefault(
-                said,
+                content,
                 (
                     row["source"],
                     row["source_schema"],
@@ -84,7 +84,7 @@ def new_definitions(project: Project, found: list[dict]) -> list[tuple]:
     return list(new.values())
 
 
-def _said(row: dict) -> tuple:
+def _content(row: dict) -> tuple:
     return row["source"], row["source_schema"], row["source_table"], row["change_seq"], json.dumps(row["columns"])
 
 

@@ -3,7 +3,7 @@
 A transaction is an id *and* its first change_seq, because sources use ids again within minutes: a run of changes of one
 id begins at each change with counter 1, and behind each last event. It is complete when its last event was seen and
 there are as many changes as that event's counter says, each with a counter of its own; `impossible` where the last
-event was seen and others are missing, or two say the same; a change that comes late may still mend it. Most
+event was seen and others are missing, or two say the same; a change that comes late may still fix it. Most
 transactions of a batch are whole in it and are simply appended; only ids that are not, or that begin twice, are looked
 up in all of silver and told apart there.
 """

@@ -85,8 +85,8 @@ def _named(path: str, head: bytes, source: Source, tables: dict) -> dict | Rejec
     """What the file's name says."""
     name = re.split(r"[/\\]", path)[-1]
     match = re.fullmatch(options_of(source).file_name, name)
-    said = match.groupdict() if match else {}
-    time = (said.get("time") or "").ljust(change.LEN_TIME, "0")
+    name_parts = match.groupdict() if match else {}
+    time = (name_parts.get("time") or "").ljust(change.LEN_TIME, "0")
     if not match or not _is_time(time):
         return of_file(
             "missing_change_seq",
@@ -94,14 +94,14 @@ def _named(path: str, head: bytes, source: Source, tables: dict) -> dict | Rejec
             "a file name with a time YYYYMMDDHHmmSS or YYYYMMDDHHmmSShh (option file_name)",
             name,
         )
-    found = _tables_named((said.get("table") or "").lower(), source, tables)
+    found = _tables_named((name_parts.get("table") or "").lower(), source, tables)
     if len(found) > 1:
         return of_file("ambiguous_table", head, "a file name that names one table", f"{name}: {', '.join(found)}")
     return {
         "byte_order": None,
         "null_areas": None,
         "time": time,
-        "file_ordinal": int(said.get("ordinal") or 0),
+        "file_ordinal": int(name_parts.get("ordinal") or 0),
         "table": found[0] if found else None,
         "load_id": None,
         "record_ordinal": 0,
@@ -144,8 +144,8 @@ def _readings(source: Source, tables: dict, named: dict) -> list[dict]:
     return [dict(zip(values, reading)) for reading in product(*values.values())]
 
 
-def _open(said: str, values: tuple) -> tuple:
-    return values if said == "auto" else (said,)
+def _open(option: str, values: tuple) -> tuple:
+    return values if option == "auto" else (option,)
 
 
 class _Fit:
@@ -174,12 +174,12 @@ def _choose(fits: list[_Fit], head: bytes, source: Source, tables: dict) -> _Fit
     best = [fit for fit in fits if fit.is_exact] or [fit for fit in fits if fit.score == max(f.score for f in fits)]
     if len(fits) == 1 or all(fit.tells_the_same(best[0]) for fit in best) and best[0].score[1]:
         return best[0]
-    said = "; ".join(
+    readings = "; ".join(
         ", ".join(f"{key} {fit.context[key]}" for key in ("byte_order", "null_areas", "numeric_sign", "null_var_body"))
         for fit in best
     )
     if best[0].score[1]:
-        return of_file("ambiguous_layout", head, "one reading that fits best; set the options that are auto", said)
+        return of_file("ambiguous_layout", head, "one reading that fits best; set the options that are auto", readings)
     longest = max(fits, key=lambda fit: fit.num_records)
     first = (longest.decoded.rejects or decode(head, longest.context, source, tables).rejects)[0]
     return of_file(
@@ -214,8 +214,8 @@ def changes_as_rows(decoded: Decoded, context: dict, source: Source, tables: dic
     names, rows = sorted(tables), []
     if decoded.changes.num_rows:  # a file that was refused has no time
         prefix, tables = change_seq_prefix(context), tables_of(context, tables)
-    for said in decoded.changes.to_pylist():
-        table, operation = tables[names[said["table_index"]]], OPERATIONS[said["operation"]]
+    for row in decoded.changes.to_pylist():
+        table, operation = tables[names[row["table_index"]]], OPERATIONS[row["operation"]]
         is_load = operation == "REFRESH"
         rows.append(
             {
@@ -223,22 +223,22 @@ def changes_as_rows(decoded: Decoded, context: dict, source: Source, tables: dic
                 "source_schema": table.schema_name,
                 "source_table": table.table_name,
                 "table_version": table.version,
-                "change_seq": f"{prefix}{said['record_ordinal']:010d}",
+                "change_seq": f"{prefix}{row['record_ordinal']:010d}",
                 "operation": operation,
                 "change_oper": change.OPERATIONS[operation],
-                "transaction_id": None if is_load else f"{prefix}-{said['transaction_ordinal']}",
-                "transaction_event_counter": said["counter"],
-                "transaction_last_event": said["last"],
+                "transaction_id": None if is_load else f"{prefix}-{row['transaction_ordinal']}",
+                "transaction_event_counter": row["counter"],
+                "transaction_last_event": row["last"],
                 "change_timestamp": None,
                 "stream_position": None,
                 "change_mask": None,
                 "column_mask": None,
-                "before": said["before"] and variant.decode(**said["before"]),
-                "after": said["after"] and variant.decode(**said["after"]),
+                "before": row["before"] and variant.decode(**row["before"]),
+                "after": row["after"] and variant.decode(**row["after"]),
                 "column_states": None,
                 "load_id": prefix if is_load else None,
-                "unit_offset": said["unit_offset"],
-                "unit_length": said["unit_length"],
+                "unit_offset": row["unit_offset"],
+                "unit_length": row["unit_length"],
             }
         )
     return rows

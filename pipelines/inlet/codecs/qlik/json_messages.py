@@ -105,8 +105,8 @@ def _read(message: dict, source: Source, tables: dict, loads: list[dict], known:
     if body is None:
         return _metadata(whole, message, known)
     members.check_names(body, BODY, path)
-    said = members.headers(body["headers"], (*path, "headers"))
-    oper = members.operation(said, (*path, "headers"))
+    header = members.headers(body["headers"], (*path, "headers"))
+    oper = members.operation(header, (*path, "headers"))
     contract = members.table(
         body.get("schema"), body.get("table"), source.table_of(message["topic"]), tables, source.name, path
     )
@@ -116,32 +116,35 @@ def _read(message: dict, source: Source, tables: dict, loads: list[dict], known:
         load = full_load.load_of(
             loads, source.name, contract.table, message["timestamp"], full_load.options(source).load_gap_minutes
         )
-    known["change_seq"] = _change_seq(said["changeSequence"], oper, load, message, (*path, "headers"))
-    return known | {"result": "change"} | _change(body, said, oper, contract.at(known["change_seq"]), load, path)
+    known["change_seq"] = _change_seq(header["changeSequence"], oper, load, message, (*path, "headers"))
+    return known | {"result": "change"} | _change(body, header, oper, contract.at(known["change_seq"]), load, path)
 
 
-def _change(body: dict, said: dict, oper: str, contract, load: dict | None, path: tuple) -> dict:
+def _change(body: dict, header: dict, oper: str, contract, load: dict | None, path: tuple) -> dict:
     change_mask, column_mask = (
-        members.mask_bytes(said[name], contract, (*path, "headers", name)) for name in ("changeMask", "columnMask")
+        members.mask_bytes(header[name], contract, (*path, "headers", name)) for name in ("changeMask", "columnMask")
     )
     supplied = (
         None if column_mask is None else {contract.columns[n - 1].name for n in change.mask_ordinals(column_mask)}
     )
     before, after = members.images(body, oper, supplied, contract, path)
-    counter, at = said["transactionEventCounter"], members.utc_time(said["timestamp"])
+    counter, at = header["transactionEventCounter"], members.utc_time(header["timestamp"])
     event = (
         {}
-        if at or said["timestamp"] is None
-        else {"kind": UNREADABLE_TIMESTAMP, "detail": json.dumps({"timestamp": said["timestamp"]}, ensure_ascii=False)}
+        if at or header["timestamp"] is None
+        else {
+            "kind": UNREADABLE_TIMESTAMP,
+            "detail": json.dumps({"timestamp": header["timestamp"]}, ensure_ascii=False),
+        }
     )
     return event | {
         "table_version": contract.version,
         "change_oper": change.OPERATIONS[oper],
-        "transaction_id": said["transactionId"],
+        "transaction_id": header["transactionId"],
         "transaction_event_counter": None if counter is None else int(counter),
-        "transaction_last_event": said["transactionLastEvent"],
+        "transaction_last_event": header["transactionLastEvent"],
         "change_timestamp": at,
-        "stream_position": said["streamPosition"],
+        "stream_position": header["streamPosition"],
         "change_mask": change_mask,
         "column_mask": column_mask,
         "before": before,

@@ -78,11 +78,11 @@ def check_names(given: dict, known: tuple[str, ...], path: tuple) -> None:
 def headers(given: dict, path: tuple) -> dict:
     """Every header by name; "" and missing are None. Raises: Refused."""
     check_names(given, HEADERS, path)
-    said = {name: None if given.get(name) == "" else given.get(name) for name in HEADERS}
+    header = {name: None if given.get(name) == "" else given.get(name) for name in HEADERS}
     for name in TEXT_HEADERS:
-        if said[name] is not None and (not isinstance(said[name], str) or isinstance(said[name], Number)):
-            raise Refused("wrong_shape", (*path, name), "text or null", said[name])
-    counter, last = said["transactionEventCounter"], said["transactionLastEvent"]
+        if header[name] is not None and (not isinstance(header[name], str) or isinstance(header[name], Number)):
+            raise Refused("wrong_shape", (*path, name), "text or null", header[name])
+    counter, last = header["transactionEventCounter"], header["transactionLastEvent"]
     if counter is not None and not (
         isinstance(counter, (Number, int))
         and re.fullmatch(r"[0-9]{1,19}", str(counter))
@@ -96,12 +96,12 @@ def headers(given: dict, path: tuple) -> dict:
         )
     if last is not None and not isinstance(last, bool):
         raise Refused("wrong_shape", (*path, "transactionLastEvent"), "true, false or null", last)
-    return said
+    return header
 
 
-def operation(said: dict, path: tuple) -> str:
+def operation(header: dict, path: tuple) -> str:
     """REFRESH, INSERT, UPDATE or DELETE. Raises: Refused."""
-    word = said["operation"]
+    word = header["operation"]
     if word is None:
         raise Refused("wrong_shape", path, "header operation", "none")
     if word.upper() not in OPERATIONS:

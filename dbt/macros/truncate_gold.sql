@@ -1,5 +1,5 @@
 {# Empty a table's gold, so that the next steps make it from nothing. In: the tables that it has. -#}
-{% macro forget(name, there) -%}
+{% macro truncate_gold(name, there) -%}
   {%- set gold = target.schema ~ '.' ~ name -%}
   {%- do run_query('create table if not exists ' ~ gold ~ '__forgetting (since timestamp) using delta') -%}
   {%- if name ~ '__folded' in there %}{% do run_query('drop table ' ~ gold ~ '__folded') %}{% endif -%}
@@ -9,5 +9,5 @@
   {%- if contract(name).key %}{% do create_version_tables(name, is_replacing=true) %}{% endif -%}
   {%- do create_gold_table(model, ['source', 'change_seq', 'operation', 'load_id', 'batch_id'], contract(name), is_replacing=true) -%}
   {%- do run_query('drop table ' ~ gold ~ '__forgetting') -%}
-  {%- do forget_state(name) -%}
+  {%- do reload_state(name) -%}
 {%- endmacro %}
