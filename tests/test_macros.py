@@ -1,0 +1,146 @@
+"""Unit tests of dbt's macros `timeline` and `fold`, on rows that a person can read. They are none of dbt's own, which
+take a model that is one SELECT; these models are built by statements. What the fold means as a whole is tested against
+tests/reference.py.
+"""
+
+import itertools
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import yaml
+
+from tests import macros
+
+FOLDER = Path(macros.__file__).parent
+CASES = {name: yaml.safe_load((FOLDER / f"{name}.yml").read_text()) for name in ("fold", "timeline")}
+DATABASE = "unit_macros"
+COLUMNS = [{"name": "id", "type": "int"}, {"name": "name", "type": "string"}]
+CONTRACT = {"key": ["id"], "columns": COLUMNS, "versions": [{}]}
+IMAGE = "struct<id: int, name: string>"
+LINEAGE = (
+    "operation string, key_changed boolean, change_timestamp timestamp, transaction_id string, "
+    "transaction_event_counter bigint, transaction_last_event boolean, unit_id string, unit_offset bigint, "
+    "batch_id bigint"
+)
+LOG = (
+    f"source string, change_seq string, before {IMAGE}, after {IMAGE}, not_supplied array<string>, "
+    f"load_id string, {LINEAGE}"
+)
+CURRENT = (
+    "source string, id int, name string, valid_from_seq string, is_complete boolean, not_supplied array<string>, "
+    f"conflict string, {LINEAGE}"
+)
+
+
+@pytest.fixture(scope="module")
+def gold(spark):
+    """A database for the tables that macros read by name."""
+    spark.sql(f"create database if not exists {DATABASE}")
+    yield spark
+    spark.sql(f"drop database {DATABASE} cascade")
+
+
+def lineage(operation: str, is_key_change: bool, transaction=None, counter=None, is_last=None) -> tuple:
+    return (operation, is_key_change, None, transaction, counter, is_last, "u", 0, 1)
+
+
+def image(row: list | None) -> tuple | None:
+    return None if row is None else (row[0], row[1] if len(row) > 1 else None)
+
+
+def change(seq: str, operation: str, before, after, *transaction) -> tuple:
+    is_key_change = bool(operation == "UPDATE" and before[0] != after[0])
+    not_supplied = ["name"] if after and len(after) < 2 else []
+    load = "L" if operation == "REFRESH" else None
+    return ("s", seq, image(before), image(after), not_supplied, load, *lineage(operation, is_key_change, *transaction))
+
+
+def version(id_: int, name: str, seq: str, conflict: str | None = None) -> tuple:
+    of = lineage("INSERT", False, "T", 1, False) if conflict else lineage("INSERT", False)
+    return ("s", id_, name, seq, True, [], conflict, *of)
+
+
+def staged(spark, case: dict) -> tuple[SimpleNamespace, dict, str, str]:
+    """The macros, the batch that a case is, its timeline as a query, and the threads of its key changes."""
+    spark.sql(f"drop table if exists {DATABASE}.t__current")
+    rows = spark.createDataFrame([version(*row) for row in case.get("gold", ())], CURRENT)
+    rows.write.format("parquet").saveAsTable(f"{DATABASE}.t__current")
+    log = spark.createDataFrame([change(*row) for row in case["changes"]], LOG)
+    log.createOrReplaceTempView("unit_log")
+    operations = [row[1] for row in case["changes"]]
+    numbers = itertools.count()
+
+    def keep(name: str, step: str, query: str) -> str:
+        view = f"unit_kept_{next(numbers)}"
+        spark.sql(query).createOrReplaceTempView(view)
+        return view
+
+    found = macros.load(
+        contract=lambda name: CONTRACT,
+        target=SimpleNamespace(schema=DATABASE),
+        run_query=lambda query: spark.sql(query).collect(),
+        keep=keep,
+    )
+    last = max((row[2] for row in case.get("gold", ())), default=None)
+    source = {
+        "source": "s",
+        "applied_batch_id": 0,
+        "applied_seq": last,
+        "start_seq": case["changes"][0][0],
+        "rewind_seq": None,
+        "through_batch_id": 1,
+        "through_seq": case["changes"][-1][0],
+    }
+    batch = {
+        "log": "unit_log",
+        "filter": "true",
+        "is_first": False,
+        "key_range": "true",
+        "num_changes": len(operations),
+        "sources": [source],
+        "progress": None,
+        "starts": [],
+        "disturbed": [],
+        "continued": [],
+        "has_rewind": False,
+        "has_partial": log.where("size(not_supplied) > 0").count() > 0,
+        "has_key_change": log.where("key_changed").count() > 0,
+        "has_delete": log.where("operation = 'DELETE' and transaction_id is not null").count() > 0,
+        "has_wipe": "TRUNCATE" in operations,
+    }
+    entries = found.entries("t", batch)
+    touched = f"select * from {keep('t', 'touched', found.touched('t', batch, entries))}"
+    timeline = keep("t", "timeline", found.timeline("t", batch, entries, touched))
+    threads = found.threads("t", [timeline], batch["has_partial"]) if batch["has_key_change"] else None
+    return found, batch, f"select * from {timeline}", threads
+
+
+@pytest.mark.parametrize("case", CASES["timeline"], ids=lambda case: case["it"])
+def test_the_timeline_of_a_key(gold, case):
+    _, _, timeline, _ = staged(gold, case)
+    rows = gold.sql(
+        f"select _key_1, kind, change_seq, next_seq, is_row_absent, is_displacing from ({timeline}) order by 1, 3, 2"
+    ).collect()
+    found = [
+        [*row[:4], *(["absent"] if row.is_row_absent else []), *(["displacing"] if row.is_displacing else [])]
+        for row in rows
+    ]
+    assert found == case["timeline"], case["reason"]
+
+
+@pytest.mark.parametrize("case", CASES["fold"], ids=lambda case: case["it"])
+def test_the_versions_of_a_key(gold, case):
+    found, batch, timeline, threads = staged(gold, case)
+    rows = gold.sql(found.fold("t", batch, timeline, threads)).where("valid_from_seq is not null").collect()
+    versions = [
+        [
+            row._value_1,
+            "?" if "name" in row.not_supplied else row._value_2,
+            row.valid_from_seq,
+            row.valid_to_seq,
+            *([row.conflict] if row.conflict else []),
+        ]
+        for row in rows
+    ]
+    assert sorted(versions, key=lambda one: (one[0], one[2])) == case["versions"], case["reason"]
