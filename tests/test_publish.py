@@ -8,7 +8,8 @@ import datetime as dt
 import random
 import re
 import threading
-from dataclasses import replace
+from copy import deepcopy
+from dataclasses import asdict, replace
 from types import SimpleNamespace
 
 import pytest
@@ -389,11 +390,29 @@ def test_doing_it_again_changes_nothing_and_a_table_without_changes_is_not_touch
 
 def test_a_query_planned_while_two_points_pass_says_so_rather_than_mix_them(spark, here):
     point = point_of.published(here, spark)
-    stale = replace(point, moved=point.moved | {"debits": point.moved["debits"] + 5})
+    stale = deepcopy(point)
+    stale.table("debits").moved += 5
     point_of.commit(spark, stale)
     with pytest.raises(Exception, match="Run it again"):
         spark.sql("select * from public.debits").collect()
     point_of.commit(spark, point)
+
+
+def test_a_point_that_was_committed_in_the_form_of_before_is_read(spark, here):
+    point = point_of.published(here, spark)
+    before = {
+        "number": point.number,
+        "points": point.points,
+        "batches": point.batches,
+        "taken": {name: source.taken for name, source in point.sources.items()},
+        "versions": point.versions,
+        "held": point.held,
+        "moved": point.moved,
+        "through": {name: table.through for name, table in point.tables.items()},
+        "shapes": {name: table.shape for name, table in point.tables.items()},
+        "columns": {name: table.columns for name, table in point.tables.items()},
+    }
+    assert point_of.Point.of(before) == point == point_of.Point.of(asdict(point))
 
 
 def test_a_reader_finds_the_point_at_every_moment(spark, here):
@@ -561,11 +580,12 @@ def test_the_views_of_a_wide_table_of_many_sources_fit_the_text_that_hives_own_c
     last, point = (
         publish.Point(
             number,
-            points=dict.fromkeys(sources, f"{number:035d}"),
-            versions={f"wide__{step}": number for step in gold.STEPS},
-            moved={"wide": number},
-            through={"wide": dict.fromkeys(sources, f"{number + 1:035d}")},
-            shapes={"wide": 1},
+            {source: point_of.SourcePoint(f"{number:035d}") for source in sources},
+            {
+                "wide": point_of.TablePoint(
+                    dict.fromkeys(gold.STEPS, number), dict.fromkeys(sources, f"{number + 1:035d}"), number, shape=1
+                )
+            },
         )
         for number in (1, 2)
     )

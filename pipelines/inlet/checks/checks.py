@@ -124,7 +124,7 @@ def _check(
     with ThreadPoolExecutor(min(num_threads, MAX_THREADS)) as pool:  # small tables take longer to plan than to read
         for table, (found, validated, now) in zip(of_table, pool.map(checked, of_table), strict=True):
             results += [CheckResult(run_id, step, batch_ids, checked_at=now, **fields) for fields in found]
-            pages[table] = validated and page.of_validation(validated)
+            pages[table] = validated is not None
     index = _keep(project, spark, step, run_id, results, pages)
     failed = [r for r in results if not r.success]
     log.info(
@@ -279,7 +279,7 @@ def _keep(
         lake.append(spark.createDataFrame(_arrow(results)), "checks.results", f"checks.{step}", run_id)
     return page.write(
         project.lakehouse_path("checks", "docs"),
-        {table: ([r for r in results if r.table == table], page) for table, page in pages.items()},
+        {table: ([r for r in results if r.table == table], has_page) for table, has_page in pages.items()},
     )
 
 

@@ -1,84 +1,100 @@
-"""Pages of checks: Great Expectations' page of each validation and an index, readable without a network."""
+"""Pages of checks: one of each table and run, and an index, made from checks.results by page.html. Readable without a
+network, on a phone and on paper.
+"""
 
-import functools
-import html
-import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 import fsspec
+from jinja2 import Environment, StrictUndefined
 
 NO_ROWS = "no rows to check"
 NUM_INDEX = 1_000  # older lines leave the index; their pages and results stay
-FROM_NETWORK = (
-    r"(?s)url\(.?https?:[^)]*\)|<script\b.*?</script>|<link\b[^>]*>|<img\b[^>]*>|<footer.*?</footer>"
-    r"|<a\b[^>]*newsletter.*?</a>"
-)
-STYLE = (
-    "body{font:14px sans-serif;margin:2em;max-width:80em}table{border-collapse:collapse}td,th{border:1px solid #ccc;"
-    "padding:.3em .6em;text-align:left;vertical-align:top}.failed{color:#b00}.warned{color:#a60}.held{color:#070}"
-)
+LINE = "<tr><td>"  # how a line of the index begins
 
 
-def of_validation(validated) -> str:
-    """Great Expectations' page of one validation, without what it would load from the network."""
-    from great_expectations.render.renderer import ValidationResultsPageRenderer
+@dataclass(frozen=True)
+class Checked:
+    """What one run found of one table. In: rows of checks.results."""
 
-    page = _view().render(ValidationResultsPageRenderer(run_info_at_end=True).render(validated))
-    page = re.sub(FROM_NETWORK, "", page)
-    return page.replace("</head>", f"<style>{STYLE}</style></head>", 1)
+    results: list
+
+    @property
+    def first(self):
+        return self.results[0]
+
+    @property
+    def table(self) -> str:
+        return self.first.table
+
+    @property
+    def run_id(self) -> int:
+        return self.first.run_id
+
+    @property
+    def step(self) -> str:
+        return self.first.step
+
+    @property
+    def at(self) -> str:
+        return f"{self.first.checked_at:%Y-%m-%d %H:%M:%S}"
+
+    @property
+    def batches(self) -> str:
+        return ", ".join(map(str, self.first.batch_ids or ["all"]))
+
+    @property
+    def is_empty(self) -> bool:
+        return self.first.observed == NO_ROWS
+
+    @property
+    def failed(self) -> int:
+        return sum(self.state_of(r) == "failed" for r in self.results)
+
+    @property
+    def warned(self) -> int:
+        return sum(self.state_of(r) == "warned" for r in self.results)
+
+    @property
+    def state(self) -> str:
+        return "failed" if self.failed else "warned" if self.warned else "held"
+
+    @staticmethod
+    def state_of(result) -> str:
+        return "held" if result.success else "failed" if result.severity == "error" else "warned"
 
 
-@functools.cache
-def _view():
-    """What makes pages; it compiles its templates once, which takes longer than a page."""
-    from great_expectations.render.view import DefaultJinjaPageView
-
-    return DefaultJinjaPageView()
+@cache
+def _template() -> Any:
+    text = (Path(__file__).parent / "page.html").read_text(encoding="utf-8")
+    return Environment(autoescape=True, undefined=StrictUndefined).from_string(text).module
 
 
-def write(docs: str, checked: dict[str, tuple]) -> str:
-    """Write the pages of one run and its lines of the index. In: folder or URL; table -> (its results, its page or
-    None). Out: path of the index."""
-    for table, (results, page) in checked.items():
-        if page:
-            _write(f"{docs}/{results[0].run_id}/{table}.html", page)
-    lines = [_line(results, bool(page)) for results, page in checked.values()]
-    _write(f"{docs}/index.html", _index(lines + _lines(f"{docs}/index.html")[:NUM_INDEX]))
-    return f"{docs}/index.html"
-
-
-def _line(results: list, has_page: bool) -> str:
-    """One table of one run in the index."""
-    first, name = results[0], html.escape(results[0].table)
-    failed = sum(not r.success and r.severity == "error" for r in results)
-    warned = sum(not r.success and r.severity == "warn" for r in results)
-    state = "failed" if failed else "warned" if warned else "held"
-    link = f"<a href='{first.run_id}/{name}.html'>{name}</a>" if has_page else name
-    batches = ", ".join(map(str, first.batch_ids or ["all"]))
-    outcome = f"<b class={state}>{state}</b>" + (f" ({NO_ROWS})" if first.observed == NO_ROWS else "")
-    cells = [f"{first.checked_at:%Y-%m-%d %H:%M:%S}", first.step, batches, link, outcome, len(results), failed, warned]
-    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
-
-
-def _index(lines: list[str]) -> str:
-    """The list of what was checked, newest first. It is its own memory: a query over all results would grow with
-    them.
+def write(docs: str, checked: dict[str, tuple[list, bool]]) -> str:
+    """Write the pages of one run and its lines of the index. In: folder or URL; table -> (its results, whether it has a
+    page). Out: path of the index.
     """
-    names = ("at (UTC)", "step", "batches", "table", "result", "expectations", "failed", "warned")
-    heads = "".join(f"<th>{name}</th>" for name in names)
-    return (
-        "<!doctype html><meta "
-        f"charset=utf-8><title>Checks</title><style>{STYLE}</style><h1>Checks</h1>\n<p>Newest first. "
-        f"All of them: <code>select * from checks.results</code></p>\n<table>\n<tr>{heads}</tr>\n"
-        + "\n".join(lines)
-        + "\n</table>\n"
-    )
+    lines = []
+    for results, has_page in checked.values():
+        of = Checked(results)
+        lines.append(str(_template().line(of, has_page, NO_ROWS)))
+        if has_page:
+            _write(f"{docs}/{of.run_id}/{of.table}.html", str(_template().table(of)))
+    index = f"{docs}/index.html"
+    _write(index, str(_template().index(lines + _lines(index)[:NUM_INDEX])))
+    return index
 
 
 def _lines(index: str) -> list[str]:
+    """What the index lists already, newest first. It is its own memory: a query over all results would grow with
+    them.
+    """
     files, path = fsspec.core.url_to_fs(index)
     if not files.exists(path):
         return []
-    return [line for line in files.cat_file(path).decode().splitlines() if line.startswith("<tr><td>")]
+    return [line for line in files.cat_file(path).decode().splitlines() if line.startswith(LINE)]
 
 
 def _write(path: str, text: str) -> None:

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING, NamedTuple
 
 from inlet.config import Project
-from inlet.gold.build import STEPS
 from inlet.publish.point import Point
 from inlet.publish.views import time_of
 from inlet.sql import literal
@@ -15,24 +14,20 @@ if TYPE_CHECKING:
 def freeze(point: Point, last: Point, late: set[str]) -> None:
     """Where an open transaction reaches back behind the last point, gold's new versions cannot be shown without half of
     it: its source stays where it is, and with it the tables it feeds, and the sources that feed these."""
-    tables, sources = set(), set(late)
-    while grown := {name for name, through in point.through.items() if sources & through.keys()} - tables:
+    tables: set[str] = set()
+    sources = set(late)
+    while grown := {name for name, shown in point.tables.items() if sources & shown.through.keys()} - tables:
         tables |= grown
-        sources |= {source for name in grown for source in point.through[name]}
-    for source in sources:
-        point.held.setdefault(source, f"shares tables with {', '.join(sorted(late))}, whose point stays")
-        point.points.pop(source)
-        point.taken[source] = last.taken.get(source, -1)
-    point.points |= {source: seq for source, seq in last.points.items() if source in sources}
+        sources |= {source for name in grown for source in point.tables[name].through}
+    for name in sources:
+        source, stays = point.source(name), last.source(name)
+        source.held = source.held or f"shares tables with {', '.join(sorted(late))}, whose point stays"
+        source.seq, source.taken = stays.seq, stays.taken
     for name in tables:
-        for step in STEPS:
-            point.versions.pop(f"{name}__{step}", None)
-        point.versions |= {
-            table: version for table, version in last.versions.items() if table.rsplit("__", 1)[0] == name
-        }
-        point.through[name] = last.through.get(name, {})
-        point.shapes |= {name: last.shapes[name]} if name in last.shapes else {}
-        point.columns |= {name: last.columns[name]} if name in last.columns else {}
+        shown, before = point.table(name), last.table(name)
+        shown.versions, shown.through = dict(before.versions), dict(before.through)
+        if before.shape is not None:
+            shown.shape, shown.columns = before.shape, before.columns
 
 
 class Hold(NamedTuple):

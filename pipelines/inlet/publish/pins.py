@@ -47,7 +47,7 @@ def find(project: Project, database: str, number: int | None = None) -> Point:
             f"There is no published point{f' {number}' if number is not None else ''}",
             "gold.published lists them; `inlet run` publishes one",
         )
-    points, versions = dict(rows[0]["points"]), dict(rows[0]["versions"])
+    versions = dict(rows[0]["versions"])
     for name, version in versions.items():
         place = name if "." in name else f"gold.{name}"
         if not lake.has_version(project.lakehouse_path(), place, version):
@@ -57,16 +57,7 @@ def find(project: Project, database: str, number: int | None = None) -> Point:
             )
     if views.TRANSACTIONS not in versions:
         raise ConfigError(f"Point {rows[0]['number']} was published by an earlier Inlet", "Pin a later point")
-    return Point(
-        rows[0]["number"],
-        points=points,
-        versions=versions,
-        through={table: dict.fromkeys(points, "~") for table in _tables(versions)},
-    )
-
-
-def _tables(versions: dict[str, int]) -> list[str]:
-    return sorted({name.rsplit("__", 1)[0] for name in versions if name != views.TRANSACTIONS})
+    return Point.of_log(rows[0])
 
 
 def pin(project: Project, spark: "SparkSession", database: str, point: Point) -> list[str]:
@@ -86,9 +77,9 @@ def pin(project: Project, spark: "SparkSession", database: str, point: Point) ->
         f"create database if not exists {database} comment 'Published point {point.number}' location "
         f"{literal(project.lakehouse_path('_pins', database))} with dbproperties ('{PROPERTY}' = '{point.number}')"
     )
-    tables = _tables(point.versions)
+    tables = sorted(point.tables)
     for table in tables:
-        version = point.versions.get(f"{table}__past")  # none of a table without a key
+        version = point.table(table).versions.get("past")  # none of a table without a key
         columns, properties = (
             lake.describe(project.lakehouse_path(), f"gold.{table}__past", version) if version is not None else None
         ) or ({}, {})

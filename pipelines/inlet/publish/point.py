@@ -9,7 +9,7 @@ from inlet import lake
 from inlet.change import Column, ddl
 from inlet.config import Project
 from inlet.errors import InletError
-from inlet.publish.views import number_map, string_map
+from inlet.publish.views import TRANSACTIONS, number_map, string_map
 from inlet.sql import literal
 
 if TYPE_CHECKING:
@@ -25,30 +25,104 @@ PUBLISHED = (
     ),
     Column("held", "map<string,string>", "source -> why its point is not at the end of what gold has; empty: it is"),
 )
-POINT, SAID = (
-    "public._point",
-    "inlet.point.",
-)  # the view, and what its properties that hold the point begin with, before its number
+POINT = "public._point"
+PROPERTY = "inlet.point."  # what the view's properties that hold the point begin with, before its number
 NUM_FILES = 500  # of gold.published, one a point, above which they are made one
 
 
 @dataclass
+class SourcePoint:
+    """How far one source is public."""
+
+    seq: str | None = None  # change_seq up to which its changes are; None: no table of gold has it yet
+    batch: int = -1  # the last one that was looked at
+    taken: int = -1  # the last one that is in the versions shown
+    held: str | None = None  # why it is not at the end of what gold has
+
+
+@dataclass
+class TablePoint:
+    """What the views of one table show."""
+
+    versions: dict[str, int] = field(default_factory=dict)  # step -> Delta version of its gold
+    through: dict[str, str] = field(default_factory=dict)  # source -> how far its gold went then
+    moved: int | None = None  # number of the point that last moved its views
+    shape: int | None = None  # of the columns its views were made with, and what is said of them
+    columns: int | None = None  # of the columns alone
+
+
+@dataclass
 class Point:
-    """What the public views show. `batches`: the last batch that was looked at, per source; `taken`: that is in the
-    versions shown. `moved`, `through`: for each table the number of the point that last moved its views, and per source
-    how far its gold went then; `shapes`, `columns`: the columns its views were made with, with and without what is said
-    of them."""
+    """What the public views show."""
 
     number: int = 0
-    points: dict[str, str] = field(default_factory=dict)
-    batches: dict[str, int] = field(default_factory=dict)
-    taken: dict[str, int] = field(default_factory=dict)
-    versions: dict[str, int] = field(default_factory=dict)
-    held: dict[str, str] = field(default_factory=dict)
-    moved: dict[str, int] = field(default_factory=dict)
-    through: dict[str, dict[str, str]] = field(default_factory=dict)
-    shapes: dict[str, int] = field(default_factory=dict)
-    columns: dict[str, int] = field(default_factory=dict)
+    sources: dict[str, SourcePoint] = field(default_factory=dict)
+    tables: dict[str, TablePoint] = field(default_factory=dict)
+    transactions: int | None = None  # version of silver.transactions
+
+    @classmethod
+    def of(cls, stored: dict) -> "Point":
+        """A point as it was committed, in the form of today or of before."""
+        if "points" in stored:
+            point = _of_maps(stored["number"], stored["points"], stored["versions"])
+            for name in ("batch", "taken", "held"):
+                for source, value in stored["batches" if name == "batch" else name].items():
+                    setattr(point.sources.setdefault(source, SourcePoint()), name, value)
+            for name in ("through", "moved", "shape", "columns"):
+                for table, value in stored["shapes" if name == "shape" else name].items():
+                    setattr(point.tables.setdefault(table, TablePoint()), name, value)
+            return point
+        sources = {name: SourcePoint(**fields) for name, fields in stored["sources"].items()}
+        tables = {name: TablePoint(**fields) for name, fields in stored["tables"].items()}
+        return cls(stored["number"], sources, tables, stored["transactions"])
+
+    @classmethod
+    def of_log(cls, row: dict) -> "Point":
+        """A point as gold.published has it: its views count every change that its versions hold of its sources."""
+        point = _of_maps(row["number"], dict(row["points"]), dict(row["versions"]))
+        for table in point.tables.values():
+            table.through = dict.fromkeys(point.points, "~")
+        return point
+
+    def source(self, name: str) -> SourcePoint:
+        return self.sources.setdefault(name, SourcePoint())
+
+    def table(self, name: str) -> TablePoint:
+        return self.tables.setdefault(name, TablePoint())
+
+    @property
+    def points(self) -> dict[str, str]:
+        """Source -> change_seq up to which its changes are public."""
+        return {name: source.seq for name, source in self.sources.items() if source.seq is not None}
+
+    @property
+    def batches(self) -> dict[str, int]:
+        return {name: source.batch for name, source in self.sources.items() if source.batch >= 0}
+
+    @property
+    def held(self) -> dict[str, str]:
+        return {name: source.held for name, source in self.sources.items() if source.held}
+
+    @property
+    def moved(self) -> dict[str, int]:
+        return {name: table.moved for name, table in self.tables.items() if table.moved is not None}
+
+    @property
+    def versions(self) -> dict[str, int]:
+        """Table of gold, and silver.transactions -> its Delta version."""
+        found = {f"{name}__{step}": v for name, table in self.tables.items() for step, v in table.versions.items()}
+        return found | ({} if self.transactions is None else {TRANSACTIONS: self.transactions})
+
+
+def _of_maps(number: int, points: dict[str, str], versions: dict[str, int]) -> Point:
+    point = Point(number, {source: SourcePoint(seq) for source, seq in points.items()})
+    for place, version in versions.items():
+        if place == TRANSACTIONS:
+            point.transactions = version
+        else:
+            name, step = place.rsplit("__", 1)
+            point.table(name).versions[step] = version
+    return point
 
 
 def newest(project: Project) -> dict | None:
@@ -66,7 +140,7 @@ def published(project: Project, spark: "SparkSession") -> Point:
     """The published point, as `public._point` says."""
     if not spark.catalog.tableExists(POINT):  # new, or dropped: then numbers go on from the log's
         commit(spark, Point((newest(project) or {"number": 0})["number"]))
-    mine = f"{SAID}{spark.table(POINT).first()['number']}."
+    mine = f"{PROPERTY}{spark.table(POINT).first()['number']}."
     pieces = sorted(
         (row.key, row.value) for row in spark.sql(f"show tblproperties {POINT}").collect() if row.key.startswith(mine)
     )
@@ -75,7 +149,7 @@ def published(project: Project, spark: "SparkSession") -> Point:
             "public._point is one of an earlier Inlet",
             "`drop view public._point` and run `inlet run --step publish`: the views are written anew",
         )
-    return Point(**json.loads(zlib.decompress(bytes.fromhex("".join(piece for _, piece in pieces)))))
+    return Point.of(json.loads(zlib.decompress(bytes.fromhex("".join(piece for _, piece in pieces)))))
 
 
 def commit(spark: "SparkSession", point: Point) -> None:
@@ -84,7 +158,7 @@ def commit(spark: "SparkSession", point: Point) -> None:
     properties of 4,000, and Spark hides values with `url` or `token` in them: so the point is packed as hex, in pieces.
     """
     packed = zlib.compress(json.dumps(asdict(point)).encode()).hex()
-    pieces = {f"{SAID}{point.number}.{i:06}": packed[i : i + 4000] for i in range(0, len(packed), 4000)}
+    pieces = {f"{PROPERTY}{point.number}.{i:06}": packed[i : i + 4000] for i in range(0, len(packed), 4000)}
     properties = ", ".join(f"{literal(key)} = {literal(piece)}" for key, piece in pieces.items())
     body = f"select {point.number}L as number, {number_map(point.moved)} as moved"
     if not spark.catalog.tableExists(POINT):
@@ -94,11 +168,11 @@ def commit(spark: "SparkSession", point: Point) -> None:
             f"as {body}"
         )
         return
-    shown = f"{SAID}{spark.table(POINT).first()['number']}."
+    shown = f"{PROPERTY}{spark.table(POINT).first()['number']}."
     left = [
         row.key
         for row in spark.sql(f"show tblproperties {POINT}").collect()
-        if row.key.startswith(SAID) and not row.key.startswith(shown)
+        if row.key.startswith(PROPERTY) and not row.key.startswith(shown)
     ]
     if left:  # of the point before, or of a run that died here
         spark.sql(f"alter view {POINT} unset tblproperties ({', '.join(map(literal, left))})")

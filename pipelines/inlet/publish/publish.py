@@ -48,12 +48,12 @@ def run(project: Project, spark: "SparkSession") -> Point:
     late = {
         row["source"]
         for row in ledger
-        if row["batch_id"] > last.taken.get(row["source"], -1)
-        and (row["first_change_seq"] or "") <= last.points.get(row["source"], "")
+        if row["batch_id"] > last.source(row["source"]).taken
+        and (row["first_change_seq"] or "") <= (last.source(row["source"]).seq or "")
     }
     for table in tables:
         if _is_moved(table, last, point):
-            point.moved[table.name] = point.number
+            point.table(table.name).moved = point.number
             is_readable = _is_readable(project, table, last, point)
             is_old_needed = is_readable and not _is_appended(project, table, last, point, late)
             views.write(spark, table, last, point, is_old_needed, is_old_log_needed=is_readable)
@@ -68,57 +68,51 @@ def run(project: Project, spark: "SparkSession") -> Point:
 def _next(project: Project, spark: "SparkSession", last: Point, tables: list, ledger: list[dict]) -> Point:
     """The point that gold and its transactions allow."""
     lakehouse = project.lakehouse_path()
-    point = Point(last.number + 1, moved=dict(last.moved))
+    point = Point(last.number + 1, transactions=lake.version(lakehouse, views.TRANSACTIONS))
     for row in ledger:
-        point.batches[row["source"]] = max(row["batch_id"], point.batches.get(row["source"], -1))
+        source = point.source(row["source"])
+        source.batch = source.taken = max(row["batch_id"], source.batch)
     for row in lake.peek(lakehouse, "gold.applied", ["table_name", "source", "through_change_seq"]):
-        through = point.through.setdefault(row["table_name"], {})
+        through, source = point.table(row["table_name"]).through, point.source(row["source"])
         through[row["source"]] = max(row["through_change_seq"], through.get(row["source"], ""))
-    for through in point.through.values():
-        for source, change_seq in through.items():
-            point.points[source] = max(change_seq, point.points.get(source, ""))
+        source.seq = max(row["through_change_seq"], source.seq or "")
     holds = holds_of(project, spark, last)
-    for source, before_seq in last_before(spark, holds).items():
-        point.held[source] = holds[source].why
-        point.points[source] = max(before_seq, last.points.get(source, ""))
+    for name, before_seq in last_before(spark, holds).items():
+        point.source(name).held = holds[name].why
+        point.source(name).seq = max(before_seq, last.points.get(name, ""))
     for table in tables:
-        point.shapes[table.name], point.columns[table.name] = views.shape(table)
-        point.versions |= {
-            f"{table.name}__{step}": lake.version(lakehouse, f"gold.{table.name}__{step}") for step in steps(table)
-        }
-    point.versions[views.TRANSACTIONS] = lake.version(lakehouse, views.TRANSACTIONS)
-    point.taken = dict(point.batches)
+        shown = point.table(table.name)
+        shown.shape, shown.columns = views.shape(table)
+        shown.versions = {step: lake.version(lakehouse, f"gold.{table.name}__{step}") for step in steps(table)}
+    for name, moved in last.moved.items():
+        point.table(name).moved = moved
     freeze(point, last, {source for source, hold in holds.items() if hold.seq <= last.points.get(source, "")})
     return point
 
 
 def _is_moved(table: Table, last: Point, point: Point) -> bool:
     """Must the views of a table be written anew? Where they would show the same, they stay."""
-    versions = [f"{table.name}__{step}" for step in steps(table)]
-    if not all(version in point.versions for version in versions):  # its source stays, and it was never public
+    shown, before = point.table(table.name), last.table(table.name)
+    if not shown.versions.keys() >= set(steps(table)):  # its source stays, and it was never public
         return False
-    if (
-        table.name not in last.moved
-        or any(last.versions.get(v) != point.versions[v] for v in versions)
-        or last.shapes.get(table.name) != point.shapes[table.name]
-    ):
+    if before.moved is None or before.versions != shown.versions or before.shape != shown.shape:
         return True
     return any(
-        min(seq, point.points[source]) != min(seq, last.points.get(source, ""))
-        for source, seq in point.through.get(table.name, {}).items()
+        min(seq, point.points[source]) != min(seq, last.points.get(source, "")) for source, seq in shown.through.items()
     )
 
 
 def _is_readable(project: Project, table: Table, last: Point, point: Point) -> bool:
     """Can the views still read the versions of the last point? Not where there was none, where columns or the table
     itself are others, or where they are too old."""
+    shown, before = point.table(table.name), last.table(table.name)
     return (
-        table.name in last.moved
-        and last.columns.get(table.name) == point.columns[table.name]
+        before.moved is not None
+        and before.columns == shown.columns
         and all(
-            last.versions[name] <= point.versions[name]
-            and lake.has_version(project.lakehouse_path(), f"gold.{name}", last.versions[name])
-            for name in (f"{table.name}__{step}" for step in steps(table))
+            before.versions[step] <= shown.versions[step]
+            and lake.has_version(project.lakehouse_path(), f"gold.{table.name}__{step}", before.versions[step])
+            for step in steps(table)
         )
     )
 
@@ -126,7 +120,7 @@ def _is_readable(project: Project, table: Table, last: Point, point: Point) -> b
 def _is_appended(project: Project, table: Table, last: Point, point: Point, late: set[str]) -> bool:
     """Can the last point be seen in the new versions of past and current? It can where every new change lies behind it,
     and past was only appended to. In: sources with new changes that do not."""
-    name = f"{table.name}__{'past' if table.key else 'before_after'}"
-    num_commits = point.versions[name] - last.versions[name]
-    done = lake.operations(project.lakehouse_path(), f"gold.{name}", num_commits)
-    return not late & point.through.get(table.name, {}).keys() and done == ["WRITE"] * num_commits
+    shown, step = point.table(table.name), "past" if table.key else "before_after"
+    num_commits = shown.versions[step] - last.table(table.name).versions[step]
+    done = lake.operations(project.lakehouse_path(), f"gold.{table.name}__{step}", num_commits)
+    return not late & shown.through.keys() and done == ["WRITE"] * num_commits

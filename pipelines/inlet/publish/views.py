@@ -42,7 +42,8 @@ def write(spark: "SparkSession", table: Table, last, point, is_old_needed: bool,
     In: contract; the last and the new point (publish.Point); whether the last point has to be read from its own
     versions, because the new ones do not hold it any more: those of past and current, and of the log.
     """
-    name, our, is_shape_new = table.name, Ours(table.ours), last.shapes.get(table.name) != point.shapes[table.name]
+    name, our = table.name, Ours(table.ours)
+    is_shape_new = last.table(name).shape != point.table(name).shape
     views = [("__before_after", "before_after", _union(name, last, point, is_old_log_needed, _changes, Ours()))]
     if table.key:
         views = [
@@ -91,7 +92,7 @@ def write_pinned(
         ]
         view("", "*", _live, our)
         view("__history", _history(versions, our), _versions, our)
-        transactions = f"{TRANSACTIONS} version as of {point.versions[TRANSACTIONS]}"
+        transactions = f"{TRANSACTIONS} version as of {point.transactions}"
         _write_fixed(
             spark,
             database,
@@ -134,7 +135,7 @@ def _union(name: str, last, point, is_old_needed: bool, body, our: Ours, columns
     """Both points in one body where the new versions hold both, else a body for each. In: body(table's name, point,
     our, when), where when(condition) is SQL that says what `condition` makes of the point that the query is at. Columns
     are named once at most: the text of a wide table's view must stay short (ADR 5)."""
-    number, before = point.moved[name], last.moved.get(name, 0)
+    number, before = point.table(name).moved, last.table(name).moved or 0
     new = _ends(name, point)
     old = _ends(name, last) if is_old_needed else new | _moved_ends(name, last, point)
     next_, prior = Upto("next_point", new, our), Upto("last_point", old, our)
@@ -160,17 +161,15 @@ def _ends(name, point) -> dict[str, str]:
     """source -> change_seq up to which its changes count in the versions of a point. Sources that are left out count
     whole.
     """
-    return {
-        s: point.points.get(s, "") for s, seq in point.through.get(name, {}).items() if seq > point.points.get(s, "")
-    }
+    return {s: point.points.get(s, "") for s, seq in point.table(name).through.items() if seq > point.points.get(s, "")}
 
 
 def _moved_ends(name: str, last, point) -> dict[str, str]:
     """The same for the sources that stood elsewhere at the last point."""
-    through = last.through.get(name, {})
+    through = last.table(name).through
     return {
         s: last.points.get(s, "")
-        for s, seq in point.through.get(name, {}).items()
+        for s, seq in point.table(name).through.items()
         if (seq, point.points.get(s)) != (through.get(s), last.points.get(s))
     }
 
@@ -200,7 +199,7 @@ class Upto:
 
 
 def _of(name: str, step: str, point) -> str:
-    return f"gold.{name}__{step} version as of {point.versions[f'{name}__{step}']}"
+    return f"gold.{name}__{step} version as of {point.table(name).versions[step]}"
 
 
 def _names(table: Table, model: str) -> list[str]:
