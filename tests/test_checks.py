@@ -302,7 +302,12 @@ def both_ways(project, spark, monkeypatch, step, tables=None) -> list[tuple]:
             results = checks.check(project, spark, step, [BATCH], tables)
         rows = [r._replace(run_id=0, checked_at=0) for r in results]
         found.append(
-            (rows, sorted((v.suite_name, v.success, v.statistics, [shown(r) for r in v.results]) for v in validations))
+            (
+                rows,
+                sorted(
+                    (v.suite_name, v.success, v.statistics, [shown(r) for r in v.results]) for v in validations if v
+                ),
+            )
         )
     return found
 
