@@ -6,6 +6,8 @@ import ast
 import inspect
 import io
 import json
+import random
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -14,8 +16,12 @@ from inlet.bronze import framing
 from inlet.codecs import CODECS, codec
 from inlet.errors import AccountingError, Reject
 from inlet.silver import decoded
-from tests import test_cases
+from inlet.source import Source
+from inlet.table import Table
+from tests import projects, test_cases
+from tests.encode import linkexpress, qlik
 from tests.toy import codec as toy
+from tests.toy import encode
 
 PACKAGE = Path(__file__).parents[1] / "pipelines" / "inlet"
 ALL = CODECS | {"toy": toy}
@@ -210,3 +216,70 @@ def test_a_codec_that_loses_a_record_or_a_byte_is_named_with_its_unit_and_the_ru
         decoded.change_row(row)
     with pytest.raises(AccountingError, match="no column change_seq"):
         decoded.change_row({name: value for name, value in row.items() if name not in ("change_seq", "colour")})
+
+
+def encoded_linkexpress(rows: list[dict]) -> bytes:
+    return linkexpress.encode_file([("insert", 1, row) for row in rows], True, "big", "cp932", {1: projects.LAYOUT})
+
+
+def encoded_toy(rows: list[dict]) -> bytes:
+    columns = [[c["name"], c["type"]] for c in projects.ITEMS["columns"]]
+    plain = [[row["ITEM_ID"], row["NAME"], row["PRICE"] and str(row["PRICE"])] for row in rows]
+    changes = [("insert", "DEPOT.ITEMS", row) for row in plain]
+    return encode.file(1, ("columns", "DEPOT.ITEMS", columns, ["ITEM_ID"]), *changes)
+
+
+def encoded_qlik(rows: list[dict]) -> list[bytes]:
+    columns = [c["name"] for c in projects.ITEMS["columns"]]
+    return [
+        qlik.value({"operation": "INSERT", "change_seq": f"{n:035d}", "before": None, "after": row}, columns)
+        for n, row in enumerate(rows)
+    ]
+
+
+ENCODERS = {  # codec -> what its source says, its encoder: bytes of a file, or of messages
+    "linkexpress_group": ({"tables": {"1": "DEPOT.ITEMS"}, "options": projects.DEPOT["options"]}, encoded_linkexpress),
+    "toy": ({}, encoded_toy),
+    "qlik_json": ({"tables": {"items": "DEPOT.ITEMS"}}, encoded_qlik),
+}
+
+
+def test_every_codec_has_an_encoder_that_knows_nothing_of_it():
+    assert ENCODERS.keys() == ALL.keys()
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_what_was_encoded_is_decoded(name):
+    """Rows with nulls, empty text, blanks at both ends, extremes of each type; random ones beside them."""
+    rng, (fields, encoder) = random.Random(name), ENCODERS[name]
+    rows = [
+        {"ITEM_ID": 0, "NAME": "", "PRICE": None},
+        {"ITEM_ID": -(1 << 31), "NAME": " a b ", "PRICE": Decimal("-99999.99")},
+        {"ITEM_ID": (1 << 31) - 1, "NAME": "ｱ山", "PRICE": Decimal("99999.99")},
+    ] + [
+        {
+            "ITEM_ID": rng.randrange(1 << 31),
+            "NAME": "".join(rng.choices("aZ 9山ｱ", k=rng.randrange(5))),
+            "PRICE": rng.choice([None, Decimal(rng.randrange(-(10**7), 10**7)).scaleb(-2)]),
+        }
+        for _ in range(200)
+    ]
+    source = Source(name="s", codec=name, **{"from": "nowhere"} | fields)
+    tables = {"DEPOT.ITEMS": Table(**projects.ITEMS)}
+    module, data = ALL[name], encoder(rows)
+    if isinstance(data, bytes):
+        stream = io.BytesIO(data)
+        path = "20260105031500_000012.lxg"
+        blocks = [b for b, _ in framing.cut_file(source, tables, path, stream, 0, None, True, codec=module)]
+        results = [(codec.decode_block(module, b.data, b.context, source, tables), b.context) for b in blocks]
+        changes = [c for found, context in results for c in codec.change_rows(module, found, context, source, tables)]
+        rejects = [reject for found, _ in results for reject in found.rejects]
+    else:
+        topic = [{"topic": "items", "offset": n, "value": value.decode()} for n, value in enumerate(data)]
+        messages = [test_cases._message(written) for written in topic]
+        results = [module.decode_message(message, source, tables, []) for message in messages]
+        changes = [change for found in results for change in found.changes]
+        rejects = [reject for found in results for reject in found.rejects]
+    assert rejects == []
+    found = [{k: v if v is None or k != "PRICE" else Decimal(str(v)) for k, v in c["after"].items()} for c in changes]
+    assert found == rows
