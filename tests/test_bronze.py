@@ -17,14 +17,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from inlet import bronze, config
-from inlet.bronze import blocks, framing, kept_message, transports
+from inlet.bronze import blocks, framing, kept_message, lookups, transports
 from inlet.bronze import messages as bronze_messages
 from inlet.bronze import plan as planning
 from inlet.bronze.files import as_problem, listing
 from inlet.codecs import CODECS
 from inlet.commands import decode, warm
 from inlet.commands import run as running
-from inlet.errors import ConfigError, Reject
+from inlet.errors import ConfigError, EnvironmentLacks, Reject
 from inlet.log import Log
 from inlet.source import FILE_TRANSPORTS, MESSAGE_TRANSPORTS, ROW_TRANSPORTS
 from inlet.sql import literal
@@ -749,3 +749,19 @@ def test_hostile_names_are_landed_as_they_are_and_what_changed_after_its_plan_is
     ] == [b"other"]
     assert plan(project, bronze.landed(project)).files == []
     assert [spark.sql(f"select {literal(text)}").first()[0] for text in HOSTILE] == HOSTILE
+
+
+@pytest.mark.parametrize("name", ["..", "", "a/../../b", "x" * 5000, "\0"])
+def test_a_name_that_can_be_none_leads_nowhere_and_stops_nothing(tmp_path, name):
+    (tmp_path / "lists").mkdir()
+    (tmp_path / "b").write_text("outside")
+    where = {"transport": "lines", "path": "landing", "lookups": "lists/{name}"}
+    project = projects.make(tmp_path, {"shop": {"codec": "qlik_json", "from": where}})
+    assert lookups.fetch(project, project.sources["shop"], name) is None
+
+
+def test_an_address_that_does_not_answer_says_so_and_one_that_has_no_such_name_is_none(tmp_path):
+    where = {"transport": "lines", "path": "landing", "lookups": "http://127.0.0.1:9/{name}"}
+    project = projects.make(tmp_path, {"shop": {"codec": "qlik_json", "from": where}})
+    with pytest.raises(EnvironmentLacks, match="http://127.0.0.1:9/a%2Fb cannot be looked up: .*refused"):
+        lookups.fetch(project, project.sources["shop"], "a/b")

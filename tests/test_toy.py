@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from inlet import bronze, config, publish, silver
-from inlet.bronze import blocks, framing, parquet_rows
+from inlet.bronze import blocks, framing, lookups, parquet_rows
 from inlet.bronze import plan as planning
 from inlet.codecs import CODECS
 from inlet.commands import decode as decode_command
@@ -22,7 +22,7 @@ from inlet.commands import import_contracts, replay
 from inlet.commands import run as running
 from inlet.commands.run import build_gold
 from inlet.commands.status import file_state, status
-from inlet.errors import AccountingError, ConfigError
+from inlet.errors import AccountingError, ConfigError, EnvironmentLacks
 from inlet.gold import generate
 from inlet.silver import parts
 from tests import projects
@@ -401,7 +401,9 @@ def test_a_file_of_an_order_that_ends_its_reader_is_set_aside_and_the_next_ones_
     assert found.held == {"landing/toy/3.toy": "file 2 of toy"}
 
 
-def test_what_messages_name_is_looked_up_once_and_what_was_not_there_is_read_by_replay(spark, lakehouse, tmp_path):
+def test_what_messages_name_is_looked_up_once_and_what_was_not_there_is_read_once_it_is(
+    spark, lakehouse, tmp_path, monkeypatch
+):
     """Two column lists of one table, named in headers; one of them is not there when its message comes."""
     landing, lists = tmp_path / "landing" / "named", tmp_path / "lists"
     landing.mkdir(parents=True)
@@ -436,6 +438,9 @@ def test_what_messages_name_is_looked_up_once_and_what_was_not_there_is_read_by_
     write(2, (3, "one", [4, "d"]))
     assert counts(run(project, spark)["named"]) == (1, 0, 1, 0, 0, 0)
 
+    with monkeypatch.context() as patch:  # a registry that does not answer stops no run that needs nothing new of it
+        patch.setattr(lookups, "fetch", lambda *of: (_ for _ in ()).throw(EnvironmentLacks("no answer", "wait")))
+        assert replay.due(project, ["named"]) == []
     (lists / "..%2Ftwo.json").write_text(json.dumps({"NAMED.ITEMS": [V2, ["ID"]]}))
     batch_id = replay.plan(project, spark, replay.due(project, ["named"]))
     assert counts(silver.run(project, spark, batch_id)["named"])[2] == 1

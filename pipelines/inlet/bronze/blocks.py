@@ -129,8 +129,8 @@ def units_of(project: Project, row: dict, codec=None) -> Iterator[dict]:
     digest = hashlib.sha256()
     context = json.loads(row["start_context"]) if row["start_context"] else None
     if is_compressed(row["path"]):
-        for delivered in delivered_of(project, row):
-            digest.update(delivered["bytes"])
+        with open_file(project, row["path"]) as stream:
+            hash_bytes(stream, digest, row["ofs_end"] + 1)
         _check(digest, row)
         with unpacked(project, row["path"]) as stream:
             yield from (row_of(block, row) for block in _blocks(project, row, stream, context, codec))
@@ -145,12 +145,16 @@ def units_of(project: Project, row: dict, codec=None) -> Iterator[dict]:
 
 
 def delivered_of(project: Project, row: dict) -> Iterator[dict]:
-    """Rows of bronze.delivered of a planned file: its bytes as they came."""
-    offset = 0
+    """Rows of bronze.delivered of a planned file: its bytes as they came. Raises: InletError where the file is not what
+    its plan says.
+    """
+    offset, digest = 0, hashlib.sha256()
     with open_file(project, row["path"]) as stream:
         while data := stream.read(min(LEN_DELIVERED, row["ofs_end"] - offset)):
             yield {name: row[name] for name in ("source", "path", "batch_id")} | {"file_offset": offset, "bytes": data}
+            digest.update(data)
             offset += len(data)
+    _check(digest, row)
 
 
 def _blocks(project: Project, row: dict, stream, context, codec) -> Iterator[FileBlock]:

@@ -8,7 +8,9 @@ messages are rejected; each run asks again, and decodes them again once it is th
 messages name (Avro containers) need no address.
 """
 
+import errno
 import json
+import logging
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -25,8 +27,10 @@ from inlet.source import Source
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+log = logging.getLogger(__name__)
 SECONDS = 30  # to wait for an answer
-NOT_THERE = (404, 410)
+NOT_THERE = (400, 404, 410, 414, 422)  # what servers say of a name that they do not have, or that can be none
+NO_FILE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL)
 
 
 def needs_any(source: Source) -> bool:
@@ -45,13 +49,18 @@ def known(project: Project, up_to_batch: int) -> dict[str, dict[str, bytes]]:
 
 
 def arrived(project: Project, sources: list[str]) -> set[tuple[str, int]]:
-    """(source, batch) of messages that named what was not there, and now is. Raises: EnvironmentLacks."""
+    """(source, batch) of messages that named what was not there, and now is. Where nobody answers, the next run
+    asks.
+    """
     rows = lake.peek(project.lakehouse_path(), "bronze.lookups", ["source", "name", "value", "batch_id"])
     found_now = {(row["source"], row["name"]) for row in rows if row["value"] is not None}
-    lacking = {(row["source"], row["name"]) for row in rows if row["source"] in sources} - found_now
-    found_now |= {
-        (source, name) for source, name in lacking if fetch(project, project.sources[source], name) is not None
-    }
+    for source, name in {(row["source"], row["name"]) for row in rows if row["source"] in sources} - found_now:
+        try:
+            is_there = fetch(project, project.sources[source], name) is not None
+        except EnvironmentLacks as error:
+            log.warning("%s", error)
+            continue
+        found_now |= {(source, name)} if is_there else set()
     return {(r["source"], r["batch_id"]) for r in rows if r["value"] is None and (r["source"], r["name"]) in found_now}
 
 
@@ -59,18 +68,19 @@ def land(project: Project, spark: "SparkSession", batch_id: int, files: list[dic
     """Keep what the messages of a batch name, once however often it is tried. In: the planned files; the messages, a
     DataFrame of bronze.messages. Raises: EnvironmentLacks where an address does not answer.
     """
-    sources = [source for source in project.sources.values() if needs_any(source)]
-    if not sources:
-        return
-    before = known(project, batch_id - 1)
-    rows = {}
+    rows: dict[tuple[str, str], tuple] = {}
     for row in files:
         for name, text in json.loads(row["start_context"] or "{}").get("lookups", {}).items():
             rows[row["source"], name] = (text.encode(), row["path"])
+    given = {row["source"] for row in files} if files else project.sources.keys()
+    sources = [source for name, source in project.sources.items() if name in given and needs_any(source)]
+    if not rows and not sources:
+        return
+    before = known(project, batch_id - 1)
     for source in sources:
         wanted = _names(project, source, messages) - before.get(source.name, {}).keys()
         for name in sorted(name for name in wanted if (source.name, name) not in rows):
-            rows[source.name, name] = (fetch(project, source, name), address(source, name))
+            rows[source.name, name] = (fetch(project, source, name), address(source, name) if source.lookups else None)
     new = [
         (source, name, value, origin, batch_id)
         for (source, name), (value, origin) in rows.items()
@@ -79,7 +89,8 @@ def land(project: Project, spark: "SparkSession", batch_id: int, files: list[dic
     if new:
         schema = ", ".join(f"{c.name} {c.type}" for c in unit.LOOKUPS if c.name != "landed_at")
         found = spark.createDataFrame(new, schema).selectExpr("*", "current_timestamp() as landed_at").coalesce(1)
-        lake.append(found, "bronze.lookups", "inlet-bronze-lookups", batch_id)
+        # a replay may come after a later batch has landed, and Delta takes the numbers of one name in order alone
+        lake.append(found, "bronze.lookups", f"inlet-{'bronze' if files else 'replay'}-lookups", batch_id)
 
 
 def _names(project: Project, source: Source, messages) -> set[str]:
@@ -130,13 +141,13 @@ def fetch(project: Project, source: Source, name: str) -> bytes | None:
                 return answer.read()
         with open_file(project, place) as stream:
             return stream.read()
-    except FileNotFoundError:
-        return None
     except urllib.error.HTTPError as error:
         if error.code in NOT_THERE:
             return None
         why = f"status {error.code}"
     except OSError as error:
+        if error.errno in NO_FILE or isinstance(error, FileNotFoundError):  # fsspec's has no number
+            return None
         why = str(error)
     raise EnvironmentLacks(
         f"{source.name}: {place} cannot be looked up: {why}",

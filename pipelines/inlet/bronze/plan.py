@@ -238,12 +238,12 @@ def _append(project: Project, spark: "SparkSession", has_messages: bool, files: 
     what, read = ("messages", messages.read) if has_messages else ("blocks", blocks.read)
     if not files:
         return
+    if not has_messages and (delivered := blocks.read_delivered(project, spark, files)) is not None:
+        lake.append(delivered, "bronze.delivered", "inlet-bronze-delivered", batch_id)
     lake.append(read(project, spark, files, landed(project)), f"bronze.{what}", f"inlet-bronze-{what}", batch_id)
     if has_messages:
         own = spark.table("bronze.messages").where(f"batch_id = {batch_id}")
         lookups.land(project, spark, batch_id, files, own)
-    elif (delivered := blocks.read_delivered(project, spark, files)) is not None:
-        lake.append(delivered, "bronze.delivered", "inlet-bronze-delivered", batch_id)
 
 
 def _problem_now(project: Project, row: dict) -> dict | None:
