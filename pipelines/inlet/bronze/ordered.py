@@ -6,6 +6,7 @@ place before it has no beginning that is known any more, and waits until a perso
 """
 
 import json
+from typing import NamedTuple
 
 from inlet.bronze.files import is_compressed, open_file, unpacked, unpacked_name
 from inlet.bronze.framing import LEN_HEAD
@@ -14,6 +15,16 @@ from inlet.codecs import CODECS
 from inlet.config import Project
 from inlet.errors import Reject
 from inlet.source import FILE_TRANSPORTS, Source
+
+
+class Listed(NamedTuple):
+    """A file that is to be looked at."""
+
+    source: Source
+    path: str
+    info: dict  # size, modified, problem; batch_id, companions
+    known: dict | None  # its last row of bronze.files without a problem
+    has_settled: bool
 
 
 def is_ordered(source: Source) -> bool:
@@ -35,27 +46,27 @@ def undecided(source: Source, files: list[dict]) -> list[list]:
     return [one for _, _, spans in newest.values() for one in spans]
 
 
-def plan(project: Project, files: list[tuple], landed: dict[str, dict], planned, place_of) -> dict[str, dict | str]:
+def plan(project: Project, files: list[Listed], landed: dict[str, dict], planned, place_of) -> dict[str, dict | str]:
     """By path a row of bronze.files, or what the file waits for. In: files of one source as plan_batch lists them; rows
     of those that were landed before, by path; planned(file, before), which plans one; place_of, which is `place`, maybe
     in a process of its own."""
-    source = files[0][0]
+    source = files[0].source
     codec = CODECS[source.codec]
     ends: dict[int, dict] = {}  # place -> context at the end of what is landed of it
     for row in landed.values():
         if row["context"] and "problem" not in (context := json.loads(row["context"])):
             ends[codec.place(context)] = context
     rows: dict[str, dict | str] = {}
-    places = {file[1]: place_of(project, codec, file) for file in files}
+    places = {file.path: place_of(project, codec, file) for file in files}
     first = min([*ends, *(place for place in places.values() if isinstance(place, int))], default=0)
     for file in sorted(
         files,
         key=lambda file: (
-            not isinstance(places[file[1]], int),
-            places[file[1]] if isinstance(places[file[1]], int) else 0,
+            not isinstance(places[file.path], int),
+            places[file.path] if isinstance(places[file.path], int) else 0,
         ),
     ):
-        path, number, known = file[1], places[file[1]], file[3]
+        path, number, known = file.path, places[file.path], file.known
         if isinstance(number, str):
             rows[path] = number
             continue
@@ -81,7 +92,7 @@ def plan(project: Project, files: list[tuple], landed: dict[str, dict], planned,
     return rows
 
 
-def place(project: Project, codec, file: tuple) -> int | str | None:
+def place(project: Project, codec, file: Listed) -> int | str | None:
     """The place of a file; None where it tells none, so that it is rejected as a whole; a text where it is too short to
     tell.
     """

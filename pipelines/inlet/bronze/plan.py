@@ -77,7 +77,7 @@ def plan_batch(project: Project, sources: list[Source], before: list[dict], now:
                 new.held[path] = f"its {', '.join(missing)}"
                 continue
             info |= {"batch_id": new.batch_id, "companions": companions}
-            wanted.append((source, path, info, good.get((source.name, path)), has_settled))
+            wanted.append(ordered.Listed(source, path, info, good.get((source.name, path)), has_settled))
     for (source, path, info, _, _), row in zip(wanted, _plan_files(project, wanted, good), strict=True):
         if isinstance(row, str):
             new.held[path] = row
@@ -117,49 +117,48 @@ def _companions(source: Source, path: str) -> list[str] | None:
     )
 
 
-def _plan_files(project: Project, wanted: list[tuple], good: dict) -> list[dict | str | None]:
+def _plan_files(project: Project, wanted: list[ordered.Listed], good: dict) -> list[dict | str | None]:
     """Rows of bronze.files, or what a file waits for. Codecs read files in a process of their own, which a file may
     end; then each has one of its own.
     """
 
-    def planned(file, before=None) -> dict | None:
-        source, path, info, known, has_settled = file
-        if info["problem"]:
-            return info["problem"]
+    def planned(file: ordered.Listed, before=None) -> dict | None:
+        if file.info["problem"]:
+            return file.info["problem"]
         follows = {"before": before} if before else {}
-        return TRANSPORTS[source.transport].plan_file(project, source, path, info, known, has_settled, **follows)
+        return TRANSPORTS[file.source.transport].plan_file(project, *file, **follows)
 
-    def planned_apart(file, before=None) -> dict | None:
+    def planned_apart(file: ordered.Listed, before=None) -> dict | None:
         try:
-            return _apart(lambda: planned(file, before), file[1])
+            return _apart(lambda: planned(file, before), file.path)
         except Died as death:
             return as_problem(
-                file[3]["ofs_end"] if file[3] else 0, KIND, EXPECTED, str(death), "Report it with the file"
+                file.known["ofs_end"] if file.known else 0, KIND, EXPECTED, str(death), "Report it with the file"
             )
 
-    def place_apart(project: Project, codec, file) -> int | str | None:
+    def place_apart(project: Project, codec, file: ordered.Listed) -> int | str | None:
         try:
-            return _apart(lambda: ordered.place(project, codec, file), file[1])
+            return _apart(lambda: ordered.place(project, codec, file), file.path)
         except Died:
             return None  # planning it says what
 
-    alone = [file for file in wanted if not ordered.is_ordered(file[0])]
+    alone = [file for file in wanted if not ordered.is_ordered(file.source)]
     rows: dict[tuple, dict | str | None] = {}
     try:
-        found = _apart(lambda: [planned(file) for file in alone], *(file[1] for file in alone))
+        found = _apart(lambda: [planned(file) for file in alone], *(file.path for file in alone))
     except Died:
         found = [planned_apart(file) for file in alone]
-    rows |= {(file[0].name, file[1]): row for file, row in zip(alone, found, strict=True)}
-    for name in {file[0].name for file in wanted if ordered.is_ordered(file[0])}:
-        files = [file for file in wanted if file[0].name == name]
+    rows |= {(file.source.name, file.path): row for file, row in zip(alone, found, strict=True)}
+    for name in {file.source.name for file in wanted if ordered.is_ordered(file.source)}:
+        files = [file for file in wanted if file.source.name == name]
         landed_before = {path: row for (source, path), row in good.items() if source == name}
         in_order = partial(ordered.plan, project, files, landed_before)
         try:
-            found = _apart(partial(in_order, planned, ordered.place), *(file[1] for file in files))
+            found = _apart(partial(in_order, planned, ordered.place), *(file.path for file in files))
         except Died:
             found = in_order(planned_apart, place_apart)
         rows |= {(name, path): row for path, row in found.items()}
-    return [rows[file[0].name, file[1]] for file in wanted]
+    return [rows[file.source.name, file.path] for file in wanted]
 
 
 def _apart(call, *paths: str):

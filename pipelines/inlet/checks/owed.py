@@ -10,39 +10,49 @@ from inlet.table import by_name
 
 def unchecked(project: Project, step: str) -> dict[str | None, list[int]]:
     """Batches that a step has written and whose rows no passed check has seen, told without Spark: a run that died or
-    failed before its gate owes it. Out: for gold name of contract -> batches, else None -> batches."""
-    lakehouse, per_table, written = project.lakehouse_path(), step == "gold", _written(project, step)
-    if not written or not any(entry.table.startswith("*") or not per_table for _, entry in load(project, step)):
+    failed before its gate owes it. Out: for gold name of contract -> batches, else None -> batches.
+    """
+    written = _asked(project, step, _written(project, step))
+    if not written:
         return {}
-    if per_table:  # of a table without a key no suite may ask anything
-        asked = {e.contract.name for e in expand(load(project, step), project.tables.values()) if e.contract}
-        written = {(name, batch): at for (name, batch), at in written.items() if name in asked}
-    results = lake.peek(
-        lakehouse,
-        "checks.results",
-        ["run_id", "step", "table", "severity", "success", "batch_ids"],
-        f"where step = '{step}'",
-    )
+    checked = _last_checked(project, step)
+    owed: dict[str | None, list[int]] = {}
+    for (name, batch), at in sorted(written.items(), key=str):
+        if checked.get((name, batch), -1) < at:  # a source that stopped may bring its part of a batch later
+            owed.setdefault(name, []).append(batch)
+    return {name: sorted(batches) for name, batches in owed.items()}
+
+
+def _asked(project: Project, step: str, written: dict[tuple, int]) -> dict[tuple, int]:
+    """Of what a step has written, that of which its suite asks anything. A table without a key has no suite in gold."""
+    entries = load(project, step) if written else []
+    if step != "gold":
+        return written if entries else {}
+    asked = {e.contract.name for e in expand(entries, project.tables.values()) if e.contract}
+    return {(name, batch): at for (name, batch), at in written.items() if name in asked}
+
+
+def _last_checked(project: Project, step: str) -> dict[tuple, int]:
+    """(name of contract or None, batch) -> run_id of the last passed check that saw its rows."""
+    columns = ["run_id", "step", "table", "severity", "success", "batch_ids"]
+    results = lake.peek(project.lakehouse_path(), "checks.results", columns, f"where step = '{step}'")
     failed = {row["run_id"] for row in results if row["severity"] == "error" and not row["success"]}
-    since = _since(project) if per_table else {}
-    seen: dict[tuple, int] = {}  # when each was last checked
-    whole: dict = {}  # run in which every row of a table was checked, as after a rebuild
+    since = _since(project) if step == "gold" else {}
+    checked: dict[tuple, int] = {}
+    all_rows: dict[str | None, int] = {}  # name -> last run that checked every row of it, as after a rebuild
     for row in sorted(results, key=lambda row: row["run_id"]):
-        name = row["table"].split(".")[1].rsplit("__", 1)[0] if per_table else None
-        if row["run_id"] not in failed and row["run_id"] >= since.get(name or "", 0):
-            seen |= {(name, batch): row["run_id"] for batch in row["batch_ids"] or ()}
-            whole |= {name: row["run_id"]} if row["batch_ids"] is None else {}
-    for name, run_id in whole.items():
-        seen |= {
-            (of, batch): max(run_id, seen.get((of, batch), 0))
-            for of, batch in _written(project, step, datetime.fromtimestamp(run_id / 1e6, UTC))
-            if of == name
-        }
-    owed: dict[str | None, set[int]] = {}
-    for (place, batch), at in written.items():
-        if seen.get((place, batch), -1) < at:  # a source that stopped may bring its part of a batch later
-            owed.setdefault(place, set()).add(batch)
-    return {place: sorted(batches) for place, batches in sorted(owed.items(), key=str)}
+        name = row["table"].split(".")[1].rsplit("__", 1)[0] if step == "gold" else None
+        if row["run_id"] in failed or row["run_id"] < since.get(name or "", 0):
+            continue
+        if row["batch_ids"] is None:
+            all_rows[name] = row["run_id"]
+        else:
+            checked |= {(name, batch): row["run_id"] for batch in row["batch_ids"]}
+    for name, run_id in all_rows.items():
+        for place in _written(project, step, datetime.fromtimestamp(run_id / 1e6, UTC)):
+            if place[0] == name:
+                checked[place] = max(run_id, checked.get(place, 0))
+    return checked
 
 
 def _since(project: Project) -> dict[str, int]:
