@@ -6,6 +6,8 @@ docs/formats/linkexpress_group.md. The layout is in group.py.
 
 from numba import njit
 
+from inlet.fields.compiled.cache import compiled
+
 # a head's row
 WHAT, OPERATION, TABLE, ITEMS, FAULT, FAULT_AT, TRANSACTION, COUNTER, LAST = range(9)
 NUM_HEAD = 9
@@ -38,7 +40,7 @@ def _uint(data, at, width, little):
     return n
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@compiled(nogil=True, _nrt=False)
 def walk(data, little, len_min, len_max, offsets):
     """Follow the lengths. Out: offsets[i] of each whole record and behind the last.
 
@@ -97,7 +99,7 @@ def _data(data, at, end, little, len_null, table_of, num_items, full_table):
     return (EMPTY_LOAD if op == OP_EMPTY_LOAD else CHANGE), op, table, items, OK, at
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@compiled(nogil=True, _nrt=False)
 def heads(data, offsets, num, little, has_null_areas, table_of, num_items, full_table, transaction, counter, rows):
     """Read every head. Out: rows[i] as named above. Returns: (transaction, counter) behind the last record.
 

@@ -19,7 +19,8 @@ All functions stand in one file because Numba's cache of a function does not not
 """
 
 import numpy as np
-from numba import njit
+
+from inlet.fields.compiled.cache import compiled
 
 DOUBT = -1
 TEXT, INTEGER, DECIMAL, FLOAT, DATE, TIMESTAMP, TIMESTAMP_NTZ, BOOLEAN, HEX, NEVER = range(10)  # a column's type
@@ -102,7 +103,7 @@ LEN_GAP = 32  # zeros behind a message; `_time` looks farthest ahead, 20 bytes
 LEN_VALUE = 5  # bytes that a value takes beyond those of its text
 LEN_IMAGE, LEN_MEMBER = 9, 7  # of an object: header, count and last offset; id and offset of a member
 NONE = -2  # in place of a length: no value
-COMPILED = {"cache": True, "_nrt": False, "forceinline": True}
+COMPILED = {"_nrt": False, "forceinline": True}
 
 
 def scratch_of(ends: np.ndarray, num_columns: int) -> tuple:
@@ -129,7 +130,7 @@ def texts_of(ends: np.ndarray, num_columns: int) -> tuple:
     return tuple(np.empty(length, np.uint8) for length in lengths), np.zeros((len(TEXTS), num + 1), np.int64)
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def _check_scratch(length, num_columns, scratch):
     """Raise IndexError unless there is room to walk a message of that length, by the figures above."""
     buffer, work, places, _, mask = scratch
@@ -142,7 +143,7 @@ def _check_scratch(length, num_columns, scratch):
         raise IndexError("no room to walk a message")
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def _check_texts(length, num_columns, texts, k):
     """Raise IndexError unless there is room for the texts of row k."""
     image = length + LEN_IMAGE + (LEN_MEMBER + LEN_VALUE) * num_columns
@@ -152,7 +153,7 @@ def _check_texts(length, num_columns, texts, k):
             raise IndexError("no room for the texts of a message")
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def _alone(letters, start, length, out):
     """A message alone in the buffer, zeros behind it. Out: all its bytes or'ed."""
     a, some = np.uint64(start), np.uint8(0)
@@ -164,7 +165,7 @@ def _alone(letters, start, length, out):
     return some
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def _move(source, start, size, out, pos):
     """Copy, and the place behind it."""
     a, b = np.uint64(start), np.uint64(pos)
@@ -173,14 +174,14 @@ def _move(source, start, size, out, pos):
     return pos + size
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def _blank(d, i):
     while d[i] == 32 or d[i] == 10 or d[i] == 13 or d[i] == 9:
         i += 1
     return i
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def _same(d, i, j, letters, a, b):
     if j - i != b - a:
         return False
@@ -191,7 +192,7 @@ def _same(d, i, j, letters, a, b):
     return True
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def _word(d, i, j, first, last):
     """Which of the words first..last stands at i..j, else DOUBT."""
     for word in range(first, last + 1):
@@ -200,7 +201,7 @@ def _word(d, i, j, first, last):
     return DOUBT
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def _text_end(d, i):
     """Where text that began before i ends (its quote); DOUBT at an escape or a control character."""
     at = np.uint64(i)  # unsigned: no test for an index from the end
@@ -209,7 +210,7 @@ def _text_end(d, i):
     return np.int64(at) if d[at] == 34 else DOUBT
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def _member(d, i):
     """From the quote of a name: start and end of the name, start of the value."""
     if d[i] != 34:
@@ -223,7 +224,7 @@ def _member(d, i):
     return i + 1, end, _blank(d, at + 1)
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def _next(d, i):
     """Behind a value: (place, is there another member)."""
     i = _blank(d, i)
@@ -233,12 +234,12 @@ def _next(d, i):
     return (i + 1, False) if d[i] == 125 else (DOUBT, False)
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def _is_null(d, i):
     return d[i] == 110 and d[i + 1] == 117 and d[i + 2] == 108 and d[i + 3] == 108
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def _truth(d, i):
     """(place behind, 1 or 0), or DOUBT."""
     if d[i] == 116 and d[i + 1] == 114 and d[i + 2] == 117 and d[i + 3] == 101:
@@ -248,7 +249,7 @@ def _truth(d, i):
     return DOUBT, 0
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def _header(d, i):
     """Text or null: (place behind, start, length), NONE for null and ""."""
     if _is_null(d, i):
@@ -259,7 +260,7 @@ def _header(d, i):
     return (DOUBT, 0, 0) if end < 0 else (end + 1, i + 1, end - i - 1 if end > i + 1 else NONE)
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def _is_utf8(d, i, end):
     while i < end:
         b = d[i]
@@ -284,21 +285,21 @@ def _is_utf8(d, i, end):
     return True
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def _put(out, pos, n, width):
     for k in range(width):
         out[pos + k] = n >> 8 * k & 0xFF
     return pos + width
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def _put_integer(out, pos, n):
     kind = 0 if -128 <= n < 128 else 1 if -32768 <= n < 32768 else 2 if -2147483648 <= n < 2147483648 else 3
     out[pos] = 3 + kind << 2
     return _put(out, pos + 1, n, 1 << kind)
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def _put_decimal(out, pos, n, scale):
     is_short = -1_000_000_000 < n < 1_000_000_000 and scale <= 9
     out[pos] = (8 if is_short else 9) << 2
@@ -306,7 +307,7 @@ def _put_decimal(out, pos, n, scale):
     return _put(out, pos + 2, n, 4 if is_short else 8)
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def _put_text(d, i, out, pos):
     """From behind the quote: (place behind the text, next place in the output)."""
     end = _text_end(d, i)
@@ -322,7 +323,7 @@ def _put_text(d, i, out, pos):
     return end + 1, _move(d, i, size, out, pos)
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def _put_escaped(d, i, out, pos):
     start = pos + 5
     end, at = i, start
@@ -357,7 +358,7 @@ def _put_escaped(d, i, out, pos):
     return end + 1, at
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def _escape(d, i):
     """From the backslash: (last byte of the escape, character); surrogates are in doubt."""
     b = d[i + 1]
@@ -375,7 +376,7 @@ def _escape(d, i):
     return (DOUBT, 0) if 0xD800 <= code < 0xE000 else (i + 5, code)
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def _hex(b):
     return (
         np.int64(b) - 48
@@ -388,7 +389,7 @@ def _hex(b):
     )
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def _number(d, i):
     """Digits, maybe a point and digits: (place behind, number without its point, scale, digits before the point without
     leading zeros, scale without trailing zeros, is there a leading zero). More than 18 digits are in doubt."""
@@ -416,7 +417,7 @@ def _number(d, i):
     return i, -n if minus else n, scale, num_before - zeros, needed, zeros > 0 and num_before > 1
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def _put_number(d, i, type_, first, second, out, pos):
     """A JSON number or text of one that fits the column."""
     is_text = d[i] == 34
@@ -440,7 +441,7 @@ def _put_number(d, i, type_, first, second, out, pos):
     return end, _put_decimal(out, pos, n, scale) if scale else _put_integer(out, pos, n)
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def _digits(d, i, num):
     n = 0
     for k in range(num):
@@ -450,7 +451,7 @@ def _digits(d, i, num):
     return n
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def _day(d, i):
     """YYYY-MM-DD as days since 1970, or a number below any day in doubt."""
     year, month, day = _digits(d, i, 4), _digits(d, i + 5, 2), _digits(d, i + 8, 2)
@@ -464,7 +465,7 @@ def _day(d, i):
     return era_days + (153 * m + 2) // 5 + day - 1 - 719468
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def _time(d, i):
     """A time without a zone: (place behind, microseconds since 1970), or DOUBT."""
     day, hour, minute, second = _day(d, i), _digits(d, i + 11, 2), _digits(d, i + 14, 2), _digits(d, i + 17, 2)
@@ -486,7 +487,7 @@ def _time(d, i):
     return i, ((day * 24 + hour) * 60 + minute) * 60_000_000 + second * 1_000_000 + fraction
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def _header_time(d, i):
     """The header timestamp: (place behind, microseconds since 1970, 1 or NONE). A zone other than Z is in doubt."""
     if _is_null(d, i):
@@ -508,7 +509,7 @@ def _header_time(d, i):
     return i + is_text, micros, 1
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def _value(d, i, column, out, pos):
     """A value, certainly of the column's type: (place behind, next place in the output)."""
     type_ = column[TYPE]
@@ -539,7 +540,7 @@ def _value(d, i, column, out, pos):
     return _put_text(d, i + 1, out, pos)
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def _image(d, i, plan, names, scratch, starts, ends):
     """An object of columns: values go to the scratch, their places to starts and ends (-1: absent). The place behind
     it.
@@ -572,7 +573,7 @@ def _image(d, i, plan, names, scratch, starts, ends):
     return i
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def _put_image(scratch, starts, ends, plan, order, mask, num_mask, is_after, out, pos):
     """The supplied columns of an image as a VARIANT object, sorted by name; DOUBT if a column that it needs is null or
     absent.
@@ -606,7 +607,7 @@ def _put_image(scratch, starts, ends, plan, order, mask, num_mask, is_after, out
     return at
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def _put_mask(d, start, length, num_columns, out):
     """Big-endian hex text as bytes, least significant first: their number without trailing zeros; NONE for none, else
     DOUBT.
@@ -631,7 +632,7 @@ def _put_mask(d, start, length, num_columns, out):
     return num
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def _headers(d, i, fields):
     """The headers object; fields: (start, length) by header. The place behind it."""
     if d[i] != 123:
@@ -664,7 +665,7 @@ def _headers(d, i, fields):
     return i
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def _body(d, i, more, plan, names, work, places, fields):
     """Members of the object that holds data and headers, from the first name or behind the last; the place behind the
     object.
@@ -692,7 +693,7 @@ def _body(d, i, more, plan, names, work, places, fields):
     return i
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def message(letters, start, end, plan, names, scratch):
     """Walk one message, enveloped or bare. fields: start and length by word, length NONE for null, DOUBT for
     missing.
@@ -736,7 +737,7 @@ def message(letters, start, end, plan, names, scratch):
     return is_envelope and _rest(d, i, end)
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def _is_application_headers(d, a, b, i):
     """`headers` as the first name: the body's is an object, the envelope's is null."""
     if _word(d, a, b, HEADERS, HEADERS) < 0:
@@ -744,21 +745,21 @@ def _is_application_headers(d, a, b, i):
     return d[_member(d, i)[2]] != 123
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def _rest(d, i, end):
     while i < end and (d[i] == 32 or d[i] == 10 or d[i] == 13 or d[i] == 9):
         i += 1
     return i == end
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def _copy(d, start, length, out, ends, valid, k):
     """A text of the message into column k of an output; null for NONE and missing."""
     ends[k + 1] = _move(d, start, max(length, 0), out, ends[k])
     valid[k] = length >= 0
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def _put_digits(n, width, out, at):
     for j in range(width):
         out[at + width - 1 - j] = 48 + n % 10
@@ -766,7 +767,7 @@ def _put_digits(n, width, out, at):
     return at + width
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def _put_seq(d, fields, is_load, message, load, starts, out, at):
     """35 digits: the message's own, or of its load, topic, partition and offset. message: topic's digits, partition,
     offset.
@@ -788,7 +789,7 @@ def _put_seq(d, fields, is_load, message, load, starts, out, at):
     return _put_digits(message[2], 10, out, _put_digits(message[1], 5, out, at))
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def _is_named(d, fields, table_names, place, must):
     """Do schema and table of the message, where they are given, say the table of that place?"""
     for k, word in ((0, SCHEMA), (1, TABLE)):
@@ -801,7 +802,7 @@ def _is_named(d, fields, table_names, place, must):
     return True
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def _operation(d, fields):
     """INSERT .. REFRESH, if the images are those that it asks for; else DOUBT."""
     start, length = fields[OPERATION, 0], fields[OPERATION, 1]
@@ -812,7 +813,7 @@ def _operation(d, fields):
     return oper
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def _load(loads, place, at):
     """The last load of the table that began before and had not ended; loads: place, first, last, in order of first."""
     for k in range(len(loads) - 1, -1, -1):
@@ -821,7 +822,7 @@ def _load(loads, place, at):
     return DOUBT
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def rows(letters, ends, places_of, messages, plans, table_names, loads, starts, texts, numbers, valid, scratch):
     """Walk every message of a batch; the rows of those that are in no doubt. Out: their number.
 
@@ -850,7 +851,7 @@ def rows(letters, ends, places_of, messages, plans, table_names, loads, starts, 
     return k
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def _put_row(plan, order, oper, load, source, starts, scratch, texts, numbers, valid, k):
     """All columns of one row; False in doubt, and then nothing counts of what was written."""
     d, work, places, fields, mask = scratch
@@ -906,7 +907,7 @@ def _put_row(plan, order, oper, load, source, starts, scratch, texts, numbers, v
     return True
 
 
-@njit(**COMPILED)
+@compiled(**COMPILED)
 def refreshes(letters, ends, places_of, plans, table_names, found, scratch):
     """Of each message: its place if it is a full-load row, NONE if it is another, DOUBT if in doubt."""
     plan, first, names, orders = plans

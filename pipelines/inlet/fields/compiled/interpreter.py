@@ -16,6 +16,7 @@ import numpy as np
 from numba import njit
 
 from inlet.fields.charset import DOUBLE, LEAD, SHIFT, SINGLE
+from inlet.fields.compiled.cache import compiled
 
 # a plan's row
 ENCODING, WIDTH, DIGITS, SCALE, MODE, SET, UNIT, STRIP, SLOT, NEED = range(10)
@@ -601,7 +602,7 @@ def _len_head(num, len_end):
     return 1 + (4 if num > 255 else 1) + num * _size_of(num - 1) + (num + 1) * len_end
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@compiled(nogil=True, _nrt=False)
 def images(data, starts, ends, layouts, plans, plan_starts, reading, singles, doubles, scratch, out, lengths, faults):
     """Write the image of every record.
 
