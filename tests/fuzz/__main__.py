@@ -11,7 +11,6 @@ import datetime
 import importlib
 import os
 import random
-import shutil
 import sys
 import time
 import traceback
@@ -20,12 +19,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 os.environ["NUMBA_BOUNDSCHECK"] = "1"  # before Numba is there
 os.environ["NUMBA_CACHE_DIR"] = str(ROOT / "build" / "numba_boundscheck")
-
-CACHE = Path(os.environ["NUMBA_CACHE_DIR"])
-if CACHE.exists() and CACHE.stat().st_mtime < max(
-    path.stat().st_mtime for path in (ROOT / "pipelines" / "inlet").rglob("*.py")
-):
-    shutil.rmtree(CACHE)  # Numba does not notice an edit in another file than the function's
 
 import numba  # noqa: E402
 import numpy as np  # noqa: E402

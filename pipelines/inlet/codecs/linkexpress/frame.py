@@ -4,8 +4,7 @@ Two compiled walks: `walk` follows the length prefixes, `heads` reads what stand
 docs/formats/linkexpress_group.md. The layout is in group.py.
 """
 
-from numba import njit
-
+from inlet.fields.compiled.basics import inlined, uint
 from inlet.fields.compiled.cache import compiled
 
 # a head's row
@@ -29,16 +28,6 @@ OK, TRUNCATED, BAD_NULL_INDICATOR, UNKNOWN_OPERATION, BAD_COLUMN_COUNT, UNKNOWN_
     range(8)
 )
 
-inlined = njit(forceinline=True, _nrt=False)  # no allocation, so no counting of references to every array at every call
-
-
-@inlined
-def _uint(data, at, width, little):
-    n = 0
-    for k in range(width):
-        n = n << 8 | data[at + (width - 1 - k if little else k)]
-    return n
-
 
 @compiled(nogil=True, _nrt=False)
 def walk(data, little, len_min, len_max, offsets):
@@ -49,7 +38,7 @@ def walk(data, little, len_min, len_max, offsets):
     at, num = 0, 0
     offsets[0] = 0
     while at + 4 <= len(data):
-        size = _uint(data, at, 4, little)
+        size = uint(data, at, 4, little)
         if size < len_min or size > len_max:  # read unsigned, so a negative length is a large one
             return num, at, True
         if at + size > len(data):
@@ -64,8 +53,8 @@ def walk(data, little, len_min, len_max, offsets):
 def _commit(data, at, end, little, len_null):
     """A record of one column: (what, operation, table, items, fault, byte)."""
     op_at = at + 6 + len_null
-    op = _uint(data, op_at, 2, little)
-    if len_null and _uint(data, at + 6, 2, little) != 0:
+    op = uint(data, op_at, 2, little)
+    if len_null and uint(data, at + 6, 2, little) != 0:
         return FAULTY, op, -1, end, BAD_NULL_INDICATOR, at + 6
     if op != OP_COMMIT:
         return FAULTY, op, -1, end, UNKNOWN_OPERATION, op_at
@@ -80,9 +69,9 @@ def _data(data, at, end, little, len_null, table_of, num_items, full_table):
     items = at + 10 + len_null
     if items > end:
         return FAULTY, -1, -1, end, TRUNCATED, end
-    num_columns, extraction_id = _uint(data, at + 4, 2, little), _uint(data, at + 6, 2, little)
-    op = _uint(data, items - 2, 2, little)
-    if len_null and _uint(data, at + 8, 2, little) != 0:
+    num_columns, extraction_id = uint(data, at + 4, 2, little), uint(data, at + 6, 2, little)
+    op = uint(data, items - 2, 2, little)
+    if len_null and uint(data, at + 8, 2, little) != 0:
         return FAULTY, op, -1, items, BAD_NULL_INDICATOR, at + 8
     is_load = op == REFRESH or op == OP_EMPTY_LOAD
     if not is_load and op > DELETE:
@@ -109,7 +98,7 @@ def heads(data, offsets, num, little, has_null_areas, table_of, num_items, full_
     is_open = False
     for i in range(num):
         at, end = offsets[i], offsets[i + 1]
-        is_commit = _uint(data, at + 4, 2, little) == 1
+        is_commit = uint(data, at + 4, 2, little) == 1
         if is_commit:
             what, op, table, items, fault, fault_at = _commit(data, at, end, little, len_null)
         else:

@@ -20,6 +20,7 @@ All functions stand in one file because Numba's cache of a function does not not
 
 import numpy as np
 
+from inlet.fields.compiled.basics import put, put_decimal, put_integer, utf8_size
 from inlet.fields.compiled.cache import compiled
 
 DOUBT = -1
@@ -263,48 +264,11 @@ def _header(d, i):
 @compiled(**COMPILED)
 def _is_utf8(d, i, end):
     while i < end:
-        b = d[i]
-        n = 0 if b < 0x80 else 1 if 0xC2 <= b < 0xE0 else 2 if 0xE0 <= b < 0xF0 else 3 if 0xF0 <= b < 0xF5 else -1
-        if n < 0 or i + n >= end:
+        size = utf8_size(d, i, end)
+        if size == 0:
             return False
-        for k in range(1, n + 1):
-            if d[i + k] & 0xC0 != 0x80:
-                return False
-        if (
-            b == 0xE0
-            and d[i + 1] < 0xA0
-            or b == 0xED
-            and d[i + 1] > 0x9F
-            or b == 0xF0
-            and d[i + 1] < 0x90
-            or b == 0xF4
-            and d[i + 1] > 0x8F
-        ):
-            return False
-        i += n + 1
+        i += size
     return True
-
-
-@compiled(**COMPILED)
-def _put(out, pos, n, width):
-    for k in range(width):
-        out[pos + k] = n >> 8 * k & 0xFF
-    return pos + width
-
-
-@compiled(**COMPILED)
-def _put_integer(out, pos, n):
-    kind = 0 if -128 <= n < 128 else 1 if -32768 <= n < 32768 else 2 if -2147483648 <= n < 2147483648 else 3
-    out[pos] = 3 + kind << 2
-    return _put(out, pos + 1, n, 1 << kind)
-
-
-@compiled(**COMPILED)
-def _put_decimal(out, pos, n, scale):
-    is_short = -1_000_000_000 < n < 1_000_000_000 and scale <= 9
-    out[pos] = (8 if is_short else 9) << 2
-    out[pos + 1] = scale
-    return _put(out, pos + 2, n, 4 if is_short else 8)
 
 
 @compiled(**COMPILED)
@@ -319,7 +283,7 @@ def _put_text(d, i, out, pos):
         pos += 1
     else:
         out[pos] = 16 << 2
-        pos = _put(out, pos + 1, size, 4)
+        pos = put(out, pos + 1, size, 4)
     return end + 1, _move(d, i, size, out, pos)
 
 
@@ -354,7 +318,7 @@ def _put_escaped(d, i, out, pos):
             out[pos + 1 + k] = out[start + k]
         return end + 1, pos + 1 + size
     out[pos] = 16 << 2
-    _put(out, pos + 1, size, 4)
+    put(out, pos + 1, size, 4)
     return end + 1, at
 
 
@@ -438,7 +402,7 @@ def _put_number(d, i, type_, first, second, out, pos):
         return DOUBT, 0
     if is_text:
         return _put_text(d, i + 1, out, pos)
-    return end, _put_decimal(out, pos, n, scale) if scale else _put_integer(out, pos, n)
+    return end, put_decimal(out, pos, n, scale) if scale else put_integer(out, pos, n)
 
 
 @compiled(**COMPILED)
@@ -593,17 +557,17 @@ def _put_image(scratch, starts, ends, plan, order, mask, num_mask, is_after, out
     len_end = 1 if size < 256 else 2 if size < 65536 else 4
     len_count = 4 if count > 255 else 1
     out[pos] = (len_count == 4) << 6 | len_id - 1 << 4 | len_end - 1 << 2 | 2
-    ids = _put(out, pos + 1, count, len_count)
+    ids = put(out, pos + 1, count, len_count)
     offsets = ids + count * len_id
     values = offsets + (count + 1) * len_end
     at = values
     for rank in range(len(plan)):
         k = order[rank]
         if starts[k] >= 0:
-            ids = _put(out, ids, rank, len_id)
-            offsets = _put(out, offsets, at - values, len_end)
+            ids = put(out, ids, rank, len_id)
+            offsets = put(out, offsets, at - values, len_end)
             at = _move(scratch, starts[k], ends[k] - starts[k], out, at)
-    _put(out, offsets, at - values, len_end)
+    put(out, offsets, at - values, len_end)
     return at
 
 

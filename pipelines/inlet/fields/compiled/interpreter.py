@@ -8,14 +8,13 @@ output and returns (next place in the record, next place in the output, fault co
 faulty byte.
 
 Every function here is the compiled twin of a plain one in number.py, date.py, charset.py and variant.py, which are
-the spec; tests/test_fields.py holds them equal. All functions stand in one file because Numba's cache of a function
-does not notice a change in another file.
+the spec; tests/test_fields.py holds them equal.
 """
 
 import numpy as np
-from numba import njit
 
 from inlet.fields.charset import DOUBLE, LEAD, SHIFT, SINGLE
+from inlet.fields.compiled.basics import inlined, put, put_decimal, put_integer, uint, utf8_size
 from inlet.fields.compiled.cache import compiled
 
 # a plan's row
@@ -57,7 +56,6 @@ FAULTS = (
     NULL_NOT_ALLOWED,
 ) = range(12)
 
-inlined = njit(forceinline=True, _nrt=False)  # nothing is allocated, so no reference need be counted: ten times as fast
 
 LEN_CHAR = 4  # bytes of UTF-8 that one byte of an item becomes at most: a site may put any character on a single byte
 LEN_ITEM = 12  # bytes that an item adds to them: 5 of a long text's header, 3 of its id, 4 of its offset
@@ -75,21 +73,6 @@ def scratch_of(plans: np.ndarray) -> tuple:
     """Working space of `images`: a double, its bits, the offsets of one image."""
     double = np.zeros(1, np.float64)
     return double, double.view(np.int64), np.zeros(len(plans) + 1, np.int64)
-
-
-@inlined
-def _uint(data, at, width, little):
-    n = 0
-    for k in range(width):
-        n = n << 8 | data[at + (width - 1 - k if little else k)]
-    return n
-
-
-@inlined
-def _put(out, pos, n, width):
-    for k in range(width):
-        out[pos + k] = n >> 8 * k & 0xFF
-    return pos + width
 
 
 @inlined
@@ -124,37 +107,6 @@ def _move(out, start, stop, target):
 
 
 @inlined
-def _put_signed(out, pos, n):
-    if -128 <= n < 128:
-        out[pos] = 3 << 2
-        return _put(out, pos + 1, n, 1)
-    if -32768 <= n < 32768:
-        out[pos] = 4 << 2
-        return _put(out, pos + 1, n, 2)
-    if -2147483648 <= n < 2147483648:
-        out[pos] = 5 << 2
-        return _put(out, pos + 1, n, 4)
-    out[pos] = 6 << 2
-    return _put(out, pos + 1, n, 8)
-
-
-@inlined
-def _put_decimal(out, pos, n, scale, minus):
-    """Up to 18 digits."""
-    out[pos + 1] = scale
-    signed = -n if minus else n
-    if n < 1_000_000_000 and scale <= 9:
-        out[pos] = 8 << 2
-        return _put(out, pos + 2, signed, 4)
-    if scale <= 18:
-        out[pos] = 9 << 2
-        return _put(out, pos + 2, signed, 8)
-    out[pos] = 10 << 2
-    _put(out, pos + 2, signed, 8)
-    return _put(out, pos + 10, -1 if signed < 0 else 0, 8)
-
-
-@inlined
 def _put_wide_decimal(data, at, num_digits, is_packed, scale, minus, out, pos):
     """19 to 38 digits, read again into four limbs of 32 bits. `at` is the first digit's byte, of zoned digits or of
     nibbles.
@@ -175,18 +127,18 @@ def _put_wide_decimal(data, at, num_digits, is_packed, scale, minus, out, pos):
         d = (d ^ MASK32) + (c >> 32)
     out[pos] = 10 << 2
     out[pos + 1] = scale
-    _put(out, pos + 2, a, 4)
-    _put(out, pos + 6, b, 4)
-    _put(out, pos + 10, c, 4)
-    return _put(out, pos + 14, d, 4)
+    put(out, pos + 2, a, 4)
+    put(out, pos + 6, b, 4)
+    put(out, pos + 10, c, 4)
+    return put(out, pos + 14, d, 4)
 
 
 @inlined
 def _integer(data, at, width, little, out, pos):
-    n = _uint(data, at, width, little)
+    n = uint(data, at, width, little)
     if width < 8 and n >> 8 * width - 1:
         n -= 1 << 8 * width
-    return at + width, _put_signed(out, pos, n), OK
+    return at + width, put_integer(out, pos, n), OK
 
 
 @inlined
@@ -208,7 +160,7 @@ def _packed(data, at, width, digits, scale, out, pos):
     minus = sign == 0xB or sign == 0xD
     if num_significant > 18:
         return at + width, _put_wide_decimal(data, at, 2 * width - 1, True, scale, minus, out, pos), OK
-    return at + width, _put_decimal(out, pos, n, scale, minus), OK
+    return at + width, put_decimal(out, pos, -n if minus else n, scale), OK
 
 
 @inlined
@@ -249,7 +201,7 @@ def _zoned(data, at, width, digits, scale, out, pos):
             num_significant += 1
     if num_significant > 18:
         return at + width, _put_wide_decimal(data, at + first, digits, False, scale, minus, out, pos), OK
-    return at + width, _put_decimal(out, pos, n, scale, minus), OK
+    return at + width, put_decimal(out, pos, -n if minus else n, scale), OK
 
 
 @inlined
@@ -318,29 +270,9 @@ def _double(data, at, stop, set_, doubles, out, pos):
 
 
 @inlined
-def _utf8_size(data, at, stop):
-    """Bytes of the character that begins here, 0 if it is none."""
-    first = data[at]
-    if first < 0x80:
-        return 1
-    size = 2 if 0xC2 <= first < 0xE0 else 3 if 0xE0 <= first < 0xF0 else 4 if 0xF0 <= first < 0xF5 else 0
-    if size == 0 or at + size > stop:
-        return 0
-    for k in range(1, size):
-        if data[at + k] >> 6 != 2:
-            return 0
-    second = data[at + 1]
-    if first == 0xE0 and second < 0xA0 or first == 0xED and second > 0x9F:  # overlong; surrogates
-        return 0
-    if first == 0xF0 and second < 0x90 or first == 0xF4 and second > 0x8F:  # overlong; beyond U+10FFFF
-        return 0
-    return size
-
-
-@inlined
 def _utf8(data, at, stop, out, pos):
     while at < stop:
-        size = _utf8_size(data, at, stop)
+        size = utf8_size(data, at, stop)
         if size == 0:
             return at, pos, BAD_TEXT
         for k in range(size):
@@ -390,7 +322,7 @@ def _text(data, at, stop, plans, r, singles, doubles, out, pos):
         _move(out, start, end, target)
     if size > 63:
         out[pos] = 16 << 2
-        _put(out, pos + 1, size, 4)
+        put(out, pos + 1, size, 4)
     else:
         out[pos] = size << 2 | 1
     return at, target + size, OK
@@ -400,9 +332,9 @@ def _text(data, at, stop, plans, r, singles, doubles, out, pos):
 def _len_data(data, at, plans, r, little):
     """Bytes that a variable item says it holds."""
     if plans[r, ENCODING] == VARTEXT:
-        return _uint(data, at, 2, little) * plans[r, UNIT]
+        return uint(data, at, 2, little) * plans[r, UNIT]
     len_length = plans[r, UNIT] & 15  # BLOB: reserved bytes in the high nibble, length's in the low
-    size = _uint(data, at + (plans[r, UNIT] >> 4), len_length, little)
+    size = uint(data, at + (plans[r, UNIT] >> 4), len_length, little)
     return size
 
 
@@ -422,7 +354,7 @@ def _variable(data, at, end, plans, r, reading, singles, doubles, out, pos):
         bad, pos, fault = _text(data, start, start + size, plans, r, singles, doubles, out, pos)
         return (bad, pos, fault) if fault else (after, pos, OK)
     out[pos] = 15 << 2
-    _put(out, pos + 1, size, 4)
+    put(out, pos + 1, size, 4)
     for k in range(size):
         out[pos + 5 + k] = data[start + k]
     return after, pos + 5 + size, OK
@@ -431,7 +363,7 @@ def _variable(data, at, end, plans, r, reading, singles, doubles, out, pos):
 @inlined
 def _days(data, at, little):
     """Days since 1970-01-01 of a date of the calendar, else -1_000_000."""
-    year, month, day = _uint(data, at, 2, little), np.int64(data[at + 2]), np.int64(data[at + 3])
+    year, month, day = uint(data, at, 2, little), np.int64(data[at + 2]), np.int64(data[at + 3])
     if year < 1 or year > 9999 or month < 1 or month > 12 or day < 1:
         return -1_000_000
     is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
@@ -450,7 +382,7 @@ def _date(data, at, little, out, pos):
     if days == -1_000_000:
         return at, pos, BAD_DATE
     out[pos] = 11 << 2
-    return at + 4, _put(out, pos + 1, days, 4), OK
+    return at + 4, put(out, pos + 1, days, 4), OK
 
 
 @inlined
@@ -488,7 +420,7 @@ def _timestamp(data, at, width, little, out, pos):
         return bad_at, pos, BAD_DATE
     seconds = 86400 * days + 3600 * np.int64(data[at + 4]) + 60 * np.int64(data[at + 5]) + data[at + 6]
     out[pos] = 13 << 2
-    return at + width, _put(out, pos + 1, seconds * 1_000_000, 8), OK
+    return at + width, put(out, pos + 1, seconds * 1_000_000, 8), OK
 
 
 @inlined
@@ -501,11 +433,11 @@ def _ieee(data, at, width, little, out, pos):
 
 @inlined
 def _hex_float(data, at, width, scratch, out, pos):
-    fraction = _uint(data, at + 1, width - 1, False)
+    fraction = uint(data, at + 1, width - 1, False)
     size = float(fraction) * 2.0 ** (4 * (np.int64(data[at] & 0x7F) - 64) - 8 * (width - 1))
     scratch[0][0] = -size if data[at] & 0x80 else size
     out[pos] = 7 << 2
-    return at + width, _put(out, pos + 1, scratch[1][0], 8), OK
+    return at + width, put(out, pos + 1, scratch[1][0], 8), OK
 
 
 @inlined
@@ -582,7 +514,7 @@ def _put_head(out, pos, plans, first, num, offsets, total):
     """Header, ids and offsets of an object whose values are written behind them. Ids are places in the sorted names."""
     len_size, len_id, len_end = 4 if num > 255 else 1, _size_of(num - 1), _size_of(total)
     out[pos] = (num > 255) << 6 | len_id - 1 << 4 | len_end - 1 << 2 | 2
-    pos = _put(out, pos + 1, num, len_size)
+    pos = put(out, pos + 1, num, len_size)
     if len_id == 1 and len_end == 1:  # nearly always; straight bytes are twice as fast
         for k in range(num):
             out[pos + k] = k
@@ -590,11 +522,11 @@ def _put_head(out, pos, plans, first, num, offsets, total):
         out[pos + 2 * num] = total
         return
     for k in range(num):
-        _put(out, pos + k * len_id, k, len_id)
+        put(out, pos + k * len_id, k, len_id)
     pos += num * len_id
     for k in range(num):
-        _put(out, pos + plans[first + k, SLOT] * len_end, offsets[k], len_end)
-    _put(out, pos + num * len_end, total, len_end)
+        put(out, pos + plans[first + k, SLOT] * len_end, offsets[k], len_end)
+    put(out, pos + num * len_end, total, len_end)
 
 
 @inlined
