@@ -1,18 +1,28 @@
-"""When full loads have ended: the control event `load_end`. Before it gold takes a load's rows and drops none that the
-load has not sent; with it what the load did not send goes, as of the load's start.
+"""Full loads: which there are, and when each has ended: the control event `load_end`. Before it gold takes a load's
+rows and drops none that the load has not sent; with it what the load did not send goes, as of the load's start.
 
 A file is a load and ends with itself: once all its bytes are landed and none of its records is rejected. Messages
 announce no end; their codec says which changes prove one (`proof_span`), and when the source has gone on for so long
 that it `is_over`.
 """
 
+import json
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING
+
 from inlet import bronze, lake
+from inlet.bronze.guard import guarded
 from inlet.errors import FILE_KINDS
 from inlet.silver.batch import Batch, among
 from inlet.table import by_name, present
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 BEGIN = "full_load"  # keeps where each load of messages began and how far it was seen
 END = "load_end"
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def of_files(batch: Batch, units: list[dict]) -> None:
@@ -62,6 +72,106 @@ def of_files(batch: Batch, units: list[dict]) -> None:
             for source, table, load_id in sorted(places)
         ],
     )
+
+
+def in_messages(
+    batch: Batch, codec, messages: "DataFrame", sources: list, tables: dict, loading: set[str]
+) -> list[dict]:
+    """The full loads of messages known after this batch; new ones and later ends are kept as control events."""
+    known = _known_loads(batch)
+    find = (
+        partial(_find_loads, codec)
+        if batch.is_apart or not codec.FAST
+        else partial(codec.FAST.find_loads, refresh_table=codec.refresh_table)
+    )
+    seen = find(messages, [source for source in sources if source.name in loading], tables) if loading else {}
+    loads = []
+    for source in sources:
+        of_source = {place: times for place, times in seen.items() if place[0] == source.name}
+        loads += codec.LOADS.assign_loads(
+            [load for load in known if load["source"] == source.name],
+            of_source,
+            codec.LOADS.options(source).load_gap_minutes,
+        )
+    rows = [
+        (
+            load["source"],
+            *load["table"].split("."),
+            load["started_at16"] + "0" * 19,
+            BEGIN,
+            load["load_id"],
+            json.dumps(load, default=str),
+        )
+        for load in loads
+        if load not in known
+    ]
+    if rows:
+        events = batch.spark.createDataFrame(
+            rows,
+            "source string, source_schema string, source_table string, change_seq string, "
+            "kind string, load_id string, detail string",
+        )
+        batch.append(events, "silver.control_events")
+    return loads
+
+
+def _find_loads(codec, messages: "DataFrame", sources: list, tables: dict) -> dict:
+    """What `codec.find_loads` tells, message by message, without its compiled walk."""
+    gap = int(60e6 * min(codec.LOADS.options(source).load_gap_minutes for source in sources))
+    decode = guarded(
+        _refreshes(codec, {source.name: source for source in sources}, tables), lambda unit, why: [], is_apart=True
+    )
+    spans = (
+        messages.mapInArrow(decode, "source string, t string, at bigint")
+        .selectExpr("*", "at as first", "at as last", f"at div {gap} as bucket")
+        .groupBy("source", "t", "bucket")
+        .agg({"first": "min", "last": "max"})
+        .collect()
+    )
+    seen: dict[tuple, list] = {}
+    for row in spans:
+        seen.setdefault((row["source"], row["t"]), []).append(
+            tuple(EPOCH + timedelta(microseconds=row[name]) for name in ("min(first)", "max(last)"))
+        )
+    return seen
+
+
+def _refreshes(codec, sources: dict, tables: dict):
+    def decode(batches):
+        import pyarrow as pa
+
+        schema = lake.arrow_schema("source string, t string, at bigint")
+        for batch in batches:
+            rows = [
+                (
+                    m["source"],
+                    codec.refresh_table(m, sources[m["source"]], tables),
+                    (m["timestamp"] - EPOCH) // timedelta(microseconds=1),
+                )
+                for m in batch.to_pylist()
+                if m["source"] in sources and m["timestamp"]
+            ]
+            yield pa.RecordBatch.from_pylist([dict(zip(schema.names, row)) for row in rows if row[1]], schema=schema)
+
+    return decode
+
+
+def _known_loads(batch: Batch) -> list[dict]:
+    """Each load as the last batch before this one left it."""
+    known = {}
+    events = lake.peek(
+        batch.project.lakehouse_path(),
+        "silver.control_events",
+        ["detail"],
+        f"where kind = '{BEGIN}' and batch_id <> {batch.batch_id} order by batch_id",
+    )
+    for row in events:
+        load = json.loads(row["detail"])
+        load["table"] = present(batch.project.tables.values(), load["table"])
+        known[load["source"], load["load_id"]] = load | {
+            name: datetime.fromisoformat(load[name]) for name in ("first_at", "last_at")
+        }
+    return list(known.values())
 
 
 def of_messages(batch: Batch, codec_loads, sources: list, loads: list[dict]) -> None:

@@ -4,11 +4,9 @@ reject or a control event. No message has a third way out.
 """
 
 import json
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
-from inlet import lake
 from inlet.bronze import lookups
 from inlet.bronze.guard import guarded
 from inlet.codecs import CODECS
@@ -16,7 +14,7 @@ from inlet.config import Project
 from inlet.silver import decoded, full_loads, parts
 from inlet.silver.batch import Batch, among, overlaps, raw_of_units, reject_conflicts, write_changes
 from inlet.sql import literal
-from inlet.table import by_name, present
+from inlet.table import by_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -28,7 +26,6 @@ UNSURVEYED = {
     "max_seq": "cast(null as string)",
     "may_have_refresh": "true",
 }
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def run(batch: Batch, sources: list[str]) -> None:
@@ -44,7 +41,7 @@ def _run_codec(batch: Batch, codec, sources: list) -> None:
     messages = batch.spark.sql(f"select * from bronze.messages where {own}")
     tables = by_name(batch.project.tables.values())
     spans, has_twice, loading = _survey(batch, codec, messages)
-    loads = _loads(batch, codec, messages, sources, tables, loading) if codec.LOADS else []
+    loads = full_loads.in_messages(batch, codec, messages, sources, tables, loading) if codec.LOADS else []
     if batch.is_apart or not codec.FAST:  # the compiled walk may be what died
         _write_exact(batch, codec, messages, sources, loads)
     else:
@@ -75,7 +72,11 @@ def replay(batch: Batch, codec, replays: list[dict]) -> None:
     )
     lookups.land(batch.project, batch.spark, batch.batch_id, [], messages)
     tables = by_name(batch.project.tables.values())
-    loads = _loads(batch, codec, messages, sources, tables, {s.name for s in sources}) if codec.LOADS else []
+    loads = (
+        full_loads.in_messages(batch, codec, messages, sources, tables, {s.name for s in sources})
+        if codec.LOADS
+        else []
+    )
     _write_exact(batch, codec, messages, sources, loads)
     if codec.LOADS:
         full_loads.of_messages(batch, codec.LOADS, sources, loads)
@@ -150,101 +151,3 @@ def exact(project: Project, codec, loads: list[dict], found: dict[str, dict[str,
 def _set_aside(unit, why: str) -> list:
     [message] = unit.to_pylist()
     return [decoded.batch_of(decoded.failed(message["source"], message["unit_id"], message["value"] or b"", why))]
-
-
-def _find_loads(codec, messages: "DataFrame", sources: list, tables: dict) -> dict:
-    """What `codec.find_loads` tells, message by message, without its compiled walk."""
-    gap = int(60e6 * min(codec.LOADS.options(source).load_gap_minutes for source in sources))
-    decode = guarded(
-        _refreshes(codec, {source.name: source for source in sources}, tables), lambda unit, why: [], is_apart=True
-    )
-    spans = (
-        messages.mapInArrow(decode, "source string, t string, at bigint")
-        .selectExpr("*", "at as first", "at as last", f"at div {gap} as bucket")
-        .groupBy("source", "t", "bucket")
-        .agg({"first": "min", "last": "max"})
-        .collect()
-    )
-    seen: dict[tuple, list] = {}
-    for row in spans:
-        seen.setdefault((row["source"], row["t"]), []).append(
-            tuple(EPOCH + timedelta(microseconds=row[name]) for name in ("min(first)", "max(last)"))
-        )
-    return seen
-
-
-def _refreshes(codec, sources: dict, tables: dict):
-    def decode(batches):
-        import pyarrow as pa
-
-        schema = lake.arrow_schema("source string, t string, at bigint")
-        for batch in batches:
-            rows = [
-                (
-                    m["source"],
-                    codec.refresh_table(m, sources[m["source"]], tables),
-                    (m["timestamp"] - EPOCH) // timedelta(microseconds=1),
-                )
-                for m in batch.to_pylist()
-                if m["source"] in sources and m["timestamp"]
-            ]
-            yield pa.RecordBatch.from_pylist([dict(zip(schema.names, row)) for row in rows if row[1]], schema=schema)
-
-    return decode
-
-
-def _loads(batch: Batch, codec, messages: "DataFrame", sources: list, tables: dict, loading: set[str]) -> list[dict]:
-    """The full loads known after this batch; new ones and later ends are kept as control events."""
-    known = _known_loads(batch)
-    find = (
-        partial(_find_loads, codec)
-        if batch.is_apart or not codec.FAST
-        else partial(codec.FAST.find_loads, refresh_table=codec.refresh_table)
-    )
-    seen = find(messages, [source for source in sources if source.name in loading], tables) if loading else {}
-    loads = []
-    for source in sources:
-        of_source = {place: times for place, times in seen.items() if place[0] == source.name}
-        loads += codec.LOADS.assign_loads(
-            [load for load in known if load["source"] == source.name],
-            of_source,
-            codec.LOADS.options(source).load_gap_minutes,
-        )
-    rows = [
-        (
-            load["source"],
-            *load["table"].split("."),
-            load["started_at16"] + "0" * 19,
-            full_loads.BEGIN,
-            load["load_id"],
-            json.dumps(load, default=str),
-        )
-        for load in loads
-        if load not in known
-    ]
-    if rows:
-        events = batch.spark.createDataFrame(
-            rows,
-            "source string, source_schema string, source_table string, change_seq string, "
-            "kind string, load_id string, detail string",
-        )
-        batch.append(events, "silver.control_events")
-    return loads
-
-
-def _known_loads(batch: Batch) -> list[dict]:
-    """Each load as the last batch before this one left it."""
-    known = {}
-    events = lake.peek(
-        batch.project.lakehouse_path(),
-        "silver.control_events",
-        ["detail"],
-        f"where kind = '{full_loads.BEGIN}' and batch_id <> {batch.batch_id} order by batch_id",
-    )
-    for row in events:
-        load = json.loads(row["detail"])
-        load["table"] = present(batch.project.tables.values(), load["table"])
-        known[load["source"], load["load_id"]] = load | {
-            name: datetime.fromisoformat(load[name]) for name in ("first_at", "last_at")
-        }
-    return list(known.values())
