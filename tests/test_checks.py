@@ -217,7 +217,7 @@ def test_a_warning_does_not_stop_and_a_few_rejects_of_few_records_are_none(proje
 def test_a_ledger_that_does_not_add_up_stops(project, spark, silver):
     silver(GOOD, num_records=4)
     only(project, "silver.batches")
-    with pytest.raises(CheckFailed, match="conservation: records"):
+    with pytest.raises(CheckFailed, match="every record is accounted for"):
         checks.check(project, spark, "silver", [BATCH])
 
 
