@@ -172,7 +172,7 @@ def test_a_column_that_takes_a_name_of_ours_later_asks_for_a_rebuild(monkeypatch
         **(TABLE | {"columns": [{"name": "ID", "type": "int"}, {"name": "OPERATION", "type": "string"}], "key": ["ID"]})
     )
     there = {"source": "string", "id": "int", "valid_from_seq": "string", "operation": "string"}
-    monkeypatch.setattr(evolve, "_there", lambda project, table: [("past", there, {evolve.KEY: "id"})])
+    monkeypatch.setattr(evolve, "_existing", lambda project, table: [("past", there, {evolve.KEY: "id"})])
     assert evolve.lags(None, table)
     with pytest.raises(ConfigError, match="a column operation of the table has come or gone") as error:
         evolve.steps(None, table)

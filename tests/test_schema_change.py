@@ -110,7 +110,7 @@ def test_what_an_earlier_inlet_did_not_keep_of_a_version_is_added(monkeypatch):
         "batch_id",
     ]
     columns = dict.fromkeys(names, "string") | {"item": "int", "price": "decimal(9,2)", "made": "date"}
-    monkeypatch.setattr(evolve, "_there", lambda project, table: [("past", columns, {evolve.KEY: "item"})])
+    monkeypatch.setattr(evolve, "_existing", lambda project, table: [("past", columns, {evolve.KEY: "item"})])
     assert evolve.lags(None, Table(**FIRST)) and evolve.steps(None, Table(**FIRST)) == [
         "alter table gold.evolving__past add columns (transaction_event_counter bigint after transaction_id)",
         "alter table gold.evolving__past add columns (transaction_last_event boolean after transaction_event_counter)",
