@@ -101,13 +101,13 @@ def bring(spark, here, batch_id: int, batch: list[Change]) -> None:
 def write(root: Path, lakehouse: str, num_transfers: int, num_batches: int) -> None:
     """The writer: every batch, in order. Says which step begins."""
     from inlet import config, gold, publish
-    from inlet.lake.spark import pace, session
+    from inlet.lake.spark import session, small_query_settings
 
     def begins(step: str) -> None:
         print(step, flush=True)
 
     here, spark = config.load(root), session(lakehouse)
-    with pace(spark, is_small=True):
+    with small_query_settings(spark, is_small=True):
         begins("looking")
         done = {row.batch_id for row in spark.sql("select distinct batch_id from silver.batches").collect()}
         for batch_id, batch in enumerate([[], *batches(changes(num_transfers), num_batches)], -1):
@@ -132,10 +132,10 @@ SUM = (
 
 def read(lakehouse: str) -> None:
     """The reader: a line for each sum, for ever. The views are there before it starts."""
-    from inlet.lake.spark import pace, session
+    from inlet.lake.spark import session, small_query_settings
 
     spark = session(lakehouse)
-    with pace(spark, is_small=True):
+    with small_query_settings(spark, is_small=True):
         while True:
             print(spark.sql(SUM).first()[0], flush=True)
 

@@ -188,7 +188,7 @@ def test_a_column_whose_name_parquet_does_not_take_is_added_in_place(monkeypatch
     )
     monkeypatch.setattr(
         evolve,
-        "_there",
+        "_existing",
         lambda project, table: [
             ("before_after", {"source": "string", "before.id": "int", "after.id": "int"}, {evolve.KEY: "id"})
         ],
