@@ -9,6 +9,7 @@ import json
 import lzma
 import os
 import signal
+from decimal import Decimal
 from types import SimpleNamespace
 
 import fastavro
@@ -17,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from inlet import bronze, config
-from inlet.bronze import blocks, framing, kept_message, lookups, transports
+from inlet.bronze import blocks, framing, kept_message, lookups, message_text, transports
 from inlet.bronze import messages as bronze_messages
 from inlet.bronze import plan as planning
 from inlet.bronze.files import as_problem, listing
@@ -293,6 +294,7 @@ def container(schema, values: list, **options) -> bytes:
         ("string", ["{}", "é"], [b"{}", "é".encode()]),
         (["null", "bytes"], [b"{}", None], [b"{}", None]),
         ({"type": "array", "items": "long"}, [[1], [-2, 64]], [b"\x02\x02\x00", b"\x04\x03\x80\x01\x00"]),
+        ({"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2}, [Decimal("1.50")], [b"\x04\x00\x96"]),
     ],
 )
 @pytest.mark.parametrize("codec", ["null", "deflate"])
@@ -314,6 +316,12 @@ def test_an_avro_container_brings_a_message_for_each_datum(tmp_path, schema, val
     path.write_bytes(path.read_bytes() + b"x")
     [refused] = plan(project, first).files
     assert json.loads(refused["problem"])["kind"] == "file_rewritten"
+
+
+def test_a_text_that_is_not_utf8_is_a_message_like_any_other(tmp_path):
+    data = container("string", ["abcd", "{}"]).replace(b"abcd", b"\xff\xfe\xed\xa0")
+    project, _ = texts(tmp_path, "avro", data)
+    assert read(project, plan(project).files) == [(0, b"\xff\xfe\xed\xa0"), (1, b"{}")]
 
 
 def test_a_damaged_container_waits_and_is_set_aside_once_it_has_rested(tmp_path):
@@ -367,6 +375,15 @@ def test_compressed_lines_are_messages_as_they_would_be_unpacked(tmp_path):
     first = plan(project).files
     assert read(project, first) == [(0, b'{"a": 1}'), (1, b'{"b"')]
     assert first[0]["ofs_end"] == len(packed) and plan(project, first).files == []
+
+
+def test_a_compressed_file_of_messages_that_is_too_large_unpacked_is_set_aside(tmp_path, monkeypatch):
+    monkeypatch.setattr(message_text, "MAX_BYTES", 1000)
+    project, path = texts(tmp_path, "lines", b"")
+    path.unlink()
+    path.with_name("a.jsonl.gz").write_bytes(gzip.compress(b"{}\n" * 1000))
+    [row] = plan(project).files
+    assert json.loads(row["problem"])["expected"] == "at most 1000 bytes at a time"
 
 
 @pytest.mark.parametrize(

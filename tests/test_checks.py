@@ -11,7 +11,7 @@ from deltalake import write_deltalake
 
 from inlet import checks, lake
 from inlet.checks import checks as checking
-from inlet.checks import suite, validation
+from inlet.checks import results, suite, validation
 from inlet.config import Project
 from inlet.errors import CheckFailed, ConfigError
 from inlet.table import Table

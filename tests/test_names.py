@@ -10,7 +10,7 @@ from jinja2 import Environment
 
 from inlet import bronze, checks, config, gold, publish, silver, sql
 from inlet.checks import suite
-from inlet.checks.checks import _rows_sql as rows_sql
+from inlet.checks.results import _rows_sql as rows_sql
 from inlet.commands import reconcile
 from inlet.commands.run import build_gold
 from inlet.errors import ConfigError

@@ -15,7 +15,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from inlet import bronze, gold, silver
-from inlet.commands import reconcile
+from inlet.commands import live_table, reconcile
 from inlet.errors import ConfigError
 from inlet.gold import generate
 from tests import postgres, projects, reference
@@ -485,9 +485,9 @@ def test_nothing_of_postgres_was_rejected(spark, landed):
 @pytest.fixture(scope="module")
 def live(spark, server, landed):
     """SCHEMA.TABLE -> where it is. The session of the tests is there before the driver is."""
-    spark.sql("add jar ivy://" + reconcile.DRIVERS["postgresql"][0])
+    spark.sql("add jar ivy://" + live_table.DRIVERS["postgresql"][0])
     said = conninfo_to_dict(server)
-    return lambda table: reconcile.Live(
+    return lambda table: live_table.Live(
         f"jdbc:postgresql://{said['host']}:{said['port']}/{said['dbname']}", table, said["user"], said["password"]
     )
 
@@ -589,10 +589,10 @@ def test_reconcile_on_the_command_line(server, project, landed, live):
 def test_what_reconcile_lacks_is_said_without_spark(monkeypatch):
     monkeypatch.delenv("NOWHERE", raising=False)
     for lacking, said in [
-        (lambda: reconcile.driver("jdbc:paper://here"), "There are: db2, mysql"),
-        (lambda: reconcile.driver("here"), "no JDBC URL"),
-        (lambda: reconcile.password("NOWHERE"), "NOWHERE, which is not set"),
+        (lambda: live_table.driver("jdbc:paper://here"), "There are: db2, mysql"),
+        (lambda: live_table.driver("here"), "no JDBC URL"),
+        (lambda: live_table.password("NOWHERE"), "NOWHERE, which is not set"),
     ]:
         with pytest.raises(ConfigError, match=said):
             lacking()
-    assert reconcile.driver("jdbc:oracle:thin:@here", "some:driver:1")[0] == "some:driver:1"
+    assert live_table.driver("jdbc:oracle:thin:@here", "some:driver:1")[0] == "some:driver:1"

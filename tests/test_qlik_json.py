@@ -138,7 +138,7 @@ def loads_of(messages: list[dict], source, tables) -> list[dict]:
         table = json_messages.refresh_table(one, source, tables)
         if table:
             seen.setdefault((source.name, table), []).append((one["timestamp"], one["timestamp"]))
-    return full_load.assign_loads([], seen, full_load.options(source).load_gap_minutes)
+    return full_load.assign_loads([], seen, source.options_as(full_load.Options).load_gap_minutes)
 
 
 def test_what_the_encoder_writes_the_codec_reads():
@@ -249,7 +249,7 @@ def test_a_message_nested_beyond_reading_is_a_reject(depth):
 
 def test_an_unknown_option_is_refused():
     with pytest.raises(errors.ConfigError, match="load_gap_minute"):
-        full_load.options(SOURCE.model_copy(update={"options": {"load_gap_minute": 5}}))
+        SOURCE.model_copy(update={"options": {"load_gap_minute": 5}}).options_as(full_load.Options)
 
 
 @pytest.mark.parametrize("path", [path for path in PATHS if path.stem.startswith("ok_")], ids=lambda path: path.stem)
@@ -489,7 +489,7 @@ def assert_paths_agree(spark, messages, source, tables) -> tuple[int, int]:
     exact = {one["unit_id"]: json_messages.read_message(one, source, tables, loads) for one in messages}
     rows = frame(spark, messages)
     found = json_fast.find_loads(rows, [source], tables, json_messages.refresh_table)
-    assert full_load.assign_loads([], found, full_load.options(source).load_gap_minutes) == loads
+    assert full_load.assign_loads([], found, source.options_as(full_load.Options).load_gap_minutes) == loads
     fast = [row.asDict() for row in json_fast.fast(rows, [source], tables, loads).collect()]
     assert len({row["unit_id"] for row in fast}) == len(fast)
     for row in fast:

@@ -422,15 +422,17 @@ def test_what_messages_name_is_looked_up_once_and_what_was_not_there_is_read_onc
                     "offset": pa.array([offset for offset, _, _ in rows], pa.int64()),
                     "timestamp": pa.array([0] * len(rows), pa.timestamp("us", tz="UTC")),
                     "value": [json.dumps(["insert", "NAMED.ITEMS", row]).encode() for _, _, row in rows],
-                    "headers": pa.array([[{"key": "columns", "value": name.encode()}] for _, name, _ in rows]),
+                    "headers": pa.array([[{"key": "columns", "value": name.encode("latin-1")}] for _, name, _ in rows]),
                 }
             ),
             landing / f"{number}.parquet",
         )
 
     (lists / "one.json").write_text(json.dumps({"NAMED.ITEMS": [V1, ["ID"]]}))
-    write(1, (0, "one", [1, "a"]), (1, "../two", [2, "b", "1.50"]), (2, "one", [3, "c"]))
-    assert counts(run(project, spark)["named"]) == (3, 0, 2, 0, 1, 0)
+    write(1, (0, "one", [1, "a"]), (1, "../two", [2, "b", "1.50"]), (2, "one", [3, "c"]), (9, "\xff", [9, "z"]))
+    assert counts(run(project, spark)["named"]) == (4, 0, 2, 0, 2, 0)
+    broken = "kind = 'decoder_failed' and raw is not null"  # the name is no text: not read as if it had named nothing
+    assert spark.sql(f"select 1 from silver.rejects where source = 'named' and {broken}").count() == 1
     kept = spark.sql("select name, origin, cast(value as string) as value from bronze.lookups where source = 'named'")
     assert {row.name: row.value is None for row in kept.collect()} == {"one": False, "../two": True}
     assert replay.due(project, ["named"]) == []

@@ -4,8 +4,8 @@ lakehouse: lakehouse                  # a folder (or any URL that Spark can writ
 sources:
   shop:
     codec: qlik_json
-    from: landing/shop/*.parquet      # a folder or pattern, any fsspec URL; or {transport: lines, path:
-                                      landing/shop/*.jsonl}
+    from: landing/shop/*.parquet      # a folder or pattern, any fsspec URL,
+                                      # or {transport: lines, path: landing/shop/*.jsonl}
     tables: {shop.orders: SHOP.ORDERS}
     ignore: [SHOP.LOG_*]              # tables of the feed that are not wanted; or `capture`, those that are
     options: {...}                    # the codec's own, named in its docstring

@@ -5,13 +5,16 @@ What brings its units is its *transport*; what they mean is its *codec*. Neither
 
 import fnmatch
 import re
-from typing import Any
+from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from inlet.errors import ConfigError, in_words
 
 FILE_TRANSPORTS = ("records",)  # bring a stream of bytes, whose records the codec finds
 ROW_TRANSPORTS = ("rows",)  # bring rows of columnar files
 MESSAGE_TRANSPORTS = ("parquet", "avro", "lines", "json", "whole_file")  # bring messages
+Options = TypeVar("Options", bound=BaseModel)
 
 
 class Source(BaseModel):
@@ -104,6 +107,16 @@ class Source(BaseModel):
             return any(fnmatch.fnmatchcase(table, pattern) for pattern in patterns)
 
         return (not self.capture or among(self.capture)) and not among(self.ignore)
+
+    def options_as(self, model: type[Options]) -> Options:
+        """The codec's own options. In: their model. Raises: ConfigError, which names those that there are."""
+        try:
+            return model(**self.options)
+        except ValidationError as error:
+            raise ConfigError(
+                f"sources.{self.name}.options: {in_words(error.errors(), model.model_fields)}",
+                f"{self.codec} knows {', '.join(model.model_fields)}",
+            ) from error
 
     @property
     def brings_messages(self) -> bool:

@@ -11,21 +11,12 @@ from typing import TYPE_CHECKING
 
 from inlet import lake, unit
 from inlet.bronze import parquet_rows
-from inlet.bronze.files import (
-    MAX_TASKS,
-    as_problem,
-    hash_bytes,
-    is_compressed,
-    open_file,
-    plan_compressed,
-    unpacked,
-    unpacked_name,
-)
+from inlet.bronze.files import DAMAGED, MAX_TASKS, as_problem, hash_bytes, is_compressed, open_file, unpacked_name
 from inlet.bronze.framing import FileBlock, cut_file
 from inlet.bronze.judged import UNDECIDED, Judged
+from inlet.bronze.whole_files import check, plan_whole, planned_file
 from inlet.codecs import CODECS
 from inlet.config import Project
-from inlet.errors import InletError
 from inlet.source import ROW_TRANSPORTS, Source
 
 if TYPE_CHECKING:
@@ -42,10 +33,10 @@ def plan_file(
     """
     if is_compressed(path):
 
-        def plan(stream) -> dict:
+        def read(stream) -> dict:
             return _plan_blocks(project, source, path, info, None, True, before, stream, 0, hashlib.sha256())[0]
 
-        return plan_compressed(project, path, info, known, has_settled, plan)
+        return plan_whole(project, (path, info, known, has_settled), "a compressed file", DAMAGED, read)
     start, digest = (known["ofs_end"] if known else 0), hashlib.sha256()
     with open_file(project, path) as stream:
         if start:
@@ -96,8 +87,9 @@ def read(project: Project, spark: "SparkSession", files: list[dict], before: lis
     codecs = {row["source"]: CODECS[project.sources[row["source"]].codec] for row in files}
 
     def units(row: dict) -> Iterator[dict]:
-        read_units = parquet_rows.units_of if _has_rows(project, row) else units_of
-        return read_units(project, row, codecs[row["source"]])
+        if _has_rows(project, row):
+            return parquet_rows.units_of(project, row)
+        return units_of(project, row, codecs[row["source"]])
 
     return _read(spark, files, unit.BLOCKS, units)
 
@@ -129,10 +121,7 @@ def units_of(project: Project, row: dict, codec=None) -> Iterator[dict]:
     digest = hashlib.sha256()
     context = json.loads(row["start_context"]) if row["start_context"] else None
     if is_compressed(row["path"]):
-        with open_file(project, row["path"]) as stream:
-            hash_bytes(stream, digest, row["ofs_end"] + 1)
-        _check(digest, row)
-        with unpacked(project, row["path"]) as stream:
+        with planned_file(project, row) as stream:
             yield from (row_of(block, row) for block in _blocks(project, row, stream, context, codec))
         return
     with open_file(project, row["path"]) as stream:
@@ -141,7 +130,7 @@ def units_of(project: Project, row: dict, codec=None) -> Iterator[dict]:
         for block in _blocks(project, row, listed, context, codec):
             digest.update(block.data)
             yield row_of(block, row)
-    _check(digest, row)
+    check(digest, row)
 
 
 def delivered_of(project: Project, row: dict) -> Iterator[dict]:
@@ -154,7 +143,7 @@ def delivered_of(project: Project, row: dict) -> Iterator[dict]:
             yield {name: row[name] for name in ("source", "path", "batch_id")} | {"file_offset": offset, "bytes": data}
             digest.update(data)
             offset += len(data)
-    _check(digest, row)
+    check(digest, row)
 
 
 def _blocks(project: Project, row: dict, stream, context, codec) -> Iterator[FileBlock]:
@@ -167,11 +156,6 @@ def _blocks(project: Project, row: dict, stream, context, codec) -> Iterator[Fil
 
 def _has_rows(project: Project, row: dict) -> bool:
     return project.sources[row["source"]].transport in ROW_TRANSPORTS
-
-
-def _check(digest, row: dict) -> None:
-    if digest.hexdigest() != row["sha256"]:
-        raise InletError(f"sha-256 {digest.hexdigest()}, planned {row['sha256']}")
 
 
 def row_of(block: FileBlock, planned: dict) -> dict:

@@ -5,7 +5,6 @@ files.
 import bz2
 import glob
 import gzip
-import hashlib
 import json
 import lzma
 import os
@@ -24,12 +23,7 @@ from inlet.source import Source
 LEN_READ = 16 << 20
 DAMAGED = (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError)
 MAX_TASKS = 64  # that read files at a time
-# by the end of a file's name
-UNPACK: dict[str, Callable[..., Any]] = {
-    ".gz": gzip.open,
-    ".bz2": bz2.open,
-    ".xz": lzma.open,
-}  # by the end of a file's name
+UNPACK: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}  # by the name's end
 
 
 def listing(project: Project, source: Source) -> Iterator[tuple[str, dict]]:
@@ -111,37 +105,6 @@ def unpacked(project: Project, path: str) -> Iterator[IO[bytes]]:
     """What a compressed file holds, as a stream. Reading it raises one of DAMAGED where it cannot be unpacked."""
     with open_file(project, path) as stream, UNPACK[os.path.splitext(path)[1]](stream, "rb") as content:
         yield content
-
-
-def plan_compressed(
-    project: Project, path: str, info: dict, known: dict | None, has_settled: bool, plan
-) -> dict | None:
-    """One row of bronze.files for a compressed file, which is landed as a whole; None where it waits for its rest. In:
-    plan(stream), which tells what the unpacked content is.
-    """
-    digest = hashlib.sha256()
-    with open_file(project, path) as stream:
-        hash_bytes(stream, digest, info["size"])
-    if known:
-        if digest.hexdigest() == known["sha256"]:
-            return known | {"num_units": 0}
-        return as_problem(
-            0, "file_rewritten", "the file as landed before", "other bytes", "Deliver changed content under a new name"
-        )
-    try:
-        with unpacked(project, path) as stream:
-            planned = plan(stream)
-    except DAMAGED as error:
-        if getattr(error, "errno", None):
-            raise  # the machine failed, not the file
-        if not has_settled:
-            return None
-        return as_problem(
-            0, "unreadable_file", "a compressed file that can be unpacked", first_line(error), "Deliver it again"
-        )
-    if planned["problem"]:
-        return planned
-    return planned | {"ofs_start": 0, "ofs_end": info["size"], "sha256": digest.hexdigest()}
 
 
 def beside(project: Project, path: str) -> str | None:

@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING
 
 from inlet import lake, unit
 from inlet.bronze.files import open_file
+from inlet.bronze.framing import attempt
 from inlet.codecs import CODECS
 from inlet.config import Project
-from inlet.errors import EnvironmentLacks, InletError
+from inlet.errors import EnvironmentLacks, Reject
 from inlet.source import Source
 
 if TYPE_CHECKING:
@@ -49,16 +50,20 @@ def known(project: Project, up_to_batch: int) -> dict[str, dict[str, bytes]]:
 
 
 def arrived(project: Project, sources: list[str]) -> set[tuple[str, int]]:
-    """(source, batch) of messages that named what was not there, and now is. Where nobody answers, the next run
-    asks.
+    """(source, batch) of messages that named what was not there, and now is. A source where nobody answers is asked no
+    more in this run.
     """
     rows = lake.peek(project.lakehouse_path(), "bronze.lookups", ["source", "name", "value", "batch_id"])
     found_now = {(row["source"], row["name"]) for row in rows if row["value"] is not None}
-    for source, name in {(row["source"], row["name"]) for row in rows if row["source"] in sources} - found_now:
+    silent: set[str] = set()
+    for source, name in sorted({(row["source"], row["name"]) for row in rows if row["source"] in sources} - found_now):
+        if source in silent:
+            continue
         try:
             is_there = fetch(project, project.sources[source], name) is not None
         except EnvironmentLacks as error:
             log.warning("%s", error)
+            silent.add(source)
             continue
         found_now |= {(source, name)} if is_there else set()
     return {(r["source"], r["batch_id"]) for r in rows if r["value"] is None and (r["source"], r["name"]) in found_now}
@@ -101,28 +106,24 @@ def _names(project: Project, source: Source, messages) -> set[str]:
         import pyarrow as pa
 
         for batch in batches:
-            found = sorted({name for message in batch.to_pylist() for name in names_of(codec, message)})
+            found = sorted({name for message in batch.to_pylist() for name in _names_in(codec, message)})
             yield pa.RecordBatch.from_pydict({"name": found}, schema=lake.arrow_schema("name string"))
 
     own = messages.where(messages.source == source.name)
     return {row.name for row in own.mapInArrow(names, "name string").distinct().collect()}
 
 
-def names_of(codec, message: dict) -> list[str]:
-    """What a message names; nothing where its codec fails: `decode_message` fails on it too, and rejects it."""
-    try:
-        return codec.lookups(message)
-    except InletError:
-        raise
-    except Exception:
-        return []
+def _names_in(codec, message: dict) -> list[str]:
+    """What a message names; nothing where its codec fails, as it then does in decoding, where that is a reject."""
+    named = attempt(codec.lookups, message)
+    return [] if isinstance(named, Reject) else named
 
 
 def with_lookups(codec, message: dict, found: dict[str, bytes]) -> dict:
-    """A message as its codec is given it. In: what was found, by name."""
+    """A message as its codec is given it. In: what was found, by name. Raises: what the codec raises."""
     if not hasattr(codec, "lookups"):
         return message
-    return message | {"lookups": {name: found.get(name) for name in names_of(codec, message)}}
+    return message | {"lookups": {name: found.get(name) for name in codec.lookups(message)}}
 
 
 def address(source: Source, name: str) -> str:

@@ -1,12 +1,10 @@
 """Messages kept in Parquet files with the columns of Spark's Kafka source."""
 
-import hashlib
 import json
 
-from inlet.bronze.files import as_problem, first_line, hash_bytes, open_file
 from inlet.bronze.kept_message import as_kept, message_types
+from inlet.bronze.whole_files import plan_whole, planned_file
 from inlet.config import Project
-from inlet.errors import InletError
 from inlet.source import Source
 
 NUM_MESSAGES = 1_000  # read at a time
@@ -18,51 +16,32 @@ def plan_file(project: Project, source: Source, path, info, known, has_settled) 
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    digest = hashlib.sha256()
-    with open_file(project, path) as stream:
-        hash_bytes(stream, digest, info["size"])
-        if stream.read(1):
-            return None
-        if known and digest.hexdigest() == known["sha256"]:
-            return known | {"num_units": 0}
-        if known:
-            return as_problem(
-                0, "file_rewritten", "the file as landed before", "other bytes", "Deliver new messages in a new file"
-            )
+    def plan(stream) -> dict:
+        schema = pq.read_schema(stream)
+        check_messages(schema)
         stream.seek(0)
-        try:
-            schema = pq.read_schema(stream)
-            check_messages(schema)
-            stream.seek(0)
-            places = pq.read_table(stream, columns=["topic", "partition", "offset", "timestamp"])
-            _check_places(places)
-        except (pa.ArrowException, OSError) as error:
-            return as_problem(
-                0,
-                "unreadable_file",
-                "Parquet with the columns of Spark's Kafka source",
-                first_line(error),
-                "Fix or remove the file",
-            ) | {"sha256": digest.hexdigest()}
-    spans = places.group_by(["topic", "partition"]).aggregate(
-        [("offset", "min"), ("offset", "max"), ("offset", "count"), ("offset", "count_distinct")]
-    )
-    offsets = {
-        f"{s['topic']}/{s['partition']}": [
-            s["offset_min"],
-            s["offset_max"],
-            s["offset_count"] > s["offset_count_distinct"],
-        ]
-        for s in spans.to_pylist()
-    }
+        places = pq.read_table(stream, columns=["topic", "partition", "offset", "timestamp"])
+        _check_places(places)
+        return {
+            "num_units": places.num_rows,
+            "context": json.dumps({"offsets": _offsets(places), "schema": str(schema.remove_metadata())}),
+            "start_context": None,
+        }
+
+    kind, is_whole = "Parquet with the columns of Spark's Kafka source", True  # its writers rename it into place
+    return plan_whole(project, (path, info, known, is_whole), kind, (pa.ArrowException,), plan)
+
+
+def _offsets(places) -> dict[str, list]:
+    """First and last offset of each partition, and whether one comes twice."""
+    counts = [("offset", "min"), ("offset", "max"), ("offset", "count"), ("offset", "count_distinct")]
     return {
-        "ofs_start": 0,
-        "ofs_end": info["size"],
-        "sha256": digest.hexdigest(),
-        "num_units": places.num_rows,
-        "problem": None,
-        "context": json.dumps({"offsets": offsets, "schema": str(schema.remove_metadata())}),
-        "start_context": None,
+        f"{row['topic']}/{row['partition']}": [
+            row["offset_min"],
+            row["offset_max"],
+            row["offset_count"] > row["offset_count_distinct"],
+        ]
+        for row in places.group_by(["topic", "partition"]).aggregate(counts).to_pylist()
     }
 
 
@@ -114,11 +93,7 @@ def units_of(project: Project, row: dict):
     import pyarrow.parquet as pq
 
     types = message_types()
-    with open_file(project, row["path"]) as stream:
-        digest = hashlib.sha256()
-        hash_bytes(stream, digest, row["ofs_end"] + 1)
-        if digest.hexdigest() != row["sha256"]:
-            raise InletError(f"sha-256 {digest.hexdigest()}, planned {row['sha256']}")
+    with planned_file(project, row) as stream:
         file = pq.ParquetFile(stream)
         for batch in file.iter_batches(
             NUM_MESSAGES, columns=[name for name in types if name in file.schema_arrow.names]

@@ -12,10 +12,10 @@ import json
 import re
 from typing import NamedTuple
 
-from inlet.bronze.files import as_problem, hash_bytes, is_compressed, open_file, plan_compressed, unpacked
+from inlet.bronze.files import DAMAGED, as_problem, hash_bytes, is_compressed, open_file
 from inlet.bronze.kept_message import as_messages
+from inlet.bronze.whole_files import check, plan_whole, planned_file
 from inlet.config import Project
-from inlet.errors import InletError
 from inlet.source import Source
 
 MAX_BYTES = (1 << 31) - 1  # of a file that cannot be read in parts
@@ -36,9 +36,12 @@ class Cut(NamedTuple):
 def plan_file(project: Project, source: Source, path, info, known, has_settled) -> dict | None:
     """One row of bronze.files: the messages that are whole behind those that were landed; None where the file waits."""
     if is_compressed(path):
-        return plan_compressed(
-            project, path, info, known, has_settled, lambda stream: _plan(source, path, stream.read(), 0, None, True)
-        )
+
+        def read(stream) -> dict:
+            data = stream.read(MAX_BYTES + 1)
+            return _too_large(0, "more") if len(data) > MAX_BYTES else _plan(source, path, data, 0, None, True)
+
+        return plan_whole(project, (path, info, known, has_settled), "a compressed file", DAMAGED, read)
     start, digest = known["ofs_end"] if known else 0, hashlib.sha256()
     with open_file(project, path) as stream:
         hash_bytes(stream, digest, start)
@@ -48,13 +51,7 @@ def plan_file(project: Project, source: Source, path, info, known, has_settled) 
         if known and info["size"] > start and not may_grow:
             return _rewritten(start, "the file as landed before", "more bytes")
         if info["size"] - start > MAX_BYTES:
-            return as_problem(
-                start,
-                "unreadable_file",
-                f"at most {MAX_BYTES} bytes at a time",
-                f"{info['size'] - start}",
-                "Deliver it in smaller files",
-            )
+            return _too_large(start, f"{info['size'] - start}")
         data = stream.read(info["size"] - start)
     planned = _plan(source, path, data, start, known, has_settled)
     if planned["problem"]:
@@ -88,6 +85,11 @@ def _plan(source: Source, path: str, data: bytes, start: int, known: dict | None
     }
 
 
+def _too_large(start: int, found: str) -> dict:
+    expected = f"at most {MAX_BYTES} bytes at a time"
+    return as_problem(start, "unreadable_file", expected, found, "Deliver it in smaller files")
+
+
 def _rewritten(start: int, expected: str, found: str) -> dict:
     return as_problem(start, "file_rewritten", expected, found, "Deliver new messages in a new file")
 
@@ -96,17 +98,18 @@ def units_of(project: Project, row: dict):
     """Arrow batches of a planned file's messages, as KEPT. Raises: InletError where the file is not what its plan
     says.
     """
-    digest, transport = hashlib.sha256(), project.sources[row["source"]].transport
-    with open_file(project, row["path"]) as stream:
-        hash_bytes(stream, digest, row["ofs_start"])
-        data = stream.read(row["ofs_end"] - row["ofs_start"])
-    digest.update(data)
-    if digest.hexdigest() != row["sha256"]:
-        raise InletError(f"sha-256 {digest.hexdigest()}, planned {row['sha256']}")
     if is_compressed(row["path"]):
-        with unpacked(project, row["path"]) as stream:
+        with planned_file(project, row) as stream:
             data = stream.read()
-    spans, first = SPLIT[transport](data, True).spans, json.loads(row["start_context"])["next"]
+    else:
+        digest = hashlib.sha256()
+        with open_file(project, row["path"]) as stream:
+            hash_bytes(stream, digest, row["ofs_start"])
+            data = stream.read(row["ofs_end"] - row["ofs_start"])
+        digest.update(data)
+        check(digest, row)
+    split = SPLIT[project.sources[row["source"]].transport]
+    spans, first = split(data, True).spans, json.loads(row["start_context"])["next"]
     yield from as_messages(row, [data[start:end] for start, end in spans], first)
 
 

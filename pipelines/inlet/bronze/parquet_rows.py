@@ -9,12 +9,13 @@ import hashlib
 import json
 from collections.abc import Iterator
 
-from inlet.bronze.files import as_problem, first_line, hash_bytes, open_file
+from inlet.bronze.files import as_problem
 from inlet.bronze.framing import attempt
+from inlet.bronze.whole_files import plan_whole, planned_file
 from inlet.codecs import CODECS
 from inlet.codecs.codec import FIRST_ROW
 from inlet.config import Project
-from inlet.errors import InletError, Reject
+from inlet.errors import Reject
 from inlet.source import Source
 
 NUM_ROWS = 10_000  # of a unit at most
@@ -25,42 +26,17 @@ def plan_file(project: Project, source: Source, path, info, known, has_settled) 
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    digest, codec = hashlib.sha256(), CODECS[source.codec]
-    with open_file(project, path) as stream:
-        hash_bytes(stream, digest, info["size"])
-        if stream.read(1):
-            return None
-        if known:
-            if digest.hexdigest() == known["sha256"]:
-                return known | {"num_units": 0}
-            remedy = "Deliver changed content under a new name"
-            return as_problem(0, "file_rewritten", "the file as landed before", "other bytes", remedy)
-        stream.seek(0)
-        try:
-            file = pq.ParquetFile(stream)
-            schema, num_rows = file.schema_arrow, file.metadata.num_rows
-            num_units = sum(1 for _ in _runs(file))
-        except (pa.ArrowException, OSError) as error:
-            if getattr(error, "errno", None):
-                raise
-            if not has_settled:
-                return None
-            return as_problem(0, "unreadable_file", "a Parquet file", first_line(error), "Fix or remove the file")
-    opened = attempt(codec.open_rows, path, schema, source, project.tables_of(source))
-    if isinstance(opened, Reject):
-        problem = as_problem(0, "unreadable_file", opened.expected, opened.found, "Fix or remove the file")
-        return problem | {"sha256": digest.hexdigest()}
-    if info.get("companions"):
-        opened = opened | {"companions": info["companions"]}
-    return {
-        "ofs_start": 0,
-        "ofs_end": info["size"],
-        "sha256": digest.hexdigest(),
-        "num_units": num_units,
-        "problem": None,
-        "context": json.dumps(opened | {"num_rows": num_rows}),
-        "start_context": json.dumps(opened),
-    }
+    def plan(stream) -> dict:
+        file, codec = pq.ParquetFile(stream), CODECS[source.codec]
+        opened = attempt(codec.open_rows, path, file.schema_arrow, source, project.tables_of(source))
+        if isinstance(opened, Reject):
+            return as_problem(0, "unreadable_file", opened.expected, opened.found, "Fix or remove the file")
+        if info.get("companions"):
+            opened = opened | {"companions": info["companions"]}
+        context = json.dumps(opened)
+        return {"num_units": sum(1 for _ in _runs(file)), "context": context, "start_context": context}
+
+    return plan_whole(project, (path, info, known, has_settled), "a Parquet file", (pa.ArrowException,), plan)
 
 
 def _runs(file) -> Iterator[tuple[int, int, int]]:
@@ -70,16 +46,12 @@ def _runs(file) -> Iterator[tuple[int, int, int]]:
             yield group, first, min(NUM_ROWS, file.metadata.row_group(group).num_rows - first)
 
 
-def units_of(project: Project, row: dict, codec=None) -> Iterator[dict]:
+def units_of(project: Project, row: dict) -> Iterator[dict]:
     """Rows of bronze.blocks of a planned file. Raises: InletError where the file is not what its plan says."""
     import pyarrow.parquet as pq
 
-    context, digest = json.loads(row["start_context"]), hashlib.sha256()
-    with open_file(project, row["path"]) as stream:
-        hash_bytes(stream, digest, row["ofs_end"] + 1)
-        if digest.hexdigest() != row["sha256"]:
-            raise InletError(f"sha-256 {digest.hexdigest()}, planned {row['sha256']}")
-        stream.seek(0)
+    context = json.loads(row["start_context"])
+    with planned_file(project, row) as stream:
         file, last, offset = pq.ParquetFile(stream), None, 0
         for group, first, num in _runs(file):
             if group != last:

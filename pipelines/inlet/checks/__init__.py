@@ -1,6 +1,7 @@
 """Checks ask each step whether today's data is right. What other layers ask of them."""
 
-from inlet.checks.checks import RESULTS, CheckResult, check
+from inlet.checks.checks import check
 from inlet.checks.owed import unchecked
+from inlet.checks.results import RESULTS, CheckResult
 
 __all__ = ["RESULTS", "CheckResult", "check", "unchecked"]

@@ -1,12 +1,12 @@
 """Checks: whether today's data is right, asked of every step. (Whether the SQL is right is for dbt unit tests.)
 
-Suites are data (suite.py), judged by Great Expectations (validation.py); their pages are page.py's.
+Suites are data (suite.py), judged by Great Expectations (validation.py); what came of it is kept (results.py, page.py).
 
 Which rows: where a table has a batch_id, those of the batches being checked; of a gold table, all rows of the keys that
 those batches touched (a new row can contradict an old one); else the table. So the cost follows the batch. Only columns
 that a suite names are read, and of binary and variant ones only whether they are null.
 
-Out: rows in `checks.results` (declared below), pages under <lakehouse>/checks/docs/index.html that need no network, and
+Out: rows in `checks.results` (results.py), pages under <lakehouse>/checks/docs/index.html that need no network, and
 CheckFailed when an expectation of severity `error` does not hold. What cannot run, because a table or column is not
 there, has failed, whatever its severity. Great Expectations drops what it cannot build without a word, so the number
 built is compared with the number declared.
@@ -17,57 +17,21 @@ import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from inlet import lake
-from inlet.change import Column
 from inlet.checks import page, validation
+from inlet.checks.results import CheckResult, as_fields, fields_of, keep, raise_on_errors
 from inlet.checks.suite import Expected, build, expand, load, shown
 from inlet.config import Project
-from inlet.errors import CheckFailed, ConfigError
+from inlet.errors import ConfigError
 from inlet.lake.spark import small_query_settings
-from inlet.sql import literal
 from inlet.sql import name as quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 log = logging.getLogger(__name__)
-
-RESULTS = (
-    Column("run_id", "bigint", "one call of the check: microseconds since 1970, so it only grows"),
-    Column("step", "string", "bronze, silver or gold"),
-    Column("batch_ids", "array<bigint>", "the batches whose rows were checked; null means every row"),
-    Column("table", "string", "the table"),
-    Column("expectation", "string", "the expectation's name in Great Expectations"),
-    Column("column", "string", "the column, or the SQL that finds unwanted rows"),
-    Column("severity", "string", "error stops the line, warn does not"),
-    Column("success", "boolean", "whether it held"),
-    Column("observed", "string", "what was found: example values, a measure, or why it could not run"),
-    Column("unexpected_count", "bigint", "rows that do not fit; null where rows were not counted"),
-    Column("why", "string", "why it must hold"),
-    Column("rows_sql", "string", "SQL that shows the unwanted rows, when it failed"),
-    Column("checked_at", "timestamp", "when"),
-)
-
-
-class CheckResult(NamedTuple):
-    """A row of checks.results."""
-
-    run_id: int
-    step: str
-    batch_ids: list[int] | None
-    table: str
-    expectation: str
-    column: str | None
-    severity: str
-    success: bool
-    observed: str | None
-    unexpected_count: int | None
-    why: str
-    rows_sql: str | None
-    checked_at: datetime
-
 
 NO_TABLE = "the table does not exist"
 MAX_THREADS = 8  # that check small tables side by side
@@ -125,7 +89,7 @@ def _check(
         for table, (found, validated, now) in zip(of_table, pool.map(checked, of_table), strict=True):
             results += [CheckResult(run_id, step, batch_ids, checked_at=now, **fields) for fields in found]
             pages[table] = validated is not None
-    index = _keep(project, spark, step, run_id, results, pages)
+    index = keep(project, spark, step, run_id, results, pages)
     failed = [r for r in results if not r.success]
     log.info(
         "checks %s: %d expectations, %d failed, %d warned, %.1f s",
@@ -135,7 +99,7 @@ def _check(
         sum(r.severity == "warn" for r in failed),
         time.monotonic() - started,
     )
-    _raise_on_errors(step, [r for r in failed if r.severity == "error"], index)
+    raise_on_errors(step, [r for r in failed if r.severity == "error"], index)
     return results
 
 
@@ -155,7 +119,7 @@ def _contracts(project: Project, spark: "SparkSession", step: str, names) -> lis
 def _check_table(spark: "SparkSession", table: str, suite: list[Expected], built: list, batch_ids):
     """Result fields and the validation (None without rows) of one table: all its expectations at once."""
     if not spark.catalog.tableExists(table):
-        return [_fields(e, False, NO_TABLE, None, None, "error") for e in suite], None
+        return [as_fields(e, False, NO_TABLE, None, None, "error") for e in suite], None
     rows, where = _rows(spark, table, suite[0].contract, batch_ids)
     rows = _slim(rows, suite).persist()  # each expectation of a table reads them
     try:
@@ -163,8 +127,8 @@ def _check_table(spark: "SparkSession", table: str, suite: list[Expected], built
     finally:
         rows.unpersist()
     if validated is None:
-        return [_fields(e, True, page.NO_ROWS, 0, None) for e in suite], None
-    return [_result_fields(e, r, where) for e, r in zip(suite, validated.results, strict=True)], validated
+        return [as_fields(e, True, page.NO_ROWS, 0, None) for e in suite], None
+    return [fields_of(e, r, where) for e, r in zip(suite, validated.results, strict=True)], validated
 
 
 def _rows(spark: "SparkSession", table: str, contract, batch_ids):
@@ -214,98 +178,4 @@ def _slim(rows, suite: list[Expected]):
     ]
     return rows.select(
         [column for _, column in slim] + [column.alias(shown(name)) for name, column in slim if shown(name) != name]
-    )
-
-
-def _fields(expected: Expected, success, observed, count, rows_sql, severity=None) -> dict:
-    kwargs = expected.kwargs
-    column = (
-        kwargs.get("column")
-        or kwargs.get("unexpected_rows_query")
-        or ", ".join(map(str, kwargs.get("column_list") or []))
-    )
-    return {
-        "table": expected.table,
-        "expectation": expected.entry.expect,
-        "column": column or None,
-        "success": success,
-        "observed": observed,
-        "severity": severity or expected.entry.severity,
-        "unexpected_count": count,
-        "why": expected.entry.why,
-        "rows_sql": rows_sql,
-    }
-
-
-def _result_fields(expected: Expected, result, where: str) -> dict:
-    trouble = _trouble(result.exception_info)
-    if trouble:
-        return _fields(expected, False, f"could not run: {trouble}", None, None, "error")
-    outcome, query = result.result, expected.kwargs.get("unexpected_rows_query")
-    count = outcome.get("observed_value") if query else outcome.get("unexpected_count")
-    examples = outcome.get("partial_unexpected_list") or []
-    observed = (
-        f"{count} rows" if query else ", ".join(map(repr, examples[:5])) or str(outcome.get("observed_value", ""))
-    )
-    rows_sql = None if result.success else _rows_sql(expected.kwargs, examples, where)
-    return _fields(expected, bool(result.success), observed, count, rows_sql)
-
-
-def _trouble(info: dict) -> str | None:
-    """What stopped an expectation from running; Great Expectations nests it per metric or not."""
-    for one in [info, *[v for v in info.values() if isinstance(v, dict)]] if info else []:
-        if one.get("raised_exception"):
-            return " ".join(str(one.get("exception_message")).split())[:500]
-    return None
-
-
-def _rows_sql(kwargs: dict, examples: list, where: str) -> str:
-    if "unexpected_rows_query" in kwargs:
-        return kwargs["unexpected_rows_query"].strip().replace("{batch}", where).replace("{{", "{").replace("}}", "}")
-    column, values = kwargs.get("column"), [v for v in examples if isinstance(v, (str, int, float))]
-    if not column:
-        return f"select * from {where}"
-    literals = ", ".join(literal(v) if isinstance(v, str) else str(v) for v in dict.fromkeys(values))
-    return f"select * from {where} where {quoted(column)} " + (f"in ({literals})" if literals else "is null")
-
-
-def _keep(
-    project: Project, spark: "SparkSession", step: str, run_id: int, results: list[CheckResult], pages: dict
-) -> str:
-    """Append the results, write the pages and the index. Out: path of the index."""
-    if not spark.catalog.tableExists("checks.results"):
-        spark.sql(lake.create_sql("checks.results", RESULTS))
-    if results:
-        lake.append(spark.createDataFrame(_arrow(results)), "checks.results", f"checks.{step}", run_id)
-    return page.write(
-        project.lakehouse_path("checks", "docs"),
-        {table: ([r for r in results if r.table == table], has_page) for table, has_page in pages.items()},
-    )
-
-
-def _arrow(results: list[CheckResult]):
-    import pyarrow as pa
-
-    types = {
-        "bigint": pa.int64(),
-        "string": pa.string(),
-        "boolean": pa.bool_(),
-        "timestamp": pa.timestamp("us", tz="UTC"),
-        "array<bigint>": pa.list_(pa.int64()),
-    }
-    return pa.Table.from_pylist([r._asdict() for r in results], pa.schema([(c.name, types[c.type]) for c in RESULTS]))
-
-
-def _raise_on_errors(step: str, failed: list[CheckResult], index: str) -> None:
-    if not failed:
-        return
-    lines = [
-        f"{r.table}: {r.expectation}({r.column}) does not hold, "
-        f"{'?' if r.unexpected_count is None else r.unexpected_count} unwanted rows, observed {r.observed}; {r.why}"
-        + (f"\n  see them: {' '.join(r.rows_sql.split())}" if r.rows_sql else "")
-        for r in failed
-    ]
-    raise CheckFailed(
-        f"{len(failed)} check{'s' * (len(failed) > 1)} of {step} failed:\n" + "\n".join(lines) + "\n",
-        f"Pages: {index}; table: checks.results where run_id = {failed[0].run_id}",
     )

@@ -133,14 +133,15 @@ def reconcile(
     """Compare gold with the live table at its source, twice, so that rows in flight are no alarm. Exit code 3 where
     they differ.
     """
+    from inlet.commands import live_table
     from inlet.commands import reconcile as reconciling
     from inlet.lake.spark import session
 
     loaded = config.load(project)
     (name,) = loaded.table_names([table])
     contract = next(t for t in loaded.tables.values() if t.name == name)
-    live = reconciling.Live(jdbc, source_table or contract.table, user, reconciling.password(password_env))
-    package, _ = reconciling.driver(jdbc, driver)
+    live = live_table.Live(jdbc, source_table or contract.table, user, live_table.password(password_env))
+    package, _ = live_table.driver(jdbc, driver)
     source, through = reconciling.source_of(loaded, name, source)
     spark = session(loaded.lakehouse_path(), packages=(package,), has_catalog=False)
     found = reconciling.reconcile(loaded, spark, contract, source, live, wait)

@@ -207,10 +207,9 @@ class FastMessages(Protocol):
 
 
 class MessageLoads(Protocol):
-    """Full loads whose messages carry no order: which one a message belongs to, and when it has ended."""
-
-    def options(self, source: Source) -> BaseModel:
-        """The source's options. Raises: ConfigError."""
+    """Full loads whose messages carry no order: which one a message belongs to, and when it has ended. The codec's
+    OPTIONS have `load_gap_minutes` and `loads_end`.
+    """
 
     def assign_loads(self, known: list[dict], seen: dict, gap_minutes: float) -> list[dict]:
         """The known loads with what was seen added."""

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from inlet.bronze import lookups, parquet_rows
-from inlet.bronze.files import is_compressed, unpacked, unpacked_name
-from inlet.bronze.framing import FileBlock, cut_file
+from inlet.bronze.files import DAMAGED, first_line, is_compressed, unpacked, unpacked_name
+from inlet.bronze.framing import FileBlock, attempt, cut_file
 from inlet.bronze.transports import TRANSPORTS
 from inlet.codecs import CODECS
 from inlet.codecs.codec import change_rows, decode_block
@@ -57,7 +57,10 @@ def _decode_blocks(project: Project, source: Source, file: Path) -> Iterator[tup
     codec, tables = CODECS[source.codec], project.tables_of(source)
     parts: dict[str, list[Waiting]] = {}
     for block in _blocks(project, source, file):
-        found = decode_block(codec, block.data, block.context, source, tables)
+        found = attempt(decode_block, codec, block.data, block.context, source, tables)
+        if isinstance(found, Reject):
+            yield "reject", reject_row(found) | {"file_offset": block.file_offset}
+            continue
         for row in change_rows(codec, found, block.context, source, tables):
             yield "change", row | {"file_offset": block.file_offset + row["unit_offset"]}
         for control in found.controls:
@@ -92,9 +95,14 @@ def _blocks(project: Project, source: Source, file: Path) -> Iterator[FileBlock]
         for unit in parquet_rows.units_of(project, _planned(project, source, file)):
             yield FileBlock(unit["file_offset"], unit["bytes"], json.loads(unit["context"]), unit["num_records"])
         return
-    with unpacked(project, str(file)) if is_compressed(file.name) else file.open("rb") as stream:
-        name = unpacked_name(file.name)
-        yield from (block for block, _ in cut_file(source, project.tables_of(source), name, stream, 0, None, True))
+    try:
+        with unpacked(project, str(file.resolve())) if is_compressed(file.name) else file.open("rb") as stream:
+            name = unpacked_name(file.name)
+            yield from (block for block, _ in cut_file(source, project.tables_of(source), name, stream, 0, None, True))
+    except DAMAGED as error:
+        if not is_compressed(file.name):
+            raise
+        raise ConfigError(f"{file} cannot be unpacked: {first_line(error)}", "Deliver it again") from error
 
 
 def _planned(project: Project, source: Source, file: Path) -> dict:
@@ -121,11 +129,18 @@ def _decode_messages(project: Project, source: Source, file: Path) -> Iterator[t
     loads = _loads(codec, source, tables, messages)
     brought = json.loads(planned["start_context"] or "{}").get("lookups", {})
     looked_up = {name: text.encode() for name, text in brought.items()}
-    for message in messages:
-        for name in lookups.names_of(codec, message) if lookups.needs_any(source) else ():
+
+    def decoded(message: dict):
+        for name in codec.lookups(message) if lookups.needs_any(source) else ():
             if name not in looked_up and (value := lookups.fetch(project, source, name)) is not None:
                 looked_up[name] = value
-        found = codec.decode_message(lookups.with_lookups(codec, message, looked_up), source, tables, loads)
+        return codec.decode_message(lookups.with_lookups(codec, message, looked_up), source, tables, loads)
+
+    for message in messages:
+        found = attempt(decoded, message)
+        if isinstance(found, Reject):
+            yield "reject", reject_row(found) | {"unit_id": message["unit_id"]}
+            continue
         for row in found.changes:
             yield "change", row
         for control in found.controls:
@@ -140,7 +155,7 @@ def _loads(codec, source: Source, tables: dict, messages: list[dict]) -> list[di
     for message in messages if codec.LOADS else ():
         if message["timestamp"] and (table := codec.refresh_table(message, source, tables)):
             seen.setdefault((source.name, table), []).append((message["timestamp"], message["timestamp"]))
-    return codec.LOADS.assign_loads([], seen, codec.LOADS.options(source).load_gap_minutes) if codec.LOADS else []
+    return codec.LOADS.assign_loads([], seen, source.options_as(codec.OPTIONS).load_gap_minutes) if codec.LOADS else []
 
 
 def control_row(control: Control) -> dict:

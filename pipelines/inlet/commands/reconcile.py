@@ -1,27 +1,26 @@
-"""Reconcile a table's gold with the live table at its source, read through JDBC, in two looks: rows on their way are no
+"""Reconcile a table's gold with the live table at its source (live_table.py), in two looks: rows on their way are no
 false alarm.
 
-Look 1   both sides are hashed, column by column, as the contract's types; ranges of keys whose hashes agree are done
-Look 2   after a wait, the keys that differed are read again on both sides. What agrees now was in flight. What differs
-         and has not moved on either side is confirmed. What has moved is looked at again, and is in flight if it never
-         rests
+Look 1: both sides are hashed, column by column, as the contract's types; ranges of keys whose hashes agree are done.
 
-Limits   the wait must be longer than a change needs from the source into gold: a change that takes longer looks like a
-         difference values are compared as the contract's types: a time without a zone is UTC where the contract says
-         `timestamp`; CHAR's padding counts, nothing is trimmed; 0.0 and -0.0 are equal; what JDBC cannot say as the
-         contract's type (a TIME, an array, an infinite date, a number that is too large) is an error or a difference
-         look 1 reads the whole table through one connection; gold is compared with what the source says now, at no
-         point of its own
+Look 2, after a wait: the keys that differed are read again on both sides. What agrees now was in flight. What differs
+and has not moved on either side is confirmed. What has moved is looked at again, and is in flight if it never rests.
+
+Limits:
+- The wait must be longer than a change needs from the source into gold: one that takes longer looks like a difference.
+- Values are compared as the contract's types: a time without a zone is UTC where the contract says `timestamp`; CHAR's
+  padding counts, nothing is trimmed; 0.0 and -0.0 are equal; what JDBC cannot say as the contract's type (a TIME, an
+  array, an infinite date, a number that is too large) is an error or a difference.
+- Look 1 reads the whole table through one connection. Gold is compared with what the source says now, at no point of
+  its own.
 """
 
-import functools
-import os
-import re
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from inlet import gold, lake
+from inlet.commands.live_table import Live, rows_of
 from inlet.config import Project, known
 from inlet.errors import ConfigError, InletError
 from inlet.gold.progress import APPLIED
@@ -31,39 +30,9 @@ from inlet.table import Table
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-DRIVERS = {  # scheme of the URL -> Maven coordinates, class
-    "postgresql": ("org.postgresql:postgresql:42.7.4", "org.postgresql.Driver"),
-    "oracle": ("com.oracle.database.jdbc:ojdbc11:23.5.0.24.07", "oracle.jdbc.OracleDriver"),
-    "sqlserver": ("com.microsoft.sqlserver:mssql-jdbc:12.8.1.jre11", "com.microsoft.sqlserver.jdbc.SQLServerDriver"),
-    "db2": ("com.ibm.db2:jcc:11.5.9.0", "com.ibm.db2.jcc.DB2Driver"),
-    "mysql": ("com.mysql:mysql-connector-j:9.0.0", "com.mysql.cj.jdbc.Driver"),
-}
 NUM_RANGES = 256
 MAX_KEYS = 100_000  # that differ: more are no rows in flight
-MAX_NAMED = 200  # keys that the source is asked for by name; of more the whole table is read again
 MAX_LOOKS = 10  # at rows that keep moving
-
-
-@dataclass(frozen=True)
-class Live:
-    """Where the live table is: options of Spark's JDBC reader."""
-
-    url: str
-    table: str
-    user: str | None = None
-    password: str | None = None
-
-    def options(self) -> dict[str, str]:
-        settings = {
-            "url": self.url,
-            "dbtable": self.table,
-            "user": self.user,
-            "password": self.password,
-            "driver": driver(self.url)[1],
-            "preferTimestampNTZ": "true",
-            "fetchsize": "10000",
-        }
-        return {name: value for name, value in settings.items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -100,22 +69,6 @@ class Reconciled:
     @property
     def num_differing(self) -> int:
         return sum(row["found"] != "in flight" for row in self.rows)
-
-
-def driver(url: str, coordinates: str | None = None) -> tuple[str, str]:
-    """Maven coordinates and class of the driver of a JDBC URL. Raises: ConfigError for a scheme that is not known."""
-    scheme = re.match(r"jdbc:(\w+):", url)
-    if not scheme:
-        raise ConfigError("--jdbc is no JDBC URL", "It looks like jdbc:postgresql://host:5432/database")
-    found = known(DRIVERS, scheme[1], "JDBC driver for")
-    return coordinates or found[0], found[1]
-
-
-def password(variable: str | None) -> str | None:
-    """The password that an environment variable holds. Raises: ConfigError where there is no such variable."""
-    if variable and variable not in os.environ:
-        raise ConfigError(f"--password-env names {variable}, which is not set", f"export {variable}=...")
-    return os.environ[variable] if variable else None
 
 
 def source_of(project: Project, name: str, given: str | None) -> tuple[str, str]:
@@ -163,7 +116,7 @@ def reconcile(
         )
     table = table.versions[-1]  # without columns that the source has dropped
     num_source, num_gold, doubted = _first_look(
-        table, _source(spark, table, live), _gold(project, spark, table, source)
+        table, _hashed(table, rows_of(spark, table, live)), _gold(project, spark, table, source)
     )
     rows: list[dict] = []
     for _ in range(MAX_LOOKS):
@@ -174,7 +127,7 @@ def reconcile(
         keys = spark.createDataFrame(list(doubted), _key_schema(table))
         seen = _differing(
             table,
-            _source(spark, table, live, list(doubted)).join(keys, _key_names(table), "left_semi"),
+            _hashed(table, rows_of(spark, table, live, list(doubted))).join(keys, _key_names(table), "left_semi"),
             _gold(project, spark, table, source).join(keys, _key_names(table), "left_semi"),
         )
         is_behind = was_behind or table.name in gold.pending(project)  # a change may wait in silver, or be half in gold
@@ -245,49 +198,6 @@ def _gold(project: Project, spark: "SparkSession", table: Table, source: str):
         rows.where(rows[table.our("source")] == source),
         rows[table.our("valid_from_seq")].alias("_valid_from_seq"),
     )
-
-
-def _source(spark: "SparkSession", table: Table, live: Live, keys: list[tuple] | None = None):
-    """The live table's rows, hashed; of few keys only these are asked for. Raises: ConfigError, InletError."""
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
-    try:
-        rows = spark.read.format("jdbc").options(**live.options()).load()
-    except (Py4JError, PySparkException) as error:
-        raise InletError(
-            f"{live.table} cannot be read: {_cause(error)}", "Look at --jdbc, --user, --password-env and --source-table"
-        ) from error
-    lacking = [name for name in table.column_names if name.lower() not in {c.lower() for c in rows.columns}]
-    if lacking:
-        raise ConfigError(
-            f"{live.table} has no column {', '.join(lacking)}",
-            "Name the table with --source-table, or fix the contract",
-        )
-    is_asked_by_name = (
-        keys and len(keys) <= MAX_NAMED and not any("\\" in str(value) for key in keys for value in key)
-    )  # some databases unescape text, others do not
-    return _hashed(table, rows.where(_named(rows, table, keys or [])) if is_asked_by_name else rows)
-
-
-def _named(rows, table: Table, keys: list[tuple]):
-    """A condition that the database itself can evaluate: one of these keys."""
-    from pyspark.sql import functions as F
-
-    if len(table.key) == 1:
-        return rows[quoted(table.key[0])].isin([key for (key,) in keys])
-    each = [
-        functools.reduce(
-            lambda a, b: a & b, [rows[quoted(name)] == F.lit(value) for name, value in zip(table.key, key)]
-        )
-        for key in keys
-    ]
-    return functools.reduce(lambda a, b: a | b, each)
-
-
-def _cause(error: Exception) -> str:
-    lines = [line for line in str(error).splitlines() if "Exception:" in line] or str(error).splitlines()
-    return lines[0].split("Exception: ", 1)[-1].strip(" .")
 
 
 def _hashed(table: Table, rows, *more):

@@ -5,8 +5,8 @@ control events), transactions, table versions, and last its lines in the ledger 
 visible to gold. A batch without its lines begins from nothing, whatever was written of it (recover.py). Before its
 lines are written the conservation law must hold, on what was *stored*, source by source:
 
-records landed + settled = changes + repeats + control + rejected + waiting bytes landed + settled = decoded + repeated
-+ framing + rejected + waiting
+    records landed + settled = changes + repeats + control + rejected + waiting
+    bytes landed + settled = decoded + repeated + framing + rejected + waiting
 
 A unit that its decoder fails on (guard.py) is one record, whatever it holds.
 """

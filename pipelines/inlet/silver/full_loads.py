@@ -91,7 +91,7 @@ def in_messages(
         loads += codec.LOADS.assign_loads(
             [load for load in known if load["source"] == source.name],
             of_source,
-            codec.LOADS.options(source).load_gap_minutes,
+            source.options_as(codec.OPTIONS).load_gap_minutes,
         )
     rows = [
         (
@@ -117,7 +117,7 @@ def in_messages(
 
 def _find_loads(codec, messages: "DataFrame", sources: list, tables: dict) -> dict:
     """What `codec.find_loads` tells, message by message, without its compiled walk."""
-    gap = int(60e6 * min(codec.LOADS.options(source).load_gap_minutes for source in sources))
+    gap = int(60e6 * min(source.options_as(codec.OPTIONS).load_gap_minutes for source in sources))
     decode = guarded(
         _refreshes(codec, {source.name: source for source in sources}, tables), lambda unit, why: [], is_apart=True
     )
@@ -174,7 +174,7 @@ def _known_loads(batch: Batch) -> list[dict]:
     return list(known.values())
 
 
-def of_messages(batch: Batch, codec_loads, sources: list, loads: list[dict]) -> None:
+def of_messages(batch: Batch, codec, sources: list, loads: list[dict]) -> None:
     """Write the ends of loads that changes of this batch tell. In: the loads known after it."""
     begun, ended = _before(batch, BEGIN), _before(batch, END)
     waiting = {_place(load): load for load in loads if _place(load) not in ended}
@@ -189,7 +189,7 @@ def of_messages(batch: Batch, codec_loads, sources: list, loads: list[dict]) -> 
     )
     names = by_name(batch.project.tables.values())
     spans = [
-        (source, *name.split("."), load_id, *codec_loads.proof_span(waiting[source, table, load_id], loads))
+        (source, *name.split("."), load_id, *codec.LOADS.proof_span(waiting[source, table, load_id], loads))
         for source, table, load_id in waiting
         for name in (names[table].names if table in names else [table])
     ]
@@ -204,7 +204,7 @@ def of_messages(batch: Batch, codec_loads, sources: list, loads: list[dict]) -> 
         .distinct()
         .collect()
     }
-    options = {source.name: codec_loads.options(source) for source in sources}
+    options = {source.name: source.options_as(codec.OPTIONS) for source in sources}
     newest = (
         dict(changes.groupBy("source").agg({"change_seq": "max"}).collect())
         if any(o.loads_end == "gap" for o in options.values())
@@ -216,7 +216,7 @@ def of_messages(batch: Batch, codec_loads, sources: list, loads: list[dict]) -> 
             (source, *table.split("."), load_id, load["started_at16"] + "9" * 19)
             for (source, table, load_id), load in waiting.items()
             if (source, table, load_id) in proven
-            or codec_loads.is_over(load, loads, newest.get(source, ""), options[source])
+            or codec.LOADS.is_over(load, loads, newest.get(source, ""), options[source])
         ],
     )
 

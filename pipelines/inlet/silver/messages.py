@@ -47,7 +47,7 @@ def _run_codec(batch: Batch, codec, sources: list) -> None:
     else:
         _write_fast(batch, codec, messages, own, sources, tables, loads, has_twice or overlaps(batch, spans))
     if codec.LOADS:
-        full_loads.of_messages(batch, codec.LOADS, sources, loads)
+        full_loads.of_messages(batch, codec, sources, loads)
 
 
 def _write_fast(
@@ -79,7 +79,7 @@ def replay(batch: Batch, codec, replays: list[dict]) -> None:
     )
     _write_exact(batch, codec, messages, sources, loads)
     if codec.LOADS:
-        full_loads.of_messages(batch, codec.LOADS, sources, loads)
+        full_loads.of_messages(batch, codec, sources, loads)
 
 
 def _bytes_of(messages: "DataFrame"):

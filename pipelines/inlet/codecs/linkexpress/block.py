@@ -14,7 +14,7 @@ from inlet.codecs.codec import IMAGE
 from inlet.codecs.linkexpress import frame as frame
 from inlet.codecs.linkexpress import reject as reject
 from inlet.codecs.linkexpress.item import Layouts, compile_layouts
-from inlet.codecs.linkexpress.options import options_of
+from inlet.codecs.linkexpress.options import Options
 from inlet.codecs.results import Block, Control, Cut, Decoded
 from inlet.errors import ConfigError
 from inlet.fields.compiled import interpreter
@@ -57,7 +57,7 @@ class Frames:
 
 def frames(data: bytes, context: dict, source: Source, tables: dict) -> Frames:
     """Find the records and read their heads."""
-    options, tables = options_of(source), tables_of(context, tables)
+    options, tables = source.options_as(Options), tables_of(context, tables)
     ids, names = ids_of(source, tables), sorted(tables)
     layouts = compile_layouts(tables, frozenset(ids.values()) | {context.get("table")}, options, context)
     little, has_null_areas = context["byte_order"] == "little", context["null_areas"] == "yes"
@@ -192,7 +192,7 @@ def decode(data: bytes, context: dict, source: Source, tables: dict) -> Decoded:
 
 
 def _reading(context: dict, source: Source, is_after: bool) -> np.ndarray:
-    options = options_of(source)
+    options = source.options_as(Options)
     return np.array(
         [
             context["byte_order"] == "little",

@@ -37,7 +37,7 @@ from itertools import product
 from inlet import change
 from inlet.codecs.linkexpress.block import CHANGES, cut, decode, frames, ids_of, tables_of  # noqa: F401  part of what a codec offers
 from inlet.codecs.linkexpress.item import compile_layouts
-from inlet.codecs.linkexpress.options import Options, options_of
+from inlet.codecs.linkexpress.options import Options
 from inlet.codecs.linkexpress.reject import change_seq_of, change_seq_prefix, of_file
 from inlet.codecs.results import Decoded
 from inlet.errors import Reject
@@ -84,7 +84,7 @@ def open_file(path: str, head: bytes, is_whole: bool, source: Source, tables: di
 def _named(path: str, head: bytes, source: Source, tables: dict) -> dict | Reject:
     """What the file's name says."""
     name = re.split(r"[/\\]", path)[-1]
-    match = re.fullmatch(options_of(source).file_name, name)
+    match = re.fullmatch(source.options_as(Options).file_name, name)
     name_parts = match.groupdict() if match else {}
     time = (name_parts.get("time") or "").ljust(change.LEN_TIME, "0")
     if not match or not _is_time(time):
@@ -130,7 +130,7 @@ def _tables_named(word: str, source: Source, tables: dict) -> list[str]:
 
 def _readings(source: Source, tables: dict, named: dict) -> list[dict]:
     """Every reading that the options leave open. Knobs that no column of the tables depends on are not varied."""
-    options = options_of(source)
+    options = source.options_as(Options)
     carried = set(ids_of(source, tables).values()) | {named["table"]} - {None}
     compile_layouts(tables, frozenset(carried), options, named)  # so that a wrong type is named by its column
     types = {sql_type.parse(c.source_type)[0] for t in carried for c in tables[t].columns if c.source_type}

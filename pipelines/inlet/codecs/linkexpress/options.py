@@ -2,11 +2,9 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from inlet.errors import ConfigError, in_words
 from inlet.fields.charset import checked_overrides
-from inlet.source import Source
 
 FILE_NAME = (
     r"(?:(?P<table>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)?)[._-])?(?P<time>\d{14}(?:\d\d)?)"
@@ -73,14 +71,3 @@ class Options(BaseModel):
     )
 
     _overrides = field_validator("charset_overrides", "nchar_overrides", mode="before")(checked_overrides)
-
-
-def options_of(source: Source) -> Options:
-    """The source's options, checked. Raises: ConfigError."""
-    try:
-        return Options(**source.options)
-    except ValidationError as error:
-        raise ConfigError(
-            f"sources.{source.name}.options: {in_words(error.errors(), Options.model_fields)}",
-            f"Known options: {', '.join(Options.model_fields)}",
-        ) from error

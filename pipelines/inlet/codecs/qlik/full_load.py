@@ -12,10 +12,7 @@ for whole. ASSUMED: Kafka timestamps of one load are never further apart than th
 import datetime
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
-from inlet.errors import ConfigError, in_words
-from inlet.source import Source
+from pydantic import BaseModel, ConfigDict, Field
 
 HUNDREDTH_MICROSECONDS = 10_000
 
@@ -34,17 +31,6 @@ class Options(BaseModel):
         description="what tells that a load has ended: `change`, the next change of its "
         "table; `gap`, that or a source that goes on more than the gap after it",
     )
-
-
-def options(source: Source) -> Options:
-    """The options of a source. Raises: ConfigError."""
-    try:
-        return Options(**source.options)
-    except ValidationError as error:
-        raise ConfigError(
-            f"sources.{source.name}.options: {in_words(error.errors(), Options.model_fields)}",
-            f"qlik_json knows {', '.join(Options.model_fields)}",
-        ) from error
 
 
 def assign_loads(known: list[dict], seen: dict, gap_minutes: float = 60) -> list[dict]:

@@ -63,7 +63,7 @@ WALKED_DDL = (
 
 def load_spans(loads: list[dict], contracts: Contracts, sources: list) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Loads by first_at: (place, first, last with the gap), start digits, place in the given list."""
-    gaps = {s.name: datetime.timedelta(minutes=full_load.options(s).load_gap_minutes) for s in sources}
+    gaps = {s.name: datetime.timedelta(minutes=s.options_as(full_load.Options).load_gap_minutes) for s in sources}
     places = {(name, table.table): place for place, (name, table) in enumerate(contracts.places)}
     order = sorted(
         (k for k, load in enumerate(loads) if (load["source"], load["table"]) in places),

@@ -96,7 +96,9 @@ def find_loads(messages, sources: list, tables: dict, refresh_table) -> dict:
             "source string, t string, at bigint",
         )
     )
-    gaps = " ".join(f"when {literal(s.name)} then {int(full_load.options(s).load_gap_minutes * 60e6)}" for s in sources)
+    gaps = " ".join(
+        f"when {literal(s.name)} then {int(s.options_as(full_load.Options).load_gap_minutes * 60e6)}" for s in sources
+    )
     spans = (
         (
             rows.selectExpr("source", "t", f"at div (case source {gaps} end) as bucket", "at as first", "at as last")

@@ -114,7 +114,11 @@ def _read(message: dict, source: Source, tables: dict, loads: list[dict], known:
     load = None
     if oper == "REFRESH" and message["timestamp"]:
         load = full_load.load_of(
-            loads, source.name, contract.table, message["timestamp"], full_load.options(source).load_gap_minutes
+            loads,
+            source.name,
+            contract.table,
+            message["timestamp"],
+            source.options_as(full_load.Options).load_gap_minutes,
         )
     known["change_seq"] = _change_seq(header["changeSequence"], oper, load, message, (*path, "headers"))
     return known | {"result": "change"} | _change(body, header, oper, contract.at(known["change_seq"]), load, path)

@@ -10,13 +10,15 @@ from numba import njit
 from numba.core.caching import FunctionCache
 
 PACKAGE = Path(__file__).resolve().parents[2]
+FOLDERS = ("fields", "codecs")  # where compiled functions may be
 MARK = b"inlet.fields.compiled"  # in each module that has compiled functions or lies here
 
 
 def sources() -> list[Path]:
     """The modules whose functions are compiled."""
     here = Path(__file__).parent
-    return sorted({*here.glob("*.py"), *(path for path in PACKAGE.rglob("*.py") if MARK in path.read_bytes())})
+    among = [path for folder in FOLDERS for path in (PACKAGE / folder).rglob("*.py")]
+    return sorted({*here.glob("*.py"), *(path for path in among if MARK in path.read_bytes())})
 
 
 @cache

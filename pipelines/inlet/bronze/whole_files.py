@@ -1,0 +1,62 @@
+"""Files that are landed as a whole, because only their end makes them readable: compressed and columnar files, Avro
+containers, messages kept in Parquet. They do not grow.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import IO
+
+from inlet.bronze.files import DAMAGED, as_problem, first_line, hash_bytes, is_compressed, open_file, unpacked
+from inlet.config import Project
+from inlet.errors import InletError
+
+REMEDY = "Deliver changed content under a new name"
+
+
+def plan_whole(
+    project: Project, file: tuple[str, dict, dict | None, bool], kind: str, damaged, read: Callable[[IO[bytes]], dict]
+) -> dict | None:
+    """One row of bronze.files; None where the file is no longer what was listed, or may still grow.
+
+    In: its path, what was listed of it, its row so far, whether it has settled; what it should be, in words; what
+    `read` raises where it is not; `read`, which says num_units, context and start_context, or the row of a problem. A
+    compressed file is read unpacked.
+    """
+    path, info, known, has_settled = file
+    digest = hashlib.sha256()
+    with open_file(project, path) as stream:
+        hash_bytes(stream, digest, info["size"])
+        if stream.read(1):
+            return None
+    if known:
+        if digest.hexdigest() == known["sha256"]:
+            return known | {"num_units": 0}
+        return as_problem(0, "file_rewritten", "the file as landed before", "other bytes", REMEDY)
+    try:
+        with unpacked(project, path) if is_compressed(path) else open_file(project, path) as stream:
+            planned = read(stream)
+    except (*damaged, *DAMAGED) as error:
+        if getattr(error, "errno", None):
+            raise  # the machine failed, not the file
+        return as_problem(0, "unreadable_file", kind, first_line(error), "Deliver it again") if has_settled else None
+    if planned.get("problem"):
+        return planned | {"sha256": digest.hexdigest()}
+    return planned | {"ofs_start": 0, "ofs_end": info["size"], "sha256": digest.hexdigest(), "problem": None}
+
+
+@contextmanager
+def planned_file(project: Project, row: dict) -> Iterator[IO[bytes]]:
+    """A planned file, unpacked, from its beginning. Raises: InletError where the file is not what its plan says."""
+    digest = hashlib.sha256()
+    with open_file(project, row["path"]) as stream:
+        hash_bytes(stream, digest, row["ofs_end"] + 1)
+    check(digest, row)
+    with unpacked(project, row["path"]) if is_compressed(row["path"]) else open_file(project, row["path"]) as stream:
+        yield stream
+
+
+def check(digest, row: dict) -> None:
+    """Raises: InletError where a file's bytes are not those that were planned."""
+    if digest.hexdigest() != row["sha256"]:
+        raise InletError(f"sha-256 {digest.hexdigest()}, planned {row['sha256']}")

@@ -1,0 +1,144 @@
+"""What came of checks: rows of checks.results, their pages, and the error that stops a run."""
+
+from datetime import datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+from inlet import lake
+from inlet.change import Column
+from inlet.checks import page
+from inlet.checks.suite import Expected
+from inlet.config import Project
+from inlet.errors import CheckFailed
+from inlet.sql import literal
+from inlet.sql import name as quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+RESULTS = (
+    Column("run_id", "bigint", "one call of the check: microseconds since 1970, so it only grows"),
+    Column("step", "string", "bronze, silver or gold"),
+    Column("batch_ids", "array<bigint>", "the batches whose rows were checked; null means every row"),
+    Column("table", "string", "the table"),
+    Column("expectation", "string", "the expectation's name in Great Expectations"),
+    Column("column", "string", "the column, or the SQL that finds unwanted rows"),
+    Column("severity", "string", "error stops the line, warn does not"),
+    Column("success", "boolean", "whether it held"),
+    Column("observed", "string", "what was found: example values, a measure, or why it could not run"),
+    Column("unexpected_count", "bigint", "rows that do not fit; null where rows were not counted"),
+    Column("why", "string", "why it must hold"),
+    Column("rows_sql", "string", "SQL that shows the unwanted rows, when it failed"),
+    Column("checked_at", "timestamp", "when"),
+)
+
+
+class CheckResult(NamedTuple):
+    """A row of checks.results."""
+
+    run_id: int
+    step: str
+    batch_ids: list[int] | None
+    table: str
+    expectation: str
+    column: str | None
+    severity: str
+    success: bool
+    observed: str | None
+    unexpected_count: int | None
+    why: str
+    rows_sql: str | None
+    checked_at: datetime
+
+
+def as_fields(expected: Expected, success, observed, count, rows_sql, severity=None) -> dict:
+    kwargs = expected.kwargs
+    column = (
+        kwargs.get("column")
+        or kwargs.get("unexpected_rows_query")
+        or ", ".join(map(str, kwargs.get("column_list") or []))
+    )
+    return {
+        "table": expected.table,
+        "expectation": expected.entry.expect,
+        "column": column or None,
+        "success": success,
+        "observed": observed,
+        "severity": severity or expected.entry.severity,
+        "unexpected_count": count,
+        "why": expected.entry.why,
+        "rows_sql": rows_sql,
+    }
+
+
+def fields_of(expected: Expected, result, where: str) -> dict:
+    trouble = _trouble(result.exception_info)
+    if trouble:
+        return as_fields(expected, False, f"could not run: {trouble}", None, None, "error")
+    outcome, query = result.result, expected.kwargs.get("unexpected_rows_query")
+    count = outcome.get("observed_value") if query else outcome.get("unexpected_count")
+    examples = outcome.get("partial_unexpected_list") or []
+    observed = (
+        f"{count} rows" if query else ", ".join(map(repr, examples[:5])) or str(outcome.get("observed_value", ""))
+    )
+    rows_sql = None if result.success else _rows_sql(expected.kwargs, examples, where)
+    return as_fields(expected, bool(result.success), observed, count, rows_sql)
+
+
+def _trouble(info: dict) -> str | None:
+    """What stopped an expectation from running; Great Expectations nests it per metric or not."""
+    for one in [info, *[v for v in info.values() if isinstance(v, dict)]] if info else []:
+        if one.get("raised_exception"):
+            return " ".join(str(one.get("exception_message")).split())[:500]
+    return None
+
+
+def _rows_sql(kwargs: dict, examples: list, where: str) -> str:
+    if "unexpected_rows_query" in kwargs:
+        return kwargs["unexpected_rows_query"].strip().replace("{batch}", where).replace("{{", "{").replace("}}", "}")
+    column, values = kwargs.get("column"), [v for v in examples if isinstance(v, (str, int, float))]
+    if not column:
+        return f"select * from {where}"
+    literals = ", ".join(literal(v) if isinstance(v, str) else str(v) for v in dict.fromkeys(values))
+    return f"select * from {where} where {quoted(column)} " + (f"in ({literals})" if literals else "is null")
+
+
+def keep(
+    project: Project, spark: "SparkSession", step: str, run_id: int, results: list[CheckResult], pages: dict
+) -> str:
+    """Append the results, write the pages and the index. Out: path of the index."""
+    if not spark.catalog.tableExists("checks.results"):
+        spark.sql(lake.create_sql("checks.results", RESULTS))
+    if results:
+        lake.append(spark.createDataFrame(_arrow(results)), "checks.results", f"checks.{step}", run_id)
+    return page.write(
+        project.lakehouse_path("checks", "docs"),
+        {table: ([r for r in results if r.table == table], has_page) for table, has_page in pages.items()},
+    )
+
+
+def _arrow(results: list[CheckResult]):
+    import pyarrow as pa
+
+    types = {
+        "bigint": pa.int64(),
+        "string": pa.string(),
+        "boolean": pa.bool_(),
+        "timestamp": pa.timestamp("us", tz="UTC"),
+        "array<bigint>": pa.list_(pa.int64()),
+    }
+    return pa.Table.from_pylist([r._asdict() for r in results], pa.schema([(c.name, types[c.type]) for c in RESULTS]))
+
+
+def raise_on_errors(step: str, failed: list[CheckResult], index: str) -> None:
+    if not failed:
+        return
+    lines = [
+        f"{r.table}: {r.expectation}({r.column}) does not hold, "
+        f"{'?' if r.unexpected_count is None else r.unexpected_count} unwanted rows, observed {r.observed}; {r.why}"
+        + (f"\n  see them: {' '.join(r.rows_sql.split())}" if r.rows_sql else "")
+        for r in failed
+    ]
+    raise CheckFailed(
+        f"{len(failed)} check{'s' * (len(failed) > 1)} of {step} failed:\n" + "\n".join(lines) + "\n",
+        f"Pages: {index}; table: checks.results where run_id = {failed[0].run_id}",
+    )
