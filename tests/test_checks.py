@@ -11,7 +11,7 @@ from deltalake import write_deltalake
 
 from inlet import checks, lake
 from inlet.checks import checks as checking
-from inlet.checks import results, suite, validation
+from inlet.checks import suite, validation
 from inlet.config import Project
 from inlet.errors import CheckFailed, ConfigError
 from inlet.table import Table
@@ -298,7 +298,7 @@ def both_ways(project, spark, monkeypatch, step, tables=None) -> list[tuple]:
             validations = []
             patch.setattr(validation, "COUNTED", counted)
             patch.setattr(validation, "validate", lambda *of: validations.append(validate(*of)) or validations[-1])
-            patch.setattr(checking, "_raise_on_errors", lambda *of: None)
+            patch.setattr(checking, "raise_on_errors", lambda *of: None)
             results = checks.check(project, spark, step, [BATCH], tables)
         rows = [r._replace(run_id=0, checked_at=0) for r in results]
         found.append(
