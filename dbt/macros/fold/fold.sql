@@ -1,26 +1,27 @@
 {# The semantics: timelines become versions. tests/reference.py says the same in plain Python, and tests prove it.
 
    Any entry closes the version before it at its key; all but `leaves` and `gone` open one. A thread is one row followed
-   through its key changes. It starts where no value can be carried over; along it a column holds what was supplied last.
+   through its key changes. It starts where no value can be carried over; along it a column holds what was last given.
    What a batch does not ask for (see `survey`) is left out of the query.
 
    What an entry makes of its key, by what stands there just before (`is_row_absent`) and by `timeline`'s verdicts:
 
-   | entry              | no row there                         | a row there                                            |
-   |--------------------|--------------------------------------|--------------------------------------------------------|
-   | set, INSERT        | a version                            | a version, `insert_over_row`; displacing: no conflict  |
-   | set, REFRESH       | a version                            | a version                                              |
-   | update             | a version, `update_without_row`      | a version, what it does not supply is carried over     |
-   | arrives, of a row  | a version, what it lacks is carried  | the same, `key_change_onto_row`; displacing: none      |
-   |                    | over from the key that was left      |                                                        |
-   | arrives, of no row | a version, `update_without_row`      | a version, `update_without_row_onto_row`               |
-   | leaves, gone       | nothing                              | ends the version                                       |
-   | base               | the version that gold has: written again only where it ends now, or where a batch rewinds     |
+   | entry              | no row there                         | a row there                                          |
+   |--------------------|--------------------------------------|------------------------------------------------------|
+   | set, INSERT        | a version                            | a version, `insert_over_row`; displacing: no conflict|
+   | set, REFRESH       | a version                            | a version                                            |
+   | update             | a version, `update_without_row`      | a version, what it does not supply is carried over   |
+   | arrives, of a row  | a version, what it lacks is carried  | the same, `key_change_onto_row`; displacing: none    |
+   |                    | over from the key that was left      |                                                      |
+   | arrives, of no row | a version, `update_without_row`      | a version, `update_without_row_onto_row`             |
+   | leaves, gone       | nothing                              | ends the version                                     |
+   | base               | the version that gold has: written again only where it ends, or where a batch rewinds       |
 
    A version lasts up to the next entry of its key that is not displaced. -#}
 {% macro fold(name, batch, timeline, threads=none) -%}
 {%- set contract = contract(name) -%}
 {%- set columns = contract.columns | map(attribute='name') | list -%}
+{%- set thread = 'thread_seq' if batch.has_key_change else keys(contract.key) -%}
 {%- set no_lineage = (['null'] * (lineage() | length)) | join(', ') -%}
 {%- set lineage = lineage() | join(', ') -%}
 with timeline as (
@@ -30,8 +31,10 @@ with timeline as (
 
 traced as (
   select e.*, coalesce(t.thread_seq, e.opened_seq) as thread_seq,
-         kind in ('set', 'base') or kind = 'update' and is_row_absent or kind = 'arrives' and t.thread_seq is null as is_start
-  from timeline e left join ({{ threads }}) t on t.source = e.source and t.opened_seq = e.opened_seq
+         kind in ('set', 'base') or kind = 'update' and is_row_absent
+           or kind = 'arrives' and t.thread_seq is null as is_start
+  from timeline e
+  left join ({{ threads }}) t on t.source = e.source and t.opened_seq = e.opened_seq
   where kind not in ('gone', 'leaves')
 ),
 {%- else %}
@@ -45,10 +48,13 @@ judged as (
   select * except (conflict, key_changed), key_changed or is_displacing as key_changed,
          case when kind = 'base' and not is_displacing then conflict
               when kind = 'base' then if(conflict = 'update_without_row_onto_row', 'update_without_row', null)
-              when kind = 'set' and operation = 'INSERT' and not is_row_absent and not is_displacing then 'insert_over_row'
-              when kind = 'arrives' and is_start and not is_row_absent and not is_displacing then 'update_without_row_onto_row'
+              when kind = 'set' and operation = 'INSERT' and not is_row_absent and not is_displacing
+                then 'insert_over_row'
+              when kind = 'arrives' and is_start and not is_row_absent and not is_displacing
+                then 'update_without_row_onto_row'
               when kind = 'arrives' and is_start or kind = 'update' and is_row_absent then 'update_without_row'
-              when kind = 'arrives' and not is_row_absent and not is_displacing then 'key_change_onto_row' end as conflict
+              when kind = 'arrives' and not is_row_absent and not is_displacing then 'key_change_onto_row'
+              end as conflict
   from traced
 ),
 {%- if batch.has_partial %}
@@ -56,21 +62,30 @@ judged as (
 carried as (   -- a start supplies `not supplied` too, so nothing comes from before it
   select *,
     {%- for c in columns %}
-         last_value(case when not array_contains(not_supplied, {{ text_literal(c) }}) then named_struct('value', image.{{ identifier(c) }}, 'is_absent', false)
-                         when is_start then named_struct('value', null, 'is_absent', true) end, true) over thread as _column_{{ loop.index }}{{ ',' if not loop.last }}
+         last_value(case when not array_contains(not_supplied, {{ text_literal(c) }})
+                           then named_struct('value', image.{{ identifier(c) }}, 'is_absent', false)
+                         when is_start then named_struct('value', null, 'is_absent', true) end, true)
+           over thread as _column_{{ loop.index }}{{ ',' if not loop.last }}
     {%- endfor %}
   from judged
-  window thread as (partition by source, {{ 'thread_seq' if batch.has_key_change else keys(contract.key) }} order by change_seq
-                    {{- ', place' if not batch.has_key_change }} rows between unbounded preceding and current row)
+  window thread as (partition by source, {{ thread }} order by change_seq {{- ', place' if not batch.has_key_change }}
+                    rows between unbounded preceding and current row)
 ),
 {%- endif %}
 
 versions as (
   select source, kind as _kind,
-         {%- for c in columns %} {{ '_column_' ~ loop.index ~ '.value' if batch.has_partial else 'image.' ~ identifier(c) }} as _value_{{ loop.index }},{% endfor %}
+         {%- for c in columns %}
+         {%- set carried = '_column_%s.value' % loop.index %}
+         {{ carried if batch.has_partial else 'image.' ~ identifier(c) }} as _value_{{ loop.index }},
+         {%- endfor %}
          change_seq as valid_from_seq, next_seq as valid_to_seq,
          {%- if batch.has_partial %}
-         array_compact(array({% for c in columns %}case when _column_{{ loop.index }}.is_absent then {{ text_literal(c) }} end{{ ', ' if not loop.last }}{% endfor %})) as not_supplied,
+         array_compact(array(
+           {%- for c in columns %}
+           case when _column_{{ loop.index }}.is_absent then {{ text_literal(c) }} end{{ ',' if not loop.last }}
+           {%- endfor %}
+         )) as not_supplied,
          {%- else %}
          not_supplied,
          {%- endif %}

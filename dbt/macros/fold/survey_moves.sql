@@ -1,8 +1,12 @@
-{# What puts a row at a key and what takes one away there are judged together within a transaction (see `timeline`), so where a
-   reading begins between them it goes back to the first: where a row is taken from a key to which its transaction has moved
-   another (a new DELETE knows it by the conflict of the row), and where a late change comes upon a row that was moved here; at once to
-   where its transaction begins. Repeated until nothing is cut apart; mostly there is nothing. In: rewind,
-   source -> change_seq; places [source, ..., change_seq] that close many keys; is there a wipe. Out: rewind, moved back where needed. -#}
+{# Where each source of a batch must be read from, so that no transaction's moves at a key are cut apart.
+
+   What puts a row at a key and what takes one away there are judged together within a transaction (see `timeline`). A
+   reading that begins between them goes back to where the transaction begins: where a row is taken from a key to which
+   its transaction has moved another (a new DELETE knows it by the conflict of the row), and where a late change comes
+   upon a row that was moved here. Repeated until nothing is cut apart; mostly there is nothing.
+
+   In: rewind, source -> change_seq; places [source, ..., change_seq] that close many keys; is there a wipe.
+   Out: rewind, moved back where needed. -#}
 {% macro survey_moves(name, log, found, rewind, places, has_wipe) -%}
   {%- set rewind = rewind.copy() -%}
   {%- set contract, cut = contract(name), namespace(is_found=true) -%}
@@ -11,7 +15,8 @@ v.source = e.source {%- for k in contract.key %} and v._key_{{ loop.index }} = e
   {%- endset -%}
   {%- set our = ours(contract) -%}
   {%- set moved -%}
-{{ unprefixed(our, ['source']) }}, {% for k in contract.key %}{{ identifier(k) }} as _key_{{ loop.index }}, {% endfor -%}
+{{ unprefixed(our, ['source']) }},
+{%- for k in contract.key %} {{ identifier(k) }} as _key_{{ loop.index }},{% endfor %}
 {{ unprefixed(our, ['valid_from_seq', 'transaction_id', 'transaction_event_counter', 'transaction_last_event']) }}
   {%- endset -%}
   {%- for round in range(50) if cut.is_found -%}
@@ -20,7 +25,10 @@ v.source = e.source {%- for k in contract.key %} and v._key_{{ loop.index }} = e
       {%- do start_of.update({row.source: rewind.get(row.source, row.first_seq)}) -%}
       {%- do starts.append([row.source, row.applied_batch_id, row.applied_seq or '', start_of[row.source]]) -%}
     {%- endfor -%}
-    {%- set columns = {'source': 'string', 'applied_batch_id': 'bigint', 'applied_seq': 'string', 'start_seq': 'string'} -%}
+    {%- set columns = {
+      'source': 'string', 'applied_batch_id': 'bigint', 'applied_seq': 'string', 'start_seq': 'string'
+    } -%}
+    {%- set closing_columns = {'source': 'string', 'change_seq': 'string', 'start_seq': 'string'} -%}
     {%- set closing = [] -%}
     {%- for place in places -%}
       {%- do closing.append([place[0], place[-1], start_of[place[0]]]) -%}
@@ -28,22 +36,30 @@ v.source = e.source {%- for k in contract.key %} and v._key_{{ loop.index }} = e
     {%- set first_seq = start_of.values() | min -%}
     {%- set query -%}
 with entries as (
-  select l.source, l.change_seq, l.operation, l.transaction_id, l.transaction_event_counter, l.transaction_last_event, l.before, l.after, p.start_seq,
+  select l.source, l.change_seq, l.operation, l.transaction_id, l.transaction_event_counter, l.transaction_last_event,
+         l.before, l.after, p.start_seq,
          l.batch_id > p.applied_batch_id and l.change_seq <= p.applied_seq as is_late, l.key_changed,
          l.key_changed or l.operation = 'DELETE' and l.batch_id <= p.applied_batch_id as is_take
-  from {{ log }} l join ({{ literals('starts', columns, starts) }}) p on p.source = l.source and l.change_seq >= p.start_seq
+  from {{ log }} l
+  join ({{ literals('starts', columns, starts) }}) p on p.source = l.source and l.change_seq >= p.start_seq
   where l.change_seq >= '{{ first_seq }}'
 ),
 
 touching as (
-  select *, {% for k in contract.key %}coalesce(before.{{ identifier(k) }}, after.{{ identifier(k) }}) as _key_{{ loop.index }}{{ ', ' if not loop.last }}{% endfor %} from entries where is_late or is_take
+  select *
+         {%- for k in contract.key %},
+         coalesce(before.{{ identifier(k) }}, after.{{ identifier(k) }}) as _key_{{ loop.index }}
+         {%- endfor %}
+  from entries where is_late or is_take
   union all
-  select *, {% for k in contract.key %}after.{{ identifier(k) }}{{ ', ' if not loop.last }}{% endfor %} from entries where is_late and key_changed
+  select * {%- for k in contract.key %}, after.{{ identifier(k) }}{% endfor %}
+  from entries where is_late and key_changed
 ),
 
 moved as (
   select {{ moved }}, {{ unprefixed(our, ['valid_to_seq']) }} from {{ target.schema }}.{{ name }}__past
-  where ({{ our.key_changed }} or {{ our.conflict }} in {{ onto_row() }}) and {{ our.valid_to_seq }} >= '{{ first_seq }}' and {{ our.valid_from_seq }} < '{{ start_of.values() | max }}'
+  where ({{ our.key_changed }} or {{ our.conflict }} in {{ onto_row() }})
+    and {{ our.valid_to_seq }} >= '{{ first_seq }}' and {{ our.valid_from_seq }} < '{{ start_of.values() | max }}'
   union all
   select {{ moved }}, null from {{ target.schema }}.{{ name }}__current
   where {{ our.key_changed }} or {{ our.conflict }} in {{ onto_row() }}
@@ -62,23 +78,28 @@ from (
     select source, change_seq, start_seq from entries where is_late and operation in ('TRUNCATE', 'EMPTY_LOAD')
     {%- if closing %}
     union all
-    {{ literals('closing', {'source': 'string', 'change_seq': 'string', 'start_seq': 'string'}, closing) }}
+    {{ literals('closing', closing_columns, closing) }}
     {%- endif %}
-  ) e join moved v on v.source = e.source and v.valid_from_seq < e.start_seq and coalesce(v.valid_to_seq, '~') >= e.change_seq
+  ) e
+  join moved v on v.source = e.source
+    and v.valid_from_seq < e.start_seq and coalesce(v.valid_to_seq, '~') >= e.change_seq
   {%- endif %}
 )
 group by source
     {%- endset -%}
     {%- set cuts = query_rows(query) -%}
     {%- if cuts -%}
+      {%- set cut_columns = {'source': 'string', 'start_seq': 'string', 'transaction_id': 'string'} -%}
       {%- set query -%}
 with cut as (
-  {{ literals('cut', {'source': 'string', 'start_seq': 'string', 'transaction_id': 'string'}, rows_of(cuts, ['source', 'start_seq', 'transaction_id'])) }}
+  {{ literals('cut', cut_columns, rows_of(cuts, cut_columns.keys() | list)) }}
 ),
 
 other as (        -- the last change before it of another transaction: what stands between is of the same one
   select c.source, max(l.change_seq) as change_seq
-  from cut c join {{ log }} l on l.source = c.source and l.change_seq < c.start_seq and l.transaction_id is distinct from c.transaction_id
+  from cut c
+  join {{ log }} l on l.source = c.source and l.change_seq < c.start_seq
+    and l.transaction_id is distinct from c.transaction_id
   group by c.source
 )
 
@@ -93,7 +114,8 @@ group by c.source, c.start_seq
     {%- set cut.is_found = cuts != [] -%}
   {%- endfor -%}
   {%- if cut.is_found -%}
-    {{ exceptions.raise_compiler_error('key changes of ' ~ name ~ ' are cut apart in more places than are looked at; run `inlet rebuild --table ' ~ name ~ '`') }}
+    {{ exceptions.raise_compiler_error('key changes of ' ~ name ~ ' are cut apart in more places than are looked at; '
+                                       ~ 'run `inlet rebuild --table ' ~ name ~ '`') }}
   {%- endif -%}
   {{ return(rewind) }}
 {%- endmacro %}
