@@ -210,23 +210,31 @@ def test_a_codec_that_loses_a_record_or_a_byte_is_named_with_its_unit_and_the_ru
         "operation": "INSERT",
         "unit_offset": 0,
         "unit_length": 1,
-        "colour": "red",
     }
-    with pytest.raises(AccountingError, match="an unknown column colour"):
-        decoded.change_row(row)
-    with pytest.raises(AccountingError, match="no column change_seq"):
-        decoded.change_row({name: value for name, value in row.items() if name not in ("change_seq", "colour")})
+    without = {name: value for name, value in row.items() if name != "change_seq"}
+    for broken, why in (
+        (row | {"colour": "red"}, "an unknown column colour"),
+        (row | {"operation": "UPSERT"}, "an unknown operation UPSERT"),
+        (without, "no column change_seq"),
+    ):
+        with pytest.raises(AccountingError, match=f"codec .*, unit u: a change has {why}"):
+            decoded.rows_of(codec.Decoded([broken]), source, "u", b"1", None, 1)
+    reject = Reject("no_kind", 0, 1, 0, "one", "none", b"1")
+    with pytest.raises(AccountingError, match="codec .*, unit u: a reject is of the unknown kind no_kind"):
+        decoded.rows_of(codec.Decoded([], [reject]), source, "u", b"1", None, 1)
 
 
-def encoded_linkexpress(rows: list[dict]) -> bytes:
-    return linkexpress.encode_file([("insert", 1, row) for row in rows], True, "big", "cp932", {1: projects.LAYOUT})
+def encoded_linkexpress(rows: list[dict]) -> tuple[str, bytes]:
+    records = [("insert", 1, row) for row in rows]
+    data = linkexpress.encode_file(records, True, "big", "cp932", {1: projects.LAYOUT})
+    return "20260105031500_000012.lxg", data
 
 
-def encoded_toy(rows: list[dict]) -> bytes:
+def encoded_toy(rows: list[dict]) -> tuple[str, bytes]:
     columns = [[c["name"], c["type"]] for c in projects.ITEMS["columns"]]
     plain = [[row["ITEM_ID"], row["NAME"], row["PRICE"] and str(row["PRICE"])] for row in rows]
     changes = [("insert", "DEPOT.ITEMS", row) for row in plain]
-    return encode.file(1, ("columns", "DEPOT.ITEMS", columns, ["ITEM_ID"]), *changes)
+    return "1.toy", encode.file(1, ("columns", "DEPOT.ITEMS", columns, ["ITEM_ID"]), *changes)
 
 
 def encoded_qlik(rows: list[dict]) -> list[bytes]:
@@ -237,7 +245,7 @@ def encoded_qlik(rows: list[dict]) -> list[bytes]:
     ]
 
 
-ENCODERS = {  # codec -> what its source says, its encoder: bytes of a file, or of messages
+ENCODERS = {  # codec -> what its source says, its encoder: a file's name and bytes, or the bytes of messages
     "linkexpress_group": ({"tables": {"1": "DEPOT.ITEMS"}, "options": projects.DEPOT["options"]}, encoded_linkexpress),
     "toy": ({}, encoded_toy),
     "qlik_json": ({"tables": {"items": "DEPOT.ITEMS"}}, encoded_qlik),
@@ -267,9 +275,8 @@ def test_what_was_encoded_is_decoded(name):
     source = Source(name="s", codec=name, **{"from": "nowhere"} | fields)
     tables = {"DEPOT.ITEMS": Table(**projects.ITEMS)}
     module, data = ALL[name], encoder(rows)
-    if isinstance(data, bytes):
-        stream = io.BytesIO(data)
-        path = "20260105031500_000012.lxg"
+    if isinstance(data, tuple):
+        path, stream = data[0], io.BytesIO(data[1])
         blocks = [b for b, _ in framing.cut_file(source, tables, path, stream, 0, None, True, codec=module)]
         results = [(codec.decode_block(module, b.data, b.context, source, tables), b.context) for b in blocks]
         changes = [c for found, context in results for c in codec.change_rows(module, found, context, source, tables)]

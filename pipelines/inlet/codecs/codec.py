@@ -21,8 +21,8 @@ What holds, whatever the bytes (tests/test_codecs.py asks it of every codec):
 - What an InletError says, a person has to fix in the configuration. Any other error is a `decoder_failed` reject of the
   unit.
 
-Contexts are dicts that JSON can hold. Two members are Inlet's own: `problem`, why a unit could not be framed (no codec
-is asked to decode it), `companions`, the bytes of the files that came with this one, in hex, by suffix, and
+Contexts are dicts that JSON can hold. Three members are Inlet's own: `problem`, why a unit could not be framed (no
+codec is asked to decode it); `companions`, the bytes of the files that came with this one, in hex, by suffix;
 `first_row`, of a unit of rows.
 """
 

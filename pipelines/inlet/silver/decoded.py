@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from inlet import change, lake
 from inlet.bronze import guard
 from inlet.codecs.results import Control, Decoded, Part
-from inlet.errors import AccountingError, Reject
+from inlet.errors import REJECT_KINDS, AccountingError, Reject
 from inlet.fields import variant
 from inlet.silver.batch import Batch, reject_conflicts, write_changes
 from inlet.source import Source
@@ -50,7 +50,7 @@ def rows_of(
     changes = decoded.changes if isinstance(decoded.changes, list) else []
     _check(decoded, source.codec, unit_id, len(data), num_records)
     of_unit = {"source": source.name, "unit_id": unit_id}
-    rows = [change_row(row) | of_unit for row in changes]
+    rows = [change_row(row | of_unit, source.codec) for row in changes]
     rejects, unwanted = [], []
     for reject in decoded.rejects:
         is_wanted = not reject.source_table or source.wants(f"{reject.source_schema}.{reject.source_table}")
@@ -130,16 +130,23 @@ def failed(source: str, unit_id: str, data: bytes, why: str) -> list[dict]:
     return [row | {"source": source, "unit_id": unit_id} for row in (reject_row(reject), account_row(0, 0))]
 
 
-def change_row(row: dict) -> dict:
-    """A change of a codec, its images as VARIANT. In: a dict of columns of silver.changes."""
-    if "change_oper" not in row:
-        row = row | {"change_oper": change.OPERATIONS[row["operation"]]}
-    if not row.keys() >= NEEDED or not row.keys() <= COLUMNS.keys():
-        what = sorted(NEEDED - row.keys()) or sorted(row.keys() - COLUMNS.keys())
+def change_row(row: dict, codec: str) -> dict:
+    """A change of a codec, its images as VARIANT. In: a dict of columns of silver.changes. Raises: AccountingError that
+    names codec, unit and rule.
+    """
+    broken = None
+    if lacking := NEEDED - row.keys():
+        broken = f"no column {', '.join(sorted(lacking))}"
+    elif unknown := row.keys() - COLUMNS.keys():
+        broken = f"an unknown column {', '.join(sorted(unknown))}"
+    elif row["operation"] not in change.OPERATIONS:
+        broken = f"an unknown operation {row['operation']}"
+    if broken:
         raise AccountingError(
-            f"a change has {'no' if NEEDED - row.keys() else 'an unknown'} column {', '.join(what)}",
-            "It is a fault of the codec",
+            f"codec {codec}, unit {row.get('unit_id')}: a change has {broken}",
+            "Changes have columns of silver.changes and operations of change.OPERATIONS. It is a fault of the codec",
         )
+    row = {"change_oper": change.OPERATIONS[row["operation"]]} | row
     images = {}
     for name in IMAGES:
         if row.get(name) is not None:
@@ -162,7 +169,12 @@ def _control_row(control: Control) -> dict:
 
 
 def _check(decoded: Decoded, codec: str, unit_id: str, size: int, num_records: int) -> None:
-    """Every record and byte of a unit is accounted for."""
+    """Every record and byte of a unit is accounted for, and its rejects are of kinds that there are."""
+    if unknown := {reject.kind for reject in decoded.rejects} - REJECT_KINDS.keys():
+        raise AccountingError(
+            f"codec {codec}, unit {unit_id}: a reject is of the unknown kind {', '.join(sorted(unknown))}",
+            "The kinds are those of errors.REJECT_KINDS. It is a fault of the codec",
+        )
     if isinstance(decoded.changes, list):
         lengths = [row.get("unit_length") or 0 for row in decoded.changes]
     else:
