@@ -2,10 +2,13 @@
 unit.
 """
 
+import gzip
+import os
+
 import pytest
 
 from inlet import bronze, change, lake, silver
-from inlet.commands import replay
+from inlet.commands import replay, status
 from inlet.errors import ConfigError
 from tests import projects
 from tests.encode import linkexpress, qlik
@@ -226,3 +229,37 @@ def test_a_lakehouse_of_before_gains_the_columns_and_tables_it_lacks(spark, lake
         "silver.waiting"
     ).columns == [c.name for c in change.WAITING]
     assert spark.sql("select source, why from silver.stopped").collect()[0].asDict() == {"source": "old", "why": None}
+
+
+def test_a_name_that_is_mapped_and_a_file_that_is_delivered_again_come_back_by_themselves(spark, lakehouse, tmp_path):
+    folder = tmp_path / "landing" / "back"
+    folder.mkdir(parents=True)
+    where = {"transport": "lines", "path": "landing/back/*"}
+    source = {"codec": "qlik_json", "from": where, "tables": {"landing/back/items*": "DEPOT.ITEMS"}}
+    sent = [
+        qlik.value(
+            {"operation": "INSERT", "after": {"ITEM_ID": n, "NAME": "a", "PRICE": 1}, "change_seq": f"{n:035d}"},
+            COLUMNS,
+        )
+        for n in (1, 2)
+    ]
+    (folder / "other.jsonl").write_bytes(sent[0] + b"\n")
+    packed = gzip.compress(sent[1] + b"\n")
+    (folder / "items.jsonl.gz").write_bytes(packed[:-5])
+    os.utime(folder / "items.jsonl.gz", (1, 1))
+    project = projects.make(tmp_path, {"back": source}, lakehouse=lakehouse)
+    assert counts(run(project, spark)["back"]) == (1, 1, 0, 0, 0, 0, 1)
+    assert {r["kind"] for r in status.rejects(project, "back", None)} == {"unknown_table", "unreadable_file"}
+    assert replay.due(project, ["back"]) == []
+
+    (folder / "items.jsonl.gz").write_bytes(packed)
+    assert counts(run(project, spark)["back"]) == (1, 1, 0, 1, 0, 0, 0)
+    assert [r["kind"] for r in status.rejects(project, "back", None)] == ["unknown_table"]
+    [line] = [line for line in status.status(project)["sources"] if line["source"] == "back"]
+    assert line["refused files"] == 0
+
+    source = source | {"tables": source["tables"] | {"landing/back/other*": "DEPOT.ITEMS"}}
+    project = projects.make(tmp_path, {"back": source}, lakehouse=lakehouse)
+    batch_id = replay.plan(project, spark, replay.due(project, ["back"]))
+    assert counts(silver.run(project, spark, batch_id)["back"]) == (0, 0, 1, 1, 0, 0, 0)
+    assert status.rejects(project, "back", None) == replay.due(project, ["back"]) == []

@@ -80,7 +80,12 @@ REJECTS = (
         "bigint",
         "the run that decoded it again; where it failed again, that run has a reject of its own",
     ),
-    Column("contract", "string", "fingerprint of its table's contract then, null where there was none"),
+    Column(
+        "contract",
+        "string",
+        "fingerprint of its table's contract then, null where there was none; of the source's `tables` where it names "
+        "no table that is known",
+    ),
 )
 
 CONTROL_EVENTS = (

@@ -4,7 +4,9 @@ What brings its units is its *transport*; what they mean is its *codec*. Neither
 """
 
 import fnmatch
+import json
 import re
+from hashlib import sha256
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -99,6 +101,11 @@ class Source(BaseModel):
             if "*" in table and word.count("*") != table.count("*"):
                 raise ValueError(f"{word} and {table} have not as many *")
         return tables
+
+    @property
+    def mapping(self) -> str:
+        """Tells `tables` from what it was before."""
+        return sha256(json.dumps(self.tables).encode()).hexdigest()[:16]
 
     def wants(self, table: str) -> bool:
         """Is a SCHEMA.TABLE wanted?"""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from inlet import lake, unit
 from inlet.bronze import parquet_rows
-from inlet.bronze.files import DAMAGED, MAX_TASKS, as_problem, hash_bytes, is_compressed, open_file, unpacked_name
+from inlet.bronze.files import MAX_TASKS, as_problem, hash_bytes, is_compressed, open_file, unpacked_name
 from inlet.bronze.framing import FileBlock, cut_file
 from inlet.bronze.judged import UNDECIDED, Judged
 from inlet.bronze.whole_files import check, plan_whole, planned_file
@@ -36,7 +36,7 @@ def plan_file(
         def read(stream) -> dict:
             return _plan_blocks(project, source, path, info, None, True, before, stream, 0, hashlib.sha256())[0]
 
-        return plan_whole(project, (path, info, known, has_settled), "a compressed file", DAMAGED, read)
+        return plan_whole(project, (path, info, known, has_settled), read)
     start, digest = (known["ofs_end"] if known else 0), hashlib.sha256()
     with open_file(project, path) as stream:
         if start:

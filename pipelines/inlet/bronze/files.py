@@ -21,7 +21,7 @@ from inlet.config import Project
 from inlet.source import Source
 
 LEN_READ = 16 << 20
-DAMAGED = (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError)
+DAMAGED: tuple[type[Exception], ...] = (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError)
 MAX_TASKS = 64  # that read files at a time
 UNPACK: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}  # by the name's end
 

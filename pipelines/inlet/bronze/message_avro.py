@@ -32,7 +32,7 @@ def plan_file(project: Project, source: Source, path, info, known, has_settled) 
 
     # fastavro raises what it meets: EOFError, ValueError, KeyError, IndexError ...
     file = (path, info, known, has_settled)
-    return plan_whole(project, file, "an Avro object container file", (Exception,), plan)
+    return plan_whole(project, file, plan, "an Avro object container file", (Exception,))
 
 
 def units_of(project: Project, row: dict):

@@ -29,7 +29,7 @@ def plan_file(project: Project, source: Source, path, info, known, has_settled) 
         }
 
     kind, is_whole = "Parquet with the columns of Spark's Kafka source", True  # its writers rename it into place
-    return plan_whole(project, (path, info, known, is_whole), kind, (pa.ArrowException,), plan)
+    return plan_whole(project, (path, info, known, is_whole), plan, kind, (pa.ArrowException,))
 
 
 def _offsets(places) -> dict[str, list]:

@@ -12,7 +12,7 @@ import json
 import re
 from typing import NamedTuple
 
-from inlet.bronze.files import DAMAGED, as_problem, hash_bytes, is_compressed, open_file
+from inlet.bronze.files import as_problem, hash_bytes, is_compressed, open_file
 from inlet.bronze.kept_message import as_messages
 from inlet.bronze.whole_files import check, plan_whole, planned_file
 from inlet.config import Project
@@ -41,7 +41,7 @@ def plan_file(project: Project, source: Source, path, info, known, has_settled) 
             data = stream.read(MAX_BYTES + 1)
             return _too_large(0, "more") if len(data) > MAX_BYTES else _plan(source, path, data, 0, None, True)
 
-        return plan_whole(project, (path, info, known, has_settled), "a compressed file", DAMAGED, read)
+        return plan_whole(project, (path, info, known, has_settled), read)
     start, digest = known["ofs_end"] if known else 0, hashlib.sha256()
     with open_file(project, path) as stream:
         hash_bytes(stream, digest, start)

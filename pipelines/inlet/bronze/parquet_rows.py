@@ -36,7 +36,7 @@ def plan_file(project: Project, source: Source, path, info, known, has_settled) 
         context = json.dumps(opened)
         return {"num_units": sum(1 for _ in _runs(file)), "context": context, "start_context": context}
 
-    return plan_whole(project, (path, info, known, has_settled), "a Parquet file", (pa.ArrowException,), plan)
+    return plan_whole(project, (path, info, known, has_settled), plan, "a Parquet file", (pa.ArrowException,))
 
 
 def _runs(file) -> Iterator[tuple[int, int, int]]:

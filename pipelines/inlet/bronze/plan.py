@@ -87,7 +87,9 @@ def plan_batch(project: Project, sources: list[Source], before: list[dict], now:
             continue
         if row["ofs_end"] < info["size"] and not row["problem"]:
             new.waiting[path] = info["size"] - row["ofs_end"]
-        if row["num_units"] or row["problem"] or (source.name, path) not in last and row["ofs_end"] == info["size"]:
+        known = last.get((source.name, path))
+        is_news = not known or known["problem"]  # an empty file, or one that is back as it was
+        if row["num_units"] or row["problem"] or is_news and row["ofs_end"] == info["size"]:
             new.files.append(
                 {"verdicts": None}
                 | row

@@ -15,13 +15,17 @@ REMEDY = "Deliver changed content under a new name"
 
 
 def plan_whole(
-    project: Project, file: tuple[str, dict, dict | None, bool], kind: str, damaged, read: Callable[[IO[bytes]], dict]
+    project: Project,
+    file: tuple[str, dict, dict | None, bool],
+    read: Callable[[IO[bytes]], dict],
+    kind: str = "a compressed file that can be unpacked",
+    damaged: tuple[type[Exception], ...] = (),
 ) -> dict | None:
     """One row of bronze.files; None where the file is no longer what was listed, or may still grow.
 
-    In: its path, what was listed of it, its row so far, whether it has settled; what it should be, in words; what
-    `read` raises where it is not; `read`, which says num_units, context and start_context, or the row of a problem. A
-    compressed file is read unpacked.
+    In: its path, what was listed of it, its row so far, whether it has settled; `read`, which says num_units, context
+    and start_context, or the row of a problem; what the file should be, and what else than DAMAGED `read` raises where
+    it is not. A compressed file is read unpacked.
     """
     path, info, known, has_settled = file
     digest = hashlib.sha256()
@@ -36,7 +40,7 @@ def plan_whole(
     try:
         with unpacked(project, path) if is_compressed(path) else open_file(project, path) as stream:
             planned = read(stream)
-    except (*damaged, *DAMAGED) as error:
+    except damaged + DAMAGED as error:
         if getattr(error, "errno", None):
             raise  # the machine failed, not the file
         return as_problem(0, "unreadable_file", kind, first_line(error), "Deliver it again") if has_settled else None

@@ -11,7 +11,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    rich_markup_mode="markdown",
     help="Change streams of Qlik and Linkexpress into a lakehouse: bronze, silver, gold, with checks at each step.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )

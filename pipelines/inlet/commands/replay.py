@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LACKS_NAME = "definition_missing"  # also where what a message names was not there
-WAIT_FOR_A_CONTRACT = ("definition_missing", "definition_differs", "unknown_table")
+WAIT_FOR_A_CONTRACT = ("definition_missing", "definition_differs", "unknown_table", "unknown_extraction_id")
 PLACE = [
     "source",
     "source_schema",
@@ -98,8 +98,9 @@ def _wanted_now(project: Project) -> list[dict]:
 
 
 def due(project: Project, sources: list[str]) -> list[dict]:
-    """Rejects that wait for a contract, whose table has one that is not what it was; and parts of changes that were
-    rejected because the others had not come, and of whose others one has.
+    """Rejects that wait for a contract, whose table has one that is not what it was; of no known table, whose source
+    maps its names otherwise; and parts of changes that were rejected because the others had not come, and of whose
+    others one has.
     """
     prints = {name: fingerprint(table) for name, table in by_name(project.tables.values()).items()}
     rows = lake.peek(
@@ -108,13 +109,13 @@ def due(project: Project, sources: list[str]) -> list[dict]:
         PLACE,
         f"where kind in ({', '.join(map(literal, WAIT_FOR_A_CONTRACT))})",
     )
-    changed = [
-        row
-        for row in rows
-        if row["source"] in sources
-        and (now := prints.get(f"{row['source_schema']}.{row['source_table']}"))
-        and now != row["contract"]
-    ]
+
+    def now(row: dict) -> str | None:
+        if row["source_table"] is None:
+            return project.sources[row["source"]].mapping
+        return prints.get(f"{row['source_schema']}.{row['source_table']}")
+
+    changed = [row for row in rows if row["source"] in sources and now(row) not in (None, row["contract"])]
     arrived = lookups.arrived(project, [name for name in sources if lookups.needs_any(project.sources[name])])
     changed += [r for r in rows if r["kind"] == LACKS_NAME and (r["source"], r["batch_id"]) in arrived]
     back = parts.returning(project)

@@ -17,6 +17,7 @@ def status(project: Project) -> dict[str, list[dict]]:
     lakehouse = project.lakehouse_path()
     ledger = lake.peek(lakehouse, "silver.batches", [c.name for c in change.BATCHES])
     files = bronze.landed(project)
+    last = {(row["source"], row["path"]): row for row in sorted(files, key=lambda row: row["batch_id"])}
     waiting = bronze.plan_batch(project, list(project.sources.values()), files)
     sources = []
     for name, source in project.sources.items():
@@ -31,7 +32,7 @@ def status(project: Project) -> dict[str, list[dict]]:
                 "codec": source.codec,
                 "files": len({r["path"] for r in files if r["source"] == name}),
                 "new files": sum(f["source"] == name for f in waiting.files),
-                "refused files": len({r["path"] for r in files if r["source"] == name and r["problem"]}),
+                "refused files": sum(bool(row["problem"]) for (of, _), row in last.items() if of == name),
                 **{key.removeprefix("num_"): value for key, value in total.items()},
                 "last batch": max((row["batch_id"] for row in mine), default=None),
                 "finished at": max((row["finished_at"] for row in mine), default=None),

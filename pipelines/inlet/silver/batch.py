@@ -82,11 +82,13 @@ class Batch:
 
     @property
     def _contract(self) -> str:
-        """SQL for the fingerprint of the contract that a reject's table has."""
+        """SQL for the fingerprint of the contract of a reject's table; where it has none, of its source's names."""
         prints = ", ".join(
             f"{literal(name)}, {literal(fingerprint(t))}" for name, t in by_name(self.project.tables.values()).items()
         )
-        return f"map({prints})[concat(source_schema, '.', source_table)]" if prints else "cast(null as string)"
+        contract = f"map({prints})[concat(source_schema, '.', source_table)]" if prints else "cast(null as string)"
+        mappings = ", ".join(f"{literal(name)}, {literal(self.project.sources[name].mapping)}" for name in self.sources)
+        return f"if(source_table is null, map({mappings})[source], {contract})"
 
     def account(self, source: str) -> Account:
         return self.accounts.setdefault(source, Account())

@@ -174,6 +174,7 @@ def _run(
     if replays:
         replayed.run(batch, replays)
     _reject_files(batch, files)
+    _resolve_files(batch, files)
     if files:
         parts.reject_overdue(batch, max(row["landed_at"] for row in files))
     _count_stored(batch)
@@ -208,6 +209,20 @@ def _reject_files(batch: Batch, files: list[dict]) -> None:
             rows, "source string, kind string, byte_offset bigint, expected string, found string, unit_id string"
         )
         batch.append(rejects.selectExpr("*", "0L as unit_offset", "0L as unit_length"), "silver.rejects")
+
+
+def _resolve_files(batch: Batch, files: list[dict]) -> None:
+    """Rejects of files that could not be read, and that this batch has, say so."""
+    units = {f"{row['source']}/{row['path']}" for row in files if not row["problem"]}
+    of_files = f"kind in ({', '.join(map(literal, FILE_KINDS))})"
+    columns = ["unit_id", "batch_id", "resolved_by"]
+    rows = lake.peek(batch.project.lakehouse_path(), "silver.rejects", columns, f"where {of_files}")
+    earlier = [row for row in rows if row["resolved_by"] is None and row["batch_id"] < batch.batch_id]
+    if read_now := sorted(units & {row["unit_id"] for row in earlier}):
+        batch.spark.sql(f"""
+            update silver.rejects set resolved_by = {batch.batch_id}
+            where {of_files} and resolved_by is null and batch_id < {batch.batch_id}
+              and unit_id in ({", ".join(map(literal, read_now))})""")
 
 
 def _count_stored(batch: Batch) -> None:
