@@ -161,6 +161,12 @@ def test_a_rewritten_file_stays_refused_when_it_is_touched(project):
     [row] = plan(project, first.files + second.files).files
     assert json.loads(row["problem"])["kind"] == "file_rewritten" and row["num_units"] == 0
 
+    deliver(project, extract(projects.item_records(1, 4)), age_minutes=2)  # back as it was: no problem, and nothing new
+    back = plan(project, first.files + second.files)
+    assert [(r["problem"], r["num_units"]) for r in back.files] == [(None, 0)]
+    assert back.files[0]["sha256"] == first.files[0]["sha256"]
+    assert plan(project, first.files + second.files + back.files).files == []
+
 
 def messages(tmp_path, **columns) -> tuple:
     project = projects.make(tmp_path, sources={"shop": {"codec": "qlik_json", "from": "landing/shop"}})

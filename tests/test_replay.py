@@ -257,6 +257,14 @@ def test_a_name_that_is_mapped_and_a_file_that_is_delivered_again_come_back_by_t
     assert [r["kind"] for r in status.rejects(project, "back", None)] == ["unknown_table"]
     [line] = [line for line in status.status(project)["sources"] if line["source"] == "back"]
     assert line["refused files"] == 0
+    file = folder / "items.jsonl.gz"
+    assert status.file_state(project, str(file))[0]
+    file.write_bytes(packed[:-1] + b"x")
+    assert status.file_state(project, str(file)) == (
+        False,
+        "landing/back/items.jsonl.gz: it does not hold the bytes that were landed",
+    )
+    file.write_bytes(packed)
 
     source = source | {"tables": source["tables"] | {"landing/back/other*": "DEPOT.ITEMS"}}
     project = projects.make(tmp_path, {"back": source}, lakehouse=lakehouse)

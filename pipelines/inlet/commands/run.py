@@ -95,7 +95,7 @@ def run(project: Project, work: Work, steps: tuple[str, ...], tables: list[str],
                     "step": "replay",
                     "batch": pending[-1],
                     "rejects": len(work.due),
-                    "because": "their tables have a new contract",
+                    "because": "their contracts or names were changed",
                 }
             )
         stopped = _silver(project, spark, pending, log)

@@ -1,10 +1,12 @@
 """`inlet status` and `inlet rejects`: what the state tables say, read without Spark."""
 
+import hashlib
 import json
 import os
 from pathlib import Path
 
 from inlet import bronze, change, gold, lake, publish, silver
+from inlet.bronze.files import hash_bytes, open_file
 from inlet.config import Project
 from inlet.silver import full_loads
 from inlet.table import present
@@ -77,7 +79,15 @@ def file_state(project: Project, file: str) -> tuple[bool, str]:
     if rows[-1]["problem"]:
         problem = json.loads(rows[-1]["problem"])
         return False, f"{path}: it is not landed: expected {problem['expected']}, found {problem['found']}"
-    size = os.path.getsize(file) if "://" not in file and os.path.exists(file) else rows[-1]["size_bytes"]
+    size, digest = rows[-1]["size_bytes"], hashlib.sha256()
+    try:
+        with open_file(project, path) as stream:
+            hash_bytes(stream, digest, rows[-1]["ofs_end"])
+            size = stream.seek(0, os.SEEK_END)
+        if digest.hexdigest() != rows[-1]["sha256"]:
+            return False, f"{path}: it does not hold the bytes that were landed"
+    except FileNotFoundError:  # purged already
+        pass
     if rows[-1]["ofs_end"] < size:
         return False, f"{path}: {rows[-1]['ofs_end']} of {size} bytes are landed"
     done = {
