@@ -35,7 +35,7 @@ def plan_whole(
             return None
     if known:
         if digest.hexdigest() == known["sha256"]:
-            return known | {"num_units": 0}
+            return known | {"num_units": 0, "verdicts": None}  # its marks have judged already
         return as_problem(0, "file_rewritten", "the file as landed before", "other bytes", REMEDY)
     try:
         with unpacked(project, path) if is_compressed(path) else open_file(project, path) as stream:
