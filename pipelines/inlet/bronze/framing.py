@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from inlet.bronze.files import LEN_READ
 from inlet.bronze.guard import EXPECTED, KIND, why
 from inlet.codecs import CODECS
-from inlet.codecs.results import Mark
+from inlet.codecs.results import Cut, Mark
 from inlet.errors import InletError, Reject
 from inlet.source import Source
 
@@ -66,29 +66,7 @@ def cut_file(
         if isinstance(cut, Reject):
             yield from _whole_rest(offset, rest + more, stream, context | {"problem": _problem_of(cut)})
             return
-        num = 0
-        for n, block in enumerate(cut.blocks):
-            after = cut.blocks[n + 1].context if n + 1 < len(cut.blocks) else cut.context
-            marks = (
-                None
-                if cut.marks is None
-                else [
-                    m._replace(offset=offset + m.offset, num_records=m.num_records - num)
-                    for m in cut.marks
-                    if block.offset < m.offset <= block.offset + block.length
-                ]
-            )
-            yield (
-                FileBlock(
-                    offset + block.offset,
-                    rest[block.offset : block.offset + block.length],
-                    block.context,
-                    block.num_records,
-                    marks,
-                ),
-                after,
-            )
-            num += block.num_records
+        yield from _blocks_of(cut, rest, offset)
         offset, rest, context = offset + cut.consumed, rest[cut.consumed :], cut.context
         if cut.problem:
             yield from _whole_rest(offset, rest + more, stream, context | {"problem": _problem_of(cut.problem)})
@@ -98,6 +76,24 @@ def cut_file(
         rest += more
     if rest and has_settled:
         yield from _whole_rest(offset, rest, stream, context | {"problem": _problem_of(_truncated(rest))})
+
+
+def _blocks_of(cut: Cut, data: bytes, offset: int) -> Iterator[tuple[FileBlock, dict]]:
+    """Blocks of data which begins at a place in the file, each with the context after it."""
+    num = 0
+    for n, block in enumerate(cut.blocks):
+        end = block.offset + block.length
+        after = cut.blocks[n + 1].context if n + 1 < len(cut.blocks) else cut.context
+        marks = None
+        if cut.marks is not None:
+            marks = [
+                m._replace(offset=offset + m.offset, num_records=m.num_records - num)
+                for m in cut.marks
+                if block.offset < m.offset <= end
+            ]
+        whole = data[block.offset : end]
+        yield FileBlock(offset + block.offset, whole, block.context, block.num_records, marks), after
+        num += block.num_records
 
 
 def _open(codec, path, head, is_whole, source: Source, tables, companions, before) -> dict | Reject:

@@ -108,15 +108,8 @@ def run(
             for view in VIEWS
             if full_refresh or _is_stale(spark, t, f"{t.name}__{view}", existing)
         ]
-        built = (
-            dbt.run(
-                project,
-                ["run", "--threads", str(threads), "--select", *models, *(["--full-refresh"] if full_refresh else [])],
-                tell,
-            )
-            if models
-            else []
-        )
+        asked = ["run", "--threads", str(threads), "--select", *models]
+        built = dbt.run(project, asked + ["--full-refresh"] * full_refresh, tell) if models else []
         failed, done = [b for b in built if b.status != "success"], {b.model for b in built if b.status == "success"}
         for table in wanted if ledger else ():
             if table not in changed or done.issuperset(f"{table.name}__{step}" for step in steps(table)):
@@ -126,17 +119,22 @@ def run(
                 "gold: " + "; ".join(f"{b.model}: {b.message}" for b in failed if b.status != "skipped"),
                 "Fix the cause and run again: gold goes on from where it stopped",
             )
-        if len(applied) - len({(row["table_name"], row["source"]) for row in applied}) > NUM_APPLIED:
-            spark.sql(
-                "insert overwrite table gold.applied select table_name, source, max(through_batch_id), "
-                "max(through_change_seq), max(applied_at) from gold.applied group by table_name, source"
-            )
+        _fold_applied(spark, applied)
     if problems:  # after the other tables have had their turn
         raise ConfigError(
             "; ".join(p.message for p in problems.values()),
             "; ".join(dict.fromkeys(p.remedy for p in problems.values())),
         )
     return built
+
+
+def _fold_applied(spark: "SparkSession", applied: list[dict]) -> None:
+    """Keep one row per table and source where there are many."""
+    if len(applied) - len({(row["table_name"], row["source"]) for row in applied}) > NUM_APPLIED:
+        spark.sql(
+            "insert overwrite table gold.applied select table_name, source, max(through_batch_id), "
+            "max(through_change_seq), max(applied_at) from gold.applied group by table_name, source"
+        )
 
 
 def _check(project: Project, tables) -> None:
