@@ -114,7 +114,7 @@ def generate(
         )
     if not check:
         generating.write(loaded)
-    out.print(f"{len(stale)} files {'would change' if check else 'written'}; {len(loaded.tables)} tables")
+    out.print(f"{len(stale)} files {'would change' if check else 'written'}; {len(loaded.tables)} contracts")
     for sentence in filter(None, (table.without_key for table in loaded.tables.values())):
         out.print(sentence, markup=False)
 

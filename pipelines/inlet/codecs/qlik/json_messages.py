@@ -76,8 +76,7 @@ def read_message(message: dict, source: Source, tables: dict, loads: list[dict])
         return _reject(message, known, wrong.kind, wrong.offset, wrong.expected, wrong.found)
     except Refused as no:
         offset = json_exact.offset(message["value"], no.path) if no.path else 0
-        if no.kind == "unknown_table" and no.found.count(".") == 1:
-            known |= dict(zip(("source_schema", "source_table"), no.found.split(".")))
+        known |= dict(zip(("source_schema", "source_table"), no.named))
         return _reject(message, known, no.kind, offset, no.expected, no.found, no.column)
     except RecursionError:
         return _reject(
@@ -107,9 +106,7 @@ def _read(message: dict, source: Source, tables: dict, loads: list[dict], known:
     members.check_names(body, BODY, path)
     header = members.headers(body["headers"], (*path, "headers"))
     oper = members.operation(header, (*path, "headers"))
-    contract = members.table(
-        body.get("schema"), body.get("table"), source.table_of(message["topic"]), tables, source.name, path
-    )
+    contract = members.table(body.get("schema"), body.get("table"), message["topic"], tables, source, path)
     known |= {"source_schema": contract.schema_name, "source_table": contract.table_name, "operation": oper}
     load = None
     if oper == "REFRESH" and message["timestamp"]:

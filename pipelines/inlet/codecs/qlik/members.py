@@ -31,6 +31,8 @@ from inlet import change
 from inlet.fields.fit import LEN_INTEGER, fit
 from inlet.fields.json_exact import Number
 from inlet.fields.wrong import Wrong
+from inlet.source import Source
+from inlet.table import Table
 
 OPERATIONS = {"REFRESH": "REFRESH", "READ": "REFRESH", "INSERT": "INSERT", "UPDATE": "UPDATE", "DELETE": "DELETE"}
 TEXT_HEADERS = (
@@ -54,11 +56,15 @@ COUNTER_MAX = (1 << 8 * LEN_INTEGER["bigint"] - 1) - 1
 
 
 class Refused(Exception):
-    """One thing wrong with a message: the kind, the member it is about, what was expected and found."""
+    """One thing wrong with a message: the kind, the member it is about, what was expected and found; the column; the
+    (schema, table) that the message names where no contract tells it.
+    """
 
-    def __init__(self, kind: str, path: tuple, expected: str, found, column: str | None = None):
+    def __init__(
+        self, kind: str, path: tuple, expected: str, found, column: str | None = None, named: tuple[str, ...] = ()
+    ):
         super().__init__(kind, path, expected, found)
-        self.kind, self.path, self.expected, self.column = kind, path, expected, column
+        self.kind, self.path, self.expected, self.column, self.named = kind, path, expected, column, named
         self.found = found if isinstance(found, str) and not isinstance(found, Number) else shown(found)
 
 
@@ -109,12 +115,12 @@ def operation(header: dict, path: tuple) -> str:
     return OPERATIONS[word.upper()]
 
 
-def table(schema: str | None, name: str | None, mapped: str | None, tables: dict, source: str, path: tuple = ()):
+def table(schema: str | None, name: str | None, topic: str, tables: dict, source: Source, path: tuple = ()) -> Table:
     """The contract of the table that a message is about. Raises: Refused."""
     for member, value in (("schema", schema), ("table", name)):
         if value is not None and not isinstance(value, str) or isinstance(value, Number):
             raise Refused("wrong_shape", (*path, member), "text or null", value)
-    parts = [schema or None, name or None]
+    parts, mapped = [schema or None, name or None], source.table_of(topic)
     if mapped:
         names = tables[mapped].names if mapped in tables else [mapped]
         if not any(all(part in (None, right) for part, right in zip(parts, name.split("."))) for name in names):
@@ -127,12 +133,13 @@ def table(schema: str | None, name: str | None, mapped: str | None, tables: dict
         parts = [*mapped.split(".")]
     full = ".".join(filter(None, parts))
     contract = tables.get(full) if all(parts) else None
-    if contract is None or contract.sources and source not in contract.sources:
+    if contract is None or contract.sources and source.name not in contract.sources:
         raise Refused(
             "unknown_table",
             path if not any(parts) else (*path, "table"),
             "a table with a contract, by topic or by schema and table",
-            full or "neither",
+            full or f"neither in topic {topic}",
+            named=tuple(full.split(".")) if all(parts) and full.count(".") == 1 else (),
         )
     return contract
 
