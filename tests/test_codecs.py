@@ -206,6 +206,7 @@ def test_a_codec_that_loses_a_record_or_a_byte_is_named_with_its_unit_and_the_ru
     row = {
         "source_schema": "S",
         "source_table": "T",
+        "table_version": 1,
         "change_seq": "1",
         "operation": "INSERT",
         "unit_offset": 0,
@@ -215,7 +216,7 @@ def test_a_codec_that_loses_a_record_or_a_byte_is_named_with_its_unit_and_the_ru
     for broken, why in (
         (row | {"colour": "red"}, "an unknown column colour"),
         (row | {"operation": "UPSERT"}, "an unknown operation UPSERT"),
-        (without, "no column change_seq"),
+        (without, "no change_seq"),
     ):
         with pytest.raises(AccountingError, match=f"codec .*, unit u: a change has {why}"):
             decoded.rows_of(codec.Decoded([broken]), source, "u", b"1", None, 1)

@@ -29,7 +29,7 @@ COLUMNS = {"result": "string", "num_control": "bigint", "bytes_framing": "bigint
     if c.name not in OF_BATCH
 }
 DDL = ", ".join(f"{name} {type_}" for name, type_ in COLUMNS.items())
-NEEDED = {"source_schema", "source_table", "change_seq", "operation", "unit_offset", "unit_length"}
+NEEDED = ("source_schema", "source_table", "table_version", "change_seq", "operation", "unit_offset", "unit_length")
 IMAGES = ("before", "after")
 IGNORED = "ignored"  # kind of a control event: records of a table that is not wanted
 
@@ -135,8 +135,8 @@ def change_row(row: dict, codec: str) -> dict:
     names codec, unit and rule.
     """
     broken = None
-    if lacking := NEEDED - row.keys():
-        broken = f"no column {', '.join(sorted(lacking))}"
+    if lacking := [name for name in NEEDED if row.get(name) is None]:
+        broken = f"no {', '.join(lacking)}"
     elif unknown := row.keys() - COLUMNS.keys():
         broken = f"an unknown column {', '.join(sorted(unknown))}"
     elif row["operation"] not in change.OPERATIONS:
