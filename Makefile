@@ -16,10 +16,11 @@ demo: $(READY)          ## two real feeds from bytes to gold, with answers
 test: $(READY)          ## the tests, but for `make proof`, in two processes (core tests alone: .venv/bin/pytest -m "not spark")
 	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-lint: $(READY)          ## ruff and mypy: format, errors, bugs, imports, old syntax, types
+lint: $(READY)          ## ruff and mypy: format, errors, bugs, imports, old syntax, types; the width of the macros
 	@$(BIN)/python -m ruff format --check -q pipelines infra tests
 	@$(BIN)/python -m ruff check pipelines infra tests
 	@$(BIN)/python -m mypy
+	@! grep -rnE ".{121,}" dbt/macros dbt/tests --include=*.sql
 
 bench: $(READY)         ## ratios measured in one run, written to docs/performance.md
 	@$(BIN)/python -m tests.bench

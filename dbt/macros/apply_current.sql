@@ -1,14 +1,17 @@
-{# Move current to the staged batch: take away every key it touches, and put back those that live. Repeatable. Two commits (ADR 8): who
-   reads current itself between them misses the rows of the batch; the public views stand on older versions. In: the batch,
-   none of it when it is healed. -#}
+{# Move current to the staged batch: take away every key it touches, and put back those that live. Repeatable. Two
+   commits (ADR 8): who reads current itself between them misses the rows of the batch; the public views stand on older
+   versions. In: the batch, none of it when it is healed. -#}
 {% macro apply_current(name, batch={}) -%}
-  {%- set contract, current, staged = contract(name), target.schema ~ '.' ~ name ~ '__current', target.schema ~ '.' ~ name ~ '__folded' -%}
+  {%- set contract = contract(name) -%}
+  {%- set current = target.schema ~ '.' ~ name ~ '__current' -%}
+  {%- set staged = target.schema ~ '.' ~ name ~ '__folded' -%}
   {%- set columns, our = version_columns(contract, is_current=true), ours(contract) -%}
   {% call statement('take_from_current') %}
 delete from {{ current }} c
 where {{ batch.key_range or 'true' }}
   and exists (select {{ broadcast(batch, 's') }} 1 from {{ staged }} s
-              where s.{{ our._is_last }} and s.{{ our.source }} = c.{{ our.source }} {%- for k in contract.key %} and s.{{ identifier(k) }} = c.{{ identifier(k) }}{% endfor %})
+              where s.{{ our._is_last }} and s.{{ our.source }} = c.{{ our.source }}
+              {%- for k in contract.key %} and s.{{ identifier(k) }} = c.{{ identifier(k) }}{% endfor %})
   {% endcall %}
   {% call statement('put_into_current') %}
 insert into {{ current }} ({{ columns_of(columns) }})
@@ -19,5 +22,6 @@ select {{ columns_of(columns) }} from {{ staged }} where {{ our._is_last }} and 
 
 {# A hint for what is as small as its batch, where Spark cannot know. -#}
 {% macro broadcast(batch, relation) -%}
-{{ '/*+ broadcast(%s) */' % relation if batch and batch.num_changes <= 100000 and not batch.has_wipe and not batch.has_rewind }}
+{{ '/*+ broadcast(%s) */' % relation
+   if batch and batch.num_changes <= 100000 and not batch.has_wipe and not batch.has_rewind }}
 {%- endmacro %}

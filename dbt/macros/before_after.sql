@@ -2,7 +2,8 @@
 {% macro before_after(name) %}
 {%- set lagging = progress(name) if execute else [] -%}
 {%- if not lagging -%}
--- nothing new: {{ source('silver', 'changes') }} {{ source('silver', 'control_events') }} {{ source('silver', 'batches') }} {{ source('gold_state', 'applied') }}
+-- nothing new: {{ source('silver', 'changes') }} {{ source('silver', 'control_events') }}
+-- {{ source('silver', 'batches') }} {{ source('gold_state', 'applied') }}
 {%- else -%}
 {{ typed_changes(name, lagging, this) }}
 {%- endif -%}

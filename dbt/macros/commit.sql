@@ -13,11 +13,14 @@ from {{ target.schema }}.{{ name }}__folded where {{ our._through_batch_id }} is
 
 {# The commit of a table without a key: its log holds all batches up to where the ledger comes. -#}
 {% macro commit_log(name) -%}
-  {%- set lagging, columns = progress(name), {'source': 'string', 'applied_batch_id': 'bigint', 'applied_change_seq': 'string', 'through_batch_id': 'bigint'} -%}
+  {%- set lagging = progress(name) -%}
+  {%- set columns = {'source': 'string', 'applied_batch_id': 'bigint', 'applied_change_seq': 'string',
+                    'through_batch_id': 'bigint'} -%}
   {%- if lagging -%}
   {% call statement('commit') %}
 insert into {{ source('gold_state', 'applied') }} (table_name, source, through_batch_id, through_change_seq, applied_at)
-select '{{ name }}', b.source, b.through_batch_id, greatest(coalesce(max(l.change_seq), ''), coalesce(b.applied_change_seq, '')), current_timestamp()
+select '{{ name }}', b.source, b.through_batch_id,
+       greatest(coalesce(max(l.change_seq), ''), coalesce(b.applied_change_seq, '')), current_timestamp()
 from ({{ literals('lagging', columns, rows_of(lagging, columns.keys())) }}) b
 left join {{ this }} l on l.source = b.source and l.batch_id > b.applied_batch_id
 group by b.source, b.through_batch_id, b.applied_change_seq

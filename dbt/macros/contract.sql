@@ -1,15 +1,17 @@
-{# The contract of a table as the generator wrote it: tables (every name it went by), key, gold's columns
-   {name, type}, and versions {version, columns: {name in gold or none, member, type, encoding}}; `ours`, where columns of the table
+{# The contract of a table as the generator wrote it: tables (every name it went by), key, gold's columns {name, type},
+   and versions {version, columns: {name in gold or none, member, type, encoding}}; `ours`, where columns of the table
    have the names of some of ours; `column_mapping`, where their names ask Delta for it. -#}
 {% macro contract(name) -%}
   {{ return(graph.nodes['model.inlet.' ~ name ~ '__before_after'].config.meta) }}
 {%- endmacro %}
 
 
-{# What each column of ours is called in the versions of a table: as always, or with `_` in front where the table has a column of that name. -#}
+{# What each column of ours is called in the versions of a table: as always, or with `_` in front where the table has a
+   column of that name. -#}
 {% macro ours(contract) -%}
   {%- set names = {} -%}
-  {%- for name in ['source', 'valid_from_seq', 'valid_to_seq', 'valid_from', 'valid_to', 'is_complete', 'not_supplied', 'conflict'] + lineage()
+  {%- for name in ['source', 'valid_from_seq', 'valid_to_seq', 'valid_from', 'valid_to',
+                  'is_complete', 'not_supplied', 'conflict'] + lineage()
                   + ['_is_last', '_through_batch_id', '_through_change_seq'] -%}
     {%- do names.update({name: contract.get('ours', {}).get(name, name)}) -%}
   {%- endfor -%}
@@ -19,13 +21,17 @@
 
 {# Columns of ours, read from the versions of a table under the names that they always have. In: `ours`, and which. -#}
 {% macro unprefixed(our, names) -%}
-  {%- for name in names %}{{ our[name] ~ ' as ' ~ name if our[name] != name else name }}{{ ', ' if not loop.last }}{% endfor -%}
+  {%- for name in names -%}
+    {{ our[name] ~ ' as ' ~ name if our[name] != name else name }}{{ ', ' if not loop.last }}
+  {%- endfor -%}
 {%- endmacro %}
 
 
-{# Further properties of a table that holds columns of a contract: mostly none; the mode of Delta that takes any name; what columns of ours are called. -#}
+{# Further properties of a table that holds columns of a contract: mostly none; the mode of Delta that takes any name;
+   what columns of ours are called. -#}
 {% macro name_properties(contract) -%}
 {%- set our = [] -%}
 {%- for name, renamed in contract.get('ours', {}).items() %}{% do our.append(name ~ '=' ~ renamed) %}{% endfor -%}
-{{ ", inlet.ours = '%s'" % (our | join(',')) if our }}{{ ", delta.columnMapping.mode = '%s'" % contract.column_mapping if contract.column_mapping }}
+{{ ", inlet.ours = '%s'" % (our | join(',')) if our }}
+{{- ", delta.columnMapping.mode = '%s'" % contract.column_mapping if contract.column_mapping }}
 {%- endmacro %}

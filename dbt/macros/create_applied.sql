@@ -1,4 +1,5 @@
-{# How far gold has come. Appended to as the last step of a batch, so a row here is gold's commit; the greatest counts. -#}
+{# How far gold has come. Appended to as the last step of a batch, so a row here is gold's commit; the greatest
+   counts. -#}
 {% macro create_applied() %}
 create table if not exists gold.applied (
   table_name string comment 'table, as in orders__current',

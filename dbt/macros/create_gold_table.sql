@@ -1,5 +1,6 @@
-{# Create the table of a model from its declared columns: the contract is the DDL. Statistics on few columns keep appends cheap;
-   Delta has none for boolean and binary. What is only appended to has no deletion vectors: they cost every scan's planning. -#}
+{# Create the table of a model from its declared columns: the contract is the DDL. Statistics on few columns keep
+   appends cheap; Delta has none for boolean and binary. What is only appended to has no deletion vectors: they cost
+   every scan's planning. -#}
 {% macro create_gold_table(node, statistics, contract, is_replacing=false, is_altered=false) %}
   {%- set kept = [] -%}
   {%- for name in statistics if node.columns[name].data_type not in ('boolean', 'binary') -%}
@@ -8,9 +9,11 @@
   {% call statement('create') %}
 {{ 'create or replace table' if is_replacing else 'create table if not exists' }} gold.{{ node.alias }} (
   {% for column in node.columns.values() -%}
-  {{ identifier(column.name) }} {{ column.data_type }}{% if column.description %} comment {{ text_literal(column.description) }}{% endif %}{{ ',' if not loop.last }}
+  {{ identifier(column.name) }} {{ column.data_type }}
+  {%- if column.description %} comment {{ text_literal(column.description) }}{% endif %}{{ ',' if not loop.last }}
   {% endfor -%}
-) using delta tblproperties (delta.enableDeletionVectors = {{ is_altered | lower }}, delta.dataSkippingStatsColumns = {{ text_literal(kept | join(",")) }},
+) using delta tblproperties (delta.enableDeletionVectors = {{ is_altered | lower }},
+  delta.dataSkippingStatsColumns = {{ text_literal(kept | join(",")) }},
   inlet.key = {{ text_literal(contract.key | join(",")) }}{{ name_properties(contract) }})
   {% endcall %}
 {% endmacro %}
@@ -20,6 +23,10 @@
 {% macro create_version_tables(name, is_replacing=false) %}
   {%- set contract = contract(name) -%}
   {%- set our, key = ours(contract), contract.key -%}
-  {%- do create_gold_table(graph.nodes['model.inlet.' ~ name ~ '__past'], [our.source, our.valid_from_seq, our.valid_to_seq] + key[:2], contract, is_replacing, is_altered=true) -%}
-  {%- do create_gold_table(graph.nodes['model.inlet.' ~ name ~ '__current'], [our.source, our.valid_from_seq] + key[:3], contract, is_replacing, is_altered=true) -%}
+  {%- do create_gold_table(graph.nodes['model.inlet.' ~ name ~ '__past'],
+                        [our.source, our.valid_from_seq, our.valid_to_seq] + key[:2], contract, is_replacing,
+                        is_altered=true) -%}
+  {%- do create_gold_table(graph.nodes['model.inlet.' ~ name ~ '__current'],
+                        [our.source, our.valid_from_seq] + key[:3], contract, is_replacing,
+                        is_altered=true) -%}
 {% endmacro %}

@@ -1,7 +1,7 @@
 {# The ledger and gold.applied, for all tables (or those a run of Inlet wants), once a run. Out: {whole: {(SCHEMA.TABLE,
-   source): last batch that has the table}, applied: {(table, source): {batch_id, change_seq}}, staged: {table: is there a batch to commit}, kept: the format of tables that do not
-   outlive a batch}. A run of dbt has
-   one `graph`, so the state is kept there, under the run's id; `reload_state` asks again for one table. #}
+   source): last batch that has the table}, applied: {(table, source): {batch_id, change_seq}}, staged: {table: is there
+   a batch to commit}, kept: the format of tables that do not outlive a batch}. A run of dbt has one `graph`, so the
+   state is kept there, under the run's id; `reload_state` asks again for one table. #}
 {% macro gold_state() -%}
   {%- set state = graph.get('inlet_state', {}) -%}
   {%- if state.get('invocation_id') != invocation_id -%}
@@ -16,10 +16,12 @@ select false, table_name, source, max(through_batch_id), max(through_change_seq)
 from {{ source('gold_state', 'applied') }} group by source, table_name
       {%- endset -%}
       {%- for row in query_rows(query) -%}
-        {%- do from_inlet['ledger' if row.is_ledger else 'applied'].append([row.name, row.source, row.batch_id | int, row.change_seq]) -%}
+        {%- set rows = from_inlet['ledger' if row.is_ledger else 'applied'] -%}
+        {%- do rows.append([row.name, row.source, row.batch_id | int, row.change_seq]) -%}
       {%- endfor -%}
     {%- endif -%}
-    {%- set state = {'invocation_id': invocation_id, 'whole': {}, 'applied': {}, 'staged': {}, 'kept': from_inlet.get('kept', 'delta')} -%}
+    {%- set state = {'invocation_id': invocation_id, 'whole': {}, 'applied': {}, 'staged': {},
+                  'kept': from_inlet.get('kept', 'delta')} -%}
     {%- for row in from_inlet.ledger %}{% do state.whole.update({(row[0], row[1]): row[2]}) %}{% endfor -%}
     {%- for row in from_inlet.applied if row[2] >= state.applied.get((row[0], row[1]), {'batch_id': -1}).batch_id -%}
       {%- do state.applied.update({(row[0], row[1]): {'batch_id': row[2], 'change_seq': row[3]}}) -%}
@@ -35,8 +37,10 @@ from {{ source('gold_state', 'applied') }} group by source, table_name
   {%- set state = gold_state() -%}
   {%- do state.staged.pop(name, none) -%}
   {%- for place in state.applied.keys() | list if place[0] == name %}{% do state.applied.pop(place) %}{% endfor -%}
-  {%- for row in query_rows("select source, max(through_batch_id) as batch_id, max(through_change_seq) as change_seq from "
+  {%- for row in query_rows("select source, max(through_batch_id) as batch_id, max(through_change_seq) as change_seq"
+                            ~ " from "
                      ~ source('gold_state', 'applied') ~ " where table_name = '" ~ name ~ "' group by source") -%}
-    {%- do state.applied.update({(name, row.source): {'batch_id': row.batch_id | int, 'change_seq': row.change_seq}}) -%}
+    {%- do state.applied.update({(name, row.source):
+            {'batch_id': row.batch_id | int, 'change_seq': row.change_seq}}) -%}
   {%- endfor -%}
 {%- endmacro %}

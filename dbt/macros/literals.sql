@@ -1,17 +1,22 @@
-{# Rows as an inline table; none is SQL NULL. Many are one text in JSON, where Spark would plan each value as an expression of its own. The text
-   stands in a row, for a constant would be parsed into an expression that every rule of the optimizer carries along (twice the time).
-   In: name, {column: type}, rows as lists. -#}
+{# Rows as an inline table; none is SQL NULL. Many are one text in JSON, where Spark would plan each value as an
+   expression of its own. The text stands in a row, for a constant would be parsed into an expression that every rule of
+   the optimizer carries along (twice the time). In: name, {column: type}, rows as lists. -#}
 {% macro literals(alias, columns, rows) -%}
 {%- if rows | length > 20 -%}
   {%- set names, types, values_json = columns.keys() | list, [], [] -%}
   {%- for column, type in columns.items() %}{% do types.append(column ~ ': ' ~ type) %}{% endfor -%}
   {%- for row in rows %}{% do values_json.append(dict(zip(names, row))) %}{% endfor -%}
-select inline(from_json(values_json, 'array<struct<{{ types | join(', ') }}>>', map('mode', 'FAILFAST'))) from values ({{ text_literal(tojson(values_json)) }}) as {{ alias }}(values_json)
+select inline(from_json(values_json, 'array<struct<{{ types | join(', ') }}>>', map('mode', 'FAILFAST')))
+from values ({{ text_literal(tojson(values_json)) }}) as {{ alias }}(values_json)
 {%- else -%}
-select {% for column, type in columns.items() %}cast({{ column }} as {{ type }}) as {{ column }}{{ ', ' if not loop.last }}{% endfor %}
+select {% for column, type in columns.items() -%}
+         cast({{ column }} as {{ type }}) as {{ column }}{{ ', ' if not loop.last }}
+       {%- endfor %}
   from values
     {% for row in rows -%}
-    ({% for value in row %}{{ 'null' if value is none else value if value is number else text_literal(value) }}{{ ', ' if not loop.last }}{% endfor %}){{ ',' if not loop.last }}
+    ({% for value in row -%}
+      {{ 'null' if value is none else value if value is number else text_literal(value) }}{{ ', ' if not loop.last }}
+    {%- endfor %}){{ ',' if not loop.last }}
     {% endfor -%}
     as {{ alias }}({{ columns | join(', ') }})
 {%- endif -%}

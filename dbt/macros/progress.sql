@@ -8,7 +8,8 @@
   {%- for source, through_batch_id in through.items() -%}
     {%- set applied = state.applied.get((name, source), {'batch_id': -1, 'change_seq': none}) -%}
     {%- if through_batch_id > applied.batch_id -%}
-      {%- do lagging.append({'source': source, 'applied_batch_id': applied.batch_id, 'applied_change_seq': applied.change_seq,
+      {%- do lagging.append({'source': source, 'applied_batch_id': applied.batch_id,
+                         'applied_change_seq': applied.change_seq,
                             'through_batch_id': through_batch_id}) -%}
     {%- endif -%}
   {%- endfor -%}

@@ -4,7 +4,8 @@
 {%- endmacro %}
 
 
-{# Any text as a literal, as inlet.sql.literal. `${` is parted, for Spark puts settings in the place of `${...}`, in literals as anywhere. -#}
+{# Any text as a literal, as inlet.sql.literal. `${` is parted, for Spark puts settings in the place of `${...}`, in
+   literals as anywhere. -#}
 {% macro text_literal(text) -%}
   '{{ text | replace("\\", "\\\\") | replace("'", "\\'") | replace("${", "$\\{") }}'
 {%- endmacro %}

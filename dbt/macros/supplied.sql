@@ -1,16 +1,21 @@
-{# Columns that an image supplies: an array of names. What was sent as `missing` (the source could not convert the value) is not supplied.
-   In: the typed image too. Of a wide table the image's members are asked for as a whole: a question a column would make its plan grow
-   beyond planning; of any other a question a column is quicker, for the VARIANT is only asked where the typed value is null. -#}
+{# Columns that an image supplies: an array of names. What was sent as `missing` (the source could not convert the
+   value) is not supplied. In: the typed image too. Of a wide table the image's members are asked for as a whole: a
+   question a column would make its plan grow beyond planning; of any other a question a column is quicker, for the
+   VARIANT is only asked where the typed value is null. -#}
 {% macro supplied(typed, image, columns) -%}
 {%- set missing = "map_keys(map_filter(column_states, (member, state) -> state = 'missing'))" -%}
 {%- if columns | length > 100 -%}
-transform(array_except(coalesce(map_keys(cast({{ image }} as map<string,variant>)), array()), coalesce({{ missing }}, array())), member -> {{ name_of_member(columns) }})
+transform(array_except(coalesce(map_keys(cast({{ image }} as map<string,variant>)), array()),
+                       coalesce({{ missing }}, array())),
+          member -> {{ name_of_member(columns) }})
 {%- else -%}
 {%- set sent -%}
 array_compact(array({% for c in columns if c.name %}
     if({{ is_absent(typed, image, c) }}, null, {{ gold_name_literal(c) }}){{ ',' if not loop.last }}{% endfor %}))
 {%- endset -%}
-if(column_states is null, {{ sent }}, array_except({{ sent }}, transform({{ missing }}, member -> {{ name_of_member(columns) }})))
+if(column_states is null, {{ sent }},
+   array_except({{ sent }},
+     transform({{ missing }}, member -> {{ name_of_member(columns) }})))
 {%- endif -%}
 {%- endmacro %}
 
@@ -20,7 +25,9 @@ if(column_states is null, {{ sent }}, array_except({{ sent }}, transform({{ miss
 {%- set others = [] -%}
 {%- for c in columns if c.name != c.member | lower or not c.member.isascii() %}{% do others.append(c) %}{% endfor -%}
 {%- if not others -%} lower(member)
-{%- else -%} map({% for c in columns %}{{ text_literal(c.member) }}, {{ gold_name_literal(c) }}{{ ', ' if not loop.last }}{% endfor %})[member]
+{%- else -%} map({% for c in columns -%}
+  {{ text_literal(c.member) }}, {{ gold_name_literal(c) }}{{ ', ' if not loop.last }}
+{%- endfor %})[member]
 {%- endif -%}
 {%- endmacro %}
 

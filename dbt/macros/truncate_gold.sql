@@ -7,7 +7,8 @@
     {%- do run_query("delete from " ~ source('gold_state', 'applied') ~ " where table_name = '" ~ name ~ "'") -%}
   {%- endif -%}
   {%- if contract(name).key %}{% do create_version_tables(name, is_replacing=true) %}{% endif -%}
-  {%- do create_gold_table(model, ['source', 'change_seq', 'operation', 'load_id', 'batch_id'], contract(name), is_replacing=true) -%}
+  {%- do create_gold_table(model, ['source', 'change_seq', 'operation', 'load_id', 'batch_id'],
+                            contract(name), is_replacing=true) -%}
   {%- do run_query('drop table ' ~ gold ~ '__forgetting') -%}
   {%- do reload_state(name) -%}
 {%- endmacro %}

@@ -1,5 +1,6 @@
-{# Silver's changes of one table, typed: one row per change. An empty full load and the end of a load are rows too, because they say
-   something about every row of the table. In: rows of `progress`; a log whose batches are left out (none: every batch up to where they come). -#}
+{# Silver's changes of one table, typed: one row per change. An empty full load and the end of a load are rows too,
+   because they say something about every row of the table. In: rows of `progress`; a log whose batches are left out
+   (none: every batch up to where they come). -#}
 {% macro typed_changes(name, lagging, log=none) -%}
 {%- set changes, control_events = source('silver', 'changes'), source('silver', 'control_events') -%}
 {%- set contract = contract(name) -%}
@@ -19,7 +20,8 @@ changes as (
 ),
 
 load_events as (
-  select e.* from {{ control_events }} e{{ ' left anti join logged l on l.source = e.source and l.batch_id = e.batch_id' if log }}
+  select e.* from {{ control_events }} e
+  {{- ' left anti join logged l on l.source = e.source and l.batch_id = e.batch_id' if log }}
   where kind in ('empty_load', 'load_end') and change_seq is not null and {{ of_table }}
 )
 
@@ -42,7 +44,9 @@ from load_events
     {%- for row in run_query('select distinct table_version from ' ~ changes ~ ' where ' ~ of_table ~ ' order by 1') -%}
       {%- set version = contract.versions | selectattr('version', 'equalto', row.table_version | int) | list -%}
       {%- if not version -%}
-        {{ exceptions.raise_compiler_error(contract.tables[0] ~ ' has changes of version ' ~ row.table_version ~ ', which its contract does not tell: put it under `earlier`') }}
+        {{ exceptions.raise_compiler_error(
+          contract.tables[0] ~ ' has changes of version ' ~ row.table_version
+                                              ~ ', which its contract does not tell: put it under `earlier`') }}
       {%- endif -%}
       {%- do found.append(version[0]) -%}
     {%- endfor -%}

@@ -1,7 +1,8 @@
 {# Changes as entries in the timelines of the keys they touch: one row per change and key, a wipe has no key of its own.
 
-   Kinds: `set` (INSERT, REFRESH), `update`, `arrives` and `leaves` (a key change touches two keys), `gone` (DELETE), `wipe`
-   (TRUNCATE, empty load). A rewound source is read again from where it was rewound to, any other where it is new. -#}
+   Kinds: `set` (INSERT, REFRESH), `update`, `arrives` and `leaves` (a key change touches two keys), `gone` (DELETE),
+   `wipe` (TRUNCATE, empty load). A rewound source is read again from where it was rewound to, any other where it is
+   new. -#}
 {% macro entries(name, batch) -%}
 {%- set key = contract(name).key -%}
 {%- set kind -%}
@@ -29,7 +30,8 @@ kinds as (
 
 select source, kind, change_seq,
        {%- for k in key %}
-       if(kind in ('gone', 'leaves'), coalesce(before.{{ identifier(k) }}, after.{{ identifier(k) }}), coalesce(after.{{ identifier(k) }}, before.{{ identifier(k) }})) as _key_{{ loop.index }},
+       if(kind in ('gone', 'leaves'), coalesce(before.{{ identifier(k) }}, after.{{ identifier(k) }}),
+          coalesce(after.{{ identifier(k) }}, before.{{ identifier(k) }})) as _key_{{ loop.index }},
        {%- endfor %}
        after as image, not_supplied, load_id, is_new, applied_seq, rewind_seq, {{ lineage() | join(', ') }}
 from kinds

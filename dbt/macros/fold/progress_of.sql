@@ -1,4 +1,5 @@
-{# Per source of a batch: where it stands and where it is read from. In literals, or, of many sources, from what `survey` kept. -#}
+{# Per source of a batch: where it stands and where it is read from. In literals, or, of many sources, from what
+   `survey` kept. -#}
 {% macro progress_of(batch) -%}
 {%- if batch.progress -%}
 select * from {{ batch.progress }}

@@ -1,5 +1,5 @@
-{# Fold a batch into `<t>__folded`: closed and open versions, and how far they come. From here on the batch is fixed: what
-   follows only copies, so a run that dies is finished by the next one. -#}
+{# Fold a batch into `<t>__folded`: closed and open versions, and how far they come. From here on the batch is fixed:
+   what follows only copies, so a run that dies is finished by the next one. -#}
 {% macro stage(name, batch) -%}
   {%- if name ~ '__folded' not in gold_tables(name) %}{% do create_staging(name, 'folded') %}{% endif -%}
   {%- do small_query_settings(false) -%}
@@ -8,7 +8,8 @@
 {%- endmacro %}
 
 
-{# A batch of plain changes is one query; where a step is read several times, it is kept. In: the table's last word, as in `folded`. -#}
+{# A batch of plain changes is one query; where a step is read several times, it is kept. In: the table's last word, as
+   in `folded`. -#}
 {% macro fold_into(name, batch, table) -%}
   {%- set kept = [batch.progress] if batch.progress else [] -%}
   {%- set entries_query = entries(name, batch) -%}

@@ -7,7 +7,8 @@
                   rewind_seq: the earliest place that a late change can alter (none: all in order)
      progress     the table that keeps them, where they are many
      starts       loads that start in what is read and have ended: [source, load_id, change_seq]
-     disturbed    places before which every live key is folded again, but for those that the load sends: [source, load_id, change_seq]
+     disturbed    places before which every live key is folded again, but for those that the load sends:
+                  [source, load_id, change_seq]
      continued    loads that started in an earlier batch and closed keys there: [source, load_id, change_seq]
      key_range    a filter in literals that holds for every touched key; `true` where the new changes do not tell
      has_rewind, has_partial, has_key_change, has_delete (within transactions), has_wipe #}
@@ -19,30 +20,36 @@
   {%- for row in found if row.late_seq %}{% do late.update({row.source: row.late_seq}) %}{% endfor -%}
   {%- set moved = survey_moves(name, log, found, late, [], flags.has_wipe) if flags.has_key_change or late else late -%}
   {%- set has_loads = flags.has_load or moved -%}
-  {%- set loads = survey_loads(name, log, found, moved) if has_loads else {'ended': [], 'disturbed': [], 'continued': [], 'rewind': moved} -%}
+  {%- set loads = survey_loads(name, log, found, moved)
+            if has_loads else {'ended': [], 'disturbed': [], 'continued': [], 'rewind': moved} -%}
   {%- set closing = loads.disturbed + loads.continued -%}
   {%- set is_moved_again = loads.rewind != moved or closing -%}
-  {%- set rewind = survey_moves(name, log, found, loads.rewind, closing, flags.has_wipe) if is_moved_again else loads.rewind -%}
+  {%- set rewind = survey_moves(name, log, found, loads.rewind, closing, flags.has_wipe)
+            if is_moved_again else loads.rewind -%}
   {%- set starts, sources = starts_of(found, loads.ended, rewind), sources_of(found, rewind) -%}
   {%- set progress = keep(name, 'progress', progress_of({'sources': sources})) if sources | length > 50 else none -%}
   {%- set start_seq = sources | map(attribute='start_seq') | min -%}
-  {%- set read = flags_of(query_rows(flags_since(log, {'sources': sources, 'progress': progress}, start_seq))) if rewind else flags -%}
+  {%- set read = flags_of(query_rows(flags_since(log, {'sources': sources, 'progress': progress}, start_seq)))
+            if rewind else flags -%}
   {%- set has_wipe = read.has_wipe or starts != [] -%}
   {{ return({
     'log': log, 'is_first': is_first, 'filter': filter, 'num_changes': found | sum(attribute='num_changes') | int,
     'sources': sources, 'progress': progress,
     'starts': starts, 'disturbed': loads.disturbed, 'continued': loads.continued,
     'has_rewind': rewind != {}, 'rewind_seq': rewind.values() | min if rewind else none, 'start_seq': start_seq,
-    'has_partial': read.has_partial, 'has_key_change': read.has_key_change, 'has_delete': read.has_delete, 'has_wipe': has_wipe,
+    'has_partial': read.has_partial, 'has_key_change': read.has_key_change, 'has_delete': read.has_delete,
+    'has_wipe': has_wipe,
     'key_range': 'true' if rewind or has_wipe else key_range(name, found[0]),
   }) }}
 {%- endmacro %}
 
 
-{# One row per source with new changes: how far they come, which come late, what kinds are among them, the range of their keys. -#}
+{# One row per source with new changes: how far they come, which come late, what kinds are among them, the range of
+   their keys. -#}
 {% macro new_changes_by_source(name, log, filter, lagging) -%}
 with applied as (
-  {{ literals('applied', {'source': 'string', 'applied_seq': 'string', 'applied_batch_id': 'bigint'}, rows_of(lagging, ['source', 'applied_change_seq', 'applied_batch_id'])) }}
+  {{ literals('applied', {'source': 'string', 'applied_seq': 'string', 'applied_batch_id': 'bigint'},
+    rows_of(lagging, ['source', 'applied_change_seq', 'applied_batch_id'])) }}
 )
 
 select l.source, max(applied_batch_id) as applied_batch_id, max(applied_seq) as applied_seq,
@@ -51,8 +58,10 @@ select l.source, max(applied_batch_id) as applied_batch_id, max(applied_seq) as 
        {{ flags() }},
        cast(bool_or(load_id is not null) as int) as has_load
        {%- for k in ranged_keys(name) %},
-       cast(min(min(least(before.{{ identifier(k.name) }}, after.{{ identifier(k.name) }}))) over () as string) as first_{{ loop.index }},
-       cast(max(max(greatest(before.{{ identifier(k.name) }}, after.{{ identifier(k.name) }}))) over () as string) as last_{{ loop.index }}
+       cast(min(min(least(before.{{ identifier(k.name) }}, after.{{ identifier(k.name) }}))) over ()
+         as string) as first_{{ loop.index }},
+       cast(max(max(greatest(before.{{ identifier(k.name) }}, after.{{ identifier(k.name) }}))) over ()
+         as string) as last_{{ loop.index }}
        {%- endfor %}
 from (select * from {{ log }} where {{ filter }}) l join applied on applied.source = l.source
 group by l.source order by l.source

@@ -1,15 +1,18 @@
 {# Where the full loads of a table start, and what those of a batch disturb. In: rewind, source -> change_seq.
-   Out: ended: every load that has: source, load_id, start_seq; disturbed, continued: as in `survey`; rewind, moved to these.
+   Out: ended: every load that has: source, load_id, start_seq; disturbed, continued: as in `survey`; rewind, moved to
+   these.
 
-   A load is a wipe, at its start, of what it does not send, once it has ended; until then it only brings rows. Where it starts and
-   ends here, in order, nothing is disturbed. One that ends now and began earlier disturbs what was live at its start and what it
-   has not sent; one that has ended and whose start moves back, every key that was live at the old or the new one. One that goes on
-   after its end disturbs only keys that its start has closed and that it now sends after all. #}
+   A load is a wipe, at its start, of what it does not send, once it has ended; until then it only brings rows. Where it
+   starts and ends here, in order, nothing is disturbed. One that ends now and began earlier disturbs what was live at
+   its start and what it has not sent; one that has ended and whose start moves back, every key that was live at the old
+   or the new one. One that goes on after its end disturbs only keys that its start has closed and that it now sends
+   after all. #}
 {% macro survey_loads(name, log, found, rewind) -%}
   {%- set rewind, disturbed, closed_again = rewind.copy(), [], [] -%}
   {%- set query -%}
 with applied as (
-  {{ literals('applied', {'source': 'string', 'applied_batch_id': 'bigint'}, rows_of(found, ['source', 'applied_batch_id'])) }}
+  {{ literals('applied', {'source': 'string', 'applied_batch_id': 'bigint'},
+    rows_of(found, ['source', 'applied_batch_id'])) }}
 ),
 
 loads as (
@@ -42,7 +45,8 @@ from loads where start_seq is not null and ended_after is not null order by sour
   {%- endfor -%}
   {%- set first = {} -%}
   {%- if late -%}       {# nothing was live before the first change of all #}
-    {%- for row in query_rows('select source, min(change_seq) as change_seq from ' ~ log ~ ' where source in (' ~ quoted(late | map('first') | unique) ~ ') group by source') -%}
+    {%- for row in query_rows('select source, min(change_seq) as change_seq from ' ~ log ~
+      ' where source in (' ~ quoted(late | map('first') | unique) ~ ') group by source') -%}
       {%- do first.update({row.source: row.change_seq}) -%}
     {%- endfor -%}
   {%- endif -%}

@@ -1,5 +1,5 @@
-{# Keys that a batch touches: one row per source and key. `rewind_seq` is set where late changes make us fold the key again from
-   there: more keys than needed would be right, one too few would not. -#}
+{# Keys that a batch touches: one row per source and key. `rewind_seq` is set where late changes make us fold the key
+   again from there: more keys than needed would be right, one too few would not. -#}
 {% macro touched(name, batch, entries) -%}
 {%- set key = contract(name).key -%}
 {%- if not batch.has_wipe and not batch.has_rewind -%}
@@ -14,7 +14,8 @@ progress as (
 ),
 
 disturbed as (    -- places where every live key is touched, but for those that the load sends: late ones rewind it
-  select distinct source, cast(null as string) as load_id, if(change_seq > coalesce(applied_seq, ''), '~', change_seq) as change_seq
+  select distinct source, cast(null as string) as load_id,
+         if(change_seq > coalesce(applied_seq, ''), '~', change_seq) as change_seq
   from entries where kind = 'wipe' and is_new
   {%- if batch.starts %}
   union
@@ -41,24 +42,28 @@ known as (
 ),
 
 found as (
-  select source, {{ keys(key) }}, rewind_seq is not null and (key_changed or is_new and change_seq <= applied_seq) as is_rewound
+  select source, {{ keys(key) }},
+         rewind_seq is not null and (key_changed or is_new and change_seq <= applied_seq) as is_rewound
   from entries
   where kind <> 'wipe' and (change_seq > coalesce(applied_seq, '') or key_changed or is_new)
   union all
   select k.source, {{ keys(key, 'k.') }}, d.change_seq <> '~' from known k
-  join disturbed d on d.source = k.source and k.valid_from_seq < d.change_seq and coalesce(k.valid_to_seq, '~') >= d.change_seq
+  join disturbed d on d.source = k.source and k.valid_from_seq < d.change_seq
+    and coalesce(k.valid_to_seq, '~') >= d.change_seq
   left anti join sent s on {{ same_key(key, 's', 'k') }} and s.load_id = d.load_id
   {%- if batch.continued %}
   union all       -- keys that an earlier batch closed because their load had not sent them yet
   select e.source, {{ keys(key, 'e.') }}, true from entries e
-  join ({{ literals('continued', {'source': 'string', 'load_id': 'string', 'change_seq': 'string'}, batch.continued) }}) c
+  join ({{ literals('continued', {'source': 'string', 'load_id': 'string', 'change_seq': 'string'},
+    batch.continued) }}) c
     on c.source = e.source and c.load_id = e.load_id
   join known k on {{ same_key(key, 'k', 'e') }} and k.valid_to_seq = c.change_seq
   where e.is_new and kind <> 'wipe'
   {%- endif %}
 )
 
-select f.source, {{ keys(key, 'f.') }}, max(p.applied_seq) as applied_seq, max(if(is_rewound, p.rewind_seq, null)) as rewind_seq
+select f.source, {{ keys(key, 'f.') }}, max(p.applied_seq) as applied_seq,
+       max(if(is_rewound, p.rewind_seq, null)) as rewind_seq
 from found f join progress p on p.source = f.source
 group by f.source, {{ keys(key, 'f.') }}
 {%- endif -%}

@@ -2,11 +2,16 @@
 {% macro versions_of(name, batch, table, condition='true') -%}
 {%- set contract = contract(name) -%}
 {%- set our = ours(contract) -%}
-select {{ unprefixed(our, ['source']) }}, {% for k in contract.key %}{{ identifier(k) }} as _key_{{ loop.index }}, {% endfor %}{{ unprefixed(our, ['valid_from_seq']) }},
+select {{ unprefixed(our, ['source']) }},
+         {% for k in contract.key %}{{ identifier(k) }} as _key_{{ loop.index }}, {% endfor %}
+         {{- unprefixed(our, ['valid_from_seq']) }},
          {{ unprefixed(our, ['valid_to_seq']) if table == 'past' else 'cast(null as string) as valid_to_seq' }},
-         named_struct({% for c in contract.columns %}{{ text_literal(c.name) }}, {{ identifier(c.name) }}{{ ', ' if not loop.last }}{% endfor %}) as image,
+         named_struct({% for c in contract.columns -%}
+           {{ text_literal(c.name) }}, {{ identifier(c.name) }}{{ ', ' if not loop.last }}
+         {%- endfor %}) as image,
          {{ unprefixed(our, ['not_supplied', 'conflict'] + lineage()) }}
-  from {{ '(select * from %s.%s__%s where false)' % (target.schema, name, table) if batch.is_first else '%s.%s__%s' % (target.schema, name, table) }} c
+  from {{ '(select * from %s.%s__%s where false)' % (target.schema, name, table)
+       if batch.is_first else '%s.%s__%s' % (target.schema, name, table) }} c
   where {{ condition }}
 {%- endmacro %}
 

@@ -1,6 +1,7 @@
-{# Materialization of `<t>__before_after`: append what is new. --full-refresh empties the whole table, all of gold for it, while
-   `<t>__forgetting` stands, so that a run that dies is finished by the next. Tables are emptied by replacing them: their
-   earlier versions stay, which the public views may still show. Of a table without a key the log is all, and commits by itself. #}
+{# Materialization of `<t>__before_after`: append what is new. --full-refresh empties the whole table, all of gold for
+   it, while `<t>__forgetting` stands, so that a run that dies is finished by the next. Tables are emptied by replacing
+   them: their earlier versions stay, which the public views may still show. Of a table without a key the log is all,
+   and commits by itself. #}
 {% materialization change_log, adapter='spark', supported_languages=['sql'] %}
   {%- set name = model.name.removesuffix('__before_after') -%}
   {%- set relation = this.incorporate(type='table') -%}

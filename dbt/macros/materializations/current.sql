@@ -1,5 +1,5 @@
-{# Materialization of `<t>__current`: apply what `past` has staged in this run, then commit the batch; what an earlier run left
-   staged may not be in past yet, so it is finished as a whole. #}
+{# Materialization of `<t>__current`: apply what `past` has staged in this run, then commit the batch; what an earlier
+   run left staged may not be in past yet, so it is finished as a whole. #}
 {% materialization current, adapter='spark', supported_languages=['sql'] %}
   {%- set name = model.name.removesuffix('__current') -%}
   {%- set batch = is_staged(name) -%}

@@ -2,7 +2,9 @@
 {% materialization past, adapter='spark', supported_languages=['sql'] %}
   {%- set name = model.name.removesuffix('__past') -%}
   {%- set there = gold_tables(name) -%}
-  {%- if this.identifier not in there or name ~ '__current' not in there %}{% do create_version_tables(name) %}{% endif %}
+  {%- if this.identifier not in there or name ~ '__current' not in there -%}
+    {%- do create_version_tables(name) -%}
+  {%- endif %}
 
   {%- if is_staged(name) -%}{%- do recover(name) -%}{%- endif -%}
   {%- do small_query_settings(true) -%}
