@@ -61,8 +61,8 @@ class Source(BaseModel):
             return fields
         given = fields["from"]
         if not {"transport", "path"} <= set(given) <= {"transport", "path", "lookups"}:
-            found = ", ".join(map(str, given)) or "nothing"
-            raise ValueError(f"from: expected transport and path, maybe lookups, found {found}")
+            given_names = ", ".join(map(str, given)) or "nothing"
+            raise ValueError(f"from: expected transport and path, maybe lookups, found {given_names}")
         return fields | {"from": given["path"]} | {name: given[name] for name in given if name != "path"}
 
     @field_validator("tables", mode="before")
@@ -88,8 +88,8 @@ class Source(BaseModel):
         for pattern, table in self.tables.items():
             if "*" not in table and fnmatch.fnmatchcase(word, pattern):
                 return table
-            if "*" in table and (found := re.fullmatch("(.*)".join(map(re.escape, pattern.split("*"))), word)):
-                for text in found.groups():
+            if "*" in table and (match := re.fullmatch("(.*)".join(map(re.escape, pattern.split("*"))), word)):
+                for text in match.groups():
                     table = table.replace("*", text, 1)
                 return table
         return None

@@ -1,5 +1,6 @@
 """Text and names in generated SQL: quoted here and nowhere else. The macros `text_literal` and `identifier` say the
-same (dbt/macros/quoted.sql).
+same (dbt/macros/quoted.sql). Values are written as literals, for Delta's parser drops the parameters of `spark.sql` on
+Spark 4.1 (delta-io/delta issue 7640).
 """
 
 

@@ -164,7 +164,7 @@ class Table(BaseModel):
             }
             for e in self.earlier
         ]
-        return [self.model_copy(update=own | said) for said in [*then, {}]]
+        return [self.model_copy(update=own | earlier) for earlier in [*then, {}]]
 
     def at(self, change_seq: str) -> "Table":
         """The version in force at a place in the order, or at the time it begins with."""

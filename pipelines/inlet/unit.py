@@ -88,7 +88,7 @@ MESSAGES = (
     Column("topic", "string", "Kafka topic; of a message out of a file of messages, the file"),
     Column("partition", "int", "Kafka partition; 0 in a file"),
     Column("offset", "bigint", "Kafka offset; the message's ordinal in its file, from 0"),
-    Column("timestamp", "timestamp", "Kafka timestamp (UTC); null where no broker told one"),
+    Column("timestamp", "timestamp", "Kafka timestamp (UTC); null where no broker gave one"),
     Column("timestamp_type", "int", "0 created by the producer, 1 appended by the log"),
     Column("key", "binary", "message key, untouched"),
     Column("value", "binary", "message value, untouched; null is a tombstone"),

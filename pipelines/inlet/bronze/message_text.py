@@ -1,6 +1,6 @@
 """Messages in files that hold nothing else: one a line, a stream or an array of JSON values, or one a file.
 
-A message's place is its file and its ordinal in it; no broker has told its time. Topic is the file's path, partition 0.
+A message's place is its file and its ordinal in it; no broker gave its time. Topic is the file's path, partition 0.
 `lines` may grow: whole lines are landed, and what follows the last one waits until the file has settled. `json` waits
 until all of it is whole; where it then is no stream of JSON values it is set aside, as a broken Parquet file is.
 `whole_file` is taken as it is. A compressed file is whole, too; what is landed is its content. Line ends, blanks and

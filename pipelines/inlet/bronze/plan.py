@@ -285,12 +285,11 @@ def _problem_now(project: Project, row: dict) -> dict | None:
 
 def _set_aside(spark: "SparkSession", row: dict) -> None:
     """Its time is taken from the row, so that the next run plans the file anew, even one that is back as it was."""
-    spark.sql(f"""update bronze.files set modified_at = timestamp'1970-01-01 00:00:00', ofs_end = ofs_start,
-      sha256 = null, num_units = 0, context = null, start_context = null,
-                  verdicts = null,
-                  problem = {literal(row["problem"])}
-                  where batch_id = {row["batch_id"]} and source = {literal(row["source"])}
-                    and path = {literal(row["path"])}""")
+    spark.sql(f"""
+        update bronze.files
+        set modified_at = timestamp'1970-01-01 00:00:00', ofs_end = ofs_start, sha256 = null, num_units = 0,
+            context = null, start_context = null, verdicts = null, problem = {literal(row["problem"])}
+        where batch_id = {row["batch_id"]} and source = {literal(row["source"])} and path = {literal(row["path"])}""")
 
 
 def _utc(at: datetime) -> datetime:

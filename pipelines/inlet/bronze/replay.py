@@ -60,19 +60,16 @@ def frame_again(project: Project, spark: "SparkSession", replays: list[dict], ba
     found: set[str] = set()
     rows: list[dict] = []
     for file in files:
-        blocks = spark.sql(
-            "select unit_id, file_offset, context, bytes from bronze.blocks where source = "
-            f"{literal(file.source)} and path = {literal(file.path)} "
-            f"and batch_id < {batch_id} order by file_offset, batch_id desc"
-        ).collect()
+        blocks = spark.sql(f"""
+            select unit_id, file_offset, context, bytes from bronze.blocks
+            where source = {literal(file.source)} and path = {literal(file.path)} and batch_id < {batch_id}
+            order by file_offset, batch_id desc""").collect()
         broken = [b for b in blocks if b.unit_id in units and "problem" in json.loads(b.context)]
         if not broken:
             continue
         source, first = project.sources[file.source], broken[0]
         known = {name: value for name, value in json.loads(first.context).items() if name != "problem"}
-        context = (
-            known if first.file_offset else None
-        )  # from its first byte on a file is opened anew, as its options are now
+        context = known if first.file_offset else None  # from its first byte on, a file is opened anew
         stream = _Joined([bytes(b.bytes) for b in broken])
         for block, _ in cut_file(
             source,

@@ -86,8 +86,8 @@ def _check(
 
     results, pages = [], {}
     with ThreadPoolExecutor(min(num_threads, MAX_THREADS)) as pool:  # small tables take longer to plan than to read
-        for table, (found, validated, now) in zip(of_table, pool.map(checked, of_table), strict=True):
-            results += [CheckResult(run_id, step, batch_ids, checked_at=now, **fields) for fields in found]
+        for table, (fields_of_table, validated, now) in zip(of_table, pool.map(checked, of_table), strict=True):
+            results += [CheckResult(run_id, step, batch_ids, checked_at=now, **fields) for fields in fields_of_table]
             pages[table] = validated is not None
     index = keep(project, spark, step, run_id, results, pages)
     failed = [r for r in results if not r.success]

@@ -1,4 +1,4 @@
-"""Checks that are owed: batches that a step has written and that no passed check has seen, told without Spark."""
+"""Checks that are owed: batches that a step has written and that no passed check has seen, found without Spark."""
 
 from datetime import UTC, datetime
 
@@ -9,7 +9,7 @@ from inlet.table import by_name
 
 
 def unchecked(project: Project, step: str) -> dict[str | None, list[int]]:
-    """Batches that a step has written and whose rows no passed check has seen, told without Spark: a run that died or
+    """Batches that a step has written and whose rows no passed check has seen, found without Spark: a run that died or
     failed before its gate owes it. Out: for gold name of contract -> batches, else None -> batches.
     """
     written = _asked(project, step, _written(project, step))
@@ -73,11 +73,13 @@ def _written(project: Project, step: str, until: datetime | None = None) -> dict
     if step == "bronze":
         return {(None, row["batch_id"]): 0 for row in lake.peek(lakehouse, "bronze.files", ["batch_id"])}
     ledger = lake.peek(lakehouse, "silver.batches", ["source", "batch_id", "tables", "finished_at"])
-    found: dict[tuple, int] = {}
+    written: dict[tuple, int] = {}
     if step == "silver":
         for row in ledger:
-            found[None, row["batch_id"]] = max(_as_run_id(row["finished_at"]), found.get((None, row["batch_id"]), 0))
-        return found
+            written[None, row["batch_id"]] = max(
+                _as_run_id(row["finished_at"]), written.get((None, row["batch_id"]), 0)
+            )
+        return written
     applied: dict[tuple, list[tuple[int, int]]] = {}  # (table, source) -> (through batch, when)
     for row in lake.peek(lakehouse, "gold.applied", ["table_name", "source", "through_batch_id", "applied_at"]):
         if until is None or row["applied_at"] <= until:
@@ -88,8 +90,8 @@ def _written(project: Project, step: str, until: datetime | None = None) -> dict
     for row in ledger:
         for name in {names[t] for t in row["tables"] or () if t in names}:
             if times := [at for through, at in applied.get((name, row["source"]), []) if through >= row["batch_id"]]:
-                found[name, row["batch_id"]] = max(min(times), found.get((name, row["batch_id"]), 0))
-    return found
+                written[name, row["batch_id"]] = max(min(times), written.get((name, row["batch_id"]), 0))
+    return written
 
 
 def _as_run_id(at: datetime | None) -> int:

@@ -117,7 +117,7 @@ def _filled(value, contract, key_column, is_sql=False):
             word: content.replace("{", "{{").replace("}", "}}") if is_sql else content
             for word, content in words.items()
         } | {f"{{{n}}}": contract.our(n) for n in OURS}
-        return re.sub("|".join(map(re.escape, words)), lambda found: words[found[0]], value)
+        return re.sub("|".join(map(re.escape, words)), lambda match: words[match[0]], value)
     return value
 
 

@@ -125,14 +125,14 @@ def _counts(spark: "SparkSession", table: str, rows, suite: list, built: list) -
     rows.createOrReplaceTempView(view)
     try:
         counted = rows.agg(*[sql.alias(f"_{n}") for n, sql in enumerate(asked.values())])
-        found = counted.select(
+        values = counted.select(
             "*", *[F.expr(f"(select count(*) from ({query.format(batch=view)}))") for query in queries.values()]
         ).first()
     except (PySparkException, LookupError):  # a column that is not there, a word in braces that is none of ours
         return {}
     finally:
         spark.catalog.dropTempView(view)
-    return dict(zip([*asked, *queries], found, strict=True))
+    return dict(zip([*asked, *queries], values, strict=True))
 
 
 def _judged(one, counts: dict):

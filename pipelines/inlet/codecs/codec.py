@@ -226,9 +226,9 @@ def decode_block(codec: Any, data: bytes, context: dict, source: Source, tables:
     problem = context.get("problem")
     if not problem and FIRST_ROW in context:
         rows = pa.ipc.open_stream(data).read_all()
-        found = codec.decode_rows(rows, context, source, tables)
-        found.bytes_framing += len(data) - len(rows)
-        return found
+        decoded = codec.decode_rows(rows, context, source, tables)
+        decoded.bytes_framing += len(data) - len(rows)
+        return decoded
     if not problem:
         return codec.decode(data, context, source, tables)
     at = min(max(problem.get("byte_offset", 0) - problem.get("unit_offset", 0), 0), len(data))

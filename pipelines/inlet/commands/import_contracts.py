@@ -203,10 +203,10 @@ def _follow(contract: dict, name: str, row: dict, answers: Answers) -> None:
     )
     columns = []
     for column in row["columns"]:
-        told = kept.get(column["name"]) or kept.get(former.get(column["name"], ""))
-        entry = {k: v for k, v in (told or {}).items() if k != "dropped"} | _column(column) if told else _column(column)
+        known = kept.get(column["name"]) or kept.get(former.get(column["name"], "")) or {}
+        entry = {name: value for name, value in known.items() if name != "dropped"} | _column(column)
         if column["name"] in former:
-            entry["formerly"] = [*(told or {}).get("formerly", []), former[column["name"]]]
+            entry["formerly"] = [*known.get("formerly", []), former[column["name"]]]
         columns.append(entry)
     columns += [kept[n] | {"dropped": True} for n in kept if n not in new and n not in former.values()]
     contract["columns"], contract["version"] = columns, version + 1

@@ -1,6 +1,6 @@
 """Numbers: packed and zoned decimals, integers, IEEE and base-16 floats.
 
-Source: Linkexpress manuals as told in docs/formats/linkexpress_group.md. Rejects: bad_digit, bad_sign,
+Source: Linkexpress manuals, see docs/formats/linkexpress_group.md. Rejects: bad_digit, bad_sign,
 value_does_not_fit.
 >>> packed(bytes.fromhex("0012345d"), precision=7, scale=2)
 Decimal('-123.45')

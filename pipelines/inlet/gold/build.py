@@ -39,9 +39,7 @@ def steps(table: Table) -> tuple[str, ...]:
 
 
 def pending(project: Project) -> list[str]:
-    """Tables that have changes gold does not hold, or that gold has not made yet, told without Spark. Empty: nothing to
-    do.
-    """
+    """Tables that have changes gold does not hold, or that gold has not made yet. Empty: nothing to do. No Spark."""
     ledger, applied = progress.state(project)
     unmade = {
         t.name
@@ -63,9 +61,9 @@ def run(
     tell=lambda doing: None,
     after=lambda table, batch_id: None,
 ) -> list[dbt.Built]:
-    """Bring the tables' gold up to the ledger. In: table names (None: all), a function that is told which model begins;
-    one that is called for each table whose gold is up to the ledger, with the last batch that has the table. Out: one
-    row per model that ran.
+    """Bring the tables' gold up to the ledger. In: table names (None: all); a function called with each model that
+    begins; one that is called for each table whose gold is up to the ledger, with the last batch that has the table.
+    Out: one row per model that ran.
 
     Raises: InletError naming the models that failed; what others did stays, and the next run goes on from there.
     """
@@ -191,12 +189,12 @@ def verify(project: Project, spark: "SparkSession", name: str, limit: int) -> tu
         raise InletError(
             f"gold of {name} could not be verified: {outcome.result.results[0].message}", "See dbt/target/logs/dbt.log"
         )
-    found = f"gold.{name}__verify_differences"
+    differences = f"gold.{name}__verify_differences"
     rows = [
         r.asDict()
-        for r in spark.sql(f"select * from {found} order by source, key, change_seq limit {limit + 1}").collect()
+        for r in spark.sql(f"select * from {differences} order by source, key, change_seq limit {limit + 1}").collect()
     ]
-    num = spark.sql(f"select count(*) from {found}").first()[0] - 1
+    num = spark.sql(f"select count(*) from {differences}").first()[0] - 1
     for table in ("log", "versions", "differences"):
         spark.sql(f"drop table if exists gold.{name}__verify_{table}")
     compared = next(row for row in rows if row["kind"] == "compared")

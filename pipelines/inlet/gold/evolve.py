@@ -38,7 +38,7 @@ WIDENING, MAPPING = "delta.enableTypeWidening", "delta.columnMapping.mode"
 
 
 def lags(project: Project, table: Table) -> bool:
-    """Is some table of its gold another than the contract says? Told without Spark."""
+    """Is some table of its gold another than the contract says? Found without Spark."""
     return any(
         properties.get(KEY) != _key(table)
         and step != "folded"
@@ -201,8 +201,8 @@ def is_wider(type_: str, than: str) -> bool:
 
 
 def _decimal(type_: str) -> tuple[int, int]:
-    found = re.fullmatch(r"decimal\((\d+),(\d+)\)", type_)
-    return (int(found[1]), int(found[2])) if found else (0, 0)
+    match = re.fullmatch(r"decimal\((\d+),(\d+)\)", type_)
+    return (int(match[1]), int(match[2])) if match else (0, 0)
 
 
 def _no(table: Table, what: str, remedy: str) -> ConfigError:

@@ -4,7 +4,7 @@
 
 
 def exists(lakehouse: str, table: str) -> bool:
-    """Is the table there? Told without Spark."""
+    """Is the table there? Found without Spark."""
     import deltalake
 
     return deltalake.DeltaTable.is_deltatable(f"{lakehouse}/{table.replace('.', '/')}")
@@ -18,17 +18,17 @@ def peek(lakehouse: str, table: str, columns: list[str], rest: str = "") -> list
 
     if not exists(lakehouse, table):
         return []
-    found = deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}")
-    existing = {field.name for field in found.schema().fields}
+    delta_table = deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}")
+    existing = {field.name for field in delta_table.schema().fields}
     asked = ", ".join(
         name if name.strip('"') in existing or not name.isidentifier() else f"null as {name}" for name in columns
     )
-    rows = deltalake.QueryBuilder().register("rows", found)
+    rows = deltalake.QueryBuilder().register("rows", delta_table)
     return pa.table(rows.execute(f"select {asked} from rows {rest}").read_all()).to_pylist()
 
 
 def column_names(lakehouse: str, table: str) -> set[str]:
-    """The columns of a table, told without Spark."""
+    """The columns of a table, read without Spark."""
     import deltalake
 
     return {field.name for field in deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}").schema().fields}
@@ -69,8 +69,8 @@ def describe(lakehouse: str, table: str, version: int | None = None) -> tuple[di
 
     if not exists(lakehouse, table):
         return None
-    found = deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}", version=version)
-    return dict(_columns(json.loads(found.schema().to_json())["fields"])), found.metadata().configuration
+    delta_table = deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}", version=version)
+    return dict(_columns(json.loads(delta_table.schema().to_json())["fields"])), delta_table.metadata().configuration
 
 
 def _columns(fields: list[dict], path: str = ""):

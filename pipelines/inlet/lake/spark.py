@@ -133,8 +133,8 @@ def _jvm_messages_to_file():
     """The JVM inherits standard error when it starts; its messages go to JVM_LOG instead of between a person's lines.
     Raises: EnvironmentLacks where another user could have put a link in its place."""
     LOG_FOLDER.mkdir(mode=0o700, exist_ok=True)
-    found = LOG_FOLDER.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
+    folder = LOG_FOLDER.lstat()
+    if not stat.S_ISDIR(folder.st_mode) or folder.st_uid != os.getuid() or folder.st_mode & 0o022:
         raise EnvironmentLacks(
             f"{LOG_FOLDER} is not a folder that only this user writes to", "Remove it, or name another place in TMPDIR"
         )

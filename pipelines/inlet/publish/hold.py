@@ -107,8 +107,8 @@ def last_before(spark: "SparkSession", holds: dict[str, Hold]) -> dict[str, str]
     rows = " union all ".join(
         f"select {literal(source)} as source, {literal(hold.seq)} as hold_seq" for source, hold in holds.items()
     )
-    found = spark.sql(
+    last_places = spark.sql(
         f"select h.source, coalesce(max(c.change_seq), '') as before_seq from ({rows}) h "
         "left join silver.changes c on c.source = h.source and c.change_seq < h.hold_seq group by h.source"
     ).collect()
-    return {r.source: r.before_seq for r in found}
+    return {r.source: r.before_seq for r in last_places}

@@ -150,12 +150,12 @@ def _image(table: Table, image: str) -> str:
     """An image as a map from gold's names to VARIANT: what was supplied, and null for what the change's version did not
     have.
     """
-    found = [(version.version, _image_of(table, version, image)) for version in table.versions]
+    images = [(version.version, _image_of(table, version, image)) for version in table.versions]
     return (
-        found[0][1]
-        if len(found) == 1
+        images[0][1]
+        if len(images) == 1
         else "case table_version "
-        + " ".join(f"when {number} then {sql}" for number, sql in found)
+        + " ".join(f"when {number} then {sql}" for number, sql in images)
         + " else raise_error('a change of another version than the contract has: run `inlet run`') end"
     )
 

@@ -115,7 +115,7 @@ def listed(project: Project, spark: "SparkSession") -> list[dict]:
 
 def pinned(spark: "SparkSession") -> dict[str, int]:
     """Name of each pin -> number of the point that it shows."""
-    found = {}
+    numbers = {}
     for row in spark.sql("show databases").collect():
         description = {
             r.info_name: r.info_value
@@ -123,5 +123,5 @@ def pinned(spark: "SparkSession") -> dict[str, int]:
         }
         number = re.search(rf"\({re.escape(PROPERTY)},(\d+)\)", description.get("Properties", ""))
         if number:
-            found[row.namespace] = int(number[1])
-    return found
+            numbers[row.namespace] = int(number[1])
+    return numbers

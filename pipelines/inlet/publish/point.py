@@ -110,8 +110,8 @@ class Point:
     @property
     def versions(self) -> dict[str, int]:
         """Table of gold, and silver.transactions -> its Delta version."""
-        found = {f"{name}__{step}": v for name, table in self.tables.items() for step, v in table.versions.items()}
-        return found | ({} if self.transactions is None else {TRANSACTIONS: self.transactions})
+        versions = {f"{name}__{step}": v for name, table in self.tables.items() for step, v in table.versions.items()}
+        return versions | ({} if self.transactions is None else {TRANSACTIONS: self.transactions})
 
 
 def _of_maps(number: int, points: dict[str, str], versions: dict[str, int]) -> Point:

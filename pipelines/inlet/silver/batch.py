@@ -146,11 +146,13 @@ def write_changes(batch: Batch, changes: "DataFrame", may_repeat: bool, codec=No
     if not may_repeat and not identity:
         batch.append(changes, "silver.changes")
         return None
-    told = changes.selectExpr("*", f"{content(batch.project)} as content").persist()
-    judged = (_sent_elsewhere(batch, _judge(batch, told), identity) if identity else _judge(batch, told)).persist()
+    with_content = changes.selectExpr("*", f"{content(batch.project)} as content").persist()
+    judged = (
+        _sent_elsewhere(batch, _judge(batch, with_content), identity) if identity else _judge(batch, with_content)
+    ).persist()
     batch.append(judged.where("verdict = 'new'"), "silver.changes")
     found = judged.groupBy("source", "verdict").agg({"*": "count", "unit_length": "sum"}).collect()
-    told.unpersist()
+    with_content.unpersist()
     for row in found:
         if row["verdict"] == "repeat":
             account = batch.account(row["source"])

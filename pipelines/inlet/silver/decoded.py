@@ -187,15 +187,15 @@ def _check(decoded: Decoded, codec: str, unit_id: str, size: int, num_records: i
             "or control records",
             "Each record is exactly one of these. It is a fault of the codec: report it with the unit's bytes",
         )
-    told = (
+    accounted = (
         int(sum(lengths))
         + sum(r.unit_length for r in decoded.rejects)
         + sum(p.unit_length for p in records)
         + decoded.bytes_framing
     )
-    if told != size:
+    if accounted != size:
         raise AccountingError(
-            f"codec {codec}, unit {unit_id}: it has {size} bytes, {told} are those of changes, rejects, parts or "
+            f"codec {codec}, unit {unit_id}: it has {size} bytes, {accounted} are those of changes, rejects, parts or "
             "framing",
             "Each byte is in exactly one of these. It is a fault of the codec: report it with the unit's bytes",
         )

@@ -116,7 +116,7 @@ def in_messages(
 
 
 def _find_loads(codec, messages: "DataFrame", sources: list, tables: dict) -> dict:
-    """What `codec.find_loads` tells, message by message, without its compiled walk."""
+    """What `codec.find_loads` finds, message by message, without its compiled walk."""
     gap = int(60e6 * min(source.options_as(codec.OPTIONS).load_gap_minutes for source in sources))
     decode = guarded(
         _refreshes(codec, {source.name: source for source in sources}, tables), lambda unit, why: [], is_apart=True
@@ -226,7 +226,7 @@ def _place(load: dict) -> tuple[str, str, str]:
 
 
 def _before(batch: Batch, kind: str) -> set[tuple]:
-    """(source, SCHEMA.TABLE, load_id) of the loads that earlier batches told a kind of event of."""
+    """(source, SCHEMA.TABLE, load_id) of the loads of which earlier batches hold a kind of event."""
     rows = lake.peek(
         batch.project.lakehouse_path(),
         "silver.control_events",

@@ -177,16 +177,20 @@ def _settle(project: Project, codec, rows: list[dict]) -> list[dict]:
         for row in rows
         if row["unit_length"] and _place(row["unit_id"], decoded.part_of(row)) not in left
     }
-    told = [(row["unit_id"], row["unit_offset"], row["unit_length"]) for row in changes] + [
+    accounted = [(row["unit_id"], row["unit_offset"], row["unit_length"]) for row in changes] + [
         (unit_id, r.unit_offset, r.unit_length) for unit_id, r in rejects
     ]
-    if len(set(told)) < len(told) or not set(told) <= {(*place, size) for place, size in records.items()}:
+    if len(set(accounted)) < len(accounted) or not set(accounted) <= {
+        (*place, size) for place, size in records.items()
+    }:
         raise AccountingError(
-            f"codec {source.codec}, parts of {key}: changes and rejects stand at {told}, settled parts at "
+            f"codec {source.codec}, parts of {key}: changes and rejects stand at {accounted}, settled parts at "
             f"{sorted(records.items())}",
             "Each names the place of one settled part. It is a fault of the codec",
         )
-    account = decoded.account_row(len(records) - len(told), sum(records.values()) - sum(size for *_, size in told))
+    account = decoded.account_row(
+        len(records) - len(accounted), sum(records.values()) - sum(size for *_, size in accounted)
+    )
     moved = [
         row | {"result": "waiting" if _place(row["unit_id"], decoded.part_of(row)) in left else "settled"}
         for row in rows

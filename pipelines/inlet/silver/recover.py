@@ -1,7 +1,7 @@
 """A batch that silver has not finished begins from nothing: what an attempt that died wrote of it is deleted first.
 
 The ledger is the only door, so nobody has seen those rows. Each table tells for itself whether it holds any; a recovery
-that dies is therefore finished by the next. Changes go before transactions, which are then told anew from the changes
+that dies is therefore finished by the next. Changes go before transactions, which are then made anew from the changes
 that are left.
 """
 

@@ -1,4 +1,4 @@
-"""Linkexpress blocks: frame the records of a piece of a file, cut it, decode a block. The format is told in group.py.
+"""Linkexpress blocks: frame the records of a piece of a file, cut it, decode a block. Format: group.py.
 
 A record is framed (its length), headed (what it is, frame.py) and imaged (its items, fields/interpreter.py); nothing
 here looks at one record after the other in Python, except at rejected ones.

@@ -11,7 +11,7 @@ Layout    0 i4 len_record, itself included . 4 i2 num_columns (items + 2; 1 = co
                               data    6 i2 extraction id . 8 i2 operation . 10 items
           operation           0 row of a full extract, 1 insert, 2 update, 3 delete, FFFF full extract without rows
           items               in the contract's order, each behind a null indicator (0000, FFFF) with null areas;
-                              their bytes are told in item.py, the options in options.py
+                              their bytes are in item.py, the options in options.py
 Images    insert, update and a full extract's row hold all columns after the change, a delete the row that went
 Loads     a full extract is a load of its table and ends with its file, once all of it is landed and no record is
           rejected
@@ -20,7 +20,7 @@ Order     the time and ordinal of the file's name, then the record's place in it
           transaction id and no position, so transaction_id is made of these too
 Facts     [documented] the fields and codes . [inferred] sizes of commit and FFFF records, one commit record per
           transaction
-          ASSUMED: byte order and null areas hold for a whole file and are told by exact fit over its first records;
+          ASSUMED: byte order and null areas hold for a whole file and are found by exact fit over its first records;
           several fit and decode differently -> ambiguous_layout
           ASSUMED: an id of 0 belongs to full extracts and only to them; their table is named by the file's name
 Rejects   bad_length, truncated, trailing_bytes, unknown_operation, unknown_extraction_id, unknown_table,
@@ -94,15 +94,15 @@ def _named(path: str, head: bytes, source: Source, tables: dict) -> dict | Rejec
             "a file name with a time YYYYMMDDHHmmSS or YYYYMMDDHHmmSShh (option file_name)",
             name,
         )
-    found = _tables_named((name_parts.get("table") or "").lower(), source, tables)
-    if len(found) > 1:
-        return of_file("ambiguous_table", head, "a file name that names one table", f"{name}: {', '.join(found)}")
+    candidates = _tables_named((name_parts.get("table") or "").lower(), source, tables)
+    if len(candidates) > 1:
+        return of_file("ambiguous_table", head, "a file name that names one table", f"{name}: {', '.join(candidates)}")
     return {
         "byte_order": None,
         "null_areas": None,
         "time": time,
         "file_ordinal": int(name_parts.get("ordinal") or 0),
-        "table": found[0] if found else None,
+        "table": candidates[0] if candidates else None,
         "load_id": None,
         "record_ordinal": 0,
         "transaction_ordinal": 0,

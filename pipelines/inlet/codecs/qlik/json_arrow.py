@@ -33,7 +33,7 @@ from inlet.codecs.qlik.json_walk import (
 )
 
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-NO_TIME = -(1 << 63)  # of a message that no broker has told its time: within no load
+NO_TIME = -(1 << 63)  # of a message that no broker has given a time: within no load
 LEN_MOST = (1 << 31) - 1  # bytes that the texts of one Arrow column hold
 WALKED = pa.schema(
     [

@@ -121,7 +121,7 @@ def refreshes(contracts: Contracts, sources: dict, tables: dict, refresh_table):
     def batches(messages):
         for batch in messages:
             letters, ends = bytes_of(batch.column("value"))
-            found = np.full(len(batch), json_walk.DOUBT, np.int64)
+            places = np.full(len(batch), json_walk.DOUBT, np.int64)
             if contracts.places:
                 json_walk.refreshes(
                     letters,
@@ -129,13 +129,13 @@ def refreshes(contracts: Contracts, sources: dict, tables: dict, refresh_table):
                     contracts.places_of(batch),
                     contracts.plans,
                     contracts.table_names,
-                    found,
+                    places,
                     json_walk.scratch_of(ends, contracts.num_columns),
                 )
             times, owners = batch.column("timestamp").cast(pa.int64()), batch.column("source")
-            names = np.array([table.table for _, table in contracts.places] + [None], object)[np.maximum(found, -1)]
-            names[found == json_walk.NONE] = None
-            for i in np.flatnonzero(found == json_walk.DOUBT):
+            names = np.array([table.table for _, table in contracts.places] + [None], object)[np.maximum(places, -1)]
+            names[places == json_walk.NONE] = None
+            for i in np.flatnonzero(places == json_walk.DOUBT):
                 message = batch.slice(i, 1).to_pylist()[0]
                 names[i] = refresh_table(message, sources[message["source"]], tables)
             yield pa.RecordBatch.from_arrays(
