@@ -21,7 +21,7 @@ from inlet.bronze import replay
 from inlet.config import Project
 from inlet.errors import FILE_KINDS, AccountingError, ConfigError, InletError
 from inlet.lake.spark import small_query_settings
-from inlet.silver import blocks, messages, parts, recover, replayed, table_versions, transactions
+from inlet.silver import blocks, messages, parts, recover, replayed, table_versions, transactions, unread_files
 from inlet.silver.batch import Account, Batch, among
 from inlet.sql import literal
 from inlet.table import by_name
@@ -173,8 +173,8 @@ def _run(
         messages.run(batch, of_messages)
     if replays:
         replayed.run(batch, replays)
-    _reject_files(batch, files)
-    _resolve_files(batch, files)
+    unread_files.reject(batch, files)
+    unread_files.resolve(batch, files)
     if files:
         parts.reject_overdue(batch, max(row["landed_at"] for row in files))
     _count_stored(batch)
@@ -186,43 +186,6 @@ def _run(
     _table_versions(batch)
     _close(batch)
     return batch.accounts
-
-
-def _reject_files(batch: Batch, files: list[dict]) -> None:
-    """Files that could not be read at all are rejects too."""
-    rows = []
-    for row in files:
-        if row["problem"]:
-            problem = json.loads(row["problem"])
-            rows.append(
-                (
-                    row["source"],
-                    problem["kind"],
-                    problem["byte_offset"],
-                    problem["expected"],
-                    f"{row['path']}: {problem['found']}",
-                    f"{row['source']}/{row['path']}",
-                )
-            )
-    if rows:
-        rejects = batch.spark.createDataFrame(
-            rows, "source string, kind string, byte_offset bigint, expected string, found string, unit_id string"
-        )
-        batch.append(rejects.selectExpr("*", "0L as unit_offset", "0L as unit_length"), "silver.rejects")
-
-
-def _resolve_files(batch: Batch, files: list[dict]) -> None:
-    """Rejects of files that could not be read, and that this batch has, say so."""
-    units = {f"{row['source']}/{row['path']}" for row in files if not row["problem"]}
-    of_files = f"kind in ({', '.join(map(literal, FILE_KINDS))})"
-    columns = ["unit_id", "batch_id", "resolved_by"]
-    rows = lake.peek(batch.project.lakehouse_path(), "silver.rejects", columns, f"where {of_files}")
-    earlier = [row for row in rows if row["resolved_by"] is None and row["batch_id"] < batch.batch_id]
-    if read_now := sorted(units & {row["unit_id"] for row in earlier}):
-        batch.spark.sql(f"""
-            update silver.rejects set resolved_by = {batch.batch_id}
-            where {of_files} and resolved_by is null and batch_id < {batch.batch_id}
-              and unit_id in ({", ".join(map(literal, read_now))})""")
 
 
 def _count_stored(batch: Batch) -> None:

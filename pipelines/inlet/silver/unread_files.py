@@ -1,0 +1,45 @@
+"""Files that could not be read at all: one reject a file, resolved by the batch that has the file whole."""
+
+import json
+
+from inlet import lake
+from inlet.errors import FILE_KINDS
+from inlet.silver.batch import Batch
+from inlet.sql import literal
+
+
+def reject(batch: Batch, files: list[dict]) -> None:
+    """Files that could not be read at all are rejects too."""
+    rows = []
+    for row in files:
+        if row["problem"]:
+            problem = json.loads(row["problem"])
+            rows.append(
+                (
+                    row["source"],
+                    problem["kind"],
+                    problem["byte_offset"],
+                    problem["expected"],
+                    f"{row['path']}: {problem['found']}",
+                    f"{row['source']}/{row['path']}",
+                )
+            )
+    if rows:
+        rejects = batch.spark.createDataFrame(
+            rows, "source string, kind string, byte_offset bigint, expected string, found string, unit_id string"
+        )
+        batch.append(rejects.selectExpr("*", "0L as unit_offset", "0L as unit_length"), "silver.rejects")
+
+
+def resolve(batch: Batch, files: list[dict]) -> None:
+    """Rejects of files that could not be read, and that this batch has, say so."""
+    units = {f"{row['source']}/{row['path']}" for row in files if not row["problem"]}
+    of_files = f"kind in ({', '.join(map(literal, FILE_KINDS))})"
+    columns = ["unit_id", "batch_id", "resolved_by"]
+    rows = lake.peek(batch.project.lakehouse_path(), "silver.rejects", columns, f"where {of_files}")
+    earlier = [row for row in rows if row["resolved_by"] is None and row["batch_id"] < batch.batch_id]
+    if read_now := sorted(units & {row["unit_id"] for row in earlier}):
+        batch.spark.sql(f"""
+            update silver.rejects set resolved_by = {batch.batch_id}
+            where {of_files} and resolved_by is null and batch_id < {batch.batch_id}
+              and unit_id in ({", ".join(map(literal, read_now))})""")
