@@ -4,11 +4,15 @@ unit.
 
 import gzip
 import os
+from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from inlet import bronze, change, lake, silver
+from inlet.cli import app
 from inlet.commands import replay, status
+from inlet.commands import run as running
 from inlet.errors import ConfigError
 from tests import projects
 from tests.encode import linkexpress, qlik
@@ -149,6 +153,7 @@ def test_a_replay_that_died_is_finished_and_one_of_bytes_that_are_gone_is_refuse
     from inlet.silver import decode
 
     batch_id = replay.plan(project, spark, replay.chosen(project, "again_gone", None, None, None))
+    assert replay.chosen(project, "again_gone", None, None, None) == []  # the next run decodes them
     with monkeypatch.context() as patched:
         patched.setattr(decode, "_close", lambda batch: (_ for _ in ()).throw(KeyboardInterrupt()))
         with pytest.raises(KeyboardInterrupt):
@@ -156,6 +161,17 @@ def test_a_replay_that_died_is_finished_and_one_of_bytes_that_are_gone_is_refuse
     assert silver.pending(project) == [batch_id]
     assert counts(silver.run(project, spark, batch_id)["again_gone"]) == (0, 0, 1, 0, 0, 0, 1)
     assert [row["batch_id"] for row in replay.unresolved(project, "again_gone")] == [batch_id]
+    twice = [replay.plan(project, spark, replay.unresolved(project, "again_gone")) for _ in range(2)]
+    for planned in twice:  # both before one was decoded: two rejects of one record
+        assert counts(silver.run(project, spark, planned)["again_gone"]) == (0, 0, 1, 0, 0, 0, 1)
+    assert sorted(row["batch_id"] for row in replay.unresolved(project, "again_gone")) == twice
+    assert counts(again(project, spark, source="again_gone")["again_gone"]) == (0, 0, 1, 0, 0, 0, 1)
+    (tmp_path / "expectations").symlink_to(Path(__file__).parent.parent / "expectations")
+    with monkeypatch.context() as patched:  # the command, as far as silver
+        patched.setattr(running, "STEPS", ("bronze", "silver"))
+        done = CliRunner().invoke(app, ["replay", "--project", str(tmp_path), "--source", "again_gone"])
+    assert (done.exit_code, done.exception) == (0, None), done.output
+    assert len(replay.unresolved(project, "again_gone")) == 1
     spark.sql("delete from bronze.messages where source = 'again_gone'")
     with pytest.raises(ConfigError, match="Bronze does not hold again_gone/items/0/0 any more"):
         replay.chosen(project, "again_gone", None, None, None)

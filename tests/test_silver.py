@@ -141,30 +141,34 @@ def test_repeats_conflicts_and_a_crash_before_the_ledger(spark, lakehouse, tmp_p
     assert (shop.num_records, shop.num_changes, shop.num_repeats, shop.num_rejected) == (5, 3, 1, 1)
     assert (depot.num_records, depot.num_changes, depot.num_control, depot.num_rejected) == (6, 4, 2, 0)
 
+    new = [message(1, 1, "other"), message(3, 3, "c"), turned(message(3, 3, "c")), second]
+    at_offsets_9_to_14 = [message(4, 4, "first"), *new, message(4, 4, "not first, though 14 < 9 as text")]
     qlik.write_parquet(
-        qlik.rows([message(1, 1, "other"), message(3, 3, "c"), turned(message(3, 3, "c")), second], "items", offset=10),
-        tmp_path / "landing" / "silver_shop" / "2.parquet",
+        qlik.rows(at_offsets_9_to_14, "items", offset=9), tmp_path / "landing" / "silver_shop" / "2.parquet"
     )
     (tmp_path / "landing" / "silver_depot" / "20260105031500_000012.resend.lxg").write_bytes(records)
     accounts = silver.run(project, spark, land(project, spark))
     shop, depot = accounts["silver_shop"], accounts["silver_depot"]
-    assert (shop.num_changes, shop.num_repeats, shop.num_rejected) == (1, 2, 1)
+    assert (shop.num_changes, shop.num_repeats, shop.num_rejected) == (2, 2, 2)
     assert (depot.num_changes, depot.num_repeats, depot.num_control) == (0, 4, 2)
 
     found = spark.sql(
         "select change_seq, cast(after:NAME as string) as name from silver.changes where source = "
         "'silver_shop' order by 1"
     ).collect()
-    assert [row.name for row in found] == ["box", "a", "b", "c"]
+    assert [row.name for row in found] == ["box", "a", "b", "c", "first"]
     events = spark.sql(
         "select kind, detail, source_table, right(change_seq, 1) from silver.control_events where source = "
         "'silver_shop'"
     ).collect()
     assert [tuple(row) for row in events] == [("unreadable_timestamp", '{"timestamp": "half past four"}', "ITEMS", "2")]
-    kinds = spark.sql("select kind, raw from silver.rejects where source = 'silver_shop' order by batch_id").collect()
+    kinds = spark.sql(
+        "select kind, raw from silver.rejects where source = 'silver_shop' order by batch_id, change_seq"
+    ).collect()
     assert [(row.kind, bytes(row.raw)) for row in kinds] == [
         ("invalid_json", b"{broken"),
         ("conflicting_duplicate", message(1, 1, "other")),
+        ("conflicting_duplicate", at_offsets_9_to_14[-1]),
     ]
     transactions = spark.sql(
         "select num_changes, state from silver.transactions where source = 'silver_depot'"

@@ -118,7 +118,12 @@ def load(root: Path | str) -> Project:
         _build(CODECS[source.codec].OPTIONS, source.options, f"{config}: sources.{source.name}.options")
         contracts = by_name(tables.values())
         for word, name in source.tables.items():
-            if not any(fnmatch.fnmatchcase(one, name) for one in contracts) if "*" in name else name not in contracts:
+            lacks = (
+                not any(fnmatch.fnmatchcase(one, name) for one in contracts)
+                if "*" in name
+                else name not in contracts and source.wants(name)
+            )
+            if lacks:
                 raise ConfigError(
                     f"{config}: sources.{source.name}.tables maps {word} to {name}, which has no contract",
                     f"Contracts are there for {', '.join(sorted(contracts)) or 'none'}; or write "

@@ -4,6 +4,7 @@
 Bronze's tables are declared here. Nothing in them is interpreted: bytes out equal bytes in.
 """
 
+import re
 from dataclasses import dataclass, field
 
 from inlet.change import Column
@@ -17,6 +18,24 @@ class Unit:
     source: str
     data: bytes
     context: dict = field(default_factory=dict)
+
+
+# a unit's id ends with its offset; a unit of one place that is landed anew has something behind it, after `~`
+OFFSET = "([0-9]+)(~[0-9a-f]*)?$"
+ORDER = (  # SQL: records in the order of their feed, that is by the offsets of their units, not by their digits
+    f"regexp_replace(unit_id, '{OFFSET}', ''), try_cast(regexp_extract(unit_id, '{OFFSET}', 1) as decimal(38, 0)), "
+    "unit_id, unit_offset"
+)
+
+
+def order(unit_id: str) -> tuple[str, int, str]:
+    """What sorts units as ORDER does.
+
+    >>> sorted(["s/t/0/10", "s/t/0/9", "s/a@3"], key=order)
+    ['s/a@3', 's/t/0/9', 's/t/0/10']
+    """
+    match = re.search(OFFSET, unit_id)
+    return (unit_id[: match.start()], int(match[1]), unit_id) if match else (unit_id, -1, unit_id)
 
 
 FILES = (  # written first: the plan of a batch, from which a crashed run is finished

@@ -24,6 +24,12 @@ def planned(project: Project) -> list[dict]:
     return lake.peek(project.lakehouse_path(), "bronze.replays", PLANNED)
 
 
+def of_batch(project: Project, batch_id: int) -> list[dict]:
+    """The records that a batch decodes again, each once, even one that several batches have rejected."""
+    rows = [row for row in planned(project) if row["batch_id"] == batch_id]
+    return list({(row["source"], row["unit_id"], row["unit_offset"]): row for row in rows}.values())
+
+
 def plan(spark: "SparkSession", rejects: list[dict], batch_id: int) -> None:
     """Write the plan of a batch, once however often it is tried. In: rejects."""
     now = datetime.now(UTC)

@@ -62,11 +62,13 @@ def replay(
     with lake.writing(loaded.lakehouse_path()) as hold:
         if source:
             config.known(loaded.sources, source, "source")
-        rejects = replaying.chosen(loaded, source, kind, batch, unit)
-        spark = session(loaded.lakehouse_path())
-        hold(spark)
-        number = replaying.plan(loaded, spark, rejects)
-        log.say({"step": "replay", "batch": number, "rejects": len(rejects)})
+        if rejects := replaying.chosen(loaded, source, kind, batch, unit):
+            spark = session(loaded.lakehouse_path())
+            hold(spark)
+            number = replaying.plan(loaded, spark, rejects)
+            log.say({"step": "replay", "batch": number, "rejects": len(rejects)})
+        else:
+            log.say({"step": "replay", "because": "a run that ended early had planned it"})
         steps = running.STEPS[1:]
         running.run(loaded, running.find_work(loaded, steps, [], []), steps, [], log, hold)
 

@@ -54,8 +54,8 @@ class Codec(Protocol):
     IDENTITY: str
 
     def join(self, key: str, parts: list[Waiting], source: Source, tables: dict[str, Table]) -> Joined:
-        """Settle the parts of a key, those that waited and new ones, in the order of (change_seq, unit_id,
-        unit_offset).
+        """Settle the parts of a key, those that waited and new ones, in the order of change_seq, then of
+        their places in the feed.
         """
 
 

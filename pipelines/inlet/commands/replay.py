@@ -12,7 +12,7 @@ from inlet import bronze, lake
 from inlet.bronze import lookups, replay
 from inlet.config import Project
 from inlet.errors import FILE_KINDS, ConfigError
-from inlet.silver import parts
+from inlet.silver import parts, table_versions
 from inlet.silver.decoded import IGNORED
 from inlet.sql import literal
 from inlet.table import by_name, fingerprint
@@ -137,8 +137,16 @@ def plan(project: Project, spark: "SparkSession", rejects: list[dict]) -> int:
 
 
 def chosen(project: Project, source: str | None, kind: str | None, batch: int | None, unit: str | None) -> list[dict]:
-    """The rejects to replay. Raises: ConfigError where there is none, or where bytes are gone."""
+    """The rejects to replay, but for those that a batch has planned and the next run decodes; [] where all of them are.
+
+    Raises: ConfigError where there is none, where bytes are gone, or where a contract cannot be followed.
+    """
+    table_versions.check(project)
     rows = unresolved(project, source, kind, batch, unit)
+    under_way = _under_way(project)
+    if rows and all(_key(row, "batch_id") in under_way for row in rows):
+        return []
+    rows = [row for row in rows if _key(row, "batch_id") not in under_way]
     if not rows:
         filters = ", ".join(
             f"{name} {value}"
@@ -156,6 +164,19 @@ def chosen(project: Project, source: str | None, kind: str | None, batch: int | 
             "Restore bronze, or name what to replay with --source, --kind, --batch or --unit",
         )
     return rows
+
+
+def _under_way(project: Project) -> set[tuple]:
+    """The rejects that a batch is to decode again which is not in the ledger yet."""
+    ledger = lake.peek(project.lakehouse_path(), "silver.batches", ["source", "batch_id"])
+    whole = {(row["source"], row["batch_id"]) for row in ledger}
+    return {
+        _key(row, "rejected_in") for row in replay.planned(project) if (row["source"], row["batch_id"]) not in whole
+    }
+
+
+def _key(row: dict, rejected_in: str) -> tuple:
+    return row["source"], row["unit_id"], row["unit_offset"], row[rejected_in]
 
 
 def _gone(project: Project, rejects: list[dict]) -> set[str]:

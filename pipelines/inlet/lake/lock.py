@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 @contextmanager
 def writing(lakehouse: str):
     """Holds the lakehouse for one run, from its look for work to its last commit: what one has planned, another would
-    land again. Out: hold(spark), to be called once there is a session, for its JVM may outlive this process by a
-    moment. A folder is held until both have ended, however they do; for a URL that is the scheduler's to see to.
+    land again. Out: hold(spark), to be called when there is a session, for its JVM may outlive this process by a moment
+    (again does no harm). A folder is held until both have ended, however they do; for a URL that is the scheduler's to
+    see to.
 
     Raises: EnvironmentLacks where another run holds it, or where it cannot be written.
     """
@@ -37,7 +38,13 @@ def writing(lakehouse: str):
                 f"{path} cannot be written: {error.strerror}", "Give this user the right to write it"
             ) from error
 
+        is_held_in_jvm = False
+
         def hold(spark: "SparkSession") -> None:
+            nonlocal is_held_in_jvm
+            if is_held_in_jvm:
+                return
+            is_held_in_jvm = True
             in_jvm = spark._jvm.java.io.RandomAccessFile(str(path), "rw")
             held.callback(in_jvm.close)
             in_jvm.getChannel().tryLock()

@@ -14,6 +14,7 @@ from inlet.config import Project
 from inlet.errors import AccountingError
 from inlet.sql import literal
 from inlet.table import by_name, fingerprint
+from inlet.unit import ORDER
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -232,7 +233,7 @@ def _sent_elsewhere(batch: Batch, judged, identity: str):
     found = own.join(known.dropDuplicates(["of_source", "of_identity", "of_content"]), met, "left")
     twice = (
         "identity is not null and row_number() over (partition by source, identity, content order by change_seq, "
-        "unit_id, unit_offset) > 1"
+        f"{ORDER}) > 1"
     )
     return found.selectExpr(
         *[name for name in judged.columns if name != "verdict"],
@@ -255,7 +256,7 @@ def _judge(batch: Batch, changes: "DataFrame"):
         & (changes.change_seq == known.known_seq)
         & ~((changes.unit_id == known.known_unit) & (changes.unit_offset == known.known_offset))
     )
-    order = "over (partition by source, change_seq order by unit_id, unit_offset)"
+    order = f"over (partition by source, change_seq order by {ORDER})"
     return (
         changes.join(known, met, "left")
         .selectExpr(

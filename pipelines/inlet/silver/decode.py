@@ -45,7 +45,7 @@ def run(project: Project, spark: "SparkSession", batch_id: int) -> dict[str, Acc
     if batch_id not in pending(project):
         raise InletError(f"Batch {batch_id} is not one that waits for silver", "`inlet status` names those that do")
     files = [row for row in bronze.landed(project) if row["batch_id"] == batch_id]
-    replays = [row for row in replay.planned(project) if row["batch_id"] == batch_id]
+    replays = replay.of_batch(project, batch_id)
     check_ledger(project, batch_id, [*files, *replays])
     _check_sources(project, batch_id, [*files, *replays])
     table_versions.check(project)

@@ -12,7 +12,7 @@ import json
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from inlet import change, lake
+from inlet import change, lake, unit
 from inlet.bronze import guard
 from inlet.codecs.results import Waiting
 from inlet.config import Project
@@ -133,7 +133,12 @@ def _joiner(project: Project, codec):
 
         rows = sorted(
             group.to_pylist(),
-            key=lambda row: (row["change_seq"] or "", row["unit_id"], row["unit_offset"], row["unit_length"]),
+            key=lambda row: (
+                row["change_seq"] or "",
+                unit.order(row["unit_id"]),
+                row["unit_offset"],
+                row["unit_length"],
+            ),
         )
         schema = lake.arrow_schema(f"{decoded.DDL}, is_new boolean")
         return pa.Table.from_pylist(_settle(project, codec, rows), schema=schema)
