@@ -7,9 +7,11 @@ A case holds
     tables              the contracts, as in pipelines/tables/*.yml
     bytes | messages    commented hex | {topic, partition, offset, timestamp, key, value or value_hex, headers} |
                         records of tests/toy
-    expected            changes: rows of the change table without unit_id, batch_id and decoded_at, members that are
-                        null left out; rejects, controls, parts and definitions: at least the members that the case
-                        names. File formats: `file` for a file that is rejected as a whole
+    junk                the kind of reject that bytes 00000000deadbeef after the last record are, if not bad_length
+    expected            changes: rows of the change table without source, unit_id, batch_id and decoded_at, and what is
+                        null left out (change_oper too, where a codec gives dicts); rejects, controls, parts and
+                        definitions: at least the members that the case names. File formats: `file` for a file that is
+                        rejected as a whole
 A value of an image is plain, or says its type: {decimal: "1.50"}, {hex: "00ff"}, {date: ...}, {timestamp: ...}.
 
 Binary cases also run cut at every byte and with junk behind.
@@ -225,4 +227,4 @@ def test_case_with_junk_behind(path):
         assert found["file"] or len(found["rejects"]) == 1
         return
     assert found["changes"] == whole["changes"] and found["controls"] == whole["controls"]
-    assert [(r["kind"], r["unit_length"]) for r in found["rejects"]] == [("bad_length", len(JUNK))]
+    assert [(r["kind"], r["unit_length"]) for r in found["rejects"]] == [(case.get("junk", "bad_length"), len(JUNK))]

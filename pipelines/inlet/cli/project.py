@@ -57,7 +57,7 @@ def import_(
 
 @app.command()
 def decode(
-    file: Annotated[Path, typer.Argument(help="A file of any source: an extract, or Parquet with Kafka messages.")],
+    file: Annotated[Path, typer.Argument(help="A file of any source, compressed or not.")],
     project: ProjectDir = HERE,
     source: Annotated[
         str | None,

@@ -35,6 +35,8 @@ def run(
         if work:
             running.run(loaded, work, steps, table, log, hold)
         else:
+            if not loaded.sources:
+                log.say({"step": "run", "because": "pipelines/inlet.yml has no sources yet"})
             log.say(
                 {"step": "run", "nothing_new": True}
                 if not log.is_human

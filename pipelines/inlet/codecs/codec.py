@@ -16,8 +16,9 @@ What holds, whatever the bytes (tests/test_codecs.py asks it of every codec):
 - Each record of a unit is a change, a reject, a part or a control record, and each byte belongs to one of these or to
   the framing.
 - The same records come out wherever a file is cut, and however long blocks are.
-- A record that cannot be read is a reject which covers it, and stops no other record. A table without a contract is
-  such a reject.
+- A record that cannot be read is a reject which covers it, and stops no other record. So is one of a table without a
+  contract, of a value that does not fit its column, of a null where the contract takes none.
+- A change is read by the columns in force at its place, `tables[name].at(change_seq)`.
 - What an InletError says, a person has to fix in the configuration. Any other error is a `decoder_failed` reject of the
   unit.
 
@@ -65,8 +66,8 @@ class FileCodec(Codec, Protocol):
     def open_file(
         self, path: str, head: bytes, is_whole: bool, source: Source, tables: dict[str, Table]
     ) -> dict | Reject:
-        """The context of a file's first byte. In: the whole file (is_whole) or its first MiB. Out: a Reject where the
-        file cannot be ordered or read.
+        """The context of a file's first byte. In: its path, without `.gz` and the like; all that there is of the file
+        (is_whole), or its first MiB; never no bytes. Out: a Reject where the file cannot be ordered or read.
         """
 
     def cut(

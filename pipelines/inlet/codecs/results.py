@@ -31,8 +31,8 @@ class Mark(NamedTuple):
 
 class Cut(NamedTuple):
     """The blocks of some bytes, which follow each other without a gap up to `consumed`; the context there; why nothing
-    after it can be framed; the marks in these bytes, in order, or None where the format gives up nothing: then all
-    records stand."""
+    after it can be framed (offsets from the first of these bytes); the marks in these bytes, in order, or None where
+    the format gives up nothing: then all records stand."""
 
     blocks: list[Block]
     context: dict

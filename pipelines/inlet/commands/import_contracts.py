@@ -52,7 +52,7 @@ def from_feeds(project: Project, source: str | None, table: str | None) -> list[
     if not rows:
         raise ConfigError(
             f"No feed has given a column list{f' of {table}' if table else ''} yet",
-            "Run `inlet run` first, or name a definition file",
+            "Where feeds hold column lists, `inlet run` reads them; else name a definition file, or write the contract",
         )
     return rows
 

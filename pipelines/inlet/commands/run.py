@@ -176,7 +176,9 @@ def _bronze(project: Project, spark: "SparkSession", work: Work, log: Log) -> li
             }
         pending.append(plan.batch_id)
     for path, size in plan.waiting.items():
-        log.say({"step": "bronze", "waiting": f"{path}: {size} bytes of an unfinished record"})
+        log.say(
+            {"step": "bronze", "waiting": f"{path}: {size} bytes of an unfinished record; a reject once the file rests"}
+        )
     for path, why in plan.held.items():
         log.say({"step": "bronze", "waiting": f"{path}: for {why}"})
     return pending

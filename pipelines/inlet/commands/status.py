@@ -99,7 +99,7 @@ def file_state(project: Project, file: str) -> tuple[bool, str]:
     return (
         True,
         f"{path}: all {size} bytes are landed and accounted for, in batch "
-        f"{', '.join(str(row['batch_id']) for row in rows if row['num_units'])}",
+        f"{', '.join(str(row['batch_id']) for row in rows if row['num_units']) or rows[-1]['batch_id']}",
     )
 
 
