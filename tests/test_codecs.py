@@ -3,6 +3,7 @@ block size, any split of a file, bytes around the unit. Cases cut at every byte 
 Damaged bytes and bounds of compiled code: test_fuzz.py."""
 
 import ast
+import datetime
 import inspect
 import io
 import json
@@ -142,7 +143,8 @@ def whole(case: dict, data: bytes, len_block: int, steps: int = 1) -> list[dict]
             again = codec.decode_block(
                 module, bytes(bytearray(block.data)), json.loads(json.dumps(block.context)), source, tables
             )
-            read = [decoded.rows_of(one, source, "unit", block.data, None, block.num_records) for one in (found, again)]
+            of_unit = source, tables, "unit", block.data, None, block.num_records
+            read = [decoded.rows_of(one, *of_unit) for one in (found, again)]
             changes = [codec.change_rows(module, one, block.context, source, tables) for one in (found, again)]
             assert read[0] == read[1] and changes[0] == changes[1], "a second answer differs"
             rows += [
@@ -182,11 +184,9 @@ def test_a_message_says_the_same_twice_and_each_is_accounted_for(path):
     for written in case["messages"]:
         message = test_cases._message(written)
         data = message["value"] or b""
+        of_unit = source, tables, message["unit_id"], data, None, 1
         first, second = (
-            decoded.rows_of(
-                module.decode_message(dict(message), source, tables, []), source, message["unit_id"], data, None, 1
-            )
-            for _ in range(2)
+            decoded.rows_of(module.decode_message(dict(message), source, tables, []), *of_unit) for _ in range(2)
         )
         assert first == second
 
@@ -198,11 +198,18 @@ def test_a_codec_that_loses_a_record_or_a_byte_is_named_with_its_unit_and_the_ru
         match="codec .*, unit u: 2 records were framed, 1 are changes, rejects, parts or control records. Each "
         "record is exactly one",
     ):
-        decoded.rows_of(found, source, "u", b"1234567", None, 2)
+        decoded.rows_of(found, source, {}, "u", b"1234567", None, 2)
     with pytest.raises(
         AccountingError, match="codec .*, unit u: it has 8 bytes, 7 are those of changes, rejects, parts or framing"
     ):
-        decoded.rows_of(found, source, "u", b"12345678", None, 1)
+        decoded.rows_of(found, source, {}, "u", b"12345678", None, 1)
+    columns = [
+        {"name": "ID", "type": "int"},
+        {"name": "NAME", "type": "string", "nullable": False},
+        {"name": "PRICE", "type": "decimal(5,2)"},
+        {"name": "AT", "type": "timestamp"},
+    ]
+    tables = {"S.T": Table(table="S.T", name="t", key=["ID"], columns=columns)}
     row = {
         "source_schema": "S",
         "source_table": "T",
@@ -217,12 +224,22 @@ def test_a_codec_that_loses_a_record_or_a_byte_is_named_with_its_unit_and_the_ru
         (row | {"colour": "red"}, "an unknown column colour"),
         (row | {"operation": "UPSERT"}, "an unknown operation UPSERT"),
         (without, "no change_seq"),
+        (row | {"source_table": "U"}, "a table or version that no contract has: S.U version 1"),
+        (row | {"after": {"COLOUR": "red"}}, "a member COLOUR of its after-image that S.T version 1 does not have"),
+        (row | {"after": {"ID": "x"}}, "'x' in ID, which is int"),
+        (row | {"after": {"ID": 1 << 31}}, "2147483648 in ID, which is int"),
+        (row | {"after": {"ID": True}}, "True in ID, which is int"),
+        (row | {"after": {"ID": 1, "PRICE": Decimal("1.505")}}, r"Decimal\('1.505'\) in PRICE, which is decimal"),
+        (row | {"after": {"ID": 1, "NAME": None}}, "null in NAME, which takes none"),
+        (row | {"after": {"NAME": "a"}}, "no value of ID, which is of the key"),
     ):
         with pytest.raises(AccountingError, match=f"codec .*, unit u: a change has {why}"):
-            decoded.rows_of(codec.Decoded([broken]), source, "u", b"1", None, 1)
+            decoded.rows_of(codec.Decoded([broken]), source, tables, "u", b"1", None, 1)
+    whole = row | {"after": {"ID": 1, "NAME": "a", "PRICE": Decimal("1.50"), "AT": datetime.datetime(2026, 1, 5)}}
+    assert len(decoded.rows_of(codec.Decoded([whole]), source, tables, "u", b"1", None, 1)) == 2
     reject = Reject("no_kind", 0, 1, 0, "one", "none", b"1")
     with pytest.raises(AccountingError, match="codec .*, unit u: a reject is of the unknown kind no_kind"):
-        decoded.rows_of(codec.Decoded([], [reject]), source, "u", b"1", None, 1)
+        decoded.rows_of(codec.Decoded([], [reject]), source, {}, "u", b"1", None, 1)
 
 
 def encoded_linkexpress(rows: list[dict]) -> tuple[str, bytes]:

@@ -240,8 +240,9 @@ def _decoder(project: Project, codec):
     def decode(batches):
         for unit, source in _each(project, batches):
             data, context = unit["bytes"], unit["context"]
-            found = decode_block(codec, data, json.loads(context), source, project.tables_of(source))
-            rows = decoded.rows_of(found, source, unit["unit_id"], data, context, unit["num_records"])
+            tables = project.tables_of(source)
+            found = decode_block(codec, data, json.loads(context), source, tables)
+            rows = decoded.rows_of(found, source, tables, unit["unit_id"], data, context, unit["num_records"])
             if FIRST_ROW in json.loads(context):
                 rows = [row | {"raw": b""} if row["result"] == "part" else row for row in rows]
             if unit["ranges"]:

@@ -14,8 +14,10 @@ from inlet.bronze import guard
 from inlet.codecs.results import Control, Decoded, Part
 from inlet.errors import REJECT_KINDS, AccountingError, Reject
 from inlet.fields import variant
+from inlet.silver import contract_rules
 from inlet.silver.batch import Batch, reject_conflicts, write_changes
 from inlet.source import Source
+from inlet.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -42,15 +44,21 @@ def batch_of(rows: list[dict]):
 
 
 def rows_of(
-    decoded: Decoded, source: Source, unit_id: str, data: bytes, context: str | None, num_records: int
+    decoded: Decoded,
+    source: Source,
+    tables: dict[str, Table],
+    unit_id: str,
+    data: bytes,
+    context: str | None,
+    num_records: int,
 ) -> list[dict]:
-    """All that a unit holds; of changes only those that are dicts. Raises: AccountingError that names codec, unit and
-    rule.
+    """All that a unit holds; of changes only those that are dicts. In: the contracts of its source. Raises:
+    AccountingError that names codec, unit and rule.
     """
     changes = decoded.changes if isinstance(decoded.changes, list) else []
     _check(decoded, source.codec, unit_id, len(data), num_records)
     of_unit = {"source": source.name, "unit_id": unit_id}
-    rows = [change_row(row | of_unit, source.codec) for row in changes]
+    rows = [change_row(row | of_unit, source.codec, tables) for row in changes]
     rejects, unwanted = [], []
     for reject in decoded.rejects:
         is_wanted = not reject.source_table or source.wants(f"{reject.source_schema}.{reject.source_table}")
@@ -130,7 +138,7 @@ def failed(source: str, unit_id: str, data: bytes, why: str) -> list[dict]:
     return [row | {"source": source, "unit_id": unit_id} for row in (reject_row(reject), account_row(0, 0))]
 
 
-def change_row(row: dict, codec: str) -> dict:
+def change_row(row: dict, codec: str, tables: dict[str, Table]) -> dict:
     """A change of a codec, its images as VARIANT. In: a dict of columns of silver.changes. Raises: AccountingError that
     names codec, unit and rule.
     """
@@ -141,10 +149,12 @@ def change_row(row: dict, codec: str) -> dict:
         broken = f"an unknown column {', '.join(sorted(unknown))}"
     elif row["operation"] not in change.OPERATIONS:
         broken = f"an unknown operation {row['operation']}"
+    else:
+        broken = contract_rules.broken(row, tables)
     if broken:
         raise AccountingError(
             f"codec {codec}, unit {row.get('unit_id')}: a change has {broken}",
-            "Changes have columns of silver.changes and operations of change.OPERATIONS. It is a fault of the codec",
+            "It is a fault of the codec, which has to reject a record that does not hold to its table's contract",
         )
     row = {"change_oper": change.OPERATIONS[row["operation"]]} | row
     images = {}

@@ -142,7 +142,7 @@ def exact(project: Project, codec, loads: list[dict], found: dict[str, dict[str,
                     if result.parts
                     else None
                 )
-                rows += decoded.rows_of(result, source, message["unit_id"], data, place, 1)
+                rows += decoded.rows_of(result, source, tables[source.name], message["unit_id"], data, place, 1)
             yield decoded.batch_of(rows)
 
     return decode

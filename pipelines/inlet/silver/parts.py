@@ -153,7 +153,7 @@ def _settle(project: Project, codec, rows: list[dict]) -> list[dict]:
     try:
         found = codec.join(key, given, source, project.tables_of(source))
         changes, rejects = (
-            [decoded.change_row(row, source.codec) for row in found.changes],
+            [decoded.change_row(row, source.codec, project.tables_of(source)) for row in found.changes],
             [(unit_id, reject) for unit_id, reject in found.rejects],
         )
         left = [_place(one.unit_id, one.part) for one in found.waiting]
