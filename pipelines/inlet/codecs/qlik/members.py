@@ -18,6 +18,12 @@ Operations  REFRESH (also READ [one public reader takes it so]), INSERT, UPDATE,
 Images      REFRESH, INSERT: data. UPDATE: data, beforeData. DELETE: data, or beforeData where data is null. A column
             that is not nullable is never null in an after-image; in a before-image a source sends null for what it did
             not log
+Values      by the type in the contract, exactly (fields/fit.py): integers as digits, decimals as any number (1e1 too)
+            that needs no rounding, both as a number or as text; boolean: true or false; date: YYYY-MM-DD alone;
+            timestamp: a day, T or a blank, a time with at most 6 digits of a second's fraction, maybe Z or an offset
+            (none is UTC); timestamp_ntz: the same without Z or offset; binary: hex digits, with `encoding: hex` in the
+            contract; string: any text, and a number as it is written. Operations are read in any case. A value outside
+            columnMask is not looked at
 
 Rejects     wrong_shape, unknown_operation, unknown_table, ambiguous_table, missing_change_seq, mask_too_long,
             unknown_column, value_does_not_fit, missing_key, null_not_allowed
