@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from inlet import bronze, change, lake, silver
+from inlet.bronze import plan
 from inlet.cli import app
 from inlet.commands import replay, status
 from inlet.commands import run as running
@@ -287,3 +288,42 @@ def test_a_name_that_is_mapped_and_a_file_that_is_delivered_again_come_back_by_t
     batch_id = replay.plan(project, spark, replay.due(project, ["back"]))
     assert counts(silver.run(project, spark, batch_id)["back"]) == (0, 0, 1, 1, 0, 0, 0)
     assert status.rejects(project, "back", None) == replay.due(project, ["back"]) == []
+
+
+def test_a_record_with_two_rejects_is_one_change_and_a_batch_that_was_only_planned_is_landed_first(
+    spark, lakehouse, tmp_path, monkeypatch
+):
+    landing = tmp_path / "landing" / "again_twice"
+    landing.mkdir(parents=True)
+    (tmp_path / "expectations").symlink_to(Path(__file__).parent.parent / "expectations")
+    sources = {"again_twice": SHOP | {"from": "landing/again_twice/*.parquet"}}
+    narrow = projects.ITEMS | {"columns": [{"name": "ITEM_ID", "type": "int"}, {"name": "NAME", "type": "int"}]}
+
+    def item(number: int) -> bytes:
+        row = {"ITEM_ID": number, "NAME": "box"}
+        at = f"20260105030405{number:021d}"
+        return qlik.value({"operation": "INSERT", "after": row, "change_seq": at}, COLUMNS[:2])
+
+    project = projects.make(tmp_path, sources, [narrow], lakehouse)
+    qlik.write_parquet(qlik.rows([item(1)], "items"), landing / "1.parquet")
+    run(project, spark)
+    rejects = replay.unresolved(project, "again_twice")
+    twice = [replay.plan(project, spark, rejects) for _ in range(2)]
+    for planned in twice:
+        silver.run(project, spark, planned)
+    project = projects.make(tmp_path, sources, [projects.ITEMS], lakehouse)
+    assert counts(again(project, spark, source="again_twice", batch=twice[0])["again_twice"]) == (0, 0, 1, 1, 0, 0, 0)
+
+    qlik.write_parquet(qlik.rows([item(2)], "items", offset=1), landing / "2.parquet")
+    new = bronze.plan_batch(project, list(project.sources.values()), bronze.landed(project))
+    with monkeypatch.context() as patched:
+        patched.setattr(plan, "write_units", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt()))
+        with pytest.raises(KeyboardInterrupt):
+            bronze.land(project, spark, new)
+    with monkeypatch.context() as patched:  # the command, as far as silver
+        patched.setattr(running, "STEPS", ("bronze", "silver"))
+        done = CliRunner().invoke(app, ["replay", "--project", str(tmp_path), "--source", "again_twice"])
+    assert (done.exit_code, done.exception) == (0, None), done.output
+    found = spark.sql("select cast(after:ITEM_ID as int) from silver.changes where source = 'again_twice' order by 1")
+    assert [row[0] for row in found.collect()] == [1, 2]
+    assert replay.unresolved(project, "again_twice") == []

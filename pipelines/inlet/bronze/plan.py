@@ -43,7 +43,11 @@ class Plan:
     def of(self, has_messages: bool, project: Project) -> list[dict]:
         """Its files that hold messages, or blocks."""
         return [
-            f for f in self.files if f["num_units"] and project.sources[f["source"]].brings_messages == has_messages
+            file
+            for file in self.files
+            if file["num_units"]
+            and (source := project.sources.get(file["source"]))  # one that inlet.yml lost is named by silver
+            and source.brings_messages == has_messages
         ]
 
 

@@ -97,7 +97,8 @@ def frame_again(project: Project, spark: "SparkSession", replays: list[dict], ba
         new = spark.createDataFrame([tuple(row[name] for name in names) for row in rows], schema).selectExpr(
             "*", "current_timestamp() as landed_at"
         )
-        lake.append(new, "bronze.blocks", "inlet-bronze-replayed-blocks", batch_id)
+        sources = ",".join(sorted({row["source"] for row in rows}))  # they may come one after the other
+        lake.append(new, "bronze.blocks", f"inlet-bronze-replayed-blocks-{batch_id}-{sources}", batch_id)
     return found
 
 

@@ -81,7 +81,7 @@ def _of_whole_batches(project: Project, rejects: list[dict]) -> list[dict]:
 
 def _wanted_now(project: Project) -> list[dict]:
     """Records that were ignored, of tables that are wanted now and have a contract. As rejects of kind `ignored`."""
-    replayed = {(r["source"], r["unit_id"], r["unit_offset"]) for r in replay.planned(project)}
+    replayed = {_key(row, "rejected_in") for row in replay.planned(project)}
     rows = lake.peek(
         project.lakehouse_path(),
         "silver.control_events",
@@ -91,7 +91,7 @@ def _wanted_now(project: Project) -> list[dict]:
     return [
         row | {"resolved_by": None, "contract": None, "num_records": json.loads(row["detail"])["records"]}
         for row in rows
-        if (row["source"], row["unit_id"], row["unit_offset"]) not in replayed
+        if _key(row, "batch_id") not in replayed
         and row["source"] in project.sources
         and f"{row['source_schema']}.{row['source_table']}" in project.tables_of(project.sources[row["source"]])
     ]

@@ -83,6 +83,8 @@ def run(project: Project, work: Work, steps: tuple[str, ...], tables: list[str],
         hold(spark)
     wanted = project.table_names(tables)
     pending, stopped = list(work.unlanded), None
+    if "bronze" in steps or "silver" in steps:
+        _finish_landing(project, spark, work, log)
     if "bronze" in steps:
         pending = _bronze(project, spark, work, log)
     if "bronze" in steps or "silver" in steps:
@@ -156,13 +158,17 @@ def publish_views(project: Project, spark: "SparkSession", log: Log) -> None:
         log.say({"step": "publish", "source": source, "waits": why})
 
 
-def _bronze(project: Project, spark: "SparkSession", work: Work, log: Log) -> list[int]:
-    before = bronze.landed(project)
+def _finish_landing(project: Project, spark: "SparkSession", work: Work, log: Log) -> None:
+    """Write the units of batches that are planned and not in the ledger: a run may have died between its plan and its
+    units, and silver would take a batch without units for one that is done."""
+    planned = bronze.landed(project)
     for batch_id in work.unlanded:
-        with log.step("bronze", batch=batch_id, finishing="an earlier run"):
-            bronze.write_units(
-                project, spark, bronze.Plan(batch_id, [row for row in before if row["batch_id"] == batch_id])
-            )
+        if files := [row for row in planned if row["batch_id"] == batch_id]:
+            with log.step("bronze", batch=batch_id, finishing="an earlier run"):
+                bronze.write_units(project, spark, bronze.Plan(batch_id, files))
+
+
+def _bronze(project: Project, spark: "SparkSession", work: Work, log: Log) -> list[int]:
     # a file that was set aside by now is planned anew: until then it was counted on
     plan = bronze.plan_batch(project, work.sources, bronze.landed(project)) if work.unlanded else work.plan
     pending = list(work.unlanded)

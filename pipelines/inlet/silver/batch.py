@@ -243,18 +243,22 @@ def _sent_elsewhere(batch: Batch, judged, identity: str):
 
 def _judge(batch: Batch, changes: "DataFrame"):
     """The verdict on each change, in: with its content. A change does not meet itself, so the verdict stays while
-    changes are written and Spark computes it again.
+    changes are written and Spark computes it again; the same record, written by an earlier batch, is a repeat.
     """
     [(low, high)] = changes.selectExpr("min(change_seq)", "max(change_seq)").collect()
     known = batch.spark.sql(
-        "select source as known_source, change_seq as known_seq, unit_id as known_unit, unit_offset as "
-        f"known_offset, {content(batch.project)} as known from silver.changes where {among(batch.sources)} and "
-        f"change_seq between '{low}' and '{high}'"
+        "select source as known_source, change_seq as known_seq, unit_id as known_unit, unit_offset as known_offset, "
+        f"batch_id as known_batch, {content(batch.project)} as known from silver.changes "
+        f"where {among(batch.sources)} and change_seq between {literal(low or '')} and {literal(high or '')}"
     )
     met = (
         (changes.source == known.known_source)
         & (changes.change_seq == known.known_seq)
-        & ~((changes.unit_id == known.known_unit) & (changes.unit_offset == known.known_offset))
+        & ~(
+            (known.known_batch == batch.batch_id)
+            & (changes.unit_id == known.known_unit)
+            & (changes.unit_offset == known.known_offset)
+        )
     )
     order = f"over (partition by source, change_seq order by {ORDER})"
     return (

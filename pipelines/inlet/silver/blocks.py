@@ -242,11 +242,12 @@ def _decoder(project: Project, codec):
             data, context = unit["bytes"], unit["context"]
             tables = project.tables_of(source)
             found = decode_block(codec, data, json.loads(context), source, tables)
-            rows = decoded.rows_of(found, source, tables, unit["unit_id"], data, context, unit["num_records"])
+            ranges = json.loads(unit["ranges"]) if unit["ranges"] else None
+            rows = decoded.rows_of(found, source, tables, unit["unit_id"], data, context, unit["num_records"], ranges)
             if FIRST_ROW in json.loads(context):
                 rows = [row | {"raw": b""} if row["result"] == "part" else row for row in rows]
-            if unit["ranges"]:
-                rows = verdicts.within(rows, found, json.loads(unit["ranges"]), len(data))
+            if ranges:
+                rows = verdicts.within(rows, found, ranges, len(data))
             yield decoded.batch_of(rows)
 
     return decode

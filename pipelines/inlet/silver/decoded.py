@@ -51,9 +51,10 @@ def rows_of(
     data: bytes,
     context: str | None,
     num_records: int,
+    ranges: list[list] | None = None,
 ) -> list[dict]:
-    """All that a unit holds; of changes only those that are dicts. In: the contracts of its source. Raises:
-    AccountingError that names codec, unit and rule.
+    """All that a unit holds; of changes only those that are dicts. In: the contracts of its source; the ranges of the
+    unit that are asked for, if not all. Raises: AccountingError that names codec, unit and rule.
     """
     changes = decoded.changes if isinstance(decoded.changes, list) else []
     _check(decoded, source.codec, unit_id, len(data), num_records)
@@ -64,7 +65,7 @@ def rows_of(
         is_wanted = not reject.source_table or source.wants(f"{reject.source_schema}.{reject.source_table}")
         (rejects if is_wanted else unwanted).append(reject)
     rows += [reject_row(reject) | of_unit for reject in rejects]
-    rows += [_control_row(control) | of_unit for control in _ignored(unwanted)]
+    rows += [_control_row(control) | of_unit for control in _ignored(unwanted, ranges or [])]
     rows += [_control_row(control) | of_unit for control in decoded.controls]
     rows += [
         {
@@ -102,13 +103,14 @@ def rows_of(
     ]
 
 
-def _ignored(rejects: list[Reject]) -> list[Control]:
-    """Records of tables that nobody wants, as a control event for each range of them: so they can be decoded once they
-    are wanted.
+def _ignored(rejects: list[Reject], ranges: list[list]) -> list[Control]:
+    """Records of tables that nobody wants, as a control event for each run of them, within a range: so they can be
+    decoded once they are wanted.
     """
+    borders = {border for start, end, _ in ranges for border in (start, end)}
     events: list[Control] = []
     for r in rejects:
-        last = events[-1] if events else None
+        last = events[-1] if events and r.unit_offset not in borders else None
         if last and (last.source_schema, last.source_table, last.unit_offset + last.unit_length) == (
             r.source_schema,
             r.source_table,
