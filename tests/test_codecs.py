@@ -308,3 +308,25 @@ def test_what_was_encoded_is_decoded(name):
     assert rejects == []
     found = [{k: v if v is None or k != "PRICE" else Decimal(str(v)) for k, v in c["after"].items()} for c in changes]
     assert found == rows
+
+
+@pytest.mark.parametrize("wrong", ["a gap between blocks", "bytes that no block holds"])
+def test_a_cut_that_leaves_bytes_out_is_a_problem_of_the_file_and_loses_none(wrong):
+    case = test_cases.load(next(path for path in FILES if path.parent.name == "toy" and path.stem.startswith("ok_")))
+    data, module = case["data"], case["codec"]
+
+    class Broken:
+        open_file = staticmethod(module.open_file)
+
+        @staticmethod
+        def cut(data, *given):
+            cut = module.cut(data, *given)
+            first = cut.blocks[0]._replace(length=cut.blocks[0].length - 1)
+            blocks = [first, *cut.blocks[1:]] if wrong.startswith("a gap") else cut.blocks[:-1]
+            return cut._replace(blocks=blocks)
+
+    [(block, context)] = framing.cut_file(
+        case["source"], case["tables"], case["path"], io.BytesIO(data), 0, None, True, codec=Broken
+    )
+    assert block.data == data and context["problem"]["kind"] == "decoder_failed"
+    assert "cut: blocks end at" in context["problem"]["found"]

@@ -62,7 +62,7 @@ def cut_file(
         return
     while rest:
         more = stream.read(LEN_READ)
-        cut = attempt(codec.cut, rest, context, source, tables, LEN_BLOCK, not more and has_settled)
+        cut = attempt(_cut, codec, rest, context, source, tables, LEN_BLOCK, not more and has_settled)
         if isinstance(cut, Reject):
             yield from _whole_rest(offset, rest + more, stream, context | {"problem": _problem_of(cut)})
             return
@@ -76,6 +76,18 @@ def cut_file(
         rest += more
     if rest and has_settled:
         yield from _whole_rest(offset, rest, stream, context | {"problem": _problem_of(_truncated(rest))})
+
+
+def _cut(codec, data: bytes, *given) -> Cut:
+    """The codec's cut of these bytes. Raises: ValueError where its blocks leave bytes out or hold some twice."""
+    cut, end = codec.cut(data, *given), 0
+    for block in cut.blocks:
+        if block.offset != end or block.length < 0:
+            raise ValueError(f"cut: a block of {block.length} bytes at {block.offset}, after one that ends at {end}")
+        end += block.length
+    if not end == cut.consumed <= len(data):
+        raise ValueError(f"cut: blocks end at {end}, {cut.consumed} of {len(data)} bytes are consumed")
+    return cut
 
 
 def _blocks_of(cut: Cut, data: bytes, offset: int) -> Iterator[tuple[FileBlock, dict]]:
