@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from inlet import bronze, config
-from inlet.bronze import blocks, framing, kept_message, lookups, message_text, transports
+from inlet.bronze import blocks, framing, guard, kept_message, landing, lookups, message_text, transports
 from inlet.bronze import messages as bronze_messages
 from inlet.bronze import plan as planning
 from inlet.bronze.files import as_problem, listing
@@ -77,7 +77,7 @@ def test_a_landed_file_is_not_planned_again(project):
 
 
 def test_a_growing_file_lands_whole_records_only_and_the_rest_next_time(project, monkeypatch):
-    monkeypatch.setattr(planning, "in_child", lambda call: call())  # a child for each of 600 plans takes its time
+    monkeypatch.setattr(guard, "in_child", lambda call: call())  # a child for each of 600 plans takes its time
     data = extract(projects.item_records(1, 6))
     for size in range(len(data)):
         deliver(project, data[:size])
@@ -584,7 +584,7 @@ def test_a_file_is_set_aside_for_what_is_wrong_with_it_and_not_for_what_the_mach
         raise error
 
     monkeypatch.setattr(blocks, "units_of", fail)
-    found = planning._problem_now(project, row)
+    found = landing._problem_now(project, row)
     assert (found and json.loads(found["problem"])["kind"]) == kind
 
 
@@ -624,7 +624,7 @@ def test_a_file_whose_reading_ends_the_process_is_a_problem_of_that_file_alone(p
     )
     assert plan(project, files).files == []
     assert (
-        json.loads(planning._problem_now(project, good | {"path": deadly["path"], "start_context": None})["problem"])[
+        json.loads(landing._problem_now(project, good | {"path": deadly["path"], "start_context": None})["problem"])[
             "kind"
         ]
         == "decoder_failed"
@@ -697,11 +697,11 @@ def test_bytes_out_equal_bytes_in_and_a_crash_between_plan_and_units_is_healed(s
     data = extract(projects.item_records(1, 500))
     deliver(project, data)
     new = plan(project, bronze.landed(project))
-    write, planning.write_units = planning.write_units, lambda *_: None
+    write, landing.write_units = landing.write_units, lambda *_: None
     try:
         bronze.land(project, spark, new)  # dies after the plan
     finally:
-        planning.write_units = write
+        landing.write_units = write
     before = [row for row in bronze.landed(project) if row["batch_id"] == new.batch_id]
     assert bronze.unfinished(before, set()) == [new.batch_id]
     for _ in range(2):  # the second time changes nothing

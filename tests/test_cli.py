@@ -78,6 +78,13 @@ def test_a_folder_that_is_no_project_is_named_with_the_remedy(tmp_path):
     assert done.returncode == 2 and done.stderr.count("\n") == 1 and "inlet init" in done.stderr
 
 
+def test_a_table_that_a_source_ignores_needs_no_contract(tmp_path):
+    tables = projects.DEPOT["tables"] | {"9": "DEPOT.LOG"}
+    projects.make(tmp_path, {"depot": projects.DEPOT | {"tables": tables, "ignore": ["DEPOT.LOG"]}})
+    with pytest.raises(ConfigError, match="maps 9 to DEPOT.LOG, which has no contract"):
+        projects.make(tmp_path, {"depot": projects.DEPOT | {"tables": tables}})
+
+
 @pytest.mark.parametrize(
     ("field", "value", "said"),
     [

@@ -10,11 +10,11 @@ import pytest
 from typer.testing import CliRunner
 
 from inlet import bronze, change, lake, silver
-from inlet.bronze import plan
 from inlet.cli import app
 from inlet.commands import replay, status
 from inlet.commands import run as running
-from inlet.errors import ConfigError
+from inlet.errors import ConfigError, Reject
+from inlet.silver import decoded
 from tests import projects
 from tests.encode import linkexpress, qlik
 
@@ -317,7 +317,7 @@ def test_a_record_with_two_rejects_is_one_change_and_a_batch_that_was_only_plann
     qlik.write_parquet(qlik.rows([item(2)], "items", offset=1), landing / "2.parquet")
     new = bronze.plan_batch(project, list(project.sources.values()), bronze.landed(project))
     with monkeypatch.context() as patched:
-        patched.setattr(plan, "write_units", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt()))
+        patched.setattr("inlet.bronze.landing.write_units", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt()))
         with pytest.raises(KeyboardInterrupt):
             bronze.land(project, spark, new)
     with monkeypatch.context() as patched:  # the command, as far as silver
@@ -327,3 +327,27 @@ def test_a_record_with_two_rejects_is_one_change_and_a_batch_that_was_only_plann
     found = spark.sql("select cast(after:ITEM_ID as int) from silver.changes where source = 'again_twice' order by 1")
     assert [row[0] for row in found.collect()] == [1, 2]
     assert replay.unresolved(project, "again_twice") == []
+
+
+def test_a_reject_that_a_replay_has_ignored_comes_back_once_its_table_is_wanted(spark, lakehouse, tmp_path):
+    (tmp_path / "landing" / "again_ignored").mkdir(parents=True)
+    source = SHOP | {"from": "landing/again_ignored/*.parquet"}
+    row = {"ITEM_ID": "x", "NAME": "box", "PRICE": None}
+    sent = qlik.value({"operation": "INSERT", "after": row, "change_seq": f"20260105030405{1:021d}"}, COLUMNS)
+    qlik.write_parquet(qlik.rows([sent], "items"), tmp_path / "landing" / "again_ignored" / "1.parquet")
+    run(projects.make(tmp_path, {"again_ignored": source}, lakehouse=lakehouse), spark)
+    project = projects.make(tmp_path, {"again_ignored": source | {"ignore": ["DEPOT.*"]}}, lakehouse=lakehouse)
+    assert counts(again(project, spark, source="again_ignored")["again_ignored"]) == (0, 0, 1, 0, 0, 1, 0)
+    project = projects.make(tmp_path, {"again_ignored": source}, lakehouse=lakehouse)
+    assert [row["kind"] for row in replay.unresolved(project, "again_ignored")] == ["ignored"]
+    assert counts(again(project, spark, source="again_ignored")["again_ignored"]) == (0, 0, 1, 0, 0, 0, 1)
+
+
+def test_an_ignored_record_is_an_event_of_its_own_where_it_alone_is_asked_for():
+    rejects = [
+        Reject("bad_digit", at, 10, at, "a digit", "x", b"", source_schema="S", source_table="T") for at in (0, 10, 20)
+    ]
+    spans = [(event.unit_offset, event.unit_length) for event in decoded._ignored(rejects, [])]
+    assert spans == [(0, 30)]
+    spans = [(event.unit_offset, event.unit_length) for event in decoded._ignored(rejects, [[10, 20, "stands"]])]
+    assert spans == [(0, 10), (10, 10), (20, 10)]

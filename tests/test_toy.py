@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from inlet import bronze, config, publish, silver
-from inlet.bronze import blocks, framing, lookups, parquet_rows
-from inlet.bronze import plan as planning
+from inlet.bronze import blocks, framing, landing, lookups, parquet_rows
 from inlet.codecs import CODECS
 from inlet.commands import decode as decode_command
 from inlet.commands import import_contracts, replay
@@ -345,7 +344,7 @@ def test_files_behind_one_that_is_set_aside_are_set_aside_with_it(tmp_path):
     for number in (1, 2):
         (tmp_path / "landing" / "toy" / f"{number}.toy").write_bytes(encode.file(number))
     first, second = plan(project).files
-    [after] = planning._after(project, [first, second], [first])
+    [after] = landing._after(project, [first, second], [first])
     assert (after["path"], after["num_units"], after["verdicts"], json.loads(after["problem"])["kind"]) == (
         second["path"],
         0,

@@ -61,14 +61,7 @@ def unresolved(
 
 def _of_whole_batches(project: Project, rejects: list[dict]) -> list[dict]:
     """Rejects that no later run has decoded again, of batches that the ledger has, and whose bytes were landed."""
-    whole = (
-        {
-            (r["source"], r["batch_id"])
-            for r in lake.peek(project.lakehouse_path(), "silver.batches", ["source", "batch_id"])
-        }
-        if rejects
-        else set()
-    )
+    whole = _decoded(project) if rejects else set()
     return [
         r
         for r in rejects
@@ -168,11 +161,16 @@ def chosen(project: Project, source: str | None, kind: str | None, batch: int | 
 
 def _under_way(project: Project) -> set[tuple]:
     """The rejects that a batch is to decode again which is not in the ledger yet."""
-    ledger = lake.peek(project.lakehouse_path(), "silver.batches", ["source", "batch_id"])
-    whole = {(row["source"], row["batch_id"]) for row in ledger}
+    whole = _decoded(project)
     return {
         _key(row, "rejected_in") for row in replay.planned(project) if (row["source"], row["batch_id"]) not in whole
     }
+
+
+def _decoded(project: Project) -> set[tuple[str, int]]:
+    """(source, batch) of all that the ledger has."""
+    ledger = lake.peek(project.lakehouse_path(), "silver.batches", ["source", "batch_id"])
+    return {(row["source"], row["batch_id"]) for row in ledger}
 
 
 def _key(row: dict, rejected_in: str) -> tuple:

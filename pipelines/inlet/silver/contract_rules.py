@@ -20,7 +20,7 @@ def broken(row: dict, tables: dict[str, Table]) -> str | None:
     version = next((version for version in versions if version.version == row["table_version"]), None)
     if version is None:
         return f"a table or version that no contract has: {name} version {row['table_version']}"
-    columns = {column.name: column for column in version.columns}
+    columns, states = {column.name: column for column in version.columns}, row.get("column_states") or {}
     for place in ("before", "after"):
         for member, value in (row.get(place) or {}).items():
             if member not in columns:
@@ -28,7 +28,7 @@ def broken(row: dict, tables: dict[str, Table]) -> str | None:
             column = columns[member]
             if not _fits(value, column.type, column.encoding):
                 return f"{value!r} in {member}, which is {column.type}"
-            if value is None and place == "after" and not column.nullable:
+            if value is None and place == "after" and not column.nullable and states.get(member) != "missing":
                 return f"null in {member}, which takes none"
     images = [row.get(place) or {} for place in OF_A_ROW.get(row["operation"], ())]
     for key in version.key if images else ():

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from inlet import bronze, change, errors, lake
 from inlet.bronze import replay
 from inlet.config import Project
-from inlet.errors import FILE_KINDS, AccountingError, ConfigError, InletError
+from inlet.errors import FILE_KINDS, AccountingError, InletError
 from inlet.lake.spark import small_query_settings
 from inlet.silver import blocks, messages, parts, recover, replayed, table_versions, transactions, unread_files
 from inlet.silver.batch import Account, Batch, among
@@ -47,7 +47,7 @@ def run(project: Project, spark: "SparkSession", batch_id: int) -> dict[str, Acc
     files = [row for row in bronze.landed(project) if row["batch_id"] == batch_id]
     replays = replay.of_batch(project, batch_id)
     check_ledger(project, batch_id, [*files, *replays])
-    _check_sources(project, batch_id, [*files, *replays])
+    bronze.check_sources(project, batch_id, [*files, *replays])
     table_versions.check(project)
     done, earlier = _done(project), [*bronze.landed(project), *replay.planned(project)]
     sources = sorted({row["source"] for row in [*files, *replays] if (batch_id, row["source"]) not in done})
@@ -140,14 +140,6 @@ def check_ledger(project: Project, batch_id: int, files: list[dict]) -> None:
         raise InletError(
             f"The ledger has batch {batch_id} for {', '.join(sorted(whole))} and not for {', '.join(lacking)}",
             "Restore silver.batches to the version that has all of its lines",
-        )
-
-
-def _check_sources(project: Project, batch_id: int, files: list[dict]) -> None:
-    if gone := sorted({row["source"] for row in files} - set(project.sources)):
-        raise ConfigError(
-            f"Batch {batch_id} holds files of {', '.join(gone)}, which inlet.yml does not have any more",
-            "Put the source back until its files are decoded",
         )
 
 

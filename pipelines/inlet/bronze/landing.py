@@ -1,0 +1,154 @@
+"""Bronze: land files and messages untouched, exactly once.
+
+A batch is planned first: `bronze.files` says which bytes of which files it takes. Then the units are written under the
+batch's number, which Delta takes only once. A run that dies in between leaves a plan without units; the next run
+finishes that plan before it makes one of its own.
+
+A file that is not as it was planned when its units are written is set aside with its problem, and planned anew by the
+next run: what it held then was never landed, and no file can hold up the others of its batch.
+"""
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from inlet import lake, unit
+from inlet.bronze import blocks, lookups, messages, ordered
+from inlet.bronze.files import as_problem, first_line
+from inlet.bronze.guard import EXPECTED, KIND, Died, apart
+from inlet.bronze.plan import Plan, landed
+from inlet.bronze.transports import TRANSPORTS
+from inlet.config import Project
+from inlet.errors import ConfigError, InletError
+from inlet.sql import literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def land(project: Project, spark: "SparkSession", new: Plan) -> None:
+    """Write a planned batch: the plan, then its blocks and messages; each write happens once however often it is
+    tried.
+    """
+    now = datetime.now(UTC)
+    rows = [tuple((row | {"landed_at": now})[c.name] for c in unit.FILES) for row in new.files]
+    files = spark.createDataFrame(rows, ", ".join(f"{c.name} {c.type}" for c in unit.FILES))
+    lake.append(files.coalesce(1), "bronze.files", "inlet-bronze-files", new.batch_id)
+    write_units(project, spark, new)
+
+
+def write_units(project: Project, spark: "SparkSession", new: Plan) -> None:
+    """Write the units of a batch whose plan is already in bronze.files. Files that are not as planned are set aside.
+
+    Raises: ConfigError where inlet.yml has lost a source of the batch. What is written without it could never be
+    written with it, for Delta takes the batch once.
+    """
+    check_sources(project, new.batch_id, new.files)
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    for has_messages in (False, True):
+        files = new.of(has_messages, project)
+        try:
+            _append(project, spark, has_messages, files, new.batch_id)
+        except (Py4JJavaError, PySparkException):
+            problems = [problem for row in files if (problem := _problem_now(project, row))]
+            if not problems:
+                raise
+            problems += _after(project, files, problems)
+            for row in problems:
+                _set_aside(spark, row)
+            aside = {(row["source"], row["path"]) for row in problems}
+            _append(
+                project,
+                spark,
+                has_messages,
+                [row for row in files if (row["source"], row["path"]) not in aside],
+                new.batch_id,
+            )
+
+
+def check_sources(project: Project, batch_id: int, rows: list[dict]) -> None:
+    """Raises: ConfigError where inlet.yml does not have all sources of a batch any more."""
+    if gone := sorted({row["source"] for row in rows} - set(project.sources)):
+        raise ConfigError(
+            f"Batch {batch_id} holds files of {', '.join(gone)}, which inlet.yml does not have any more",
+            "Put the source back until its files are decoded",
+        )
+
+
+def _after(project: Project, files: list[dict], problems: list[dict]) -> list[dict]:
+    """The planned files that depend on one that is set aside: others of its source, where files follow each other. They
+    are planned anew, too.
+    """
+    sources, aside = {row["source"] for row in problems}, {(row["source"], row["path"]) for row in problems}
+    return [
+        row
+        | as_problem(
+            row["ofs_start"],
+            "file_rewritten",
+            "the files before it as they were planned",
+            "another one",
+            "Nothing: it is read anew",
+        )
+        for row in files
+        if row["source"] in sources
+        and (row["source"], row["path"]) not in aside
+        and ordered.is_ordered(project.sources[row["source"]])
+    ]
+
+
+def _append(project: Project, spark: "SparkSession", has_messages: bool, files: list[dict], batch_id: int) -> None:
+    what, read = ("messages", messages.read) if has_messages else ("blocks", blocks.read)
+    if not files:
+        return
+    if not has_messages and (delivered := blocks.read_delivered(project, spark, files)) is not None:
+        lake.append(delivered, "bronze.delivered", "inlet-bronze-delivered", batch_id)
+    lake.append(read(project, spark, files, landed(project)), f"bronze.{what}", f"inlet-bronze-{what}", batch_id)
+    if has_messages:
+        own = spark.table("bronze.messages").where(f"batch_id = {batch_id}")
+        lookups.land(project, spark, batch_id, files, own)
+
+
+def _problem_now(project: Project, row: dict) -> dict | None:
+    """The row of a planned file with the problem that it has when it is read now; None where it is as planned."""
+
+    def read() -> None:
+        for _ in TRANSPORTS[project.sources[row["source"]].transport].units_of(project, row):
+            pass
+
+    try:
+        apart(read, row["path"])
+    except Died as death:
+        return row | as_problem(row["ofs_start"], KIND, EXPECTED, str(death), "Report it with the file")
+    except FileNotFoundError:
+        found = "no file"
+    except InletError as error:
+        found = error.message
+    except (OSError, ValueError) as error:  # Arrow's errors are these
+        if getattr(error, "errno", None):
+            return None  # the machine failed, not the file: the run fails, and the next one tries again
+        return row | as_problem(
+            row["ofs_start"],
+            "unreadable_file",
+            "a file that can be read as planned",
+            first_line(error),
+            "Fix or remove the file",
+        )
+    else:
+        return None
+    return row | as_problem(
+        row["ofs_start"],
+        "file_rewritten",
+        "the file as it was planned",
+        found,
+        "Deliver changed content under a new name",
+    )
+
+
+def _set_aside(spark: "SparkSession", row: dict) -> None:
+    """Its time is taken from the row, so that the next run plans the file anew, even one that is back as it was."""
+    spark.sql(f"""
+        update bronze.files
+        set modified_at = timestamp'1970-01-01 00:00:00', ofs_end = ofs_start, sha256 = null, num_units = 0,
+            context = null, start_context = null, verdicts = null, problem = {literal(row["problem"])}
+        where batch_id = {row["batch_id"]} and source = {literal(row["source"])} and path = {literal(row["path"])}""")
