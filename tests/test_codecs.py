@@ -16,7 +16,7 @@ import pytest
 from inlet.bronze import framing
 from inlet.codecs import CODECS, codec
 from inlet.errors import AccountingError, Reject
-from inlet.silver import decoded
+from inlet.silver import decoded, unit_rules
 from inlet.source import Source
 from inlet.table import Table
 from tests import projects, test_cases
@@ -214,8 +214,9 @@ def test_a_codec_that_loses_a_record_or_a_byte_is_named_with_its_unit_and_the_ru
         "source_schema": "S",
         "source_table": "T",
         "table_version": 1,
-        "change_seq": "1",
+        "change_seq": "1".zfill(35),
         "operation": "INSERT",
+        "after": {"ID": 1},
         "unit_offset": 0,
         "unit_length": 1,
     }
@@ -224,6 +225,9 @@ def test_a_codec_that_loses_a_record_or_a_byte_is_named_with_its_unit_and_the_ru
         (row | {"colour": "red"}, "an unknown column colour"),
         (row | {"operation": "UPSERT"}, "an unknown operation UPSERT"),
         (without, "no change_seq"),
+        (row | {"change_seq": "1"}, "a change_seq that is not 35 digits: '1'"),
+        (row | {"operation": "UPDATE", "after": None, "before": {"ID": 1}}, "no after-image, and is UPDATE"),
+        (row | {"operation": "DELETE", "after": None}, "no before or after-image, and is DELETE"),
         (row | {"source_table": "U"}, "a table or version that no contract has: S.U version 1"),
         (row | {"after": {"COLOUR": "red"}}, "a member COLOUR of its after-image that S.T version 1 does not have"),
         (row | {"after": {"ID": "x"}}, "'x' in ID, which is int"),
@@ -240,6 +244,35 @@ def test_a_codec_that_loses_a_record_or_a_byte_is_named_with_its_unit_and_the_ru
     reject = Reject("no_kind", 0, 1, 0, "one", "none", b"1")
     with pytest.raises(AccountingError, match="codec .*, unit u: a reject is of the unknown kind no_kind"):
         decoded.rows_of(codec.Decoded([], [reject]), source, {}, "u", b"1", None, 1)
+
+
+@pytest.mark.parametrize(
+    ("places", "raws", "why"),
+    [
+        ([(0, 2), (1, 2)], [b"12", b"23"], "a record of 2 bytes at 1 lies outside the unit or in another"),
+        ([(-1, 2), (2, 2)], [b"", b"34"], "a record of 2 bytes at -1 lies outside"),
+        ([(0, 3), (4, 1)], [b"123", b""], "a record of 1 bytes at 4 lies outside"),
+        ([(0, 5), (4, -1)], [b"1234", b""], "a record of 5 bytes at 0 lies outside"),
+        ([(0, 2), (2, 2)], [b"12", b"99"], "the bytes of the reject at 2 are not those of its record"),
+    ],
+)
+def test_a_record_that_has_not_bytes_of_its_own_is_named(places, raws, why):
+    rejects = [Reject("truncated", at, size, at, "", "", raw) for (at, size), raw in zip(places, raws, strict=True)]
+    with pytest.raises(AccountingError, match=f"codec toy, unit u: {why}"):
+        unit_rules.check(codec.Decoded([], rejects), "toy", "u", b"1234", 2, False)
+
+
+def test_a_definition_that_contradicts_itself_is_named():
+    definition = codec.Definition("S", "T", [{"name": "ID", "type": "int", "nullable": True}], ["NO"], "1", 0)
+    with pytest.raises(AccountingError, match=r"a definition of S.T has columns \['ID'\] and key \['NO'\]"):
+        unit_rules.check(codec.Decoded([], definitions=[definition]), "toy", "u", b"", 0, False)
+
+
+def test_a_message_may_pack_several_records():
+    rejects = [Reject("truncated", at, 2, at, "", "", raw) for at, raw in ((0, b"12"), (2, b"34"))]
+    assert unit_rules.check(codec.Decoded([], rejects), "toy", "u", b"1234", None, False) == 1
+    with pytest.raises(AccountingError, match="unit u: 1 records were framed, 0 are"):
+        unit_rules.check(codec.Decoded([], bytes_framing=4), "toy", "u", b"1234", None, False)
 
 
 def encoded_linkexpress(rows: list[dict]) -> tuple[str, bytes]:

@@ -4,11 +4,13 @@ from inlet.bronze.framing import cut_file
 from inlet.bronze.landing import check_sources, land, write_units
 from inlet.bronze.ordered import undecided
 from inlet.bronze.plan import Plan, landed, next_batch, plan_batch, unfinished
+from inlet.bronze.reframing import frame_again
 
 __all__ = [
     "Plan",
     "check_sources",
     "cut_file",
+    "frame_again",
     "land",
     "landed",
     "next_batch",

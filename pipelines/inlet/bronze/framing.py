@@ -2,18 +2,21 @@
 that carry the problem.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 
 from inlet.bronze.files import LEN_READ
 from inlet.bronze.guard import EXPECTED, KIND, why
 from inlet.codecs import CODECS
-from inlet.codecs.results import Cut, Mark
+from inlet.codecs.results import VERDICTS, Cut, Mark
 from inlet.errors import InletError, Reject
 from inlet.source import Source
 
 LEN_BLOCK = 1 << 20  # a unit of about 1 MiB: some 10,000 records, one Arrow batch when decoded
 LEN_HEAD = 1 << 20
+OF_UNOPENED = {"problem", "companions", "undecided"}  # members of the context of a file that could not be opened
 
 
 @dataclass(frozen=True)
@@ -30,8 +33,8 @@ def cut_file(
 ) -> Iterator[tuple[FileBlock, dict]]:
     """Blocks of a stream from `start` on, each with the context after it. Bytes from there on are read once, in pieces.
 
-    What cannot be framed (a reject of `open_file` or `cut`, or a tail that has settled) is one block whose context
-    carries the problem, so that silver rejects it and no byte is lost.
+    What cannot be framed (a reject of `open_file` or `cut`, or a tail that has settled) is a block, or several, whose
+    context carries the problem, so that silver rejects it and no byte is lost.
     """
     codec = codec or CODECS[source.codec]
     offset, rest = start, stream.read(LEN_READ)
@@ -48,45 +51,74 @@ def cut_file(
             before,
         )
         if isinstance(opened, Reject):
-            beside = {"companions": companions, "before": before}  # for the day when it is framed again
-            yield from _whole_rest(
-                offset,
-                rest,
-                stream,
-                {"problem": _problem_of(opened)} | {name: value for name, value in beside.items() if value},
-            )
+            yield from unframed(offset, rest, stream, ({"companions": companions} if companions else {}), opened)
             return
         context = opened
     if context and "problem" in context:  # what follows a place that cannot be framed has no known beginning
-        yield from _whole_rest(offset, rest, stream, context)
+        yield from unframed(offset, rest, stream, context)
         return
     while rest:
         more = stream.read(LEN_READ)
         cut = attempt(_cut, codec, rest, context, source, tables, LEN_BLOCK, not more and has_settled)
         if isinstance(cut, Reject):
-            yield from _whole_rest(offset, rest + more, stream, context | {"problem": _problem_of(cut)})
+            yield from unframed(offset, rest + more, stream, context, cut)
             return
         yield from _blocks_of(cut, rest, offset)
         offset, rest, context = offset + cut.consumed, rest[cut.consumed :], cut.context
         if cut.problem:
-            yield from _whole_rest(offset, rest + more, stream, context | {"problem": _problem_of(cut.problem)})
+            yield from unframed(offset, rest + more, stream, context, cut.problem)
             return
         if not more:
             break
         rest += more
     if rest and has_settled:
-        yield from _whole_rest(offset, rest, stream, context | {"problem": _problem_of(_truncated(rest))})
+        yield from unframed(offset, rest, stream, context, _truncated(rest))
+
+
+def is_opened(context: dict) -> bool:
+    """Has the codec opened the file, whatever became of its rest?"""
+    return bool(context.keys() - OF_UNOPENED)
+
+
+def unframed(
+    offset: int, rest: bytes, stream, context: dict, why: Reject | None = None
+) -> Iterator[tuple[FileBlock, dict]]:
+    """All that is left, in pieces that fit in a row; their context carries the problem and stays, for what a growing
+    file adds. In: the bytes at hand, and the stream of those after them; the context at `offset`; why it cannot be
+    framed, where the context does not say so.
+    """
+    context = context | {"problem": _problem_of(why)} if why else context
+    while rest:
+        yield FileBlock(offset, rest, context, 1), context
+        offset, rest = offset + len(rest), stream.read(LEN_READ)
 
 
 def _cut(codec, data: bytes, *given) -> Cut:
-    """The codec's cut of these bytes. Raises: ValueError where its blocks leave bytes out or hold some twice."""
+    """The codec's cut of these bytes. Raises: ValueError where its blocks leave bytes out or hold some twice, or where
+    its marks are none.
+    """
     cut, end = codec.cut(data, *given), 0
     for block in cut.blocks:
-        if block.offset != end or block.length < 0:
-            raise ValueError(f"cut: a block of {block.length} bytes at {block.offset}, after one that ends at {end}")
+        if block.offset != end or block.length <= 0 or block.num_records < 0:
+            raise ValueError(
+                f"cut: a block of {block.length} bytes and {block.num_records} records at {block.offset}, after one "
+                f"that ends at {end}"
+            )
         end += block.length
     if not end == cut.consumed <= len(data):
         raise ValueError(f"cut: blocks end at {end}, {cut.consumed} of {len(data)} bytes are consumed")
+    starts, ends = [block.offset for block in cut.blocks], [block.offset + block.length for block in cut.blocks]
+    totals = [0, *accumulate(block.num_records for block in cut.blocks)]
+    last = Mark(0, 0, "")
+    for mark in cut.marks or ():
+        least, most = totals[bisect_right(ends, mark.offset)], totals[bisect_left(starts, mark.offset)]
+        if (
+            mark.verdict not in VERDICTS
+            or not last.offset <= mark.offset <= end
+            or not max(last.num_records, least) <= mark.num_records <= most
+        ):
+            raise ValueError(f"cut: {mark} after {last}, in {end} bytes, with {least} to {most} records up to there")
+        last = mark
     return cut
 
 
@@ -101,7 +133,7 @@ def _blocks_of(cut: Cut, data: bytes, offset: int) -> Iterator[tuple[FileBlock, 
             marks = [
                 m._replace(offset=offset + m.offset, num_records=m.num_records - num)
                 for m in cut.marks
-                if block.offset < m.offset <= end
+                if block.offset < m.offset <= end or n == 0 == m.offset  # of all records before this piece
             ]
         whole = data[block.offset : end]
         yield FileBlock(offset + block.offset, whole, block.context, block.num_records, marks), after
@@ -138,12 +170,3 @@ def _problem_of(reject) -> dict:
         "expected": reject.expected,
         "found": reject.found,
     }
-
-
-def _whole_rest(offset: int, rest: bytes, stream, context: dict) -> Iterator[tuple[FileBlock, dict]]:
-    """All that is left, in pieces that fit in a row; the context that carries the problem stays, for what a growing
-    file adds.
-    """
-    while rest:
-        yield FileBlock(offset, rest, context, 1), context
-        offset, rest = offset + len(rest), stream.read(LEN_READ)

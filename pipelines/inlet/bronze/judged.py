@@ -1,9 +1,9 @@
 """Ranges of files that the feed's own marks judge: records that stand, and records that their writer gave up."""
 
 from inlet.bronze.framing import FileBlock
+from inlet.codecs.results import STANDS
 
 UNDECIDED = "undecided"  # member of a context at the end of a file: ranges of the source that no mark has judged yet
-STANDS = "stands"
 
 
 class Judged:

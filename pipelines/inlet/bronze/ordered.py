@@ -8,6 +8,7 @@ place before it has no beginning that is known any more, and waits until a perso
 import json
 from typing import NamedTuple
 
+from inlet.bronze import framing
 from inlet.bronze.files import is_compressed, open_file, unpacked, unpacked_name
 from inlet.bronze.framing import LEN_HEAD
 from inlet.bronze.judged import UNDECIDED
@@ -46,49 +47,85 @@ def undecided(source: Source, files: list[dict]) -> list[list]:
     return [one for _, _, spans in newest.values() for one in spans]
 
 
-def plan(project: Project, files: list[Listed], landed: dict[str, dict], planned, place_of) -> dict[str, dict | str]:
-    """By path a row of bronze.files, or what the file waits for. In: files of one source as plan_batch lists them; rows
-    of those that were landed before, by path; planned(file, before), which plans one; place_of, which is `place`, maybe
-    in a process of its own."""
-    source = files[0].source
-    codec = CODECS[source.codec]
-    ends: dict[int, dict] = {}  # place -> context at the end of what is landed of it
-    for row in landed.values():
-        if row["context"] and "problem" not in (context := json.loads(row["context"])):
-            ends[codec.place(context)] = context
-    rows: dict[str, dict | str] = {}
-    places = {file.path: place_of(project, codec, file) for file in files}
-    first = min([*ends, *(place for place in places.values() if isinstance(place, int))], default=0)
-    for file in sorted(
-        files,
-        key=lambda file: (
-            not isinstance(places[file.path], int),
-            places[file.path] if isinstance(places[file.path], int) else 0,
-        ),
-    ):
-        path, number, known = file.path, places[file.path], file.known
-        if isinstance(number, str):
-            rows[path] = number
-            continue
-        before = ends.get(number - 1) if number is not None else None
-        if number is None or known:
-            rows[path] = planned(file)  # it goes on where it was, or is rejected as a whole
-        elif number in ends:
-            rows[path] = f"a person: file {number} of {source.name} was read under another name"
-        elif number < first or ends and number < min(ends):
-            rows[path] = f"a person: {source.name} was begun with file {min(ends)}, and this is file {number}"
-        elif number > first and (before is None or not codec.is_ended(before)):
-            rows[path] = f"file {number - 1} of {source.name}" + (" to end" if before else "")
+class Order:
+    """What is known of the files of a source by their places. In: the source; the newest row of bronze.files of each of
+    its files, by path; files beside these that tell no place.
+    """
+
+    def __init__(self, source: Source, landed: dict[str, dict], unplaced: list[str]):
+        self.source, self.codec = source, CODECS[source.codec]
+        self.unplaced = list(unplaced)
+        self.ends: dict[int, dict] = {}  # place -> context at the end of what is landed of it
+        self.stuck: set[int] = set()  # places of files whose rest could not be framed
+        for row in landed.values():
+            context = json.loads(row["context"]) if row["context"] else {}
+            if framing.is_opened(context):
+                self.add(self.codec.place(context), context)
+
+    def add(self, place: int, context: dict) -> None:
+        """A file is read up to here."""
+        if "problem" in context:
+            self.stuck.add(place)
         else:
-            rows[path] = planned(file, before)
-        result = rows[path]
-        if (
-            isinstance(result, dict)
-            and result["context"]
-            and number is not None
-            and "problem" not in (context := json.loads(result["context"]))
-        ):
-            ends[number] = context
+            self.ends[place] = context
+            self.stuck.discard(place)
+
+    def waits_for(self, place: int, first: int) -> str | None:
+        """What a file waits for that was not read before, in words; None where it can be read now. In: its place; the
+        least place that is known."""
+        name, known = self.source.name, self.ends.keys() | self.stuck
+        if place in known:
+            return f"a person: file {place} of {name} was read under another name"
+        if known and place < min(known):
+            return f"a person: {name} was begun with file {min(known)}, and this is file {place}"
+        if place == first:
+            return next(
+                (f"a person: {path} may come before it; fix it or take it away" for path in self.unplaced), None
+            )
+        before = self.ends.get(place - 1)
+        if place - 1 in self.stuck:
+            return f"file {place - 1} of {name}, whose rest was rejected: `inlet replay`"
+        if before is None or not self.codec.is_ended(before):
+            return f"file {place - 1} of {name}" + (" to end" if before else "")
+        return None
+
+
+def tells_no_place(source: Source, last: dict | None, good: dict | None) -> bool:
+    """Is a file there of which nobody knows where it belongs? In: its newest row of bronze.files, and the newest
+    without a problem.
+    """
+    if not is_ordered(source) or not last:
+        return False
+    return not good or not framing.is_opened(json.loads(good["context"] or "{}"))
+
+
+def plan(
+    project: Project, files: list[Listed], landed: dict[str, dict], unplaced: list[str], planned, place_of
+) -> dict[str, dict | str]:
+    """By path a row of bronze.files, or what the file waits for. In: files of one source as plan_batch lists them; rows
+    of those that were landed before, by path; other files that tell no place; planned(file, before), which plans one;
+    place_of, which is `place`, maybe in a process of its own."""
+    places = {file.path: place_of(project, CODECS[files[0].source.codec], file) for file in files}
+    numbered = {path: place for path, place in places.items() if isinstance(place, int)}
+    own = [
+        f.path for f in files if f.path not in numbered and (not f.known or tells_no_place(f.source, f.known, f.known))
+    ]
+    order = Order(files[0].source, landed, [*unplaced, *own])
+    first = min([*order.ends, *order.stuck, *numbered.values()], default=0)
+    rows: dict[str, dict | str] = {}
+    for file in sorted(files, key=lambda file: (file.path not in numbered, numbered.get(file.path, 0))):
+        place = places[file.path]
+        if isinstance(place, str):
+            rows[file.path] = place
+        elif place is None or file.known:
+            rows[file.path] = planned(file)  # it goes on where it was, or is rejected as a whole
+        elif why := order.waits_for(place, first):
+            rows[file.path] = why
+        else:
+            rows[file.path] = planned(file, order.ends.get(place - 1))
+        result = rows[file.path]
+        if isinstance(result, dict) and result["context"] and place is not None:
+            order.add(place, json.loads(result["context"]))
     return rows
 
 

@@ -49,13 +49,16 @@ def plan_batch(project: Project, sources: list[Source], before: list[dict], now:
     in_order = sorted(before, key=lambda row: row["batch_id"])
     last = {(row["source"], row["path"]): row for row in in_order}
     good = {(row["source"], row["path"]): row for row in in_order if not row["problem"]}
-    wanted = []
+    wanted: list[ordered.Listed] = []
+    unplaced: dict[str, list[str]] = {}  # source -> files that are there, of which nobody knows where they belong
     for source in sources:
         for path, info in listing(project, source):
             names = _companions(source, path)
             if names is None:
                 continue  # comes with another file
             known, has_settled = last.get((source.name, path)), _has_settled(source, info, now)
+            if ordered.tells_no_place(source, known, good.get((source.name, path))):
+                unplaced.setdefault(source.name, []).append(path)
             if known and (known["size_bytes"], _utc(known["modified_at"])) == (info["size"], info["modified"]):
                 tail = 0 if known["problem"] else info["size"] - known["ofs_end"]
                 if not tail or not has_settled:
@@ -67,7 +70,7 @@ def plan_batch(project: Project, sources: list[Source], before: list[dict], now:
                 continue
             info |= {"batch_id": new.batch_id, "companions": companions}
             wanted.append(ordered.Listed(source, path, info, good.get((source.name, path)), has_settled))
-    for (source, path, info, _, _), row in zip(wanted, _plan_files(project, wanted, good), strict=True):
+    for (source, path, info, _, _), row in zip(wanted, _plan_files(project, wanted, good, unplaced), strict=True):
         if isinstance(row, str):
             new.held[path] = row
             continue
@@ -108,7 +111,9 @@ def _companions(source: Source, path: str) -> list[str] | None:
     )
 
 
-def _plan_files(project: Project, wanted: list[ordered.Listed], good: dict) -> list[dict | str | None]:
+def _plan_files(
+    project: Project, wanted: list[ordered.Listed], good: dict, unplaced: dict[str, list[str]]
+) -> list[dict | str | None]:
     """Rows of bronze.files, or what a file waits for. Codecs read files in a process of their own, which a file may
     end; then each has one of its own.
     """
@@ -143,7 +148,9 @@ def _plan_files(project: Project, wanted: list[ordered.Listed], good: dict) -> l
     for name in {file.source.name for file in wanted if ordered.is_ordered(file.source)}:
         files = [file for file in wanted if file.source.name == name]
         landed_before = {path: row for (source, path), row in good.items() if source == name}
-        in_order = partial(ordered.plan, project, files, landed_before)
+        paths = {file.path for file in files}
+        others = [path for path in unplaced.get(name, []) if path not in paths]
+        in_order = partial(ordered.plan, project, files, landed_before, others)
         try:
             found = apart(partial(in_order, planned, ordered.place), *(file.path for file in files))
         except Died:

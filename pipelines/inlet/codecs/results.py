@@ -20,13 +20,16 @@ class Block(NamedTuple):
     num_records: int
 
 
+STANDS, ABANDONED = VERDICTS = ("stands", "abandoned")
+
+
 class Mark(NamedTuple):
     """A verdict of the feed on all records before a place that no mark before has judged, whatever file they are in:
     they stand, or their writer has given them up (and writes them again). Records that no mark has judged yet wait."""
 
     offset: int
     num_records: int  # records of the data up to there
-    verdict: str  # stands, abandoned
+    verdict: str  # of VERDICTS
 
 
 class Cut(NamedTuple):
@@ -117,7 +120,8 @@ class Decoded:
 class Joined:
     """What parts of one key are together. Changes (dicts) and rejects name the `unit_id`, `unit_offset` and
     `unit_length` of one part each; the other settled parts are accounted for as control records. `waiting` are the
-    parts that go on waiting."""
+    parts that go on waiting. Where it rejects, each settled part is a change or a reject, so that all come back when
+    they are decoded again."""
 
     changes: Sequence[dict] = ()
     rejects: Sequence[tuple[str, Reject]] = ()  # (unit_id, reject)

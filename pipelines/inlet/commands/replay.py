@@ -9,7 +9,7 @@ import json
 from typing import TYPE_CHECKING
 
 from inlet import bronze, lake
-from inlet.bronze import lookups, replay
+from inlet.bronze import lookups, reframing, replay
 from inlet.config import Project
 from inlet.errors import FILE_KINDS, ConfigError
 from inlet.silver import parts, table_versions
@@ -66,7 +66,7 @@ def _of_whole_batches(project: Project, rejects: list[dict]) -> list[dict]:
         r
         for r in rejects
         if r["resolved_by"] is None
-        and r["kind"] not in FILE_KINDS
+        and (r["unit_length"] or r["kind"] not in FILE_KINDS)
         and r["source"] in project.sources
         and (r["source"], r["batch_id"]) in whole
     ]
@@ -93,7 +93,7 @@ def _wanted_now(project: Project) -> list[dict]:
 def due(project: Project, sources: list[str]) -> list[dict]:
     """Rejects that wait for a contract, whose table has one that is not what it was; of no known table, whose source
     maps its names otherwise; and parts of changes that were rejected because the others had not come, and of whose
-    others one has.
+    others one has. A source with a batch that is not decoded yet waits for the next run.
     """
     prints = {name: fingerprint(table) for name, table in by_name(project.tables.values()).items()}
     rows = lake.peek(
@@ -117,16 +117,41 @@ def due(project: Project, sources: list[str]) -> list[dict]:
         for row in lake.peek(project.lakehouse_path(), "silver.rejects", PLACE, f"where kind = '{parts.MISSING}'")
         if row["source"] in sources and (row["source"], row["unit_id"], row["unit_offset"]) in back
     ]
-    found = _of_whole_batches(project, changed)
+    done, unfinished = _decoded(project), [*bronze.landed(project), *replay.planned(project)]
+    busy = {row["source"] for row in unfinished if (row["source"], row["batch_id"]) not in done} if changed else set()
+    found = [row for row in _of_whole_batches(project, changed) if row["source"] not in busy]
     gone = _gone(project, found)
-    return [row for row in found if row["unit_id"] not in gone]
+    found, parts_of_rests = _with_rests(project, [row for row in found if row["unit_id"] not in gone])
+    return [row for row in found if row["unit_id"] not in parts_of_rests]
 
 
 def plan(project: Project, spark: "SparkSession", rejects: list[dict]) -> int:
-    """Write the plan of a batch that decodes these rejects again. Out: the batch."""
+    """Write the plan of a batch that decodes these rejects again, and frame again what could not be framed. Out: the
+    batch.
+    """
     batch_id = bronze.next_batch(project, bronze.landed(project))
     replay.plan(spark, rejects, batch_id)
+    bronze.frame_again(project, spark, batch_id)
     return batch_id
+
+
+def _with_rests(project: Project, rejects: list[dict]) -> tuple[list[dict], dict[str, str]]:
+    """These rejects, and where they are a piece of a file that could not be framed the other pieces of that file: they
+    are framed together. With the units of files of which silver has not decoded all pieces yet, and the file of each.
+    """
+    if not rejects:
+        return [], {}
+    units = {row["unit_id"] for row in rejects}
+    everything = {row["unit_id"]: row for row in unresolved(project)}
+    found, lacking = dict.fromkeys(everything, False), {}
+    for (_, path), rest in reframing.rests(project, units | everything.keys()).items():
+        pieces = [piece["unit_id"] for piece in rest.pieces]
+        if units.isdisjoint(pieces):
+            continue
+        found |= dict.fromkeys(pieces, True)
+        if not rest.is_whole:
+            lacking |= dict.fromkeys(pieces, path)
+    return rejects + [row for unit, row in everything.items() if found[unit] and unit not in units], lacking
 
 
 def chosen(project: Project, source: str | None, kind: str | None, batch: int | None, unit: str | None) -> list[dict]:
@@ -155,6 +180,12 @@ def chosen(project: Project, source: str | None, kind: str | None, batch: int | 
         raise ConfigError(
             f"Bronze does not hold {gone[0]} any more{f' and {len(gone) - 1} other units' if len(gone) > 1 else ''}",
             "Restore bronze, or name what to replay with --source, --kind, --batch or --unit",
+        )
+    rows, lacking = _with_rests(project, rows)
+    if lacking:
+        raise ConfigError(
+            f"{next(iter(lacking.values()))} could not be framed, and silver has not decoded all that is landed of it",
+            "`inlet run` does, then replay; or name something else with --source, --kind, --batch or --unit",
         )
     return rows
 

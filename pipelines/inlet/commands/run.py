@@ -58,7 +58,7 @@ def find_work(project: Project, steps: tuple[str, ...], sources: list[str], tabl
     wanted = project.table_names(tables)
     plan = bronze.plan_batch(project, chosen, bronze.landed(project)) if "bronze" in steps else bronze.Plan(0)
     unlanded = silver.pending(project) if "silver" in steps or "bronze" in steps else []
-    due = replay.due(project, [source.name for source in chosen]) if "silver" in steps and not unlanded else []
+    due = replay.due(project, [source.name for source in chosen]) if "silver" in steps else []
     behind = gold.pending(project) if "gold" in steps else []
     is_unpublished = "publish" in steps and not tables and publish.pending(project)
     return Work(
@@ -87,19 +87,19 @@ def run(project: Project, work: Work, steps: tuple[str, ...], tables: list[str],
         _finish_landing(project, spark, work, log)
     if "bronze" in steps:
         pending = _bronze(project, spark, work, log)
+    if "silver" in steps and work.due:
+        pending.append(replay.plan(project, spark, work.due))
+        log.say(
+            {
+                "step": "replay",
+                "batch": pending[-1],
+                "rejects": len(work.due),
+                "because": "their contracts or names were changed",
+            }
+        )
     if "bronze" in steps or "silver" in steps:
         _gate(project, spark, "bronze", [], log)
     if "silver" in steps:
-        if work.due:
-            pending.append(replay.plan(project, spark, work.due))
-            log.say(
-                {
-                    "step": "replay",
-                    "batch": pending[-1],
-                    "rejects": len(work.due),
-                    "because": "their contracts or names were changed",
-                }
-            )
         stopped = _silver(project, spark, pending, log)
     if "silver" in steps or "gold" in steps:
         _gate(project, spark, "silver", [], log)
@@ -166,6 +166,7 @@ def _finish_landing(project: Project, spark: "SparkSession", work: Work, log: Lo
         if files := [row for row in planned if row["batch_id"] == batch_id]:
             with log.step("bronze", batch=batch_id, finishing="an earlier run"):
                 bronze.write_units(project, spark, bronze.Plan(batch_id, files))
+        bronze.frame_again(project, spark, batch_id)
 
 
 def _bronze(project: Project, spark: "SparkSession", work: Work, log: Log) -> list[int]:

@@ -49,14 +49,16 @@ def _run_codec(batch: Batch, codec, sources: list[str], files: list[dict]) -> No
     full_loads.of_files(batch, landed)
 
 
-def replay(batch: Batch, codec, sources: list[str], replays: list[dict]) -> list[dict]:
+def replay(batch: Batch, codec, sources: list[str], replays: list[dict], files: list[dict]) -> list[dict]:
     """Decode rejected records of blocks again, and the blocks that this batch framed again. In: the rows of
-    bronze.replays of the former. Out: the units.
+    bronze.replays of the former; the batch's rows of bronze.files. Out: the units.
     """
     landed = headers(batch, codec, sources)
     _count_landed(batch, landed)
-    again = verdicts.rejected_units(batch, replays)
-    _write(batch, codec, sources, [*landed, *again])
+    again, own = verdicts.rejected_units(batch, replays), [row for row in files if row["source"] in sources]
+    judged = verdicts.judged_units(batch, landed, own)
+    _write(batch, codec, sources, [*judged, *again])
+    verdicts.account(batch, landed, judged, own)
     whole = {unit["unit_id"] for unit in again if verdicts.is_whole(unit["ranges"], unit["size_bytes"])}
     for row in replays:
         batch.account(row["source"]).num_control += 0 if row["unit_id"] in whole else row["num_records"]
@@ -75,7 +77,7 @@ def _write(batch: Batch, codec, sources: list[str], heads: list[dict]) -> None:
     )
     rows = units.mapInArrow(guarded(_decoder(batch.project, codec), _set_aside, batch.is_apart), decoded.DDL).persist()
     if failed := {row.unit_id for row in rows.where(f"kind = '{guard.KIND}'").select("unit_id").collect()}:
-        _count_failed(batch, heads, failed)
+        _count_failed(batch, [unit for unit in heads if unit["unit_id"] in failed])
     has_no_bytes = f"context like '%\"{FIRST_ROW}\"%'"  # of its own: a record that is a row
     raw = partial(raw_of_units, units=units.selectExpr("unit_id", f"if({has_no_bytes}, null, bytes) as bytes"))
     decoded.write(batch, codec, rows, raw)
@@ -93,11 +95,17 @@ def _count_landed(batch: Batch, landed: list[dict]) -> None:
         account.bytes_landed += unit["size_bytes"]
 
 
-def _count_failed(batch: Batch, heads: list[dict], failed: set[str]) -> None:
-    """A unit that its decoder failed on is one record."""
-    for unit in heads:
-        if unit["unit_id"] in failed:
+def _count_failed(batch: Batch, failed: list[dict]) -> None:
+    """A unit that its decoder failed on is one record, whatever was framed in it. Of one that is judged in part, or
+    decoded again, each range is one (verdicts.within).
+    """
+    for unit in failed:
+        if "ranges" in unit and not verdicts.is_whole(unit["ranges"], unit["size_bytes"]):
+            continue
+        if unit["batch_id"] == batch.batch_id:
             batch.account(unit["source"]).num_records -= unit["num_records"] - 1
+        elif not unit.get("is_again"):
+            batch.account(unit["source"]).num_control += unit["num_records"] - 1
 
 
 def _may_repeat(batch: Batch, codec, heads: list[dict]) -> bool:
@@ -255,4 +263,6 @@ def _decoder(project: Project, codec):
 
 def _set_aside(unit, why: str) -> list:
     [row] = unit.to_pylist()
-    return [decoded.batch_of(decoded.failed(row["source"], row["unit_id"], row["bytes"], why))]
+    ranges = json.loads(row["ranges"]) if row["ranges"] else None
+    rows = decoded.failed(row["source"], row["unit_id"], row["bytes"], why, ranges)
+    return [decoded.batch_of(verdicts.within(rows, decoded.NOTHING, ranges, len(row["bytes"])) if ranges else rows)]

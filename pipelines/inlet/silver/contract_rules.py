@@ -3,6 +3,7 @@ does not fit its column would be rounded or would stop gold, long after the batc
 """
 
 import datetime
+import re
 from decimal import Decimal
 
 from inlet.fields import fit
@@ -10,6 +11,13 @@ from inlet.fields.json_exact import Number
 from inlet.fields.wrong import Wrong
 from inlet.table import Table
 
+IMAGES = {  # of which each operation has one at least
+    "REFRESH": ("after",),
+    "INSERT": ("after",),
+    "UPDATE": ("after",),
+    "DELETE": ("before", "after"),
+    "TRUNCATE": (),
+}
 OF_A_ROW = {"INSERT": ("after",), "REFRESH": ("after",), "UPDATE": ("after", "before"), "DELETE": ("before", "after")}
 
 
@@ -20,6 +28,11 @@ def broken(row: dict, tables: dict[str, Table]) -> str | None:
     version = next((version for version in versions if version.version == row["table_version"]), None)
     if version is None:
         return f"a table or version that no contract has: {name} version {row['table_version']}"
+    if not (isinstance(row["change_seq"], str) and re.fullmatch("[0-9]{35}", row["change_seq"])):
+        return f"a change_seq that is not 35 digits: {row['change_seq']!r}"
+    lacking = [place for place in IMAGES[row["operation"]] if row.get(place) is None]
+    if len(lacking) == len(IMAGES[row["operation"]]) and lacking:
+        return f"no {' or '.join(lacking)}-image, and is {row['operation']}"
     columns, states = {column.name: column for column in version.columns}, row.get("column_states") or {}
     for place in ("before", "after"):
         for member, value in (row.get(place) or {}).items():

@@ -155,8 +155,9 @@ def _run(
     recover.run(project, spark, batch_id, among(batch.sources))
     for source in batch.sources:
         batch.account(source)
+    landed = [] if replays else files  # of a replay they say only what was framed again
     of_files, of_messages = (
-        sorted({row["source"] for row in bronze.Plan(batch_id, files).of(has_messages, project)})
+        sorted({row["source"] for row in bronze.Plan(batch_id, landed).of(has_messages, project)})
         for has_messages in (False, True)
     )
     if of_files:
@@ -164,11 +165,11 @@ def _run(
     if of_messages:
         messages.run(batch, of_messages)
     if replays:
-        replayed.run(batch, replays)
-    unread_files.reject(batch, files)
-    unread_files.resolve(batch, files)
-    if files:
-        parts.reject_overdue(batch, max(row["landed_at"] for row in files))
+        replayed.run(batch, replays, files)
+    unread_files.reject(batch, landed)
+    unread_files.resolve(batch, landed)
+    if landed:
+        parts.reject_overdue(batch, max(row["landed_at"] for row in landed))
     _count_stored(batch)
     if replays:
         replayed.account(batch)

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 from inlet import change, lake
 from inlet.bronze import guard
+from inlet.codecs.codec import FIRST_ROW
 from inlet.codecs.results import Control, Decoded, Part
-from inlet.errors import REJECT_KINDS, AccountingError, Reject
+from inlet.errors import AccountingError, Reject
 from inlet.fields import variant
-from inlet.silver import contract_rules
+from inlet.silver import contract_rules, unit_rules
 from inlet.silver.batch import Batch, reject_conflicts, write_changes
 from inlet.source import Source
 from inlet.table import Table
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 OF_BATCH = ("batch_id", "decoded_at")
 CHANGE = [c.name for c in change.CHANGES if c.name not in OF_BATCH]
-COLUMNS = {"result": "string", "num_control": "bigint", "bytes_framing": "bigint"} | {
+COLUMNS = {"result": "string", "num_packed": "bigint", "num_control": "bigint", "bytes_framing": "bigint"} | {
     c.name: c.type
     for table in (change.CHANGES, change.REJECTS, change.CONTROL_EVENTS, change.TABLE_VERSIONS, change.WAITING)
     for c in table
@@ -33,6 +34,7 @@ COLUMNS = {"result": "string", "num_control": "bigint", "bytes_framing": "bigint
 DDL = ", ".join(f"{name} {type_}" for name, type_ in COLUMNS.items())
 NEEDED = ("source_schema", "source_table", "table_version", "change_seq", "operation", "unit_offset", "unit_length")
 IMAGES = ("before", "after")
+NOTHING = Decoded([])
 IGNORED = "ignored"  # kind of a control event: records of a table that is not wanted
 
 
@@ -50,14 +52,16 @@ def rows_of(
     unit_id: str,
     data: bytes,
     context: str | None,
-    num_records: int,
+    num_records: int | None,
     ranges: list[list] | None = None,
 ) -> list[dict]:
-    """All that a unit holds; of changes only those that are dicts. In: the contracts of its source; the ranges of the
-    unit that are asked for, if not all. Raises: AccountingError that names codec, unit and rule.
+    """All that a unit holds; of changes only those that are dicts. In: the contracts of its source; the records that
+    were framed, None for a message, which may pack several; the ranges of the unit that are asked for, if not all.
+    Raises: AccountingError that names codec, unit and rule.
     """
     changes = decoded.changes if isinstance(decoded.changes, list) else []
-    _check(decoded, source.codec, unit_id, len(data), num_records)
+    is_row = f'"{FIRST_ROW}"' in (context or "")
+    num_packed = unit_rules.check(decoded, source.codec, unit_id, data, num_records, is_row)
     of_unit = {"source": source.name, "unit_id": unit_id}
     rows = [change_row(row | of_unit, source.codec, tables) for row in changes]
     rejects, unwanted = [], []
@@ -99,7 +103,8 @@ def rows_of(
     return [
         *rows,
         account_row(decoded.num_control + len(unwanted), decoded.bytes_framing + sum(r.unit_length for r in unwanted))
-        | of_unit,
+        | of_unit
+        | {"num_packed": num_packed},
     ]
 
 
@@ -134,10 +139,13 @@ def _ignored(rejects: list[Reject], ranges: list[list]) -> list[Control]:
     return events
 
 
-def failed(source: str, unit_id: str, data: bytes, why: str) -> list[dict]:
-    """A unit that its decoder failed on, as one reject that covers it."""
-    reject = Reject(guard.KIND, 0, len(data), 0, guard.EXPECTED, why, data)
-    return [row | {"source": source, "unit_id": unit_id} for row in (reject_row(reject), account_row(0, 0))]
+def failed(source: str, unit_id: str, data: bytes, why: str, ranges: list[list] | None = None) -> list[dict]:
+    """A unit that its decoder failed on, as one reject that covers it; or one for each of the ranges of it that are
+    asked for.
+    """
+    places = [(start, end) for start, end, _ in ranges] if ranges else [(0, len(data))]
+    rejects = [Reject(guard.KIND, a, b - a, a, guard.EXPECTED, why, data[a:b]) for a, b in places]
+    return [row | {"source": source, "unit_id": unit_id} for row in (*map(reject_row, rejects), account_row(0, 0))]
 
 
 def change_row(row: dict, codec: str, tables: dict[str, Table]) -> dict:
@@ -173,54 +181,23 @@ def reject_row(reject: Reject) -> dict:
 
 
 def account_row(num_control: int, bytes_framing: int) -> dict:
-    return {"result": "account", "num_control": num_control, "bytes_framing": bytes_framing}
+    return {"result": "account", "num_packed": 0, "num_control": num_control, "bytes_framing": bytes_framing}
 
 
 def _control_row(control: Control) -> dict:
     return control._asdict() | {"result": "control"}
 
 
-def _check(decoded: Decoded, codec: str, unit_id: str, size: int, num_records: int) -> None:
-    """Every record and byte of a unit is accounted for, and its rejects are of kinds that there are."""
-    if unknown := {reject.kind for reject in decoded.rejects} - REJECT_KINDS.keys():
-        raise AccountingError(
-            f"codec {codec}, unit {unit_id}: a reject is of the unknown kind {', '.join(sorted(unknown))}",
-            "The kinds are those of errors.REJECT_KINDS. It is a fault of the codec",
-        )
-    if isinstance(decoded.changes, list):
-        lengths = [row.get("unit_length") or 0 for row in decoded.changes]
-    else:
-        lengths = decoded.changes.column("unit_length").to_numpy(zero_copy_only=False)
-    records = [part for part in decoded.parts if part.unit_length]
-    found = len(lengths) + len(decoded.rejects) + len(records) + decoded.num_control
-    if found != num_records:
-        raise AccountingError(
-            f"codec {codec}, unit {unit_id}: {num_records} records were framed, {found} are changes, rejects, parts "
-            "or control records",
-            "Each record is exactly one of these. It is a fault of the codec: report it with the unit's bytes",
-        )
-    accounted = (
-        int(sum(lengths))
-        + sum(r.unit_length for r in decoded.rejects)
-        + sum(p.unit_length for p in records)
-        + decoded.bytes_framing
-    )
-    if accounted != size:
-        raise AccountingError(
-            f"codec {codec}, unit {unit_id}: it has {size} bytes, {accounted} are those of changes, rejects, parts or "
-            "framing",
-            "Each byte is in exactly one of these. It is a fault of the codec: report it with the unit's bytes",
-        )
-
-
 def write(batch: Batch, codec, rows: "DataFrame", raw: Callable) -> None:
     """Write decoded rows, and count what is control. In: persisted rows of COLUMNS; raw, which adds the column `raw` to
     changes.
     """
-    found = rows.groupBy("source", "result").agg({"num_control": "sum", "bytes_framing": "sum"}).collect()
+    sums = {"num_packed": "sum", "num_control": "sum", "bytes_framing": "sum"}
+    found = rows.groupBy("source", "result").agg(sums).collect()
     for row in found:
         if row["result"] == "account":
             account = batch.account(row["source"])
+            account.num_records += row["sum(num_packed)"]
             account.num_control += row["sum(num_control)"]
             account.bytes_framing += row["sum(bytes_framing)"]
     results = {row["result"] for row in found}

@@ -11,7 +11,7 @@ from inlet.bronze import lookups
 from inlet.bronze.guard import guarded
 from inlet.codecs import CODECS
 from inlet.config import Project
-from inlet.silver import decoded, full_loads, parts
+from inlet.silver import decoded, full_loads, parts, verdicts
 from inlet.silver.batch import Batch, among, overlaps, raw_of_units, reject_conflicts, write_changes
 from inlet.sql import literal
 from inlet.table import by_name
@@ -77,7 +77,12 @@ def replay(batch: Batch, codec, replays: list[dict]) -> None:
         if codec.LOADS
         else []
     )
-    _write_exact(batch, codec, messages, sources, loads)
+    ranges = verdicts.rejected_ranges(replays)
+    _write_exact(batch, codec, messages, sources, loads, ranges)
+    sizes = {row.unit_id: row.size_bytes for row in messages.select("unit_id", "size_bytes").collect()}
+    for row in replays:
+        is_whole = verdicts.is_whole(ranges[row["unit_id"]], sizes.get(row["unit_id"], 0))
+        batch.account(row["source"]).num_control += 0 if is_whole else row["num_records"]
     if codec.LOADS:
         full_loads.of_messages(batch, codec, sources, loads)
 
@@ -115,18 +120,28 @@ def _survey(batch: Batch, codec, messages: "DataFrame") -> tuple[dict, bool, set
     return spans, has_twice, {row.source for row in rows if row.may_have_refresh}
 
 
-def _write_exact(batch: Batch, codec, messages: "DataFrame", sources: list, loads: list) -> None:
+def _write_exact(
+    batch: Batch, codec, messages: "DataFrame", sources: list, loads: list, ranges: dict[str, list[list]] | None = None
+) -> None:
     found = lookups.known(batch.project, batch.batch_id) if hasattr(codec, "lookups") else {}
-    decode = guarded(exact(batch.project, codec, loads, found), _set_aside, batch.is_apart)
+    decode = guarded(
+        exact(batch.project, codec, loads, found, ranges or {}), partial(_set_aside, ranges or {}), batch.is_apart
+    )
     rows = messages.mapInArrow(decode, decoded.DDL).persist()
     decoded.write(batch, codec, rows, partial(raw_of_units, units=_bytes_of(messages)))
     parts.join(batch, codec, [source.name for source in sources], rows)
     rows.unpersist()
 
 
-def exact(project: Project, codec, loads: list[dict], found: dict[str, dict[str, bytes]] | None = None):
+def exact(
+    project: Project,
+    codec,
+    loads: list[dict],
+    found: dict[str, dict[str, bytes]] | None = None,
+    ranges: dict[str, list[list]] | None = None,
+):
     """The codec's exact path for mapInArrow: batches of bronze.messages -> batches of decoded rows. In: what was looked
-    up, by source and name.
+    up, by source and name; the ranges that are asked for of some messages, by unit.
     """
     tables = {source.name: project.tables_of(source) for source in project.sources.values()}
 
@@ -142,12 +157,18 @@ def exact(project: Project, codec, loads: list[dict], found: dict[str, dict[str,
                     if result.parts
                     else None
                 )
-                rows += decoded.rows_of(result, source, tables[source.name], message["unit_id"], data, place, 1)
+                own = (ranges or {}).get(message["unit_id"])
+                of_unit = decoded.rows_of(
+                    result, source, tables[source.name], message["unit_id"], data, place, None, own
+                )
+                rows += verdicts.within(of_unit, result, own, len(data)) if own else of_unit
             yield decoded.batch_of(rows)
 
     return decode
 
 
-def _set_aside(unit, why: str) -> list:
+def _set_aside(ranges: dict[str, list[list]], unit, why: str) -> list:
     [message] = unit.to_pylist()
-    return [decoded.batch_of(decoded.failed(message["source"], message["unit_id"], message["value"] or b"", why))]
+    data, own = message["value"] or b"", ranges.get(message["unit_id"])
+    rows = decoded.failed(message["source"], message["unit_id"], data, why, own)
+    return [decoded.batch_of(verdicts.within(rows, decoded.NOTHING, own, len(data)) if own else rows)]

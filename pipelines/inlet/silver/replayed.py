@@ -5,18 +5,20 @@ that it replaces say so (`resolved_by`). A record that could not be told apart b
 many now, so a replay counts the records that come out; bytes are held equal to those of the rejects.
 """
 
-from inlet.bronze import replay
+from inlet.bronze import reframing
 from inlet.codecs import CODECS
 from inlet.silver import blocks, full_loads, messages
 from inlet.silver.batch import Batch, among
 
 
-def run(batch: Batch, replays: list[dict]) -> None:
-    """Decode the units of rejects again, and mark the rejects. In: the batch's rows of bronze.replays."""
+def run(batch: Batch, replays: list[dict], files: list[dict]) -> None:
+    """Decode the units of rejects again, and mark the rejects. In: the batch's rows of bronze.replays, and of
+    bronze.files: of what was framed again.
+    """
     sources = {row["source"] for row in replays}
-    of_blocks = [row for row in replays if not batch.project.sources[row["source"]].brings_messages]
     units: list[dict] = []
-    framed = replay.frame_again(batch.project, batch.spark, of_blocks, batch.batch_id) if of_blocks else set()
+    rests = reframing.rests(batch.project, {row["unit_id"] for row in replays}, batch.batch_id)
+    framed = {piece["unit_id"] for rest in rests.values() for piece in rest.pieces}
     for name in sorted({batch.project.sources[source].codec for source in sources}):
         own = [row for row in replays if batch.project.sources[row["source"]].codec == name]
         rows = [row for row in own if not batch.project.sources[row["source"]].brings_messages]
@@ -26,6 +28,7 @@ def run(batch: Batch, replays: list[dict]) -> None:
                 CODECS[name],
                 sorted({row["source"] for row in rows}),
                 [row for row in rows if row["unit_id"] not in framed],
+                files,
             )
         if rows := [row for row in own if batch.project.sources[row["source"]].brings_messages]:
             messages.replay(batch, CODECS[name], rows)

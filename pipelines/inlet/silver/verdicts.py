@@ -8,14 +8,11 @@ left out.
 
 import json
 
-from inlet.bronze.judged import STANDS
-from inlet.codecs.results import Decoded
+from inlet.codecs.results import ABANDONED, STANDS, Decoded
 from inlet.silver.batch import Batch, among
 from inlet.sql import literal
 
-ABANDONED = (
-    "abandoned"  # kind of a control event: its writer gave up this range, and wrote it again where it was needed
-)
+GIVEN_UP = ABANDONED  # kind of a control event: its writer gave up this range, and wrote it again where it was needed
 
 
 def judged_units(batch: Batch, landed: list[dict], files: list[dict]) -> list[dict]:
@@ -23,33 +20,29 @@ def judged_units(batch: Batch, landed: list[dict], files: list[dict]) -> list[di
     verdict] where a source's feed judges. In: units of this batch; its rows of bronze.files."""
     ranges: dict[tuple, list[list]] = {}
     for row in files:
-        for path, start, end, _, _, verdict in json.loads(row["verdicts"] or "[]"):
-            ranges.setdefault((row["source"], path), []).append([start, end, verdict])
-    judging = {row["source"] for row in files if row["verdicts"] is not None}
-    if not judging:
+        for path, start, end, _, landed_by, verdict in json.loads(row["verdicts"] or "[]"):
+            ranges.setdefault((row["source"], path, landed_by), []).append([start, end, verdict])
+    judged = {(row["source"], row["path"]) for row in files if row["verdicts"] is not None}
+    if not judged:
         return landed
-    earlier = sorted(
-        {landed_by for row in files for *_, landed_by, _ in json.loads(row["verdicts"] or "[]")} - {batch.batch_id}
-    )
-    units = list(landed)
+    units, earlier = list(landed), sorted({landed_by for *_, landed_by in ranges} - {batch.batch_id})
     if earlier:
         rows = batch.spark.sql(
             "select unit_id, source, path, file_offset, size_bytes, num_records, context, batch_id from bronze.blocks "
-            f"where batch_id in ({', '.join(map(str, earlier))}) and {among(sorted(judging))}"
+            f"where batch_id in ({', '.join(map(str, earlier))}) and {among(sorted({source for source, _ in judged}))}"
         ).collect()
         units += [row.asDict() | {"context": json.loads(row.context), "load_id": None} for row in rows]
-    found = [unit for unit in units if unit["source"] not in judging]
+    found = []
     for unit in units:
         start, size = unit["file_offset"], unit["size_bytes"]
-        own = (
-            [
-                [max(low - start, 0), min(high - start, size), verdict]
-                for low, high, verdict in ranges.get((unit["source"], unit["path"]), [])
-                if low < start + size and high > start
-            ]
-            if unit["source"] in judging
-            else []
-        )
+        if unit["batch_id"] == batch.batch_id and (unit["source"], unit["path"]) not in judged:
+            found.append(unit | {"ranges": [[0, size, STANDS]]})
+            continue
+        own = [
+            [max(low - start, 0), min(high - start, size), verdict]
+            for low, high, verdict in ranges.get((unit["source"], unit["path"], unit["batch_id"]), [])
+            if low < start + size and high > start
+        ]
         found += [unit | {"ranges": own}] if own else []
     return found
 
@@ -59,13 +52,19 @@ def stands(ranges: list[list], offset: int) -> bool:
     return any(start <= offset < end and verdict == STANDS for start, end, verdict in ranges)
 
 
-def rejected_units(batch: Batch, replays: list[dict]) -> list[dict]:
-    """The units of rejects, with the rejected ranges. In: rows of bronze.replays."""
+def rejected_ranges(replays: list[dict]) -> dict[str, list[list]]:
+    """The rejected ranges of each unit. In: rows of bronze.replays."""
     ranges: dict[str, list[list]] = {}
     for row in replays:
         ranges.setdefault(row["unit_id"], []).append(
             [row["unit_offset"], row["unit_offset"] + row["unit_length"], STANDS]
         )
+    return ranges
+
+
+def rejected_units(batch: Batch, replays: list[dict]) -> list[dict]:
+    """The units of rejects, with the rejected ranges. In: rows of bronze.replays."""
+    ranges = rejected_ranges(replays)
     if not ranges:
         return []
     rows = batch.spark.sql(
@@ -73,7 +72,8 @@ def rejected_units(batch: Batch, replays: list[dict]) -> list[dict]:
         f"where unit_id in ({', '.join(map(literal, sorted(ranges)))})"
     ).collect()
     return [
-        row.asDict() | {"context": json.loads(row.context), "load_id": None, "ranges": sorted(ranges[row.unit_id])}
+        row.asDict()
+        | {"context": json.loads(row.context), "load_id": None, "ranges": sorted(ranges[row.unit_id]), "is_again": True}
         for row in rows
     ]
 
@@ -107,7 +107,7 @@ def within(rows: list[dict], found: Decoded, ranges: list[list], size_bytes: int
     of_unit = {"source": account["source"], "unit_id": account["unit_id"]}
     events = [
         of_unit
-        | {"result": "control", "kind": ABANDONED, "unit_offset": start, "unit_length": end - start, "detail": "{}"}
+        | {"result": "control", "kind": GIVEN_UP, "unit_offset": start, "unit_length": end - start, "detail": "{}"}
         for start, end, verdict in ranges
         if verdict == ABANDONED
     ]
@@ -115,7 +115,8 @@ def within(rows: list[dict], found: Decoded, ranges: list[list], size_bytes: int
     return [
         *kept,
         *events,
-        account | {"num_control": -num, "bytes_framing": sum(end - start for start, end, _ in ranges) - size},
+        account
+        | {"num_packed": 0, "num_control": -num, "bytes_framing": sum(end - start for start, end, _ in ranges) - size},
     ]
 
 
@@ -128,12 +129,12 @@ def account(batch: Batch, landed: list[dict], judged: list[dict], files: list[di
             continue
         account = batch.account(row["source"])
         for path, start, end, num, landed_by, verdict in json.loads(row["verdicts"]):
-            whole = verdict == STANDS and (row["source"], path, start, end)
+            whole = verdict == STANDS and (row["source"], path, landed_by)
             account.num_control += num - sum(
                 unit["num_records"]
                 for unit in judged
                 if whole
-                and (unit["source"], unit["path"]) == whole[:2]
+                and (unit["source"], unit["path"], unit["batch_id"]) == whole
                 and start <= unit["file_offset"]
                 and unit["file_offset"] + unit["size_bytes"] <= end
             )
@@ -143,9 +144,9 @@ def account(batch: Batch, landed: list[dict], judged: list[dict], files: list[di
             else:
                 account.num_waiting -= num
                 account.bytes_waiting -= end - start
-    judging = {row["source"] for row in files if row["verdicts"] is not None}
+    judging = {(row["source"], row["path"]) for row in files if row["verdicts"] is not None}
     for unit in landed:
-        if unit["source"] in judging:
+        if (unit["source"], unit["path"]) in judging:
             account = batch.account(unit["source"])
             account.num_waiting += unit["num_records"]
             account.bytes_waiting += unit["size_bytes"]

@@ -1,0 +1,146 @@
+"""Rests that could not be framed, framed again by `inlet replay` once the codec is fixed: by the toy log, whose files
+follow each other and whose transactions may be given up.
+"""
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from inlet import bronze, lake, silver
+from inlet.bronze import framing
+from inlet.codecs import CODECS
+from inlet.commands import replay
+from inlet.commands.status import status
+from inlet.errors import ConfigError, Reject
+from tests import projects
+from tests.test_replay import again
+from tests.test_toy import NOTES, counts, plan, run
+from tests.toy import codec as toy
+from tests.toy import encode
+
+COLUMNS = ("columns", "TOY.NOTES", [["ID", "int"], ["TEXT", "string"]], ["ID"])
+STUCK = encode.record("ddl", "stuck")
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch):
+    from pyspark import cloudpickle
+
+    for module in (toy.__name__, __name__):
+        cloudpickle.register_pickle_by_value(sys.modules[module])
+    monkeypatch.setitem(CODECS, "toy", toy)
+    monkeypatch.setattr(framing, "LEN_BLOCK", 100)
+
+
+def insert(number: int) -> tuple:
+    return ("insert", "TOY.NOTES", [number, "text"])
+
+
+def stuck_cut(data, context, source, tables, len_block, is_final):
+    """A cut with a fault: it cannot go on from a certain record."""
+    at = data.find(STUCK)
+    if at < 0:
+        return toy.cut(data, context, source, tables, len_block, is_final)
+    cut = toy.cut(data[:at], context, source, tables, len_block, True)
+    return cut._replace(problem=Reject("bad_length", cut.consumed, 0, cut.consumed, "a record", "none", b""))
+
+
+def stuck_open(path, head, *given):
+    """... and one that cannot open certain files."""
+    return (
+        Reject("wrong_magic", 0, 0, 0, "a file", "none", b"")
+        if b"stuck" in head[:100]
+        else toy.open_file(path, head, *given)
+    )
+
+
+BROKEN = SimpleNamespace(**vars(toy) | {"cut": stuck_cut, "open_file": stuck_open})
+
+
+def notes(spark, source: str) -> list[tuple]:
+    return [
+        tuple(row)
+        for row in spark.sql(
+            "select cast(after:ID as int), transaction_id, transaction_event_counter from silver.changes "
+            f"where source = '{source}' order by change_seq"
+        ).collect()
+    ]
+
+
+def test_a_rest_that_came_in_pieces_is_framed_as_one_and_its_marks_judge(spark, lakehouse, tmp_path, monkeypatch):
+    landing = tmp_path / "landing" / "pieces"
+    landing.mkdir(parents=True)
+    project = projects.make(tmp_path, {"pieces": {"codec": "toy", "from": "landing/pieces"}}, [NOTES], lakehouse)
+    head = encode.file(1, COLUMNS, ("begin", "A"), insert(1), is_ended=False)
+    rest = b"".join(encode.record(*r) for r in (insert(2), ("restart",), ("begin", "A"), insert(3), ("commit", "A")))
+    ends = len(head) + len(STUCK) + 20, len(head + STUCK + rest)  # the first piece ends within a record
+    tail = b"".join(encode.record(*r) for r in (insert(4), ("end",)))
+    whole = head + STUCK + rest + tail
+    with monkeypatch.context() as broken:
+        broken.setitem(CODECS, "toy", BROKEN)
+        for end, expected in zip(ends, ((5, 0, 0, 2, 1, 2), (1, 0, 0, 0, 1, 0))):
+            (landing / "1.toy").write_bytes(whole[:end])
+            assert counts(run(project, spark)["pieces"]) == expected
+        (landing / "2.toy").write_bytes(encode.file(2, insert(5)))
+        assert plan(project).held == {
+            "landing/pieces/2.toy": "file 1 of pieces, whose rest was rejected: `inlet replay`"
+        }
+    first, second = [row["unit_id"] for row in replay.unresolved(project, "pieces")]
+
+    # one piece is asked for, both are framed; the insert that waited is given up, with the one behind it
+    rejects = replay.chosen(project, "pieces", None, None, second)
+    assert sorted(row["unit_id"] for row in rejects) == sorted([first, second])
+    append, died = lake.append, KeyboardInterrupt()
+
+    def die_before_the_files(rows, table, *given):
+        if table == "bronze.files":
+            raise died
+        append(rows, table, *given)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(lake, "append", die_before_the_files)
+        with pytest.raises(KeyboardInterrupt):
+            replay.plan(project, spark, rejects)
+    [batch_id] = silver.pending(project)
+    for _ in range(2):  # the second time changes nothing
+        bronze.frame_again(project, spark, batch_id)
+    twice = replay.plan(project, spark, rejects)
+    accounts = silver.run(project, spark, batch_id)["pieces"], silver.run(project, spark, twice)["pieces"]
+    assert counts(accounts[0]) == (6, 2, 1, 7, 0, 0) and counts(accounts[1]) == (0, 0, 0, 0, 0, 0)
+    assert (accounts[0].bytes_landed, accounts[1].bytes_landed) == (len(STUCK + rest), 0)
+    assert notes(spark, "pieces") == [(3, "A", 1)]
+    assert replay.unresolved(project, "pieces") == [] and "waiting for the feed" not in status(project)
+
+    (landing / "1.toy").write_bytes(whole)  # it goes on from where the replay has ended
+    run(project, spark)
+    assert notes(spark, "pieces") == [(3, "A", 1), (4, None, None), (5, None, None)]
+
+
+def test_files_wait_for_one_that_tells_no_place_and_go_on_from_it_once_it_is_read(
+    spark, lakehouse, tmp_path, monkeypatch
+):
+    landing = tmp_path / "landing" / "order"
+    landing.mkdir(parents=True)
+    project = projects.make(tmp_path, {"order": {"codec": "toy", "from": "landing/order"}}, [NOTES], lakehouse)
+    (landing / "1.toy").write_bytes(encode.file(1, ("ddl", "stuck"), COLUMNS, ("begin", "A"), insert(1)))
+    (landing / "2.toy").write_bytes(encode.file(2, ("ddl", "stuck"), insert(2)))
+    (landing / "3.toy").write_bytes(encode.file(3, insert(3), ("commit", "A")))
+    with monkeypatch.context() as broken:
+        broken.setitem(CODECS, "toy", BROKEN)
+        assert counts(run(project, spark)["order"]) == (2, 0, 0, 0, 2, 0)
+        waits = {"landing/order/3.toy": "a person: landing/order/1.toy may come before it; fix it or take it away"}
+        assert plan(project).held == waits
+    assert plan(project).held == waits  # still, until it is replayed
+
+    one, two = [row["unit_id"] for row in replay.unresolved(project, "order")]
+    assert counts(again(project, spark, unit=two)["order"]) == (1, 0, 0, 0, 1, 0)
+    [reject] = [row for row in replay.unresolved(project, "order") if row["unit_id"] != one]
+    assert reject["kind"] == "file_before_missing"
+    assert plan(project).held == waits
+    again(project, spark, unit=one)
+    again(project, spark)
+    run(project, spark)
+    assert notes(spark, "order") == [(1, "A", 1), (2, "A", 2), (3, "A", 3)]
+    with pytest.raises(ConfigError, match="There is no reject to decode again of source order"):
+        replay.chosen(project, "order", None, None, None)
