@@ -8,6 +8,7 @@ import io
 import json
 import lzma
 import os
+import re
 import signal
 from decimal import Decimal
 from types import SimpleNamespace
@@ -23,7 +24,7 @@ from inlet.bronze import messages as bronze_messages
 from inlet.bronze import plan as planning
 from inlet.bronze.files import as_problem, listing
 from inlet.codecs import CODECS
-from inlet.commands import decode, warm
+from inlet.commands import decode, status, warm
 from inlet.commands import run as running
 from inlet.errors import ConfigError, EnvironmentLacks, Reject
 from inlet.log import Log
@@ -210,11 +211,10 @@ def test_a_message_file_that_is_touched_is_landed_once_and_one_with_other_bytes_
     assert json.loads(row["problem"])["kind"] == "file_rewritten"
 
 
-def texts(tmp_path, transport: str, data: bytes):
-    project = projects.make(
-        tmp_path, sources={"shop": {"codec": "qlik_json", "from": {"transport": transport, "path": "landing/shop"}}}
-    )
-    path = tmp_path / "landing" / "shop" / "a.json"
+def texts(tmp_path, transport: str, data: bytes, name: str = "a.json", **fields):
+    where = {"transport": transport, "path": "landing/shop"}
+    project = projects.make(tmp_path, sources={"shop": {"codec": "qlik_json", "from": where} | fields})
+    path = tmp_path / "landing" / "shop" / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
     return project, path
@@ -276,7 +276,7 @@ def test_lines_are_landed_as_they_come_and_the_last_one_when_it_has_rested(tmp_p
 
 
 def test_a_file_that_another_transport_landed_stays_as_it_is_and_is_refused_when_it_grows(tmp_path):
-    project, path = texts(tmp_path, "whole_file", b"{}\n")
+    project, path = texts(tmp_path, "whole_file", b"{}\n", settle_minutes=0)
     first = plan(project)
     project, _ = texts(tmp_path, "lines", b"{}\n")
     os.utime(path, (1, 1))
@@ -285,6 +285,12 @@ def test_a_file_that_another_transport_landed_stays_as_it_is_and_is_refused_when
     path.write_bytes(b"{}\n{}\n")
     [refused] = plan(project, [row]).files
     assert json.loads(refused["problem"])["kind"] == "file_rewritten"
+
+
+RESTS = (
+    "its end, which only rest tells: it is taken once nothing was written for settle_minutes (60); settle_minutes: 0 "
+    "says that files come whole"
+)
 
 
 def container(schema, values: list, **options) -> bytes:
@@ -305,7 +311,7 @@ def container(schema, values: list, **options) -> bytes:
 )
 @pytest.mark.parametrize("codec", ["null", "deflate"])
 def test_an_avro_container_brings_a_message_for_each_datum(tmp_path, schema, values, expected, codec):
-    project, path = texts(tmp_path, "avro", container(schema, values, codec=codec, sync_interval=2))
+    project, path = texts(tmp_path, "avro", container(schema, values, codec=codec, sync_interval=2), settle_minutes=0)
     first = plan(project).files
     assert read(project, first) == list(enumerate(expected)) and plan(project, first).files == []
     [row] = first
@@ -326,7 +332,7 @@ def test_an_avro_container_brings_a_message_for_each_datum(tmp_path, schema, val
 
 def test_a_text_that_is_not_utf8_is_a_message_like_any_other(tmp_path):
     data = container("string", ["abcd", "{}"]).replace(b"abcd", b"\xff\xfe\xed\xa0")
-    project, _ = texts(tmp_path, "avro", data)
+    project, _ = texts(tmp_path, "avro", data, settle_minutes=0)
     assert read(project, plan(project).files) == [(0, b"\xff\xfe\xed\xa0"), (1, b"{}")]
 
 
@@ -334,7 +340,7 @@ def test_a_damaged_container_waits_and_is_set_aside_once_it_has_rested(tmp_path)
     data = container("bytes", [b"{}"])
     for damaged in (data[:-3], data[:10], b"no container", data[:-1] + bytes([data[-1] ^ 1])):
         project, path = texts(tmp_path, "avro", damaged)
-        assert plan(project).waiting == {"landing/shop/a.json": len(damaged)}
+        assert plan(project).held == {"landing/shop/a.json": RESTS}
         os.utime(path, (1, 1))
         [row] = plan(project).files
         problem = json.loads(row["problem"])
@@ -354,11 +360,13 @@ def test_a_compressed_file_is_landed_as_what_it_holds_and_kept_as_it_came(tmp_pa
     project = projects.make(tmp_path, sources)
     deliver(project, packed[:-9], NAME + end)
     waiting = plan(project)
-    assert not waiting.files and waiting.waiting == {f"landing/depot/{NAME}{end}": len(packed) - 9}
+    assert not waiting.files and waiting.held == {f"landing/depot/{NAME}{end}": RESTS}
     deliver(project, packed[:-9], NAME + end, age_minutes=61)
     [row] = plan(project).files
     assert json.loads(row["problem"])["kind"] == "unreadable_file"
     deliver(project, packed, NAME + end)
+    assert plan(project).held == {f"landing/depot/{NAME}{end}": RESTS}
+    deliver(project, packed, NAME + end, age_minutes=61)
     [row] = plan(project).files
     assert (row["ofs_end"], row["sha256"]) == (len(packed), hashlib.sha256(packed).hexdigest())
     units = list(blocks.units_of(project, row))
@@ -374,10 +382,8 @@ def test_a_compressed_file_is_landed_as_what_it_holds_and_kept_as_it_came(tmp_pa
 
 
 def test_compressed_lines_are_messages_as_they_would_be_unpacked(tmp_path):
-    project, path = texts(tmp_path, "lines", b"")
-    path.unlink()
     packed = gzip.compress(b'{"a": 1}\n{"b"')
-    path.with_name("a.jsonl.gz").write_bytes(packed)
+    project, _ = texts(tmp_path, "lines", packed, "a.jsonl.gz", settle_minutes=0)
     first = plan(project).files
     assert read(project, first) == [(0, b'{"a": 1}'), (1, b'{"b"')]
     assert first[0]["ofs_end"] == len(packed) and plan(project, first).files == []
@@ -385,9 +391,8 @@ def test_compressed_lines_are_messages_as_they_would_be_unpacked(tmp_path):
 
 def test_a_compressed_file_of_messages_that_is_too_large_unpacked_is_set_aside(tmp_path, monkeypatch):
     monkeypatch.setattr(message_text, "MAX_BYTES", 1000)
-    project, path = texts(tmp_path, "lines", b"")
-    path.unlink()
-    path.with_name("a.jsonl.gz").write_bytes(gzip.compress(b"{}\n" * 1000))
+    texts_of = gzip.compress(b"{}\n" * 1000)
+    project, _ = texts(tmp_path, "lines", texts_of, "a.jsonl.gz", settle_minutes=0)
     [row] = plan(project).files
     assert json.loads(row["problem"])["expected"] == "at most 1000 bytes at a time"
 
@@ -405,12 +410,141 @@ def test_a_compressed_file_of_messages_that_is_too_large_unpacked_is_set_aside(t
     ],
 )
 def test_what_is_no_stream_of_json_values_waits_and_is_set_aside_once_it_has_rested(tmp_path, data, found):
+    """Values that stand whole before it are landed, whenever the file is looked at."""
     project, path = texts(tmp_path, "json", data)
-    waits = plan(project)
+    first = plan(project)
+    whole = [(0, b'{"a": 1}')] if data.startswith(b'{"a": 1} ') else []
+    assert read(project, first.files) == whole
+    assert first.waiting == {"landing/shop/a.json": 4 if whole else len(data)}
     os.utime(path, (1, 1))
+    settled = plan(project).files
+    assert read(project, settled) == whole
+    for before in (first.files, settled if whole else []):
+        [row] = plan(project, before).files
+        assert json.loads(row["problem"])["found"] == found and read(project, [row]) == []
+        assert plan(project, [*before, row | {"batch_id": 9}]).files == []
+    with pytest.raises(ConfigError, match=f"expected JSON values .*, found {re.escape(found)}"):
+        list(decode.decode_file(project, path, "shop"))
+
+
+def test_compressed_text_that_is_no_stream_of_json_values_is_set_aside_as_a_whole(tmp_path):
+    project, _ = texts(tmp_path, "json", gzip.compress(b'{"a": 1} }'), "a.json.gz", settle_minutes=0)
     [row] = plan(project).files
-    assert (row["problem"] and json.loads(row["problem"])["found"]) == found
-    assert waits.waiting == {"landing/shop/a.json": len(data)}
+    assert (row["num_units"], json.loads(row["problem"])["found"]) == (0, "b'}' at byte 9")
+
+
+def in_pieces(project, path, data: bytes, pieces: list[int]) -> list[dict]:
+    """What is planned of a file that is written in pieces and then rests, with a run behind each piece."""
+    files: list[dict] = []
+    for end in [*pieces, len(data)]:
+        path.write_bytes(data[:end])
+        files += plan(project, files).files
+    for _ in range(2):
+        os.utime(path, (1, 1))
+        files += plan(project, files).files
+    return files
+
+
+@pytest.mark.parametrize(
+    ("transport", "data", "values"),
+    [
+        ("json", b'{"a": "}"}  1234\n"b"7 [1, {}]true', [b'{"a": "}"}', b"1234", b'"b"', b"7", b"[1, {}]", b"true"]),
+        ("json", b' \n[{"a": 1}, 12]\n ', [b'{"a": 1}', b"12"]),
+        ("json", b'\xef\xbb\xbf {"a": 1}\n', [b'{"a": 1}']),
+        ("json", b"\xef\xbb\xbf[1, 2]", [b"1", b"2"]),
+        ("lines", b'\xef\xbb\xbf{"a": 1}\n{"b"', [b'{"a": 1}', b'{"b"']),
+        ("lines", b'\xef\xbb\xbf\n{"a": 1}\n\n \n', [b'{"a": 1}']),
+        ("lines", b'{"a": 1}\n\xef\xbb\xbf{}\n', [b'{"a": 1}', b"\xef\xbb\xbf{}"]),
+        ("whole_file", b'\xef\xbb\xbf{"a": 1}\n', [b'\xef\xbb\xbf{"a": 1}\n']),
+    ],
+)
+def test_a_text_brings_the_same_messages_however_it_is_written(tmp_path, monkeypatch, transport, data, values):
+    """In one piece, in two at every byte, byte by byte; all of it is accounted for in the end. A byte-order mark at the
+    very start is no part of a message."""
+    monkeypatch.setattr(guard, "in_child", lambda call: call())
+    project, path = texts(tmp_path, transport, data)
+    for pieces in [[], *([n] for n in range(len(data))), list(range(len(data)))]:
+        files = in_pieces(project, path, data, pieces)
+        assert read(project, files) == list(enumerate(values)), pieces
+        assert [row["problem"] for row in files if row["problem"]] == []
+        assert (files[-1]["ofs_end"], files[-1]["sha256"]) == (len(data), hashlib.sha256(data).hexdigest())
+
+
+def test_values_land_as_they_come_but_for_a_number_that_may_go_on_and_an_array_when_it_is_closed(tmp_path):
+    project, path = texts(tmp_path, "json", b'{"a": 1} 12')
+    first = plan(project)
+    assert read(project, first.files) == [(0, b'{"a": 1}')] and first.waiting == {"landing/shop/a.json": 2}
+    path.write_bytes(b'{"a": 1} 1234 {"b"')
+    second = plan(project, first.files)
+    assert read(project, second.files) == [(1, b"1234")] and second.waiting == {"landing/shop/a.json": 4}
+
+    path.write_bytes(b'[{"a": 1}, 2')
+    assert plan(project).files == []
+    path.write_bytes(b'[{"a": 1}, 2]')
+    closed = plan(project).files
+    assert read(project, closed) == [(0, b'{"a": 1}'), (1, b"2")]
+    path.write_bytes(b'[{"a": 1}, 2]\n')  # blanks are no message
+    blanks = plan(project, closed).files
+    assert [(row["num_units"], row["ofs_end"], row["problem"]) for row in blanks] == [(0, 14, None)]
+    path.write_bytes(b'[{"a": 1}, 2]\n3')
+    for before in (closed, blanks):
+        [row] = plan(project, before).files
+        assert json.loads(row["problem"])["kind"] == "file_rewritten"
+
+
+def test_values_of_a_file_that_an_earlier_inlet_landed_are_refused_when_it_grows(tmp_path):
+    project, path = texts(tmp_path, "json", b"[1]")
+    [row] = plan(project).files
+    context = json.loads(row["context"])
+    del context["goes_on"]
+    path.write_bytes(b"[1] 2")
+    [refused] = plan(project, [row | {"context": json.dumps(context)}]).files
+    assert json.loads(refused["problem"])["kind"] == "file_rewritten"
+
+
+TWO_BLOCKS = io.BytesIO()
+fastavro.writer(TWO_BLOCKS, "bytes", [b"{}", b"[]"], sync_interval=1, sync_marker=bytes(16))
+
+
+@pytest.mark.parametrize(
+    ("transport", "name", "part", "whole", "values"),
+    [
+        ("lines", "a.jsonl.gz", b"", gzip.compress(b"1\n"), [b"1"]),
+        ("lines", "a.jsonl.gz", gzip.compress(b"1\n"), gzip.compress(b"1\n") + gzip.compress(b"2\n"), [b"1", b"2"]),
+        ("lines", "a.jsonl.bz2", bz2.compress(b"1\n"), bz2.compress(b"1\n") + bz2.compress(b"2\n"), [b"1", b"2"]),
+        ("lines", "a.jsonl.xz", b"", lzma.compress(b"1\n"), [b"1"]),
+        ("avro", "a.avro", TWO_BLOCKS.getvalue()[:-19], TWO_BLOCKS.getvalue(), [b"{}", b"[]"]),
+        ("whole_file", "a.json", b'{"a"', b'{"a": 1}', [b'{"a": 1}']),
+    ],
+)
+def test_a_file_whose_end_cannot_be_told_waits_until_it_has_settled(tmp_path, transport, name, part, whole, values):
+    """Each first part can be read as if it were all."""
+    project, path = texts(tmp_path, transport, part, name)
+    first = plan(project)
+    assert (first.files, first.held, first.waiting) == ([], {f"landing/shop/{name}": RESTS}, {})
+    path.write_bytes(whole)
+    assert plan(project).held == first.held
+    os.utime(path, (1, 1))
+    settled = plan(project).files
+    assert read(project, settled) == list(enumerate(values))
+    os.utime(path)  # the same bytes need no rest, nor do others
+    assert (plan(project, settled).files, plan(project, settled).held) == ([], {})
+    path.write_bytes(whole + b"x")
+    [refused] = plan(project, settled).files
+    assert json.loads(refused["problem"])["kind"] == "file_rewritten"
+
+    project, path = texts(tmp_path, transport, whole, name, settle_minutes=0)
+    os.utime(path, (1 << 32, 1 << 32))  # of a machine whose clock is ahead
+    assert read(project, plan(project).files) == list(enumerate(values))
+
+
+def test_a_file_that_waits_for_its_end_is_named_by_the_run_and_by_status(tmp_path, capsys):
+    project, _ = texts(tmp_path, "whole_file", b"{}")
+    work = running.find_work(project, running.STEPS, [], [])
+    running.say_what_waits(work.plan, Log(is_human=False))
+    said = json.loads(capsys.readouterr().err.splitlines()[-1])
+    assert (said["step"], said["waiting"]) == ("bronze", f"landing/shop/a.json: for {RESTS}")
+    assert not work and status.status(project)["waiting files"] == [{"file": "landing/shop/a.json", "waits for": RESTS}]
 
 
 def test_a_transport_that_brings_other_units_is_refused(tmp_path):

@@ -1,7 +1,9 @@
 """A unit is the smallest thing that can be decoded alone: one message, or one block of a file cut at a record
 (better: transaction) boundary, with the small *context* it needs from before the cut. Bronze's grain.
 
-Bronze's tables are declared here. Nothing in them is interpreted: bytes out equal bytes in.
+Bronze's tables are declared here. Nothing in them is interpreted: bytes out equal bytes in. A file that grows is landed
+by whole records. One that does not is landed once it is whole: Parquet by its footer, a JSON array by its last bracket;
+one whose end cannot be told (compressed, Avro, `whole_file`) once nothing was written to it for `settle_minutes`.
 """
 
 import re

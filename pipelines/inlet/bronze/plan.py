@@ -1,7 +1,8 @@
 """Which bytes of which files a batch takes, with their sha-256: the plan that landing.py writes and follows.
 
 Only whole records are taken from a file that still grows; an unfinished last record waits, and is landed as a reject
-once the file has rested for `settle_minutes`. A link that leaves its source's folder is not followed.
+once the file has rested for `settle_minutes`. A file that is taken as a whole and has no end of its own waits as long.
+A link that leaves its source's folder is not followed.
 """
 
 import time
@@ -78,7 +79,8 @@ def plan_batch(project: Project, sources: list[Source], before: list[dict], now:
             new.waiting[path] = info["size"] - row["ofs_end"]
         known = last.get((source.name, path))
         is_news = not known or known["problem"]  # an empty file, or one that is back as it was
-        if row["num_units"] or row["problem"] or is_news and row["ofs_end"] == info["size"]:
+        has_grown = known and not known["problem"] and row["ofs_end"] > known["ofs_end"]  # by blanks alone
+        if row["num_units"] or row["problem"] or has_grown or is_news and row["ofs_end"] == info["size"]:
             new.files.append(
                 {"verdicts": None}
                 | row
@@ -113,13 +115,13 @@ def _plan_files(project: Project, wanted: list[ordered.Listed], good: dict) -> l
     end; then each has one of its own.
     """
 
-    def planned(file: ordered.Listed, before=None) -> dict | None:
+    def planned(file: ordered.Listed, before=None) -> dict | str | None:
         if file.info["problem"]:
             return file.info["problem"]
         follows = {"before": before} if before else {}
         return TRANSPORTS[file.source.transport].plan_file(project, *file, **follows)
 
-    def planned_apart(file: ordered.Listed, before=None) -> dict | None:
+    def planned_apart(file: ordered.Listed, before=None) -> dict | str | None:
         try:
             return apart(lambda: planned(file, before), file.path)
         except Died as death:
@@ -165,4 +167,6 @@ def _utc(at: datetime) -> datetime:
 
 
 def _has_settled(source: Source, info: dict, now: float | None) -> bool:
-    return (now or time.time()) - info["modified"].timestamp() >= source.settle_minutes * 60
+    """Has nothing been written for so long that the file is taken for whole?"""
+    rested_seconds = (now or time.time()) - info["modified"].timestamp()
+    return source.settle_minutes <= 0 or rested_seconds >= source.settle_minutes * 60
