@@ -2,6 +2,7 @@
 
 import bz2
 import datetime as dt
+import glob
 import gzip
 import hashlib
 import io
@@ -11,15 +12,30 @@ import os
 import re
 import signal
 from decimal import Decimal
+from pathlib import Path
 from types import SimpleNamespace
 
 import fastavro
+import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
 from inlet import bronze, config
-from inlet.bronze import blocks, framing, guard, kept_message, landing, lookups, message_text, transports
+from inlet.bronze import (
+    blocks,
+    files,
+    framing,
+    guard,
+    kept_message,
+    landing,
+    lookups,
+    message_text,
+    ordered,
+    transports,
+    whole_files,
+)
 from inlet.bronze import messages as bronze_messages
 from inlet.bronze import plan as planning
 from inlet.bronze.files import as_problem, listing
@@ -593,6 +609,151 @@ def test_a_message_file_that_grows_behind_its_listing_is_taken_whole_by_the_next
     first, second = plan(project), plan(project)
     assert (first.files, first.waiting) == ([], {"landing/shop/a.parquet": len(whole) - 9})
     assert [(row["ofs_end"], row["num_units"], row["problem"]) for row in second.files] == [(len(whole), 2, None)]
+
+
+DENIED = "a person: it cannot be opened (Permission denied); see that Inlet may read it, or take it away"
+
+
+def deny(monkeypatch, denied: str, error: OSError | None = None) -> None:
+    """From now on one file cannot be opened. Permissions do not hold root, who may run these tests."""
+    open_file = files.open_file
+
+    def opened(project, path):
+        if path == denied:
+            raise error or PermissionError(13, "Permission denied", path)
+        return open_file(project, path)
+
+    for module in (files, blocks, message_text, ordered, whole_files):
+        monkeypatch.setattr(module, "open_file", opened)
+
+
+def two_sources(tmp_path):
+    """A source of binary files and one of messages, two files each."""
+    where = {"transport": "lines", "path": "landing/shop"}
+    project = projects.make(tmp_path, {"depot": projects.DEPOT, "shop": {"codec": "qlik_json", "from": where}})
+    for folder in ("depot", "shop"):
+        (tmp_path / "landing" / folder).mkdir(parents=True)
+    for number in (12, 13):
+        deliver(project, extract(projects.item_records(number, 2)), f"20260105031500_{number:06}.lxg")
+        (tmp_path / "landing" / "shop" / f"{number}.jsonl").write_bytes(b"{}\n")
+    return project
+
+
+@pytest.mark.parametrize("denied", [f"landing/depot/{NAME}", "landing/shop/13.jsonl"])
+@pytest.mark.parametrize("error", [None, OSError(5, "Input/output error"), PermissionError("Permission denied")])
+def test_a_file_that_cannot_be_opened_is_held_and_the_others_go_on(tmp_path, monkeypatch, denied, error):
+    project = two_sources(tmp_path)
+    expected = [row for row in plan(project).files if row["path"] != denied]
+    with monkeypatch.context() as patch:
+        deny(patch, denied, error)
+        first = plan(project)
+        assert (first.files, first.waiting) == (expected, {})
+        assert first.held == {
+            denied: DENIED.replace("Permission denied", "Input/output error") if error and error.errno else DENIED
+        }
+        again = plan(project, first.files)
+        assert (again.files, again.held) == ([], first.held)
+    assert [row["path"] for row in plan(project, first.files).files] == [denied]
+
+
+def test_a_file_that_is_gone_before_it_is_planned_was_never_there(tmp_path, monkeypatch):
+    project = two_sources(tmp_path)
+    paths = [row["path"] for row in plan(project).files]
+    for gone in paths:
+        with monkeypatch.context() as patch:
+            deny(patch, gone, FileNotFoundError(2, "No such file or directory"))
+            found = plan(project)
+        assert [row["path"] for row in found.files] == [path for path in paths if path != gone]
+        assert (found.held, found.waiting) == ({}, {})
+    with monkeypatch.context() as patch:  # while the folder is listed
+        names = glob.iglob
+        patch.setattr(files.glob, "iglob", lambda *of, **given: ["gone.lxg", *names(*of, **given)])
+        assert [row["path"] for row in plan(project).files] == paths
+
+
+def test_a_file_that_cannot_be_looked_at_is_held(tmp_path, monkeypatch):
+    project, denied = two_sources(tmp_path), tmp_path / "landing" / "depot" / NAME
+    stat = Path.stat
+
+    def looked_at(path, **given):
+        if path == denied:
+            raise PermissionError(13, "Permission denied")
+        return stat(path, **given)
+
+    monkeypatch.setattr(Path, "stat", looked_at)
+    found = plan(project)
+    assert (len(found.files), found.held) == (3, {f"landing/depot/{NAME}": DENIED})
+
+
+def test_a_planned_file_that_may_not_be_read_any_more_is_set_aside_and_held_by_the_next_plan(project, monkeypatch):
+    deliver(project, extract(projects.item_records(1, 4)))
+    [row] = plan(project).files
+    deny(monkeypatch, row["path"])
+    aside = landing._problem_now(project, row) | {"modified_at": dt.datetime(1970, 1, 1)}
+    problem = json.loads(aside["problem"])
+    assert (aside["ofs_end"], problem["kind"], problem["found"]) == (0, "unreadable_file", "Permission denied")
+    held = plan(project, [aside])
+    assert (held.files, held.held) == ([], {row["path"]: DENIED})
+    assert status.file_state(project, str(project.root / row["path"]))[0] is False
+    monkeypatch.undo()
+    assert [(new["path"], new["problem"]) for new in plan(project, [aside]).files] == [(row["path"], None)]
+
+
+class Timeless(MemoryFileSystem):
+    """A store that gives no time of its files."""
+
+    protocol, store, pseudo_dirs = "timeless", {}, [""]
+
+    def modified(self, path):
+        raise NotImplementedError
+
+    @classmethod
+    def _strip_protocol(cls, path):
+        return super()._strip_protocol(path.removeprefix("timeless:/"))
+
+
+def test_a_file_of_a_store_that_tells_no_time_never_settles_by_time(tmp_path):
+    fsspec.register_implementation("timeless", Timeless, clobber=True)
+    store = Timeless()
+    store.pipe("/in/a.jsonl", b'{"a": 1}\n{"b"')
+    store.pipe("/in/b.jsonl.gz", gzip.compress(b"{}\n"))
+    source = {"codec": "qlik_json", "from": {"transport": "lines", "path": "timeless://in"}}
+    project = projects.make(tmp_path, {"shop": source})
+    first = plan(project)
+    assert [(row["ofs_end"], row["modified_at"]) for row in first.files] == [(9, None)]
+    no_time = "its store gives no time of its last change"
+    waits = {
+        "timeless:///in/a.jsonl": f"the rest of a record of which 4 bytes are there: {no_time}, so that it never "
+        "rests; settle_minutes: 0 says that files come whole",
+        "timeless:///in/b.jsonl.gz": f"its end, which nothing tells: {no_time}; settle_minutes: 0 says that files come "
+        "whole",
+    }
+    assert (first.held, first.waiting) == (waits, {})
+    later = bronze.plan_batch(project, list(project.sources.values()), first.files, now=1e12)
+    assert (later.files, later.held) == ([], waits)
+    earlier = [row | {"modified_at": dt.datetime(1970, 1, 1)} for row in first.files]  # as Inlet wrote it before
+    assert (plan(project, earlier).files, plan(project, earlier).held) == ([], waits)
+
+    project = projects.make(tmp_path, {"shop": source | {"settle_minutes": 0}})
+    rest = plan(project, first.files)
+    assert read(project, rest.files) == [(1, b'{"b"'), (0, b"{}")] and rest.held == {}
+    aside = [
+        row
+        | as_problem(0, "file_rewritten", "the file as it was planned", "no file", "")
+        | {"modified_at": dt.datetime(1970, 1, 1)}
+        for row in rest.files
+    ]
+    assert len(plan(project, aside).files) == 2  # a file that was set aside is planned anew
+
+
+def test_a_store_tells_the_time_of_its_files_in_its_own_words():
+    at = dt.datetime(2026, 1, 5, 3, 15, tzinfo=dt.UTC)
+    for info in ({"mtime": at.timestamp()}, {"LastModified": at}, {"last_modified": at.replace(tzinfo=None)}):
+        assert files._modified(Timeless(), "/in/a", info) == at
+    store = fsspec.filesystem("memory")
+    store.pipe("/in/a", b"")
+    assert files._modified(store, "/in/a", {}) == store.modified("/in/a")
+    assert files._modified(Timeless(), "/in/a", {}) is None
 
 
 HOSTILE = [

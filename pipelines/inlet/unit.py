@@ -48,7 +48,7 @@ FILES = (  # written first: the plan of a batch, from which a crashed run is fin
     Column("ofs_end", "bigint", "end of the landed bytes; the next batch starts here"),
     Column("sha256", "string", "of the bytes from the start of the file to ofs_end"),
     Column("size_bytes", "bigint", "size of the file when it was read; more than ofs_end while a record is unfinished"),
-    Column("modified_at", "timestamp", "the file system's time of the file"),
+    Column("modified_at", "timestamp", "the file system's time of the file; null where its store tells none"),
     Column("num_units", "bigint", "units cut from it in this batch"),
     Column(
         "context",

@@ -57,7 +57,7 @@ def plan_file(project: Project, source: Source, path, info, known, has_settled) 
 
         return plan_whole(project, source, (path, info, known, has_settled), read)
     if source.transport == "whole_file" and not (known or has_settled):
-        return rest_of(source)
+        return rest_of(source, info)
     start, digest = known["ofs_end"] if known else 0, hashlib.sha256()
     with open_file(project, path) as stream:
         hash_bytes(stream, digest, start)

@@ -1,16 +1,18 @@
 """Files that depend on each other: each is read with what was known at the end of the one before it, for which it
 waits.
 
-The first file of a source is the one of the lowest place when the source is first read. One that comes later with a
-place before it has no beginning that is known any more, and waits until a person decides.
+The first file of a source is the one of the lowest place when the source is first read; all its files have told their
+places by then. One that comes later with a place before it has no beginning that is known any more, and waits until a
+person decides.
 """
 
 import json
 from typing import NamedTuple
 
-from inlet.bronze.files import is_compressed, open_file, unpacked, unpacked_name
+from inlet.bronze.files import GONE, cannot_open, is_compressed, open_file, unpacked, unpacked_name
 from inlet.bronze.framing import LEN_HEAD
 from inlet.bronze.judged import UNDECIDED
+from inlet.bronze.whole_files import rest_of
 from inlet.codecs import CODECS
 from inlet.config import Project
 from inlet.errors import Reject
@@ -58,6 +60,7 @@ def plan(project: Project, files: list[Listed], landed: dict[str, dict], planned
             ends[codec.place(context)] = context
     rows: dict[str, dict | str] = {}
     places = {file.path: place_of(project, codec, file) for file in files}
+    unplaced = sorted(path for path, place in places.items() if isinstance(place, str) and place != GONE)
     first = min([*ends, *(place for place in places.values() if isinstance(place, int))], default=0)
     for file in sorted(
         files,
@@ -73,6 +76,8 @@ def plan(project: Project, files: list[Listed], landed: dict[str, dict], planned
         before = ends.get(number - 1) if number is not None else None
         if number is None or known:
             rows[path] = planned(file)  # it goes on where it was, or is rejected as a whole
+        elif unplaced and not ends:
+            rows[path] = f"{unplaced[0]}, which may be the first of {source.name}"
         elif number in ends:
             rows[path] = f"a person: file {number} of {source.name} was read under another name"
         elif number < first or ends and number < min(ends):
@@ -93,19 +98,26 @@ def plan(project: Project, files: list[Listed], landed: dict[str, dict], planned
 
 
 def place(project: Project, codec, file: Listed) -> int | str | None:
-    """The place of a file; None where it tells none, so that it is rejected as a whole; a text where it is too short to
-    tell.
+    """The place of a file; None where it tells none, so that it is rejected as a whole; what the file waits for where
+    it is too short to tell, may not be whole or cannot be opened; GONE.
     """
     source, path, info, known, has_settled = file
     if known and known["context"]:
         context = json.loads(known["context"])
         return None if "problem" in context else codec.place(context)
+    if is_compressed(path) and not has_settled:
+        return rest_of(source, info)
     try:
         with (unpacked if is_compressed(path) else open_file)(project, path) as stream:
             head = stream.read(LEN_HEAD + 1)
         opened = codec.open_file(
             unpacked_name(path), head[:LEN_HEAD], len(head) <= LEN_HEAD, source, project.tables_of(source)
         )
+    except FileNotFoundError:
+        return GONE
+    except OSError as error:
+        is_damaged = not (error.errno or isinstance(error, PermissionError))
+        return None if is_damaged else cannot_open(error)
     except Exception:  # whatever a codec or a library did not foresee: planning it says what
         return None
     if isinstance(opened, Reject):

@@ -18,8 +18,13 @@ from inlet.source import Source
 REMEDY = "Deliver changed content under a new name"
 
 
-def rest_of(source: Source) -> str:
+def rest_of(source: Source, info: dict) -> str:
     """What a file waits for that has no end of its own."""
+    if info["modified"] is None:
+        return (
+            "its end, which nothing tells: its store gives no time of its last change; settle_minutes: 0 says that "
+            "files come whole"
+        )
     return (
         f"its end, which only rest tells: it is taken once nothing was written for settle_minutes "
         f"({source.settle_minutes:g}); settle_minutes: 0 says that files come whole"
@@ -44,7 +49,7 @@ def plan_whole(
     """
     path, info, known, has_settled = file
     if not (known or has_end or has_settled):
-        return rest_of(source)
+        return rest_of(source, info)
     digest = hashlib.sha256()
     with open_file(project, path) as stream:
         hash_bytes(stream, digest, info["size"])
@@ -58,7 +63,7 @@ def plan_whole(
         with unpacked(project, path) if is_compressed(path) else open_file(project, path) as stream:
             planned = read(stream)
     except damaged + DAMAGED as error:
-        if getattr(error, "errno", None):
+        if getattr(error, "errno", None) or isinstance(error, (FileNotFoundError, PermissionError)):
             raise  # the machine failed, not the file
         return as_problem(0, "unreadable_file", kind, first_line(error), "Deliver it again") if has_settled else None
     if planned.get("problem"):
