@@ -277,6 +277,11 @@ def test_a_file_waits_for_what_comes_with_it(tmp_path):
     found = toy.decode(block["bytes"], json.loads(block["context"]), project.sources["side"], project.tables)
     assert [change["after"] for change in found.changes] == [{"ID": 1, "TEXT": "one"}]
 
+    (landing / "1.toy.columns").rename(landing / "2.toy.columns")
+    (landing / "2.toy").write_bytes(encode.file(2))  # the first file keeps its place while it waits
+    waits = {"landing/side/1.toy": "its 1.toy.columns", "landing/side/2.toy": "file 1 of side"}
+    assert (plan(project).files, plan(project).held) == ([], waits)
+
 
 def test_a_file_before_the_first_and_one_that_was_read_under_another_name_wait_for_a_person(tmp_path):
     landing = tmp_path / "landing" / "toy"

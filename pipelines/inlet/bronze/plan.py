@@ -64,14 +64,11 @@ def plan_batch(project: Project, sources: list[Source], before: list[dict], now:
     wanted = []
     for source in sources:
         for path, info in listing(project, source):
-            if info["held"]:
-                new.held[path] = info["held"]
-                continue
             names = _companions(source, path)
             if names is None:
                 continue  # comes with another file
             known, has_settled = last.get((source.name, path)), _has_settled(source, info, now)
-            if known and _is_as_listed(known, info):
+            if known and not info["held"] and _is_as_listed(known, info):
                 tail = 0 if known["problem"] else info["size"] - known["ofs_end"]
                 if tail and not has_settled:
                     new.wait(path, info, tail)
@@ -79,8 +76,7 @@ def plan_batch(project: Project, sources: list[Source], before: list[dict], now:
                     continue
             companions = _content_of(project, names)
             if isinstance(companions, str):
-                new.held[path] = companions
-                continue
+                info["held"] = companions
             info |= {"batch_id": new.batch_id, "companions": companions}
             wanted.append(ordered.Listed(source, path, info, good.get((source.name, path)), has_settled))
     for (source, path, info, _, _), row in zip(wanted, _plan_files(project, wanted, good), strict=True):
@@ -144,8 +140,8 @@ def _plan_files(project: Project, wanted: list[ordered.Listed], good: dict) -> l
     """
 
     def planned(file: ordered.Listed, before=None) -> dict | str | None:
-        if file.info["problem"]:
-            return file.info["problem"]
+        if file.info["held"] or file.info["problem"]:
+            return file.info["held"] or file.info["problem"]
         follows = {"before": before} if before else {}
         try:
             return TRANSPORTS[file.source.transport].plan_file(project, *file, **follows)
