@@ -2,28 +2,45 @@
 
 import bz2
 import datetime as dt
+import glob
 import gzip
 import hashlib
 import io
 import json
 import lzma
 import os
+import re
 import signal
 from decimal import Decimal
+from pathlib import Path
 from types import SimpleNamespace
 
 import fastavro
+import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
 from inlet import bronze, config
-from inlet.bronze import blocks, framing, guard, kept_message, landing, lookups, message_text, transports
+from inlet.bronze import (
+    blocks,
+    files,
+    framing,
+    guard,
+    kept_message,
+    landing,
+    lookups,
+    message_text,
+    ordered,
+    transports,
+    whole_files,
+)
 from inlet.bronze import messages as bronze_messages
 from inlet.bronze import plan as planning
 from inlet.bronze.files import as_problem, listing
 from inlet.codecs import CODECS
-from inlet.commands import decode, warm
+from inlet.commands import decode, status, warm
 from inlet.commands import run as running
 from inlet.errors import ConfigError, EnvironmentLacks, Reject
 from inlet.log import Log
@@ -210,11 +227,10 @@ def test_a_message_file_that_is_touched_is_landed_once_and_one_with_other_bytes_
     assert json.loads(row["problem"])["kind"] == "file_rewritten"
 
 
-def texts(tmp_path, transport: str, data: bytes):
-    project = projects.make(
-        tmp_path, sources={"shop": {"codec": "qlik_json", "from": {"transport": transport, "path": "landing/shop"}}}
-    )
-    path = tmp_path / "landing" / "shop" / "a.json"
+def texts(tmp_path, transport: str, data: bytes, name: str = "a.json", **fields):
+    where = {"transport": transport, "path": "landing/shop"}
+    project = projects.make(tmp_path, sources={"shop": {"codec": "qlik_json", "from": where} | fields})
+    path = tmp_path / "landing" / "shop" / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
     return project, path
@@ -276,7 +292,7 @@ def test_lines_are_landed_as_they_come_and_the_last_one_when_it_has_rested(tmp_p
 
 
 def test_a_file_that_another_transport_landed_stays_as_it_is_and_is_refused_when_it_grows(tmp_path):
-    project, path = texts(tmp_path, "whole_file", b"{}\n")
+    project, path = texts(tmp_path, "whole_file", b"{}\n", settle_minutes=0)
     first = plan(project)
     project, _ = texts(tmp_path, "lines", b"{}\n")
     os.utime(path, (1, 1))
@@ -285,6 +301,12 @@ def test_a_file_that_another_transport_landed_stays_as_it_is_and_is_refused_when
     path.write_bytes(b"{}\n{}\n")
     [refused] = plan(project, [row]).files
     assert json.loads(refused["problem"])["kind"] == "file_rewritten"
+
+
+RESTS = (
+    "its end, which only rest tells: it is taken once nothing was written for settle_minutes (60); settle_minutes: 0 "
+    "says that files come whole"
+)
 
 
 def container(schema, values: list, **options) -> bytes:
@@ -305,7 +327,7 @@ def container(schema, values: list, **options) -> bytes:
 )
 @pytest.mark.parametrize("codec", ["null", "deflate"])
 def test_an_avro_container_brings_a_message_for_each_datum(tmp_path, schema, values, expected, codec):
-    project, path = texts(tmp_path, "avro", container(schema, values, codec=codec, sync_interval=2))
+    project, path = texts(tmp_path, "avro", container(schema, values, codec=codec, sync_interval=2), settle_minutes=0)
     first = plan(project).files
     assert read(project, first) == list(enumerate(expected)) and plan(project, first).files == []
     [row] = first
@@ -326,7 +348,7 @@ def test_an_avro_container_brings_a_message_for_each_datum(tmp_path, schema, val
 
 def test_a_text_that_is_not_utf8_is_a_message_like_any_other(tmp_path):
     data = container("string", ["abcd", "{}"]).replace(b"abcd", b"\xff\xfe\xed\xa0")
-    project, _ = texts(tmp_path, "avro", data)
+    project, _ = texts(tmp_path, "avro", data, settle_minutes=0)
     assert read(project, plan(project).files) == [(0, b"\xff\xfe\xed\xa0"), (1, b"{}")]
 
 
@@ -334,7 +356,7 @@ def test_a_damaged_container_waits_and_is_set_aside_once_it_has_rested(tmp_path)
     data = container("bytes", [b"{}"])
     for damaged in (data[:-3], data[:10], b"no container", data[:-1] + bytes([data[-1] ^ 1])):
         project, path = texts(tmp_path, "avro", damaged)
-        assert plan(project).waiting == {"landing/shop/a.json": len(damaged)}
+        assert plan(project).held == {"landing/shop/a.json": RESTS}
         os.utime(path, (1, 1))
         [row] = plan(project).files
         problem = json.loads(row["problem"])
@@ -354,11 +376,13 @@ def test_a_compressed_file_is_landed_as_what_it_holds_and_kept_as_it_came(tmp_pa
     project = projects.make(tmp_path, sources)
     deliver(project, packed[:-9], NAME + end)
     waiting = plan(project)
-    assert not waiting.files and waiting.waiting == {f"landing/depot/{NAME}{end}": len(packed) - 9}
+    assert not waiting.files and waiting.held == {f"landing/depot/{NAME}{end}": RESTS}
     deliver(project, packed[:-9], NAME + end, age_minutes=61)
     [row] = plan(project).files
     assert json.loads(row["problem"])["kind"] == "unreadable_file"
     deliver(project, packed, NAME + end)
+    assert plan(project).held == {f"landing/depot/{NAME}{end}": RESTS}
+    deliver(project, packed, NAME + end, age_minutes=61)
     [row] = plan(project).files
     assert (row["ofs_end"], row["sha256"]) == (len(packed), hashlib.sha256(packed).hexdigest())
     units = list(blocks.units_of(project, row))
@@ -374,10 +398,8 @@ def test_a_compressed_file_is_landed_as_what_it_holds_and_kept_as_it_came(tmp_pa
 
 
 def test_compressed_lines_are_messages_as_they_would_be_unpacked(tmp_path):
-    project, path = texts(tmp_path, "lines", b"")
-    path.unlink()
     packed = gzip.compress(b'{"a": 1}\n{"b"')
-    path.with_name("a.jsonl.gz").write_bytes(packed)
+    project, _ = texts(tmp_path, "lines", packed, "a.jsonl.gz", settle_minutes=0)
     first = plan(project).files
     assert read(project, first) == [(0, b'{"a": 1}'), (1, b'{"b"')]
     assert first[0]["ofs_end"] == len(packed) and plan(project, first).files == []
@@ -385,9 +407,8 @@ def test_compressed_lines_are_messages_as_they_would_be_unpacked(tmp_path):
 
 def test_a_compressed_file_of_messages_that_is_too_large_unpacked_is_set_aside(tmp_path, monkeypatch):
     monkeypatch.setattr(message_text, "MAX_BYTES", 1000)
-    project, path = texts(tmp_path, "lines", b"")
-    path.unlink()
-    path.with_name("a.jsonl.gz").write_bytes(gzip.compress(b"{}\n" * 1000))
+    texts_of = gzip.compress(b"{}\n" * 1000)
+    project, _ = texts(tmp_path, "lines", texts_of, "a.jsonl.gz", settle_minutes=0)
     [row] = plan(project).files
     assert json.loads(row["problem"])["expected"] == "at most 1000 bytes at a time"
 
@@ -405,12 +426,141 @@ def test_a_compressed_file_of_messages_that_is_too_large_unpacked_is_set_aside(t
     ],
 )
 def test_what_is_no_stream_of_json_values_waits_and_is_set_aside_once_it_has_rested(tmp_path, data, found):
+    """Values that stand whole before it are landed, whenever the file is looked at."""
     project, path = texts(tmp_path, "json", data)
-    waits = plan(project)
+    first = plan(project)
+    whole = [(0, b'{"a": 1}')] if data.startswith(b'{"a": 1} ') else []
+    assert read(project, first.files) == whole
+    assert first.waiting == {"landing/shop/a.json": 4 if whole else len(data)}
     os.utime(path, (1, 1))
+    settled = plan(project).files
+    assert read(project, settled) == whole
+    for before in (first.files, settled if whole else []):
+        [row] = plan(project, before).files
+        assert json.loads(row["problem"])["found"] == found and read(project, [row]) == []
+        assert plan(project, [*before, row | {"batch_id": 9}]).files == []
+    with pytest.raises(ConfigError, match=f"expected JSON values .*, found {re.escape(found)}"):
+        list(decode.decode_file(project, path, "shop"))
+
+
+def test_compressed_text_that_is_no_stream_of_json_values_is_set_aside_as_a_whole(tmp_path):
+    project, _ = texts(tmp_path, "json", gzip.compress(b'{"a": 1} }'), "a.json.gz", settle_minutes=0)
     [row] = plan(project).files
-    assert (row["problem"] and json.loads(row["problem"])["found"]) == found
-    assert waits.waiting == {"landing/shop/a.json": len(data)}
+    assert (row["num_units"], json.loads(row["problem"])["found"]) == (0, "b'}' at byte 9")
+
+
+def in_pieces(project, path, data: bytes, pieces: list[int]) -> list[dict]:
+    """What is planned of a file that is written in pieces and then rests, with a run behind each piece."""
+    files: list[dict] = []
+    for end in [*pieces, len(data)]:
+        path.write_bytes(data[:end])
+        files += plan(project, files).files
+    for _ in range(2):
+        os.utime(path, (1, 1))
+        files += plan(project, files).files
+    return files
+
+
+@pytest.mark.parametrize(
+    ("transport", "data", "values"),
+    [
+        ("json", b'{"a": "}"}  1234\n"b"7 [1, {}]true', [b'{"a": "}"}', b"1234", b'"b"', b"7", b"[1, {}]", b"true"]),
+        ("json", b' \n[{"a": 1}, 12]\n ', [b'{"a": 1}', b"12"]),
+        ("json", b'\xef\xbb\xbf {"a": 1}\n', [b'{"a": 1}']),
+        ("json", b"\xef\xbb\xbf[1, 2]", [b"1", b"2"]),
+        ("lines", b'\xef\xbb\xbf{"a": 1}\n{"b"', [b'{"a": 1}', b'{"b"']),
+        ("lines", b'\xef\xbb\xbf\n{"a": 1}\n\n \n', [b'{"a": 1}']),
+        ("lines", b'{"a": 1}\n\xef\xbb\xbf{}\n', [b'{"a": 1}', b"\xef\xbb\xbf{}"]),
+        ("whole_file", b'\xef\xbb\xbf{"a": 1}\n', [b'\xef\xbb\xbf{"a": 1}\n']),
+    ],
+)
+def test_a_text_brings_the_same_messages_however_it_is_written(tmp_path, monkeypatch, transport, data, values):
+    """In one piece, in two at every byte, byte by byte; all of it is accounted for in the end. A byte-order mark at the
+    very start is no part of a message."""
+    monkeypatch.setattr(guard, "in_child", lambda call: call())
+    project, path = texts(tmp_path, transport, data)
+    for pieces in [[], *([n] for n in range(len(data))), list(range(len(data)))]:
+        files = in_pieces(project, path, data, pieces)
+        assert read(project, files) == list(enumerate(values)), pieces
+        assert [row["problem"] for row in files if row["problem"]] == []
+        assert (files[-1]["ofs_end"], files[-1]["sha256"]) == (len(data), hashlib.sha256(data).hexdigest())
+
+
+def test_values_land_as_they_come_but_for_a_number_that_may_go_on_and_an_array_when_it_is_closed(tmp_path):
+    project, path = texts(tmp_path, "json", b'{"a": 1} 12')
+    first = plan(project)
+    assert read(project, first.files) == [(0, b'{"a": 1}')] and first.waiting == {"landing/shop/a.json": 2}
+    path.write_bytes(b'{"a": 1} 1234 {"b"')
+    second = plan(project, first.files)
+    assert read(project, second.files) == [(1, b"1234")] and second.waiting == {"landing/shop/a.json": 4}
+
+    path.write_bytes(b'[{"a": 1}, 2')
+    assert plan(project).files == []
+    path.write_bytes(b'[{"a": 1}, 2]')
+    closed = plan(project).files
+    assert read(project, closed) == [(0, b'{"a": 1}'), (1, b"2")]
+    path.write_bytes(b'[{"a": 1}, 2]\n')  # blanks are no message
+    blanks = plan(project, closed).files
+    assert [(row["num_units"], row["ofs_end"], row["problem"]) for row in blanks] == [(0, 14, None)]
+    path.write_bytes(b'[{"a": 1}, 2]\n3')
+    for before in (closed, blanks):
+        [row] = plan(project, before).files
+        assert json.loads(row["problem"])["kind"] == "file_rewritten"
+
+
+def test_values_of_a_file_that_an_earlier_inlet_landed_are_refused_when_it_grows(tmp_path):
+    project, path = texts(tmp_path, "json", b"[1]")
+    [row] = plan(project).files
+    context = json.loads(row["context"])
+    del context["goes_on"]
+    path.write_bytes(b"[1] 2")
+    [refused] = plan(project, [row | {"context": json.dumps(context)}]).files
+    assert json.loads(refused["problem"])["kind"] == "file_rewritten"
+
+
+TWO_BLOCKS = io.BytesIO()
+fastavro.writer(TWO_BLOCKS, "bytes", [b"{}", b"[]"], sync_interval=1, sync_marker=bytes(16))
+
+
+@pytest.mark.parametrize(
+    ("transport", "name", "part", "whole", "values"),
+    [
+        ("lines", "a.jsonl.gz", b"", gzip.compress(b"1\n"), [b"1"]),
+        ("lines", "a.jsonl.gz", gzip.compress(b"1\n"), gzip.compress(b"1\n") + gzip.compress(b"2\n"), [b"1", b"2"]),
+        ("lines", "a.jsonl.bz2", bz2.compress(b"1\n"), bz2.compress(b"1\n") + bz2.compress(b"2\n"), [b"1", b"2"]),
+        ("lines", "a.jsonl.xz", b"", lzma.compress(b"1\n"), [b"1"]),
+        ("avro", "a.avro", TWO_BLOCKS.getvalue()[:-19], TWO_BLOCKS.getvalue(), [b"{}", b"[]"]),
+        ("whole_file", "a.json", b'{"a"', b'{"a": 1}', [b'{"a": 1}']),
+    ],
+)
+def test_a_file_whose_end_cannot_be_told_waits_until_it_has_settled(tmp_path, transport, name, part, whole, values):
+    """Each first part can be read as if it were all."""
+    project, path = texts(tmp_path, transport, part, name)
+    first = plan(project)
+    assert (first.files, first.held, first.waiting) == ([], {f"landing/shop/{name}": RESTS}, {})
+    path.write_bytes(whole)
+    assert plan(project).held == first.held
+    os.utime(path, (1, 1))
+    settled = plan(project).files
+    assert read(project, settled) == list(enumerate(values))
+    os.utime(path)  # the same bytes need no rest, nor do others
+    assert (plan(project, settled).files, plan(project, settled).held) == ([], {})
+    path.write_bytes(whole + b"x")
+    [refused] = plan(project, settled).files
+    assert json.loads(refused["problem"])["kind"] == "file_rewritten"
+
+    project, path = texts(tmp_path, transport, whole, name, settle_minutes=0)
+    os.utime(path, (1 << 32, 1 << 32))  # of a machine whose clock is ahead
+    assert read(project, plan(project).files) == list(enumerate(values))
+
+
+def test_a_file_that_waits_for_its_end_is_named_by_the_run_and_by_status(tmp_path, capsys):
+    project, _ = texts(tmp_path, "whole_file", b"{}")
+    work = running.find_work(project, running.STEPS, [], [])
+    running.say_what_waits(work.plan, Log(is_human=False))
+    said = json.loads(capsys.readouterr().err.splitlines()[-1])
+    assert (said["step"], said["waiting"]) == ("bronze", f"landing/shop/a.json: for {RESTS}")
+    assert not work and status.status(project)["waiting files"] == [{"file": "landing/shop/a.json", "waits for": RESTS}]
 
 
 def test_a_transport_that_brings_other_units_is_refused(tmp_path):
@@ -459,6 +609,151 @@ def test_a_message_file_that_grows_behind_its_listing_is_taken_whole_by_the_next
     first, second = plan(project), plan(project)
     assert (first.files, first.waiting) == ([], {"landing/shop/a.parquet": len(whole) - 9})
     assert [(row["ofs_end"], row["num_units"], row["problem"]) for row in second.files] == [(len(whole), 2, None)]
+
+
+DENIED = "a person: it cannot be opened (Permission denied); see that Inlet may read it, or take it away"
+
+
+def deny(monkeypatch, denied: str, error: OSError | None = None) -> None:
+    """From now on one file cannot be opened. Permissions do not hold root, who may run these tests."""
+    open_file = files.open_file
+
+    def opened(project, path):
+        if path == denied:
+            raise error or PermissionError(13, "Permission denied", path)
+        return open_file(project, path)
+
+    for module in (files, blocks, message_text, ordered, whole_files):
+        monkeypatch.setattr(module, "open_file", opened)
+
+
+def two_sources(tmp_path):
+    """A source of binary files and one of messages, two files each."""
+    where = {"transport": "lines", "path": "landing/shop"}
+    project = projects.make(tmp_path, {"depot": projects.DEPOT, "shop": {"codec": "qlik_json", "from": where}})
+    for folder in ("depot", "shop"):
+        (tmp_path / "landing" / folder).mkdir(parents=True)
+    for number in (12, 13):
+        deliver(project, extract(projects.item_records(number, 2)), f"20260105031500_{number:06}.lxg")
+        (tmp_path / "landing" / "shop" / f"{number}.jsonl").write_bytes(b"{}\n")
+    return project
+
+
+@pytest.mark.parametrize("denied", [f"landing/depot/{NAME}", "landing/shop/13.jsonl"])
+@pytest.mark.parametrize("error", [None, OSError(5, "Input/output error"), PermissionError("Permission denied")])
+def test_a_file_that_cannot_be_opened_is_held_and_the_others_go_on(tmp_path, monkeypatch, denied, error):
+    project = two_sources(tmp_path)
+    expected = [row for row in plan(project).files if row["path"] != denied]
+    with monkeypatch.context() as patch:
+        deny(patch, denied, error)
+        first = plan(project)
+        assert (first.files, first.waiting) == (expected, {})
+        assert first.held == {
+            denied: DENIED.replace("Permission denied", "Input/output error") if error and error.errno else DENIED
+        }
+        again = plan(project, first.files)
+        assert (again.files, again.held) == ([], first.held)
+    assert [row["path"] for row in plan(project, first.files).files] == [denied]
+
+
+def test_a_file_that_is_gone_before_it_is_planned_was_never_there(tmp_path, monkeypatch):
+    project = two_sources(tmp_path)
+    paths = [row["path"] for row in plan(project).files]
+    for gone in paths:
+        with monkeypatch.context() as patch:
+            deny(patch, gone, FileNotFoundError(2, "No such file or directory"))
+            found = plan(project)
+        assert [row["path"] for row in found.files] == [path for path in paths if path != gone]
+        assert (found.held, found.waiting) == ({}, {})
+    with monkeypatch.context() as patch:  # while the folder is listed
+        names = glob.iglob
+        patch.setattr(files.glob, "iglob", lambda *of, **given: ["gone.lxg", *names(*of, **given)])
+        assert [row["path"] for row in plan(project).files] == paths
+
+
+def test_a_file_that_cannot_be_looked_at_is_held(tmp_path, monkeypatch):
+    project, denied = two_sources(tmp_path), tmp_path / "landing" / "depot" / NAME
+    stat = Path.stat
+
+    def looked_at(path, **given):
+        if path == denied:
+            raise PermissionError(13, "Permission denied")
+        return stat(path, **given)
+
+    monkeypatch.setattr(Path, "stat", looked_at)
+    found = plan(project)
+    assert (len(found.files), found.held) == (3, {f"landing/depot/{NAME}": DENIED})
+
+
+def test_a_planned_file_that_may_not_be_read_any_more_is_set_aside_and_held_by_the_next_plan(project, monkeypatch):
+    deliver(project, extract(projects.item_records(1, 4)))
+    [row] = plan(project).files
+    deny(monkeypatch, row["path"])
+    aside = landing._problem_now(project, row) | {"modified_at": dt.datetime(1970, 1, 1)}
+    problem = json.loads(aside["problem"])
+    assert (aside["ofs_end"], problem["kind"], problem["found"]) == (0, "unreadable_file", "Permission denied")
+    held = plan(project, [aside])
+    assert (held.files, held.held) == ([], {row["path"]: DENIED})
+    assert status.file_state(project, str(project.root / row["path"]))[0] is False
+    monkeypatch.undo()
+    assert [(new["path"], new["problem"]) for new in plan(project, [aside]).files] == [(row["path"], None)]
+
+
+class Timeless(MemoryFileSystem):
+    """A store that gives no time of its files."""
+
+    protocol, store, pseudo_dirs = "timeless", {}, [""]
+
+    def modified(self, path):
+        raise NotImplementedError
+
+    @classmethod
+    def _strip_protocol(cls, path):
+        return super()._strip_protocol(path.removeprefix("timeless:/"))
+
+
+def test_a_file_of_a_store_that_tells_no_time_never_settles_by_time(tmp_path):
+    fsspec.register_implementation("timeless", Timeless, clobber=True)
+    store = Timeless()
+    store.pipe("/in/a.jsonl", b'{"a": 1}\n{"b"')
+    store.pipe("/in/b.jsonl.gz", gzip.compress(b"{}\n"))
+    source = {"codec": "qlik_json", "from": {"transport": "lines", "path": "timeless://in"}}
+    project = projects.make(tmp_path, {"shop": source})
+    first = plan(project)
+    assert [(row["ofs_end"], row["modified_at"]) for row in first.files] == [(9, None)]
+    no_time = "its store gives no time of its last change"
+    waits = {
+        "timeless:///in/a.jsonl": f"the rest of a record of which 4 bytes are there: {no_time}, so that it never "
+        "rests; settle_minutes: 0 says that files come whole",
+        "timeless:///in/b.jsonl.gz": f"its end, which nothing tells: {no_time}; settle_minutes: 0 says that files come "
+        "whole",
+    }
+    assert (first.held, first.waiting) == (waits, {})
+    later = bronze.plan_batch(project, list(project.sources.values()), first.files, now=1e12)
+    assert (later.files, later.held) == ([], waits)
+    earlier = [row | {"modified_at": dt.datetime(1970, 1, 1)} for row in first.files]  # as Inlet wrote it before
+    assert (plan(project, earlier).files, plan(project, earlier).held) == ([], waits)
+
+    project = projects.make(tmp_path, {"shop": source | {"settle_minutes": 0}})
+    rest = plan(project, first.files)
+    assert read(project, rest.files) == [(1, b'{"b"'), (0, b"{}")] and rest.held == {}
+    aside = [
+        row
+        | as_problem(0, "file_rewritten", "the file as it was planned", "no file", "")
+        | {"modified_at": dt.datetime(1970, 1, 1)}
+        for row in rest.files
+    ]
+    assert len(plan(project, aside).files) == 2  # a file that was set aside is planned anew
+
+
+def test_a_store_tells_the_time_of_its_files_in_its_own_words():
+    at = dt.datetime(2026, 1, 5, 3, 15, tzinfo=dt.UTC)
+    for info in ({"mtime": at.timestamp()}, {"LastModified": at}, {"last_modified": at.replace(tzinfo=None)}):
+        assert files._modified(Timeless(), "/in/a", info) == at
+    store = fsspec.filesystem("memory")
+    store.pipe("/in/a", b"")
+    assert files._modified(store, "/in/a", {}) == store.modified("/in/a")
+    assert files._modified(Timeless(), "/in/a", {}) is None
 
 
 HOSTILE = [

@@ -122,14 +122,17 @@ def test_files_wait_for_one_that_tells_no_place_and_go_on_from_it_once_it_is_rea
 ):
     landing = tmp_path / "landing" / "order"
     landing.mkdir(parents=True)
-    project = projects.make(tmp_path, {"order": {"codec": "toy", "from": "landing/order"}}, [NOTES], lakehouse)
+    source = {"codec": "toy", "from": "landing/order", "settle_minutes": 0}
+    project = projects.make(tmp_path, {"order": source}, [NOTES], lakehouse)
     (landing / "1.toy").write_bytes(encode.file(1, ("ddl", "stuck"), COLUMNS, ("begin", "A"), insert(1)))
     (landing / "2.toy").write_bytes(encode.file(2, ("ddl", "stuck"), insert(2)))
     (landing / "3.toy").write_bytes(encode.file(3, insert(3), ("commit", "A")))
     with monkeypatch.context() as broken:
         broken.setitem(CODECS, "toy", BROKEN)
         assert counts(run(project, spark)["order"]) == (2, 0, 0, 0, 2, 0)
-        waits = {"landing/order/3.toy": "a person: landing/order/1.toy may come before it; fix it or take it away"}
+        waits = {
+            "landing/order/3.toy": "a person: landing/order/1.toy may be the first of order; fix it or take it away"
+        }
         assert plan(project).held == waits
     assert plan(project).held == waits  # still, until it is replayed
 

@@ -270,6 +270,7 @@ def test_a_name_that_is_mapped_and_a_file_that_is_delivered_again_come_back_by_t
     assert replay.due(project, ["back"]) == []
 
     (folder / "items.jsonl.gz").write_bytes(packed)
+    os.utime(folder / "items.jsonl.gz", (1, 1))
     assert counts(run(project, spark)["back"]) == (1, 1, 0, 1, 0, 0, 0)
     assert [r["kind"] for r in status.rejects(project, "back", None)] == ["unknown_table"]
     [line] = [line for line in status.status(project)["sources"] if line["source"] == "back"]

@@ -2,6 +2,7 @@
 the other, one of them early.
 """
 
+import gzip
 import json
 import os
 import shutil
@@ -14,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from inlet import bronze, config, publish, silver
-from inlet.bronze import blocks, framing, landing, lookups, parquet_rows
+from inlet.bronze import blocks, files, framing, landing, lookups, ordered, parquet_rows
 from inlet.codecs import CODECS
 from inlet.commands import decode as decode_command
 from inlet.commands import import_contracts, replay
@@ -276,6 +277,11 @@ def test_a_file_waits_for_what_comes_with_it(tmp_path):
     found = toy.decode(block["bytes"], json.loads(block["context"]), project.sources["side"], project.tables)
     assert [change["after"] for change in found.changes] == [{"ID": 1, "TEXT": "one"}]
 
+    (landing / "1.toy.columns").rename(landing / "2.toy.columns")
+    (landing / "2.toy").write_bytes(encode.file(2))  # the first file keeps its place while it waits
+    waits = {"landing/side/1.toy": "its 1.toy.columns", "landing/side/2.toy": "file 1 of side"}
+    assert (plan(project).files, plan(project).held) == ([], waits)
+
 
 def test_a_file_before_the_first_and_one_that_was_read_under_another_name_wait_for_a_person(tmp_path):
     landing = tmp_path / "landing" / "toy"
@@ -292,6 +298,53 @@ def test_a_file_before_the_first_and_one_that_was_read_under_another_name_wait_f
         "landing/toy/c.toy": "a person: file 2 of toy was read under another name",
     }
     assert [row["path"] for row in again.files] == ["landing/toy/d.toy"] and again.waiting == {"landing/toy/d.toy": 1}
+
+
+def test_the_first_of_an_order_is_not_guessed_while_a_file_does_not_tell_its_place(tmp_path, monkeypatch):
+    """One that is too short, may not be whole or cannot be opened may come before all others."""
+    folder = tmp_path / "landing" / "toy"
+    folder.mkdir(parents=True)
+    project = projects.make(tmp_path, {"toy": {"codec": "toy", "from": "landing/toy"}}, [NOTES])
+    (folder / "2.toy").write_bytes(encode.file(2))
+    waits = "landing/toy/1.toy, which may be the first of toy"
+    (folder / "1.toy").write_bytes(encode.file(1)[:1])
+    assert plan(project).held == {"landing/toy/1.toy": "more of its beginning", "landing/toy/2.toy": waits}
+    (folder / "1.toy").rename(folder / "1.toy.gz")
+    (folder / "1.toy.gz").write_bytes(gzip.compress(encode.file(1)))
+    held = plan(project).held
+    assert held.pop("landing/toy/1.toy.gz").startswith("its end") and held == {
+        "landing/toy/2.toy": waits.replace(".toy,", ".toy.gz,")
+    }
+    os.utime(folder / "1.toy.gz", (1, 1))
+    assert [row["path"][-8:] for row in plan(project).files] == ["1.toy.gz", "oy/2.toy"]
+    (folder / "1.toy.gz").rename(tmp_path / "1.toy.gz")
+
+    (folder / "1.toy").write_bytes(encode.file(1))
+    denied, open_file = "landing/toy/1.toy", files.open_file
+
+    def opened(project, path):
+        if path == denied:
+            raise PermissionError(13, "Permission denied")
+        return open_file(project, path)
+
+    for module in (files, blocks, ordered):
+        monkeypatch.setattr(module, "open_file", opened)
+    found = plan(project)
+    no_right = "cannot be opened (Permission denied); see that Inlet may read it, or take it away"
+    assert (found.files, found.held) == ([], {denied: f"a person: it {no_right}", "landing/toy/2.toy": waits})
+    denied = ""
+    first = [row for row in plan(project).files if row["path"] == "landing/toy/1.toy"]
+    (folder / "3.toy").write_bytes(encode.file(3))
+    denied = "landing/toy/3.toy"  # the first one is known: the others go on
+    found = bronze.plan_batch(project, list(project.sources.values()), first)
+    assert ([row["path"] for row in found.files], list(found.held)) == (["landing/toy/2.toy"], [denied])
+
+    sidecar = {"side": {"codec": "toy", "from": "landing/toy", "options": {"sidecar": True}}}
+    project, denied = projects.make(tmp_path, sidecar, [NOTES]), "landing/toy/1.toy.columns"
+    for number in (1, 2):
+        (folder / f"{number}.toy.columns").write_text("{}")
+    found = plan(project)
+    assert found.held["landing/toy/1.toy"] == f"a person: its 1.toy.columns {no_right}"
 
 
 def losing(data, context, source, tables):

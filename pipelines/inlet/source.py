@@ -47,7 +47,9 @@ class Source(BaseModel):
         description="how long a record of a change of several may wait for the others before it is rejected "
         "(`part_missing`); the others, when they come, bring it back. None: it waits",
     )
-    settle_minutes: float = 60  # how long an unfinished last record may still grow
+    # how long nothing is written to a file until it is taken for whole: its last record that is unfinished; all of one
+    # whose end cannot be told (compressed, `avro`, `whole_file`). 0: files come whole, for instance by renaming
+    settle_minutes: float = 60
     # how long, by the source's own times, the public views wait for a transaction that lacks events; 0: not at all
     open_transaction_minutes: float = 60
 

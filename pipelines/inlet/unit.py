@@ -1,7 +1,9 @@
 """A unit is the smallest thing that can be decoded alone: one message, or one block of a file cut at a record
 (better: transaction) boundary, with the small *context* it needs from before the cut. Bronze's grain.
 
-Bronze's tables are declared here. Nothing in them is interpreted: bytes out equal bytes in.
+Bronze's tables are declared here. Nothing in them is interpreted: bytes out equal bytes in. A file that grows is landed
+by whole records. One that does not is landed once it is whole: Parquet by its footer, a JSON array by its last bracket;
+one whose end cannot be told (compressed, Avro, `whole_file`) once nothing was written to it for `settle_minutes`.
 """
 
 import re
@@ -46,7 +48,7 @@ FILES = (  # written first: the plan of a batch, from which a crashed run is fin
     Column("ofs_end", "bigint", "end of the landed bytes; the next batch starts here"),
     Column("sha256", "string", "of the bytes from the start of the file to ofs_end"),
     Column("size_bytes", "bigint", "size of the file when it was read; more than ofs_end while a record is unfinished"),
-    Column("modified_at", "timestamp", "the file system's time of the file"),
+    Column("modified_at", "timestamp", "the file system's time of the file; null where its store tells none"),
     Column("num_units", "bigint", "units cut from it in this batch"),
     Column(
         "context",

@@ -1,7 +1,7 @@
 """Files of records into bronze: cut into blocks, planned, and read again where Spark runs, checked against the plan.
 
 The blocks of a compressed file are cut from what it unpacks to, and its offsets are places in that; `bronze.delivered`
-keeps the file as it came. Such a file is whole: it does not grow.
+keeps the file as it came. Such a file is whole: it does not grow, and waits until it has settled.
 """
 
 import hashlib
@@ -27,16 +27,16 @@ LEN_DELIVERED = 64 << 20  # of a row of bronze.delivered
 
 def plan_file(
     project: Project, source: Source, path, info, known, has_settled, before: dict | None = None
-) -> dict | None:
-    """One row of bronze.files for a file of binary records; None where it waits. In: before, the context at the end of
-    the file that it follows.
+) -> dict | str | None:
+    """One row of bronze.files for a file of binary records; what it waits for; None where it is no longer what was
+    listed. In: before, the context at the end of the file that it follows.
     """
     if is_compressed(path):
 
         def read(stream) -> dict:
             return _plan_blocks(project, source, path, info, None, True, before, stream, 0, hashlib.sha256())[0]
 
-        return plan_whole(project, (path, info, known, has_settled), read)
+        return plan_whole(project, source, (path, info, known, has_settled), read)
     start, digest = (known["ofs_end"] if known else 0), hashlib.sha256()
     with open_file(project, path) as stream:
         if start:

@@ -3,11 +3,13 @@ files.
 """
 
 import bz2
+import errno
 import glob
 import gzip
 import json
 import lzma
 import os
+import stat
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,27 +25,42 @@ from inlet.source import Source
 LEN_READ = 16 << 20
 DAMAGED: tuple[type[Exception], ...] = (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError)
 MAX_TASKS = 64  # that read files at a time
+GONE = ""  # what a file waits for that was listed and is not there any more: nothing
 UNPACK: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}  # by the name's end
 
 
 def listing(project: Project, source: Source) -> Iterator[tuple[str, dict]]:
-    """(path, {size, modified, problem}) of each file of a source, by name. A folder means all files in it."""
+    """(path, {size, modified, problem, held}) of each file of a source, by name. A folder means all files in it.
+    `modified` is None where its store tells no time; `held` says what a file waits for that cannot be looked at.
+    """
     found = _remote(source.path) if "://" in source.path else _local(*project.folder(source))
     for name, info in sorted(found, key=lambda one: one[0]):
         if not name.rsplit("/", 1)[-1].startswith((".", "_")):
-            yield name.removeprefix(f"{project.root}/"), {"problem": None} | info
+            yield name.removeprefix(f"{project.root}/"), {"problem": None, "held": None} | info
 
 
 def _remote(url: str) -> Iterator[tuple[str, dict]]:
     fs, pattern = fsspec.core.url_to_fs(url)
     for name in fs.glob(pattern if glob.has_magic(pattern) else pattern.rstrip("/") + "/*"):
-        info = fs.info(name)
-        modified = info.get("mtime") or info.get("LastModified") or info.get("updated") or 0
-        if info["type"] == "file":
-            yield (
-                fs.unstrip_protocol(name),
-                {"size": info["size"], "modified": _time(modified) if isinstance(modified, (int, float)) else modified},
-            )
+        try:
+            info = fs.info(name)
+            if info["type"] == "file":
+                yield fs.unstrip_protocol(name), {"size": info["size"], "modified": _modified(fs, name, info)}
+        except FileNotFoundError:  # it is gone since it was listed
+            continue
+        except OSError as error:
+            yield fs.unstrip_protocol(name), _unseen(error)
+
+
+def _modified(fs, name: str, info: dict) -> datetime | None:
+    """When a file of a store was written last, in UTC; None where the store does not tell."""
+    at = next((info[word] for word in ("mtime", "LastModified", "updated", "last_modified") if info.get(word)), None)
+    if at is None:
+        try:
+            at = fs.modified(name)
+        except NotImplementedError:
+            return None
+    return _time(at) if isinstance(at, (int, float)) else at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 def _local(folder: str, pattern: str) -> Iterator[tuple[str, dict]]:
@@ -59,9 +76,15 @@ def _local(folder: str, pattern: str) -> Iterator[tuple[str, dict]]:
         if is_linked(name) and real in seen:  # else a link to a folder above lists its files again and again
             continue
         seen.add(real)
-        if file.is_file() or file.is_symlink() and not is_inside and not file.is_dir():
-            stat = file.stat() if is_inside else file.lstat()
-            path = os.fsencode(file).decode("utf-8", "backslashreplace")
+        path = os.fsencode(file).decode("utf-8", "backslashreplace")
+        try:
+            status = file.stat() if is_inside else file.lstat()
+            is_file = stat.S_ISREG(status.st_mode) or not is_inside and file.is_symlink() and not file.is_dir()
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):  # else it is gone, or leads nowhere
+                yield path, _unseen(error)
+            continue
+        if is_file:
             problem = None
             if not is_inside:
                 problem = as_problem(
@@ -73,7 +96,12 @@ def _local(folder: str, pattern: str) -> Iterator[tuple[str, dict]]:
                 )
             elif path != str(file):
                 problem = as_problem(0, "unreadable_file", "a name in UTF-8", "other bytes", "Rename the file")
-            yield path, {"size": stat.st_size, "modified": _time(stat.st_mtime), "problem": problem}
+            yield path, {"size": status.st_size, "modified": _time(status.st_mtime), "problem": problem}
+
+
+def _unseen(error: OSError) -> dict:
+    """What is listed of a file that cannot be looked at."""
+    return {"size": 0, "modified": None, "held": cannot_open(error)}
 
 
 def _time(seconds: float) -> datetime:
@@ -108,7 +136,9 @@ def unpacked(project: Project, path: str) -> Iterator[IO[bytes]]:
 
 
 def beside(project: Project, path: str) -> str | None:
-    """The bytes of a file that comes with another one, in hex; None where it has not come."""
+    """The bytes of a file that comes with another one, in hex; None where it has not come. Raises: OSError where it
+    cannot be opened.
+    """
     try:
         with open_file(project, path) as stream:
             return stream.read().hex()
@@ -134,6 +164,19 @@ def hash_bytes(stream, digest, length: int) -> None:
     while length > 0 and (data := stream.read(min(LEN_READ, length))):
         digest.update(data)
         length -= len(data)
+
+
+def cannot_open(error: OSError, what: str = "it") -> str:
+    """What a file waits for that is there and cannot be opened, or whose companion cannot.
+
+    >>> cannot_open(PermissionError(13, "Permission denied"))
+    'a person: it cannot be opened (Permission denied); see that Inlet may read it, or take it away'
+    """
+    return f"a person: {what} cannot be opened ({why(error)}); see that Inlet may read it, or take it away"
+
+
+def why(error: OSError) -> str:
+    return error.strerror or first_line(error)  # those of fsspec have no number and no text of one
 
 
 def first_line(error: Exception) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from inlet import lake, unit
 from inlet.bronze import blocks, lookups, messages, ordered
-from inlet.bronze.files import as_problem, first_line
+from inlet.bronze.files import as_problem, first_line, why
 from inlet.bronze.guard import EXPECTED, KIND, Died, apart
 from inlet.bronze.plan import Plan, landed
 from inlet.bronze.transports import TRANSPORTS
@@ -122,6 +122,9 @@ def _problem_now(project: Project, row: dict) -> dict | None:
         return row | as_problem(row["ofs_start"], KIND, EXPECTED, str(death), "Report it with the file")
     except FileNotFoundError:
         found = "no file"
+    except PermissionError as error:  # it is held by the next plan, until it may be read
+        expected, remedy = "a file that may be read, as when it was planned", "See that Inlet may read it"
+        return row | as_problem(row["ofs_start"], "unreadable_file", expected, why(error), remedy)
     except InletError as error:
         found = error.message
     except (OSError, ValueError) as error:  # Arrow's errors are these

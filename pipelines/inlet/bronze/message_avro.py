@@ -3,7 +3,8 @@
 Where the file's schema is `bytes` or `string`, or one of these or null, each datum is a message (null: a tombstone).
 With any other schema a message is the datum's own bytes, and its header `avro.schema` names the writer's schema: the
 sha-256 of its text, under which bronze.lookups has it. A message's place is its file and its ordinal in it. A file is
-taken as a whole. Source: Avro specification 1.11, "Object Container Files".
+taken as a whole, once it has settled: what is cut between two blocks is a container, too. Source: Avro specification
+1.11, "Object Container Files".
 """
 
 import hashlib
@@ -19,8 +20,8 @@ HEADER = "avro.schema"
 PLAIN = ("bytes", "string", "null")
 
 
-def plan_file(project: Project, source: Source, path, info, known, has_settled) -> dict | None:
-    """One row of bronze.files for a container; None where it is no longer what was listed, or may still grow."""
+def plan_file(project: Project, source: Source, path, info, known, has_settled) -> dict | str | None:
+    """One row of bronze.files for a container; what it waits for; None where it is no longer what was listed."""
 
     def plan(stream) -> dict:
         schema, values = read(stream)
@@ -32,7 +33,7 @@ def plan_file(project: Project, source: Source, path, info, known, has_settled) 
 
     # fastavro raises what it meets: EOFError, ValueError, KeyError, IndexError ...
     file = (path, info, known, has_settled)
-    return plan_whole(project, file, plan, "an Avro object container file", (Exception,))
+    return plan_whole(project, source, file, plan, "an Avro object container file", (Exception,))
 
 
 def units_of(project: Project, row: dict):

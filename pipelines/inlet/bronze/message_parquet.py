@@ -11,7 +11,7 @@ NUM_MESSAGES = 1_000  # read at a time
 MESSAGE_COLUMNS = ("topic", "partition", "offset", "timestamp", "value")
 
 
-def plan_file(project: Project, source: Source, path, info, known, has_settled) -> dict | None:
+def plan_file(project: Project, source: Source, path, info, known, has_settled) -> dict | str | None:
     """One row of bronze.files for a Parquet file of Kafka messages; None where it is no longer what was listed."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -29,7 +29,7 @@ def plan_file(project: Project, source: Source, path, info, known, has_settled) 
         }
 
     kind, is_whole = "Parquet with the columns of Spark's Kafka source", True  # its writers rename it into place
-    return plan_whole(project, (path, info, known, is_whole), plan, kind, (pa.ArrowException,))
+    return plan_whole(project, source, (path, info, known, is_whole), plan, kind, (pa.ArrowException,), has_end=True)
 
 
 def _offsets(places) -> dict[str, list]:

@@ -1,17 +1,19 @@
 """Files that depend on each other: each is read with what was known at the end of the one before it, for which it
 waits.
 
-The first file of a source is the one of the lowest place when the source is first read. One that comes later with a
-place before it has no beginning that is known any more, and waits until a person decides.
+The first file of a source is the one of the lowest place when the source is first read; all its files have told their
+places by then. One that comes later with a place before it has no beginning that is known any more, and waits until a
+person decides.
 """
 
 import json
 from typing import NamedTuple
 
 from inlet.bronze import framing
-from inlet.bronze.files import is_compressed, open_file, unpacked, unpacked_name
+from inlet.bronze.files import GONE, cannot_open, is_compressed, open_file, unpacked, unpacked_name
 from inlet.bronze.framing import LEN_HEAD
 from inlet.bronze.judged import UNDECIDED
+from inlet.bronze.whole_files import rest_of
 from inlet.codecs import CODECS
 from inlet.config import Project
 from inlet.errors import Reject
@@ -49,7 +51,7 @@ def undecided(source: Source, files: list[dict]) -> list[list]:
 
 class Order:
     """What is known of the files of a source by their places. In: the source; the newest row of bronze.files of each of
-    its files, by path; files beside these that tell no place.
+    its files, by path; what files of it wait for while others may come before them, in words.
     """
 
     def __init__(self, source: Source, landed: dict[str, dict], unplaced: list[str]):
@@ -79,15 +81,18 @@ class Order:
         if known and place < min(known):
             return f"a person: {name} was begun with file {min(known)}, and this is file {place}"
         if place == first:
-            return next(
-                (f"a person: {path} may come before it; fix it or take it away" for path in self.unplaced), None
-            )
+            return next(iter(self.unplaced), None)
         before = self.ends.get(place - 1)
         if place - 1 in self.stuck:
             return f"file {place - 1} of {name}, whose rest was rejected: `inlet replay`"
         if before is None or not self.codec.is_ended(before):
             return f"file {place - 1} of {name}" + (" to end" if before else "")
         return None
+
+
+def may_be_first(name: str, path: str) -> str:
+    """What the files of a source wait for while one tells no place that is landed or refused."""
+    return f"a person: {path} may be the first of {name}; fix it or take it away"
 
 
 def tells_no_place(source: Source, last: dict | None, good: dict | None) -> bool:
@@ -107,10 +112,13 @@ def plan(
     place_of, which is `place`, maybe in a process of its own."""
     places = {file.path: place_of(project, CODECS[files[0].source.codec], file) for file in files}
     numbered = {path: place for path, place in places.items() if isinstance(place, int)}
+    coming = sorted(path for path, place in places.items() if isinstance(place, str) and place != GONE)
     own = [
-        f.path for f in files if f.path not in numbered and (not f.known or tells_no_place(f.source, f.known, f.known))
+        f.path for f in files if places[f.path] is None and (not f.known or tells_no_place(f.source, f.known, f.known))
     ]
-    order = Order(files[0].source, landed, [*unplaced, *own])
+    name = files[0].source.name
+    waits = [f"{path}, which may be the first of {name}" for path in coming]
+    order = Order(files[0].source, landed, [*waits, *(may_be_first(name, path) for path in [*unplaced, *own])])
     first = min([*order.ends, *order.stuck, *numbered.values()], default=0)
     rows: dict[str, dict | str] = {}
     for file in sorted(files, key=lambda file: (file.path not in numbered, numbered.get(file.path, 0))):
@@ -130,19 +138,26 @@ def plan(
 
 
 def place(project: Project, codec, file: Listed) -> int | str | None:
-    """The place of a file; None where it tells none, so that it is rejected as a whole; a text where it is too short to
-    tell.
+    """The place of a file; None where it tells none, so that it is rejected as a whole; what the file waits for where
+    it is too short to tell, may not be whole or cannot be opened; GONE.
     """
     source, path, info, known, has_settled = file
     if known and known["context"]:
         context = json.loads(known["context"])
         return None if "problem" in context else codec.place(context)
+    if is_compressed(path) and not has_settled:
+        return rest_of(source, info)
     try:
         with (unpacked if is_compressed(path) else open_file)(project, path) as stream:
             head = stream.read(LEN_HEAD + 1)
         opened = codec.open_file(
             unpacked_name(path), head[:LEN_HEAD], len(head) <= LEN_HEAD, source, project.tables_of(source)
         )
+    except FileNotFoundError:
+        return GONE
+    except OSError as error:
+        is_damaged = not (error.errno or isinstance(error, PermissionError))
+        return None if is_damaged else cannot_open(error)
     except Exception:  # whatever a codec or a library did not foresee: planning it says what
         return None
     if isinstance(opened, Reject):

@@ -21,8 +21,8 @@ from inlet.source import Source
 NUM_ROWS = 10_000  # of a unit at most
 
 
-def plan_file(project: Project, source: Source, path, info, known, has_settled) -> dict | None:
-    """One row of bronze.files for a columnar file; None where it is no longer what was listed, or may still grow."""
+def plan_file(project: Project, source: Source, path, info, known, has_settled) -> dict | str | None:
+    """One row of bronze.files for a columnar file; None where it is no longer what was listed, or has no footer yet."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -36,7 +36,8 @@ def plan_file(project: Project, source: Source, path, info, known, has_settled) 
         context = json.dumps(opened)
         return {"num_units": sum(1 for _ in _runs(file)), "context": context, "start_context": context}
 
-    return plan_whole(project, (path, info, known, has_settled), plan, "a Parquet file", (pa.ArrowException,))
+    file = (path, info, known, has_settled)
+    return plan_whole(project, source, file, plan, "a Parquet file", (pa.ArrowException,), has_end=True)
 
 
 def _runs(file) -> Iterator[tuple[int, int, int]]:

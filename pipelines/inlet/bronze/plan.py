@@ -1,7 +1,9 @@
 """Which bytes of which files a batch takes, with their sha-256: the plan that landing.py writes and follows.
 
 Only whole records are taken from a file that still grows; an unfinished last record waits, and is landed as a reject
-once the file has rested for `settle_minutes`. A link that leaves its source's folder is not followed.
+once the file has rested for `settle_minutes`. A file that is taken as a whole and has no end of its own waits as long.
+A link that leaves its source's folder is not followed. A file that cannot be opened is held, and tried again by each
+run; no file keeps another one from being planned.
 """
 
 import time
@@ -12,7 +14,7 @@ from typing import Any
 
 from inlet import lake, unit
 from inlet.bronze import ordered, replay
-from inlet.bronze.files import as_problem, beside, listing, unpacked_name
+from inlet.bronze.files import GONE, as_problem, beside, cannot_open, listing, unpacked_name
 from inlet.bronze.guard import EXPECTED, KIND, Died, apart
 from inlet.bronze.transports import TRANSPORTS
 from inlet.codecs import CODECS
@@ -27,7 +29,17 @@ class Plan:
     batch_id: int
     files: list[dict[str, Any]] = field(default_factory=list)
     waiting: dict[str, int] = field(default_factory=dict)  # path -> bytes of an unfinished last record
-    held: dict[str, str] = field(default_factory=dict)  # path -> what a whole file waits for
+    held: dict[str, str] = field(default_factory=dict)  # path -> what a file waits for
+
+    def wait(self, path: str, info: dict, num_bytes: int) -> None:
+        """Name a file whose last bytes are unfinished. Where its store tells no time they never rest."""
+        if info["modified"] is not None:
+            self.waiting[path] = num_bytes
+            return
+        self.held[path] = (
+            f"the rest of a record of which {num_bytes} bytes are there: its store gives no time of its last change, "
+            "so that it never rests; settle_minutes: 0 says that files come whole"
+        )
 
     def of(self, has_messages: bool, project: Project) -> list[dict]:
         """Its files that hold messages, or blocks."""
@@ -59,29 +71,30 @@ def plan_batch(project: Project, sources: list[Source], before: list[dict], now:
             known, has_settled = last.get((source.name, path)), _has_settled(source, info, now)
             if ordered.tells_no_place(source, known, good.get((source.name, path))):
                 unplaced.setdefault(source.name, []).append(path)
-            if known and (known["size_bytes"], _utc(known["modified_at"])) == (info["size"], info["modified"]):
+            if known and not info["held"] and _is_as_listed(known, info):
                 tail = 0 if known["problem"] else info["size"] - known["ofs_end"]
+                if tail and not has_settled:
+                    new.wait(path, info, tail)
                 if not tail or not has_settled:
-                    new.waiting |= {path: tail} if tail else {}
                     continue
-            companions = {name.rsplit("/", 1)[-1]: beside(project, name) for name in names}
-            if missing := [name for name, text in companions.items() if text is None]:
-                new.held[path] = f"its {', '.join(missing)}"
-                continue
+            companions = _content_of(project, names)
+            if isinstance(companions, str):
+                info["held"] = companions
             info |= {"batch_id": new.batch_id, "companions": companions}
             wanted.append(ordered.Listed(source, path, info, good.get((source.name, path)), has_settled))
     for (source, path, info, _, _), row in zip(wanted, _plan_files(project, wanted, good, unplaced), strict=True):
         if isinstance(row, str):
-            new.held[path] = row
+            new.held |= {path: row} if row != GONE else {}
             continue
         if row is None:  # it grew while it was read
-            new.waiting[path] = info["size"]
+            new.wait(path, info, info["size"])
             continue
         if row["ofs_end"] < info["size"] and not row["problem"]:
-            new.waiting[path] = info["size"] - row["ofs_end"]
+            new.wait(path, info, info["size"] - row["ofs_end"])
         known = last.get((source.name, path))
         is_news = not known or known["problem"]  # an empty file, or one that is back as it was
-        if row["num_units"] or row["problem"] or is_news and row["ofs_end"] == info["size"]:
+        has_grown = known and not known["problem"] and row["ofs_end"] > known["ofs_end"]  # by blanks alone
+        if row["num_units"] or row["problem"] or has_grown or is_news and row["ofs_end"] == info["size"]:
             new.files.append(
                 {"verdicts": None}
                 | row
@@ -111,20 +124,38 @@ def _companions(source: Source, path: str) -> list[str] | None:
     )
 
 
+def _content_of(project: Project, names: list[str]) -> dict[str, str] | str:
+    """The companions of a file by their names, in hex; or what the file waits for."""
+    found: dict[str, str | None] = {}
+    for name in names:
+        short = name.rsplit("/", 1)[-1]
+        try:
+            found[short] = beside(project, name)
+        except OSError as error:
+            return cannot_open(error, f"its {short}")
+    missing = [name for name, text in found.items() if text is None]
+    return f"its {', '.join(missing)}" if missing else {name: text for name, text in found.items() if text is not None}
+
+
 def _plan_files(
     project: Project, wanted: list[ordered.Listed], good: dict, unplaced: dict[str, list[str]]
 ) -> list[dict | str | None]:
-    """Rows of bronze.files, or what a file waits for. Codecs read files in a process of their own, which a file may
-    end; then each has one of its own.
+    """Rows of bronze.files, or what a file waits for: GONE where it is not there any more. Codecs read files in a
+    process of their own, which a file may end; then each has one of its own.
     """
 
-    def planned(file: ordered.Listed, before=None) -> dict | None:
-        if file.info["problem"]:
-            return file.info["problem"]
+    def planned(file: ordered.Listed, before=None) -> dict | str | None:
+        if file.info["held"] or file.info["problem"]:
+            return file.info["held"] or file.info["problem"]
         follows = {"before": before} if before else {}
-        return TRANSPORTS[file.source.transport].plan_file(project, *file, **follows)
+        try:
+            return TRANSPORTS[file.source.transport].plan_file(project, *file, **follows)
+        except FileNotFoundError:
+            return GONE
+        except OSError as error:
+            return cannot_open(error)
 
-    def planned_apart(file: ordered.Listed, before=None) -> dict | None:
+    def planned_apart(file: ordered.Listed, before=None) -> dict | str | None:
         try:
             return apart(lambda: planned(file, before), file.path)
         except Died as death:
@@ -167,9 +198,22 @@ def unfinished(before: list[dict], done: set[tuple[int, str]]) -> list[int]:
     )
 
 
+def _is_as_listed(known: dict, info: dict) -> bool:
+    """Is a file by its size and its time what it was when its row was written?"""
+    at = known["modified_at"]
+    if info["modified"] is None and not known["problem"]:  # an earlier Inlet wrote 1970 where a store told no time
+        return known["size_bytes"] == info["size"]
+    return (known["size_bytes"], _utc(at) if at else None) == (info["size"], info["modified"])
+
+
 def _utc(at: datetime) -> datetime:
     return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 def _has_settled(source: Source, info: dict, now: float | None) -> bool:
+    """Has nothing been written for so long that the file is taken for whole? Where its store tells no time, nobody
+    knows.
+    """
+    if source.settle_minutes <= 0 or info["modified"] is None:
+        return source.settle_minutes <= 0
     return (now or time.time()) - info["modified"].timestamp() >= source.settle_minutes * 60

@@ -120,7 +120,8 @@ def _frame(
     others = {path: row for (_, path), row in _newest(files, None).items() if path not in anew}
     unplaced = [path for path, row in others.items() if ordered.tells_no_place(source, row, row)]
     unplaced += [start.path for start in starts if start.place is None]
-    order = ordered.Order(source, others, unplaced) if ordered.is_ordered(source) else None
+    first = [ordered.may_be_first(source.name, path) for path in unplaced]
+    order = ordered.Order(source, others, first) if ordered.is_ordered(source) else None
     rows = []
     for path, context, place in sorted(starts, key=lambda start: (start.place is None, start.place or 0, start.path)):
         before, waits = None, None

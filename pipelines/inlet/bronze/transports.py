@@ -1,8 +1,9 @@
 """What brings the units of a source: `transport` of its `from:`. Codecs do not know; each reads from every transport
 that brings what it reads.
 
-A module here offers `plan_file`, a row of bronze.files for what of a file can land now (None: it waits), and
-`units_of`, the units of a planned file: rows of bronze.blocks, or Arrow batches of messages as KEPT.
+A module here offers `plan_file`, a row of bronze.files for what of a file can land now (a text: what it waits for;
+None: it is not whole yet, or grew while it was read), and `units_of`, the units of a planned file: rows of
+bronze.blocks, or Arrow batches of messages as KEPT.
 """
 
 from inlet.bronze import blocks, message_avro, message_parquet, message_text, parquet_rows

@@ -35,6 +35,7 @@ def run(
         if work:
             running.run(loaded, work, steps, table, log, hold)
         else:
+            running.say_what_waits(work.plan, log)
             if not loaded.sources:
                 log.say({"step": "run", "because": "pipelines/inlet.yml has no sources yet"})
             log.say(

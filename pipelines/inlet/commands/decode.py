@@ -108,7 +108,9 @@ def _blocks(project: Project, source: Source, file: Path) -> Iterator[FileBlock]
 def _planned(project: Project, source: Source, file: Path) -> dict:
     """The row of bronze.files that would be planned for a file. Raises: ConfigError where it cannot be read."""
     path, info = str(file.resolve()).removeprefix(f"{project.root}/"), {"size": file.stat().st_size}
-    row = TRANSPORTS[source.transport].plan_file(project, source, path, info, None, True)
+    row, plan = None, TRANSPORTS[source.transport].plan_file
+    while row is None or not row["problem"] and row["ofs_end"] < info["size"]:  # what follows may be what is wrong
+        row = plan(project, source, path, info, row, True)
     if row["problem"]:
         problem = json.loads(row["problem"])
         raise ConfigError(

@@ -182,13 +182,18 @@ def _bronze(project: Project, spark: "SparkSession", work: Work, log: Log) -> li
                 "bytes": sum(f["ofs_end"] - f["ofs_start"] for f in plan.files),
             }
         pending.append(plan.batch_id)
+    say_what_waits(plan, log)
+    return pending
+
+
+def say_what_waits(plan: bronze.Plan, log: Log) -> None:
+    """Name each file that waits, or whose last record does, and what for."""
     for path, size in plan.waiting.items():
         log.say(
             {"step": "bronze", "waiting": f"{path}: {size} bytes of an unfinished record; a reject once the file rests"}
         )
     for path, why in plan.held.items():
         log.say({"step": "bronze", "waiting": f"{path}: for {why}"})
-    return pending
 
 
 def _owed(project: Project, step: str, wanted: list[str]) -> dict:

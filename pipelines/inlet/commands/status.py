@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from inlet import bronze, change, gold, lake, publish, silver
-from inlet.bronze.files import hash_bytes, open_file
+from inlet.bronze.files import hash_bytes, open_file, why
 from inlet.config import Project
 from inlet.silver import full_loads
 from inlet.table import present
@@ -88,6 +88,8 @@ def file_state(project: Project, file: str) -> tuple[bool, str]:
             return False, f"{path}: it does not hold the bytes that were landed"
     except FileNotFoundError:  # purged already
         pass
+    except PermissionError as error:
+        return False, f"{path}: it cannot be opened ({why(error)})"
     if rows[-1]["ofs_end"] < size:
         return False, f"{path}: {rows[-1]['ofs_end']} of {size} bytes are landed"
     done = {

@@ -195,10 +195,10 @@ def _settle(project: Project, codec, rows: list[dict]) -> list[dict]:
         )
     if rejects and len(accounted) < len(records):
         raise AccountingError(
-            f"codec {source.codec}, parts of {key}: {len(rejects)} are rejected, {len(records) - len(accounted)} others "
-            "are settled without a change",
-            "Where `join` rejects, each part that it settles is a change or a reject, so that a replay has them all. "
-            "It is a fault of the codec",
+            f"codec {source.codec}, parts of {key}: {len(rejects)} are rejected, and {len(records) - len(accounted)} "
+            "others are settled without a change",
+            "Where `join` rejects, each part that it settles is a change or a reject, so that a replay has them "
+            "all. It is a fault of the codec",
         )
     account = decoded.account_row(
         len(records) - len(accounted), sum(records.values()) - sum(size for *_, size in accounted)
