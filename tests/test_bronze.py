@@ -913,7 +913,7 @@ def test_a_file_whose_reading_ends_the_process_is_a_problem_of_that_file_alone(p
     [deadly], [good] = [[f for f in files if ("000009" in f["path"]) == is_deadly] for is_deadly in (True, False)]
     problem = json.loads(deadly["problem"])
     assert (problem["kind"], problem["found"], good) == (
-        "decoder_failed",
+        "unreadable_file",
         "its process was ended by signal 9 (Killed)",
         row,
     )
@@ -922,7 +922,7 @@ def test_a_file_whose_reading_ends_the_process_is_a_problem_of_that_file_alone(p
         json.loads(landing._problem_now(project, good | {"path": deadly["path"], "start_context": None})["problem"])[
             "kind"
         ]
-        == "decoder_failed"
+        == "unreadable_file"
     )
 
 

@@ -448,7 +448,7 @@ def test_a_file_of_an_order_that_ends_its_reader_is_set_aside_and_the_next_ones_
     found = plan(project)
     assert [(row["path"][-5:], row["problem"] and json.loads(row["problem"])["kind"]) for row in found.files] == [
         ("1.toy", None),
-        ("2.toy", "decoder_failed"),
+        ("2.toy", "unreadable_file"),
     ]
     assert found.held == {"landing/toy/3.toy": "file 2 of toy"}
 

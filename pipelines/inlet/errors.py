@@ -142,6 +142,7 @@ REJECT_KINDS = {  # every kind there is; docs/rejects.md is made from this and a
     "wrong_shape": "the JSON is well formed but is not a message of this format",
     "wrong_magic": "the envelope does not begin with the format's magic",
     "mask_too_long": "a column mask sets a bit beyond the table's last column",
+    "outside_mask": "the record holds a value of a column that its own mask says was not supplied",
     "unsupported_message": "a legal message whose meaning cannot be applied without guessing",
     "unreadable_file": "the file cannot be opened as what its source declares",
     # binary formats

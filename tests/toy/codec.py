@@ -97,10 +97,14 @@ def definitions_of(data: bytes, name: str, source) -> list[Definition]:
     ]
 
 
-def open_file(path: str, head: bytes, is_whole: bool, source, tables: dict) -> dict | Reject:
+def open_file(path: str, head: bytes, is_whole: bool, source, tables: dict) -> dict | Reject | None:
     """The context of a file's first byte, from its first record."""
     if len(head) < LEN_LENGTH or len(head) < _length(head, 0):
-        return Reject("truncated", 0, len(head), len(head), "a whole record", f"{len(head)} bytes", head)
+        return (
+            None
+            if not is_whole
+            else Reject("truncated", 0, len(head), len(head), "a whole record", f"{len(head)} bytes", head)
+        )
     try:
         kind, number, time = _record(head[LEN_LENGTH : _length(head, 0)])
         if (

@@ -160,6 +160,12 @@ def as_problem(start: int, kind: str, expected: str, found: str, remedy: str) ->
     }
 
 
+def ends_its_reader(start: int, death: Exception) -> dict:
+    """The problem of a file whose reading ends the process that reads it. Nothing of it is landed from there on."""
+    remedy = "Report it with the file; once that is fixed, deliver it again"
+    return as_problem(start, "unreadable_file", "a file that its codec reads or rejects", str(death), remedy)
+
+
 def hash_bytes(stream, digest, length: int) -> None:
     while length > 0 and (data := stream.read(min(LEN_READ, length))):
         digest.update(data)

@@ -44,14 +44,17 @@ def cut_file(
             codec,
             path,
             rest[:LEN_HEAD],
-            len(rest) <= LEN_HEAD,  # a read gives less than it is asked for only at the end
+            has_settled and len(rest) <= LEN_HEAD,  # a read gives less than it is asked for only at the end
             source,
             tables,
             companions,
             before,
         )
-        if isinstance(opened, Reject):
-            yield from unframed(offset, rest, stream, ({"companions": companions} if companions else {}), opened)
+        if opened is None and not has_settled and len(rest) <= LEN_HEAD:
+            return
+        if not isinstance(opened, dict):
+            why = opened or _truncated(rest[:LEN_HEAD])
+            yield from unframed(offset, rest, stream, ({"companions": companions} if companions else {}), why)
             return
         context = opened
     if context and "problem" in context:  # what follows a place that cannot be framed has no known beginning
@@ -140,10 +143,10 @@ def _blocks_of(cut: Cut, data: bytes, offset: int) -> Iterator[tuple[FileBlock, 
         num += block.num_records
 
 
-def _open(codec, path, head, is_whole, source: Source, tables, companions, before) -> dict | Reject:
+def _open(codec, path, head, is_whole, source: Source, tables, companions, before) -> dict | Reject | None:
     """The context of a file's first byte."""
     opened = codec.open_file(path, head, is_whole, source, tables)
-    if isinstance(opened, Reject):
+    if not isinstance(opened, dict):
         return opened
     opened = opened | {"companions": companions} if companions else opened
     return codec.follow(opened, before) if hasattr(codec, "follow") else opened

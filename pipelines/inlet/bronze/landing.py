@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from inlet import lake, unit
 from inlet.bronze import blocks, lookups, messages, ordered
-from inlet.bronze.files import as_problem, first_line, why
-from inlet.bronze.guard import EXPECTED, KIND, Died, apart
+from inlet.bronze.files import as_problem, ends_its_reader, first_line, why
+from inlet.bronze.guard import Died, apart
 from inlet.bronze.plan import Plan, landed
 from inlet.bronze.transports import TRANSPORTS
 from inlet.config import Project
@@ -119,7 +119,7 @@ def _problem_now(project: Project, row: dict) -> dict | None:
     try:
         apart(read, row["path"])
     except Died as death:
-        return row | as_problem(row["ofs_start"], KIND, EXPECTED, str(death), "Report it with the file")
+        return row | ends_its_reader(row["ofs_start"], death)
     except FileNotFoundError:
         found = "no file"
     except PermissionError as error:  # it is held by the next plan, until it may be read

@@ -16,7 +16,6 @@ from inlet.bronze.judged import UNDECIDED
 from inlet.bronze.whole_files import rest_of
 from inlet.codecs import CODECS
 from inlet.config import Project
-from inlet.errors import Reject
 from inlet.source import FILE_TRANSPORTS, Source
 
 
@@ -151,7 +150,11 @@ def place(project: Project, codec, file: Listed) -> int | str | None:
         with (unpacked if is_compressed(path) else open_file)(project, path) as stream:
             head = stream.read(LEN_HEAD + 1)
         opened = codec.open_file(
-            unpacked_name(path), head[:LEN_HEAD], len(head) <= LEN_HEAD, source, project.tables_of(source)
+            unpacked_name(path),
+            head[:LEN_HEAD],
+            has_settled and len(head) <= LEN_HEAD,
+            source,
+            project.tables_of(source),
         )
     except FileNotFoundError:
         return GONE
@@ -160,6 +163,6 @@ def place(project: Project, codec, file: Listed) -> int | str | None:
         return None if is_damaged else cannot_open(error)
     except Exception:  # whatever a codec or a library did not foresee: planning it says what
         return None
-    if isinstance(opened, Reject):
-        return None if has_settled else "more of its beginning"
-    return codec.place(opened)
+    if opened is None and not has_settled and len(head) <= LEN_HEAD:
+        return "more of its beginning"
+    return codec.place(opened) if isinstance(opened, dict) else None

@@ -14,11 +14,13 @@ from typing import Any
 
 from inlet import lake, unit
 from inlet.bronze import ordered, replay
-from inlet.bronze.files import GONE, as_problem, beside, cannot_open, listing, unpacked_name
-from inlet.bronze.guard import EXPECTED, KIND, Died, apart
+from inlet.bronze.files import GONE, beside, cannot_open, ends_its_reader, listing, unpacked_name
+from inlet.bronze.framing import attempt
+from inlet.bronze.guard import Died, apart
 from inlet.bronze.transports import TRANSPORTS
 from inlet.codecs import CODECS
 from inlet.config import Project
+from inlet.errors import Reject
 from inlet.source import Source
 
 
@@ -68,6 +70,9 @@ def plan_batch(project: Project, sources: list[Source], before: list[dict], now:
             names = _companions(source, path)
             if names is None:
                 continue  # comes with another file
+            if isinstance(names, Reject):
+                new.held[path] = fails(source, names)
+                continue
             known, has_settled = last.get((source.name, path)), _has_settled(source, info, now)
             if ordered.tells_no_place(source, known, good.get((source.name, path))):
                 unplaced.setdefault(source.name, []).append(path)
@@ -114,14 +119,17 @@ def next_batch(project: Project, before: list[dict]) -> int:
     return 1 + max((row["batch_id"] for row in [*before, *replay.planned(project)]), default=0)
 
 
-def _companions(source: Source, path: str) -> list[str] | None:
-    """The files that come with one; None for a file that is a companion itself."""
+def _companions(source: Source, path: str) -> list[str] | Reject | None:
+    """The files that come with one; None for a file that is a companion itself; why the codec does not say."""
     codec = CODECS[source.codec]
-    return (
-        []
-        if source.brings_messages or not hasattr(codec, "companions")
-        else codec.companions(unpacked_name(path), source)
-    )
+    if source.brings_messages or not hasattr(codec, "companions"):
+        return []
+    return attempt(codec.companions, unpacked_name(path), source)
+
+
+def fails(source: Source, why: Reject) -> str:
+    """What files wait for whose codec fails before it reads any."""
+    return f"a person: codec {source.codec} fails: {why.found}"
 
 
 def _content_of(project: Project, names: list[str]) -> dict[str, str] | str:
@@ -159,9 +167,7 @@ def _plan_files(
         try:
             return apart(lambda: planned(file, before), file.path)
         except Died as death:
-            return as_problem(
-                file.known["ofs_end"] if file.known else 0, KIND, EXPECTED, str(death), "Report it with the file"
-            )
+            return ends_its_reader(file.known["ofs_end"] if file.known else 0, death)
 
     def place_apart(project: Project, codec, file: ordered.Listed) -> int | str | None:
         try:
@@ -181,11 +187,13 @@ def _plan_files(
         landed_before = {path: row for (source, path), row in good.items() if source == name}
         paths = {file.path for file in files}
         others = [path for path in unplaced.get(name, []) if path not in paths]
-        in_order = partial(ordered.plan, project, files, landed_before, others)
+        in_order = partial(attempt, ordered.plan, project, files, landed_before, others)
         try:
-            found = apart(partial(in_order, planned, ordered.place), *(file.path for file in files))
+            found = apart(partial(in_order, planned, ordered.place), *paths)
         except Died:
             found = in_order(planned_apart, place_apart)
+        if isinstance(found, Reject):
+            found = dict.fromkeys(paths, fails(files[0].source, found))
         rows |= {(name, path): row for path, row in found.items()}
     return [rows[file.source.name, file.path] for file in wanted]
 

@@ -174,7 +174,7 @@ def _start(project: Project, source: Source, path: str, rest: Rest, files: list[
     opened = attempt(
         codec.open_file, unpacked_name(path), head[:LEN_HEAD], len(head) <= LEN_HEAD, source, project.tables_of(source)
     )
-    return _Start(path, None, None if isinstance(opened, Reject) else codec.place(opened))
+    return _Start(path, None, codec.place(opened) if isinstance(opened, dict) else None)
 
 
 def _cut(

@@ -65,9 +65,10 @@ class FileCodec(Codec, Protocol):
 
     def open_file(
         self, path: str, head: bytes, is_whole: bool, source: Source, tables: dict[str, Table]
-    ) -> dict | Reject:
-        """The context of a file's first byte. In: its path, without `.gz` and the like; all that there is of the file
-        (is_whole), or its first MiB; never no bytes. Out: a Reject where the file cannot be ordered or read.
+    ) -> dict | Reject | None:
+        """The context of a file's first byte. In: its path, without `.gz` and the like; its first MiB, or what is there
+        of it, maybe all that will be (is_whole); never no bytes. Out: a Reject where the file cannot be ordered or
+        read, whatever follows; None where more has to come to tell.
         """
 
     def cut(

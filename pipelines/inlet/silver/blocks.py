@@ -11,11 +11,12 @@ from functools import partial
 
 from inlet import change, lake
 from inlet.bronze import guard
+from inlet.bronze.framing import attempt
 from inlet.bronze.guard import guarded
 from inlet.codecs import CODECS
 from inlet.codecs.codec import FIRST_ROW, decode_block
 from inlet.config import Project
-from inlet.errors import AccountingError
+from inlet.errors import AccountingError, Reject
 from inlet.silver import decoded, full_loads, parts, verdicts
 from inlet.silver.batch import Batch, among, overlaps, raw_of_units, reject_conflicts, write_changes
 
@@ -62,10 +63,7 @@ def replay(batch: Batch, codec, sources: list[str], replays: list[dict], files: 
     whole = {unit["unit_id"] for unit in again if verdicts.is_whole(unit["ranges"], unit["size_bytes"])}
     for row in replays:
         batch.account(row["source"]).num_control += 0 if row["unit_id"] in whole else row["num_records"]
-    return [
-        unit | {"load_id": codec.load_of(unit["context"]) if hasattr(codec, "load_of") else None}
-        for unit in [*landed, *again]
-    ]
+    return _with_loads(codec, [*landed, *again])
 
 
 def _write(batch: Batch, codec, sources: list[str], heads: list[dict]) -> None:
@@ -110,7 +108,8 @@ def _count_failed(batch: Batch, failed: list[dict]) -> None:
 
 def _may_repeat(batch: Batch, codec, heads: list[dict]) -> bool:
     """Do the ranges of change_seq that the units cover meet each other, or one that the ledger has?"""
-    found = [(u["source"], codec.span(u["context"], u["num_records"])) for u in heads if "problem" not in u["context"]]
+    framed = [unit for unit in heads if "problem" not in unit["context"]]
+    found = [(unit["source"], _ask(unit, codec.span, unit["context"], unit["num_records"])) for unit in framed]
     if any(span is None for _, span in found):
         return True
     ranges = sorted((source, *span) for source, span in found)
@@ -128,7 +127,27 @@ def headers(batch: Batch, codec, sources: list[str]) -> list[dict]:
         "order by source, path, file_offset"
     ).collect()
     found = [row.asDict() | {"context": json.loads(row.context)} for row in rows]
-    return [unit | {"load_id": codec.load_of(unit["context"]) if hasattr(codec, "load_of") else None} for unit in found]
+    return _with_loads(codec, found)
+
+
+def _with_loads(codec, units: list[dict]) -> list[dict]:
+    """Units with the full load that each is of."""
+    if not hasattr(codec, "load_of"):
+        return [unit | {"load_id": None} for unit in units]
+    return [unit | {"load_id": _ask(unit, codec.load_of, unit["context"])} for unit in units]
+
+
+def _ask(unit: dict, call, *given):
+    """What a codec says of a unit before it is decoded. Raises: AccountingError where it fails, so that its source
+    stops alone.
+    """
+    found = attempt(call, *given)
+    if isinstance(found, Reject):
+        raise AccountingError(
+            f"unit {unit['unit_id']}: {call.__name__} of its codec fails: {found.found}",
+            "It is a fault of the codec: report it with the unit's context",
+        )
+    return found
 
 
 def changes(batch: Batch, codec, heads: list[dict], units):
@@ -166,11 +185,12 @@ def _places(project: Project, codec, heads: list[dict], by_table: bool) -> list[
     for n, unit in enumerate(heads):
         if "problem" in unit["context"]:
             continue
-        of_unit = unit["unit_id"], unit["source"], *codec.constants(unit["context"]).values()
+        of_unit = unit["unit_id"], unit["source"], *_ask(unit, codec.constants, unit["context"]).values()
         if not by_table:
             rows.append((n * MAX_TABLES, *of_unit))
             continue
-        tables = codec.tables_of(unit["context"], project.tables_of(project.sources[unit["source"]]))
+        known = project.tables_of(project.sources[unit["source"]])
+        tables = _ask(unit, codec.tables_of, unit["context"], known)
         rows += [
             (n * MAX_TABLES + t, *of_unit, tables[name].schema_name, tables[name].table_name, tables[name].version)
             for t, name in enumerate(sorted(tables))

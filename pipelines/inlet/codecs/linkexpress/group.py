@@ -60,12 +60,12 @@ NUM_FITTED = 4_096  # records that each candidate reading is tried on
 LEN_FITTED = 1 << 20
 
 
-def open_file(path: str, head: bytes, is_whole: bool, source: Source, tables: dict) -> dict | Reject:
+def open_file(path: str, head: bytes, is_whole: bool, source: Source, tables: dict) -> dict | Reject | None:
     """The context of a file's first byte, from its name and by exact fit over its first records.
 
-    In: head is the whole file (is_whole) or its first MiB. Out: the context; with byte_order None while `head` holds no
-    whole record, so that there is nothing to cut yet: open it again when it has grown. A Reject when the file cannot
-    be ordered or read.
+    In: head is the file's first MiB, or what is there of it; is_whole: no more will come. Out: the context; with
+    byte_order None where a whole file holds no whole record. None while no reading, or more than one, fits what is
+    there. A Reject when the file cannot be ordered or read.
     """
     named = _named(path, head, source, tables)
     if isinstance(named, Reject):
@@ -73,11 +73,12 @@ def open_file(path: str, head: bytes, is_whole: bool, source: Source, tables: di
     tables = tables_of(named, tables)
     candidates = [named | reading for reading in _readings(source, tables, named)]
     fits = [_Fit(head[:LEN_FITTED], context, source, tables) for context in candidates]
+    may_grow = not is_whole and len(head) < LEN_FITTED
     if len(fits) > 1 and not any(fit.num_records for fit in fits) and any(fit.is_possible for fit in fits):
-        return named | {"byte_order": None, "null_areas": None}
+        return None if may_grow else named | {"byte_order": None, "null_areas": None}
     chosen = _choose(fits, head, source, tables)
     if isinstance(chosen, Reject):
-        return chosen
+        return None if may_grow else chosen
     return chosen.context | {"load_id": change_seq_prefix(named) if chosen.has_load else None}
 
 

@@ -545,6 +545,8 @@ def _put_image(scratch, starts, ends, plan, order, mask, num_mask, is_after, out
     count, size = 0, 0
     for k in range(len(plan)):
         if num_mask >= 0 and (k >> 3 >= num_mask or not mask[k >> 3] >> (k & 7) & 1):
+            if starts[k] >= 0 and scratch[starts[k]] != 0:
+                return DOUBT
             starts[k] = -1
         if starts[k] >= 0:
             count += 1

@@ -11,7 +11,7 @@ Order       changeSequence, 35 digits. REFRESH has none: start of its load (see 
 Table       schema and table of the message, else the topic by the source's `tables`; two answers are one too many
 Masks       hex text, one big-endian number, bit n-1 = ordinal n [documented; inferred byte order, 390 of 390 change
             rows]. Bits beyond the last column must be zero. Columns outside columnMask are sent as null and mean "not
-            supplied"
+            supplied"; a value there contradicts the mask, and is rejected
 Operations  REFRESH (also READ [one public reader takes it so]), INSERT, UPDATE, DELETE. A TRUNCATE has no message
             [documented]: Qlik tells it in the control topic attrep_ddl_history, which is not read yet; a message that
             says TRUNCATE is rejected
@@ -22,11 +22,10 @@ Values      by the type in the contract, exactly (fields/fit.py): integers as di
             that needs no rounding, both as a number or as text; boolean: true or false; date: YYYY-MM-DD alone;
             timestamp: a day, T or a blank, a time with at most 6 digits of a second's fraction, maybe Z or an offset
             (none is UTC); timestamp_ntz: the same without Z or offset; binary: hex digits, with `encoding: hex` in the
-            contract; string: any text, and a number as it is written. Operations are read in any case. A value outside
-            columnMask is not looked at
+            contract; string: any text, and a number as it is written. Operations are read in any case
 
 Rejects     wrong_shape, unknown_operation, unknown_table, ambiguous_table, missing_change_seq, mask_too_long,
-            unknown_column, value_does_not_fit, missing_key, null_not_allowed
+            outside_mask, unknown_column, value_does_not_fit, missing_key, null_not_allowed
 """
 
 import datetime
@@ -210,6 +209,8 @@ def image(given, supplied: set | None, contract, path: tuple, is_after: bool = F
         if name not in columns:
             raise Refused("unknown_column", (*path, name), f"a column of {contract.table}", f"{name[:40]!r}", name)
         if supplied is not None and name not in supplied:
+            if value is not None:
+                raise Refused("outside_mask", (*path, name), "null outside columnMask", f"{value!r}"[:40], name)
             continue
         try:
             read[name] = fit(value, columns[name].type, columns[name].encoding)
