@@ -132,8 +132,6 @@ def whole(case: dict, data: bytes, len_block: int, ends: Iterable[int] = ()) -> 
     rows, context, start = [], None, 0
     for piece, end in enumerate([*ends, len(data)]):
         stream, is_last = io.BytesIO(data[start:end]), end == len(data)
-        if context is None and not is_last and _waits(case, data[:end]):
-            continue
         framing.LEN_BLOCK, kept = len_block, framing.LEN_BLOCK
         try:
             cut = list(framing.cut_file(source, tables, case["path"], stream, start, context, is_last, codec=module))
@@ -164,13 +162,6 @@ def whole(case: dict, data: bytes, len_block: int, ends: Iterable[int] = ()) -> 
     return sorted(rows, key=lambda row: (row["at"], str(row.get("result"))))
 
 
-def _waits(case: dict, head: bytes) -> bool:
-    """Does bronze wait for more of a beginning? Files that follow each other have to tell their places first."""
-    if not head or not hasattr(case["codec"], "follow"):
-        return not head
-    return isinstance(case["codec"].open_file(case["path"], head, True, case["source"], case["tables"]), Reject)
-
-
 def joined(rows: list[dict]) -> list[dict]:
     """Rows of a file; the rejects of a rest that cannot be framed, one for each piece that it came in, are one."""
     found: list[dict] = []
@@ -188,14 +179,9 @@ def joined(rows: list[dict]) -> list[dict]:
 
 @pytest.mark.parametrize("path", FILES, ids=name_of)
 def test_a_file_says_the_same_in_whatever_pieces_it_comes(path):
-    """In two, cut at any byte, and byte by byte. Of a damaged file the options say what else the whole file would: what
-    came first may fit another layout, or none."""
+    """In two, cut at any byte, and byte by byte."""
     case = test_cases.load(path)
     data = case["data"]
-    opened = case["codec"].open_file(case["path"], data, True, case["source"], case["tables"]) if data else {}
-    if path.stem.startswith("bad_") and not isinstance(opened, Reject):
-        told = {name: opened[name] for name in case["codec"].OPTIONS.model_fields if opened.get(name) is not None}
-        case["source"] = case["source"].model_copy(update={"options": case["source"].options | told})
     expected = joined(whole(case, data, 1 << 20)) if data else []
     for end in range(0, len(data), max(1, len(data) // 40)):
         assert joined(whole(case, data, 1 << 20, [end])) == expected, f"cut at {end}"
