@@ -2,6 +2,7 @@
 follow each other and whose transactions may be given up.
 """
 
+import json
 import sys
 from types import SimpleNamespace
 
@@ -12,7 +13,8 @@ from inlet.bronze import framing
 from inlet.codecs import CODECS
 from inlet.commands import replay
 from inlet.commands.status import status
-from inlet.errors import ConfigError, Reject
+from inlet.errors import AccountingError, ConfigError, Reject
+from inlet.silver import blocks as silver_blocks
 from tests import projects
 from tests.test_replay import again
 from tests.test_toy import NOTES, counts, plan, run
@@ -115,6 +117,72 @@ def test_a_rest_that_came_in_pieces_is_framed_as_one_and_its_marks_judge(spark, 
     (landing / "1.toy").write_bytes(whole)  # it goes on from where the replay has ended
     run(project, spark)
     assert notes(spark, "pieces") == [(3, "A", 1), (4, None, None), (5, None, None)]
+
+
+def test_what_a_message_packs_is_rejected_and_comes_back_record_by_record(spark, lakehouse, tmp_path, monkeypatch):
+    landing = tmp_path / "landing" / "packed"
+    landing.mkdir(parents=True)
+    transport = {"transport": "whole_file", "path": "landing/packed"}
+    source = {"codec": "toy", "from": transport, "settle_minutes": 0}
+    project = projects.make(tmp_path, {"packed": source}, [NOTES], lakehouse)
+    records = [insert(1), ("insert", "TOY.NOTES", [None, "text"]), ("ddl", "alter"), ("insert", "TOY.NOTES", [2])]
+    lines = [json.dumps(record).encode() for record in records]
+    (landing / "1.json").write_bytes(b"\n".join(lines))
+    assert counts(run(project, spark)["packed"]) == (4, 0, 2, 1, 1, 0)
+    # decoded again in vain, and by a decoder that fails: its record alone is rejected, the others stay
+    with monkeypatch.context() as broken:
+        broken.setitem(CODECS, "toy", SimpleNamespace(**vars(toy) | {"decode_message": lambda *given: [][0]}))
+        account = again(project, spark)["packed"]
+        assert counts(account) == (0, 1, 0, 0, 1, 0)
+        assert account.bytes_settled == account.bytes_rejected == len(lines[1])
+    account = again(project, spark)["packed"]
+    assert counts(account) == (0, 1, 0, 0, 1, 0) and account.bytes_settled == len(lines[1])
+    [reject] = replay.unresolved(project, "packed")
+    assert (reject["kind"], reject["unit_offset"]) == ("missing_key", len(lines[0]) + 1)
+    assert [number for number, *_ in notes(spark, "packed")] == [1, 2]
+
+
+def test_a_decoder_that_fails_in_a_replay_rejects_the_records_that_were_asked_for(
+    spark, lakehouse, tmp_path, monkeypatch
+):
+    landing = tmp_path / "landing" / "fails"
+    landing.mkdir(parents=True)
+    project = projects.make(tmp_path, {"fails": {"codec": "toy", "from": "landing/fails"}}, [NOTES], lakehouse)
+    keyless = ("insert", "TOY.NOTES", [None, "text"])
+    (landing / "1.toy").write_bytes(encode.file(1, COLUMNS, insert(1), keyless, insert(2), keyless))
+    assert counts(run(project, spark)["fails"]) == (7, 0, 2, 3, 2, 0)
+    with monkeypatch.context() as broken:
+        broken.setitem(CODECS, "toy", SimpleNamespace(**vars(toy) | {"decode": lambda *given: [][0]}))
+        account = again(project, spark)["fails"]
+    assert counts(account) == (0, 2, 0, 0, 2, 0)
+    assert account.bytes_settled == account.bytes_rejected == 2 * len(encode.record(*keyless))
+    assert {row["kind"] for row in replay.unresolved(project, "fails")} == {"decoder_failed"}
+
+
+@pytest.mark.parametrize("word", ["place", "is_ended", "companions"])
+def test_a_codec_that_fails_before_it_reads_holds_its_files_and_no_others(tmp_path, monkeypatch, word):
+    for name in ("bad", "good"):
+        (tmp_path / "landing" / name).mkdir(parents=True)
+        for number in (1, 2):
+            (tmp_path / "landing" / name / f"{number}.toy").write_bytes(encode.file(number))
+    tables = {"bad": {"codec": "toy", "from": "landing/bad"}, "good": {"codec": "other", "from": "landing/good"}}
+    monkeypatch.setitem(CODECS, "other", toy)
+    project = projects.make(tmp_path, tables, [NOTES])
+    monkeypatch.setitem(CODECS, "toy", SimpleNamespace(**vars(toy) | {word: lambda *given: [][0]}))
+    found = plan(project)
+    assert [row["path"] for row in found.files] == ["landing/good/1.toy", "landing/good/2.toy"]
+    assert {path: why.split(" (")[0] for path, why in found.held.items()} == {
+        f"landing/bad/{number}.toy": "a person: codec toy fails: list index out of range" for number in (1, 2)
+    }
+
+
+def test_a_codec_that_fails_to_tell_the_span_of_a_unit_is_named():
+    def span():
+        return [][0]
+
+    unit = {"unit_id": "s/f@0"}
+    with pytest.raises(AccountingError, match="unit s/f@0: span of its codec fails: list index out of range"):
+        silver_blocks._ask(unit, span)
 
 
 def test_files_wait_for_one_that_tells_no_place_and_go_on_from_it_once_it_is_read(

@@ -14,8 +14,9 @@ Records     ["file", number, time]                    the first of every file; t
             ["end"]                                  nothing follows in this file
             A row is an array in the order of the columns; a member that is missing at its end was not supplied
 Order       time of the file, number of the file, offset of the record in it
-Messages    a record without its length is a message, too, placed by its topic and offset; read by the contract as it
-            is, or by the column lists that its header `columns` names, looked up: JSON {table: [columns, key]}
+Messages    a record without its length is a message, too, and so are several, one a line; placed by topic, offset and
+            line; read by the contract as it is, or by the column lists that its header `columns` names, looked up:
+            JSON {table: [columns, key]}
 Rows        Parquet with the columns kind, table, rows (JSON); its metadata has the file's `number`
 Files       depend on each other: a transaction and the column lists go on in the next file. A file may come with the
             column lists of its beginning, `<file>.columns`, JSON {table: [columns, key]}, where the option `sidecar`
@@ -325,10 +326,7 @@ def lookups(message: dict) -> list[str]:
 
 def decode_message(message: dict, source, tables: dict, loads: list) -> Decoded:
     """Read a message."""
-    data, seq = (
-        message["value"] or b"",
-        change.change_seq("0" * change.LEN_TIME, zlib.crc32(message["topic"].encode()) % 10**9, message["offset"]),
-    )
+    data, topic = message["value"] or b"", zlib.crc32(message["topic"].encode()) % 10**9
     columns = {name: [[[c.name, c.type] for c in table.columns], table.key] for name, table in tables.items()}
     for text in message.get("lookups", {}).values():
         columns = json.loads(text) if text else {}
@@ -340,10 +338,19 @@ def decode_message(message: dict, source, tables: dict, loads: list) -> Decoded:
         "columns": columns,
     }
     found = Decoded([], [], [], definitions=[], parts=[])
-    try:
-        _read(found, _record(data), {"unit_offset": 0, "unit_length": len(data)}, seq, False, context, source, tables)
-    except Faulty as fault:
-        found.rejects.append(Reject(fault.args[0], 0, len(data), 0, *fault.args[1:], data, change_seq=seq))
+    lines = data.splitlines() or [b""]
+    found.bytes_framing, offset = len(data) - sum(map(len, lines)), 0
+    for n, line in enumerate(lines):
+        offset = data.index(line, offset)
+        seq = change.change_seq("0" * change.LEN_TIME, topic, message["offset"] * 1000 + n)
+        try:
+            at = {"unit_offset": offset, "unit_length": len(line)}
+            _read(found, _record(line), at, seq, False, context, source, tables)
+        except Faulty as fault:
+            found.rejects.append(
+                Reject(fault.args[0], offset, len(line), offset, *fault.args[1:], line, change_seq=seq)
+            )
+        offset += len(line)
     return found
 
 
