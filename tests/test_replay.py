@@ -235,6 +235,54 @@ def test_records_of_tables_that_are_not_wanted_are_counted_and_come_back_once_th
     assert [row for row in replay.unresolved(project) if row["source"] in sources] == []
 
 
+def test_a_transaction_is_whole_without_the_records_that_nobody_wants(spark, lakehouse, tmp_path):
+    """Records 1 to 3 of each: `log` is the table that is ignored, `bad` a record that is rejected."""
+    landing = tmp_path / "landing" / "part_shop"
+    landing.mkdir(parents=True)
+    source = SHOP | {"from": "landing/part_shop/*.parquet", "tables": {"items": "DEPOT.ITEMS", "log": "DEPOT.LOG"}}
+    project = projects.make(tmp_path, {"part_shop": source | {"ignore": ["DEPOT.LOG"]}}, lakehouse=lakehouse)
+    transactions = {
+        "middle": ["items", "log", "items"],
+        "last": ["items", "items", "log"],
+        "first": ["log", "log", "items"],
+        "rejected": ["items", "bad", "log"],
+        "unwanted": ["log", "log", "log"],
+    }
+    sent: dict[int, list] = {}
+    for t, (name, topics) in enumerate(transactions.items()):
+        for n, topic in enumerate(topics):
+            change_ = {"operation": "INSERT", "after": {"ITEM_ID": 10 * t + n, "NAME": "a", "PRICE": 1}}
+            change_ |= {"change_seq": f"20260102030405{10 * t + n:021d}", "transaction_id": name}
+            change_ |= {"transaction_event_counter": n + 1, "transaction_last_event": n == 2}
+            if topic == "bad":
+                change_["after"]["ITEM_ID"] = None
+            of_topic = "log" if topic == "log" else "items"
+            # what comes last of a transaction comes in a later batch
+            sent.setdefault(n // 2, []).append((of_topic, 10 * t + n, qlik.value(change_, COLUMNS)))
+
+    def states() -> dict[str, tuple]:
+        rows = spark.sql(
+            "select transaction_id, state, num_changes from silver.transactions where source = 'part_shop'"
+        ).collect()
+        return {row[0]: (row[1], row[2]) for row in rows}
+
+    for batch, messages in sent.items():
+        rows = [row for topic, at, value in messages for row in qlik.rows([value], topic, offset=at)]
+        qlik.write_parquet(rows, landing / f"{batch}.parquet")
+        run(project, spark)
+        if not batch:
+            assert states() == dict.fromkeys(("middle", "rejected"), ("open", 1)) | {"last": ("open", 2)}
+    whole = {"middle": ("complete", 2), "last": ("complete", 2), "first": ("complete", 1)}
+    assert states() == whole | {"rejected": ("impossible", 1)}
+
+    # once they are wanted and decoded, they are events as any change is
+    log = projects.ITEMS | {"table": "DEPOT.LOG", "name": "log"}
+    project = projects.make(tmp_path, {"part_shop": source}, [projects.ITEMS, log], lakehouse=lakehouse)
+    again(project, spark, source="part_shop", kind="ignored")
+    whole = dict.fromkeys(("middle", "last", "first", "unwanted"), ("complete", 3))
+    assert states() == whole | {"rejected": ("impossible", 2)}
+
+
 def test_a_lakehouse_of_before_gains_the_columns_and_tables_it_lacks(spark, lakehouse):
     spark.sql("drop table silver.stopped")
     spark.sql("drop table silver.waiting")

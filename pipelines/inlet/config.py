@@ -38,6 +38,11 @@ class Project(BaseModel):
             t for t in self.tables.values() if (not t.sources or source.name in t.sources) and source.wants(t.table)
         )
 
+    @property
+    def ignores(self) -> bool:
+        """Is there a source that leaves out tables of its feed?"""
+        return any(source.capture or source.ignore for source in self.sources.values())
+
     def table_names(self, given: list[str]) -> list[str]:
         """Names of contracts, given by name or as SCHEMA.TABLE. Raises: ConfigError for one that is not there."""
         names = {t.name: t.name for t in self.tables.values()} | {

@@ -10,6 +10,7 @@ accounting of a batch does not add up, 5 the environment lacks something (Java, 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from typing import NamedTuple
 
 
 class InletError(Exception):
@@ -87,6 +88,14 @@ def as_found(value) -> str:
     return str(value)[:40]
 
 
+class Event(NamedTuple):
+    """Where a record stands in its transaction."""
+
+    transaction_id: str
+    counter: int  # from 1
+    is_last: bool
+
+
 @dataclass(frozen=True)
 class Reject:
     """One record (or unit) that could not be decoded. Offsets are bytes from the start of the unit."""
@@ -102,6 +111,7 @@ class Reject:
     source_table: str | None = None
     column_name: str | None = None
     change_seq: str | None = None
+    event: Event | None = None  # where it is known: a record of a table that is not wanted is missed by nobody
 
     def __str__(self) -> str:
         where = ".".join(filter(None, (self.source_schema, self.source_table, self.column_name)))

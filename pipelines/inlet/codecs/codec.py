@@ -170,8 +170,8 @@ class MessageCodec(Codec, Protocol):
     LOADS: Any  # a module with MessageLoads, or None
 
     def decode_message(self, message: dict, source: Source, tables: dict[str, Table], loads: list[dict]) -> Decoded:
-        """Read a message exactly; changes are dicts. A message may pack several records, each with bytes of its own; one
-        without any is a control record. In: the loads that `LOADS` knows.
+        """Read a message exactly; changes are dicts. A message may pack several records, each with bytes of its own; an
+        empty one is a control record. In: the loads that `LOADS` knows.
         """
 
     def refresh_table(self, message: dict, source: Source, tables: dict[str, Table]) -> str | None:

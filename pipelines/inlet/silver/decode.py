@@ -175,7 +175,7 @@ def _run(
         replayed.account(batch)
     for source, account in batch.accounts.items():
         account.balance(source, batch_id)
-    transactions.update(spark, batch.rows)
+    transactions.update(spark, batch.rows, project.ignores)
     _table_versions(batch)
     _close(batch)
     return batch.accounts

@@ -109,34 +109,56 @@ def rows_of(
 
 
 def _ignored(rejects: list[Reject], ranges: list[list]) -> list[Control]:
-    """Records of tables that nobody wants, as a control event for each run of them, within a range: so they can be
-    decoded once they are wanted.
+    """Records of tables that nobody wants, as a control event for each run of them within a range and a transaction: so
+    they can be decoded once they are wanted, and their transactions told whole.
     """
     borders = {border for start, end, _ in ranges for border in (start, end)}
-    events: list[Control] = []
-    for r in rejects:
-        last = events[-1] if events and r.unit_offset not in borders else None
-        if last and (last.source_schema, last.source_table, last.unit_offset + last.unit_length) == (
-            r.source_schema,
-            r.source_table,
-            r.unit_offset,
-        ):
-            records = json.loads(last.detail)["records"] + 1
-            events[-1] = last._replace(
-                unit_length=last.unit_length + r.unit_length, detail=json.dumps({"records": records})
-            )
+    runs: list[list[Reject]] = []
+    for reject in rejects:
+        last = runs[-1][-1] if runs and reject.unit_offset not in borders else None
+        if last and _goes_on(last, reject):
+            runs[-1].append(reject)
         else:
-            events.append(
-                Control(
-                    IGNORED,
-                    r.unit_offset,
-                    r.unit_length,
-                    r.source_schema,
-                    r.source_table,
-                    detail=json.dumps({"records": 1}),
-                )
-            )
-    return events
+            runs.append([reject])
+    return [
+        Control(
+            IGNORED,
+            run[0].unit_offset,
+            sum(reject.unit_length for reject in run),
+            run[0].source_schema,
+            run[0].source_table,
+            detail=json.dumps({"records": len(run)} | _events(run)),
+        )
+        for run in runs
+    ]
+
+
+def _goes_on(last: Reject, reject: Reject) -> bool:
+    """Does a record follow another one of its table and transaction, without a gap?"""
+    of_last, of_this = last.event, reject.event
+    return (last.source_schema, last.source_table, last.unit_offset + last.unit_length) == (
+        reject.source_schema,
+        reject.source_table,
+        reject.unit_offset,
+    ) and (
+        of_last is of_this is None
+        or bool(of_last and of_this and of_last.transaction_id == of_this.transaction_id and not of_last.is_last)
+    )
+
+
+def _events(run: list[Reject]) -> dict:
+    """What silver.transactions has to know of a run of records: see transactions.py."""
+    first, last = run[0], run[-1]
+    if not first.event or not last.event or not first.change_seq or not last.change_seq:
+        return {}
+    return {
+        "transaction_id": first.event.transaction_id,
+        "first_counter": first.event.counter,
+        "last_counter": last.event.counter,
+        "is_last": last.event.is_last,
+        "first_change_seq": first.change_seq,
+        "last_change_seq": last.change_seq,
+    }
 
 
 def failed(source: str, unit_id: str, data: bytes, why: str, ranges: list[list] | None = None) -> list[dict]:
@@ -177,7 +199,7 @@ def change_row(row: dict, codec: str, tables: dict[str, Table]) -> dict:
 
 
 def reject_row(reject: Reject) -> dict:
-    return vars(reject) | {"result": "reject"}
+    return {name: value for name, value in vars(reject).items() if name != "event"} | {"result": "reject"}
 
 
 def account_row(num_control: int, bytes_framing: int) -> dict:

@@ -2,8 +2,9 @@
 
 A transaction is an id *and* its first change_seq, because sources use ids again within minutes: a run of changes of one
 id begins at each change with counter 1, and behind each last event. It is complete when its last event was seen and
-there are as many changes as that event's counter says, each with a counter of its own; `impossible` where the last
-event was seen and others are missing, or two say the same; a change that comes late may still fix it. Most
+there are as many events as that event's counter says, each with a counter of its own; records of tables that nobody
+wants are events, too. It is `impossible` where the last event was seen and others are missing, or two say the same; a
+change that comes late may still fix it. Most
 transactions of a batch are whole in it and are simply appended; only ids that are not, or that begin twice, are looked
 up in all of silver and told apart there.
 """
@@ -15,60 +16,80 @@ from inlet import lake
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+EVENTS = """
+select source, transaction_id, change_seq, change_seq as last_change_seq, transaction_event_counter as first_counter,
+       transaction_event_counter as last_counter, transaction_last_event as is_last, 1L as num_events,
+       concat(source_schema, '.', source_table) as table, batch_id
+from silver.changes
+where {rows} and transaction_id is not null and operation <> 'REFRESH'
+"""
+IGNORED = """              -- and runs of records that nobody wants, but for those that were decoded again
+union all
+select source, e.transaction_id, e.first_change_seq, e.last_change_seq, e.first_counter, e.last_counter, e.is_last,
+       cast(e.records as bigint), null, batch_id
+from (
+  select *, from_json(detail, 'records bigint, transaction_id string, first_counter bigint, last_counter bigint, '
+           || 'is_last boolean, first_change_seq string, last_change_seq string') as e
+  from silver.control_events where {rows} and kind = 'ignored') i
+where e.transaction_id is not null
+  and not exists (select 1 from bronze.replays p
+      where p.source = i.source and p.unit_id = i.unit_id and p.unit_offset = i.unit_offset
+        and p.rejected_in = i.batch_id)
+"""
 RUNS = """
-select source, transaction_id, min(change_seq) as first_change_seq, max(change_seq) as last_change_seq,
-       count(*) as num_changes, max(transaction_event_counter) as last_counter,
-       array_sort(collect_set(concat(source_schema, '.', source_table))) as tables,
-       case when max(transaction_event_counter) is null then null
-            when count(*) = max(transaction_event_counter) and count(distinct transaction_event_counter) = count(*)
-                 and count_if(transaction_last_event) = 1
-                 and min_by(transaction_event_counter, change_seq) = 1
-                 and max_by(transaction_last_event, change_seq) then 'complete'
-            when count_if(transaction_last_event) > 0
-                 or count(distinct transaction_event_counter) < count(transaction_event_counter) then 'impossible'
+select source, transaction_id, min(change_seq) as first_change_seq, max(last_change_seq) as last_change_seq,
+       count(table) as num_changes, max(last_counter) as last_counter,
+       array_sort(collect_set(table)) as tables,
+       case when max(last_counter) is null then null
+            when sum(num_events) = max(last_counter) and count(distinct first_counter) = count(*)
+                 and count_if(is_last) = 1
+                 and min_by(first_counter, change_seq) = 1
+                 and max_by(is_last, change_seq) then 'complete'
+            when count_if(is_last) > 0 or count(distinct first_counter) < count(first_counter) then 'impossible'
             else 'open' end as state,
        max(batch_id) as batch_id
-from {changes}
+from {events}
 group by source, transaction_id, run
 """
 
 
-def update(spark: "SparkSession", rows: str) -> None:
-    """Bring silver.transactions up to a batch whose changes are stored. In: SQL that selects them."""
-    batch = (
-        f"(select *, 0 as run from silver.changes where {rows} and transaction_id is not null and operation <> "
-        "'REFRESH')"
-    )
-    runs = spark.sql(RUNS.format(changes=batch)).persist()
-    runs.createOrReplaceTempView("runs")
+def update(spark: "SparkSession", rows: str, may_ignore: bool) -> None:
+    """Bring silver.transactions up to a batch whose changes are stored. In: SQL that selects them; whether a source of
+    the project ignores tables.
+    """
+    events = _events(rows, may_ignore)
+    runs = spark.sql(RUNS.format(events=f"(select *, 0 as run from ({events}))")).persist()
+    runs.where("num_changes > 0").createOrReplaceTempView("runs")
     open_ids = runs.where("state <> 'complete'").select("source", "transaction_id").distinct()
     if open_ids.isEmpty():
-        lake.append(runs, "silver.transactions")
+        lake.append(runs.where("num_changes > 0"), "silver.transactions")
     else:
-        _merge(spark, open_ids)
+        _merge(spark, open_ids, may_ignore)
     runs.unpersist()
 
 
-def withdraw(spark: "SparkSession", rows: str) -> None:
+def _events(rows: str, may_ignore: bool) -> str:
+    return EVENTS.format(rows=rows) + (IGNORED.format(rows=rows) if may_ignore else "")
+
+
+def withdraw(spark: "SparkSession", rows: str, may_ignore: bool) -> None:
     """Tell the transactions that a batch brought changes of without it. In: SQL for the rows of a batch whose changes
-    are gone.
+    are gone; as for `update`.
     """
     touched = spark.sql(f"select distinct source, transaction_id from silver.transactions where {rows}").persist()
     spark.sql("select * from silver.transactions where false").createOrReplaceTempView("runs")
-    _merge(spark, touched)
+    _merge(spark, touched, may_ignore)
     touched.unpersist()
 
 
-def _merge(spark: "SparkSession", open_ids) -> None:
+def _merge(spark: "SparkSession", open_ids, may_ignore: bool) -> None:
     """Tell the transactions of these ids anew from all of silver; the others as the view `runs` has them."""
     open_ids.createOrReplaceTempView("open_ids")
-    again = (
-        "(select *, count_if(transaction_event_counter = 1 or is_behind_last) over (partition by source, "
-        "transaction_id order by change_seq) as run from (select c.*, lag(transaction_last_event) over (partition by "
-        "source, transaction_id order by change_seq) as is_behind_last from silver.changes c left semi join open_ids "
-        "o on c.source = o.source and c.transaction_id = o.transaction_id where c.operation <> 'REFRESH'))"
-    )
-    spark.sql(RUNS.format(changes=again)).createOrReplaceTempView("runs_again")
+    by_id = "over (partition by source, transaction_id order by change_seq)"
+    again = f"""(select *, count_if(first_counter = 1 or is_behind_last) {by_id} as run
+        from (select e.*, lag(is_last) {by_id} as is_behind_last from ({_events("true", may_ignore)}) e
+              left semi join open_ids o on e.source = o.source and e.transaction_id = o.transaction_id))"""
+    spark.sql(RUNS.format(events=again)).where("num_changes > 0").createOrReplaceTempView("runs_again")
     spark.sql("""
         merge into silver.transactions t using (
             select *, false as is_gone from runs r

@@ -2,7 +2,7 @@
 
 from inlet import change
 from inlet.codecs.linkexpress import frame as frame
-from inlet.errors import Reject
+from inlet.errors import Event, Reject
 from inlet.fields.compiled import interpreter
 from inlet.source import Source
 
@@ -80,7 +80,16 @@ def record(i: int, data: bytes, framed, faults, context: dict, tables: dict, sou
         name,
         column and column.name,
         change_seq_of(context, i),
+        _event(context, head),
     )
+
+
+def _event(context: dict, head) -> Event | None:
+    """Where a record stands in its transaction; None of a full extract's, or where the file's name gave no time."""
+    if head[frame.COUNTER] < 0 or not context.get("time"):
+        return None
+    id_ = f"{change_seq_prefix(context)}-{head[frame.TRANSACTION]}"
+    return Event(id_, int(head[frame.COUNTER]), bool(head[frame.LAST] == 1))
 
 
 def _found(data: bytes, at: int, end: int, kind: str) -> str:

@@ -106,6 +106,8 @@ def _read(message: dict, source: Source, tables: dict, loads: list[dict], known:
     members.check_names(body, BODY, path)
     header = members.headers(body["headers"], (*path, "headers"))
     oper = members.operation(header, (*path, "headers"))
+    if oper != "REFRESH" and members.CHANGE_SEQ.fullmatch(header["changeSequence"] or ""):
+        known |= {"change_seq": header["changeSequence"], "event": _event(header)}
     contract = members.table(body.get("schema"), body.get("table"), message["topic"], tables, source, path)
     known |= {"source_schema": contract.schema_name, "source_table": contract.table_name, "operation": oper}
     load = None
@@ -118,6 +120,7 @@ def _read(message: dict, source: Source, tables: dict, loads: list[dict], known:
             source.options_as(full_load.Options).load_gap_minutes,
         )
     known["change_seq"] = _change_seq(header["changeSequence"], oper, load, message, (*path, "headers"))
+    known.pop("event", None)
     return known | {"result": "change"} | _change(body, header, oper, contract.at(known["change_seq"]), load, path)
 
 
@@ -153,6 +156,14 @@ def _change(body: dict, header: dict, oper: str, contract, load: dict | None, pa
         "column_states": None,
         "load_id": load and load["load_id"],
     }
+
+
+def _event(header: dict) -> errors.Event | None:
+    """Where a message stands in its transaction, if it says so."""
+    id_, counter = header["transactionId"], header["transactionEventCounter"]
+    if id_ is None or counter is None:
+        return None
+    return errors.Event(id_, int(counter), header["transactionLastEvent"] is True)
 
 
 def _change_seq(text: str | None, oper: str, load: dict | None, message: dict, path: tuple) -> str:
@@ -228,5 +239,6 @@ def _reject(
         known.get("source_table"),
         column,
         known.get("change_seq"),
+        known.get("event"),
     )
     return {"result": "reject", "source": known["source"], "unit_id": known["unit_id"], "reject": reject}
