@@ -53,7 +53,7 @@ group by source, transaction_id, run
 """
 
 
-def update(spark: "SparkSession", rows: str, may_ignore: bool) -> None:
+def update(spark: "SparkSession", rows: str, may_ignore: bool = False) -> None:
     """Bring silver.transactions up to a batch whose changes are stored. In: SQL that selects them; whether a source of
     the project ignores tables.
     """
@@ -72,7 +72,7 @@ def _events(rows: str, may_ignore: bool) -> str:
     return EVENTS.format(rows=rows) + (IGNORED.format(rows=rows) if may_ignore else "")
 
 
-def withdraw(spark: "SparkSession", rows: str, may_ignore: bool) -> None:
+def withdraw(spark: "SparkSession", rows: str, may_ignore: bool = False) -> None:
     """Tell the transactions that a batch brought changes of without it. In: SQL for the rows of a batch whose changes
     are gone; as for `update`.
     """
