@@ -16,6 +16,7 @@ import pytest
 
 from inlet import bronze, gold, publish
 from inlet.commands import run as running
+from inlet.commands import show
 from inlet.commands.run import build_gold
 from inlet.errors import CheckFailed, ConfigError
 from inlet.log import Log
@@ -153,6 +154,55 @@ def test_the_views_show_whole_transactions_and_equal_the_reference_at_their_poin
     assert num_held > 10 and not [s for s in streams if s in point.held]
     assert all(last[source] == changes[-1].seq for source, (changes, _) in streams.items())
     assert_every_boundary_is_shown_by_as_of_and_committed(spark, streams)
+
+
+def test_inlet_show_says_what_the_views_say(spark, here):
+    """Read without Spark: live rows, versions, changes, rows of a key and as of a time."""
+
+    def of_view(shown, view: str, where: str = "true") -> list[tuple]:
+        names = ", ".join(f"`{name}`" for name in shown.columns)
+        return sorted(map(plain, spark.sql(f"select {names} from {view} where {where}").collect()), key=repr)
+
+    def plain(row) -> tuple:
+        return tuple(
+            value.replace(tzinfo=None)
+            if isinstance(value, dt.datetime)
+            else bytes(value)
+            if isinstance(value, bytearray)
+            else plain(value.asDict().values() if hasattr(value, "asDict") else value.values())
+            if hasattr(value, "asDict") or isinstance(value, dict)
+            else tuple(value)
+            if isinstance(value, list)
+            else value
+            for value in row
+        )
+
+    spark.sql("use public")
+    for name in SIDES:
+        table = next(t for t in here.tables.values() if t.name == name)
+        for view, of in (("live", name), ("history", f"{name}__history"), ("changes", f"{name}__before_after")):
+            shown = show.show(here, table, view, limit=0)
+            assert len(shown.rows) > 50 and sorted(map(plain, shown.rows), key=repr) == of_view(shown, of)
+            few = show.show(here, table, view, limit=7)
+            assert (few.rows, few.is_more) == (shown.rows[:7], True)
+        [times] = spark.sql(f"select min(valid_from_seq), max(valid_from_seq) from {name}__history").collect()
+        at = f"{times[1][:4]}-{times[1][4:6]}-{times[1][6:8]} {times[1][8:10]}:{times[1][10:12]}:{times[1][12:14]}"
+        shown = show.show(here, table, "live", at=at, limit=0)
+        assert sorted(map(plain, shown.rows), key=repr) == of_view(shown, f"{name}_at(timestamp'{at}')")
+        row = dict(zip(shown.columns, shown.rows[0]))
+        key = [str(row[name]) for name in table.gold_key]
+        where = " and ".join(f"{name} = '{value}'" for name, value in zip(table.gold_key, key))
+        for view, of in (("live", name), ("history", f"{name}__history")):
+            shown = show.show(here, table, view, key, limit=0)
+            assert shown.rows and sorted(map(plain, shown.rows), key=repr) == of_view(shown, of, where)
+        images = [" and ".join(f"{of}.{n} = '{v}'" for n, v in zip(table.gold_key, key)) for of in ("before", "after")]
+        shown = show.show(here, table, "changes", key, limit=0)
+        expected_rows = of_view(shown, f"{name}__before_after", " or ".join(images))
+        assert shown.rows and sorted(map(plain, shown.rows), key=repr) == expected_rows
+    with pytest.raises(ConfigError, match="The key of credits is REGION, ITEM, found 1 values"):
+        show.show(here, table, key=["1"])
+    with pytest.raises(ConfigError, match="unused is not published yet"):
+        show.show(here, table.model_copy(update={"name": "unused"}))
 
 
 def assert_every_boundary_is_shown_by_as_of_and_committed(spark, streams):

@@ -52,9 +52,49 @@ def sql(
     """
     from inlet.commands.sql import ask
 
+    _check_format(format)
+    rows, columns, is_more = ask(config.load(project), query, limit, database)
+    _print(columns, rows, is_more, format, limit)
+
+
+@app.command()
+def show(
+    table: Annotated[str, typer.Argument(help="A public table, such as orders.")],
+    project: ProjectDir = HERE,
+    key: Annotated[
+        list[str], typer.Option(help="Only the row of this key; once for each of its columns, in their order.")
+    ] = [],
+    history: Annotated[
+        bool, typer.Option("--history", help="Its versions, each with the places where it held.")
+    ] = False,
+    changes: Annotated[bool, typer.Option("--changes", help="Its changes, with both images.")] = False,
+    at: Annotated[str | None, typer.Option(metavar="TIME", help="Rows as they were at a time, in UTC.")] = None,
+    format: Annotated[str, typer.Option(help="table, csv or json (lines).")] = "table",
+    limit: Annotated[int, typer.Option(help="Rows shown at most; 0 for all.")] = 20,
+):
+    """Rows of a public table, as `orders`, `orders__history`, `orders__before_after` and `orders_at(time)` show them.
+    Needs no Spark.
+    """
+    from inlet.commands import show as showing
+
+    _check_format(format)
+    if history and changes:
+        raise ConfigError("--history and --changes are two questions", "Ask one after the other")
+    loaded = config.load(project)
+    (name,) = loaded.table_names([table])
+    contract = next(t for t in loaded.tables.values() if t.name == name)
+    view = "history" if history else "changes" if changes else "live"
+    found = showing.show(loaded, contract, view, key, at, limit)
+    _print(found.columns, found.rows, found.is_more, format, limit)
+
+
+def _check_format(format: str) -> None:
     if format not in ("table", "csv", "json"):
         raise ConfigError(f"--format {format} is unknown", "Use table, csv or json")
-    rows, columns, is_more = ask(config.load(project), query, limit, database)
+
+
+def _print(columns: list[str], rows: list[tuple], is_more: bool, format: str, limit: int) -> None:
+    """Rows as a table, CSV or JSON lines. Raises: ConfigError where a JSON object cannot hold them."""
     if format == "json" and (twice := {name for name in columns if columns.count(name) > 1}):
         raise ConfigError(
             f"Several columns are called {', '.join(sorted(twice))}",

@@ -1,0 +1,167 @@
+"""`inlet show`: rows of a public table at the published point, read without Spark.
+
+The same rows as the views `<t>`, `<t>__history`, `<t>__before_after` and the function `<t>_at(time)`, from the Delta
+versions that gold.published names. Free SQL is Spark's alone (`inlet sql`).
+"""
+
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from inlet import publish
+from inlet.config import Project
+from inlet.errors import ConfigError, InletError
+from inlet.fields.fit import fit
+from inlet.fields.wrong import Wrong
+from inlet.sql import literal
+from inlet.table import Table
+
+VIEWS, IMAGES = ("live", "history", "changes"), ("before", "after")
+# what the engine that reads calls a type of Spark, where it differs
+TYPES = {"string": "varchar", "float": "real", "binary": "bytea", "timestamp_ntz": "timestamp"}
+CHANGES = ("source", "change_seq", "operation", *IMAGES, "changed", "not_supplied", "transaction_id", "unit_id")
+
+
+class Shown(NamedTuple):
+    columns: list[str]
+    rows: list[tuple]
+    is_more: bool
+
+
+def show(
+    project: Project,
+    table: Table,
+    view: str = "live",
+    key: list[str] | None = None,
+    at: str | None = None,
+    limit: int = 20,
+) -> Shown:
+    """Rows of one table, by key and time. In: which of VIEWS; values of the key, in the contract's order; a time in UTC
+    as of which rows are shown; how many rows at most, 0 for all. Out: rows by key and place, structs as dicts.
+
+    Raises: ConfigError where the table is not published, or where the key or the time cannot be meant.
+    """
+    point = publish.newest(project) or {"versions": [], "points": []}
+    versions, ends = dict(point["versions"]), dict(point["points"])
+    if f"{table.name}__before_after" not in versions:
+        raise ConfigError(
+            f"{table.name} is not published yet", "`inlet run` does; `inlet status` says what is waited for"
+        )
+    if not table.key and (view != "changes" or key):
+        raise ConfigError(table.without_key, "Ask for its --changes")
+    steps = ("before_after",) if view == "changes" else ("current", "past")
+    places = {step: (f"gold.{table.name}__{step}", versions[f"{table.name}__{step}"]) for step in steps}
+    until = _seq_of(at) if at else None
+    query = (
+        _changes(table, key or [], until, ends) if view == "changes" else _versions(table, view, key or [], until, ends)
+    )
+    found = _read(project, places, query, limit)
+    return _with_times(table, found) if view == "history" else found
+
+
+def _with_times(table: Table, found: Shown) -> Shown:
+    """Versions with the times in the places where they began and ended."""
+    names = [table.our(name) for name in ("valid_from", "valid_to")]
+    seqs = [found.columns.index(table.our(name)) for name in ("valid_from_seq", "valid_to_seq")]
+    rows = [(*row, *(_time_of(row[at]) for at in seqs)) for row in found.rows]
+    return Shown([*found.columns, *names], rows, found.is_more)
+
+
+def _time_of(seq: str | None) -> datetime | None:
+    """The time in a change_seq, in UTC; None where its digits are no calendar time."""
+    try:
+        return seq and datetime.strptime(seq[:16] + "0000+0000", "%Y%m%d%H%M%S%f%z") or None
+    except ValueError:
+        return None
+
+
+def _read(project: Project, places: dict[str, tuple[str, int]], query: str, limit: int) -> Shown:
+    import deltalake
+    import pyarrow as pa
+
+    builder = deltalake.QueryBuilder()
+    try:
+        for name, (table, version) in places.items():
+            path = f"{project.lakehouse_path()}/{table.replace('.', '/')}"
+            builder = builder.register(name, deltalake.DeltaTable(path, version=version))
+        found = pa.table(builder.execute(query + (f"\nlimit {limit + 1}" if limit else "")).read_all())
+    except deltalake.exceptions.DeltaError as error:
+        words = str(error).splitlines()[0]
+        raise InletError(f"It cannot be read without Spark: {words}", "`inlet sql` asks the same views") from error
+    rows = [tuple(row.values()) for row in found.to_pylist()]
+    return Shown(found.column_names, rows[:limit] if limit else rows, bool(limit) and len(rows) > limit)
+
+
+def _versions(table: Table, view: str, key: list[str], until: str | None, ends: dict[str, str]) -> str:
+    """SQL for the versions that a point shows of a table, or those that were live at a place in the order."""
+    source, from_seq, to_seq = (_name(table.our(name)) for name in ("source", "valid_from_seq", "valid_to_seq"))
+    end = _end(ends, source)
+    where = [f"{from_seq} <= {end}", *(f"{_name(n)} = {v}" for n, v in _key(table, key))]
+    if view == "live" or until:
+        where.append(f"({to_seq} is null or {to_seq} > {end})" if not until else "true")
+    if until:
+        where += [f"{from_seq} <= {literal(until)}", f"({to_seq} is null or {to_seq} > {literal(until)})"]
+    columns = ", ".join([source, *(_name(column.gold_name) for column in table.columns), from_seq])
+    ends_at = f", case when {to_seq} <= {end} then {to_seq} end as {to_seq}" if view == "history" else ""
+    order = ", ".join([source, *map(_name, table.gold_key), from_seq])
+    return f"""
+        select {columns}{ends_at} from (
+          select {columns}, {to_seq} from past
+          union all
+          select {columns}, cast(null as varchar) as {to_seq} from "current")
+        where {" and ".join(where)}
+        order by {order}"""
+
+
+def _changes(table: Table, key: list[str], until: str | None, ends: dict[str, str]) -> str:
+    """SQL for the changes that a point shows of a table: those of a key in either image."""
+    where = [f"change_seq <= {_end(ends, 'source')}"] + ([f"change_seq <= {literal(until)}"] if until else [])
+    if key:
+        images = ["(" + " and ".join(f"{of}[{literal(n)}] = {v}" for n, v in _key(table, key)) + ")" for of in IMAGES]
+        where.append(f"({' or '.join(images)})")
+    columns = ", ".join(map(_name, CHANGES))
+    return f"select {columns} from before_after where {' and '.join(where)} order by source, change_seq"
+
+
+def _end(ends: dict[str, str], source: str) -> str:
+    """SQL for the change_seq up to which a row's source is public."""
+    cases = " ".join(f"when {literal(name)} then {literal(seq)}" for name, seq in sorted(ends.items()))
+    return f"(case {source} {cases} else '' end)" if cases else "''"
+
+
+def _key(table: Table, values: list[str]) -> list[tuple[str, str]]:
+    """(column of gold, SQL for its value) of a key. Raises: ConfigError."""
+    if values and len(values) != len(table.key):
+        raise ConfigError(
+            f"The key of {table.name} is {', '.join(table.key)}, found {len(values)} values",
+            f"Say --key {len(table.key)} times, in this order",
+        )
+    found = []
+    for name, value in zip(table.key, values):
+        column = table.column(name)
+        try:
+            fit(value, column.type, column.encoding)
+        except Wrong as wrong:
+            raise ConfigError(
+                f"--key: {wrong.expected} for {name}, found {value!r}", "Give a value of the key"
+            ) from wrong
+        text = f"decode({literal(value)}, 'hex')" if column.type == "binary" else literal(value)
+        found.append((column.gold_name, f"cast({text} as {TYPES.get(column.type, column.type)})"))
+    return found
+
+
+def _seq_of(time: str) -> str:
+    """What all change_seq up to a time in UTC are not greater than. Raises: ConfigError.
+
+    >>> _seq_of("2026-01-05 18:00")
+    '2026010518000000~'
+    """
+    try:
+        at = datetime.fromisoformat(time)
+    except ValueError as error:
+        raise ConfigError(f"--at: expected a time in UTC, found {time!r}", "Write 2026-01-05 18:00:00") from error
+    at = at.astimezone(UTC) if at.tzinfo else at
+    return f"{at:%Y%m%d%H%M%S}{at.microsecond // 10_000:02d}~"
+
+
+def _name(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
