@@ -60,6 +60,8 @@ def _modified(fs, name: str, info: dict) -> datetime | None:
             at = fs.modified(name)
         except NotImplementedError:
             return None
+    if isinstance(at, str):
+        return None
     return _time(at) if isinstance(at, (int, float)) else at if at.tzinfo else at.replace(tzinfo=UTC)
 
 

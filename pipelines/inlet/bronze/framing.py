@@ -167,9 +167,10 @@ def _truncated(rest: bytes) -> Reject:
 
 
 def _problem_of(reject) -> dict:
+    told = {name: getattr(reject, name) for name in ("source_schema", "source_table", "column_name", "change_seq")}
     return {
         "kind": reject.kind,
         "byte_offset": reject.byte_offset - reject.unit_offset,
         "expected": reject.expected,
         "found": reject.found,
-    }
+    } | {name: value for name, value in told.items() if value is not None}

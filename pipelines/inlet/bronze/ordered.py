@@ -40,7 +40,7 @@ def undecided(source: Source, files: list[dict]) -> list[list]:
     newest: dict[str, tuple[int, int, list]] = {}
     for row in sorted(files, key=lambda row: row["batch_id"]):
         context = json.loads(row["context"]) if row["context"] and row["verdicts"] else {}
-        if UNDECIDED in context:
+        if UNDECIDED in context and (not is_ordered(source) or framing.is_opened(context)):
             place = CODECS[source.codec].place(context) if is_ordered(source) else 0
             newest[row["path"]] = (place, row["batch_id"], context[UNDECIDED])
     if is_ordered(source):
@@ -124,7 +124,7 @@ def plan(
         place = places[file.path]
         if isinstance(place, str):
             rows[file.path] = place
-        elif place is None or file.known:
+        elif place is None or file.known and file.known["context"]:
             rows[file.path] = planned(file)  # it goes on where it was, or is rejected as a whole
         elif why := order.waits_for(place, first):
             rows[file.path] = why
@@ -149,6 +149,8 @@ def place(project: Project, codec, file: Listed) -> int | str | None:
     try:
         with (unpacked if is_compressed(path) else open_file)(project, path) as stream:
             head = stream.read(LEN_HEAD + 1)
+        if not head:
+            return "its beginning"
         opened = codec.open_file(
             unpacked_name(path),
             head[:LEN_HEAD],

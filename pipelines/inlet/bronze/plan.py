@@ -31,6 +31,7 @@ class Plan:
     batch_id: int
     files: list[dict[str, Any]] = field(default_factory=list)
     waiting: dict[str, int] = field(default_factory=dict)  # path -> bytes of an unfinished last record
+    unlisted: dict[str, str] = field(default_factory=dict)  # source -> why its files cannot be listed
     held: dict[str, str] = field(default_factory=dict)  # path -> what a file waits for
 
     def wait(self, path: str, info: dict, num_bytes: int) -> None:
@@ -61,32 +62,35 @@ def plan_batch(project: Project, sources: list[Source], before: list[dict], now:
     """
     new = Plan(batch_id=next_batch(project, before))
     in_order = sorted(before, key=lambda row: row["batch_id"])
-    last = {(row["source"], row["path"]): row for row in in_order}
+    again = {
+        row["batch_id"] for row in replay.planned(project)
+    }  # what was framed again says nothing of the file's state
+    last = {(row["source"], row["path"]): row for row in in_order if row["batch_id"] not in again}
     good = {(row["source"], row["path"]): row for row in in_order if not row["problem"]}
     wanted: list[ordered.Listed] = []
     unplaced: dict[str, list[str]] = {}  # source -> files that are there, of which nobody knows where they belong
     for source in sources:
-        for path, info in listing(project, source):
+        for path, info in _listed(project, source, new):
             names = _companions(source, path)
             if names is None:
                 continue  # comes with another file
             if isinstance(names, Reject):
                 new.held[path] = fails(source, names)
                 continue
-            known, has_settled = last.get((source.name, path)), _has_settled(source, info, now)
+            known, is_settled = last.get((source.name, path)), has_settled(source, info["modified"], now)
             if ordered.tells_no_place(source, known, good.get((source.name, path))):
                 unplaced.setdefault(source.name, []).append(path)
             if known and not info["held"] and _is_as_listed(known, info):
                 tail = 0 if known["problem"] else info["size"] - known["ofs_end"]
-                if tail and not has_settled:
+                if tail and not is_settled:
                     new.wait(path, info, tail)
-                if not tail or not has_settled:
+                if not tail or not is_settled:
                     continue
             companions = _content_of(project, names)
             if isinstance(companions, str):
                 info["held"] = companions
             info |= {"batch_id": new.batch_id, "companions": companions}
-            wanted.append(ordered.Listed(source, path, info, good.get((source.name, path)), has_settled))
+            wanted.append(ordered.Listed(source, path, info, good.get((source.name, path)), is_settled))
     for (source, path, info, _, _), row in zip(wanted, _plan_files(project, wanted, good, unplaced), strict=True):
         if isinstance(row, str):
             new.held |= {path: row} if row != GONE else {}
@@ -112,6 +116,15 @@ def plan_batch(project: Project, sources: list[Source], before: list[dict], now:
                 }
             )
     return new
+
+
+def _listed(project: Project, source: Source, new: Plan) -> list[tuple[str, dict]]:
+    """The files of a source; none where they cannot be listed, which the plan then says."""
+    try:
+        return list(listing(project, source))
+    except (OSError, ImportError, ValueError) as error:
+        new.unlisted[source.name] = f"{source.path}: {error}"
+        return []
 
 
 def next_batch(project: Project, before: list[dict]) -> int:
@@ -172,8 +185,8 @@ def _plan_files(
     def place_apart(project: Project, codec, file: ordered.Listed) -> int | str | None:
         try:
             return apart(lambda: ordered.place(project, codec, file), file.path)
-        except Died:
-            return None  # planning it says what
+        except Died as death:
+            return f"a person: {death}"
 
     alone = [file for file in wanted if not ordered.is_ordered(file.source)]
     rows: dict[tuple, dict | str | None] = {}
@@ -218,10 +231,10 @@ def _utc(at: datetime) -> datetime:
     return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
-def _has_settled(source: Source, info: dict, now: float | None) -> bool:
+def has_settled(source: Source, modified: datetime | None, now: float | None = None) -> bool:
     """Has nothing been written for so long that the file is taken for whole? Where its store tells no time, nobody
     knows.
     """
-    if source.settle_minutes <= 0 or info["modified"] is None:
+    if source.settle_minutes <= 0 or modified is None:
         return source.settle_minutes <= 0
-    return (now or time.time()) - info["modified"].timestamp() >= source.settle_minutes * 60
+    return (now or time.time()) - _utc(modified).timestamp() >= source.settle_minutes * 60

@@ -8,17 +8,23 @@ That row is written last: while it is not there, what an attempt that died wrote
 """
 
 import json
-from collections.abc import Iterator
+import pickle
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from inlet import lake, unit
 from inlet.bronze import ordered, replay
 from inlet.bronze.blocks import row_of
 from inlet.bronze.files import LEN_READ, is_compressed, unpacked_name
 from inlet.bronze.framing import LEN_HEAD, FileBlock, attempt, cut_file, unframed
+from inlet.bronze.guard import EXPECTED, KIND, Died, in_child
 from inlet.bronze.judged import UNDECIDED, Judged
-from inlet.bronze.plan import landed
+from inlet.bronze.landing import check_sources
+from inlet.bronze.plan import has_settled, landed
 from inlet.codecs import CODECS
 from inlet.config import Project
 from inlet.errors import Reject
@@ -39,6 +45,14 @@ class Rest(NamedTuple):
     last: dict
 
     @property
+    def start(self) -> int:
+        return self.pieces[0]["file_offset"]
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(piece["size_bytes"] for piece in self.pieces)
+
+    @property
     def is_whole(self) -> bool:
         """Do its pieces follow each other, up to all that is landed of the file?"""
         ends = [piece["file_offset"] + piece["size_bytes"] for piece in self.pieces]
@@ -46,53 +60,99 @@ class Rest(NamedTuple):
         return is_last and ends[:-1] == [piece["file_offset"] for piece in self.pieces[1:]]
 
 
-def rests(project: Project, units: set[str], before: int | None = None) -> dict[tuple[str, str], Rest]:
-    """By (source, path), what could not be framed of these units. In: units; the batch before which they were landed.
-    Read without Spark.
+def pieces(project: Project, units: set[str]) -> list[dict]:
+    """The blocks that could not be framed, of all files of which one is among these units: PIECE. Read without
+    Spark.
     """
-    if not units:
-        return {}
-    pieces: dict[tuple[str, str], list[dict]] = {}
-    for row in lake.peek(project.lakehouse_path(), "bronze.blocks", PIECE, "where context like '%\"problem\"%'"):
-        if row["unit_id"] in units and "problem" in (context := json.loads(row["context"])):
-            pieces.setdefault((row["source"], row["path"]), []).append(row | {"context": context})
-    last = _newest(landed(project), before)
+    rows = (
+        lake.peek(project.lakehouse_path(), "bronze.blocks", PIECE, "where context like '%\"problem\"%'")
+        if units
+        else []
+    )
+    found = [row | {"context": json.loads(row["context"])} for row in rows]
+    found = [row for row in found if "problem" in row["context"]]
+    files = {(row["source"], row["path"]) for row in found if row["unit_id"] in units}
+    return [row for row in found if (row["source"], row["path"]) in files]
+
+
+def rests(project: Project, units: set[str], before: int | None = None) -> dict[tuple[str, str], Rest]:
+    """By (source, path), what is not framed of the files of these units, but for what a replay has framed since. An
+    earlier Inlet framed pieces alone, so all of a file count that no row of bronze.files of a replay stands for. In:
+    units; the batch before which pieces were landed. Read without Spark.
+    """
+    last, again, framed = {}, {row["batch_id"] for row in replay.planned(project)}, dict[tuple[str, str], int]()
+    for row in sorted(landed(project), key=lambda row: row["batch_id"]):
+        place = row["source"], row["path"]
+        if row["problem"] or before is not None and row["batch_id"] >= before:
+            continue
+        last[place] = row
+        if row["batch_id"] in again:
+            framed[place] = row["batch_id"]
+    found: dict[tuple[str, str], list[dict]] = {}
+    for piece in pieces(project, units):
+        place = piece["source"], piece["path"]
+        if framed.get(place, -1) <= piece["batch_id"] and (before is None or piece["batch_id"] < before):
+            found.setdefault(place, []).append(piece)
     return {
-        place: Rest(sorted(found, key=lambda piece: piece["file_offset"]), last[place])
-        for place, found in pieces.items()
+        place: Rest(sorted(own, key=lambda piece: piece["file_offset"]), last[place])
+        for place, own in found.items()
+        if not units.isdisjoint(piece["unit_id"] for piece in own)
     }
-
-
-def _newest(files: list[dict], before: int | None) -> dict[tuple[str, str], dict]:
-    """(source, path) -> its newest row of bronze.files without a problem."""
-    good = [row for row in files if not row["problem"] and (before is None or row["batch_id"] < before)]
-    return {(row["source"], row["path"]): row for row in sorted(good, key=lambda row: row["batch_id"])}
 
 
 def frame_again(project: Project, spark: "SparkSession", batch_id: int) -> None:
-    """Frame again what a batch is to decode again and could not be framed. Doing it twice changes nothing."""
-    files = [row for row in landed(project) if not row["problem"]]
-    found = rests(project, {row["unit_id"] for row in replay.of_batch(project, batch_id)}, batch_id)
-    again = {row["batch_id"] for row in replay.planned(project)}
-    found = {
-        place: rest
-        for place, rest in found.items()  # but for what an earlier batch, that was to decode the same, has framed
-        if not (rest.last["batch_id"] in again and rest.last["batch_id"] > rest.pieces[-1]["batch_id"])
-    }
-    if not found or any(row["batch_id"] == batch_id for row in files):
+    """Frame again what a batch is to decode again and could not be framed. Doing it twice changes nothing.
+
+    A codec that fails, or ends its process, stops no other source: its rests are rejected as they are.
+    """
+    planned, files = replay.of_batch(project, batch_id), landed(project)
+    if not planned or any(row["batch_id"] == batch_id for row in files):
+        return
+    check_sources(project, batch_id, planned)
+    found = rests(project, {row["unit_id"] for row in planned}, batch_id)
+    if not found:
         return
     spark.sql(f"delete from bronze.blocks where batch_id = {batch_id}")
-    rows, now = [], datetime.now(UTC)
-    with _Blocks(spark, batch_id) as blocks:
-        for name in sorted({source for source, _ in found}):
-            of_source = {path: rest for (source, path), rest in found.items() if source == name}
-            own = [row for row in files if row["source"] == name and row["batch_id"] < batch_id]
-            rows += _frame(project, spark, project.sources[name], of_source, own, blocks)
-    framed = spark.createDataFrame(
+    before, rows, now = [row for row in files if row["batch_id"] < batch_id], [], datetime.now(UTC)
+    for name in sorted({source for source, _ in found}):
+        source, of_source = project.sources[name], {path: rest for (s, path), rest in found.items() if s == name}
+        with TemporaryDirectory() as folder:
+            staged = {path: Path(folder, str(n)) for n, path in enumerate(of_source)}
+            for path, rest in of_source.items():
+                _stage(spark, rest, staged[path])
+            own = [row for row in before if row["source"] == name and not row["problem"]]
+            out = Path(folder, "blocks")
+            frame = partial(_frame, project, source, of_source, staged, own, batch_id, out)
+            try:
+                framed = in_child(partial(attempt, frame))
+            except Died as death:
+                framed = Reject(KIND, 0, 0, 0, EXPECTED, str(death), b"")
+            if isinstance(framed, Reject):
+                framed = _write_out(out, partial(_leave, of_source, staged, batch_id, framed))
+            rows += framed
+            _write(spark, out)
+    again = spark.createDataFrame(
         [tuple((row | {"batch_id": batch_id, "landed_at": now})[c.name] for c in unit.FILES) for row in rows],
         ", ".join(f"{c.name} {c.type}" for c in unit.FILES),
     )
-    lake.append(framed.coalesce(1), "bronze.files", f"inlet-bronze-framed-again-{batch_id}", batch_id)
+    lake.append(again.coalesce(1), "bronze.files", f"inlet-bronze-framed-again-{batch_id}", batch_id)
+
+
+def _stage(spark: "SparkSession", rest: Rest, file: Path) -> None:
+    """Write the bytes of a rest into a file: where codecs read, there is no Spark."""
+    with file.open("wb") as out:
+        for piece in rest.pieces:
+            [row] = spark.sql(
+                f"select bytes from bronze.blocks where batch_id = {piece['batch_id']} and "
+                f"source = {literal(piece['source'])} and unit_id = {literal(piece['unit_id'])}"
+            ).collect()
+            out.write(row.bytes)
+
+
+def _write_out(out: Path, frame: Callable[[Callable[[dict], None]], list[dict]]) -> list[dict]:
+    """What `frame` gives, the rows of bronze.blocks that it takes in a file."""
+    with out.open("wb") as stream:
+        return frame(lambda row: pickle.dump(row, stream))
 
 
 class _Start(NamedTuple):
@@ -105,48 +165,59 @@ class _Start(NamedTuple):
 
 def _frame(
     project: Project,
-    spark: "SparkSession",
     source: Source,
     found: dict[str, Rest],
+    staged: dict[str, Path],
     files: list[dict],
-    blocks: "_Blocks",
+    batch_id: int,
+    out,
 ) -> list[dict]:
-    """Rows of bronze.files of the rests of a source, which are framed in the order of their files. In: rests by path;
-    the source's rows of bronze.files; what writes blocks.
+    """Rows of bronze.files of the rests of a source, which are framed in the order of their files. In: rests by path,
+    and where their bytes are; the source's rows of bronze.files; where rows of bronze.blocks go.
     """
-    streams = {path: _Pieces(spark, rest.pieces) for path, rest in found.items()}
-    starts = [_start(project, source, path, rest, files, streams[path]) for path, rest in found.items()]
+    starts = [_start(project, source, path, rest, files, staged[path]) for path, rest in found.items()]
+    order = _order(source, starts, files) if ordered.is_ordered(source) else None
+
+    def frame(take) -> list[dict]:
+        rows = []
+        for path, context, place in sorted(starts, key=lambda s: (s.place is None, s.place or 0, s.path)):
+            before, waits = None, None
+            if order and context is None and place is not None:
+                known = [*order.ends, *order.stuck, *(s.place for s in starts if s.place is not None)]
+                before, waits = order.ends.get(place - 1), order.waits_for(place, min(known))
+            with staged[path].open("rb") as stream:
+                framed = _cut(project, source, found[path], stream, context, before, waits)
+                row, end = _framed(found[path], framed, (before or {}) if context is None else None, batch_id, take)
+            rows.append(row)
+            if order and place is not None:
+                order.add(place, end)
+        return rows
+
+    return _write_out(out, frame)
+
+
+def _order(source: Source, starts: list[_Start], files: list[dict]) -> ordered.Order:
+    """What is known of the files of a source but those that are opened anew. In: its rows of bronze.files."""
     anew = {start.path for start in starts if start.context is None}
-    others = {path: row for (_, path), row in _newest(files, None).items() if path not in anew}
+    newest = {row["path"]: row for row in sorted(files, key=lambda row: row["batch_id"])}
+    others = {path: row for path, row in newest.items() if path not in anew}
     unplaced = [path for path, row in others.items() if ordered.tells_no_place(source, row, row)]
     unplaced += [start.path for start in starts if start.place is None]
-    first = [ordered.may_be_first(source.name, path) for path in unplaced]
-    order = ordered.Order(source, others, first) if ordered.is_ordered(source) else None
-    rows = []
-    for path, context, place in sorted(starts, key=lambda start: (start.place is None, start.place or 0, start.path)):
-        before, waits = None, None
-        if order and context is None and place is not None:
-            known = [*order.ends, *order.stuck, *(start.place for start in starts if start.place is not None)]
-            before, waits = order.ends.get(place - 1), order.waits_for(place, min(known))
-        framed = _cut(project, source, path, found[path], streams[path], context, before, waits)
-        row, end = _framed(found[path], framed, (before or {}) if context is None else None, blocks)
-        rows.append(row)
-        if order and place is not None:
-            order.add(place, end)
-    return rows
+    return ordered.Order(source, others, [ordered.may_be_first(source.name, path) for path in unplaced])
 
 
-def _framed(rest: Rest, framed, before: dict | None, blocks: "_Blocks") -> tuple[dict, dict]:
+def _framed(rest: Rest, framed, before: dict | None, batch_id: int, take: Callable[[dict], None]) -> tuple[dict, dict]:
     """The row of bronze.files of a rest that was framed, and what is known at its end. In: its blocks, each with the
-    context after it; of a file that was opened anew the end of the one before it.
+    context after it; of a file that was opened anew the end of the one before it; what takes rows of bronze.blocks.
     """
-    path, first = rest.last["path"], rest.pieces[0]
+    first, end = rest.pieces[0], dict[str, Any]()
     undecided = (json.loads(rest.last["context"]) if before is None else before).get(UNDECIDED, [])
-    judged, end = Judged(undecided, path, first["file_offset"], blocks.batch_id), {}
+    judged = Judged(undecided, first["path"], rest.start, batch_id)
     for block, after in framed:
         end = after
         judged.add(block)
-        blocks.add(row_of(block, {"source": first["source"], "path": path, "batch_id": blocks.batch_id}))
+        row = row_of(block, {"source": first["source"], "path": first["path"], "batch_id": batch_id})
+        take(row | {"unit_id": f"{row['unit_id']}~{batch_id}"})
     end = end | {UNDECIDED: judged.undecided} if judged.has_marks else end
     row = rest.last | {
         "ofs_start": rest.last["ofs_end"],
@@ -158,83 +229,80 @@ def _framed(rest: Rest, framed, before: dict | None, blocks: "_Blocks") -> tuple
     return row, end
 
 
-def _start(project: Project, source: Source, path: str, rest: Rest, files: list[dict], stream: "_Pieces") -> _Start:
-    codec, first = CODECS[source.codec], rest.pieces[0]
-    if first["file_offset"]:
-        context = {name: value for name, value in first["context"].items() if name != "problem"}
+def _start(project: Project, source: Source, path: str, rest: Rest, files: list[dict], staged: Path) -> _Start:
+    codec = CODECS[source.codec]
+    if rest.start:
+        context = {name: value for name, value in rest.pieces[0]["context"].items() if name != "problem"}
         for row in files:  # what was framed again since says more of the place than what was known when it was landed
-            if row["path"] == path and row["ofs_end"] == first["file_offset"] and not is_compressed(path):
+            if row["path"] == path and row["ofs_end"] == rest.start and not is_compressed(path):
                 after = json.loads(row["context"] or "{}")
                 context = context if "problem" in after else after
         context.pop(UNDECIDED, None)
         return _Start(path, context, codec.place(context) if ordered.is_ordered(source) else None)
     if not ordered.is_ordered(source):
         return _Start(path, None, None)
-    head = stream.peek(LEN_HEAD + 1)
-    opened = attempt(
-        codec.open_file, unpacked_name(path), head[:LEN_HEAD], len(head) <= LEN_HEAD, source, project.tables_of(source)
-    )
+    with staged.open("rb") as stream:
+        head = stream.read(LEN_HEAD + 1)
+    is_whole = len(head) <= LEN_HEAD and _has_settled(source, rest)
+    opened = attempt(codec.open_file, unpacked_name(path), head[:LEN_HEAD], is_whole, source, project.tables_of(source))
     return _Start(path, None, codec.place(opened) if isinstance(opened, dict) else None)
 
 
+def _has_settled(source: Source, rest: Rest) -> bool:
+    """Will no more follow the bytes that are landed?"""
+    return is_compressed(rest.last["path"]) or has_settled(source, rest.last["modified_at"], None)
+
+
 def _cut(
-    project: Project, source: Source, path: str, rest: Rest, stream: "_Pieces", context, before, waits: str | None
+    project: Project, source: Source, rest: Rest, stream, context: dict | None, before: dict | None, waits: str | None
 ) -> Iterator[tuple[FileBlock, dict]]:
-    """Blocks of a rest, each with the context after it. In: what the file waits for, if it does."""
-    offset, companions = rest.pieces[0]["file_offset"], rest.pieces[0]["context"].get("companions")
+    """Blocks of a rest, each with the context after it; what a file that grows does not tell yet is rejected again. In:
+    what the file waits for, if it does.
+    """
+    companions = rest.pieces[0]["context"].get("companions")
+    end, beside = rest.start, {"companions": companions} if companions else {}
     if waits:
         why = Reject("file_before_missing", 0, 0, 0, "the file before it", waits, b"")
-        return unframed(offset, stream.read(LEN_READ), stream, {"companions": companions} if companions else {}, why)
-    tables, name = project.tables_of(source), unpacked_name(path)
-    return cut_file(source, tables, name, stream, offset, context, True, companions, before)
+        yield from unframed(end, stream.read(LEN_READ), stream, beside, why)
+        return
+    tables, name, is_final = project.tables_of(source), unpacked_name(rest.last["path"]), _has_settled(source, rest)
+    cut = cut_file(source, tables, name, stream, rest.start, context, is_final, companions, before)
+    for block, context in cut:  # noqa: B020  the last one is what is known behind them
+        end = block.file_offset + len(block.data)
+        yield block, context
+    if end < rest.start + rest.size_bytes:
+        stream.seek(end - rest.start)
+        why = Reject("truncated", 0, 0, 0, "what follows in the file, to tell how it goes on", "its end so far", b"")
+        yield from unframed(end, stream.read(LEN_READ), stream, beside if context is None else context, why)
 
 
-class _Pieces:
-    """The bytes of blocks as one stream, which are fetched one by one."""
-
-    def __init__(self, spark: "SparkSession", pieces: list[dict]):
-        self.data, self._left = b"", iter(pieces)
-        self._spark = spark
-
-    def peek(self, length: int) -> bytes:
-        while len(self.data) < length and (piece := next(self._left, None)):
-            [row] = self._spark.sql(
-                f"select bytes from bronze.blocks where batch_id = {piece['batch_id']} and "
-                f"source = {literal(piece['source'])} and unit_id = {literal(piece['unit_id'])}"
-            ).collect()
-            self.data += bytes(row.bytes)
-        return self.data[:length]
-
-    def read(self, length: int) -> bytes:
-        data = self.peek(length)
-        self.data = self.data[length:]
-        return data
+def _leave(found: dict[str, Rest], staged: dict[str, Path], batch_id: int, why: Reject, take) -> list[dict]:
+    """The rests as they are, because their codec fails."""
+    rows = []
+    for path, rest in found.items():
+        context = {name: value for name, value in rest.pieces[0]["context"].items() if name != "problem"}
+        with staged[path].open("rb") as stream:
+            left = unframed(rest.start, stream.read(LEN_READ), stream, context, why)
+            rows.append(_framed(rest, left, None, batch_id, take)[0])
+    return rows
 
 
-class _Blocks:
-    """Writes rows of bronze.blocks, some at a time."""
+def _write(spark: "SparkSession", out: Path) -> None:
+    """Append rows of bronze.blocks that lie in a file, some at a time."""
+    rows: list[dict] = []
+    with out.open("rb") as stream:
+        while stream.peek(1):
+            rows.append(pickle.load(stream))
+            if sum(row["size_bytes"] for row in rows) >= LEN_WRITTEN:
+                rows = _append(spark, rows)
+    if rows:
+        _append(spark, rows)
 
-    def __init__(self, spark: "SparkSession", batch_id: int):
-        self.batch_id, self._spark = batch_id, spark
-        self._rows: list[dict] = []
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, failure, *_):
-        if not failure:
-            self._write()
-
-    def add(self, row: dict) -> None:
-        self._rows.append(row | {"unit_id": f"{row['unit_id']}~{self.batch_id}"})
-        if sum(row["size_bytes"] for row in self._rows) >= LEN_WRITTEN:
-            self._write()
-
-    def _write(self) -> None:
-        columns = [c for c in unit.BLOCKS if c.name != "landed_at"]
-        rows = self._spark.createDataFrame(
-            [tuple(row[c.name] for c in columns) for row in self._rows],
-            ", ".join(f"{c.name} {c.type}" for c in columns),
-        )
-        lake.append(rows.selectExpr("*", "current_timestamp() as landed_at"), "bronze.blocks")
-        self._rows = []
+def _append(spark: "SparkSession", rows: list[dict]) -> list[dict]:
+    columns = [c for c in unit.BLOCKS if c.name != "landed_at"]
+    blocks = spark.createDataFrame(
+        [tuple(row[c.name] for c in columns) for row in rows], ", ".join(f"{c.name} {c.type}" for c in columns)
+    )
+    lake.append(blocks.selectExpr("*", "current_timestamp() as landed_at"), "bronze.blocks")
+    return []

@@ -85,18 +85,12 @@ def run(project: Project, work: Work, steps: tuple[str, ...], tables: list[str],
     pending, stopped = list(work.unlanded), None
     if "bronze" in steps or "silver" in steps:
         _finish_landing(project, spark, work, log)
-    if "bronze" in steps:
-        pending = _bronze(project, spark, work, log)
-    if "silver" in steps and work.due:
+    if "silver" in steps and work.due:  # before files are planned: what is framed again goes on from there
         pending.append(replay.plan(project, spark, work.due))
-        log.say(
-            {
-                "step": "replay",
-                "batch": pending[-1],
-                "rejects": len(work.due),
-                "because": "their contracts or names were changed",
-            }
-        )
+        because = "what they waited for has come"
+        log.say({"step": "replay", "batch": pending[-1], "rejects": len(work.due), "because": because})
+    if "bronze" in steps:
+        pending += _bronze(project, spark, work, log)
     if "bronze" in steps or "silver" in steps:
         _gate(project, spark, "bronze", [], log)
     if "silver" in steps:
@@ -170,9 +164,10 @@ def _finish_landing(project: Project, spark: "SparkSession", work: Work, log: Lo
 
 
 def _bronze(project: Project, spark: "SparkSession", work: Work, log: Log) -> list[int]:
-    # a file that was set aside by now is planned anew: until then it was counted on
-    plan = bronze.plan_batch(project, work.sources, bronze.landed(project)) if work.unlanded else work.plan
-    pending = list(work.unlanded)
+    # a file that was set aside by now is planned anew: until then it was counted on; so is one that was framed again
+    is_old = work.unlanded or work.due
+    plan = bronze.plan_batch(project, work.sources, bronze.landed(project)) if is_old else work.plan
+    pending = []
     if plan.files:
         with log.step("bronze", batch=plan.batch_id) as figures:
             bronze.land(project, spark, plan)

@@ -61,6 +61,11 @@ def status(project: Project) -> dict[str, list[dict]]:
             else {}
         ),
         **(
+            {"sources that cannot be listed": [{"source": s, "why": why} for s, why in waiting.unlisted.items()]}
+            if waiting.unlisted
+            else {}
+        ),
+        **(
             {"unfinished records": [{"file": p, "bytes": n} for p, n in waiting.waiting.items()]}
             if waiting.waiting
             else {}

@@ -61,7 +61,8 @@ def run(project: Project, spark: "SparkSession", batch_id: int) -> dict[str, Acc
         _decode_apart(
             spark, batch_id, {source: f"batch {before} of the source is not whole" for source, before in held.items()}
         )
-    with small_query_settings(spark, is_small=sum(row["ofs_end"] - row["ofs_start"] for row in files) <= SMALL_BYTES):
+    size = sum(row["ofs_end"] - row["ofs_start"] for row in files) + sum(row["unit_length"] for row in replays)
+    with small_query_settings(spark, is_small=size <= SMALL_BYTES):
         try:
             accounts = _decode(project, spark, batch_id, ready, files, replays) if ready else {}
         except AccountingError as error:

@@ -7,6 +7,7 @@ many now, so a replay counts the records that come out; bytes are held equal to 
 
 from inlet.bronze import reframing
 from inlet.codecs import CODECS
+from inlet.errors import AccountingError
 from inlet.silver import blocks, full_loads, messages
 from inlet.silver.batch import Batch, among
 
@@ -17,8 +18,8 @@ def run(batch: Batch, replays: list[dict], files: list[dict]) -> None:
     """
     sources = {row["source"] for row in replays}
     units: list[dict] = []
-    rests = reframing.rests(batch.project, {row["unit_id"] for row in replays}, batch.batch_id)
-    framed = {piece["unit_id"] for rest in rests.values() for piece in rest.pieces}
+    framed = {row["unit_id"] for row in reframing.pieces(batch.project, {row["unit_id"] for row in replays})}
+    _check_framed(batch, {row["unit_id"] for row in replays})
     for name in sorted({batch.project.sources[source].codec for source in sources}):
         own = [row for row in replays if batch.project.sources[row["source"]].codec == name]
         rows = [row for row in own if not batch.project.sources[row["source"]].brings_messages]
@@ -39,6 +40,23 @@ def run(batch: Batch, replays: list[dict], files: list[dict]) -> None:
     _mark(batch)
     if units:
         full_loads.of_files(batch, units)
+
+
+def _check_framed(batch: Batch, units: set[str]) -> None:
+    """All bytes that could not be framed, and that no earlier batch has framed, are in the blocks of this one. Raises:
+    AccountingError.
+    """
+    rows = batch.spark.sql(f"""
+        select source, path, sum(size_bytes) as size_bytes from bronze.blocks where {batch.rows}
+        group by source, path""").collect()
+    sizes = {(row.source, row.path): row.size_bytes for row in rows}
+    for (source, path), rest in reframing.rests(batch.project, units, batch.batch_id).items():
+        if source in batch.sources and sizes.get((source, path), 0) != rest.size_bytes:
+            raise AccountingError(
+                f"batch {batch.batch_id} of {source}: {rest.size_bytes} bytes of {path} were to be framed again, "
+                f"{sizes.get((source, path), 0)} are",
+                "Nothing of it is visible to gold. Please report it with bronze.replays and bronze.files",
+            )
 
 
 def account(batch: Batch) -> None:

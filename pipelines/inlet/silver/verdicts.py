@@ -9,6 +9,7 @@ left out.
 import json
 
 from inlet.codecs.results import ABANDONED, STANDS, Decoded
+from inlet.errors import AccountingError
 from inlet.silver.batch import Batch, among
 from inlet.sql import literal
 
@@ -83,11 +84,27 @@ def is_whole(ranges: list[list], size: int) -> bool:
     return any(start == 0 and end == size and verdict == STANDS for start, end, verdict in ranges)
 
 
+def _check_borders(unit_id: str, rows: list[dict], ranges: list[list]) -> None:
+    """A record lies in a range or outside. Raises: AccountingError; part of it would be lost."""
+    for row in rows:
+        start = row.get("unit_offset") or 0
+        end = start + (row.get("unit_length") or 0)
+        if row["result"] in ("change", "reject", "part") and any(
+            start < high and low < end and not low <= start <= end <= high for low, high, _ in ranges
+        ):
+            raise AccountingError(
+                f"unit {unit_id}: a record of {end - start} bytes at {start} is asked for in part",
+                "Its codec finds other records than when it was rejected: replay the whole unit",
+            )
+
+
 def within(rows: list[dict], found: Decoded, ranges: list[list], size_bytes: int) -> list[dict]:
     """What of a unit's rows stands; its account is what that leaves of the ranges, whose records the caller adds. Adds
     an event for each range that was given up."""
     if is_whole(ranges, size_bytes):
         return rows
+    account = next(row for row in rows if row["result"] == "account")
+    _check_borders(account["unit_id"], rows, ranges)
     kept = [row for row in rows if row["result"] != "account" and stands(ranges, row["unit_offset"])]
     arrow = (
         []
@@ -103,7 +120,6 @@ def within(rows: list[dict], found: Decoded, ranges: list[list], size_bytes: int
         for row in kept
         if row["result"] in ("change", "reject") or row["result"] == "part" and row["unit_length"]
     ]
-    account = next(row for row in rows if row["result"] == "account")
     of_unit = {"source": account["source"], "unit_id": account["unit_id"]}
     events = [
         of_unit
