@@ -3,6 +3,7 @@ follow each other and whose transactions may be given up.
 """
 
 import json
+import os
 import sys
 from types import SimpleNamespace
 
@@ -12,10 +13,14 @@ from inlet import bronze, lake, silver
 from inlet.bronze import framing
 from inlet.codecs import CODECS
 from inlet.commands import replay
+from inlet.commands import run as running
 from inlet.commands.status import status
 from inlet.errors import AccountingError, ConfigError, Reject
+from inlet.log import Log
 from inlet.silver import blocks as silver_blocks
+from inlet.silver import decoded, verdicts
 from tests import projects
+from tests.encode import linkexpress
 from tests.test_replay import again
 from tests.test_toy import NOTES, counts, plan, run
 from tests.toy import codec as toy
@@ -117,6 +122,143 @@ def test_a_rest_that_came_in_pieces_is_framed_as_one_and_its_marks_judge(spark, 
     (landing / "1.toy").write_bytes(whole)  # it goes on from where the replay has ended
     run(project, spark)
     assert notes(spark, "pieces") == [(3, "A", 1), (4, None, None), (5, None, None)]
+
+
+def test_a_rest_that_is_replayed_by_itself_while_its_file_grows_loses_nothing(spark, lakehouse, tmp_path, monkeypatch):
+    """By the run itself: a third of an extract lands before its table is mapped, the rest comes with the mapping."""
+    landing = tmp_path / "landing" / "grows"
+    landing.mkdir(parents=True)
+    (tmp_path / "expectations").mkdir()
+    for step in ("bronze", "silver"):
+        (tmp_path / "expectations" / f"{step}.yml").write_text("[]")
+    options = {"charset": "cp932", "null_areas": "yes"}
+    source = projects.DEPOT | {"from": "landing/grows/*.lxg", "settle_minutes": 0, "options": options}
+    data = linkexpress.encode_file(projects.item_records(1, 6, 99), True, "big", "cp932", {1: projects.LAYOUT})
+    monkeypatch.setattr("inlet.lake.spark.session", lambda *given: spark)
+
+    def go(data: bytes, tables: dict) -> list[tuple]:
+        (landing / "20260105031500_000012.lxg").write_bytes(data)
+        project = projects.make(tmp_path, {"grows": source | {"tables": tables}}, lakehouse=lakehouse)
+        steps = ("bronze", "silver")
+        running.run(project, running.find_work(project, steps, [], []), steps, [], Log(False), lambda spark: None)
+        assert (replay.unresolved(project, "grows") == []) == (tables == {"1": "DEPOT.ITEMS"})
+        rows = spark.sql(
+            "select cast(after:ITEM_ID as int), right(change_seq, 10) from silver.changes "
+            "where source = 'grows' order by change_seq"
+        )
+        return [tuple(row) for row in rows.collect()]
+
+    assert go(data[: len(data) // 3], {"2": "DEPOT.ITEMS"}) == []
+    assert go(data, {"1": "DEPOT.ITEMS"}) == [(n, f"{n - 1:010d}") for n in range(1, 7)]
+
+
+def test_a_rest_of_a_file_that_may_grow_is_framed_as_far_as_it_tells(spark, lakehouse, tmp_path, monkeypatch):
+    """Whether an insert is the last of its transaction, only what follows says."""
+    landing = tmp_path / "landing" / "tail"
+    landing.mkdir(parents=True)
+    project = projects.make(tmp_path, {"tail": {"codec": "toy", "from": "landing/tail"}}, [NOTES], lakehouse)
+    begin = encode.file(1, COLUMNS, ("ddl", "stuck"), ("begin", "A"), insert(1), is_ended=False)
+    (landing / "1.toy").write_bytes(begin)
+    with monkeypatch.context() as broken:
+        broken.setitem(CODECS, "toy", BROKEN)
+        run(project, spark)
+    again(project, spark, source="tail")
+    [reject] = replay.unresolved(project, "tail")
+    assert (reject["kind"], reject["unit_length"]) == ("truncated", len(encode.record(*insert(1))))
+    (landing / "1.toy").write_bytes(begin + encode.record("commit", "A") + encode.record("end"))
+    run(project, spark)
+    again(project, spark, source="tail")
+    assert spark.sql("select state, num_changes from silver.transactions where source = 'tail'").collect() == [
+        ("complete", 1)
+    ]
+
+
+@pytest.mark.parametrize("fault", ["fails", "dies"])
+def test_a_codec_that_fails_in_a_replay_of_a_rest_stops_nobody(spark, lakehouse, tmp_path, monkeypatch, fault):
+    name = f"fault_{fault}"
+    landing = tmp_path / "landing" / name
+    landing.mkdir(parents=True)
+    project = projects.make(tmp_path, {name: {"codec": "toy", "from": f"landing/{name}"}}, [NOTES], lakehouse)
+    (landing / "1.toy").write_bytes(encode.file(1, COLUMNS, ("ddl", "stuck"), insert(1)))
+    with monkeypatch.context() as broken:
+        broken.setitem(CODECS, "toy", BROKEN)
+        run(project, spark)
+        call = (lambda *given: [][0]) if fault == "fails" else (lambda *given: os._exit(7))
+        broken.setitem(CODECS, "toy", SimpleNamespace(**vars(toy) | {"place": call}))
+        assert counts(again(project, spark, source=name)[name]) == (1, 0, 0, 0, 1, 0)
+    [reject] = replay.unresolved(project, name)
+    assert reject["kind"] == "decoder_failed"
+    again(project, spark, source=name)
+    assert notes(spark, name) == [(1, None, None)] and replay.unresolved(project, name) == []
+
+
+def test_what_an_earlier_inlet_framed_piece_by_piece_is_framed_whole(spark, lakehouse, tmp_path, monkeypatch):
+    """It wrote no row of bronze.files for a replay, so what follows began with what was known at the first piece."""
+    landing = tmp_path / "landing" / "old"
+    landing.mkdir(parents=True)
+    project = projects.make(tmp_path, {"old": {"codec": "toy", "from": "landing/old"}}, [NOTES], lakehouse)
+    parts = [encode.file(1, COLUMNS, ("ddl", "stuck"), insert(1), is_ended=False)]
+    parts += [b"".join(encode.record(*r) for r in rows) for rows in ((insert(2),), (insert(3), ("end",)))]
+    with monkeypatch.context() as broken:
+        broken.setitem(CODECS, "toy", BROKEN)
+        for n in (1, 2):
+            (landing / "1.toy").write_bytes(b"".join(parts[:n]))
+            run(project, spark)
+    again(project, spark, source="old")
+    spark.sql("delete from bronze.files where source = 'old' and num_units = 0")  # as an earlier Inlet left it
+    (landing / "1.toy").write_bytes(b"".join(parts))
+    run(project, spark)
+    again(project, spark, source="old")
+    assert [number for number, *_ in notes(spark, "old")] == [1, 2, 3]
+    assert replay.unresolved(project, "old") == []
+
+
+def test_status_stands_while_a_file_waits_for_the_one_before_it(spark, lakehouse, tmp_path, monkeypatch):
+    landing = tmp_path / "landing" / "before"
+    landing.mkdir(parents=True)
+    source = {"codec": "toy", "from": "landing/before", "settle_minutes": 0}
+    project = projects.make(tmp_path, {"before": source}, [NOTES], lakehouse)
+    (landing / "1.toy").write_bytes(encode.file(1, COLUMNS, ("begin", "A"), insert(1), is_ended=False))
+    (landing / "2.toy").write_bytes(encode.file(2, ("ddl", "stuck"), insert(2), ("commit", "A")))
+    with monkeypatch.context() as broken:
+        broken.setitem(CODECS, "toy", BROKEN)
+        run(project, spark)
+    again(project, spark, source="before")
+    [reject] = replay.unresolved(project, "before")
+    assert reject["kind"] == "file_before_missing"
+    [waits] = status(project)["waiting for the feed"]
+    assert (waits["source"], waits["records"]) == ("before", 1)
+
+
+def test_an_empty_file_of_an_order_waits_for_its_beginning(tmp_path):
+    landing = tmp_path / "landing" / "empty"
+    landing.mkdir(parents=True)
+    source = {"codec": "toy", "from": "landing/empty", "settle_minutes": 0}
+    project = projects.make(tmp_path, {"empty": source}, [NOTES])
+    (landing / "1.toy").write_bytes(encode.file(1, COLUMNS))
+    (landing / "2.toy").write_bytes(b"")
+    found = plan(project)
+    assert found.files == [] and found.held == {
+        "landing/empty/1.toy": "landing/empty/2.toy, which may be the first of empty",
+        "landing/empty/2.toy": "its beginning",
+    }
+
+
+def test_a_source_that_cannot_be_listed_is_said_and_the_others_go_on(tmp_path, monkeypatch):
+    (tmp_path / "landing" / "here").mkdir(parents=True)
+    (tmp_path / "landing" / "here" / "1.toy").write_bytes(encode.file(1))
+    sources = {"here": {"codec": "toy", "from": "landing/here"}, "far": {"codec": "toy", "from": "nosuch://far/*"}}
+    project = projects.make(tmp_path, sources, [NOTES])
+    found = plan(project)
+    assert [row["path"] for row in found.files] == ["landing/here/1.toy"]
+    assert list(found.unlisted) == ["far"] and "nosuch" in found.unlisted["far"]
+    assert [row["source"] for row in status(project)["sources that cannot be listed"]] == ["far"]
+
+
+def test_a_record_that_is_asked_for_in_part_is_named():
+    rows = [{"result": "account", "unit_id": "u"}, {"result": "change", "unit_offset": 0, "unit_length": 30}]
+    with pytest.raises(AccountingError, match="unit u: a record of 30 bytes at 0 is asked for in part"):
+        verdicts.within(rows, decoded.NOTHING, [[10, 30, "stands"]], 40)
 
 
 def test_what_a_message_packs_is_rejected_and_comes_back_record_by_record(spark, lakehouse, tmp_path, monkeypatch):
