@@ -10,6 +10,7 @@ import json
 import lzma
 import os
 import stat
+import time
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -189,3 +190,16 @@ def why(error: OSError) -> str:
 
 def first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def utc(at: datetime) -> datetime:
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def has_settled(source: Source, modified: datetime | None, now: float | None = None) -> bool:
+    """Has nothing been written for so long that the file is taken for whole? Where its store tells no time, nobody
+    knows.
+    """
+    if source.settle_minutes <= 0 or modified is None:
+        return source.settle_minutes <= 0
+    return (now or time.time()) - utc(modified).timestamp() >= source.settle_minutes * 60

@@ -10,8 +10,18 @@ import json
 from typing import NamedTuple
 
 from inlet.bronze import framing
-from inlet.bronze.files import GONE, cannot_open, is_compressed, open_file, unpacked, unpacked_name
-from inlet.bronze.framing import LEN_HEAD
+from inlet.bronze.files import (
+    GONE,
+    cannot_open,
+    has_settled,
+    is_compressed,
+    listing,
+    open_file,
+    unpacked,
+    unpacked_name,
+)
+from inlet.bronze.framing import LEN_HEAD, attempt
+from inlet.bronze.guard import Died, apart
 from inlet.bronze.judged import UNDECIDED
 from inlet.bronze.whole_files import rest_of
 from inlet.codecs import CODECS
@@ -134,6 +144,27 @@ def plan(
         if isinstance(result, dict) and result["context"] and place is not None:
             order.add(place, json.loads(result["context"]))
     return rows
+
+
+def places_unread(project: Project, source: Source, landed: set[str]) -> list[int]:
+    """The places of the files of a source that are delivered and not landed; none where files do not depend on each
+    other. In: paths of those that are landed.
+    """
+    if not is_ordered(source):
+        return []
+    try:
+        listed = [
+            (path, info) for path, info in listing(project, source) if path not in landed and not info.get("held")
+        ]
+    except (OSError, ImportError, ValueError):  # the next plan says it
+        return []
+    files = [Listed(source, path, info, None, has_settled(source, info["modified"])) for path, info in listed]
+    codec = CODECS[source.codec]
+    try:
+        found = apart(lambda: [attempt(place, project, codec, file) for file in files], *(path for path, _ in listed))
+    except Died:  # one of them, which the next plan names
+        return []
+    return [number for number in found if isinstance(number, int)]
 
 
 def place(project: Project, codec, file: Listed) -> int | str | None:

@@ -6,15 +6,13 @@ A link that leaves its source's folder is not followed. A file that cannot be op
 run; no file keeps another one from being planned.
 """
 
-import time
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
 from inlet import lake, unit
 from inlet.bronze import ordered, replay
-from inlet.bronze.files import GONE, beside, cannot_open, ends_its_reader, listing, unpacked_name
+from inlet.bronze.files import GONE, beside, cannot_open, ends_its_reader, has_settled, listing, unpacked_name, utc
 from inlet.bronze.framing import attempt
 from inlet.bronze.guard import Died, apart
 from inlet.bronze.transports import TRANSPORTS
@@ -224,17 +222,4 @@ def _is_as_listed(known: dict, info: dict) -> bool:
     at = known["modified_at"]
     if info["modified"] is None and not known["problem"]:  # an earlier Inlet wrote 1970 where a store told no time
         return known["size_bytes"] == info["size"]
-    return (known["size_bytes"], _utc(at) if at else None) == (info["size"], info["modified"])
-
-
-def _utc(at: datetime) -> datetime:
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
-
-
-def has_settled(source: Source, modified: datetime | None, now: float | None = None) -> bool:
-    """Has nothing been written for so long that the file is taken for whole? Where its store tells no time, nobody
-    knows.
-    """
-    if source.settle_minutes <= 0 or modified is None:
-        return source.settle_minutes <= 0
-    return (now or time.time()) - _utc(modified).timestamp() >= source.settle_minutes * 60
+    return (known["size_bytes"], utc(at) if at else None) == (info["size"], info["modified"])

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from inlet import lake, unit
 from inlet.bronze import ordered, replay
 from inlet.bronze.blocks import row_of
-from inlet.bronze.files import LEN_READ, is_compressed, unpacked_name
+from inlet.bronze.files import LEN_READ, has_settled, is_compressed, unpacked_name
 from inlet.bronze.framing import LEN_HEAD, FileBlock, attempt, cut_file, unframed
 from inlet.bronze.guard import EXPECTED, KIND, Died, in_child
 from inlet.bronze.judged import UNDECIDED, Judged
 from inlet.bronze.landing import check_sources
-from inlet.bronze.plan import has_settled, landed
+from inlet.bronze.plan import landed
 from inlet.codecs import CODECS
 from inlet.config import Project
 from inlet.errors import Reject
@@ -39,10 +39,11 @@ PIECE = ["unit_id", "source", "path", "file_offset", "size_bytes", "context", "b
 
 
 class Rest(NamedTuple):
-    """What of a file could not be framed. `last` is the file's newest row of bronze.files without a problem."""
+    """What of a file could not be framed."""
 
-    pieces: list[dict]  # PIECE, in order
-    last: dict
+    pieces: list[dict]  # PIECE, in order, each byte once
+    units: set[str]  # of these, and of pieces that hold the same bytes
+    last: dict  # the file's newest row of bronze.files without a problem
 
     @property
     def start(self) -> int:
@@ -93,11 +94,21 @@ def rests(project: Project, units: set[str], before: int | None = None) -> dict[
         place = piece["source"], piece["path"]
         if framed.get(place, -1) <= piece["batch_id"] and (before is None or piece["batch_id"] < before):
             found.setdefault(place, []).append(piece)
-    return {
-        place: Rest(sorted(own, key=lambda piece: piece["file_offset"]), last[place])
-        for place, own in found.items()
-        if not units.isdisjoint(piece["unit_id"] for piece in own)
+    of_files = {
+        place: Rest(_each_once(own), {piece["unit_id"] for piece in own}, last[place]) for place, own in found.items()
     }
+    return {place: rest for place, rest in of_files.items() if not units.isdisjoint(rest.units)}
+
+
+def _each_once(pieces: list[dict]) -> list[dict]:
+    """Pieces in order, without those of bytes that come before."""
+    found: list[dict] = []
+    end = 0
+    for piece in sorted(pieces, key=lambda piece: (piece["file_offset"], piece["batch_id"])):
+        if not found or piece["file_offset"] >= end:
+            found.append(piece)
+            end = piece["file_offset"] + piece["size_bytes"]
+    return found
 
 
 def frame_again(project: Project, spark: "SparkSession", batch_id: int) -> None:
@@ -121,8 +132,8 @@ def frame_again(project: Project, spark: "SparkSession", batch_id: int) -> None:
             for path, rest in of_source.items():
                 _stage(spark, rest, staged[path])
             own = [row for row in before if row["source"] == name and not row["problem"]]
-            out = Path(folder, "blocks")
-            frame = partial(_frame, project, source, of_source, staged, own, batch_id, out)
+            out, coming = Path(folder, "blocks"), ordered.places_unread(project, source, {row["path"] for row in own})
+            frame = partial(_frame, project, source, of_source, staged, own, coming, batch_id, out)
             try:
                 framed = in_child(partial(attempt, frame))
             except Died as death:
@@ -169,11 +180,13 @@ def _frame(
     found: dict[str, Rest],
     staged: dict[str, Path],
     files: list[dict],
+    coming: list[int],
     batch_id: int,
     out,
 ) -> list[dict]:
     """Rows of bronze.files of the rests of a source, which are framed in the order of their files. In: rests by path,
-    and where their bytes are; the source's rows of bronze.files; where rows of bronze.blocks go.
+    and where their bytes are; the source's rows of bronze.files, and the places of files that are not landed; where
+    rows of bronze.blocks go.
     """
     starts = [_start(project, source, path, rest, files, staged[path]) for path, rest in found.items()]
     order = _order(source, starts, files) if ordered.is_ordered(source) else None
@@ -183,7 +196,7 @@ def _frame(
         for path, context, place in sorted(starts, key=lambda s: (s.place is None, s.place or 0, s.path)):
             before, waits = None, None
             if order and context is None and place is not None:
-                known = [*order.ends, *order.stuck, *(s.place for s in starts if s.place is not None)]
+                known = [*order.ends, *order.stuck, *coming, *(s.place for s in starts if s.place is not None)]
                 before, waits = order.ends.get(place - 1), order.waits_for(place, min(known))
             with staged[path].open("rb") as stream:
                 framed = _cut(project, source, found[path], stream, context, before, waits)
@@ -250,7 +263,7 @@ def _start(project: Project, source: Source, path: str, rest: Rest, files: list[
 
 def _has_settled(source: Source, rest: Rest) -> bool:
     """Will no more follow the bytes that are landed?"""
-    return is_compressed(rest.last["path"]) or has_settled(source, rest.last["modified_at"], None)
+    return is_compressed(rest.last["path"]) or has_settled(source, rest.last["modified_at"])
 
 
 def _cut(

@@ -145,12 +145,11 @@ def _with_rests(project: Project, rejects: list[dict]) -> tuple[list[dict], dict
     everything = {row["unit_id"]: row for row in unresolved(project)}
     found, lacking, done = dict.fromkeys(everything, False), {}, _decoded(project)
     for (source, path), rest in reframing.rests(project, units | everything.keys()).items():
-        pieces = [piece["unit_id"] for piece in rest.pieces]
-        if units.isdisjoint(pieces):
+        if units.isdisjoint(rest.units):
             continue
-        found |= dict.fromkeys(pieces, True)
+        found |= dict.fromkeys(rest.units, True)
         if not rest.is_whole or any((source, piece["batch_id"]) not in done for piece in rest.pieces):
-            lacking |= dict.fromkeys(pieces, path)
+            lacking |= dict.fromkeys(rest.units, path)
     return rejects + [row for unit, row in everything.items() if found[unit] and unit not in units], lacking
 
 

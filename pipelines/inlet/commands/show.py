@@ -12,7 +12,6 @@ from inlet.config import Project
 from inlet.errors import ConfigError, InletError
 from inlet.fields.fit import fit
 from inlet.fields.wrong import Wrong
-from inlet.sql import literal
 from inlet.table import Table
 
 VIEWS, IMAGES = ("live", "history", "changes"), ("before", "after")
@@ -99,7 +98,7 @@ def _versions(table: Table, view: str, key: list[str], until: str | None, ends: 
     if view == "live" or until:
         where.append(f"({to_seq} is null or {to_seq} > {end})" if not until else "true")
     if until:
-        where += [f"{from_seq} <= {literal(until)}", f"({to_seq} is null or {to_seq} > {literal(until)})"]
+        where += [f"{from_seq} <= {_text(until)}", f"({to_seq} is null or {to_seq} > {_text(until)})"]
     columns = ", ".join([source, *(_name(column.gold_name) for column in table.columns), from_seq])
     ends_at = f", case when {to_seq} <= {end} then {to_seq} end as {to_seq}" if view == "history" else ""
     order = ", ".join([source, *map(_name, table.gold_key), from_seq])
@@ -114,9 +113,9 @@ def _versions(table: Table, view: str, key: list[str], until: str | None, ends: 
 
 def _changes(table: Table, key: list[str], until: str | None, ends: dict[str, str]) -> str:
     """SQL for the changes that a point shows of a table: those of a key in either image."""
-    where = [f"change_seq <= {_end(ends, 'source')}"] + ([f"change_seq <= {literal(until)}"] if until else [])
+    where = [f"change_seq <= {_end(ends, 'source')}"] + ([f"change_seq <= {_text(until)}"] if until else [])
     if key:
-        images = ["(" + " and ".join(f"{of}[{literal(n)}] = {v}" for n, v in _key(table, key)) + ")" for of in IMAGES]
+        images = ["(" + " and ".join(f"{of}[{_text(n)}] = {v}" for n, v in _key(table, key)) + ")" for of in IMAGES]
         where.append(f"({' or '.join(images)})")
     columns = ", ".join(map(_name, CHANGES))
     return f"select {columns} from before_after where {' and '.join(where)} order by source, change_seq"
@@ -124,7 +123,7 @@ def _changes(table: Table, key: list[str], until: str | None, ends: dict[str, st
 
 def _end(ends: dict[str, str], source: str) -> str:
     """SQL for the change_seq up to which a row's source is public."""
-    cases = " ".join(f"when {literal(name)} then {literal(seq)}" for name, seq in sorted(ends.items()))
+    cases = " ".join(f"when {_text(name)} then {_text(seq)}" for name, seq in sorted(ends.items()))
     return f"(case {source} {cases} else '' end)" if cases else "''"
 
 
@@ -144,7 +143,7 @@ def _key(table: Table, values: list[str]) -> list[tuple[str, str]]:
             raise ConfigError(
                 f"--key: {wrong.expected} for {name}, found {value!r}", "Give a value of the key"
             ) from wrong
-        text = f"decode({literal(value)}, 'hex')" if column.type == "binary" else literal(value)
+        text = f"decode({_text(value)}, 'hex')" if column.type == "binary" else _text(value)
         found.append((column.gold_name, f"cast({text} as {TYPES.get(column.type, column.type)})"))
     return found
 
@@ -161,6 +160,11 @@ def _seq_of(time: str) -> str:
         raise ConfigError(f"--at: expected a time in UTC, found {time!r}", "Write 2026-01-05 18:00:00") from error
     at = at.astimezone(UTC) if at.tzinfo else at
     return f"{at:%Y%m%d%H%M%S}{at.microsecond // 10_000:02d}~"
+
+
+def _text(value: str) -> str:
+    """Text as a literal of the engine that reads, in which a backslash is one."""
+    return "'" + value.replace("'", "''") + "'"
 
 
 def _name(name: str) -> str:
