@@ -219,6 +219,7 @@ def test_status_stands_while_a_file_waits_for_the_one_before_it(spark, lakehouse
     source = {"codec": "toy", "from": "landing/before", "settle_minutes": 0}
     project = projects.make(tmp_path, {"before": source}, [NOTES], lakehouse)
     (landing / "1.toy").write_bytes(encode.file(1, COLUMNS, ("begin", "A"), insert(1), is_ended=False))
+    run(project, spark)
     (landing / "2.toy").write_bytes(encode.file(2, ("ddl", "stuck"), insert(2), ("commit", "A")))
     with monkeypatch.context() as broken:
         broken.setitem(CODECS, "toy", BROKEN)
@@ -227,7 +228,7 @@ def test_status_stands_while_a_file_waits_for_the_one_before_it(spark, lakehouse
     [reject] = replay.unresolved(project, "before")
     assert reject["kind"] == "file_before_missing"
     [waits] = status(project)["waiting for the feed"]
-    assert (waits["source"], waits["records"]) == ("before", 1)
+    assert (waits["source"], waits["records"]) == ("before", 2)
 
 
 def test_an_empty_file_of_an_order_waits_for_its_beginning(tmp_path):

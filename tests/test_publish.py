@@ -24,6 +24,7 @@ from inlet.publish import hold, live_view, pins, views
 from inlet.publish import point as point_of
 from inlet.silver import transactions
 from inlet.source import Source
+from inlet.sql import literal
 from inlet.table import Table
 from tests import reference
 from tests.examples import ins, upd
@@ -191,11 +192,13 @@ def test_inlet_show_says_what_the_views_say(spark, here):
         assert sorted(map(plain, shown.rows), key=repr) == of_view(shown, f"{name}_at(timestamp'{at}')")
         row = dict(zip(shown.columns, shown.rows[0]))
         key = [str(row[name]) for name in table.gold_key]
-        where = " and ".join(f"{name} = '{value}'" for name, value in zip(table.gold_key, key))
+        where = " and ".join(f"{name} = {literal(value)}" for name, value in zip(table.gold_key, key))
         for view, of in (("live", name), ("history", f"{name}__history")):
             shown = show.show(here, table, view, key, limit=0)
             assert shown.rows and sorted(map(plain, shown.rows), key=repr) == of_view(shown, of, where)
-        images = [" and ".join(f"{of}.{n} = '{v}'" for n, v in zip(table.gold_key, key)) for of in ("before", "after")]
+        images = [
+            " and ".join(f"{of}.{n} = {literal(v)}" for n, v in zip(table.gold_key, key)) for of in ("before", "after")
+        ]
         shown = show.show(here, table, "changes", key, limit=0)
         expected_rows = of_view(shown, f"{name}__before_after", " or ".join(images))
         assert shown.rows and sorted(map(plain, shown.rows), key=repr) == expected_rows
