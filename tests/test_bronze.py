@@ -838,6 +838,20 @@ def test_a_link_is_followed_within_its_folder_and_refused_where_it_leaves_it(pro
         "000015.lxg": "link_outside",
     }
     assert plan(project, new.files).files == []
+    assert list(new.held) == ["landing/depot/20260105031500_000016.lxg"] and "leads nowhere" in str(new.held)
+
+
+def test_a_compressed_file_of_no_bytes_is_none_and_is_read_once_it_has_some(tmp_path):
+    source = {"codec": "qlik_json", "from": {"transport": "lines", "path": "landing/zipped"}, "settle_minutes": 0}
+    (tmp_path / "landing" / "zipped").mkdir(parents=True)
+    project, file = projects.make(tmp_path, {"zipped": source}), tmp_path / "landing" / "zipped" / "1.gz"
+    file.write_bytes(b"")
+    [row] = plan(project).files
+    problem = json.loads(row["problem"])
+    assert (problem["kind"], problem["found"]) == ("unreadable_file", "no bytes")
+    file.write_bytes(gzip.compress(b'{"a": 1}\n'))
+    [row] = plan(project, [row]).files
+    assert (row["problem"], row["num_units"]) == (None, 1)
 
 
 def test_a_link_to_a_folder_lists_no_file_twice(tmp_path):

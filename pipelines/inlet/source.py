@@ -49,7 +49,7 @@ class Source(BaseModel):
     )
     # how long nothing is written to a file until it is taken for whole: its last record that is unfinished; all of one
     # whose end cannot be told (compressed, `avro`, `whole_file`). 0: files come whole, for instance by renaming
-    settle_minutes: float = 60
+    settle_minutes: float = Field(default=60, ge=0)
     # how long, by the source's own times, the public views wait for a transaction that lacks events; 0: not at all
     open_transaction_minutes: float = 60
 

@@ -50,7 +50,7 @@ def _remote(url: str) -> Iterator[tuple[str, dict]]:
         except FileNotFoundError:  # it is gone since it was listed
             continue
         except OSError as error:
-            yield fs.unstrip_protocol(name), _unseen(error)
+            yield fs.unstrip_protocol(name), _unseen(cannot_open(error))
 
 
 def _modified(fs, name: str, info: dict) -> datetime | None:
@@ -84,8 +84,10 @@ def _local(folder: str, pattern: str) -> Iterator[tuple[str, dict]]:
             status = file.stat() if is_inside else file.lstat()
             is_file = stat.S_ISREG(status.st_mode) or not is_inside and file.is_symlink() and not file.is_dir()
         except OSError as error:
-            if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):  # else it is gone, or leads nowhere
-                yield path, _unseen(error)
+            if os.path.islink(file):
+                yield path, _unseen("a person: it is a link that leads nowhere; take it away, or deliver what it names")
+            elif error.errno not in (errno.ENOENT, errno.ENOTDIR):  # else it is gone
+                yield path, _unseen(cannot_open(error))
             continue
         if is_file:
             problem = None
@@ -102,9 +104,9 @@ def _local(folder: str, pattern: str) -> Iterator[tuple[str, dict]]:
             yield path, {"size": status.st_size, "modified": _time(status.st_mtime), "problem": problem}
 
 
-def _unseen(error: OSError) -> dict:
-    """What is listed of a file that cannot be looked at."""
-    return {"size": 0, "modified": None, "held": cannot_open(error)}
+def _unseen(why: str) -> dict:
+    """What is listed of a file that cannot be looked at. In: what it waits for."""
+    return {"size": 0, "modified": None, "held": why}
 
 
 def _time(seconds: float) -> datetime:

@@ -50,6 +50,8 @@ def plan_whole(
     path, info, known, has_settled = file
     if not (known or has_end or has_settled):
         return rest_of(source, info)
+    if is_compressed(path) and not info["size"] and not known:
+        return as_problem(0, "unreadable_file", kind, "no bytes", "Deliver it again")
     digest = hashlib.sha256()
     with open_file(project, path) as stream:
         hash_bytes(stream, digest, info["size"])

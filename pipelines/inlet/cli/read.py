@@ -44,7 +44,7 @@ def sql(
     ],
     project: ProjectDir = HERE,
     format: Annotated[str, typer.Option(help="table, csv or json (lines).")] = "table",
-    limit: Annotated[int, typer.Option(help="Rows shown at most; 0 for all.")] = 100,
+    limit: Annotated[int, typer.Option(min=0, help="Rows shown at most; 0 for all.")] = 100,
     database: Annotated[str, typer.Option(help="The database of names without one: public, or a pin.")] = "public",
 ):
     """Ask the lakehouse a question. Names without a database are those of the public views: `orders`,
@@ -70,7 +70,7 @@ def show(
     changes: Annotated[bool, typer.Option("--changes", help="Its changes, with both images.")] = False,
     at: Annotated[str | None, typer.Option(metavar="TIME", help="Rows as they were at a time, in UTC.")] = None,
     format: Annotated[str, typer.Option(help="table, csv or json (lines).")] = "table",
-    limit: Annotated[int, typer.Option(help="Rows shown at most; 0 for all.")] = 20,
+    limit: Annotated[int, typer.Option(min=0, help="Rows shown at most; 0 for all.")] = 20,
 ):
     """Rows of a public table, as `orders`, `orders__history`, `orders__before_after` and `orders_at(time)` show them.
     Needs no Spark.

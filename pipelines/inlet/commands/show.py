@@ -99,7 +99,8 @@ def _versions(table: Table, view: str, key: list[str], until: str | None, ends: 
         where.append(f"({to_seq} is null or {to_seq} > {end})" if not until else "true")
     if until:
         where += [f"{from_seq} <= {_text(until)}", f"({to_seq} is null or {to_seq} > {_text(until)})"]
-    columns = ", ".join([source, *(_name(column.gold_name) for column in table.columns), from_seq])
+    own = [_name(column.gold_name) for column in table.columns]
+    columns = ", ".join([source, *own, _name(table.our("not_supplied")), from_seq])
     ends_at = f", case when {to_seq} <= {end} then {to_seq} end as {to_seq}" if view == "history" else ""
     order = ", ".join([source, *map(_name, table.gold_key), from_seq])
     return f"""

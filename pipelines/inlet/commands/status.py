@@ -77,10 +77,15 @@ def file_state(project: Project, file: str) -> tuple[bool, str]:
     """Is every byte of a delivered file landed and accounted for, so that its source may purge it? And in words. In:
     its path or address.
     """
-    path = file if "://" in file else str(Path(file).resolve()).removeprefix(f"{project.root}/")
-    rows = sorted((row for row in bronze.landed(project) if row["path"] == path), key=lambda row: row["batch_id"])
+    names = (
+        [file] if "://" in file else [str(Path(file).absolute()), str(Path(file).resolve())]
+    )  # of a link its own first
+    paths, landed = [name.removeprefix(f"{project.root}/") for name in names], bronze.landed(project)
+    path = next((path for path in paths if any(row["path"] == path for row in landed)), paths[0])
+    rows = sorted((row for row in landed if row["path"] == path), key=lambda row: row["batch_id"])
     if not rows:
-        return False, f"{path}: nothing of it is landed"
+        is_there = "://" in file or os.path.lexists(file)
+        return False, f"{path}: nothing of it is landed" + ("" if is_there else ", and there is no such file")
     if rows[-1]["problem"]:
         problem = json.loads(rows[-1]["problem"])
         return False, f"{path}: it is not landed: expected {problem['expected']}, found {problem['found']}"

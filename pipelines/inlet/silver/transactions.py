@@ -69,7 +69,17 @@ def update(spark: "SparkSession", rows: str, may_ignore: bool = False) -> None:
 
 
 def _events(rows: str, may_ignore: bool) -> str:
-    return EVENTS.format(rows=rows) + (IGNORED.format(rows=rows) if may_ignore else "")
+    """SQL for the events of transactions. Nobody has looked whether an ignored record came before, as one or as a
+    change: each place in the order counts once.
+    """
+    if not may_ignore:
+        return EVENTS.format(rows=rows)
+    return f"""
+        select * except (nth) from (
+          select *, row_number() over (
+                   partition by source, transaction_id, change_seq order by table is null, batch_id) as nth
+          from ({EVENTS.format(rows=rows)} {IGNORED.format(rows=rows)}))
+        where nth = 1"""
 
 
 def withdraw(spark: "SparkSession", rows: str, may_ignore: bool = False) -> None:
