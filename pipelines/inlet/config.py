@@ -22,6 +22,7 @@ from pydantic import BaseModel, ValidationError
 from inlet.errors import ConfigError, as_found, in_words
 from inlet.source import Source
 from inlet.table import Table, by_name
+from inlet.table_column import TableColumn
 
 
 class Project(BaseModel):
@@ -96,8 +97,12 @@ def load(root: Path | str) -> Project:
     tables: dict[str, Table] = {}
     for path in sorted((root / "pipelines" / "tables").glob("*.yml")):
         table = _build(Table, _fields(_yaml(path), str(path)), str(path))
-        if table.table in tables or table.name in {t.name for t in tables.values()}:
-            raise ConfigError(f"{path}: {table.table} ({table.name}) is declared twice", "Keep one file per table")
+        if table.table in tables:
+            raise ConfigError(f"{path}: {table.table} is declared in another file, too", "Keep one file per table")
+        if other := next((t for t in tables.values() if t.name == table.name), None):
+            raise ConfigError(
+                f"{path}: {table.table} is called {table.name}, as {other.table} is", "Give it another name"
+            )
         claimed = {name: t.table for t in tables.values() for name in t.names} | dict.fromkeys(tables)
         for name in table.names:
             if name in claimed:
@@ -178,7 +183,9 @@ def _build(model, fields: dict, place: str):
         return model(**fields)
     except (ValidationError, TypeError) as error:
         text = (
-            in_words(error.errors(), [f.alias or name for name, f in model.model_fields.items()])
+            in_words(
+                error.errors(), [f.alias or name for name, f in model.model_fields.items()], TableColumn.model_fields
+            )
             if isinstance(error, ValidationError)
             else str(error)
         )

@@ -50,8 +50,8 @@ class EnvironmentLacks(InletError):
     exit_code = 5
 
 
-def in_words(problems: Sequence[Mapping], names) -> str:
-    """What pydantic found wrong. In: its errors(), the fields that the outermost level knows."""
+def in_words(problems: Sequence[Mapping], names, of_columns=()) -> str:
+    """What pydantic found wrong. In: its errors(), the fields that the outermost level knows, and those of a column."""
     texts = []
     for problem in problems:
         place = ".".join(str(part) for part in problem["loc"] if part != "[key]")
@@ -59,7 +59,7 @@ def in_words(problems: Sequence[Mapping], names) -> str:
         if problem["type"] in WANTED and problem["type"] != "missing":
             message += f", found {as_found(problem['input'])}"
         if problem["type"] == "extra_forbidden":
-            near = get_close_matches(place, names, 1)
+            near = get_close_matches(place.rsplit(".", 1)[-1], of_columns if "." in place else names, 1)
             message = f"is not known; did you mean {near[0]}?" if near else "is not known"
         texts.append(f"{place}: {message}" if place else message)
     return "; ".join(texts)

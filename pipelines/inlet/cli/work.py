@@ -9,7 +9,7 @@ import typer
 
 from inlet import config
 from inlet.cli.app import HERE, ProjectDir, app, out
-from inlet.errors import EnvironmentLacks, InletError
+from inlet.errors import REJECT_KINDS, EnvironmentLacks, InletError
 from inlet.log import Log, print_rows
 
 
@@ -70,6 +70,8 @@ def replay(
     with lake.writing(loaded.lakehouse_path()) as hold:
         if source:
             config.known(loaded.sources, source, "source")
+        if kind:
+            config.known(dict.fromkeys([*REJECT_KINDS, replaying.IGNORED]), kind, "kind of reject")
         if rejects := replaying.chosen(loaded, source, kind, batch, unit):
             spark = session(loaded.lakehouse_path())
             hold(spark)
