@@ -3,10 +3,12 @@
 import hashlib
 import json
 import os
+from collections import Counter
 from pathlib import Path
 
 from inlet import bronze, change, gold, lake, publish, silver
 from inlet.bronze.files import hash_bytes, open_file, why
+from inlet.commands import replay
 from inlet.config import Project
 from inlet.silver import full_loads
 from inlet.table import present
@@ -21,13 +23,14 @@ def status(project: Project) -> dict[str, list[dict]]:
     files = bronze.landed(project)
     last = {(row["source"], row["path"]): row for row in sorted(files, key=lambda row: row["batch_id"])}
     waiting = bronze.plan_batch(project, list(project.sources.values()), files)
-    sources = []
+    sources, rejected = (
+        [],
+        Counter(row["source"] for row in replay.unresolved(project) if row["kind"] != replay.IGNORED),
+    )
     for name, source in project.sources.items():
         mine = [row for row in ledger if row["source"] == name]
-        total = {
-            key: sum(row[key] for row in mine)
-            for key in ("num_records", "num_changes", "num_repeats", "num_control", "num_rejected")
-        }
+        names = ("num_records", "num_changes", "num_repeats", "num_control")
+        total = {key: sum(row[key] for row in mine) for key in names} | {"num_rejected": rejected[name]}
         sources.append(
             {
                 "source": name,
@@ -240,5 +243,6 @@ def reject_line(row: dict, with_raw: bool) -> dict:
     }
     if with_raw:
         raw = row["raw"] or b""
-        line["raw"] = raw[:512].hex(" ") + "\n" + "".join(chr(b) if 32 <= b < 127 else "." for b in raw[:512])
+        more = f"\n(512 of {len(raw)} bytes; --json has all)" if len(raw) > 512 else ""
+        line["raw"] = raw[:512].hex(" ") + "\n" + "".join(chr(b) if 32 <= b < 127 else "." for b in raw[:512]) + more
     return line
