@@ -399,7 +399,8 @@ def test_a_transaction_that_stays_open_is_passed_when_its_source_is_far_enough_i
     point = bring(spark, here, by_table(at(3, pair(40, "D"))))
     assert point.points["slow"] == first[-1].seq and not publish.pending(here)  # not an hour later than B
     impatient = Source(name="slow", codec="qlik_json", path="nowhere", open_transaction_minutes=0)
-    assert hold.holds_of(here.model_copy(update={"sources": {"slow": impatient}}), spark, point) == {}
+    without_wait = here.model_copy(update={"sources": {"slow": impatient}})
+    assert hold.holds_of(without_wait, spark, point) == {} and publish.pending(without_wait)
     point = bring(spark, here, by_table(at(7, pair(50, "E"))))
     assert "slow" not in point.held
     assert keys(spark, "public.debits", "slow") == [10, 20, 30, 40, 50]

@@ -65,11 +65,9 @@ def pieces(project: Project, units: set[str]) -> list[dict]:
     """The blocks that could not be framed, of all files of which one is among these units: PIECE. Read without
     Spark.
     """
-    rows = (
-        lake.peek(project.lakehouse_path(), "bronze.blocks", PIECE, "where context like '%\"problem\"%'")
-        if units
-        else []
-    )
+    if not any("@" in unit for unit in units):  # as the id of every block has
+        return []
+    rows = lake.peek(project.lakehouse_path(), "bronze.blocks", PIECE, "where context like '%\"problem\"%'")
     found = [row | {"context": json.loads(row["context"])} for row in rows]
     found = [row for row in found if "problem" in row["context"]]
     files = {(row["source"], row["path"]) for row in found if row["unit_id"] in units}

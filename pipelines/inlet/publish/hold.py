@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from inlet import lake
 from inlet.config import Project
 from inlet.publish.point import Point
 from inlet.publish.views import time_of
@@ -89,15 +90,32 @@ def holds_of(project: Project, spark: "SparkSession", last: Point) -> dict[str, 
             recent=f"t.last_change_seq > case t.source {points} else '' end" if points else "true",
         )
     ).collect()
+    rejected = _rejected(project) if rows else []
     return {
         r.source: Hold(
             r.hold_seq,
             f"transaction {r.transaction_id} lacks events; {r.num_changes} are there, the first at {r.hold_seq}"
             + (f"; {r.num_open - 1} more lack some" if r.num_open > 1 else "")
+            + (
+                f"; {num} records from there on are rejected: `inlet rejects`"
+                if (num := _num_from(rejected, r))
+                else ""
+            )
             + " (sources.*.open_transaction_minutes says how long)",
         )
         for r in rows
     }
+
+
+def _rejected(project: Project) -> list[dict]:
+    """Source and place of the records that are rejected now. Read without Spark."""
+    columns = ["source", "change_seq", "resolved_by"]
+    rows = lake.peek(project.lakehouse_path(), "silver.rejects", columns, "where change_seq is not null")
+    return [row for row in rows if row["resolved_by"] is None]
+
+
+def _num_from(rejected: list[dict], hold) -> int:
+    return sum(row["source"] == hold.source and row["change_seq"] >= hold.hold_seq for row in rejected)
 
 
 def last_before(spark: "SparkSession", holds: dict[str, Hold]) -> dict[str, str]:

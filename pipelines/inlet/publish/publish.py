@@ -27,8 +27,13 @@ if TYPE_CHECKING:
 
 
 def pending(project: Project) -> bool:
-    """Has the ledger batches that no published point knows of? Told without Spark."""
-    seen = dict((newest(project) or {"batches": ()})["batches"])
+    """Has the ledger batches that no published point knows of, or shall a source wait for no transaction any more? Told
+    without Spark.
+    """
+    last = newest(project) or {"batches": (), "held": ()}
+    seen, waits = dict(last["batches"]), [name for name, why in last["held"] if why.startswith("transaction ")]
+    if any(name in project.sources and not project.sources[name].open_transaction_minutes for name in waits):
+        return True
     ledger = lake.peek(project.lakehouse_path(), "silver.batches", ["source", "batch_id"])
     return any(row["batch_id"] > seen.get(row["source"], -1) for row in ledger)
 
