@@ -152,6 +152,7 @@ def test_a_rest_that_is_replayed_by_itself_while_its_file_grows_loses_nothing(sp
     assert go(data, {"1": "DEPOT.ITEMS"}) == [(n, f"{n - 1:010d}") for n in range(1, 7)]
 
 
+@pytest.mark.proof
 def test_a_rest_of_a_file_that_may_grow_is_framed_as_far_as_it_tells(spark, lakehouse, tmp_path, monkeypatch):
     """Whether an insert is the last of its transaction, only what follows says."""
     landing = tmp_path / "landing" / "tail"
@@ -173,7 +174,7 @@ def test_a_rest_of_a_file_that_may_grow_is_framed_as_far_as_it_tells(spark, lake
     ]
 
 
-@pytest.mark.parametrize("fault", ["fails", "dies"])
+@pytest.mark.parametrize("fault", [pytest.param("fails", marks=pytest.mark.proof), "dies"])
 def test_a_codec_that_fails_in_a_replay_of_a_rest_stops_nobody(spark, lakehouse, tmp_path, monkeypatch, fault):
     name = f"fault_{fault}"
     landing = tmp_path / "landing" / name
@@ -192,6 +193,7 @@ def test_a_codec_that_fails_in_a_replay_of_a_rest_stops_nobody(spark, lakehouse,
     assert notes(spark, name) == [(1, None, None)] and replay.unresolved(project, name) == []
 
 
+@pytest.mark.proof
 def test_what_an_earlier_inlet_framed_piece_by_piece_is_framed_whole(spark, lakehouse, tmp_path, monkeypatch):
     """It wrote no row of bronze.files for a replay, so what follows began with what was known at the first piece."""
     landing = tmp_path / "landing" / "old"

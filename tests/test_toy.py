@@ -183,7 +183,7 @@ def test_a_feed_whose_changes_lie_in_several_files_and_batches(spark, lakehouse,
     assert (again.num_records, again.num_changes, again.num_repeats, again.num_control) == (6, 0, 2, 4)
     assert file_state(project, str(landing / "4.toy"))[0] and file_state(project, str(landing / "5.toy")) == (
         False,
-        "landing/toy/5.toy: nothing of it is landed",
+        "landing/toy/5.toy: nothing of it is landed, and there is no such file",
     )
     events = spark.sql(
         "select kind, sum(unit_length) from silver.control_events where kind in ('ddl', 'abandoned') group by kind "
