@@ -1097,3 +1097,16 @@ def test_an_address_that_does_not_answer_says_so_and_one_that_has_no_such_name_i
     project = projects.make(tmp_path, {"shop": {"codec": "qlik_json", "from": where}})
     with pytest.raises(EnvironmentLacks, match="http://127.0.0.1:9/a%2Fb cannot be looked up: .*refused"):
         lookups.fetch(project, project.sources["shop"], "a/b")
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        ("2026-01-05T03:00:00Z", dt.datetime(2026, 1, 5, 3, tzinfo=dt.UTC)),
+        ("2026-01-05T03:00:00", dt.datetime(2026, 1, 5, 3, tzinfo=dt.UTC)),
+        (1767582000, dt.datetime(2026, 1, 5, 3, tzinfo=dt.UTC)),
+        ("yesterday", None),
+    ],
+)
+def test_a_store_may_tell_its_times_as_text(told, expected):
+    assert files._modified(None, "name", {"updated": told}) == expected

@@ -7,11 +7,13 @@ import os
 import sys
 from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
 
 from inlet import bronze, lake, silver
 from inlet.bronze import framing
 from inlet.codecs import CODECS
+from inlet.codecs.results import Decoded
 from inlet.commands import replay
 from inlet.commands import run as running
 from inlet.commands.status import status
@@ -259,6 +261,10 @@ def test_a_source_that_cannot_be_listed_is_said_and_the_others_go_on(tmp_path, m
 
 
 def test_a_record_that_is_asked_for_in_part_is_named():
+    places = {"unit_offset": [0], "unit_length": [30]}
+    with pytest.raises(AccountingError, match="unit u: a record of 30 bytes at 0 is asked for in part"):
+        arrow = Decoded(pa.RecordBatch.from_pydict(places))
+        verdicts.within([{"result": "account", "unit_id": "u"}], arrow, [[10, 30, "stands"]], 40)
     rows = [{"result": "account", "unit_id": "u"}, {"result": "change", "unit_offset": 0, "unit_length": 30}]
     with pytest.raises(AccountingError, match="unit u: a record of 30 bytes at 0 is asked for in part"):
         verdicts.within(rows, decoded.NOTHING, [[10, 30, "stands"]], 40)

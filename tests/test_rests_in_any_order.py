@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from inlet import bronze
-from inlet.bronze import blocks, framing, ordered, plan, reframing, replay
+from inlet.bronze import blocks, framing, ordered, plan, reframing, replay, rests
 from inlet.codecs import CODECS
 from inlet.unit import FILES
 from tests import projects
@@ -42,10 +42,12 @@ class Lakehouse:
     def opened(self, monkeypatch) -> None:
         """Let bronze's modules read and write these lists."""
         monkeypatch.setattr(plan, "landed", lambda project: list(self.files))
-        monkeypatch.setattr(reframing, "landed", lambda project: list(self.files))
+        for module in (reframing, rests):
+            monkeypatch.setattr(module, "landed", lambda project: list(self.files))
         monkeypatch.setattr(replay, "planned", lambda project: list(self.replays))
         peek = lambda *given: [dict(row) for row in self.blocks]  # noqa: E731
-        monkeypatch.setattr(reframing, "lake", SimpleNamespace(peek=peek, append=lambda *given: None))
+        monkeypatch.setattr(rests, "lake", SimpleNamespace(peek=peek))
+        monkeypatch.setattr(reframing, "lake", SimpleNamespace(append=lambda *given: None))
         monkeypatch.setattr(reframing, "_stage", lambda spark, rest, file: file.write_bytes(self._bytes(rest.pieces)))
         monkeypatch.setattr(reframing, "_write", lambda spark, out: self._append(_pickled(out)))
 
@@ -66,9 +68,9 @@ class Lakehouse:
 
     def replay(self, unit: str | None = None) -> None:
         """As commands/replay.py chooses: all, or one with what it is framed with."""
-        rests = reframing.rests(self.project, self.unresolved)
+        of_files = rests.rests(self.project, self.unresolved)
         chosen = {unit} if unit else set(self.unresolved)
-        found = [rest for rest in rests.values() if rest.units & chosen]
+        found = [rest for rest in of_files.values() if rest.units & chosen]
         if not found:
             return
         assert all(rest.is_whole for rest in found)

@@ -62,7 +62,10 @@ def _modified(fs, name: str, info: dict) -> datetime | None:
         except NotImplementedError:
             return None
     if isinstance(at, str):
-        return None
+        try:
+            at = datetime.fromisoformat(at)
+        except ValueError:  # a text that is no time tells none: the file is named, and never rests
+            return None
     return _time(at) if isinstance(at, (int, float)) else at if at.tzinfo else at.replace(tzinfo=UTC)
 
 

@@ -25,6 +25,7 @@ from inlet.bronze.guard import EXPECTED, KIND, Died, in_child
 from inlet.bronze.judged import UNDECIDED, Judged
 from inlet.bronze.landing import check_sources
 from inlet.bronze.plan import landed
+from inlet.bronze.rests import Rest, rests
 from inlet.codecs import CODECS
 from inlet.config import Project
 from inlet.errors import Reject
@@ -35,78 +36,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LEN_WRITTEN = 64 << 20  # of blocks at a time
-PIECE = ["unit_id", "source", "path", "file_offset", "size_bytes", "context", "batch_id"]
-
-
-class Rest(NamedTuple):
-    """What of a file could not be framed."""
-
-    pieces: list[dict]  # PIECE, in order, each byte once
-    units: set[str]  # of these, and of pieces that hold the same bytes
-    last: dict  # the file's newest row of bronze.files without a problem
-
-    @property
-    def start(self) -> int:
-        return self.pieces[0]["file_offset"]
-
-    @property
-    def size_bytes(self) -> int:
-        return sum(piece["size_bytes"] for piece in self.pieces)
-
-    @property
-    def is_whole(self) -> bool:
-        """Do its pieces follow each other, up to all that is landed of the file?"""
-        ends = [piece["file_offset"] + piece["size_bytes"] for piece in self.pieces]
-        is_last = is_compressed(self.last["path"]) or ends[-1] == self.last["ofs_end"]
-        return is_last and ends[:-1] == [piece["file_offset"] for piece in self.pieces[1:]]
-
-
-def pieces(project: Project, units: set[str]) -> list[dict]:
-    """The blocks that could not be framed, of all files of which one is among these units: PIECE. Read without
-    Spark.
-    """
-    if not any("@" in unit for unit in units):  # as the id of every block has
-        return []
-    rows = lake.peek(project.lakehouse_path(), "bronze.blocks", PIECE, "where context like '%\"problem\"%'")
-    found = [row | {"context": json.loads(row["context"])} for row in rows]
-    found = [row for row in found if "problem" in row["context"]]
-    files = {(row["source"], row["path"]) for row in found if row["unit_id"] in units}
-    return [row for row in found if (row["source"], row["path"]) in files]
-
-
-def rests(project: Project, units: set[str], before: int | None = None) -> dict[tuple[str, str], Rest]:
-    """By (source, path), what is not framed of the files of these units, but for what a replay has framed since. An
-    earlier Inlet framed pieces alone, so all of a file count that no row of bronze.files of a replay stands for. In:
-    units; the batch before which pieces were landed. Read without Spark.
-    """
-    last, again, framed = {}, {row["batch_id"] for row in replay.planned(project)}, dict[tuple[str, str], int]()
-    for row in sorted(landed(project), key=lambda row: row["batch_id"]):
-        place = row["source"], row["path"]
-        if row["problem"] or before is not None and row["batch_id"] >= before:
-            continue
-        last[place] = row
-        if row["batch_id"] in again:
-            framed[place] = row["batch_id"]
-    found: dict[tuple[str, str], list[dict]] = {}
-    for piece in pieces(project, units):
-        place = piece["source"], piece["path"]
-        if framed.get(place, -1) <= piece["batch_id"] and (before is None or piece["batch_id"] < before):
-            found.setdefault(place, []).append(piece)
-    of_files = {
-        place: Rest(_each_once(own), {piece["unit_id"] for piece in own}, last[place]) for place, own in found.items()
-    }
-    return {place: rest for place, rest in of_files.items() if not units.isdisjoint(rest.units)}
-
-
-def _each_once(pieces: list[dict]) -> list[dict]:
-    """Pieces in order, without those of bytes that come before."""
-    found: list[dict] = []
-    end = 0
-    for piece in sorted(pieces, key=lambda piece: (piece["file_offset"], piece["batch_id"])):
-        if not found or piece["file_offset"] >= end:
-            found.append(piece)
-            end = piece["file_offset"] + piece["size_bytes"]
-    return found
 
 
 def frame_again(project: Project, spark: "SparkSession", batch_id: int) -> None:

@@ -9,7 +9,8 @@ import json
 from typing import TYPE_CHECKING
 
 from inlet import bronze, lake
-from inlet.bronze import lookups, reframing, replay
+from inlet.bronze import lookups, replay
+from inlet.bronze.rests import rests
 from inlet.config import Project
 from inlet.errors import FILE_KINDS, ConfigError
 from inlet.silver import parts, table_versions
@@ -144,7 +145,7 @@ def _with_rests(project: Project, rejects: list[dict]) -> tuple[list[dict], dict
     units = {row["unit_id"] for row in rejects}
     everything = {row["unit_id"]: row for row in unresolved(project)}
     found, lacking, done = dict.fromkeys(everything, False), {}, _decoded(project)
-    for (source, path), rest in reframing.rests(project, units | everything.keys()).items():
+    for (source, path), rest in rests(project, units | everything.keys()).items():
         if units.isdisjoint(rest.units):
             continue
         found |= dict.fromkeys(rest.units, True)

@@ -49,7 +49,7 @@ def show(
         raise ConfigError(table.without_key, "Ask for its --changes")
     steps = ("before_after",) if view == "changes" else ("current", "past")
     places = {step: (f"gold.{table.name}__{step}", versions[f"{table.name}__{step}"]) for step in steps}
-    until = _seq_of(at) if at else None
+    until = None if at is None else _seq_of(at)
     query = (
         _changes(table, key or [], until, ends) if view == "changes" else _versions(table, view, key or [], until, ends)
     )
@@ -95,8 +95,8 @@ def _versions(table: Table, view: str, key: list[str], until: str | None, ends: 
     source, from_seq, to_seq = (_name(table.our(name)) for name in ("source", "valid_from_seq", "valid_to_seq"))
     end = _end(ends, source)
     where = [f"{from_seq} <= {end}", *(f"{_name(n)} = {v}" for n, v in _key(table, key))]
-    if view == "live" or until:
-        where.append(f"({to_seq} is null or {to_seq} > {end})" if not until else "true")
+    if view == "live" and not until:
+        where.append(f"({to_seq} is null or {to_seq} > {end})")
     if until:
         where += [f"{from_seq} <= {_text(until)}", f"({to_seq} is null or {to_seq} > {_text(until)})"]
     own = [_name(column.gold_name) for column in table.columns]

@@ -80,9 +80,8 @@ def file_state(project: Project, file: str) -> tuple[bool, str]:
     """Is every byte of a delivered file landed and accounted for, so that its source may purge it? And in words. In:
     its path or address.
     """
-    names = (
-        [file] if "://" in file else [str(Path(file).absolute()), str(Path(file).resolve())]
-    )  # of a link its own first
+    # of a link its own name first
+    names = [file] if "://" in file else [str(Path(file).absolute()), str(Path(file).resolve())]
     paths, landed = [name.removeprefix(f"{project.root}/") for name in names], bronze.landed(project)
     path = next((path for path in paths if any(row["path"] == path for row in landed)), paths[0])
     rows = sorted((row for row in landed if row["path"] == path), key=lambda row: row["batch_id"])

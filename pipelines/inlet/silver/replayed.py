@@ -5,7 +5,7 @@ that it replaces say so (`resolved_by`). A record that could not be told apart b
 many now, so a replay counts the records that come out; bytes are held equal to those of the rejects.
 """
 
-from inlet.bronze import reframing
+from inlet.bronze.rests import pieces, rests
 from inlet.codecs import CODECS
 from inlet.errors import AccountingError
 from inlet.silver import blocks, full_loads, messages
@@ -18,7 +18,7 @@ def run(batch: Batch, replays: list[dict], files: list[dict]) -> None:
     """
     sources = {row["source"] for row in replays}
     units: list[dict] = []
-    framed = {row["unit_id"] for row in reframing.pieces(batch.project, {row["unit_id"] for row in replays})}
+    framed = {row["unit_id"] for row in pieces(batch.project, {row["unit_id"] for row in replays})}
     _check_framed(batch, {row["unit_id"] for row in replays})
     for name in sorted({batch.project.sources[source].codec for source in sources}):
         own = [row for row in replays if batch.project.sources[row["source"]].codec == name]
@@ -50,7 +50,7 @@ def _check_framed(batch: Batch, units: set[str]) -> None:
         select source, path, sum(size_bytes) as size_bytes from bronze.blocks where {batch.rows}
         group by source, path""").collect()
     sizes = {(row.source, row.path): row.size_bytes for row in rows}
-    for (source, path), rest in reframing.rests(batch.project, units, batch.batch_id).items():
+    for (source, path), rest in rests(batch.project, units, batch.batch_id).items():
         if source in batch.sources and sizes.get((source, path), 0) != rest.size_bytes:
             raise AccountingError(
                 f"batch {batch.batch_id} of {source}: {rest.size_bytes} bytes of {path} were to be framed again, "

@@ -84,16 +84,13 @@ def is_whole(ranges: list[list], size: int) -> bool:
     return any(start == 0 and end == size and verdict == STANDS for start, end, verdict in ranges)
 
 
-def _check_borders(unit_id: str, rows: list[dict], ranges: list[list]) -> None:
-    """A record lies in a range or outside. Raises: AccountingError; part of it would be lost."""
-    for row in rows:
-        start = row.get("unit_offset") or 0
-        end = start + (row.get("unit_length") or 0)
-        if row["result"] in ("change", "reject", "part") and any(
-            start < high and low < end and not low <= start <= end <= high for low, high, _ in ranges
-        ):
+def _check_borders(unit_id: str, records: list[tuple[int, int]], ranges: list[list]) -> None:
+    """A record lies in a range or outside. Raises: AccountingError; part of it would be lost. In: (offset, length)."""
+    for start, size in records:
+        end = start + size
+        if any(start < high and low < end and not low <= start <= end <= high for low, high, _ in ranges):
             raise AccountingError(
-                f"unit {unit_id}: a record of {end - start} bytes at {start} is asked for in part",
+                f"unit {unit_id}: a record of {size} bytes at {start} is asked for in part",
                 "Its codec finds other records than when it was rejected: replay the whole unit",
             )
 
@@ -104,17 +101,15 @@ def within(rows: list[dict], found: Decoded, ranges: list[list], size_bytes: int
     if is_whole(ranges, size_bytes):
         return rows
     account = next(row for row in rows if row["result"] == "account")
-    _check_borders(account["unit_id"], rows, ranges)
     kept = [row for row in rows if row["result"] != "account" and stands(ranges, row["unit_offset"])]
-    arrow = (
-        []
-        if isinstance(found.changes, list)
-        else [
-            (at, size)
-            for at, size in zip(*(found.changes.column(n).to_pylist() for n in ("unit_offset", "unit_length")))
-            if stands(ranges, at)
-        ]
-    )
+    places = ("unit_offset", "unit_length")
+    is_arrow = not isinstance(found.changes, list)
+    changes = list(zip(*(found.changes.column(name).to_pylist() for name in places))) if is_arrow else []
+    of_rows = [
+        (row["unit_offset"], row["unit_length"]) for row in rows if row["result"] in ("change", "reject", "part")
+    ]
+    _check_borders(account["unit_id"], changes + of_rows, ranges)
+    arrow = [(at, size) for at, size in changes if stands(ranges, at)]
     records = [
         row["unit_length"]
         for row in kept
