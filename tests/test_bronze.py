@@ -42,7 +42,7 @@ from inlet.bronze.files import as_problem, listing
 from inlet.codecs import CODECS
 from inlet.commands import decode, status, warm
 from inlet.commands import run as running
-from inlet.errors import ConfigError, EnvironmentLacks, Reject
+from inlet.errors import ConfigError, Reject, TryAgain
 from inlet.log import Log
 from inlet.source import FILE_TRANSPORTS, MESSAGE_TRANSPORTS, ROW_TRANSPORTS
 from inlet.sql import literal
@@ -1095,7 +1095,7 @@ def test_a_name_that_can_be_none_leads_nowhere_and_stops_nothing(tmp_path, name)
 def test_an_address_that_does_not_answer_says_so_and_one_that_has_no_such_name_is_none(tmp_path):
     where = {"transport": "lines", "path": "landing", "lookups": "http://127.0.0.1:9/{name}"}
     project = projects.make(tmp_path, {"shop": {"codec": "qlik_json", "from": where}})
-    with pytest.raises(EnvironmentLacks, match="http://127.0.0.1:9/a%2Fb cannot be looked up: .*refused"):
+    with pytest.raises(TryAgain, match="http://127.0.0.1:9/a%2Fb cannot be looked up: .*refused"):
         lookups.fetch(project, project.sources["shop"], "a/b")
 
 

@@ -312,7 +312,7 @@ def raise_(error):
 def test_a_catalog_that_another_process_has_open_is_said_in_one_sentence(spark, lakehouse, tmp_path):
     project = projects.make(tmp_path, lakehouse=lakehouse)
     done = apart("sql", "select 1", "--project", project.root)
-    assert done.returncode == 5 and "Another process has the catalog" in done.stderr and "Traceback" not in done.stderr
+    assert done.returncode == 6 and "Another process has the catalog" in done.stderr and "Traceback" not in done.stderr
 
 
 def test_a_catalog_is_served_once_to_its_owner_and_ends_without_a_trace(project, tmp_path):
@@ -366,7 +366,7 @@ def derby(jars: Path, statement: str) -> str:
 def test_one_run_at_a_time_writes(project, command):
     with lake.writing(project.lakehouse_path()):
         done = inlet(*command, "--project", project.root)
-    assert done.returncode == 5 and "Another run writes to" in done.stderr and "Traceback" not in done.stderr
+    assert done.returncode == 6 and "Another run writes to" in done.stderr and "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -256,7 +256,7 @@ def test_a_source_that_cannot_be_listed_is_said_and_the_others_go_on(tmp_path, m
     project = projects.make(tmp_path, sources, [NOTES])
     found = plan(project)
     assert [row["path"] for row in found.files] == ["landing/here/1.toy"]
-    assert list(found.unlisted) == ["far"] and "nosuch" in found.unlisted["far"]
+    assert list(found.unlisted) == ["far"] and "nosuch" in found.unlisted["far"].message
     assert [row["source"] for row in status(project)["sources that cannot be listed"]] == ["far"]
 
 

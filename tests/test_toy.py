@@ -22,7 +22,7 @@ from inlet.commands import import_contracts, replay
 from inlet.commands import run as running
 from inlet.commands.run import build_gold
 from inlet.commands.status import file_state, status
-from inlet.errors import AccountingError, ConfigError, EnvironmentLacks
+from inlet.errors import AccountingError, ConfigError, TryAgain
 from inlet.gold import generate
 from inlet.silver import parts
 from tests import projects
@@ -493,7 +493,7 @@ def test_what_messages_name_is_looked_up_once_and_what_was_not_there_is_read_onc
     assert counts(run(project, spark)["named"]) == (1, 0, 1, 0, 0, 0)
 
     with monkeypatch.context() as patch:  # a registry that does not answer stops no run that needs nothing new of it
-        patch.setattr(lookups, "fetch", lambda *of: (_ for _ in ()).throw(EnvironmentLacks("no answer", "wait")))
+        patch.setattr(lookups, "fetch", lambda *of: (_ for _ in ()).throw(TryAgain("no answer", "wait")))
         assert replay.due(project, ["named"]) == []
     (lists / "..%2Ftwo.json").write_text(json.dumps({"NAMED.ITEMS": [V2, ["ID"]]}))
     batch_id = replay.plan(project, spark, replay.due(project, ["named"]))

@@ -4,7 +4,8 @@ Two families. An `InletError` stops a command (wrong config, missing Java, a fai
 scheduler sees. A `Reject` stops nothing: it is a *row*, the record that could not be decoded, with its bytes.
 
 Exit codes: 0 done, 1 internal error, 2 wrong usage or configuration, 3 a check of severity `error` failed, 4 the
-accounting of a batch does not add up, 5 the environment lacks something (Java, disk, a free catalog).
+accounting of a batch does not add up, 5 the environment lacks something (Java, disk, a port), 6 something that may
+pass by itself (another run holds the lakehouse, a broker or a store does not answer): try again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,9 +46,17 @@ class AccountingError(InletError):
 
 
 class EnvironmentLacks(InletError):
-    """Something outside the project is missing: Java, disk, a port, the catalog's lock."""
+    """Something outside the project is missing, and a person has to see to it: Java, disk, a port, a right."""
 
     exit_code = 5
+
+
+class TryAgain(InletError):
+    """Something is in use or does not answer now: the lakehouse, its catalog, a broker, a store. It may pass by itself:
+    a scheduler tries again.
+    """
+
+    exit_code = 6
 
 
 def in_words(problems: Sequence[Mapping], names, of_columns=()) -> str:

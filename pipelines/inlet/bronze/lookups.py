@@ -22,7 +22,7 @@ from inlet.bronze.files import open_file
 from inlet.bronze.framing import attempt
 from inlet.codecs import CODECS
 from inlet.config import Project
-from inlet.errors import EnvironmentLacks, Reject
+from inlet.errors import Reject, TryAgain
 from inlet.source import Source
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def arrived(project: Project, sources: list[str]) -> set[tuple[str, int]]:
             continue
         try:
             is_there = fetch(project, project.sources[source], name) is not None
-        except EnvironmentLacks as error:
+        except TryAgain as error:
             log.warning("%s", error)
             silent.add(source)
             continue
@@ -71,7 +71,7 @@ def arrived(project: Project, sources: list[str]) -> set[tuple[str, int]]:
 
 def land(project: Project, spark: "SparkSession", batch_id: int, files: list[dict], messages) -> None:
     """Keep what the messages of a batch name, once however often it is tried. In: the planned files; the messages, a
-    DataFrame of bronze.messages. Raises: EnvironmentLacks where an address does not answer.
+    DataFrame of bronze.messages. Raises: TryAgain where an address does not answer.
     """
     rows: dict[tuple[str, str], tuple] = {}
     for row in files:
@@ -132,7 +132,7 @@ def address(source: Source, name: str) -> str:
 
 
 def fetch(project: Project, source: Source, name: str) -> bytes | None:
-    """What stands under a name now; None where nothing does. Raises: EnvironmentLacks where nobody answers."""
+    """What stands under a name now; None where nothing does. Raises: TryAgain where nobody answers."""
     if not source.lookups:
         return None
     place = address(source, name)
@@ -150,7 +150,7 @@ def fetch(project: Project, source: Source, name: str) -> bytes | None:
         if error.errno in NO_FILE or isinstance(error, FileNotFoundError):  # fsspec's has no number
             return None
         why = str(error)
-    raise EnvironmentLacks(
+    raise TryAgain(
         f"{source.name}: {place} cannot be looked up: {why}",
         "The messages are landed and wait for it. See that it answers, then `inlet run` again",
     )

@@ -18,7 +18,7 @@ from inlet.bronze.guard import Died, apart
 from inlet.bronze.transports import TRANSPORTS
 from inlet.codecs import CODECS
 from inlet.config import Project
-from inlet.errors import Reject
+from inlet.errors import EnvironmentLacks, InletError, Reject, TryAgain
 from inlet.source import Source
 
 
@@ -29,7 +29,7 @@ class Plan:
     batch_id: int
     files: list[dict[str, Any]] = field(default_factory=list)
     waiting: dict[str, int] = field(default_factory=dict)  # path -> bytes of an unfinished last record
-    unlisted: dict[str, str] = field(default_factory=dict)  # source -> why its files cannot be listed
+    unlisted: dict[str, InletError] = field(default_factory=dict)  # source -> why nobody can see what it has
     held: dict[str, str] = field(default_factory=dict)  # path -> what a file waits for
 
     def wait(self, path: str, info: dict, num_bytes: int) -> None:
@@ -119,9 +119,11 @@ def _listed(project: Project, source: Source, new: Plan) -> list[tuple[str, dict
     """The files of a source; none where they cannot be listed, which the plan then says."""
     try:
         return list(listing(project, source))
-    except (OSError, ImportError, ValueError) as error:
-        new.unlisted[source.name] = f"{source.path}: {error}"
-        return []
+    except ImportError as error:
+        new.unlisted[source.name] = EnvironmentLacks(f"{source.path}: {error}", "Install what it names")
+    except (OSError, ValueError) as error:
+        new.unlisted[source.name] = TryAgain(f"{source.path}: {error}", "The next run tries again")
+    return []
 
 
 def next_batch(project: Project, before: list[dict]) -> int:

@@ -2,7 +2,7 @@
 
 Exit codes (errors.py): 0 done, 1 internal error, 2 wrong usage or configuration, 3 a check of severity `error` failed,
 `verify` or `reconcile` found a difference, `decode` a reject or `status --file` a file that is not all there, 4 the
-accounting of a batch does not add up, 5 the environment lacks something.
+accounting of a batch does not add up, 5 the environment lacks something, 6 something that may pass by itself.
 """
 
 import os

@@ -9,7 +9,7 @@ import typer
 
 from inlet import config
 from inlet.cli.app import HERE, ProjectDir, app, out
-from inlet.errors import REJECT_KINDS, EnvironmentLacks, InletError
+from inlet.errors import REJECT_KINDS, InletError
 from inlet.log import Log, print_rows
 
 
@@ -43,11 +43,9 @@ def run(
                 if not log.is_human
                 else {"step": "nothing", "new": f"in {len(loaded.sources)} sources since the last run"}
             )
-    if unlisted := work.plan.unlisted:
-        raise EnvironmentLacks(
-            f"The files of {', '.join(unlisted)} cannot be listed: {'; '.join(unlisted.values())}",
-            "The other sources went on; the next run tries again",
-        )
+    if why := list(work.plan.unlisted.values()):  # all other sources went on
+        gravest = min(why, key=lambda error: error.exit_code)
+        raise type(gravest)("; ".join(error.message for error in why), gravest.remedy)
 
 
 @app.command()

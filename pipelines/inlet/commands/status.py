@@ -64,7 +64,11 @@ def status(project: Project) -> dict[str, list[dict]]:
             else {}
         ),
         **(
-            {"sources that cannot be listed": [{"source": s, "why": why} for s, why in waiting.unlisted.items()]}
+            {
+                "sources that cannot be listed": [
+                    {"source": s, "why": why.message} for s, why in waiting.unlisted.items()
+                ]
+            }
             if waiting.unlisted
             else {}
         ),

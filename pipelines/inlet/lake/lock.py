@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from inlet.errors import EnvironmentLacks
+from inlet.errors import EnvironmentLacks, TryAgain
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -18,7 +18,7 @@ def writing(lakehouse: str):
     (again does no harm). A folder is held until both have ended, however they do; for a URL that is the scheduler's to
     see to.
 
-    Raises: EnvironmentLacks where another run holds it, or where it cannot be written.
+    Raises: TryAgain where another run holds it, EnvironmentLacks where it cannot be written.
     """
     if "://" in lakehouse:
         yield lambda spark: None
@@ -32,7 +32,7 @@ def writing(lakehouse: str):
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the kind that a JVM takes
             fcntl.lockf(file, fcntl.LOCK_UN)
         except BlockingIOError as error:
-            raise EnvironmentLacks(f"Another run writes to {lakehouse}", "Wait for it to end and try again") from error
+            raise TryAgain(f"Another run writes to {lakehouse}", "Wait for it to end and try again") from error
         except OSError as error:
             raise EnvironmentLacks(
                 f"{path} cannot be written: {error.strerror}", "Give this user the right to write it"

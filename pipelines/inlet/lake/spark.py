@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from inlet.errors import EnvironmentLacks
+from inlet.errors import EnvironmentLacks, TryAgain
 from inlet.lake import catalog, jars, tables
 from inlet.lake.java import check_java
 
@@ -90,7 +90,8 @@ def session(
     further jars; without a catalog tables are read by their paths, nothing is created, and other runs go on meanwhile;
     further options of the JVM.
 
-    Raises: EnvironmentLacks when Java is missing or too old, the jars cannot be had or the catalog is taken.
+    Raises: EnvironmentLacks when Java is missing or too old or the jars cannot be had, TryAgain when the catalog is
+    taken.
     """
     check_java()
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -150,9 +151,7 @@ def _jvm_messages_to_file():
 
 
 def _check_catalog(lakehouse: str) -> None:
-    """Raises: EnvironmentLacks when another process has the catalog open; before a JVM takes half a minute to find
-    out.
-    """
+    """Raises: TryAgain when another process has the catalog open; before a JVM takes half a minute to find out."""
     lock = Path(lakehouse) / "_catalog" / "dbex.lck"
     if not lock.exists():
         return
@@ -163,8 +162,8 @@ def _check_catalog(lakehouse: str) -> None:
             raise _taken(lakehouse) from error
 
 
-def _taken(lakehouse: str) -> EnvironmentLacks:
-    return EnvironmentLacks(
+def _taken(lakehouse: str) -> TryAgain:
+    return TryAgain(
         f"Another process has the catalog of {lakehouse} open",
         "Wait for the other run (or close its session) and try again; or let several share it, with `inlet catalog`",
     )
