@@ -1,7 +1,10 @@
 """Commands that ask a lakehouse."""
 
+import contextlib
 import json
+import signal
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,7 +12,7 @@ from rich.markup import escape
 
 from inlet import config
 from inlet.cli.app import HERE, ProjectDir, app, out
-from inlet.errors import REJECT_KINDS, ConfigError
+from inlet.errors import REJECT_KINDS, ConfigError, InletError
 from inlet.log import as_json, as_text, print_rows, print_table
 
 
@@ -115,6 +118,46 @@ def _print(columns: list[str], rows: list[tuple], is_more: bool, format: str, li
             writer.writerow(map(as_text, row))
         else:
             print(json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False, default=as_json))
+
+
+@app.command()
+def serve(
+    project: ProjectDir = HERE,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port to listen on.")] = 10000,
+    passwords: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Users and their passwords: `inlet password` writes it.")
+    ] = None,
+    ldap: Annotated[str | None, typer.Option(metavar="URL", help="Users are those of a directory.")] = None,
+    ldap_base: Annotated[str | None, typer.Option(metavar="DN", help="They are uid=NAME below this.")] = None,
+    ldap_domain: Annotated[str | None, typer.Option(metavar="DOMAIN", help="They are NAME@DOMAIN.")] = None,
+):
+    """Serve the lakehouse to JDBC, beeline and Python until Ctrl-C, to be read only; runs go on meanwhile."""
+    from inlet.commands import serve as serving
+
+    loaded = config.load(project)
+    access = serving.Access(host, port, passwords, ldap, ldap_base, ldap_domain)
+    serving.stop_on(signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    with contextlib.suppress(KeyboardInterrupt), serving.serving(loaded, access) as process:
+        print(serving.how_to_connect(loaded, access), flush=True)
+        raise InletError(f"Spark's Thrift Server ended by itself, with code {process.wait()}", "Start it again")
+
+
+@app.command()
+def password(
+    file: Annotated[Path, typer.Argument(help="The file of users; it is made where it is not there.")],
+    name: Annotated[str, typer.Argument(help="The user, new or known.")],
+):
+    """Set a user's password for `inlet serve --passwords`: asked for, or a line of standard input."""
+    from getpass import getpass
+
+    from inlet.commands import serve as serving
+
+    given = getpass() if sys.stdin.isatty() else sys.stdin.readline().rstrip("\n")
+    if sys.stdin.isatty() and getpass("Again: ") != given:
+        raise ConfigError("The two passwords differ", "Try again")
+    serving.add_user(file, name, given)
+    out.print(f"{name} may ask by {file}", markup=False)
 
 
 @app.command()
