@@ -43,21 +43,37 @@ def status(
 @app.command()
 def sql(
     query: Annotated[
-        str, typer.Argument(help="One SQL statement; tables are orders, orders__history, silver.changes, ...")
-    ],
+        str | None,
+        typer.Argument(
+            help="One SQL statement; tables are orders, orders__history, silver.changes, ... Without one: asks for "
+            "statements, or reads them from standard input, each ended by a semicolon."
+        ),
+    ] = None,
     project: ProjectDir = HERE,
     format: Annotated[str, typer.Option(help="table, csv or json (lines).")] = "table",
     limit: Annotated[int, typer.Option(min=0, help="Rows shown at most; 0 for all.")] = 100,
     database: Annotated[str, typer.Option(help="The database of names without one: public, or a pin.")] = "public",
 ):
-    """Ask the lakehouse a question. Names without a database are those of the public views: `orders`,
-    `orders__history`, `orders_at(time)`.
+    """Ask the lakehouse a question, or one after the other. Names without a database are those of the public views:
+    `orders`, `orders__history`, `orders_at(time)`.
     """
+    from inlet.commands import shell
     from inlet.commands.sql import ask
 
     _check_format(format)
-    rows, columns, is_more = ask(config.load(project), query, limit, database)
-    _print(columns, rows, is_more, format, limit)
+    loaded = config.load(project)
+
+    def show(columns: list[str], rows: list[tuple], is_more: bool) -> None:
+        _print(columns, rows, is_more, format, limit)
+
+    if query is not None:
+        rows, columns, is_more = ask(loaded, query, limit, database)
+        show(columns, rows, is_more)
+    elif sys.stdin.isatty():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        shell.interact(loaded, limit, database, show)
+    else:
+        raise typer.Exit(shell.answer_all(loaded, sys.stdin.read(), limit, database, show))
 
 
 @app.command()

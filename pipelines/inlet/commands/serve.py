@@ -63,7 +63,7 @@ class Access:
             socket.create_server((self.host, self.port), family=family).close()
         except OSError as error:
             raise EnvironmentLacks(
-                f"{self.host}:{self.port} cannot be listened on: {error.strerror or error}",
+                f"{self.host}:{self.port} cannot be listened on: {os.strerror(error.errno) if error.errno else error}",
                 "End what listens there, or give another --port",
             ) from error
 
