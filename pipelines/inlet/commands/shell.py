@@ -68,7 +68,7 @@ def interact(project: Project, limit: int, database: str, show: Print) -> None:
     with catalog.shared(project.lakehouse_path()):
         with out.status("Spark starts ..."):
             spark = sql.begin(project, database)
-        out.print(f"[dim]{HELP.replace('[', '')}[/]")
+        out.print(f"[dim]{HELP}[/]")
         words = names(project, database) + KEYWORDS + _functions(spark)
         typed: PromptSession[str] = PromptSession(
             history=FileHistory(str(history_file())),
