@@ -149,6 +149,14 @@ def test_runs_pins_and_questions_go_on_beside_it(served, project):
 
 
 @proof
+def test_a_plain_dbt_builds_beside_it(served, project):
+    dbt = [Path(sys.executable).with_name("dbt"), "build", "--quiet", "--select", "items__current"]
+    done = subprocess.run(dbt, cwd=project.root / "dbt", capture_output=True, text=True, env=os.environ | SMALL_JVM)
+    assert done.returncode == 0, done.stdout
+    assert served.ask("select count(*) from gold.items__current") == [(10,)]
+
+
+@proof
 def test_beeline_asks_the_same(served):
     said = served.beeline(
         "select name from items where item_id = 3",
