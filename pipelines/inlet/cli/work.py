@@ -3,6 +3,7 @@
 import contextlib
 import shlex
 import signal
+import time
 from typing import Annotated
 
 import typer
@@ -97,12 +98,16 @@ def verify(
         out.print("there are no tables to verify")
         return
     logs = {t.name for t in loaded.tables.values() if not t.key}
-    num_differing = 0
+    num_differing, log = 0, Log()
     with lake.writing(loaded.lakehouse_path()) as hold:  # what it compares must stand still
-        spark = session(loaded.lakehouse_path())
-        hold(spark)
-        for name in names:
-            num_versions, num, rows = gold.verify(loaded, spark, name, limit)
+        with log.working("spark"):
+            spark = session(loaded.lakehouse_path())
+            hold(spark)
+        began = time.monotonic()
+        for n, name in enumerate(names):
+            with log.working("verify", table=name):
+                log.now("folds all that silver holds of it", done=n, of=len(names), since=began)
+                num_versions, num, rows = gold.verify(loaded, spark, name, limit)
             out.print(
                 f"{name}: {num_versions:,} {'changes' if name in logs else 'versions'} compared, "
                 + (f"[red]{num:,} differences[/]" if num else "[green]equal[/]")
