@@ -27,6 +27,7 @@ def run(
     """
     from inlet import lake
     from inlet.commands import run as running
+    from inlet.commands import runs
 
     log = Log()
     loaded = config.load(project)
@@ -37,6 +38,7 @@ def run(
             running.run(loaded, work, steps, table, log, hold)
         else:
             running.say_what_waits(work.plan, log)
+            runs.idle(loaded, log)
             if not loaded.sources:
                 log.say({"step": "run", "because": "pipelines/inlet.yml has no sources yet"})
             log.say(
@@ -179,11 +181,12 @@ def rebuild(
     """Make a table's gold anew from silver: the same rows that batch after batch has made."""
     from inlet import checks, lake
     from inlet.commands import run as running
+    from inlet.commands import runs
     from inlet.lake.spark import session
 
     loaded, log = config.load(project), Log()
     names = loaded.table_names(table)
-    with lake.writing(loaded.lakehouse_path()) as hold:
+    with lake.writing(loaded.lakehouse_path()) as hold, runs.recorded(loaded, log, "rebuild"):
         spark = session(loaded.lakehouse_path())
         hold(spark)
         with log.step("gold", rebuilt=", ".join(names)) as figures:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from inlet import bronze, checks, config, gold, publish, silver
 from inlet.checks import suite
-from inlet.commands import replay, warm
+from inlet.commands import replay, runs, warm
 from inlet.config import Project
 from inlet.errors import AccountingError, CheckFailed, ConfigError
 from inlet.gold import generate
@@ -77,6 +77,11 @@ def run(project: Project, work: Work, steps: tuple[str, ...], tables: list[str],
     """Do the work. In: what `lake.writing` gave. Raises: CheckFailed at a gate, AccountingError in silver; what was
     done before stays done.
     """
+    with runs.recorded(project, log, unlisted=work.plan.unlisted):
+        _run(project, work, steps, tables, log, hold)
+
+
+def _run(project: Project, work: Work, steps: tuple[str, ...], tables: list[str], log: Log, hold) -> None:
     from inlet.lake.spark import session
 
     if "gold" in steps:

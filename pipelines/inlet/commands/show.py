@@ -65,11 +65,11 @@ def _with_times(table: Table, found: Shown) -> Shown:
     """Versions with the times in the places where they began and ended."""
     names = [table.our(name) for name in ("valid_from", "valid_to")]
     seqs = [found.columns.index(table.our(name)) for name in ("valid_from_seq", "valid_to_seq")]
-    rows = [(*row, *(_time_of(row[at]) for at in seqs)) for row in found.rows]
+    rows = [(*row, *(time_of(row[at]) for at in seqs)) for row in found.rows]
     return Shown([*found.columns, *names], rows, found.is_more)
 
 
-def _time_of(seq: str | None) -> datetime | None:
+def time_of(seq: str | None) -> datetime | None:
     """The time in a change_seq, in UTC; None where its digits are no calendar time."""
     try:
         return seq and datetime.strptime(seq[:16] + "0000+0000", "%Y%m%d%H%M%S%f%z") or None
