@@ -21,10 +21,17 @@ def status(
         str | None,
         typer.Option(help="Is every byte of this delivered file landed and accounted for? Exit code 0 if so, else 3."),
     ] = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Show it anew again and again, until Ctrl-C.")] = False,
+    interval: Annotated[float, typer.Option(min=0.5, help="Seconds between two looks of --watch.")] = 5,
 ):
     """What has been landed, decoded and built, and what waits. Needs no Spark."""
     from inlet.commands import status as reading
 
+    if watch:
+        from inlet.commands import watch as watching
+
+        watching.watch(config.load(project), out, interval)
+        return
     if file:
         is_safe, words = reading.file_state(config.load(project), file)
         out.print(escape(words), soft_wrap=True)
@@ -35,6 +42,21 @@ def status(
     else:
         for title, rows in found.items():
             print_rows(out, rows, title)
+
+
+@app.command()
+def report(
+    project: ProjectDir = HERE,
+    file: Annotated[
+        str | None, typer.Option("--out", metavar="FILE", help="The page; else report.html in the lakehouse.")
+    ] = None,
+):
+    """Write one page for people: what needs attention, what came in, what waits, lag, rejects, checks, sizes, runs. It
+    needs no network to be read, and no Spark to be made.
+    """
+    from inlet.commands import report as reporting
+
+    out.print(reporting.write(config.load(project), file), markup=False, soft_wrap=True)
 
 
 @app.command()
