@@ -136,7 +136,7 @@ def _to_know(data: dict[str, Any]) -> Iterator[Note]:
     sources = data["status"]["sources"]
     if num := sum(row["new files"] for row in sources):
         yield Note("know", f"{counted(num, 'new file')} delivered", "`inlet run`")
-    if not any(row["files"] for row in sources):
+    if not any(row["files"] or row["records"] for row in sources):
         yield Note("know", "Nothing has been landed yet", "`inlet run`")
 
 
