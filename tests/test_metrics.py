@@ -32,7 +32,6 @@ def samples(project) -> dict[tuple, float]:
         (sample.name, *(value for _, value in sorted(sample.labels.items()))): sample.value
         for family in text_string_to_metric_families(text)
         for sample in family.samples
-        if not sample.name.endswith("_created")
     }
 
 

@@ -6,6 +6,7 @@ What is counted comes from the lakehouse's own tables, so a counter goes on wher
 file is its own memory of the last run that was good.
 """
 
+from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from inlet.log import Log
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
+    from prometheus_client.core import Metric
 
 LIBRARIES = {"prometheus": "prometheus_client", "openlineage": "openlineage.client"}
 LAST_SUCCESS = "inlet_last_success_timestamp_seconds"
@@ -69,50 +71,62 @@ def _last_success(path: Path) -> float | None:
 
 def registry(project: Project, run: dict, last_success: float | None) -> "CollectorRegistry":
     """All metrics. In: the run that has ended; when the last good one before it was."""
-    from prometheus_client import CollectorRegistry, Counter, Gauge
+    from prometheus_client import CollectorRegistry
+
+    class Collector:
+        def collect(self):
+            yield from _of_lakehouse(project)
+            yield from _of_run(run, last_success)
 
     to = CollectorRegistry()
+    to.register(Collector())
+    return to
 
-    def gauge(name: str, doc: str, samples: dict[tuple, float], labels: tuple = (), of=Gauge) -> None:
-        metric = of(name, doc, labels, registry=to)
-        for values, number in samples.items():
-            child = metric.labels(*values) if labels else metric
-            child.inc(number) if of is Counter else child.set(number)
+
+def _of_lakehouse(project: Project) -> Iterator["Metric"]:
+    from prometheus_client.core import CounterMetricFamily
 
     batches, published = facts.ledger(project), facts.points(project)
-    counts = {
-        (source, name.removeprefix("num_")): sum(row[name] or 0 for row in batches if row["source"] == source)
-        for source in sorted({row["source"] for row in batches})
-        for name in facts.COUNTS[1:]
-    }
-    landed = facts.files(project)
-    gauge("inlet_records", "records decoded, by what became of them", counts, ("source", "outcome"), Counter)
-    gauge("inlet_files", "files landed", {(s,): n for s, (n, _) in landed.items()}, ("source",), Counter)
-    gauge("inlet_landed_bytes", "bytes landed", {(s,): n for s, (_, n) in landed.items()}, ("source",), Counter)
+    records = CounterMetricFamily(
+        "inlet_records", "records decoded, by what became of them", labels=("source", "outcome")
+    )
+    for source in sorted({row["source"] for row in batches}):
+        for name in facts.COUNTS[1:]:
+            num = sum(row[name] or 0 for row in batches if row["source"] == source)
+            records.add_metric((source, name.removeprefix("num_")), num)
+    files = CounterMetricFamily("inlet_files", "files landed", labels=("source",))
+    size = CounterMetricFamily("inlet_landed_bytes", "bytes landed", labels=("source",))
+    for source, (num_files, num_bytes) in sorted(facts.files(project).items()):
+        files.add_metric((source,), num_files)
+        size.add_metric((source,), num_bytes)
+    yield from (records, files, size)
     lags = facts.lags(batches, published)
-    gauge(
+    yield _gauge(
         "inlet_lag_seconds",
         "how far the public views are behind the newest change, by the source's own times",
         {(source,): one.seconds for source, one in lags.items() if one.seconds is not None},
-        ("source",),
+        "source",
     )
     for which, doc in (("newest", "newest change in silver"), ("shown", "last change that is public")):
-        gauge(
-            f"inlet_{which}_change_timestamp_seconds",
-            f"the source's own time of the {doc}",
-            {(source,): at.timestamp() for source, one in lags.items() if (at := getattr(one, which))},
-            ("source",),
-        )
-    gauge(
-        "inlet_rejects_open",
-        "records that are rejected and not decoded again",
-        dict(rejects.open_rejects(project)),
-        ("source", "kind"),
-    )
+        times = {(source,): at.timestamp() for source, one in lags.items() if (at := getattr(one, which))}
+        yield _gauge(f"inlet_{which}_change_timestamp_seconds", f"the source's own time of the {doc}", times, "source")
+    waiting = dict(rejects.open_rejects(project))
+    yield _gauge("inlet_rejects_open", "records rejected and not decoded again", waiting, "source", "kind")
+
+
+def _of_run(run: dict, last_success: float | None) -> Iterator["Metric"]:
     ended = facts.ended(run)
     good = ended if run["exit_code"] == 0 else last_success
-    gauge(LAST_SUCCESS, "when the last good run ended", {(): good} if good else {})
-    gauge("inlet_last_run_timestamp_seconds", "when the last run ended", {(): ended})
-    gauge("inlet_last_run_exit_code", "exit code of the last run", {(): run["exit_code"]})
-    gauge("inlet_step_seconds", "seconds of the last run's steps", facts.step_seconds(run), ("step",))
-    return to
+    yield _gauge(LAST_SUCCESS, "when the last good run ended", {(): good} if good else {})
+    yield _gauge("inlet_last_run_timestamp_seconds", "when the last run ended", {(): ended})
+    yield _gauge("inlet_last_run_exit_code", "exit code of the last run", {(): run["exit_code"]})
+    yield _gauge("inlet_step_seconds", "seconds of the last run's steps", facts.step_seconds(run), "step")
+
+
+def _gauge(name: str, doc: str, samples: Mapping[tuple, float], *labels: str) -> "Metric":
+    from prometheus_client.core import GaugeMetricFamily
+
+    family = GaugeMetricFamily(name, doc, labels=labels)
+    for values, number in samples.items():
+        family.add_metric(values, number)
+    return family
