@@ -1,8 +1,14 @@
 """The page for people, and the numbers that it and metrics tell. Its look: test_report_page.py."""
 
+import contextlib
 import gzip
 import html
+import os
+import pty
 import re
+import signal
+import subprocess
+import sys
 from collections import Counter
 from datetime import timedelta
 
@@ -177,6 +183,27 @@ def test_a_run_with_nothing_new_leaves_no_note(project):
 def test_watch_off_a_terminal_is_one_clear_error(project):
     done = inlet("status", "--watch", "--project", project.root)
     assert done.returncode == 2 and "--watch needs a terminal" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_watch_shows_the_status_until_ctrl_c(project):
+    ours, theirs = pty.openpty()
+    words = [sys.executable, "-m", "inlet.cli", "status", "--watch", "--interval", "0.5", "--project", project.root]
+    environment = os.environ | {"TERM": "xterm", "COLUMNS": "200"}
+    watching = subprocess.Popen(words, stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
+    os.close(theirs)
+    try:
+        shown = b""
+        while shown.count(b"Ctrl-C ends") < 2:  # it was shown anew
+            shown += os.read(ours, 65536)
+        watching.send_signal(signal.SIGINT)
+        with contextlib.suppress(OSError):  # the end of a terminal
+            while more := os.read(ours, 65536):
+                shown += more
+        assert watching.wait(60) == 0 and b"depot" in shown and b"Traceback" not in shown
+    finally:
+        watching.kill()
+        watching.wait()
+        os.close(ours)
 
 
 def test_rejects_name_the_change_that_stays(project):

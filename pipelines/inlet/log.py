@@ -112,9 +112,11 @@ class Doing:
 
     def __init__(self, step: str, place: dict):
         self.step, self.place, self.began = step, place, time.monotonic()
-        self.what, self.done, self.of, self.first = "", 0, 0, self.began
+        self.what, self.done, self.of, self.first, self.at = "", 0, 0, self.began, self.began
 
     def now(self, what: str, done: int, of: int, since: float | None) -> None:
+        if done != self.done or since:
+            self.at = time.monotonic()
         self.what, self.done, self.of, self.first = what, done, of, since or self.began
 
     @property
@@ -123,21 +125,22 @@ class Doing:
 
     def __rich__(self) -> Text:
         parts = [self.what] + [f"{self.done} of {self.of} done"] * bool(self.of) + [f"{self.seconds:.0f} s"]
-        if left := time_left(time.monotonic() - self.first, self.done, self.of):
+        if left := time_left(self.at - self.first, self.done, self.of, time.monotonic() - self.at):
             parts.append(left)
         text = Text.assemble((self.step, "bold"), f" {_plain(self.place)} ... ")
         return text.append("  ".join(filter(None, parts)), "dim")
 
 
-def time_left(seconds: float, done: int, of: int) -> str:
-    """How long the rest takes if it goes on as it has so far; "" before anything is done. In: seconds so far.
+def time_left(seconds: float, done: int, of: int, ago: float = 0) -> str:
+    """How long the rest takes if it goes on as it has so far; "" before anything is done, and where it takes longer. In:
+    seconds until the last part was done; how long ago that was.
 
-    >>> time_left(60, 2, 6), time_left(60, 1, 41), time_left(5, 0, 6)
-    ('about 2 min left', 'about 40 min left', '')
+    >>> time_left(60, 2, 6), time_left(60, 1, 41, 10), time_left(5, 0, 6), time_left(5, 1, 2, 9)
+    ('about 2 min left', 'about 40 min left', '', '')
     """
-    if not 0 < done < of:
+    rest = seconds / done * (of - done) - ago if 0 < done < of else 0
+    if rest < 1:
         return ""
-    rest = seconds / done * (of - done)
     return f"about {rest / 60:.0f} min left" if rest >= 90 else f"about {rest:.0f} s left"
 
 
@@ -213,10 +216,8 @@ class Log:
             seconds = f"{entry['seconds']:7.2f} s" if "seconds" in entry else " " * 9
             self.console.print(f"{seconds}  [bold]{entry.get('step', ''):<8}[/] {escape(_plain(figures))}")
         else:
-            print(
-                json.dumps({"at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())} | entry, default=str),
-                file=sys.stderr,
-            )
+            line = json.dumps({"at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())} | entry, default=str)
+            print(line + "\n", end="", file=sys.stderr, flush=True)  # at once, for another thread may say one, too
 
 
 def _plain(figures: dict) -> str:

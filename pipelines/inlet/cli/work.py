@@ -38,7 +38,7 @@ def run(
             running.run(loaded, work, steps, table, log, hold)
         else:
             running.say_what_waits(work.plan, log)
-            runs.idle(loaded, log)
+            runs.idle(loaded, log, work.plan.unlisted)
             if not loaded.sources:
                 log.say({"step": "run", "because": "pipelines/inlet.yml has no sources yet"})
             log.say(

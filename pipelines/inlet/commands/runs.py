@@ -26,7 +26,7 @@ NUM_SHOWN = 30
 
 
 @contextmanager
-def recorded(project: Project, log: Log, command: str = "run", unlisted: dict | None = None):
+def recorded(project: Project, log: Log, command: str = "run", unlisted: dict[str, InletError] | None = None):
     """Note what is done within, with the seconds of its steps. In: source -> why it could not be listed. Raises:
     EnvironmentLacks, before anything is done, where `metrics:` asks for a library that is not there."""
     metrics.check(project)
@@ -56,11 +56,13 @@ def recorded(project: Project, log: Log, command: str = "run", unlisted: dict | 
         lineage.end(project, log, event, record)
 
 
-def idle(project: Project, log: Log) -> None:
-    """A run that found nothing new was a good one: those who watch the time of the last have to hear of it."""
+def idle(project: Project, log: Log, unlisted: dict[str, InletError]) -> None:
+    """A run that found nothing new was a good one: those who watch the time of the last have to hear of it. In: source
+    -> why it could not be listed, which is none."""
     metrics.check(project)
+    code = max((error.exit_code for error in unlisted.values()), default=0)
     began = datetime.now(UTC).isoformat(timespec="seconds")
-    metrics.tell(project, log, {"began": began, "seconds": 0.0, "command": "run", "exit_code": 0, "steps": []})
+    metrics.tell(project, log, {"began": began, "seconds": 0.0, "command": "run", "exit_code": code, "steps": []})
 
 
 def keep(project: Project, record: dict) -> None:

@@ -5,6 +5,7 @@ import time
 from datetime import datetime
 from io import StringIO
 
+from deltalake.exceptions import DeltaError
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
@@ -41,6 +42,6 @@ def drawn(project: Project, width: int) -> Text:
     try:
         for title, rows in status.status(project).items():
             print_rows(lines, rows, title)
-    except InletError as error:
+    except (InletError, DeltaError) as error:
         lines.print(str(error), markup=False)
     return Text.from_ansi(lines.file.getvalue())  # type: ignore[attr-defined]
