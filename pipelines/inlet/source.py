@@ -109,6 +109,14 @@ class Source(BaseModel):
                 return table
         return None
 
+    @field_validator("lookups")
+    @classmethod
+    def _without_secret(cls, lookups: str | None) -> str | None:
+        """What stands between user and host is a secret, and is not shown."""
+        if lookups and re.match(r"[a-z0-9+]+://[^/@]*:(?!\$\{\w+\}@)[^/]*@", lookups):
+            raise ValueError("a password is a secret: write ${NAME}, and set NAME in the environment")
+        return lookups
+
     @field_validator("broker")
     @classmethod
     def _topics(cls, broker: Broker | None) -> Broker | None:

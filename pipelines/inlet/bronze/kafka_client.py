@@ -5,15 +5,15 @@ Every failure is said in one sentence: TryAgain where it may pass by itself, Env
 """
 
 import logging
-import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
-from inlet.broker import VARIABLE, Broker
+from inlet.broker import Broker
 from inlet.errors import ConfigError, EnvironmentLacks, InletError, TryAgain
+from inlet.lake.secrets import filled
 
 SECONDS = 10.0  # for an answer
 SILENT_SECONDS = 60.0  # without a message, or the end of the range, that is read
@@ -30,14 +30,7 @@ class NotAsPlanned(InletError):
 
 def options(broker: Broker) -> dict[str, Any]:
     """A broker's options with the secrets of the environment in place. Raises: EnvironmentLacks for one not there."""
-
-    def filled(name: str, value: str) -> str:
-        lacking = [variable for variable in VARIABLE.findall(value) if variable not in os.environ]
-        if lacking:
-            raise EnvironmentLacks(f"{lacking[0]}, which {name} names, is not set", f"export {lacking[0]}=...")
-        return VARIABLE.sub(lambda match: os.environ[match[1]], value)
-
-    return {name: filled(name, value) for name, value in broker.options.items()} | {
+    return {name: filled(value, name) for name, value in broker.options.items()} | {
         "bootstrap.servers": broker.servers,
         "logger": QUIET,
     }

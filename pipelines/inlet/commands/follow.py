@@ -1,7 +1,7 @@
 """`inlet run --follow`: runs in micro-batches, one after the other, until it is told to stop.
 
 Each is a whole run, with the guarantees of one, and holds the lakehouse for itself alone: between two of them others
-get their turn. What may pass by itself is waited for; all else ends it, as it ends a run.
+get their turn, for its catalog is shared. What may pass by itself is waited for; all else ends it, as it ends a run.
 """
 
 import signal
@@ -13,6 +13,7 @@ from inlet import lake
 from inlet.commands import run as running
 from inlet.config import Project
 from inlet.errors import TryAgain
+from inlet.lake import catalog
 from inlet.log import Log
 
 MAX_SECONDS = 60.0  # between two tries of what does not answer
@@ -26,7 +27,7 @@ def follow(
     that found nothing new.
     """
     said, pause = "", seconds
-    with _stopping() as is_stopped:
+    with catalog.shared(load().lakehouse_path()), _stopping() as is_stopped:
         while not is_stopped.is_set():
             try:
                 has_landed, why = _once(load(), steps, sources, tables, log)

@@ -11,13 +11,14 @@ from inlet.errors import EnvironmentLacks
 from inlet.lake.java import java
 
 
-def fetched(name: str, coordinates: tuple[str, ...]) -> list[Path]:
-    """The jars of some artifacts, with what they depend on. In: the name of their folder, `group:artifact:version` of
-    each. Raises: EnvironmentLacks where they cannot be had.
+def fetched(name: str, coordinates: tuple[str, ...], with_others: bool = True) -> list[Path]:
+    """The jars of some artifacts. In: the name of their folder, `group:artifact:version` of each, and whether what they
+    depend on comes with them. Raises: EnvironmentLacks where they cannot be had.
     """
     import pyspark
 
-    folder = Path(sys.prefix) / "share" / "inlet" / "-".join([name, *(c.rsplit(":", 1)[1] for c in coordinates)])
+    versions = dict.fromkeys(coordinate.rsplit(":", 1)[1] for coordinate in coordinates)
+    folder = Path(sys.prefix) / "share" / "inlet" / "-".join([name, *versions])
     (ivy,) = (Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar")
     if not folder.exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -25,6 +26,7 @@ def fetched(name: str, coordinates: tuple[str, ...]) -> list[Path]:
             for coordinate in coordinates:
                 into = f"{got}/jars/[artifact]-[revision].[ext]"
                 command = ["-confs", "default", "-dependency", *coordinate.split(":"), "-retrieve", into]
+                command += [] if with_others else ["-notransitive"]
                 done = subprocess.run(
                     [java(), "-jar", str(ivy), *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
                 )
