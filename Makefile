@@ -5,13 +5,16 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench gate proof soak docs clean
+.PHONY: help demo demo-kafka test lint bench gate proof soak docs clean
 
 help:                   ## these targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
 
 demo: $(READY)          ## two real feeds from bytes to gold, with answers
 	@$(BIN)/python -m infra.local.demo
+
+demo-kafka: $(READY)    ## the shop of the demo over a Kafka broker, followed in micro-batches
+	@$(BIN)/python -m infra.local.demo_kafka
 
 test: $(READY)          ## the tests, but for `make proof`, in two processes (core tests alone: .venv/bin/pytest -m "not spark")
 	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder

@@ -88,7 +88,7 @@ def _summary(project, feed, log: Log, started: float) -> int:
         _title("What did not hold, and why it matters")
         _rows([row.asDict() for row in warned])
     _title("Is gold what the source database holds?")
-    compared = _compare(project, spark, feed)
+    compared = compare(project, spark, feed.expected)
     _rows(compared)
     _questions(spark)
     out.print(
@@ -105,10 +105,12 @@ def _ledger(project) -> None:
         _rows(rows)
 
 
-def _compare(project, spark, feed) -> list[dict]:
-    """Current state, row by row and value by value, against the databases that the feeds were captured from."""
+def compare(project, spark, tables: dict[str, dict[tuple, dict]]) -> list[dict]:
+    """Current state, row by row and value by value, against the databases that the feeds were captured from. In: the
+    rows of each table by source and key.
+    """
     found = []
-    for name, expected in sorted(feed.expected.items()):
+    for name, expected in sorted(tables.items()):
         table = project.tables[name]
         columns = [c.lower() for c in table.column_names]
         rows = {

@@ -63,6 +63,11 @@ class Project(BaseModel):
         }
         return [known(names, name, "table") for name in given]
 
+    def size_of(self, row: dict) -> int:
+        """How many bytes a row of bronze.files brings; about so many for messages of a broker."""
+        source = self.sources.get(row["source"])
+        return (row["ofs_end"] - row["ofs_start"]) * (source.bytes_an_offset if source else 1)
+
     def resolve(self, path: str) -> str:
         """A path of inlet.yml as an absolute one; URLs stay as they are."""
         return path if "://" in path else str((self.root / path).resolve())

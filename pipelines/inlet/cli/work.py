@@ -21,6 +21,10 @@ def run(
     table: Annotated[list[str], typer.Option(help="Build only this gold table; may be given several times.")] = [],
     step: Annotated[str | None, typer.Option(help="Run one step alone: bronze, silver, gold or publish.")] = None,
     until: Annotated[str | None, typer.Option(help="Run up to and with this step.")] = None,
+    follow: Annotated[bool, typer.Option("--follow", help="Go on in micro-batches until Ctrl-C or SIGTERM.")] = False,
+    every: Annotated[
+        float, typer.Option(min=0.1, metavar="SECONDS", help="With --follow: how long to wait when nothing is new.")
+    ] = 5,
 ):
     """Land what is new, decode it, bring the tables up to date, check each step, publish. Safe to run again at any
     time.
@@ -32,6 +36,11 @@ def run(
     log = Log()
     loaded = config.load(project)
     steps = running.steps_to_run(step, until)
+    if follow:
+        from inlet.commands.follow import follow as go_on
+
+        go_on(lambda: config.load(project), steps, source, table, log, every)
+        return
     with lake.writing(loaded.lakehouse_path()) as hold:
         work = running.find_work(loaded, steps, source, table)
         if work:

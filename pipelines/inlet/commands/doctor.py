@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from inlet import bronze, config, silver
+from inlet.bronze import kafka
 from inlet.bronze.files import listing
 from inlet.commands import rejects
 from inlet.config import Project
@@ -156,6 +157,8 @@ def _columns(project: Project) -> Finding:
 def _source(project: Project, source: Source) -> Finding:
     what, fix = f"source {source.name}", "Fix `from` in pipelines/inlet.yml"
     try:
+        if source.broker:
+            return _broker(what, source)
         folder = "" if "://" in source.path else project.folder(source)[0]
         if folder and not Path(folder).is_dir():
             what_kind = "file" if Path(folder).suffix else "folder"
@@ -167,6 +170,15 @@ def _source(project: Project, source: Source) -> Finding:
     except (OSError, ImportError, ValueError, InletError) as error:
         return Finding(what, False, f"{source.path}: {error}", fix, ConfigError.exit_code)
     return Finding(what, True, f"{num} files at {source.path}" + ("" if num else " (nothing delivered yet)"))
+
+
+def _broker(what: str, source: Source) -> Finding:
+    try:
+        rows = kafka.plan(source, []).rows
+    except InletError as error:
+        return Finding(what, False, error.message, error.remedy, error.exit_code)
+    topics = sorted({row["path"].rpartition("/")[0] for row in rows})
+    return Finding(what, True, f"{len(rows)} partitions of {', '.join(topics) or 'no topic'} at {source.path}")
 
 
 def _lookalike(project: Project, folder: Path) -> str | None:

@@ -189,7 +189,8 @@ def _bronze(project: Project, spark: "SparkSession", work: Work, log: Log) -> li
             figures |= {
                 "files": len(plan.files),
                 "units": sum(f["num_units"] for f in plan.files),
-                "bytes": sum(f["ofs_end"] - f["ofs_start"] for f in plan.files),
+                **bronze.messages_of(project, spark, plan),
+                "bytes": sum(project.size_of(f) for f in plan.files),
             }
         pending.append(plan.batch_id)
     say_what_waits(plan, log)
@@ -203,6 +204,8 @@ def say_what_waits(plan: bronze.Plan, log: Log) -> None:
         log.say({"step": "bronze", "waiting": what})
     for path, why in plan.held.items():
         log.say({"step": "bronze", "waiting": f"{path}: for {why}"})
+    for topic, what in plan.notes.items():
+        log.say({"step": "bronze", "warning": f"{topic}: {what}"})
 
 
 def _owed(project: Project, step: str, wanted: list[str]) -> dict:

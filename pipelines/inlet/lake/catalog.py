@@ -1,65 +1,151 @@
-"""The catalog on a server that several processes share: runs that a scheduler starts, and whoever asks meanwhile.
+"""Which catalog a process opens: the one embedded in the lakehouse folder, or one on a server that several share.
 
-Derby's network server opens the very catalog that stands in the lakehouse folder, which without it one process at a
-time can do. The pyspark wheel has Derby without its server and client; Ivy, which the wheel has too, gets these once.
+Derby lets one process at a time open a catalog in its folder. So there are two kinds of servers (derby.py):
 
-Who opens the catalog can repoint every view, so the server asks for a password. Each start makes a new one, in files
-that only their owner can read: Derby's own, and a hive-site.xml, which Spark finds on its class path. The user is APP,
-because that is the schema in which Derby keeps the catalog when it is opened in the folder.
+- `inlet catalog` serves all lakehouses of the machine until Ctrl-C. A process uses it that has its address in
+  INLET_CATALOG.
+- `shared` serves one lakehouse for as long as somebody uses it. Its address stands in the lakehouse folder
+  (`_catalog_server`, readable by its owner alone), where every session that begins meanwhile finds it. Each user holds
+  a shared lock on that file until its process ends; the last one to leave stops the server. A server that was left
+  behind (its last user was killed) is used by the next one, who stops it.
 
-Source: Apache Derby 10.16, Server and Administration Guide; Security Guide, "Configuring BUILTIN authentication".
+Whoever looks at that file, starts or stops a server, or opens the embedded catalog holds `_catalog_opening` meanwhile,
+so nobody sees a server that is about to end, and no two begin at once.
 """
 
+import atexit
+import fcntl
+import json
 import os
-import secrets
-import shutil
-import socket
-import subprocess
-import sys
-import tempfile
+import stat
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
-from inlet.errors import EnvironmentLacks
+from inlet.errors import EnvironmentLacks, TryAgain
+from inlet.lake import derby
 
-DERBY = "10.16.1.1"  # as in the wheel
-HOST, USER = "127.0.0.1", "APP"
-READY_SECONDS = 60
-SERVER_FILE = """\
-derby.connection.requireAuthentication=true
-derby.authentication.provider=BUILTIN
-derby.user.{user}={password}
-"""
-CLIENT_FILE = """\
-<configuration>
-  <property><name>javax.jdo.option.ConnectionUserName</name><value>{user}</value></property>
-  <property><name>javax.jdo.option.ConnectionPassword</name><value>{password}</value></property>
-</configuration>
-"""
+FILE, GUARD = "_catalog_server", "_catalog_opening"
+GUARD_SECONDS = 120  # longer than a session or a server takes to start
+STARTS = 3  # of a server, where somebody else takes the port meanwhile
+CLASS_PATH = "SPARK_DIST_CLASSPATH"  # Spark's own scripts put it behind their jars
 
 
-def server() -> str:
-    """host:port of the server to use; '' where the catalog is opened in the folder."""
-    return os.environ.get("INLET_CATALOG", "")
+@dataclass
+class Joined:
+    """A shared server that this process uses."""
+
+    server: derby.Server
+    file: IO
+    pid: int  # whose: a fork does not leave for its parent
+    num_users: int = 0
+    class_path: str | None = None  # as it was before
+
+
+_joined: dict[str, Joined] = {}  # by lakehouse
+
+
+def server(lakehouse: str) -> str:
+    """host:port of the server that this process uses; '' where the catalog is opened in the folder."""
+    if at := os.environ.get("INLET_CATALOG", ""):
+        return at
+    return _joined[lakehouse].server.place if lakehouse in _joined else ""
 
 
 def settings(lakehouse: str) -> dict[str, str]:
     """Spark settings that open the catalog of a lakehouse. In: its absolute path."""
-    url = f"jdbc:derby://{server()}/{lakehouse}" if server() else f"jdbc:derby:;databaseName={lakehouse}"
-    driver = "Client" if server() else "Embedded"
+    place = server(lakehouse)
+    url = f"jdbc:derby://{place}/{lakehouse}" if place else f"jdbc:derby:;databaseName={lakehouse}"
+    driver = "Client" if place else "Embedded"
     return {
         "spark.hadoop.javax.jdo.option.ConnectionURL": f"{url}/_catalog;create=true",
         "spark.hadoop.javax.jdo.option.ConnectionDriverName": f"org.apache.derby.jdbc.{driver}Driver",
     }
 
 
-def check() -> None:
-    """Raises: EnvironmentLacks where no server answers; before a JVM takes half a minute to find out."""
-    if not _is_answered(server()):
+@contextmanager
+def shared(lakehouse: str):
+    """Share the catalog of a local lakehouse: use the server there is, or start one. Settings and sessions of this
+    process, and of every one that begins meanwhile, use it. In: the absolute path; a URL, and a process with
+    INLET_CATALOG, go on as ever.
+
+    Raises: TryAgain where a process has the catalog open by itself, EnvironmentLacks where no server can be had.
+    """
+    if not _is_ours(lakehouse):
+        yield
+        return
+    if lakehouse not in _joined:
+        with _guarded(lakehouse):
+            _join(lakehouse, _running(lakehouse) or _started(lakehouse))
+    _joined[lakehouse].num_users += 1
+    try:
+        yield
+    finally:
+        leave(lakehouse)
+
+
+@contextmanager
+def opening(lakehouse: str):
+    """What a session does around its start: it uses the shared server, where there is one, until this process ends;
+    else it opens the catalog in the folder, and nobody starts a server meanwhile.
+
+    Raises: TryAgain where another process has it open, EnvironmentLacks where INLET_CATALOG does not answer; both
+    before a JVM takes half a minute to find out.
+    """
+    if not _is_ours(lakehouse):
+        if at := os.environ.get("INLET_CATALOG", ""):
+            check(at)
+        yield
+        return
+    with ExitStack() as held:
+        if lakehouse not in _joined:
+            held.enter_context(_guarded(lakehouse))
+            if found := _running(lakehouse):
+                _join(lakehouse, found)
+                held.close()
+            else:
+                check_embedded(lakehouse)
+        if lakehouse in _joined:
+            _joined[lakehouse].num_users += 1
+        yield
+
+
+def is_shared(lakehouse: str) -> bool:
+    """Does a server run for this lakehouse, for whoever begins now?"""
+    if not _is_ours(lakehouse) or not (Path(lakehouse) / FILE).exists():
+        return False
+    with _guarded(lakehouse):
+        return _running(lakehouse) is not None
+
+
+def check(place: str) -> None:
+    """Raises: EnvironmentLacks where no server answers."""
+    if not derby.answers(place):
         raise EnvironmentLacks(
-            f"No catalog answers at INLET_CATALOG={server()}", "Start `inlet catalog`, or unset INLET_CATALOG"
+            f"No catalog answers at INLET_CATALOG={place}", "Start `inlet catalog`, or unset INLET_CATALOG"
         )
+
+
+def check_embedded(lakehouse: str) -> None:
+    """Raises: TryAgain where another process has the catalog in the folder open."""
+    lock = Path(lakehouse) / "_catalog" / "dbex.lck"
+    if not lock.exists():
+        return
+    with lock.open("rb") as held:
+        try:
+            fcntl.lockf(held, fcntl.LOCK_SH | fcntl.LOCK_NB)  # what Derby's JVM holds while it is open
+        except OSError as error:
+            raise taken(lakehouse) from error
+
+
+def taken(lakehouse: str) -> TryAgain:
+    return TryAgain(
+        f"Another process has the catalog of {lakehouse} open",
+        "Wait for the other run (or close its session) and try again; or let several share it, with `inlet serve` or "
+        "`inlet catalog`",
+    )
 
 
 @contextmanager
@@ -69,102 +155,128 @@ def served(port: int):
 
     Raises: EnvironmentLacks where the jars cannot be had or the port is taken.
     """
-    from inlet.lake.java import check_java, java
-
-    check_java()
-    if _is_answered(f"{HOST}:{port}"):
+    if derby.answers(f"{derby.HOST}:{port}"):
         raise EnvironmentLacks(
-            f"Something listens on {HOST}:{port} already",
+            f"Something listens on {derby.HOST}:{port} already",
             "If that is a catalog, export both lines that it printed; one whose start was killed goes on: end its "
             "process; else give another --port",
         )
-    jars, folder = _jars(java()), Path(tempfile.mkdtemp(prefix="inlet-catalog-"))  # readable by its owner alone
-    password, log = secrets.token_hex(16), folder / "server.log"
-    for name, text in (("derby.properties", SERVER_FILE), ("hive-site.xml", CLIENT_FILE)):
-        (folder / name).write_text(text.format(user=USER, password=password))
-    with log.open("w") as output:
-        process = subprocess.Popen(
-            [
-                java(),
-                "-Xmx256m",
-                f"-Dderby.system.home={folder}",
-                "-cp",
-                os.pathsep.join(map(str, jars)),
-                "org.apache.derby.drda.NetworkServerControl",
-                "start",
-                "-h",
-                HOST,
-                "-p",
-                str(port),
-            ],
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-        )
+    found, process = derby.start(port)
     try:
-        _await(process, port, log)
-        client = next(jar for jar in jars if jar.name.startswith("derbyclient"))
-        yield (
-            {"INLET_CATALOG": f"{HOST}:{port}", "SPARK_DIST_CLASSPATH": os.pathsep.join(map(str, (folder, client)))},
-            process,
-        )
+        derby.wait_until_ready(found)
+        yield {"INLET_CATALOG": found.place, CLASS_PATH: found.class_path()}, process
     finally:
-        process.terminate()
+        found.stop()
         process.wait()
-        shutil.rmtree(folder)
 
 
-def _is_answered(place: str) -> bool:
-    host, _, port = place.rpartition(":")
+def leave(lakehouse: str) -> None:
+    """Say that one use of the shared server by this process has ended; the last user of all stops it."""
+    joined = _joined.get(lakehouse)
+    if joined is None or joined.pid != os.getpid():
+        return
+    joined.num_users -= 1
+    if joined.num_users > 0:
+        return
+    del _joined[lakehouse]
+    if joined.class_path is None:
+        os.environ.pop(CLASS_PATH, None)
+    else:
+        os.environ[CLASS_PATH] = joined.class_path
+    with _guarded(lakehouse), joined.file as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return  # others use it
+        joined.server.stop()
+        (Path(lakehouse) / FILE).unlink(missing_ok=True)
+
+
+@atexit.register
+def leave_all() -> None:
+    """Ends every use by this process. One that is killed is not asked: its locks go with it."""
+    for lakehouse in list(_joined):
+        _joined[lakehouse].num_users = 1
+        leave(lakehouse)
+
+
+def _is_ours(lakehouse: str) -> bool:
+    """Is it for us to say which server is used?"""
+    return "://" not in lakehouse and not os.environ.get("INLET_CATALOG")
+
+
+@contextmanager
+def _guarded(lakehouse: str):
+    """Raises: TryAgain where another process holds the guard for longer than any needs."""
+    path, until = Path(lakehouse) / GUARD, time.monotonic() + GUARD_SECONDS
     try:
-        socket.create_connection((host, int(port)), timeout=10).close()
-    except (OSError, ValueError):
-        return False
-    return True
+        path.parent.mkdir(parents=True, exist_ok=True)
+        guard = path.open("w")
+    except OSError as error:
+        raise EnvironmentLacks(
+            f"{path} cannot be written: {error.strerror}", "Give this user the right to it"
+        ) from error
+    with guard:
+        while True:
+            try:
+                fcntl.flock(guard, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError as error:
+                if time.monotonic() > until:
+                    raise TryAgain(f"Another process is opening the catalog of {lakehouse}", "Try again") from error
+                time.sleep(0.05)
+        yield
 
 
-def _await(process: subprocess.Popen, port: int, log: Path) -> None:
-    until = time.monotonic() + READY_SECONDS
-    while time.monotonic() < until and process.poll() is None:
-        if "ready to accept connections" in log.read_text():
-            return
-        time.sleep(0.1)
-    last = (log.read_text().strip().splitlines() or ["it wrote nothing"])[-1]
-    raise EnvironmentLacks(f"The catalog's server did not start on {HOST}:{port}: {last}", "Give another --port")
+def _running(lakehouse: str) -> derby.Server | None:
+    """The server that the file names, ready; none where it has died. Raises: EnvironmentLacks where the file is another
+    user's."""
+    path = Path(lakehouse) / FILE
+    try:
+        with path.open() as file:
+            about, text = os.fstat(file.fileno()), file.read()
+    except FileNotFoundError:
+        return None
+    except OSError:
+        about = None
+    if about is None or about.st_uid != os.getuid() or stat.S_IMODE(about.st_mode) & 0o077:
+        raise EnvironmentLacks(
+            f"{path} is not this user's alone",
+            "Another user serves this catalog: work as that user, or remove the file",
+        )
+    try:
+        found = derby.Server(**json.loads(text))
+    except (ValueError, TypeError):
+        return None  # its writer was killed: it is written anew
+    if not found.is_running():
+        return None
+    derby.wait_until_ready(found)
+    return found
 
 
-def _jars(java: str) -> list[Path]:
-    """Derby's jars, with server and client. They lie beside the virtual environment."""
-    folder = Path(sys.prefix) / "share" / "inlet" / f"derby-{DERBY}"
-    import pyspark
+def _started(lakehouse: str) -> derby.Server:
+    """Start a server and name it in the file. Raises: as `shared`."""
+    check_embedded(lakehouse)
+    path = Path(lakehouse) / FILE
+    for start in range(STARTS):
+        found, _ = derby.start(derby.free_port())
+        path.unlink(missing_ok=True)
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            json.dump(found._asdict(), file)  # before it is ready: whoever comes after a kill finds it
+        try:
+            derby.wait_until_ready(found)
+            return found
+        except EnvironmentLacks:
+            found.stop()
+            if start == STARTS - 1:
+                path.unlink()
+                raise
+    raise AssertionError("unreachable")
 
-    (ivy,) = (Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar")
-    if not folder.exists():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent) as got:
-            for name in ("derbynet", "derbyclient"):
-                done = subprocess.run(
-                    [
-                        java,
-                        "-jar",
-                        ivy,
-                        "-confs",
-                        "default",
-                        "-dependency",
-                        "org.apache.derby",
-                        name,
-                        DERBY,
-                        "-retrieve",
-                        f"{got}/jars/[artifact]-[revision].[ext]",
-                    ],
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.STDOUT,
-                    text=True,
-                )
-                if done.returncode:
-                    raise EnvironmentLacks(
-                        f"org.apache.derby:{name}:{DERBY} cannot be had: {done.stdout.strip()[-300:]}",
-                        "Check that Maven Central can be reached",
-                    )
-            (Path(got) / "jars").rename(folder)
-    return sorted(folder.glob("*.jar"))
+
+def _join(lakehouse: str, found: derby.Server) -> None:
+    file = (Path(lakehouse) / FILE).open()
+    fcntl.flock(file, fcntl.LOCK_SH)
+    before = os.environ.get(CLASS_PATH)
+    os.environ[CLASS_PATH] = os.pathsep.join(filter(None, (found.class_path(), before)))
+    _joined[lakehouse] = Joined(found, file, os.getpid(), class_path=before)

@@ -1,10 +1,9 @@
 """The only place a Spark session is built. `settings` also feeds dbt's profile, so both see the same tables.
 
 Catalog: Derby embedded in the lakehouse folder; one process at a time may open it, and that is said when it happens.
-With INLET_CATALOG a server opens it, for any number of processes (inlet.lake.catalog).
+Where a server runs for the lakehouse, or INLET_CATALOG names one, any number of processes use that (catalog.py).
 """
 
-import fcntl
 import os
 import signal
 import stat
@@ -12,11 +11,11 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from inlet.errors import EnvironmentLacks, TryAgain
+from inlet.errors import EnvironmentLacks
 from inlet.lake import catalog, jars, tables
 from inlet.lake.java import check_java
 
@@ -104,25 +103,26 @@ def session(
     os.environ["TZ"] = "UTC"  # the session's zone; Python would show timestamps in the machine's
     time.tzset()
     on_interrupt = signal.getsignal(signal.SIGINT)
-    builder = SparkSession.builder.master(os.environ.get("INLET_MASTER", "local[*]")).appName(app)
-    if has_catalog:
-        builder = builder.enableHiveSupport()
-        if SparkContext._active_spark_context is None:
-            catalog.check() if catalog.server() else _check_catalog(lakehouse)
-    for key, value in (settings(lakehouse) | jars.settings(packages)).items():
-        builder = builder.config(key, value + (java_options or jars.java_options()) if key == JAVA_OPTIONS else value)
-    try:
-        with _jvm_messages_to_file():
-            spark = builder.getOrCreate()
-            if threading.current_thread() is threading.main_thread():
-                signal.signal(signal.SIGINT, on_interrupt)  # PySpark puts its own there
-        jars.remember(spark)
+    is_opened = has_catalog and SparkContext._active_spark_context is None
+    with catalog.opening(lakehouse) if is_opened else nullcontext():
+        builder = SparkSession.builder.master(os.environ.get("INLET_MASTER", "local[*]")).appName(app)
         if has_catalog:
-            with small_query_settings(spark, is_small=True):
-                tables.create(spark, lakehouse)
-        return spark
-    except Exception as error:  # the JVM tells only by text what a person needs to hear
-        raise _explained(error, lakehouse, packages) from error
+            builder = builder.enableHiveSupport()
+        for key, value in (settings(lakehouse) | jars.settings(packages)).items():
+            options = (java_options or jars.java_options()) if key == JAVA_OPTIONS else ""
+            builder = builder.config(key, value + options)
+        try:
+            with _jvm_messages_to_file():
+                spark = builder.getOrCreate()
+                if threading.current_thread() is threading.main_thread():
+                    signal.signal(signal.SIGINT, on_interrupt)  # PySpark puts its own there
+            jars.remember(spark)
+            if has_catalog:
+                with small_query_settings(spark, is_small=True):
+                    tables.create(spark, lakehouse)
+            return spark
+        except Exception as error:  # the JVM tells only by text what a person needs to hear
+            raise _explained(error, lakehouse, packages) from error
 
 
 LOG_FOLDER = Path(tempfile.gettempdir()) / f"inlet-{os.getuid()}"
@@ -150,31 +150,14 @@ def _jvm_messages_to_file():
         os.close(log)
 
 
-def _check_catalog(lakehouse: str) -> None:
-    """Raises: TryAgain when another process has the catalog open; before a JVM takes half a minute to find out."""
-    lock = Path(lakehouse) / "_catalog" / "dbex.lck"
-    if not lock.exists():
-        return
-    with lock.open("rb") as held:
-        try:
-            fcntl.lockf(held, fcntl.LOCK_SH | fcntl.LOCK_NB)  # what Derby's JVM holds while it is open
-        except OSError as error:
-            raise _taken(lakehouse) from error
-
-
-def _taken(lakehouse: str) -> TryAgain:
-    return TryAgain(
-        f"Another process has the catalog of {lakehouse} open",
-        "Wait for the other run (or close its session) and try again; or let several share it, with `inlet catalog`",
-    )
-
-
 def _explained(error: Exception, lakehouse: str, packages: tuple[str, ...]) -> Exception:
     text = str(error)
-    if catalog.server() and "SessionHiveMetaStoreClient" in text and "Unable to instantiate" in text:
+    place = catalog.server(lakehouse)
+    if place and "SessionHiveMetaStoreClient" in text and "Unable to instantiate" in text:
         return EnvironmentLacks(
-            f"The catalog of {lakehouse} cannot be had from {catalog.server()}",
-            "Export both lines that `inlet catalog` prints, and end what has the catalog open without it",
+            f"The catalog of {lakehouse} cannot be had from {place}",
+            "End what has the catalog open without that server; where INLET_CATALOG is set, export both lines that "
+            "`inlet catalog` prints",
         )
     if (
         "XSDB6" in text
@@ -182,7 +165,7 @@ def _explained(error: Exception, lakehouse: str, packages: tuple[str, ...]) -> E
         or "SessionHiveMetaStoreClient" in text
         and "Unable to instantiate" in text
     ):
-        return _taken(lakehouse)
+        return catalog.taken(lakehouse)
     if "unresolved dependency" in text or "JAVA_GATEWAY_EXITED" in text:
         return EnvironmentLacks(
             f"Spark could not start: {text.splitlines()[0]}",

@@ -12,12 +12,12 @@ A unit that its decoder fails on (guard.py) is one record, whatever it holds.
 """
 
 import json
-import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from inlet import bronze, change, errors, lake
+from inlet import bronze, change, lake
 from inlet.bronze import replay
+from inlet.bronze.guard import said_by_worker
 from inlet.config import Project
 from inlet.errors import FILE_KINDS, AccountingError, InletError
 from inlet.lake.spark import small_query_settings
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 SMALL_BYTES = 8 << 20  # a batch up to which planning costs more than decoding
 LEDGER = [c.name for c in change.BATCHES]
-SAID_BY_WORKER = re.compile(r"^inlet\.errors\.(\w+): (.+)$", re.MULTILINE)
 
 
 def pending(project: Project) -> list[int]:
@@ -62,7 +61,7 @@ def run(project: Project, spark: "SparkSession", batch_id: int, tell=lambda doin
         _decode_apart(
             spark, batch_id, {source: f"batch {before} of the source is not whole" for source, before in held.items()}
         )
-    size = sum(row["ofs_end"] - row["ofs_start"] for row in files) + sum(row["unit_length"] for row in replays)
+    size = sum(project.size_of(row) for row in files) + sum(row["unit_length"] for row in replays)
     with small_query_settings(spark, is_small=size <= SMALL_BYTES):
         try:
             accounts = _decode(project, spark, batch_id, ready, files, replays, tell) if ready else {}
@@ -108,10 +107,8 @@ def _decode(
     try:
         return _run(project, spark, batch_id, files, replays, tell)
     except (Py4JJavaError, PySparkException) as error:
-        if found := SAID_BY_WORKER.search(
-            str(error)
-        ):  # an InletError: a person has to fix something, and a second try fails, too
-            raise getattr(errors, found[1])(found[2]) from error
+        if said := said_by_worker(error):  # a person has to fix something, and a second try fails, too
+            raise said from error
         if not any(word in str(error) for word in ("Python worker", "PythonException")):
             raise
     return _run(project, spark, batch_id, files, replays, tell, is_apart=True)
