@@ -9,7 +9,7 @@ from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, R
 from prometheus_client.parser import text_string_to_metric_families
 
 from inlet import config
-from inlet.commands import metrics, runs
+from inlet.commands import lineage, metrics, runs
 from inlet.errors import CheckFailed, EnvironmentLacks
 from inlet.log import Log
 from tests import lakes, projects
@@ -113,6 +113,16 @@ def test_each_run_tells_what_it_reads_and_writes_and_how_it_ended(tmp_path):
     assert (written.namespace, written.name) == ("file", f"{tmp_path}/lakehouse/public/items")
     columns = [(field["name"], field["type"]) for field in written.facets["schema"]["fields"]]
     assert columns == [("source", "string"), ("item_id", "int"), ("name", "string"), ("price", "decimal(7,2)")]
+
+
+def test_a_topic_is_a_dataset_of_its_broker(tmp_path):
+    read = {"transport": "kafka", "servers": "b1:9092, b2:9092", "topics": ["shop.orders", "depot.*"]}
+    source = {"codec": "qlik_json", "from": read, "tables": {"shop.orders": "DEPOT.ITEMS"}}
+    found = lineage._inputs(projects.make(tmp_path, {"shop": source}))
+    assert [(one.namespace, one.name) for one in found] == [
+        ("kafka://b1:9092,b2:9092", "shop.orders"),
+        ("kafka://b1:9092,b2:9092", "depot.*"),
+    ]
 
 
 def test_the_library_s_own_settings_say_where_events_go(tmp_path, monkeypatch):

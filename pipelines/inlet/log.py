@@ -132,8 +132,8 @@ class Doing:
 
 
 def time_left(seconds: float, done: int, of: int, ago: float = 0) -> str:
-    """How long the rest takes if it goes on as it has so far; "" before anything is done, and where it takes longer. In:
-    seconds until the last part was done; how long ago that was.
+    """How long the rest takes if it goes on as it has so far; "" before anything is done, and where it takes longer.
+    In: seconds until the last part was done; how long ago that was.
 
     >>> time_left(60, 2, 6), time_left(60, 1, 41, 10), time_left(5, 0, 6), time_left(5, 1, 2, 9)
     ('about 2 min left', 'about 40 min left', '', '')

@@ -107,13 +107,12 @@ def table_lags(project: Project, batches: list[dict]) -> list[dict]:
     return found
 
 
-def files(project: Project) -> dict[str, tuple[int, int]]:
-    """Source -> files landed, bytes landed."""
-    paths: dict[str, dict[str, int]] = {}
+def files(project: Project) -> dict[str, int]:
+    """Source -> how many files, or partitions of topics, something was landed of."""
+    paths: dict[str, set[str]] = {}
     for row in bronze.landed(project):
-        of = paths.setdefault(row["source"], {})
-        of[row["path"]] = max(of.get(row["path"], 0), row["ofs_end"] or 0)
-    return {source: (len(ends), sum(ends.values())) for source, ends in paths.items()}
+        paths.setdefault(row["source"], set()).add(row["path"])
+    return {source: len(found) for source, found in paths.items()}
 
 
 def reject_examples(project: Project, counts: Counter[tuple[str, str]]) -> dict[tuple[str, str], list[dict]]:

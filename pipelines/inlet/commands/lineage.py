@@ -11,7 +11,6 @@ from uuid import uuid4
 
 from inlet.config import Project
 from inlet.log import Log
-from inlet.source import Source
 from inlet.table import Table
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ def _send(project: Project, log: Log, run: "Run", command: str, state, at: datet
         run=run,
         job=Job(namespace=NAMESPACE, name=f"{project.root.name}.{command}"),
         eventType=state,
-        inputs=[_input(project, source) for source in project.sources.values()],
+        inputs=_inputs(project),
         outputs=[_output(project, table) for table in project.tables.values()],
     )
     try:
@@ -89,11 +88,19 @@ def place(url: str) -> tuple[str, str]:
     return f"{scheme}://{authority}", name
 
 
-def _input(project: Project, source: Source) -> "InputDataset":
+def _inputs(project: Project) -> "list[InputDataset]":
+    """What the sources read: each folder or pattern, each topic."""
     from openlineage.client.event_v2 import InputDataset
 
-    namespace, name = place(project.resolve(source.path))
-    return InputDataset(namespace=namespace, name=name)
+    return [
+        InputDataset(namespace=namespace, name=name)
+        for source in project.sources.values()
+        for namespace, name in (
+            [(f"kafka://{source.broker.servers}", topic) for topic in source.broker.topics]
+            if source.broker
+            else [place(project.resolve(source.path))]
+        )
+    ]
 
 
 def _output(project: Project, table: Table) -> "OutputDataset":

@@ -90,15 +90,15 @@ def _of_lakehouse(project: Project) -> Iterator["Metric"]:
     records = CounterMetricFamily(
         "inlet_records", "records decoded, by what became of them", labels=("source", "outcome")
     )
+    size = CounterMetricFamily("inlet_bytes", "bytes of what was decoded", labels=("source",))
     for source in sorted({row["source"] for row in batches}):
         for name in facts.COUNTS[1:]:
             num = sum(row[name] or 0 for row in batches if row["source"] == source)
             records.add_metric((source, name.removeprefix("num_")), num)
-    files = CounterMetricFamily("inlet_files", "files landed", labels=("source",))
-    size = CounterMetricFamily("inlet_landed_bytes", "bytes landed", labels=("source",))
-    for source, (num_files, num_bytes) in sorted(facts.files(project).items()):
+        size.add_metric((source,), sum(row["bytes_landed"] or 0 for row in batches if row["source"] == source))
+    files = CounterMetricFamily("inlet_files", "files landed, or partitions of topics", labels=("source",))
+    for source, num_files in sorted(facts.files(project).items()):
         files.add_metric((source,), num_files)
-        size.add_metric((source,), num_bytes)
     yield from (records, files, size)
     lags = facts.lags(batches, published)
     yield _gauge(

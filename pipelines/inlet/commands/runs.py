@@ -23,6 +23,7 @@ from inlet.log import Log
 
 FOLDER = "_runs"
 NUM_SHOWN = 30
+MAX_STEPS = 1000
 
 
 @contextmanager
@@ -30,6 +31,7 @@ def recorded(project: Project, log: Log, command: str = "run", unlisted: dict[st
     """Note what is done within, with the seconds of its steps. In: source -> why it could not be listed. Raises:
     EnvironmentLacks, before anything is done, where `metrics:` asks for a library that is not there."""
     metrics.check(project)
+    del log.steps[:-MAX_STEPS]  # a run that follows a feed goes on for weeks
     began, num_before = datetime.now(UTC), len(log.steps)
     event = lineage.begin(project, log, command, began)
     failed: BaseException | None = None
