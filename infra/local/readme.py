@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN_ELSEWHERE = ("make ", "git ", "cd ", "source ")
-BY_HAND = "$ inlet catalog"  # a block that begins so: it goes on until Ctrl-C
+BY_HAND = ("$ inlet catalog", "$ inlet serve")  # a block that begins so: it goes on until Ctrl-C
 
 
 def commands(text: str) -> list[tuple[str, int]]:

@@ -1,7 +1,10 @@
 """Commands that ask a lakehouse."""
 
+import contextlib
 import json
+import signal
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,7 +12,7 @@ from rich.markup import escape
 
 from inlet import config
 from inlet.cli.app import HERE, ProjectDir, app, out
-from inlet.errors import REJECT_KINDS, ConfigError
+from inlet.errors import REJECT_KINDS, ConfigError, InletError
 from inlet.log import as_json, as_text, print_rows, print_table
 
 
@@ -62,21 +65,37 @@ def report(
 @app.command()
 def sql(
     query: Annotated[
-        str, typer.Argument(help="One SQL statement; tables are orders, orders__history, silver.changes, ...")
-    ],
+        str | None,
+        typer.Argument(
+            help="One SQL statement; tables are orders, orders__history, silver.changes, ... Without one: asks for "
+            "statements, or reads them from standard input, each ended by a semicolon."
+        ),
+    ] = None,
     project: ProjectDir = HERE,
     format: Annotated[str, typer.Option(help="table, csv or json (lines).")] = "table",
     limit: Annotated[int, typer.Option(min=0, help="Rows shown at most; 0 for all.")] = 100,
     database: Annotated[str, typer.Option(help="The database of names without one: public, or a pin.")] = "public",
 ):
-    """Ask the lakehouse a question. Names without a database are those of the public views: `orders`,
-    `orders__history`, `orders_at(time)`.
+    """Ask the lakehouse a question, or one after the other. Names without a database are those of the public views:
+    `orders`, `orders__history`, `orders_at(time)`.
     """
+    from inlet.commands import shell
     from inlet.commands.sql import ask
 
     _check_format(format)
-    rows, columns, is_more = ask(config.load(project), query, limit, database)
-    _print(columns, rows, is_more, format, limit)
+    loaded = config.load(project)
+
+    def show(columns: list[str], rows: list[tuple], is_more: bool) -> None:
+        _print(columns, rows, is_more, format, limit)
+
+    if query is not None:
+        rows, columns, is_more = ask(loaded, query, limit, database)
+        show(columns, rows, is_more)
+    elif sys.stdin.isatty():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        shell.interact(loaded, limit, database, show)
+    else:
+        raise typer.Exit(shell.answer_all(loaded, sys.stdin.read(), limit, database, show))
 
 
 @app.command()
@@ -141,6 +160,46 @@ def _print(columns: list[str], rows: list[tuple], is_more: bool, format: str, li
             writer.writerow(map(as_text, row))
         else:
             print(json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False, default=as_json))
+
+
+@app.command()
+def serve(
+    project: ProjectDir = HERE,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port to listen on.")] = 10000,
+    passwords: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Users and their passwords: `inlet password` writes it.")
+    ] = None,
+    ldap: Annotated[str | None, typer.Option(metavar="URL", help="Users are those of a directory.")] = None,
+    ldap_base: Annotated[str | None, typer.Option(metavar="DN", help="They are uid=NAME below this.")] = None,
+    ldap_domain: Annotated[str | None, typer.Option(metavar="DOMAIN", help="They are NAME@DOMAIN.")] = None,
+):
+    """Serve the lakehouse to JDBC, beeline and Python until Ctrl-C, to be read only; runs go on meanwhile."""
+    from inlet.commands import serve as serving
+
+    loaded = config.load(project)
+    access = serving.Access(host, port, passwords, ldap, ldap_base, ldap_domain)
+    serving.stop_on(signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    with contextlib.suppress(KeyboardInterrupt), serving.serving(loaded, access) as process:
+        print(serving.how_to_connect(loaded, access), flush=True)
+        raise InletError(f"Spark's Thrift Server ended by itself, with code {process.wait()}", "Start it again")
+
+
+@app.command()
+def password(
+    file: Annotated[Path, typer.Argument(help="The file of users; it is made where it is not there.")],
+    name: Annotated[str, typer.Argument(help="The user, new or known.")],
+):
+    """Set a user's password for `inlet serve --passwords`: asked for, or a line of standard input."""
+    from getpass import getpass
+
+    from inlet.commands import serve as serving
+
+    given = getpass() if sys.stdin.isatty() else sys.stdin.readline().rstrip("\n")
+    if sys.stdin.isatty() and getpass("Again: ") != given:
+        raise ConfigError("The two passwords differ", "Try again")
+    serving.add_user(file, name, given)
+    out.print(f"{name} may ask by {file}", markup=False)
 
 
 @app.command()

@@ -1,11 +1,15 @@
-"""`inlet sql`: one question to the lakehouse, which it only reads."""
+"""`inlet sql`: questions to the lakehouse, which it only reads."""
 
 import logging
 import re
+from typing import TYPE_CHECKING
 
 from inlet.config import Project
 from inlet.errors import ConfigError, InletError
 from inlet.log import as_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 READING = ("select", "with", "from", "values", "table", "show", "describe", "desc", "explain", "(")
 COMMENTS = re.compile(r"(\s|--[^\n]*(\n|$)|/\*.*?\*/)*", re.S)
@@ -15,20 +19,35 @@ WRITING = re.compile(
 
 
 def ask(project: Project, query: str, limit: int, database: str) -> tuple[list[tuple], list[str], bool]:
-    """In: one SQL statement, how many rows at most (0: all), the database of names without one. Out: rows, with structs
-    as dicts, names of the columns, and whether there is more.
+    """Answer one question in a session. In and out: as `answer`; the database of names without one.
 
     Raises: ConfigError where the query cannot be meant or would write, InletError where it fails; both without Spark's
     plans and traces.
     """
-    from inlet.lake.spark import session
+    check_reads(query)
+    return answer(begin(project, database), query, limit)
 
+
+def check_reads(query: str) -> None:
+    """Raises: ConfigError for a query that does not begin as a question; before Spark starts."""
     if not query[COMMENTS.match(query).end() :].lower().startswith(READING):
         raise ConfigError(
             "`inlet sql` only reads", f"A query begins with {', '.join(READING[:-1])}; gold is made by `inlet run`"
         )
+
+
+def begin(project: Project, database: str) -> "SparkSession":
+    """A session for questions. In: the database of names without one. Raises: ConfigError where there is none such."""
+    from inlet.lake.spark import session
+
     logging.getLogger("SQLQueryContextLogger").disabled = True  # what it says, the error says
     spark = session(project.lakehouse_path())
+    use(spark, database)
+    return spark
+
+
+def use(spark: "SparkSession", database: str) -> None:
+    """Take names without a database as those of this one. Raises: ConfigError where there is none such."""
     if not spark.catalog.databaseExists(database):
         raise ConfigError(
             f"There is no database {database}",
@@ -36,14 +55,19 @@ def ask(project: Project, query: str, limit: int, database: str) -> tuple[list[t
         )
     spark.catalog.setCurrentDatabase(database)
 
+
+def answer(spark: "SparkSession", query: str, limit: int) -> tuple[list[tuple], list[str], bool]:
+    """In: one SQL statement, how many rows at most (0: all). Out: rows, with structs as dicts, names of the columns,
+    and whether there is more. Raises: as `ask`.
+    """
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import AnalysisException, PySparkException
 
     try:
         if WRITING.search(spark._jsparkSession.sessionState().sqlParser().parsePlan(query).toString()):
             raise ConfigError("`inlet sql` only reads", "Gold is made by `inlet run`")
-        answer = spark.sql(query)
-        rows = answer.limit(limit + 1).collect() if limit else answer.collect()
+        found = spark.sql(query)
+        rows = found.limit(limit + 1).collect() if limit else found.collect()
     except AnalysisException as error:
         raise ConfigError(_first_lines(error), "Fix the query, or look with `inlet sql 'show tables'`") from error
     except (PySparkException, Py4JJavaError) as error:
@@ -54,7 +78,7 @@ def ask(project: Project, query: str, limit: int, database: str) -> tuple[list[t
         ) from error
     return (
         [tuple(map(_named, row)) for row in (rows[:limit] if limit else rows)],
-        answer.columns,
+        found.columns,
         bool(limit) and len(rows) > limit,
     )
 

@@ -86,7 +86,10 @@ def start(port: int) -> tuple[Server, subprocess.Popen]:
             stderr=output,
             start_new_session=True,
         )
-    return Server(f"{HOST}:{port}", str(folder), process.pid), process
+    started = Server(f"{HOST}:{port}", str(folder), process.pid)
+    while process.poll() is None and not started.is_running():
+        time.sleep(0.01)  # between the fork and its new command line a process has none
+    return started, process
 
 
 def wait_until_ready(server: Server) -> None:

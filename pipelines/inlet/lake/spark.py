@@ -131,14 +131,8 @@ JVM_LOG = LOG_FOLDER / "spark.log"
 
 @contextmanager
 def _jvm_messages_to_file():
-    """The JVM inherits standard error when it starts; its messages go to JVM_LOG instead of between a person's lines.
-    Raises: EnvironmentLacks where another user could have put a link in its place."""
-    LOG_FOLDER.mkdir(mode=0o700, exist_ok=True)
-    folder = LOG_FOLDER.lstat()
-    if not stat.S_ISDIR(folder.st_mode) or folder.st_uid != os.getuid() or folder.st_mode & 0o022:
-        raise EnvironmentLacks(
-            f"{LOG_FOLDER} is not a folder that only this user writes to", "Remove it, or name another place in TMPDIR"
-        )
+    """The JVM inherits standard error when it starts; its messages go to JVM_LOG, not between a person's lines."""
+    make_log_folder()
     sys.stderr.flush()
     kept, log = os.dup(2), os.open(JVM_LOG, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     os.dup2(log, 2)
@@ -148,6 +142,16 @@ def _jvm_messages_to_file():
         os.dup2(kept, 2)
         os.close(kept)
         os.close(log)
+
+
+def make_log_folder() -> None:
+    """Raises: EnvironmentLacks where another user could have put a link in the place of a log."""
+    LOG_FOLDER.mkdir(mode=0o700, exist_ok=True)
+    folder = LOG_FOLDER.lstat()
+    if not stat.S_ISDIR(folder.st_mode) or folder.st_uid != os.getuid() or folder.st_mode & 0o022:
+        raise EnvironmentLacks(
+            f"{LOG_FOLDER} is not a folder that only this user writes to", "Remove it, or name another place in TMPDIR"
+        )
 
 
 def _explained(error: Exception, lakehouse: str, packages: tuple[str, ...]) -> Exception:
