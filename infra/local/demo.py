@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 
 from inlet import config, lake
+from inlet.commands import rejects, status
 from inlet.commands import run as running
-from inlet.commands import status
 from inlet.log import Log, console, print_rows
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -67,8 +67,8 @@ def _summary(project, feed, log: Log, started: float) -> int:
     _title("Rejected, and why")
     _rows(
         [
-            {k: v for k, v in status.reject_line(r, False).items() if k != "unit"}
-            for r in status.rejects(project, None, None)
+            {k: v for k, v in rejects.reject_line(r, False).items() if k != "unit"}
+            for r in rejects.rejects(project, None, None)
         ]
     )
     _title("Checks")

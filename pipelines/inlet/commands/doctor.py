@@ -4,6 +4,7 @@ import difflib
 import shutil
 import socket
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 from inlet import bronze, config, silver
 from inlet.bronze import kafka
 from inlet.bronze.files import listing
+from inlet.commands import rejects
 from inlet.config import Project
 from inlet.errors import ConfigError, EnvironmentLacks, InletError
 from inlet.gold import generate
@@ -53,6 +55,7 @@ def examine(root: Path) -> Iterator[Finding]:
         yield _source(project, source)
     yield _columns(project)
     yield from _batches(project)
+    yield from _rejects(project)
     for table in project.tables.values():
         if table.without_key:
             yield Finding("key", True, table.without_key)
@@ -127,6 +130,21 @@ def _batches(project: Project) -> Iterator[Finding]:
         )
 
 
+def _rejects(project: Project) -> Iterator[Finding]:
+    """Records that nobody has decoded yet. Data may be wrong and a run is right: they are said, and fail nothing."""
+    kinds: Counter[str] = Counter()
+    for (_, kind), num in rejects.open_rejects(project).items():
+        kinds[kind] += num
+    if kinds:
+        named = ", ".join(f"{num:,} {kind}" for kind, num in kinds.most_common())
+        yield Finding(
+            "rejects",
+            True,
+            f"{kinds.total():,} records are rejected ({named}); `inlet rejects` says why, `inlet replay` decodes them "
+            "again when the cause is fixed",
+        )
+
+
 def _columns(project: Project) -> Finding:
     """Contracts against the column lists that silver has read changes by."""
     try:
@@ -143,7 +161,8 @@ def _source(project: Project, source: Source) -> Finding:
             return _broker(what, source)
         folder = "" if "://" in source.path else project.folder(source)[0]
         if folder and not Path(folder).is_dir():
-            no_folder = f"{source.path}: there is no folder {Path(folder).name}"
+            what_kind = "file" if Path(folder).suffix else "folder"
+            no_folder = f"{source.path}: there is no {what_kind} {Path(folder).name}"
             if meant := _lookalike(project, Path(folder)):
                 return Finding(what, False, f"{no_folder}; did you mean {meant}?", fix, ConfigError.exit_code)
             return Finding(what, True, f"{no_folder} yet (nothing delivered)")
@@ -163,9 +182,11 @@ def _broker(what: str, source: Source) -> Finding:
 
 
 def _lookalike(project: Project, folder: Path) -> str | None:
-    """A folder beside a missing one with almost its name, which no source reads."""
+    """What stands beside a missing folder or file with almost its name, and no source reads it."""
     read = {project.folder(source)[0] for source in project.sources.values() if "://" not in source.path}
     beside = (
-        [f.name for f in folder.parent.iterdir() if f.is_dir() and str(f) not in read] if folder.parent.is_dir() else []
+        [f.name for f in folder.parent.iterdir() if bool(f.suffix) == bool(folder.suffix) and str(f) not in read]
+        if folder.parent.is_dir()
+        else []
     )
     return next(iter(difflib.get_close_matches(folder.name, beside, 1)), None)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 from inlet import lake
 from inlet.commands import run as running
+from inlet.commands import runs
 from inlet.config import Project
 from inlet.errors import TryAgain
 from inlet.lake import catalog
@@ -52,6 +53,8 @@ def _once(
         work = running.find_work(project, steps, sources, tables)
         if work:
             running.run(project, work, steps, tables, log, hold)
+        else:
+            runs.idle(project, log, work.plan.unlisted)
     lasting = [error for error in work.plan.unlisted.values() if not isinstance(error, TryAgain)]
     if lasting:
         raise lasting[0]

@@ -38,9 +38,10 @@ def pending(project: Project) -> list[int]:
     return bronze.unfinished([*bronze.landed(project), *replay.planned(project)], _done(project))
 
 
-def run(project: Project, spark: "SparkSession", batch_id: int) -> dict[str, Account]:
-    """Decode one bronze batch. Out: the accounts by source. Raises: AccountingError; then gold does not see the batch
-    of the source that it names, and the other sources of the batch are done."""
+def run(project: Project, spark: "SparkSession", batch_id: int, tell=lambda doing: None) -> dict[str, Account]:
+    """Decode one bronze batch. In: a function told what is being done. Out: the accounts by source. Raises:
+    AccountingError; then gold does not see the batch of the source that it names, and the other sources of the batch
+    are done."""
     if batch_id not in pending(project):
         raise InletError(f"Batch {batch_id} is not one that waits for silver", "`inlet status` names those that do")
     files = [row for row in bronze.landed(project) if row["batch_id"] == batch_id]
@@ -63,7 +64,7 @@ def run(project: Project, spark: "SparkSession", batch_id: int) -> dict[str, Acc
     size = sum(project.size_of(row) for row in files) + sum(row["unit_length"] for row in replays)
     with small_query_settings(spark, is_small=size <= SMALL_BYTES):
         try:
-            accounts = _decode(project, spark, batch_id, ready, files, replays) if ready else {}
+            accounts = _decode(project, spark, batch_id, ready, files, replays, tell) if ready else {}
         except AccountingError as error:
             if len(ready) == 1:
                 raise
@@ -71,7 +72,7 @@ def run(project: Project, spark: "SparkSession", batch_id: int) -> dict[str, Acc
             accounts = {}
             for source in ready:
                 try:
-                    accounts |= _decode(project, spark, batch_id, [source], files, replays)
+                    accounts |= _decode(project, spark, batch_id, [source], files, replays, tell)
                 except AccountingError as own:
                     recover.run(project, spark, batch_id, among([source]))
                     failed[source] = own
@@ -88,7 +89,13 @@ def run(project: Project, spark: "SparkSession", batch_id: int) -> dict[str, Acc
 
 
 def _decode(
-    project: Project, spark: "SparkSession", batch_id: int, sources: list[str], files: list[dict], replays: list[dict]
+    project: Project,
+    spark: "SparkSession",
+    batch_id: int,
+    sources: list[str],
+    files: list[dict],
+    replays: list[dict],
+    tell,
 ) -> dict[str, Account]:
     """Decode what a batch holds of some sources; where a worker dies, once more with each try in a process of its
     own.
@@ -98,13 +105,13 @@ def _decode(
 
     files, replays = ([row for row in rows if row["source"] in sources] for rows in (files, replays))
     try:
-        return _run(project, spark, batch_id, files, replays)
+        return _run(project, spark, batch_id, files, replays, tell)
     except (Py4JJavaError, PySparkException) as error:
         if said := said_by_worker(error):  # a person has to fix something, and a second try fails, too
             raise said from error
         if not any(word in str(error) for word in ("Python worker", "PythonException")):
             raise
-    return _run(project, spark, batch_id, files, replays, is_apart=True)
+    return _run(project, spark, batch_id, files, replays, tell, is_apart=True)
 
 
 def _decode_apart(spark: "SparkSession", batch_id: int, why: dict[str, str]) -> None:
@@ -147,6 +154,7 @@ def _run(
     batch_id: int,
     files: list[dict],
     replays: list[dict],
+    tell,
     is_apart: bool = False,
 ) -> dict[str, Account]:
     batch = Batch(spark, project, batch_id, sorted({row["source"] for row in [*files, *replays]}), is_apart)
@@ -159,20 +167,25 @@ def _run(
         for has_messages in (False, True)
     )
     if of_files:
+        tell(f"decoding files of {', '.join(of_files)}")
         blocks.run(batch, of_files, files)
     if of_messages:
+        tell(f"decoding messages of {', '.join(of_messages)}")
         messages.run(batch, of_messages)
     if replays:
+        tell(f"decoding {len(replays)} rejects again")
         replayed.run(batch, replays, files)
     unread_files.reject(batch, landed)
     unread_files.resolve(batch, landed)
     if landed:
         parts.reject_overdue(batch, max(row["landed_at"] for row in landed))
+    tell("counting what is stored")
     _count_stored(batch)
     if replays:
         replayed.account(batch)
     for source, account in batch.accounts.items():
         account.balance(source, batch_id)
+    tell("following transactions")
     transactions.update(spark, batch.rows, project.ignores)
     _table_versions(batch)
     _close(batch)
