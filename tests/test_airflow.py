@@ -307,7 +307,7 @@ def test_a_publication_starts_the_dags_that_are_scheduled_on_it(stand_in):
     before = len(stand_in.rows("select 1 from asset_event"))
     stand_in.run()
     events = stand_in.rows(
-        "select name, extra from asset_event join asset on asset.id = asset_id order by asset_event.id"
+        "select name, asset_event.extra from asset_event join asset on asset.id = asset_id order by asset_event.id"
     )
     assert [(name, json.loads(extra)) for name, extra in events[before:]] == [
         ("inlet.public.orders", {"point": 7}),
