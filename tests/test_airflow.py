@@ -4,10 +4,14 @@ import ast
 import json
 import os
 import re
+import shlex
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
+import time
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 
@@ -16,6 +20,7 @@ import yaml
 
 from inlet import config
 from inlet.errors import InletError
+from tests.postgres import free_port
 
 ROOT = Path(__file__).resolve().parents[1]
 HERE = ROOT / "infra" / "airflow"
@@ -193,7 +198,9 @@ class Airflow:
 STAND_IN = """\
 #!/bin/sh
 # ends, time after time, as the lines of the file of its step say
-echo "$@" >> calls
+echo "begin $@" >> calls
+sleep 0.5
+echo "end $@" >> calls
 printf '{"step": "%s", "point": 7}\\n' "$5"
 code=$(head -1 "$5" 2>/dev/null); sed -i 1d "$5" 2>/dev/null
 case "$code" in
@@ -209,9 +216,13 @@ def stand_in(environment, tmp_path_factory) -> Airflow:
     """An Airflow whose `inlet` is a stand-in; tries are a second apart."""
     home = tmp_path_factory.mktemp("airflow")
     root = project(home / "project", "retries: 2\nretry_delay_seconds: 1\n")
-    (home / "inlet").write_text(STAND_IN)
-    (home / "inlet").chmod(0o755)
-    return Airflow(environment, home / "home", root, str(home / "inlet"))
+    for name, text in (("inlet", STAND_IN), ("dbt", "#!/bin/sh\necho dbt $@ >> ../../home/calls\n")):
+        (home / name).write_text(text)
+        (home / name).chmod(0o755)
+    (root / "dbt").mkdir()
+    made = Airflow(environment, home / "home", root, str(home / "inlet"))
+    made.environment["PATH"] = f"{home}:{environment}:{made.environment['PATH']}"
+    return made
 
 
 def ends(airflow: Airflow, **codes: list[int]) -> None:
@@ -296,25 +307,88 @@ def test_a_command_that_is_not_there_fails_at_once(stand_in):
 
 
 @pytest.mark.proof
-def test_a_publication_starts_the_dags_that_are_scheduled_on_it(stand_in):
-    """The example of infra/airflow/README.md waits for two tables; here is one, and a table of its own."""
-    (example,) = re.findall(r"```python\n(.*?)```", (HERE / "README.md").read_text(), re.S)
-    (stand_in.dags / "marts_dag.py").write_text(example.replace("inlet.public.payments", "inlet.public.stock"))
-    assert stand_in.import_errors() == []
-    stand_in.call("dags", "reserialize")
-    stand_in.call("dags", "unpause", "marts", "--yes")
+def test_a_publication_renews_the_asset_of_each_table(stand_in):
     ends(stand_in)
     before = len(stand_in.rows("select 1 from asset_event"))
     stand_in.run()
     events = stand_in.rows(
         "select name, asset_event.extra from asset_event join asset on asset.id = asset_id order by asset_event.id"
     )
-    assert [(name, json.loads(extra)) for name, extra in events[before:]] == [
+    assert sorted((name, json.loads(extra)) for name, extra in events[before:]) == [
         ("inlet.public.orders", {"point": 7}),
         ("inlet.public.stock", {"point": 7}),
     ]
-    queued = stand_in.rows("select count(*) from asset_dag_run_queue where target_dag_id = 'marts'")
-    assert queued == [(2,)]
+
+
+@contextmanager
+def scheduling(airflow: Airflow):
+    """Airflow with a scheduler, on free ports, until the block ends."""
+    ports = [free_port() for _ in range(2)]
+    airflow.environment |= {
+        "AIRFLOW__API__HOST": "127.0.0.1",
+        "AIRFLOW__API__PORT": str(ports[0]),
+        "AIRFLOW__API__WORKERS": "1",
+        "AIRFLOW__API__BASE_URL": f"http://127.0.0.1:{ports[0]}",
+        "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{ports[0]}/execution/",
+        "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(ports[1]),
+        "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "5",
+    }
+    started = [
+        subprocess.Popen(
+            [airflow.programs / "airflow", part],
+            env=airflow.environment,
+            cwd=airflow.home,
+            stdout=subprocess.DEVNULL,
+            stderr=(airflow.home / f"{part}.log").open("w"),
+            start_new_session=True,
+        )
+        for part in ("api-server", "dag-processor", "scheduler")
+    ]
+    try:
+        yield
+    finally:
+        for process in started:
+            os.killpg(process.pid, signal.SIGTERM)
+        for process in started:
+            process.wait(60)
+
+
+def awaited(airflow: Airflow, query: str) -> list[tuple]:
+    """What a query finds within five minutes."""
+    until = time.monotonic() + 300
+    while not (found := airflow.rows(query)) and time.monotonic() < until:
+        time.sleep(1)
+    return found
+
+
+@pytest.mark.proof
+def test_a_scheduler_runs_one_task_at_a_time_and_starts_the_marts(stand_in):
+    """With the pool and the example of the README: three groups of sources land one after the other, though nothing
+    else orders them, and then the DAG runs that waits for two tables (here one of them is another).
+    """
+    (example,) = re.findall(r"```python\n(.*?)```", (HERE / "README.md").read_text(), re.S)
+    (stand_in.dags / "marts_dag.py").write_text(example.replace("inlet.public.payments", "inlet.public.stock"))
+    assert stand_in.import_errors() == []
+    (pool,) = re.findall(r"airflow (pools set .*)", (HERE / "README.md").read_text())
+    stand_in.call(*shlex.split(pool))
+    settings = Path(stand_in.environment["INLET_PROJECT"]) / "pipelines" / "airflow.yml"
+    settings.write_text(
+        settings.read_text() + "schedule: none\ngroups: {a: [shop], b: [depot_tokyo], c: [depot_osaka]}\n"
+    )
+    (stand_in.home / "calls").unlink(missing_ok=True)
+    ends(stand_in)
+    stand_in.call("dags", "reserialize")
+    for dag in ("inlet", "marts"):
+        stand_in.call("dags", "unpause", dag, "--yes")
+    stand_in.call("dags", "trigger", "inlet")
+    with scheduling(stand_in):
+        ended = "select state from dag_run where dag_id = 'marts' and state in ('success', 'failed')"
+        assert awaited(stand_in, ended) == [("success",)]
+    calls = [line.split(maxsplit=1) for line in (stand_in.home / "calls").read_text().splitlines()]
+    *runs, marts = calls
+    assert marts == ["dbt", "build --select marts"]
+    assert [word for word, _ in runs] == ["begin", "end"] * 6  # none began before the one before it had ended
+    assert [words.split("--step ")[1] for word, words in runs if word == "begin"][3:] == ["silver", "gold", "publish"]
 
 
 # and with a real Inlet
