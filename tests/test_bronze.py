@@ -366,6 +366,7 @@ def test_a_damaged_container_waits_and_is_set_aside_once_it_has_rested(tmp_path)
         assert (problem["kind"], problem["expected"]) == ("unreadable_file", "an Avro object container file")
 
 
+ONE, TWO = (gzip.compress(text, mtime=0) for text in (b"1\n", b"2\n"))  # the same in every process
 PACK = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
 
 
@@ -528,8 +529,8 @@ fastavro.writer(TWO_BLOCKS, "bytes", [b"{}", b"[]"], sync_interval=1, sync_marke
 @pytest.mark.parametrize(
     ("transport", "name", "part", "whole", "values"),
     [
-        ("lines", "a.jsonl.gz", b"", gzip.compress(b"1\n"), [b"1"]),
-        ("lines", "a.jsonl.gz", gzip.compress(b"1\n"), gzip.compress(b"1\n") + gzip.compress(b"2\n"), [b"1", b"2"]),
+        ("lines", "a.jsonl.gz", b"", ONE, [b"1"]),
+        ("lines", "a.jsonl.gz", ONE, ONE + TWO, [b"1", b"2"]),
         ("lines", "a.jsonl.bz2", bz2.compress(b"1\n"), bz2.compress(b"1\n") + bz2.compress(b"2\n"), [b"1", b"2"]),
         ("lines", "a.jsonl.xz", b"", lzma.compress(b"1\n"), [b"1"]),
         ("avro", "a.avro", TWO_BLOCKS.getvalue()[:-19], TWO_BLOCKS.getvalue(), [b"{}", b"[]"]),
