@@ -65,7 +65,8 @@ def _landed(spark) -> int:
 
 def send(servers: str, num: int) -> None:
     """Values of random bytes in hex and text, which compress as messages do: by about half."""
-    AdminClient({"bootstrap.servers": servers}).create_topics([NewTopic(TOPIC, NUM_PARTITIONS, 1)])[TOPIC].result()
+    admin = AdminClient({"bootstrap.servers": servers})
+    admin.create_topics([NewTopic(TOPIC, NUM_PARTITIONS, 1)])[TOPIC].result()
     producer = Producer({"bootstrap.servers": servers, "linger.ms": 50, "queue.buffering.max.messages": 1_000_000})
     text = b"a message of a change that was captured " * 25
     for number in range(num):

@@ -23,15 +23,14 @@ def read(project: Project, spark: "SparkSession", files: list[dict], before: lis
     """
     num_cores = spark.sparkContext.defaultParallelism
     parts = [part for row in files for part in (kafka.split(row, num_cores) if _is_range(project, row) else [row])]
-    rows = spark.createDataFrame([(json.dumps(part, default=str),) for part in parts], "planned string").repartition(
-        min(len(parts), MAX_TASKS)
-    )
+    rows = spark.range(0, len(parts), 1, min(len(parts), MAX_TASKS))
     suffixes = kafka.suffixes([row for row in files if _is_range(project, row)])
-    suffix = "".join(
-        f" when source = {literal(source)} and path = {literal(path)} then {literal(text)}"
-        for (source, path), text in suffixes.items()
-    )
-    found = rows.mapInArrow(_reader(project), KEPT).selectExpr(
+    places = {
+        f"source = {literal(source)} and path = {literal(path)}": text for (source, path), text in suffixes.items()
+    }
+    suffix = "".join(f" when {place} then {literal(text)}" for place, text in places.items())
+    planned = [json.dumps(part, default=str) for part in parts]
+    found = rows.mapInArrow(_reader(project, planned), KEPT).selectExpr(
         "concat_ws('/', source, topic, partition, `offset`)"
         + (f" || case{suffix} else '' end" if suffix else "")
         + " as unit_id",
@@ -40,11 +39,14 @@ def read(project: Project, spark: "SparkSession", files: list[dict], before: lis
         "sha2(coalesce(value, cast('' as binary)), 256) as sha256",
         "current_timestamp() as landed_at",
     )
-    anew = found.where("contains(unit_id, '~')") if suffix else None  # their offsets are those of another topic
-    rest = found.where("not contains(unit_id, '~')") if suffix else found
-    once = _once(spark, rest, [row for row in files if (row["source"], row["path"]) not in suffixes], before)
     names = [c.name for c in unit.MESSAGES]
-    return once.select(names) if anew is None else once.select(names).union(anew.select(names))
+    if not _may_repeat(files, before):
+        return found.select(names)
+    if not places:
+        return _once(spark, found, files[0]["batch_id"]).select(names)
+    is_anew = " or ".join(places)  # the offsets of a topic that was made anew are not those of before
+    once = _once(spark, found.where(f"not ({is_anew})"), files[0]["batch_id"])
+    return once.select(names).union(found.where(is_anew).select(names))
 
 
 def _is_range(project: Project, row: dict) -> bool:
@@ -52,26 +54,29 @@ def _is_range(project: Project, row: dict) -> bool:
     return project.sources[row["source"]].broker is not None
 
 
-def _reader(project: Project):
+def _reader(project: Project, planned: list[str]):
     def read_files(batches):
         for batch in batches:
-            for planned in batch.column(0).to_pylist():
-                row = json.loads(planned)
+            for number in batch.column(0).to_pylist():
+                row = json.loads(planned[number])
                 yield from TRANSPORTS[project.sources[row["source"]].transport].units_of(project, row)
 
     return read_files
 
 
-def _once(spark: "SparkSession", rows, files: list[dict], before: list[dict]):
-    """Leave out messages that are landed already. Looks only where the offsets of two files overlap."""
+def _may_repeat(files: list[dict], before: list[dict]) -> bool:
+    """Do the offsets of two files overlap, so that a message may be there twice?"""
     spans: dict[tuple, list] = {}
-    for row in files + [b for b in before if files and b["batch_id"] < files[0]["batch_id"]]:
+    for row in files + [b for b in before if b["batch_id"] < files[0]["batch_id"]]:
         for place, span in json.loads(row["context"] or "{}").get("offsets", {}).items():
             spans.setdefault((row["source"], place), []).append(span)
-    if not any(_overlap(sorted(found)) for found in spans.values()):
-        return rows
+    return any(_overlap(sorted(found)) for found in spans.values())
+
+
+def _once(spark: "SparkSession", rows, batch_id: int):
+    """Leave out messages that are landed already, or twice here."""
     place = ["source", "topic", "partition", "offset"]
-    known = spark.table("bronze.messages").where(f"batch_id < {files[0]['batch_id']}")
+    known = spark.table("bronze.messages").where(f"batch_id < {batch_id}")
     rows = rows.dropDuplicates([*place, "sha256"]).join(known.select(*place, "sha256"), [*place, "sha256"], "left_anti")
     rows = rows.join(known.select(*place).distinct().selectExpr("*", "true as is_known"), place, "left")
     rank = "row_number() over (partition by source, topic, partition, offset order by sha256)"
