@@ -5,13 +5,16 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench gate proof soak docs clean
+.PHONY: help demo demo-kafka test lint bench gate proof soak docs clean
 
 help:                   ## these targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
 
 demo: $(READY)          ## two real feeds from bytes to gold, with answers
 	@$(BIN)/python -m infra.local.demo
+
+demo-kafka: $(READY)    ## the shop of the demo over a Kafka broker, followed in micro-batches
+	@$(BIN)/python -m infra.local.demo_kafka
 
 test: $(READY)          ## the tests, but for `make proof`, in two processes (core tests alone: .venv/bin/pytest -m "not spark")
 	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
@@ -26,7 +29,7 @@ bench: $(READY)         ## ratios measured in one run, written to docs/performan
 	@$(BIN)/python -m tests.bench
 
 gate: $(READY)          ## the short proof of .ci/run: some kills, PostgreSQL as judge, a minute of fuzzing
-	@INLET_PROOF=1 INLET_KILLS=$${INLET_KILLS:-4} $(BIN)/python -m pytest -n 2 --dist loadfile -m gate
+	@INLET_PROOF=1 INLET_KILLS=$${INLET_KILLS:-4} INLET_KAFKA_KILLS=$${INLET_KAFKA_KILLS:-1} $(BIN)/python -m pytest -n 2 --dist loadfile -m gate
 
 proof: $(READY)         ## tests that take minutes: PostgreSQL as judge, crashes between any two steps, kill -9 while others read
 	@INLET_PROOF=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m proof

@@ -10,8 +10,8 @@ from setuptools.command.build_py import build_py
 
 HERE = Path(__file__).resolve().parent
 LEFT_OUT = shutil.ignore_patterns(
-    "target", "logs", "dbt_packages", "gold", ".user.yml"
-)  # made by dbt, and the demo's own models
+    "target", "logs", "dbt_packages", "gold", "shop", ".user.yml"
+)  # made by dbt, and the demo's own models and marts
 
 
 class BuildWithProject(build_py):

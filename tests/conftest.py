@@ -41,7 +41,7 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.get_closest_marker("proof") and not {"INLET_PROOF", "INLET_SOAK"} & os.environ.keys():
             item.add_marker(pytest.mark.skip(reason=TAKES_MINUTES))
-        if "spark" in item.fixturenames:
+        if {"spark", "broker"} & set(item.fixturenames):
             item.add_marker("spark")
 
 

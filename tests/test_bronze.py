@@ -1,16 +1,19 @@
 """Bronze: what is planned, what waits, what is landed once. Planning needs no Spark."""
 
+import base64
 import bz2
 import datetime as dt
 import glob
 import gzip
 import hashlib
+import http.server
 import io
 import json
 import lzma
 import os
 import re
 import signal
+import threading
 from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
@@ -42,7 +45,7 @@ from inlet.bronze.files import as_problem, listing
 from inlet.codecs import CODECS
 from inlet.commands import decode, status, warm
 from inlet.commands import run as running
-from inlet.errors import ConfigError, Reject, TryAgain
+from inlet.errors import ConfigError, EnvironmentLacks, Reject, TryAgain
 from inlet.log import Log
 from inlet.source import FILE_TRANSPORTS, MESSAGE_TRANSPORTS, ROW_TRANSPORTS
 from inlet.sql import literal
@@ -363,6 +366,7 @@ def test_a_damaged_container_waits_and_is_set_aside_once_it_has_rested(tmp_path)
         assert (problem["kind"], problem["expected"]) == ("unreadable_file", "an Avro object container file")
 
 
+ONE, TWO = (gzip.compress(text, mtime=0) for text in (b"1\n", b"2\n"))  # the same in every process
 PACK = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
 
 
@@ -525,8 +529,8 @@ fastavro.writer(TWO_BLOCKS, "bytes", [b"{}", b"[]"], sync_interval=1, sync_marke
 @pytest.mark.parametrize(
     ("transport", "name", "part", "whole", "values"),
     [
-        ("lines", "a.jsonl.gz", b"", gzip.compress(b"1\n"), [b"1"]),
-        ("lines", "a.jsonl.gz", gzip.compress(b"1\n"), gzip.compress(b"1\n") + gzip.compress(b"2\n"), [b"1", b"2"]),
+        ("lines", "a.jsonl.gz", b"", ONE, [b"1"]),
+        ("lines", "a.jsonl.gz", ONE, ONE + TWO, [b"1", b"2"]),
         ("lines", "a.jsonl.bz2", bz2.compress(b"1\n"), bz2.compress(b"1\n") + bz2.compress(b"2\n"), [b"1", b"2"]),
         ("lines", "a.jsonl.xz", b"", lzma.compress(b"1\n"), [b"1"]),
         ("avro", "a.avro", TWO_BLOCKS.getvalue()[:-19], TWO_BLOCKS.getvalue(), [b"{}", b"[]"]),
@@ -1097,6 +1101,40 @@ def test_an_address_that_does_not_answer_says_so_and_one_that_has_no_such_name_i
     project = projects.make(tmp_path, {"shop": {"codec": "qlik_json", "from": where}})
     with pytest.raises(TryAgain, match="http://127.0.0.1:9/a%2Fb cannot be looked up: .*refused"):
         lookups.fetch(project, project.sources["shop"], "a/b")
+
+
+def test_a_registry_gets_the_password_of_the_environment_and_nothing_else_shows_it(tmp_path, monkeypatch):
+    class Registry(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            is_right = self.headers["Authorization"] == "Basic " + base64.b64encode(b"me:hunter2").decode()
+            self.send_response(200 if is_right else 401)
+            self.end_headers()
+            self.wfile.write(b"schema")
+
+        def log_message(self, *of):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Registry) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        there = f"127.0.0.1:{server.server_port}/{{name}}"
+        where = {"transport": "lines", "path": "landing", "lookups": f"http://me:${{INLET_TEST_PASSWORD}}@{there}"}
+        project = projects.make(tmp_path, {"shop": {"codec": "qlik_json", "from": where}})
+        source = project.sources["shop"]
+        with pytest.raises(EnvironmentLacks, match="INLET_TEST_PASSWORD, which lookups of shop names, is not set"):
+            lookups.fetch(project, source, "1")
+        monkeypatch.setenv("INLET_TEST_PASSWORD", "hunter2")
+        assert lookups.fetch(project, source, "1") == b"schema"
+        assert "hunter2" not in lookups.address(source, "1")
+        monkeypatch.setenv("INLET_TEST_PASSWORD", "hunter3")
+        with pytest.raises(EnvironmentLacks, match="refuses: status 401") as refused:
+            lookups.fetch(project, source, "1")
+        server.shutdown()
+    assert "hunter3" not in str(refused.value)
+    with pytest.raises(ConfigError, match="a password is a secret") as wrong:
+        projects.make(
+            tmp_path, {"shop": {"codec": "qlik_json", "from": where | {"lookups": f"http://me:hunter2@{there}"}}}
+        )
+    assert "hunter2" not in str(wrong.value)
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from inlet import cli, config, lake
 from inlet.commands import doctor
 from inlet.commands.sql import ask
 from inlet.errors import ConfigError, InletError
+from inlet.gold import generate
 from inlet.lake.java import java
 from inlet.log import print_table
 from inlet.silver import table_versions
@@ -166,6 +167,7 @@ def test_an_old_java_is_said_with_its_version(project, tmp_path):
         ({"options": {"logtyp": "little"}}, "sources.depot.options: logtyp: is not known; did you mean logtype?"),
         ({"form": "landing"}, "form: is not known; did you mean from?"),
         ({"from": "landing/depoh/*.lxg"}, "there is no folder depoh; did you mean depot?"),
+        ({"from": "landing/depot/fede.lxg"}, "there is no file fede.lxg; did you mean feed.lxg?"),
         ({"tables": {"1": "DEPOT.ITEM"}}, "Contracts are there for DEPOT.ITEMS"),
     ],
 )
@@ -175,6 +177,7 @@ def test_doctor_names_what_inlet_yml_cannot_mean(project, change, said):
     config_said["sources"]["depot"] |= change
     path.write_text(yaml.safe_dump(config_said))
     (project.root / "landing" / "depot").mkdir(parents=True, exist_ok=True)
+    (project.root / "landing" / "depot" / "feed.lxg").write_bytes(b"")
     done = inlet("doctor", "--project", project.root)
     assert done.returncode == 2 and said in done.stdout
 
@@ -186,6 +189,13 @@ def test_before_the_first_delivery_nothing_is_wrong(project):
         True,
         "landing/depot/*.lxg: there is no folder depot yet (nothing delivered)",
     )
+
+
+def test_models_that_are_not_generated_are_said_before_spark_starts(project):
+    deliver(project, extract(projects.item_records(1, 2)))
+    done = inlet("run", "--project", project.root, PATH="/nowhere", JAVA_HOME="/nowhere")
+    first = json.loads(done.stderr.splitlines()[0])
+    assert (first["step"], first["remedy"]) == ("warning", "inlet generate") and done.returncode == 5
 
 
 def test_brackets_in_a_finding_are_not_taken_for_markup(project):
@@ -273,6 +283,7 @@ def test_no_value_of_an_answer_is_dropped(spark, lakehouse, tmp_path, capsys):
 def test_ctrl_c_is_one_line_and_the_next_run_goes_on(project):
     """Interrupts as soon as Spark is there, in the middle of the first write."""
     shutil.copytree(ROOT / "expectations", project.root / "expectations")
+    generate.write(project)
     deliver(project, extract(projects.item_records(1, 2)))
     run = subprocess.Popen(
         [sys.executable, "-m", "inlet.cli", "run", "--project", str(project.root)],

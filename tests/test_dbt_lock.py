@@ -73,7 +73,7 @@ def test_a_dbt_without_inlet_beside_it_is_refused_where_it_writes(target, comman
             {
                 "execute": True,
                 "target": SimpleNamespace(name=target),
-                "flags": SimpleNamespace(WHICH=command),
+                "invocation_args_dict": {"which": command},
                 "env_var": environment.get,
                 "exceptions": SimpleNamespace(raise_compiler_error=refused.append),
             }

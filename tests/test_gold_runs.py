@@ -124,8 +124,12 @@ def test_a_crash_between_any_two_steps_heals_on_the_next_run(spark, here):
     assert_history(spark, "crashed", streams)
     spark.sql("drop table gold.crashed__before_after")  # where a --full-refresh begins, and died
     told = []
-    build_gold(here, spark, ["crashed"], tell=told.append)
-    assert told == [f"crashed__{step} ({n} of 3)" for n, step in enumerate(gold.STEPS, 1)]
+
+    def tell(doing, done, of, finished=None):
+        told.append((doing, done, of, finished and finished["table"]))
+
+    build_gold(here, spark, ["crashed"], tell=tell)
+    assert told == [*((f"crashed__{step}", 0, 1, None) for step in gold.STEPS), ("crashed__current", 1, 1, "crashed")]
     assert_history(spark, "crashed", streams)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "pipelines" / "inlet"
-CORE = ("errors", "sql", "change", "unit", "table_column", "table", "source", "log")
+CORE = ("errors", "sql", "change", "unit", "table_column", "table", "broker", "source", "log")
 LAYERS = [
     CORE,
     ("fields",),

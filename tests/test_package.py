@@ -15,10 +15,9 @@ REPO = Path(__file__).resolve().parents[1]
 
 
 def test_what_the_package_imports_it_declares():
-    declared = {
-        re.match("[a-z0-9.-]+", name)[0]
-        for name in tomllib.loads((REPO / "pyproject.toml").read_text())["project"]["dependencies"]
-    }
+    project = tomllib.loads((REPO / "pyproject.toml").read_text())["project"]
+    optional = [name for extra, names in project["optional-dependencies"].items() if extra != "test" for name in names]
+    declared = {re.match("[a-z0-9.-]+", name)[0] for name in [*project["dependencies"], *optional]}
     modules = {name.split(".")[0] for path in (REPO / "pipelines").rglob("*.py") for name in imported(path)}
     foreign = modules - sys.stdlib_module_names - {"inlet"}
     owners = packages_distributions()

@@ -196,14 +196,20 @@ def test_inlet_show_says_what_the_views_say(spark, here):
         for view, of in (("live", name), ("history", f"{name}__history")):
             shown = show.show(here, table, view, key, limit=0)
             assert shown.rows and sorted(map(plain, shown.rows), key=repr) == of_view(shown, of, where)
+        first = f"{table.gold_key[0]} = {literal(key[0])}"  # of a key of several columns, all rows that begin so
+        shown = show.show(here, table, "history", key[:1], limit=0)
+        assert sorted(map(plain, shown.rows), key=repr) == of_view(shown, f"{name}__history", first)
+        shown = show.show(here, table, "history", limit=0, source=row["source"])
+        of_source = f"source = {literal(row['source'])}"
+        assert sorted(map(plain, shown.rows), key=repr) == of_view(shown, f"{name}__history", of_source)
         images = [
             " and ".join(f"{of}.{n} = {literal(v)}" for n, v in zip(table.gold_key, key)) for of in ("before", "after")
         ]
         shown = show.show(here, table, "changes", key, limit=0)
         expected_rows = of_view(shown, f"{name}__before_after", " or ".join(images))
         assert shown.rows and sorted(map(plain, shown.rows), key=repr) == expected_rows
-    with pytest.raises(ConfigError, match="The key of credits is REGION, ITEM, found 1 values"):
-        show.show(here, table, key=["1"])
+    with pytest.raises(ConfigError, match="The key of credits is REGION, ITEM, found 3 values"):
+        show.show(here, table, key=["1", "2", "3"])
     with pytest.raises(ConfigError, match="unused is not published yet"):
         show.show(here, table.model_copy(update={"name": "unused"}))
 

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from inlet import bronze, change, lake, silver
 from inlet.cli import app
+from inlet.commands import rejects as rejecting
 from inlet.commands import replay, status
 from inlet.commands import run as running
 from inlet.errors import ConfigError, Reject
@@ -322,13 +323,13 @@ def test_a_name_that_is_mapped_and_a_file_that_is_delivered_again_come_back_by_t
     os.utime(folder / "items.jsonl.gz", (1, 1))
     project = projects.make(tmp_path, {"back": source}, lakehouse=lakehouse)
     assert counts(run(project, spark)["back"]) == (1, 1, 0, 0, 0, 0, 1)
-    assert {r["kind"] for r in status.rejects(project, "back", None)} == {"unknown_table", "unreadable_file"}
+    assert {r["kind"] for r in rejecting.rejects(project, "back", None)} == {"unknown_table", "unreadable_file"}
     assert replay.due(project, ["back"]) == []
 
     (folder / "items.jsonl.gz").write_bytes(packed)
     os.utime(folder / "items.jsonl.gz", (1, 1))
     assert counts(run(project, spark)["back"]) == (1, 1, 0, 1, 0, 0, 0)
-    assert [r["kind"] for r in status.rejects(project, "back", None)] == ["unknown_table"]
+    assert [r["kind"] for r in rejecting.rejects(project, "back", None)] == ["unknown_table"]
     [line] = [line for line in status.status(project)["sources"] if line["source"] == "back"]
     assert line["refused files"] == 0
     file = folder / "items.jsonl.gz"
@@ -344,7 +345,7 @@ def test_a_name_that_is_mapped_and_a_file_that_is_delivered_again_come_back_by_t
     project = projects.make(tmp_path, {"back": source}, lakehouse=lakehouse)
     batch_id = replay.plan(project, spark, replay.due(project, ["back"]))
     assert counts(silver.run(project, spark, batch_id)["back"]) == (0, 0, 1, 1, 0, 0, 0)
-    assert status.rejects(project, "back", None) == replay.due(project, ["back"]) == []
+    assert rejecting.rejects(project, "back", None) == replay.due(project, ["back"]) == []
 
 
 def test_a_record_with_two_rejects_is_one_change_and_a_batch_that_was_only_planned_is_landed_first(

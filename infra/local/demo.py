@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 
 from inlet import config, lake
+from inlet.commands import rejects, status
 from inlet.commands import run as running
-from inlet.commands import status
 from inlet.log import Log, console, print_rows
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -67,8 +67,8 @@ def _summary(project, feed, log: Log, started: float) -> int:
     _title("Rejected, and why")
     _rows(
         [
-            {k: v for k, v in status.reject_line(r, False).items() if k != "unit"}
-            for r in status.rejects(project, None, None)
+            {k: v for k, v in rejects.reject_line(r, False).items() if k != "unit"}
+            for r in rejects.rejects(project, None, None)
         ]
     )
     _title("Checks")
@@ -88,7 +88,7 @@ def _summary(project, feed, log: Log, started: float) -> int:
         _title("What did not hold, and why it matters")
         _rows([row.asDict() for row in warned])
     _title("Is gold what the source database holds?")
-    compared = _compare(project, spark, feed)
+    compared = compare(project, spark, feed.expected)
     _rows(compared)
     _questions(spark)
     out.print(
@@ -105,10 +105,12 @@ def _ledger(project) -> None:
         _rows(rows)
 
 
-def _compare(project, spark, feed) -> list[dict]:
-    """Current state, row by row and value by value, against the databases that the feeds were captured from."""
+def compare(project, spark, tables: dict[str, dict[tuple, dict]]) -> list[dict]:
+    """Current state, row by row and value by value, against the databases that the feeds were captured from. In: the
+    rows of each table by source and key.
+    """
     found = []
-    for name, expected in sorted(feed.expected.items()):
+    for name, expected in sorted(tables.items()):
         table = project.tables[name]
         columns = [c.lower() for c in table.column_names]
         rows = {

@@ -9,6 +9,9 @@ sources:
     tables: {shop.orders: SHOP.ORDERS}
     ignore: [SHOP.LOG_*]              # tables of the feed that are not wanted; or `capture`, those that are
     options: {...}                    # the codec's own, named in its docstring
+metrics:                              # none unless said
+  prometheus: build/inlet.prom        # a text file, written after each run
+  openlineage: true                   # events of each run, sent as OPENLINEAGE_URL says; or a file: build/lineage.jsonl
 """
 
 import fnmatch
@@ -17,12 +20,20 @@ import re
 from pathlib import Path
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from inlet.errors import ConfigError, as_found, in_words
 from inlet.source import Source
 from inlet.table import Table, by_name
 from inlet.table_column import TableColumn
+
+
+class Metrics(BaseModel):
+    """Whom a run tells how it went, beside its log. Both need `inlet[metrics]`."""
+
+    model_config = ConfigDict(extra="forbid")
+    prometheus: str | None = None
+    openlineage: bool | str = False
 
 
 class Project(BaseModel):
@@ -32,6 +43,7 @@ class Project(BaseModel):
     lakehouse: str
     sources: dict[str, Source]
     tables: dict[str, Table]  # by SCHEMA.TABLE
+    metrics: Metrics = Metrics()
 
     def tables_of(self, source: Source) -> dict[str, Table]:
         """The contracts that this source may carry, by every SCHEMA.TABLE that they went by."""
@@ -50,6 +62,11 @@ class Project(BaseModel):
             name: t.name for name, t in by_name(self.tables.values()).items()
         }
         return [known(names, name, "table") for name in given]
+
+    def size_of(self, row: dict) -> int:
+        """How many bytes a row of bronze.files brings; about so many for messages of a broker."""
+        source = self.sources.get(row["source"])
+        return (row["ofs_end"] - row["ofs_start"]) * (source.bytes_an_offset if source else 1)
 
     def resolve(self, path: str) -> str:
         """A path of inlet.yml as an absolute one; URLs stay as they are."""
@@ -87,9 +104,11 @@ def load(root: Path | str) -> Project:
             "Name one with --project DIR, or make one with `inlet init DIR`",
         )
     fields = _yaml(config)
-    unknown = set(map(str, fields)) - {"lakehouse", "sources"}
+    unknown = set(map(str, fields)) - {"lakehouse", "sources", "metrics"}
     if unknown:
-        raise ConfigError(f"{config}: unknown field {', '.join(sorted(unknown))}", "It knows `lakehouse` and `sources`")
+        raise ConfigError(
+            f"{config}: unknown field {', '.join(sorted(unknown))}", "It knows `lakehouse`, `sources` and `metrics`"
+        )
     sources = {}
     for name, body in _fields(fields.get("sources"), f"{config}: sources").items():
         place = f"{config}: sources.{name}"
@@ -139,7 +158,13 @@ def load(root: Path | str) -> Project:
                     f"Contracts are there for {', '.join(sorted(contracts)) or 'none'}; or write "
                     f"pipelines/tables/{name.split('.')[-1].lower()}.yml",
                 )
-    return Project(root=root, lakehouse=fields.get("lakehouse", "lakehouse"), sources=sources, tables=tables)
+    return Project(
+        root=root,
+        lakehouse=fields.get("lakehouse", "lakehouse"),
+        sources=sources,
+        tables=tables,
+        metrics=_build(Metrics, _fields(fields.get("metrics"), f"{config}: metrics"), f"{config}: metrics"),
+    )
 
 
 def known(names: dict, name: str, what: str):

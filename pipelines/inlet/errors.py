@@ -63,7 +63,7 @@ def in_words(problems: Sequence[Mapping], names, of_columns=()) -> str:
     """What pydantic found wrong. In: its errors(), the fields that the outermost level knows, and those of a column."""
     texts = []
     for problem in problems:
-        place = ".".join(str(part) for part in problem["loc"] if part != "[key]")
+        place = ".".join(WRITTEN.get(part, str(part)) for part in problem["loc"] if part != "[key]")
         message = WANTED.get(problem["type"]) or problem["msg"].removeprefix("Value error, ")
         if problem["type"] in WANTED and problem["type"] != "missing":
             message += f", found {as_found(problem['input'])}"
@@ -74,6 +74,7 @@ def in_words(problems: Sequence[Mapping], names, of_columns=()) -> str:
     return "; ".join(texts)
 
 
+WRITTEN = {"broker": "from"}  # where a field stands in YAML that a model keeps under another name
 WANTED = {  # by pydantic's word for what is wrong
     "missing": "is missing",
     "string_type": "expected text",
@@ -132,7 +133,8 @@ FILE_KINDS = (
     "unreadable_file",
     "file_rewritten",
     "link_outside",
-)  # of a file that is not landed at all, so no record of it is there to count
+    "offsets_missing",
+)  # of what is not landed at all, so no record of it is there to count
 REJECT_KINDS = {  # every kind there is; docs/rejects.md is made from this and a test keeps it whole
     # any format
     "unknown_table": "the record names a table that has no contract in pipelines/tables/",
@@ -161,6 +163,8 @@ REJECT_KINDS = {  # every kind there is; docs/rejects.md is made from this and a
     "wrong_shape": "the JSON is well formed but is not a message of this format",
     "wrong_magic": "the envelope does not begin with the format's magic",
     "mask_too_long": "a column mask sets a bit beyond the table's last column",
+    "offsets_missing": "messages of a broker that were not landed and that nobody can read any more: expired, deleted, "
+    "or lost with a topic that was made anew; the source goes on behind them as `missing_offsets: accept` says",
     "outside_mask": "the record holds a value of a column that its own mask says was not supplied",
     "unsupported_message": "a legal message whose meaning cannot be applied without guessing",
     "unreadable_file": "the file cannot be opened as what its source declares",

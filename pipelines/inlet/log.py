@@ -1,11 +1,13 @@
 """What a person sees while a run works, and what a log collector gets: one line per step.
 
-On a terminal: a spinner while a step works, then a line with its figures. Elsewhere: one JSON object per line on
-standard error, so that nothing has to parse prose.
+On a terminal: a spinner while a step works, with what it does, the seconds so far and, where its parts are counted,
+the time left; then a line with its figures. Elsewhere: one JSON object per line on standard error, so that nothing has
+to parse prose. There a long step says a line for each part that it has done, and one a minute.
 """
 
 import json
 import sys
+import threading
 import time
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
@@ -13,7 +15,6 @@ from decimal import Decimal
 
 from rich.console import Console
 from rich.markup import escape
-from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
@@ -67,7 +68,8 @@ def print_table(to: Console, columns: list[str], rows: list, null: str = "") -> 
     table = Table(header_style="dim", box=None, pad_edge=False)
     for name, values in zip(columns, zip(*rows)):
         is_number = any(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
-        table.add_column(Text(name), justify="right" if is_number else "left", overflow="fold")
+        is_whole = name == "change_seq" and to.width >= WIDE // 2  # two that differ in a digit are to be seen as such
+        table.add_column(Text(name), justify="right" if is_number else "left", overflow="fold", no_wrap=is_whole)
     for row in cells:
         table.add_row(*row)
     to.print(table)
@@ -105,39 +107,107 @@ def _cell(name: str, value) -> str:
     return f"{value:,}" if is_count else str(value)
 
 
-class Log:
-    """In: whether to speak to a person; by default, whether standard error is a terminal."""
+class Doing:
+    """What the step at hand is about, told anew whenever the spinner of a terminal is drawn."""
 
-    def __init__(self, is_human: bool | None = None):
+    def __init__(self, step: str, place: dict):
+        self.step, self.place, self.began = step, place, time.monotonic()
+        self.what, self.done, self.of, self.first, self.at = "", 0, 0, self.began, self.began
+
+    def now(self, what: str, done: int, of: int, since: float | None) -> None:
+        if done != self.done or since:
+            self.at = time.monotonic()
+        self.what, self.done, self.of, self.first = what, done, of, since or self.began
+
+    @property
+    def seconds(self) -> float:
+        return round(time.monotonic() - self.began, 1)
+
+    def __rich__(self) -> Text:
+        parts = [self.what] + [f"{self.done} of {self.of} done"] * bool(self.of) + [f"{self.seconds:.0f} s"]
+        if left := time_left(self.at - self.first, self.done, self.of, time.monotonic() - self.at):
+            parts.append(left)
+        text = Text.assemble((self.step, "bold"), f" {_plain(self.place)} ... ")
+        return text.append("  ".join(filter(None, parts)), "dim")
+
+
+def time_left(seconds: float, done: int, of: int, ago: float = 0) -> str:
+    """How long the rest takes if it goes on as it has so far; "" before anything is done, and where it takes longer.
+    In: seconds until the last part was done; how long ago that was.
+
+    >>> time_left(60, 2, 6), time_left(60, 1, 41, 10), time_left(5, 0, 6), time_left(5, 1, 2, 9)
+    ('about 2 min left', 'about 40 min left', '', '')
+    """
+    rest = seconds / done * (of - done) - ago if 0 < done < of else 0
+    if rest < 1:
+        return ""
+    return f"about {rest / 60:.0f} min left" if rest >= 90 else f"about {rest:.0f} s left"
+
+
+class Log:
+    """In: whether to speak to a person; by default, whether standard error is a terminal; seconds between the lines of
+    a long step where there is no terminal."""
+
+    def __init__(self, is_human: bool | None = None, every: float = 60):
         self.console = console(stderr=True)
         self.is_human = self.console.is_terminal if is_human is None else is_human
+        self.every = every
         self.steps: list[dict] = []
-        self.spinner: Status | None = None
+        self.doing: Doing | None = None
 
-    def now(self, doing: str) -> None:
-        """What the step at hand is about, beside the spinner of a terminal."""
-        if self.spinner:
-            self.spinner.update(f"{self.title} [dim]{escape(doing)}[/]")
+    @property
+    def is_drawing(self) -> bool:
+        return self.console.is_terminal and self.is_human
+
+    def now(
+        self, doing: str, done: int = 0, of: int = 0, since: float | None = None, finished: dict | None = None
+    ) -> None:
+        """What the step at hand is about. In: how many of its parts are done, and since when (monotonic) the first of
+        them was begun, where that was before the step; figures of a part that has just ended, which gets a line where
+        there is no terminal."""
+        if self.doing:
+            self.doing.now(doing, done, of, since)
+            if finished and not self.is_drawing:
+                self.say({"step": self.doing.step} | finished | ({"done": done, "of": of} if of else {}))
+
+    @contextmanager
+    def working(self, step: str, **place):
+        """Says what a step is about while it works: by a spinner, or by a line a minute."""
+        self.doing, ended = Doing(step, place), threading.Event()
+        if self.is_drawing:
+            spinner = self.console.status(self.doing, refresh_per_second=4)
+            spinner.start()
+        else:
+            threading.Thread(target=self._say_at_times, args=(self.doing, ended), daemon=True).start()
+        try:
+            yield
+        finally:
+            ended.set()
+            self.doing = None
+            if self.is_drawing:
+                spinner.stop()
+
+    def _say_at_times(self, doing: Doing, ended: threading.Event) -> None:
+        while not ended.wait(self.every):
+            so_far = {"done": doing.done, "of": doing.of} if doing.of else {}
+            self.say(
+                {"step": doing.step} | doing.place | {"doing": doing.what, "so_far": f"{doing.seconds} s"} | so_far
+            )
 
     @contextmanager
     def step(self, name: str, **place):
         """Time one step. Yields a dict to put its figures into; it is written even when the step fails."""
         figures: dict = {}
         start, is_done = time.monotonic(), False
-        if self.console.is_terminal and self.is_human:
-            self.title = f"[bold]{name}[/] {escape(_plain(place))} ..."
-            self.spinner = self.console.status(self.title)
-            self.spinner.start()
         try:
-            yield figures
+            with self.working(name, **place):
+                yield figures
             is_done = True
         finally:
-            if self.spinner:
-                self.spinner.stop()
-                self.spinner = None
             entry = {"step": name} | place | figures | {"seconds": round(time.monotonic() - start, 2)}
+            entry |= {} if is_done else {"failed": True}
             self.steps.append(entry)
-            self.say(entry if is_done else entry | {"failed": True})
+            self.say(entry)
 
     def say(self, entry: dict) -> None:
         """One line about one thing."""
@@ -146,10 +216,8 @@ class Log:
             seconds = f"{entry['seconds']:7.2f} s" if "seconds" in entry else " " * 9
             self.console.print(f"{seconds}  [bold]{entry.get('step', ''):<8}[/] {escape(_plain(figures))}")
         else:
-            print(
-                json.dumps({"at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())} | entry, default=str),
-                file=sys.stderr,
-            )
+            line = json.dumps({"at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())} | entry, default=str)
+            print(line + "\n", end="", file=sys.stderr, flush=True)  # at once, for another thread may say one, too
 
 
 def _plain(figures: dict) -> str:

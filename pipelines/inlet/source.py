@@ -11,11 +11,13 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from inlet.broker import Broker
 from inlet.errors import ConfigError, in_words
 
 FILE_TRANSPORTS = ("records",)  # bring a stream of bytes, whose records the codec finds
 ROW_TRANSPORTS = ("rows",)  # bring rows of columnar files
-MESSAGE_TRANSPORTS = ("parquet", "avro", "lines", "json", "whole_file")  # bring messages
+BROKER_TRANSPORTS = ("kafka",)  # bring messages, and are no files
+MESSAGE_TRANSPORTS = ("parquet", "avro", "lines", "json", "whole_file", *BROKER_TRANSPORTS)  # bring messages
 Options = TypeVar("Options", bound=BaseModel)
 
 
@@ -29,6 +31,7 @@ class Source(BaseModel):
     codec: str
     path: str = Field(alias="from")
     transport: str = ""  # what brings its units, said in `from:`; where nothing is, the codec's first (config.load)
+    broker: Broker | None = None  # said in `from:`, where the transport is one of BROKER_TRANSPORTS
     lookups: str | None = Field(default=None, pattern=r"\{name\}")  # said in `from:`; see bronze/lookups.py
     tables: dict[str, str] = {}  # {1: SHOP.ORDERS} says the same as {"1": SHOP.ORDERS}
     capture: list[str] = []  # patterns of SCHEMA.TABLE that are wanted; none: all that have a contract
@@ -57,11 +60,21 @@ class Source(BaseModel):
     @classmethod
     def _from(cls, fields):
         if not isinstance(fields, dict) or not isinstance(fields.get("from"), dict):
-            for name in ("transport", "lookups"):
+            for name in ("transport", "lookups", "broker"):
                 if isinstance(fields, dict) and name in fields:
                     raise ValueError(f"{name} belongs into from: {{transport: ..., path: ..., lookups: ...}}")
             return fields
         given = fields["from"]
+        if given.get("transport") in BROKER_TRANSPORTS:
+            told = {name: value for name, value in given.items() if name not in ("transport", "lookups")}
+            words = fields.get("tables")
+            if not told.get("topics") and isinstance(words, dict):
+                told["topics"] = list(map(str, words))
+            return (
+                fields
+                | {"from": f"{given['transport']}://{told.get('servers')}", "broker": told}
+                | {name: given[name] for name in ("transport", "lookups") if name in given}
+            )
         if not {"transport", "path"} <= set(given) <= {"transport", "path", "lookups"}:
             given_names = ", ".join(map(str, given)) or "nothing"
             raise ValueError(f"from: expected transport and path, maybe lookups, found {given_names}")
@@ -96,6 +109,21 @@ class Source(BaseModel):
                 return table
         return None
 
+    @field_validator("lookups")
+    @classmethod
+    def _without_secret(cls, lookups: str | None) -> str | None:
+        """What stands between user and host is a secret, and is not shown."""
+        if lookups and re.match(r"[a-z0-9+]+://[^/@]*:(?!\$\{\w+\}@)[^/]*@", lookups):
+            raise ValueError("a password is a secret: write ${NAME}, and set NAME in the environment")
+        return lookups
+
+    @field_validator("broker")
+    @classmethod
+    def _topics(cls, broker: Broker | None) -> Broker | None:
+        if broker and not broker.topics:
+            raise ValueError("topics is missing: name the topics, or patterns of these")
+        return broker
+
     @field_validator("tables")
     @classmethod
     def _targets(cls, tables: dict[str, str]) -> dict[str, str]:
@@ -126,6 +154,11 @@ class Source(BaseModel):
                 f"sources.{self.name}.options: {in_words(error.errors(), model.model_fields)}",
                 f"{self.codec} knows {', '.join(model.model_fields)}",
             ) from error
+
+    @property
+    def bytes_an_offset(self) -> int:
+        """How many bytes lie between two places of bronze.files; about so many between two offsets of a broker."""
+        return 1_000 if self.broker else 1
 
     @property
     def brings_messages(self) -> bool:

@@ -42,19 +42,24 @@ def order(unit_id: str) -> tuple[str, int, str]:
 
 FILES = (  # written first: the plan of a batch, from which a crashed run is finished
     Column("source", "string", "the ordered feed"),
-    Column("path", "string", "the file, relative to the project where it lies inside"),
+    Column(
+        "path",
+        "string",
+        "the file, relative to the project where it lies inside; of a broker `<topic>/<partition>`, its offsets stand "
+        "for bytes",
+    ),
     Column("ofs_start", "bigint", "first byte of the file that this batch landed"),
     Column("start_context", "string", "JSON: what the codec knew at ofs_start"),
     Column("ofs_end", "bigint", "end of the landed bytes; the next batch starts here"),
-    Column("sha256", "string", "of the bytes from the start of the file to ofs_end"),
+    Column("sha256", "string", "of the bytes from the start of the file to ofs_end; null for a broker"),
     Column("size_bytes", "bigint", "size of the file when it was read; more than ofs_end while a record is unfinished"),
     Column("modified_at", "timestamp", "the file system's time of the file; null where its store tells none"),
-    Column("num_units", "bigint", "units cut from it in this batch"),
+    Column("num_units", "bigint", "units cut from it in this batch; of a broker at most so many"),
     Column(
         "context",
         "string",
         "JSON: what the codec knew at ofs_end, and ranges that no verdict has come for; for messages the offsets it "
-        "holds",
+        "holds; for a broker the id of the topic, too",
     ),
     Column("problem", "string", "why nothing could be read from it, else null"),
     Column("batch_id", "bigint", "the run"),
@@ -104,7 +109,11 @@ LOOKUPS = (
 )
 
 MESSAGES = (
-    Column("unit_id", "string", "`<source>/<topic>/<partition>/<offset>`"),
+    Column(
+        "unit_id",
+        "string",
+        "`<source>/<topic>/<partition>/<offset>`; `~` and more behind it where that was landed before",
+    ),
     Column("source", "string", "the ordered feed"),
     Column("topic", "string", "Kafka topic; of a message out of a file of messages, the file"),
     Column("partition", "int", "Kafka partition; 0 in a file"),
@@ -116,7 +125,7 @@ MESSAGES = (
     Column("headers", "array<struct<key: string, value: binary>>", "message headers, null when there are none"),
     Column("size_bytes", "bigint", "length of the value; 0 for a tombstone"),
     Column("sha256", "string", "of the value"),
-    Column("path", "string", "the file it was kept in"),
+    Column("path", "string", "the file it was kept in; from a broker `<topic>/<partition>`"),
     Column("batch_id", "bigint", "the run that landed it"),
     Column("landed_at", "timestamp", "when"),
 )

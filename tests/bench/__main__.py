@@ -16,7 +16,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from tests.bench import binary, empty_run, gold_apply, messages, wide
+from tests.bench import binary, empty_run, gold_apply, kafka, messages, wide
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "performance.md"
@@ -24,6 +24,7 @@ BY_HAND = "\n## Where the time goes\n"  # from here on the page is written by ha
 PARTS = {
     "binary": binary.measure,
     "messages": messages.measure,
+    "kafka": kafka.measure,
     "gold": gold_apply.measure,
     "wide tables": wide.measure,
     "empty run": empty_run.measure,
@@ -39,6 +40,8 @@ def main() -> None:
     from inlet.lake.spark import session
 
     lines = []
+    if said.only in (None, "kafka"):
+        kafka.bring_jars()
     with tempfile.TemporaryDirectory() as folder:
         lakehouse = f"{folder}/lakehouse"
         spark = session(lakehouse, app="inlet-bench")

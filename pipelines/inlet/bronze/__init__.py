@@ -1,7 +1,7 @@
 """Bronze lands bytes and messages untouched, exactly once. What other layers ask of it."""
 
 from inlet.bronze.framing import cut_file
-from inlet.bronze.landing import check_sources, land, write_units
+from inlet.bronze.landing import check_sources, land, messages_of, write_units
 from inlet.bronze.ordered import undecided
 from inlet.bronze.plan import Plan, landed, next_batch, plan_batch, unfinished
 from inlet.bronze.reframing import frame_again
@@ -13,6 +13,7 @@ __all__ = [
     "frame_again",
     "land",
     "landed",
+    "messages_of",
     "next_batch",
     "plan_batch",
     "undecided",

@@ -8,14 +8,23 @@ in a process of its own.
 
 import os
 import pickle
+import re
 import signal
 import traceback
 from pathlib import Path
 
+from inlet import errors
 from inlet.errors import InletError
 
 KIND = "decoder_failed"
 EXPECTED = "a decoder that reads or rejects it"
+SAID_BY_WORKER = re.compile(r"^inlet\.errors\.(\w+): (.+)$", re.MULTILINE)
+
+
+def said_by_worker(error: Exception) -> InletError | None:
+    """The InletError that a Spark worker ended with, out of what the JVM says of it; None where it was another."""
+    found = SAID_BY_WORKER.search(str(error))
+    return getattr(errors, found[1])(found[2]) if found else None
 
 
 def guarded(decode, set_aside, is_apart: bool):

@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from inlet import lake, unit
-from inlet.bronze import blocks, lookups, messages, ordered
+from inlet.bronze import blocks, kafka, lookups, messages, ordered
 from inlet.bronze.files import as_problem, ends_its_reader, first_line, why
-from inlet.bronze.guard import Died, apart
+from inlet.bronze.guard import Died, apart, said_by_worker
 from inlet.bronze.plan import Plan, landed
 from inlet.bronze.transports import TRANSPORTS
 from inlet.config import Project
@@ -50,13 +50,13 @@ def write_units(project: Project, spark: "SparkSession", new: Plan) -> None:
         files = new.of(has_messages, project)
         try:
             _append(project, spark, has_messages, files, new.batch_id)
-        except (Py4JJavaError, PySparkException):
+        except (Py4JJavaError, PySparkException) as error:
             problems = [problem for row in files if (problem := _problem_now(project, row))]
             if not problems:
-                raise
+                raise (said_by_worker(error) or error) from error
             problems += _after(project, files, problems)
             for row in problems:
-                _set_aside(spark, row)
+                _set_aside(spark, row, project.sources[row["source"]].broker is not None)
             aside = {(row["source"], row["path"]) for row in problems}
             _append(
                 project,
@@ -65,6 +65,18 @@ def write_units(project: Project, spark: "SparkSession", new: Plan) -> None:
                 [row for row in files if (row["source"], row["path"]) not in aside],
                 new.batch_id,
             )
+
+
+def messages_of(project: Project, spark: "SparkSession", plan: Plan) -> dict[str, int]:
+    """How many messages the ranges of a landed batch held, and how many offsets without one; nothing where it has no
+    ranges. Offsets are without a message where a transaction is marked or rolled back, or a topic compacted.
+    """
+    ranges = [row for row in plan.files if project.sources[row["source"]].broker and row["num_units"]]
+    if not ranges:
+        return {}
+    among = ", ".join(literal(name) for name in sorted({row["source"] for row in ranges}))
+    landed = spark.table("bronze.messages").where(f"batch_id = {plan.batch_id} and source in ({among})").count()
+    return {"messages": landed, "offsets_without_a_message": sum(row["num_units"] for row in ranges) - landed}
 
 
 def check_sources(project: Project, batch_id: int, rows: list[dict]) -> None:
@@ -112,6 +124,16 @@ def _append(project: Project, spark: "SparkSession", has_messages: bool, files: 
 def _problem_now(project: Project, row: dict) -> dict | None:
     """The row of a planned file with the problem that it has when it is read now; None where it is as planned."""
 
+    if project.sources[row["source"]].broker:
+        try:
+            kafka.check(project, row)
+            return None
+        except kafka.NotAsPlanned as error:
+            problem = as_problem(
+                row["ofs_start"], "file_rewritten", "the range as planned", error.message, "Nothing: it is planned anew"
+            )
+            return row | {"problem": problem["problem"]}
+
     def read() -> None:
         for _ in TRANSPORTS[project.sources[row["source"]].transport].units_of(project, row):
             pass
@@ -148,10 +170,13 @@ def _problem_now(project: Project, row: dict) -> dict | None:
     )
 
 
-def _set_aside(spark: "SparkSession", row: dict) -> None:
-    """Its time is taken from the row, so that the next run plans the file anew, even one that is back as it was."""
+def _set_aside(spark: "SparkSession", row: dict, is_range: bool) -> None:
+    """Its time is taken from the row, so that the next run plans the file anew, even one that is back as it was. A
+    broker's range keeps its context: it says of which topic nothing was landed yet.
+    """
+    context, problem = "context" if is_range else "null", literal(row["problem"])
     spark.sql(f"""
         update bronze.files
         set modified_at = timestamp'1970-01-01 00:00:00', ofs_end = ofs_start, sha256 = null, num_units = 0,
-            context = null, start_context = null, verdicts = null, problem = {literal(row["problem"])}
+            context = {context}, start_context = null, verdicts = null, problem = {problem}
         where batch_id = {row["batch_id"]} and source = {literal(row["source"])} and path = {literal(row["path"])}""")

@@ -8,6 +8,7 @@ messages are rejected; each run asks again, and decodes them again once it is th
 messages name (Avro containers) need no address.
 """
 
+import base64
 import errno
 import json
 import logging
@@ -22,7 +23,8 @@ from inlet.bronze.files import open_file
 from inlet.bronze.framing import attempt
 from inlet.codecs import CODECS
 from inlet.config import Project
-from inlet.errors import Reject, TryAgain
+from inlet.errors import EnvironmentLacks, Reject, TryAgain
+from inlet.lake.secrets import filled
 from inlet.source import Source
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 SECONDS = 30  # to wait for an answer
 NOT_THERE = (400, 404, 410, 414, 422)  # what servers say of a name that they do not have, or that can be none
+REFUSED = (401, 403)
 NO_FILE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL)
 
 
@@ -131,20 +134,39 @@ def address(source: Source, name: str) -> str:
     return str(source.lookups).replace("{name}", urllib.parse.quote(name, safe=""))
 
 
+def _request(place: str, source: Source) -> urllib.request.Request:
+    """A request of an address; user and password that stand in it go into its header. What it names of the environment
+    is filled in here alone: a place that is logged or stored shows the names.
+    """
+    parts = urllib.parse.urlsplit(place)
+    user, _, host = parts.netloc.rpartition("@")
+    request = urllib.request.Request(urllib.parse.urlunsplit(parts._replace(netloc=host)))
+    if user:
+        told = base64.b64encode(filled(user, f"lookups of {source.name}").encode()).decode()
+        request.add_header("Authorization", f"Basic {told}")
+    return request
+
+
 def fetch(project: Project, source: Source, name: str) -> bytes | None:
-    """What stands under a name now; None where nothing does. Raises: TryAgain where nobody answers."""
+    """What stands under a name now; None where nothing does. Raises: TryAgain where nobody answers, EnvironmentLacks
+    where who answers refuses.
+    """
     if not source.lookups:
         return None
     place = address(source, name)
     try:
         if place.startswith(("http://", "https://")):
-            with urllib.request.urlopen(place, timeout=SECONDS) as answer:
+            with urllib.request.urlopen(_request(place, source), timeout=SECONDS) as answer:
                 return answer.read()
         with open_file(project, place) as stream:
             return stream.read()
     except urllib.error.HTTPError as error:
         if error.code in NOT_THERE:
             return None
+        if error.code in REFUSED:
+            raise EnvironmentLacks(
+                f"{source.name}: {place} refuses: status {error.code}", "See to user and password in from: lookups"
+            ) from error
         why = f"status {error.code}"
     except OSError as error:
         if error.errno in NO_FILE or isinstance(error, FileNotFoundError):  # fsspec's has no number

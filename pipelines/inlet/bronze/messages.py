@@ -6,10 +6,12 @@ import json
 from typing import TYPE_CHECKING
 
 from inlet import unit
+from inlet.bronze import kafka
 from inlet.bronze.files import MAX_TASKS
 from inlet.bronze.kept_message import KEPT
 from inlet.bronze.transports import TRANSPORTS
 from inlet.config import Project
+from inlet.sql import literal
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,39 +21,62 @@ def read(project: Project, spark: "SparkSession", files: list[dict], before: lis
     """A DataFrame of bronze.messages rows. The same message at the same offset, landed before or twice here, lands
     once.
     """
-    rows = spark.createDataFrame([(json.dumps(row, default=str),) for row in files], "planned string").repartition(
-        min(len(files), MAX_TASKS)
-    )
-    found = rows.mapInArrow(_reader(project), KEPT).selectExpr(
-        "concat_ws('/', source, topic, partition, `offset`) as unit_id",
+    num_cores = spark.sparkContext.defaultParallelism
+    parts = [part for row in files for part in (kafka.split(row, num_cores) if _is_range(project, row) else [row])]
+    rows = spark.range(0, len(parts), 1, min(len(parts), MAX_TASKS))
+    suffixes = kafka.suffixes([row for row in files if _is_range(project, row)])
+    places = {
+        f"source = {literal(source)} and path = {literal(path)}": text for (source, path), text in suffixes.items()
+    }
+    suffix = "".join(f" when {place} then {literal(text)}" for place, text in places.items())
+    planned = [json.dumps(part, default=str) for part in parts]
+    found = rows.mapInArrow(_reader(project, planned), KEPT).selectExpr(
+        "concat_ws('/', source, topic, partition, `offset`)"
+        + (f" || case{suffix} else '' end" if suffix else "")
+        + " as unit_id",
         "*",
         "coalesce(octet_length(value), 0L) as size_bytes",
         "sha2(coalesce(value, cast('' as binary)), 256) as sha256",
         "current_timestamp() as landed_at",
     )
-    return _once(spark, found, files, before).selectExpr(*[c.name for c in unit.MESSAGES])
+    names = [c.name for c in unit.MESSAGES]
+    if not _may_repeat(files, before):
+        return found.select(names)
+    if not places:
+        return _once(spark, found, files[0]["batch_id"]).select(names)
+    is_anew = " or ".join(places)  # the offsets of a topic that was made anew are not those of before
+    once = _once(spark, found.where(f"not ({is_anew})"), files[0]["batch_id"])
+    return once.select(names).union(found.where(is_anew).select(names))
 
 
-def _reader(project: Project):
+def _is_range(project: Project, row: dict) -> bool:
+    """Is a row of bronze.files a range of a broker's offsets?"""
+    return project.sources[row["source"]].broker is not None
+
+
+def _reader(project: Project, planned: list[str]):
     def read_files(batches):
         for batch in batches:
-            for planned in batch.column(0).to_pylist():
-                row = json.loads(planned)
+            for number in batch.column(0).to_pylist():
+                row = json.loads(planned[number])
                 yield from TRANSPORTS[project.sources[row["source"]].transport].units_of(project, row)
 
     return read_files
 
 
-def _once(spark: "SparkSession", rows, files: list[dict], before: list[dict]):
-    """Leave out messages that are landed already. Looks only where the offsets of two files overlap."""
+def _may_repeat(files: list[dict], before: list[dict]) -> bool:
+    """Do the offsets of two files overlap, so that a message may be there twice?"""
     spans: dict[tuple, list] = {}
     for row in files + [b for b in before if b["batch_id"] < files[0]["batch_id"]]:
         for place, span in json.loads(row["context"] or "{}").get("offsets", {}).items():
             spans.setdefault((row["source"], place), []).append(span)
-    if not any(_overlap(sorted(found)) for found in spans.values()):
-        return rows
+    return any(_overlap(sorted(found)) for found in spans.values())
+
+
+def _once(spark: "SparkSession", rows, batch_id: int):
+    """Leave out messages that are landed already, or twice here."""
     place = ["source", "topic", "partition", "offset"]
-    known = spark.table("bronze.messages").where(f"batch_id < {files[0]['batch_id']}")
+    known = spark.table("bronze.messages").where(f"batch_id < {batch_id}")
     rows = rows.dropDuplicates([*place, "sha256"]).join(known.select(*place, "sha256"), [*place, "sha256"], "left_anti")
     rows = rows.join(known.select(*place).distinct().selectExpr("*", "true as is_known"), place, "left")
     rank = "row_number() over (partition by source, topic, partition, offset order by sha256)"

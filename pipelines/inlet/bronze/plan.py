@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from inlet import lake, unit
-from inlet.bronze import ordered, replay
+from inlet.bronze import kafka, ordered, replay
 from inlet.bronze.files import GONE, beside, cannot_open, ends_its_reader, has_settled, listing, unpacked_name, utc
 from inlet.bronze.framing import attempt
 from inlet.bronze.guard import Died, apart
@@ -31,6 +31,7 @@ class Plan:
     waiting: dict[str, int] = field(default_factory=dict)  # path -> bytes of an unfinished last record
     unlisted: dict[str, InletError] = field(default_factory=dict)  # source -> why nobody can see what it has
     held: dict[str, str] = field(default_factory=dict)  # path -> what a file waits for
+    notes: dict[str, str] = field(default_factory=dict)  # topic -> what its owner should know
 
     def wait(self, path: str, info: dict, num_bytes: int) -> None:
         """Name a file whose last bytes are unfinished. Where its store tells no time they never rest."""
@@ -67,6 +68,9 @@ def plan_batch(project: Project, sources: list[Source], before: list[dict], now:
     wanted: list[ordered.Listed] = []
     unplaced: dict[str, list[str]] = {}  # source -> files that are there, of which nobody knows where they belong
     for source in sources:
+        if source.broker:
+            _plan_broker(project, source, [row for row in in_order if row["source"] == source.name], new)
+            continue
         for path, info in _listed(project, source, new):
             names = _companions(source, path)
             if names is None:
@@ -113,6 +117,18 @@ def plan_batch(project: Project, sources: list[Source], before: list[dict], now:
                 }
             )
     return new
+
+
+def _plan_broker(project: Project, source: Source, before: list[dict], new: Plan) -> None:
+    """Add to a plan what a broker has; where it cannot be asked, why."""
+    try:
+        found = kafka.plan(source, before)
+    except InletError as error:
+        new.unlisted[source.name] = error
+        return
+    new.files += [row | {"source": source.name, "batch_id": new.batch_id} for row in found.rows]
+    new.held |= found.waits
+    new.notes |= found.notes
 
 
 def _listed(project: Project, source: Source, new: Plan) -> list[tuple[str, dict]]:

@@ -3,10 +3,10 @@ that brings what it reads.
 
 A module here offers `plan_file`, a row of bronze.files for what of a file can land now (a text: what it waits for;
 None: it is not whole yet, or grew while it was read), and `units_of`, the units of a planned file: rows of
-bronze.blocks, or Arrow batches of messages as KEPT.
+bronze.blocks, or Arrow batches of messages as KEPT. A broker has no files: kafka.py plans all of a source at once.
 """
 
-from inlet.bronze import blocks, message_avro, message_parquet, message_text, parquet_rows
+from inlet.bronze import blocks, kafka, message_avro, message_parquet, message_text, parquet_rows
 
 TRANSPORTS = {
     "records": blocks,
@@ -16,4 +16,5 @@ TRANSPORTS = {
     "lines": message_text,
     "json": message_text,
     "whole_file": message_text,
+    "kafka": kafka,
 }

@@ -61,13 +61,9 @@ def _is_small(project: Project, suite: list[Expected], batch_ids) -> bool:
     tables = {e.table for e in suite if not batch_ids} | {
         f"gold.{e.contract.name}__current" for e in suite if e.contract
     }
-    files = lake.peek(lakehouse, "bronze.files", ["batch_id", "ofs_start", "ofs_end"]) if batch_ids else []
+    files = lake.peek(lakehouse, "bronze.files", ["batch_id", "source", "ofs_start", "ofs_end"]) if batch_ids else []
     sizes = [lake.size_bytes(lakehouse, table) for table in tables]
-    return (
-        sum(f["ofs_end"] - f["ofs_start"] for f in files if f["batch_id"] in batch_ids)
-        <= SMALL_BYTES
-        >= max(sizes, default=0)
-    )
+    return sum(project.size_of(f) for f in files if f["batch_id"] in batch_ids) <= SMALL_BYTES >= max(sizes, default=0)
 
 
 def _check(

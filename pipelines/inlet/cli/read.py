@@ -24,10 +24,17 @@ def status(
         str | None,
         typer.Option(help="Is every byte of this delivered file landed and accounted for? Exit code 0 if so, else 3."),
     ] = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Show it anew again and again, until Ctrl-C.")] = False,
+    interval: Annotated[float, typer.Option(min=0.5, help="Seconds between two looks of --watch.")] = 5,
 ):
     """What has been landed, decoded and built, and what waits. Needs no Spark."""
     from inlet.commands import status as reading
 
+    if watch:
+        from inlet.commands import watch as watching
+
+        watching.watch(config.load(project), out, interval)
+        return
     if file:
         is_safe, words = reading.file_state(config.load(project), file)
         out.print(escape(words), soft_wrap=True)
@@ -38,6 +45,21 @@ def status(
     else:
         for title, rows in found.items():
             print_rows(out, rows, title)
+
+
+@app.command()
+def report(
+    project: ProjectDir = HERE,
+    file: Annotated[
+        str | None, typer.Option("--out", metavar="FILE", help="The page; else report.html in the lakehouse.")
+    ] = None,
+):
+    """Write one page for people: what needs attention, what came in, what waits, lag, rejects, checks, sizes, runs. It
+    needs no network to be read, and no Spark to be made.
+    """
+    from inlet.commands import report as reporting
+
+    out.print(reporting.write(config.load(project), file), markup=False, soft_wrap=True)
 
 
 @app.command()
@@ -81,8 +103,10 @@ def show(
     table: Annotated[str, typer.Argument(help="A public table, such as orders.")],
     project: ProjectDir = HERE,
     key: Annotated[
-        list[str], typer.Option(help="Only the row of this key; once for each of its columns, in their order.")
+        list[str],
+        typer.Option(help="Only the row of this key; once for each of its columns, in their order, or the first ones."),
     ] = [],
+    source: Annotated[str | None, typer.Option(help="Only rows of this source.")] = None,
     history: Annotated[
         bool, typer.Option("--history", help="Its versions, each with the places where it held.")
     ] = False,
@@ -103,7 +127,9 @@ def show(
     (name,) = loaded.table_names([table])
     contract = next(t for t in loaded.tables.values() if t.name == name)
     view = "history" if history else "changes" if changes else "live"
-    found = showing.show(loaded, contract, view, key, at, limit)
+    if source:
+        config.known(loaded.sources, source, "source")
+    found = showing.show(loaded, contract, view, key, at, limit, source)
     _print(found.columns, found.rows, found.is_more, format, limit)
 
 
@@ -186,17 +212,22 @@ def rejects(
     is_json: Annotated[bool, typer.Option("--json", help="As JSON lines.")] = False,
 ):
     """What could not be decoded, and why. Needs no Spark."""
-    from inlet.commands import status as reading
+    from inlet.commands import rejects as reading
 
     known = config.load(project)
     for word, names, what in ((source, known.sources, "source"), (kind, REJECT_KINDS, "kind of reject")):
         if word and word not in names:
             raise ConfigError(f"There is no {what} {word!r}", f"There are: {', '.join(sorted(names))}")
     rows = reading.rejects(known, source, kind)
+    stays = reading.first_of(known, rows[:limit])
     if is_json:
         for row in rows[:limit]:
-            print(json.dumps(row | {"raw": (row["raw"] or b"").hex()}, default=str, ensure_ascii=False))
+            of_first = (
+                {"stays": stays.get((row["source"], row["change_seq"]))} if row["kind"] == reading.CONFLICT else {}
+            )
+            shown = row | of_first | {"raw": (row["raw"] or b"").hex()}
+            print(json.dumps(shown, default=str, ensure_ascii=False))
         return
-    print_rows(out, [reading.reject_line(row, raw) for row in rows[:limit]], "rejects")
+    print_rows(out, [reading.reject_line(row, raw, stays) for row in rows[:limit]], "rejects")
     if len(rows) > limit:
         out.print(f"[dim]{limit} of {len(rows)}; --limit shows more[/]")

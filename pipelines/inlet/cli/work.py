@@ -3,6 +3,7 @@
 import contextlib
 import shlex
 import signal
+import time
 from typing import Annotated
 
 import typer
@@ -20,22 +21,33 @@ def run(
     table: Annotated[list[str], typer.Option(help="Build only this gold table; may be given several times.")] = [],
     step: Annotated[str | None, typer.Option(help="Run one step alone: bronze, silver, gold or publish.")] = None,
     until: Annotated[str | None, typer.Option(help="Run up to and with this step.")] = None,
+    follow: Annotated[bool, typer.Option("--follow", help="Go on in micro-batches until Ctrl-C or SIGTERM.")] = False,
+    every: Annotated[
+        float, typer.Option(min=0.1, metavar="SECONDS", help="With --follow: how long to wait when nothing is new.")
+    ] = 5,
 ):
     """Land what is new, decode it, bring the tables up to date, check each step, publish. Safe to run again at any
     time.
     """
     from inlet import lake
     from inlet.commands import run as running
+    from inlet.commands import runs
 
     log = Log()
     loaded = config.load(project)
     steps = running.steps_to_run(step, until)
+    if follow:
+        from inlet.commands.follow import follow as go_on
+
+        go_on(lambda: config.load(project), steps, source, table, log, every)
+        return
     with lake.writing(loaded.lakehouse_path()) as hold:
         work = running.find_work(loaded, steps, source, table)
         if work:
             running.run(loaded, work, steps, table, log, hold)
         else:
             running.say_what_waits(work.plan, log)
+            runs.idle(loaded, log, work.plan.unlisted)
             if not loaded.sources:
                 log.say({"step": "run", "because": "pipelines/inlet.yml has no sources yet"})
             log.say(
@@ -97,12 +109,16 @@ def verify(
         out.print("there are no tables to verify")
         return
     logs = {t.name for t in loaded.tables.values() if not t.key}
-    num_differing = 0
+    num_differing, log = 0, Log()
     with lake.writing(loaded.lakehouse_path()) as hold:  # what it compares must stand still
-        spark = session(loaded.lakehouse_path())
-        hold(spark)
-        for name in names:
-            num_versions, num, rows = gold.verify(loaded, spark, name, limit)
+        with log.working("spark"):
+            spark = session(loaded.lakehouse_path())
+            hold(spark)
+        began = time.monotonic()
+        for n, name in enumerate(names):
+            with log.working("verify", table=name):
+                log.now("folds all that silver holds of it", done=n, of=len(names), since=began)
+                num_versions, num, rows = gold.verify(loaded, spark, name, limit)
             out.print(
                 f"{name}: {num_versions:,} {'changes' if name in logs else 'versions'} compared, "
                 + (f"[red]{num:,} differences[/]" if num else "[green]equal[/]")
@@ -174,11 +190,12 @@ def rebuild(
     """Make a table's gold anew from silver: the same rows that batch after batch has made."""
     from inlet import checks, lake
     from inlet.commands import run as running
+    from inlet.commands import runs
     from inlet.lake.spark import session
 
     loaded, log = config.load(project), Log()
     names = loaded.table_names(table)
-    with lake.writing(loaded.lakehouse_path()) as hold:
+    with lake.writing(loaded.lakehouse_path()) as hold, runs.recorded(loaded, log, "rebuild"):
         spark = session(loaded.lakehouse_path())
         hold(spark)
         with log.step("gold", rebuilt=", ".join(names)) as figures:

@@ -23,6 +23,8 @@ def decode_file(project: Project, file: Path, source_name: str | None) -> Iterat
     if not file.is_file():
         raise ConfigError(f"{file} is no file", "Name one file of a source")
     source = _source_of(project, file, source_name)
+    if source.broker:
+        raise ConfigError(f"{source.name} reads from a broker, and no files", "Name a source that reads files")
     decode = _decode_messages if source.brings_messages else _decode_blocks
     yield from decode(project, source, file)
 

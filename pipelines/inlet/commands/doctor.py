@@ -4,12 +4,15 @@ import difflib
 import shutil
 import socket
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from inlet import bronze, config, silver
+from inlet.bronze import kafka
 from inlet.bronze.files import listing
+from inlet.commands import rejects
 from inlet.config import Project
 from inlet.errors import ConfigError, EnvironmentLacks, InletError
 from inlet.gold import generate
@@ -52,6 +55,7 @@ def examine(root: Path) -> Iterator[Finding]:
         yield _source(project, source)
     yield _columns(project)
     yield from _batches(project)
+    yield from _rejects(project)
     for table in project.tables.values():
         if table.without_key:
             yield Finding("key", True, table.without_key)
@@ -126,6 +130,21 @@ def _batches(project: Project) -> Iterator[Finding]:
         )
 
 
+def _rejects(project: Project) -> Iterator[Finding]:
+    """Records that nobody has decoded yet. Data may be wrong and a run is right: they are said, and fail nothing."""
+    kinds: Counter[str] = Counter()
+    for (_, kind), num in rejects.open_rejects(project).items():
+        kinds[kind] += num
+    if kinds:
+        named = ", ".join(f"{num:,} {kind}" for kind, num in kinds.most_common())
+        yield Finding(
+            "rejects",
+            True,
+            f"{kinds.total():,} records are rejected ({named}); `inlet rejects` says why, `inlet replay` decodes them "
+            "again when the cause is fixed",
+        )
+
+
 def _columns(project: Project) -> Finding:
     """Contracts against the column lists that silver has read changes by."""
     try:
@@ -138,9 +157,12 @@ def _columns(project: Project) -> Finding:
 def _source(project: Project, source: Source) -> Finding:
     what, fix = f"source {source.name}", "Fix `from` in pipelines/inlet.yml"
     try:
+        if source.broker:
+            return _broker(what, source)
         folder = "" if "://" in source.path else project.folder(source)[0]
         if folder and not Path(folder).is_dir():
-            no_folder = f"{source.path}: there is no folder {Path(folder).name}"
+            what_kind = "file" if Path(folder).suffix else "folder"
+            no_folder = f"{source.path}: there is no {what_kind} {Path(folder).name}"
             if meant := _lookalike(project, Path(folder)):
                 return Finding(what, False, f"{no_folder}; did you mean {meant}?", fix, ConfigError.exit_code)
             return Finding(what, True, f"{no_folder} yet (nothing delivered)")
@@ -150,10 +172,21 @@ def _source(project: Project, source: Source) -> Finding:
     return Finding(what, True, f"{num} files at {source.path}" + ("" if num else " (nothing delivered yet)"))
 
 
+def _broker(what: str, source: Source) -> Finding:
+    try:
+        rows = kafka.plan(source, []).rows
+    except InletError as error:
+        return Finding(what, False, error.message, error.remedy, error.exit_code)
+    topics = sorted({row["path"].rpartition("/")[0] for row in rows})
+    return Finding(what, True, f"{len(rows)} partitions of {', '.join(topics) or 'no topic'} at {source.path}")
+
+
 def _lookalike(project: Project, folder: Path) -> str | None:
-    """A folder beside a missing one with almost its name, which no source reads."""
+    """What stands beside a missing folder or file with almost its name, and no source reads it."""
     read = {project.folder(source)[0] for source in project.sources.values() if "://" not in source.path}
     beside = (
-        [f.name for f in folder.parent.iterdir() if f.is_dir() and str(f) not in read] if folder.parent.is_dir() else []
+        [f.name for f in folder.parent.iterdir() if bool(f.suffix) == bool(folder.suffix) and str(f) not in read]
+        if folder.parent.is_dir()
+        else []
     )
     return next(iter(difflib.get_close_matches(folder.name, beside, 1)), None)

@@ -33,6 +33,7 @@ columns:
   - {name: ORDERED_ON, type: date}
   - {name: AMOUNT, type: "decimal(9,2)"}
 """
+LEFT_OUT = ("target", "logs", "gold", "shop", ".user.yml")  # made by dbt, and the demo's own models and marts
 IGNORE = "/lakehouse/\n/landing/\ndbt/target/\n"
 
 
@@ -47,7 +48,7 @@ def init(folder: Path) -> list[str]:
     (folder / "pipelines" / "inlet.yml").write_text(INLET_YML)
     (folder / "pipelines" / "tables" / "example.yml.txt").write_text(EXAMPLE)
     (folder / ".gitignore").write_text(IGNORE)
-    shutil.copytree(home / "dbt", folder / "dbt", ignore=shutil.ignore_patterns("target", "logs", "gold", ".user.yml"))
+    shutil.copytree(home / "dbt", folder / "dbt", ignore=shutil.ignore_patterns(*LEFT_OUT))
     shutil.copytree(home / "expectations", folder / "expectations")
     generate.write(config.load(folder))
     return [

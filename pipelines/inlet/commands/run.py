@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from inlet import bronze, checks, config, gold, publish, silver
 from inlet.checks import suite
-from inlet.commands import replay, warm
+from inlet.commands import replay, runs, warm
 from inlet.config import Project
 from inlet.errors import AccountingError, CheckFailed, ConfigError
+from inlet.gold import generate
 from inlet.log import Log
 from inlet.publish import live_view
 
@@ -76,8 +77,15 @@ def run(project: Project, work: Work, steps: tuple[str, ...], tables: list[str],
     """Do the work. In: what `lake.writing` gave. Raises: CheckFailed at a gate, AccountingError in silver; what was
     done before stays done.
     """
+    with runs.recorded(project, log, unlisted=work.plan.unlisted):
+        _run(project, work, steps, tables, log, hold)
+
+
+def _run(project: Project, work: Work, steps: tuple[str, ...], tables: list[str], log: Log, hold) -> None:
     from inlet.lake.spark import session
 
+    if "gold" in steps:
+        warn_of_stale_models(project, log)
     with log.step("spark"), warm.importing_checks():
         spark = session(project.lakehouse_path())
         hold(spark)
@@ -114,13 +122,20 @@ def run(project: Project, work: Work, steps: tuple[str, ...], tables: list[str],
         raise stopped
 
 
+def warn_of_stale_models(project: Project, log: Log) -> None:
+    """Say before the work that gold will refuse it, so that nobody waits to hear so."""
+    if stale := generate.stale(project):
+        named = ", ".join(stale[:3]) + (f" and {len(stale) - 3} more" if len(stale) > 3 else "")
+        log.say({"step": "warning", "models": f"{named}: not what the contracts say", "remedy": "inlet generate"})
+
+
 def _silver(project: Project, spark: "SparkSession", pending: list[int], log: Log) -> AccountingError | None:
     """Decode batches. A source whose codec loses something stops; the others go on. Out: why one stopped."""
     stopped = None
     for batch_id in pending:
         try:
             with log.step("silver", batch=batch_id) as figures:
-                accounts = silver.run(project, spark, batch_id).values()
+                accounts = silver.run(project, spark, batch_id, log.now).values()
                 for name in ("num_records", "num_changes", "num_repeats", "num_control", "num_rejected"):
                     figures[name.removeprefix("num_")] = sum(getattr(a, name) for a in accounts)
         except AccountingError as error:
@@ -174,7 +189,8 @@ def _bronze(project: Project, spark: "SparkSession", work: Work, log: Log) -> li
             figures |= {
                 "files": len(plan.files),
                 "units": sum(f["num_units"] for f in plan.files),
-                "bytes": sum(f["ofs_end"] - f["ofs_start"] for f in plan.files),
+                **bronze.messages_of(project, spark, plan),
+                "bytes": sum(project.size_of(f) for f in plan.files),
             }
         pending.append(plan.batch_id)
     say_what_waits(plan, log)
@@ -188,6 +204,8 @@ def say_what_waits(plan: bronze.Plan, log: Log) -> None:
         log.say({"step": "bronze", "waiting": what})
     for path, why in plan.held.items():
         log.say({"step": "bronze", "waiting": f"{path}: for {why}"})
+    for topic, what in plan.notes.items():
+        log.say({"step": "bronze", "warning": f"{topic}: {what}"})
 
 
 def _owed(project: Project, step: str, wanted: list[str]) -> dict:

@@ -33,9 +33,11 @@ def show(
     key: list[str] | None = None,
     at: str | None = None,
     limit: int = 20,
+    source: str | None = None,
 ) -> Shown:
-    """Rows of one table, by key and time. In: which of VIEWS; values of the key, in the contract's order; a time in UTC
-    as of which rows are shown; how many rows at most, 0 for all. Out: rows by key and place, structs as dicts.
+    """Rows of one table, by key and time. In: which of VIEWS; values of the key's columns, or of the first of them, in
+    the contract's order; a time in UTC as of which rows are shown; how many rows at most, 0 for all; a source, whose
+    rows alone are shown. Out: rows by key and place, structs as dicts.
 
     Raises: ConfigError where the table is not published, or where the key or the time cannot be meant.
     """
@@ -50,6 +52,8 @@ def show(
     steps = ("before_after",) if view == "changes" else ("current", "past")
     places = {step: (f"gold.{table.name}__{step}", versions[f"{table.name}__{step}"]) for step in steps}
     until = None if at is None else _seq_of(at)
+    if source:
+        ends = {name: seq for name, seq in ends.items() if name == source}
     query = (
         _changes(table, key or [], until, ends) if view == "changes" else _versions(table, view, key or [], until, ends)
     )
@@ -61,11 +65,11 @@ def _with_times(table: Table, found: Shown) -> Shown:
     """Versions with the times in the places where they began and ended."""
     names = [table.our(name) for name in ("valid_from", "valid_to")]
     seqs = [found.columns.index(table.our(name)) for name in ("valid_from_seq", "valid_to_seq")]
-    rows = [(*row, *(_time_of(row[at]) for at in seqs)) for row in found.rows]
+    rows = [(*row, *(time_of(row[at]) for at in seqs)) for row in found.rows]
     return Shown([*found.columns, *names], rows, found.is_more)
 
 
-def _time_of(seq: str | None) -> datetime | None:
+def time_of(seq: str | None) -> datetime | None:
     """The time in a change_seq, in UTC; None where its digits are no calendar time."""
     try:
         return seq and datetime.strptime(seq[:16] + "0000+0000", "%Y%m%d%H%M%S%f%z") or None
@@ -130,10 +134,10 @@ def _end(ends: dict[str, str], source: str) -> str:
 
 def _key(table: Table, values: list[str]) -> list[tuple[str, str]]:
     """(column of gold, SQL for its value) of a key. Raises: ConfigError."""
-    if values and len(values) != len(table.key):
+    if len(values) > len(table.key):
         raise ConfigError(
             f"The key of {table.name} is {', '.join(table.key)}, found {len(values)} values",
-            f"Say --key {len(table.key)} times, in this order",
+            f"Say --key {len(table.key)} times, in this order, or fewer for all rows that begin so",
         )
     found = []
     for name, value in zip(table.key, values):

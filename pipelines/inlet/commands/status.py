@@ -1,4 +1,4 @@
-"""`inlet status` and `inlet rejects`: what the state tables say, read without Spark."""
+"""`inlet status`: what the state tables say, read without Spark."""
 
 import hashlib
 import json
@@ -7,13 +7,11 @@ from collections import Counter
 from pathlib import Path
 
 from inlet import bronze, change, gold, lake, publish, silver
-from inlet.bronze.files import hash_bytes, open_file, why
+from inlet.bronze.files import hash_bytes, listing, open_file, why
 from inlet.commands import replay
 from inlet.config import Project
 from inlet.silver import full_loads
 from inlet.table import present
-
-REJECT_COLUMNS = [c.name for c in change.REJECTS]
 
 
 def status(project: Project) -> dict[str, list[dict]]:
@@ -90,8 +88,9 @@ def file_state(project: Project, file: str) -> tuple[bool, str]:
     path = next((path for path in paths if any(row["path"] == path for row in landed)), paths[0])
     rows = sorted((row for row in landed if row["path"] == path), key=lambda row: row["batch_id"])
     if not rows:
-        is_there = "://" in file or os.path.lexists(file)
-        return False, f"{path}: nothing of it is landed" + ("" if is_there else ", and there is no such file")
+        if "://" not in file and not os.path.lexists(file):
+            return False, f"{path}: nothing of it is landed, and there is no such file"
+        return False, f"{path}: nothing of it is landed" + _why_it_waits(project, path, landed)
     if rows[-1]["problem"]:
         problem = json.loads(rows[-1]["problem"])
         return False, f"{path}: it is not landed: expected {problem['expected']}, found {problem['found']}"
@@ -107,7 +106,8 @@ def file_state(project: Project, file: str) -> tuple[bool, str]:
     except PermissionError as error:
         return False, f"{path}: it cannot be opened ({why(error)})"
     if rows[-1]["ofs_end"] < size:
-        return False, f"{path}: {rows[-1]['ofs_end']} of {size} bytes are landed"
+        why_not_all = _why_it_waits(project, path, landed)
+        return False, f"{path}: {rows[-1]['ofs_end']} of {size} bytes are landed{why_not_all}"
     done = {
         (row["source"], row["batch_id"])
         for row in lake.peek(project.lakehouse_path(), "silver.batches", ["source", "batch_id"])
@@ -119,6 +119,23 @@ def file_state(project: Project, file: str) -> tuple[bool, str]:
         f"{path}: all {size} bytes are landed and accounted for, in batch "
         f"{', '.join(str(row['batch_id']) for row in rows if row['num_units']) or rows[-1]['batch_id']}",
     )
+
+
+def _why_it_waits(project: Project, path: str, landed: list[dict]) -> str:
+    """Why a file that is there is not landed, as the next run would say it; "" where nothing is to be said."""
+    for source in project.sources.values():
+        if not any(name == path for name, _ in listing(project, source)):
+            continue
+        plan = bronze.plan_batch(project, [source], landed)
+        if path in plan.held:
+            return f"; it waits for {plan.held[path]}"
+        if path in plan.waiting:
+            return (
+                f"; {plan.waiting[path]} bytes of it are unfinished, and wait until it goes on or has rested for "
+                f"{source.settle_minutes:g} minutes (settle_minutes of {source.name})"
+            )
+        return "; the next `inlet run` lands it" if any(row["path"] == path for row in plan.files) else ""
+    return "; no source of pipelines/inlet.yml reads it"
 
 
 def _waiting(project: Project, files: list[dict]) -> list[dict]:
@@ -208,44 +225,20 @@ def _public(project: Project) -> list[dict]:
     if not last:
         return []
     held, shown = dict(last["held"]), dict(last["points"])
+    # runs that moved nothing are rows of the same number
+    [moved] = lake.peek(
+        project.lakehouse_path(),
+        "gold.published",
+        ["min(published_at) as published_at"],
+        f"where number = {last['number']}",
+    )
     return [
         {
             "source": source,
             "point": last["number"],
-            "published at": last["published_at"],
+            "published at": moved["published_at"],
             "shows changes up to": shown.get(source),
             "waits for": held.get(source),
         }
         for source in sorted({*held, *shown})
     ]
-
-
-def rejects(project: Project, source: str | None, kind: str | None) -> list[dict]:
-    """Rows of silver.rejects that no later run has decoded again, newest batch first."""
-    rows = [
-        row
-        for row in lake.peek(project.lakehouse_path(), "silver.rejects", REJECT_COLUMNS)
-        if row["resolved_by"] is None
-    ]
-    rows = [r for r in rows if (not source or r["source"] == source) and (not kind or r["kind"] == kind)]
-    return sorted(rows, key=lambda r: (-r["batch_id"], r["unit_id"], r["unit_offset"] or 0))
-
-
-def reject_line(row: dict, with_raw: bool) -> dict:
-    """A reject as a person wants to see it."""
-    place = ".".join(filter(None, (row["source_table"], row["column_name"])))
-    line = {
-        "batch": row["batch_id"],
-        "kind": row["kind"],
-        "where": place,
-        "unit": row["unit_id"],
-        "record at": row["unit_offset"],
-        "byte": row["byte_offset"],
-        "expected": row["expected"],
-        "found": row["found"],
-    }
-    if with_raw:
-        raw = row["raw"] or b""
-        more = f"\n(512 of {len(raw)} bytes; --json has all)" if len(raw) > 512 else ""
-        line["raw"] = raw[:512].hex(" ") + "\n" + "".join(chr(b) if 32 <= b < 127 else "." for b in raw[:512]) + more
-    return line

@@ -8,6 +8,7 @@ needs is in those two tables, so a run that dies is finished by the next one.
 import json
 import re
 import shutil
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,12 +59,12 @@ def run(
     spark: "SparkSession",
     tables: list[str] | None = None,
     full_refresh: bool = False,
-    tell=lambda doing: None,
+    tell=lambda doing, **parts: None,
     after=lambda table, batch_id: None,
 ) -> list[dbt.Built]:
     """Bring the tables' gold up to the ledger. In: table names (None: all); a function called with each model that
-    begins; one that is called for each table whose gold is up to the ledger, with the last batch that has the table.
-    Out: one row per model that ran.
+    begins, and with each table that is done (as of `Log.now`); one that is called for each table whose gold is up to
+    the ledger, with the last batch that has the table. Out: one row per model that ran.
 
     Raises: InletError naming the models that failed; what others did stays, and the next run goes on from there.
     """
@@ -107,7 +108,7 @@ def run(
             if full_refresh or _is_stale(spark, t, f"{t.name}__{view}", existing)
         ]
         asked = ["run", "--threads", str(threads), "--select", *models]
-        built = dbt.run(project, asked + ["--full-refresh"] * full_refresh, tell) if models else []
+        built = _models(project, asked + ["--full-refresh"] * full_refresh, models, tell) if models else []
         failed, done = [b for b in built if b.status != "success"], {b.model for b in built if b.status == "success"}
         for table in wanted if ledger else ():
             if table not in changed or done.issuperset(f"{table.name}__{step}" for step in steps(table)):
@@ -124,6 +125,29 @@ def run(
             "; ".join(dict.fromkeys(p.remedy for p in problems.values())),
         )
     return built
+
+
+def _models(project: Project, command: list[str], models: list[str], tell) -> list[dbt.Built]:
+    """Run models, and tell what is done: a table when the last of its models has ended, with its seconds."""
+    left: dict[str, set[str]] = {}
+    for model in models:
+        left.setdefault(model.rsplit("__", 1)[0], set()).add(model)
+    began, num = {}, len(left)
+
+    def on_begin(model: str) -> None:
+        began.setdefault(model.rsplit("__", 1)[0], time.monotonic())
+        tell(model, done=num - len(left), of=num)
+
+    def on_end(model: str) -> None:
+        table = model.rsplit("__", 1)[0]
+        if table in left:
+            left[table].discard(model)
+            if not left[table]:
+                del left[table]
+                seconds = round(time.monotonic() - began.get(table, time.monotonic()), 2)
+                tell(model, done=num - len(left), of=num, finished={"table": table, "seconds": seconds})
+
+    return dbt.run(project, command, on_begin, on_end)
 
 
 def _fold_applied(spark: "SparkSession", applied: list[dict]) -> None:

@@ -59,8 +59,9 @@ def _where(folder: str) -> list[str]:
     return ["--project-dir", folder, "--profiles-dir", folder, "--target", "inlet"]
 
 
-def run(project: Project, command: list[str], tell=lambda doing: None) -> list[Built]:
-    outcome = invoke(project, command, tell)
+def run(project: Project, command: list[str], on_begin=lambda model: None, on_end=lambda model: None) -> list[Built]:
+    """Run models. In: functions called with the name of each model that begins, and of each that has ended."""
+    outcome = invoke(project, command, on_begin, on_end)
     return [
         Built(r.node.name, str(r.status), (r.message or "").strip(), r.execution_time)
         for r in outcome.result.results
@@ -68,12 +69,14 @@ def run(project: Project, command: list[str], tell=lambda doing: None) -> list[B
     ]
 
 
-def invoke(project: Project, command: list[str], tell=lambda doing: None):
+def invoke(project: Project, command: list[str], on_begin=lambda model: None, on_end=lambda model: None):
     """Run a dbt command in this process and session. Raises: InletError when dbt itself stopped."""
 
     def on_event(event) -> None:
         if event.info.name == "LogStartLine":
-            tell(f"{event.data.node_info.node_name} ({event.data.index} of {event.data.total})")
+            on_begin(event.data.node_info.node_name)
+        if event.info.name == "NodeFinished":
+            on_end(event.data.node_info.node_name)
 
     from dbt.cli.main import dbtRunner
 

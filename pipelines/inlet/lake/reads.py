@@ -50,14 +50,20 @@ def may_hold(lakehouse: str, table: str, column: str, value: int) -> bool:
     )
 
 
-def size_bytes(lakehouse: str, table: str) -> int:
-    """Bytes of a table's data files, from its log alone; 0 while it does not exist."""
+def size(lakehouse: str, table: str) -> tuple[int, int]:
+    """How many data files a table has, and their bytes, from its log alone; nothing while it does not exist."""
     import deltalake
 
     if not exists(lakehouse, table):
-        return 0
+        return 0, 0
     rows = deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}").get_add_actions(flatten=True)
-    return sum(rows["size_bytes"].to_pylist())
+    sizes = rows["size_bytes"].to_pylist()
+    return len(sizes), sum(sizes)
+
+
+def size_bytes(lakehouse: str, table: str) -> int:
+    """Bytes of a table's data files, from its log alone; 0 while it does not exist."""
+    return size(lakehouse, table)[1]
 
 
 def describe(lakehouse: str, table: str, version: int | None = None) -> tuple[dict[str, str], dict[str, str]] | None:

@@ -12,12 +12,12 @@ A unit that its decoder fails on (guard.py) is one record, whatever it holds.
 """
 
 import json
-import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from inlet import bronze, change, errors, lake
+from inlet import bronze, change, lake
 from inlet.bronze import replay
+from inlet.bronze.guard import said_by_worker
 from inlet.config import Project
 from inlet.errors import FILE_KINDS, AccountingError, InletError
 from inlet.lake.spark import small_query_settings
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 SMALL_BYTES = 8 << 20  # a batch up to which planning costs more than decoding
 LEDGER = [c.name for c in change.BATCHES]
-SAID_BY_WORKER = re.compile(r"^inlet\.errors\.(\w+): (.+)$", re.MULTILINE)
 
 
 def pending(project: Project) -> list[int]:
@@ -39,9 +38,10 @@ def pending(project: Project) -> list[int]:
     return bronze.unfinished([*bronze.landed(project), *replay.planned(project)], _done(project))
 
 
-def run(project: Project, spark: "SparkSession", batch_id: int) -> dict[str, Account]:
-    """Decode one bronze batch. Out: the accounts by source. Raises: AccountingError; then gold does not see the batch
-    of the source that it names, and the other sources of the batch are done."""
+def run(project: Project, spark: "SparkSession", batch_id: int, tell=lambda doing: None) -> dict[str, Account]:
+    """Decode one bronze batch. In: a function told what is being done. Out: the accounts by source. Raises:
+    AccountingError; then gold does not see the batch of the source that it names, and the other sources of the batch
+    are done."""
     if batch_id not in pending(project):
         raise InletError(f"Batch {batch_id} is not one that waits for silver", "`inlet status` names those that do")
     files = [row for row in bronze.landed(project) if row["batch_id"] == batch_id]
@@ -61,10 +61,10 @@ def run(project: Project, spark: "SparkSession", batch_id: int) -> dict[str, Acc
         _decode_apart(
             spark, batch_id, {source: f"batch {before} of the source is not whole" for source, before in held.items()}
         )
-    size = sum(row["ofs_end"] - row["ofs_start"] for row in files) + sum(row["unit_length"] for row in replays)
+    size = sum(project.size_of(row) for row in files) + sum(row["unit_length"] for row in replays)
     with small_query_settings(spark, is_small=size <= SMALL_BYTES):
         try:
-            accounts = _decode(project, spark, batch_id, ready, files, replays) if ready else {}
+            accounts = _decode(project, spark, batch_id, ready, files, replays, tell) if ready else {}
         except AccountingError as error:
             if len(ready) == 1:
                 raise
@@ -72,7 +72,7 @@ def run(project: Project, spark: "SparkSession", batch_id: int) -> dict[str, Acc
             accounts = {}
             for source in ready:
                 try:
-                    accounts |= _decode(project, spark, batch_id, [source], files, replays)
+                    accounts |= _decode(project, spark, batch_id, [source], files, replays, tell)
                 except AccountingError as own:
                     recover.run(project, spark, batch_id, among([source]))
                     failed[source] = own
@@ -89,7 +89,13 @@ def run(project: Project, spark: "SparkSession", batch_id: int) -> dict[str, Acc
 
 
 def _decode(
-    project: Project, spark: "SparkSession", batch_id: int, sources: list[str], files: list[dict], replays: list[dict]
+    project: Project,
+    spark: "SparkSession",
+    batch_id: int,
+    sources: list[str],
+    files: list[dict],
+    replays: list[dict],
+    tell,
 ) -> dict[str, Account]:
     """Decode what a batch holds of some sources; where a worker dies, once more with each try in a process of its
     own.
@@ -99,15 +105,13 @@ def _decode(
 
     files, replays = ([row for row in rows if row["source"] in sources] for rows in (files, replays))
     try:
-        return _run(project, spark, batch_id, files, replays)
+        return _run(project, spark, batch_id, files, replays, tell)
     except (Py4JJavaError, PySparkException) as error:
-        if found := SAID_BY_WORKER.search(
-            str(error)
-        ):  # an InletError: a person has to fix something, and a second try fails, too
-            raise getattr(errors, found[1])(found[2]) from error
+        if said := said_by_worker(error):  # a person has to fix something, and a second try fails, too
+            raise said from error
         if not any(word in str(error) for word in ("Python worker", "PythonException")):
             raise
-    return _run(project, spark, batch_id, files, replays, is_apart=True)
+    return _run(project, spark, batch_id, files, replays, tell, is_apart=True)
 
 
 def _decode_apart(spark: "SparkSession", batch_id: int, why: dict[str, str]) -> None:
@@ -150,6 +154,7 @@ def _run(
     batch_id: int,
     files: list[dict],
     replays: list[dict],
+    tell,
     is_apart: bool = False,
 ) -> dict[str, Account]:
     batch = Batch(spark, project, batch_id, sorted({row["source"] for row in [*files, *replays]}), is_apart)
@@ -162,20 +167,25 @@ def _run(
         for has_messages in (False, True)
     )
     if of_files:
+        tell(f"decoding files of {', '.join(of_files)}")
         blocks.run(batch, of_files, files)
     if of_messages:
+        tell(f"decoding messages of {', '.join(of_messages)}")
         messages.run(batch, of_messages)
     if replays:
+        tell(f"decoding {len(replays)} rejects again")
         replayed.run(batch, replays, files)
     unread_files.reject(batch, landed)
     unread_files.resolve(batch, landed)
     if landed:
         parts.reject_overdue(batch, max(row["landed_at"] for row in landed))
+    tell("counting what is stored")
     _count_stored(batch)
     if replays:
         replayed.account(batch)
     for source, account in batch.accounts.items():
         account.balance(source, batch_id)
+    tell("following transactions")
     transactions.update(spark, batch.rows, project.ignores)
     _table_versions(batch)
     _close(batch)

@@ -34,7 +34,8 @@ def reject(batch: Batch, files: list[dict]) -> None:
 def resolve(batch: Batch, files: list[dict]) -> None:
     """Rejects of files that could not be read, and that this batch has, say so."""
     units = {f"{row['source']}/{row['path']}" for row in files if not row["problem"]}
-    of_files = f"kind in ({', '.join(map(literal, FILE_KINDS))})"
+    curable = [kind for kind in FILE_KINDS if kind != "offsets_missing"]  # what a broker has lost does not come back
+    of_files = f"kind in ({', '.join(map(literal, curable))})"
     columns = ["unit_id", "batch_id", "resolved_by"]
     rows = lake.peek(batch.project.lakehouse_path(), "silver.rejects", columns, f"where {of_files}")
     earlier = [row for row in rows if row["resolved_by"] is None and row["batch_id"] < batch.batch_id]

@@ -1,0 +1,69 @@
+"""`inlet rejects`: what could not be decoded, read without Spark."""
+
+from collections import Counter
+
+from inlet import change, lake
+from inlet.config import Project
+from inlet.sql import literal
+
+COLUMNS = [c.name for c in change.REJECTS]
+CONFLICT = "conflicting_duplicate"
+
+
+def rejects(project: Project, source: str | None, kind: str | None) -> list[dict]:
+    """Rows of silver.rejects that no later run has decoded again, newest batch first."""
+    rows = [row for row in lake.peek(project.lakehouse_path(), "silver.rejects", COLUMNS) if row["resolved_by"] is None]
+    rows = [r for r in rows if (not source or r["source"] == source) and (not kind or r["kind"] == kind)]
+    return sorted(rows, key=lambda r: (-r["batch_id"], r["unit_id"], r["unit_offset"] or 0))
+
+
+def open_rejects(project: Project) -> Counter[tuple[str, str]]:
+    """(source, kind) -> how many rejects no later run has decoded again: what `rejects` lists, counted."""
+    rows = lake.peek(
+        project.lakehouse_path(),
+        "silver.rejects",
+        ["source", "kind", "count(*) as num"],
+        "where resolved_by is null group by source, kind",
+    )
+    return Counter({(row["source"], row["kind"]): row["num"] for row in rows})
+
+
+def first_of(project: Project, rejects: list[dict]) -> dict[tuple[str, str], str]:
+    """(source, change_seq) -> where the change lies that stays, for rejects that came to its place with other content.
+    Files of silver.changes that cannot hold them are not read: their statistics tell."""
+    seqs: dict[str, set[str]] = {}
+    for row in rejects:
+        if row["kind"] == CONFLICT and row["change_seq"]:
+            seqs.setdefault(row["source"], set()).add(row["change_seq"])
+    return {
+        (source, row["change_seq"]): f"{row['unit_id']} at {row['unit_offset']}"
+        for source, asked in seqs.items()
+        for row in lake.peek(
+            project.lakehouse_path(),
+            "silver.changes",
+            ["change_seq", "unit_id", "unit_offset"],
+            f"where source = {literal(source)} and change_seq in ({', '.join(map(literal, sorted(asked)))})",
+        )
+    }
+
+
+def reject_line(row: dict, with_raw: bool, stays: dict[tuple[str, str], str] | None = None) -> dict:
+    """A reject as a person wants to see it. In: what `first_of` found."""
+    place = ".".join(filter(None, (row["source_table"], row["column_name"])))
+    first = (stays or {}).get((row["source"], row["change_seq"])) if row["kind"] == CONFLICT else None
+    line = {
+        "batch": row["batch_id"],
+        "kind": row["kind"],
+        "where": place,
+        "change_seq": row["change_seq"],
+        "unit": row["unit_id"],
+        "record at": row["unit_offset"],
+        "byte": row["byte_offset"],
+        "expected": row["expected"] + (f", of {first}, which stays" if first else ""),
+        "found": row["found"],
+    }
+    if with_raw:
+        raw = row["raw"] or b""
+        more = f"\n(512 of {len(raw)} bytes; --json has all)" if len(raw) > 512 else ""
+        line["raw"] = raw[:512].hex(" ") + "\n" + "".join(chr(b) if 32 <= b < 127 else "." for b in raw[:512]) + more
+    return line

@@ -1,0 +1,286 @@
+"""`inlet report`: one page for people, made without Spark. It holds all it shows: no network, no script, no font.
+
+What needs a person comes first. `gather` asks the lakehouse, `attention` and the words below are pure, report.html says
+how it looks. All that comes from data is escaped.
+"""
+
+import re
+import statistics
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import fsspec
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup, escape
+
+from inlet.commands import charts, facts, rejects, runs, status
+from inlet.config import Project
+from inlet.errors import REJECT_KINDS, EnvironmentLacks
+from inlet.gold import generate
+
+NUM_BATCHES, NUM_RUNS, NUM_FAILED = 60, 20, 10
+OUTCOMES = ("changes", "repeats", "control", "rejected", "waiting")  # of a batch's records
+WAITS = (  # titles of `inlet status`
+    "waiting files",
+    "unfinished records",
+    "waiting for the feed",
+    "waiting for silver",
+    "full loads that have not ended",
+    "sources that cannot be listed",
+)
+
+
+class Note(NamedTuple):
+    """One thing that needs a person, or that is good to know."""
+
+    level: str  # act, look, know
+    what: str
+    remedy: str = ""
+
+
+def write(project: Project, out: str | None = None) -> str:
+    """Write the page. In: file or URL; none for report.html in the lakehouse. Out: where it is. Raises:
+    EnvironmentLacks where it cannot be written."""
+    path = out or project.lakehouse_path("report.html")
+    text = page(gather(project, datetime.now(UTC)))
+    try:
+        files, name = fsspec.core.url_to_fs(path)
+        files.makedirs(files._parent(name), exist_ok=True)
+        files.pipe_file(name, text.encode("utf-8", "replace"))
+    except OSError as error:
+        raise EnvironmentLacks(
+            f"{path} cannot be written: {error.strerror or error}", "Name a file with --out"
+        ) from error
+    return path
+
+
+def page(data: dict[str, Any]) -> str:
+    return _template().render(data)
+
+
+def gather(project: Project, now: datetime) -> dict[str, Any]:
+    """All that the page shows, by the names that report.html has for it."""
+    batches, published = facts.ledger(project), facts.points(project)
+    now_status, open_rejects = status.status(project), rejects.open_rejects(project)
+    last_checks, failed_checks = facts.checks(project)
+    past = runs.last(project, NUM_RUNS)
+    lags = facts.lags(batches, published)
+    data: dict[str, Any] = {
+        "name": project.root.name,
+        "now": now,
+        "status": now_status,
+        "published": published[-1] if published else None,
+        "came": _came(now_status["sources"], batches),
+        "waits": {title: now_status[title] for title in WAITS if title in now_status},
+        "lags": [_lag(name, lags[name], batches, published, now) for name in project.sources if name in lags],
+        "tables": _tables(facts.table_lags(project, batches)),
+        "rejects": _rejects(project, open_rejects),
+        "num_rejected": open_rejects.total(),
+        "checks": _checks(last_checks),
+        "failed_checks": failed_checks[:NUM_FAILED],
+        "sizes": [row for row in facts.sizes(project) if row["files"]],
+        "runs": [run | {"by_step": {step: s for (step,), s in facts.step_seconds(run).items()}} for run in past],
+        "stale": generate.stale(project),
+    }
+    return data | {"run_chart": _run_chart(data["runs"]), "notes": attention(data)}
+
+
+def attention(data: dict[str, Any]) -> list[Note]:
+    """What needs a person, the gravest first. In: what `gather` has gathered."""
+    return [*_to_act_on(data), *_to_look_at(data), *_to_know(data)]
+
+
+def _to_act_on(data: dict[str, Any]) -> Iterator[Note]:
+    now_status = data["status"]
+    if data["runs"] and data["runs"][0]["exit_code"]:
+        last = data["runs"][0]
+        yield Note("act", f"The last run failed with exit code {last['exit_code']}: {last['error']}")
+    for row in now_status.get("sources that cannot be listed", ()):
+        yield Note("act", f"{row['source']} cannot be listed: {row['why']}", "See to its address or folder")
+    for row in data["checks"]:
+        if row["failed"]:
+            yield Note("act", f"{counted(row['failed'], 'check')} of {row['table']} failed", "See the checks below")
+    if data["stale"]:
+        yield Note("act", "dbt models are not what the contracts say", "`inlet generate`")
+    if num := sum(row["refused files"] for row in now_status["sources"]):
+        yield Note("act", f"{counted(num, 'file')} refused", "`inlet rejects` says why; deliver anew")
+
+
+def _to_look_at(data: dict[str, Any]) -> Iterator[Note]:
+    now_status = data["status"]
+    if data["num_rejected"]:
+        yield Note("look", f"{counted(data['num_rejected'], 'record')} rejected", "Fix the cause, then `inlet replay`")
+    for row in now_status["public"]:
+        if row["waits for"]:
+            yield Note("look", f"The public views wait for {row['source']}: {row['waits for']}")
+    for row in now_status.get("full loads that have not ended", ()):
+        words = f"A full load of {row['table']} from {row['source']} has not ended"
+        yield Note("look", words, f"It ends {row['ends']}")
+    if num := len(now_status.get("waiting files", ())):
+        yield Note("look", f"{counted(num, 'file')} waiting", "See what waits below")
+    for row in data["checks"]:
+        if row["warned"] and not row["failed"]:
+            yield Note("look", f"{counted(row['warned'], 'warning')} of {row['table']}", "See the checks below")
+    if batches := [str(row["batch"]) for row in now_status.get("waiting for silver", ())]:
+        yield Note("look", f"Landed and not decoded: batch {', '.join(batches)}", "`inlet run`")
+    gold = [row for row in now_status["gold"] if row["through batch"] is not None]
+    if behind := [row["table"] for row in gold if not row["is current"]]:
+        yield Note("look", f"Gold is behind silver: {', '.join(behind)}", "`inlet run`")
+
+
+def _to_know(data: dict[str, Any]) -> Iterator[Note]:
+    sources = data["status"]["sources"]
+    if num := sum(row["new files"] for row in sources):
+        yield Note("know", f"{counted(num, 'new file')} delivered", "`inlet run`")
+    if not any(row["files"] or row["records"] for row in sources):
+        yield Note("know", "Nothing has been landed yet", "`inlet run`")
+
+
+def _came(sources: list[dict], batches: list[dict]) -> list[dict]:
+    """Per source: what came in, and what became of each batch's records."""
+    found = []
+    for row in sources:
+        mine = [batch for batch in batches if batch["source"] == row["source"]][-NUM_BATCHES:]
+        shown = [(f"batch {b['batch_id']}", {name: b[f"num_{name}"] or 0 for name in OUTCOMES}) for b in mine]
+        found.append(row | {"chart": charts.bars(shown)})
+    return found
+
+
+def _lag(source: str, lag: facts.Lag, batches: list[dict], published: list[dict], now: datetime) -> dict:
+    over_time = facts.lag_over_time(batches, published, source)
+    if len(over_time) > 2 * NUM_BATCHES:
+        over_time = over_time[-2 * NUM_BATCHES :]
+    last = over_time[-1][0] if over_time else now  # a line that runs on to today would press the rest to its edge
+    until = min(now, last + (last - over_time[0][0]) / 20) if over_time else now
+    worst = max((seconds for _, seconds in over_time), default=None)
+    return {"source": source, "worst": worst, "chart": charts.steps(over_time, until)} | lag._asdict()
+
+
+def _tables(rows: list[dict]) -> list[dict]:
+    return [
+        {name: value for name, value in row.items() if name != "took"}
+        | {
+            "last": row["took"][-1] if row["took"] else None,
+            "usual": statistics.median(row["took"]) if row["took"] else None,
+            "spark": charts.spark(row["took"][-NUM_BATCHES:]),
+        }
+        for row in rows
+    ]
+
+
+def _rejects(project: Project, counts: Counter[tuple[str, str]]) -> list[dict]:
+    examples = facts.reject_examples(project, counts)
+    return [
+        {
+            "source": source,
+            "kind": kind,
+            "num": num,
+            "means": REJECT_KINDS.get(kind, ""),
+            "examples": examples[source, kind],
+        }
+        for (source, kind), num in counts.most_common()
+    ]
+
+
+def _checks(results: list[dict]) -> list[dict]:
+    """One row per step and table: how many of its last checks held, and the others."""
+    of: dict[tuple[str, str], list[dict]] = {}
+    for row in results:
+        of.setdefault((row["step"], row["table"]), []).append(row)
+    return [
+        {
+            "step": step,
+            "table": table,
+            "held": sum(row["success"] for row in rows),
+            "warned": sum(not row["success"] and row["severity"] != "error" for row in rows),
+            "failed": sum(not row["success"] and row["severity"] == "error" for row in rows),
+            "at": max(row["checked_at"] for row in rows),
+            "others": [row for row in rows if not row["success"]],
+        }
+        for (step, table), rows in of.items()
+    ]
+
+
+def _run_chart(past: list[dict]) -> charts.Chart:
+    """Seconds per step of the last runs, the oldest at the left."""
+    return charts.bars([(run["began"][:16].replace("T", " "), run["by_step"]) for run in reversed(past)], " s")
+
+
+def counted(num: int, what: str) -> str:
+    """
+    >>> counted(1, "file"), counted(2_000, "record")
+    ('1 file', '2,000 records')
+    """
+    return f"{num:,} {what}" + "s" * (num != 1)
+
+
+def words(text: str) -> Markup:
+    """Text, with `commands` as such.
+
+    >>> words("<b> `inlet run`")
+    Markup('&lt;b&gt; <code>inlet run</code>')
+    """
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+
+
+def breaks(text: str) -> Markup:
+    """A name that may be broken where its parts meet.
+
+    >>> breaks("gold.orders__past")
+    Markup('gold.<wbr>orders__<wbr>past')
+    """
+    return Markup(re.sub(r"([./]|_+)(?=\w)", r"\1<wbr>", str(escape(text))))
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds in the unit that a person would say.
+
+    >>> duration(0), duration(0.42), duration(75), duration(66590), duration(900_000), duration(None)
+    ('0 s', '0.4 s', '1 min 15 s', '18 h 29 min', '10 d 10 h', '')
+    """
+    if seconds is None:
+        return ""
+    if seconds < 60:
+        return f"{seconds:.1f} s" if seconds % 1 and seconds < 10 else f"{seconds:.0f} s"
+    whole = timedelta(seconds=round(seconds))
+    hours, rest = divmod(whole.seconds, 3600)
+    minutes, left = divmod(rest, 60)
+    if whole.days:
+        return f"{whole.days:,} d {hours} h"
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {left} s"
+
+
+def size(num_bytes: float) -> str:
+    """Bytes in the unit that a person would say.
+
+    >>> size(0), size(2_047), size(4_260_451)
+    ('0 B', '2.0 KB', '4.3 MB')
+    """
+    for unit in ("B", "KB", "MB", "GB"):
+        if num_bytes < 1000:
+            return f"{num_bytes:.0f} B" if unit == "B" else f"{num_bytes:.1f} {unit}"
+        num_bytes /= 1000
+    return f"{num_bytes:,.1f} TB"
+
+
+def cell(value: Any) -> str:
+    """A value as the page shows it."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d %H:%M:%S}"
+    return f"{value:,}" if isinstance(value, (int, float)) else str(value)
+
+
+@cache
+def _template() -> Any:
+    text = (Path(__file__).parent / "report.html").read_text(encoding="utf-8")
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters |= {f.__name__: f for f in (breaks, cell, duration, size, words)}
+    return environment.from_string(text)

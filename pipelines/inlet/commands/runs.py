@@ -1,0 +1,99 @@
+"""What past runs did and how long each step took: one JSON line a run, in `_runs/<day>.jsonl` of the lakehouse.
+
+Why lines and no Delta table: a run must be noted where it failed, too, also where Spark never started, and the note
+must cost milliseconds; a commit of a Delta table for each of a day's thousands of runs costs more than some of them
+take, and has to be compacted. What counts for data is in the ledger and in gold.published: these lines are for people,
+and may be deleted. Runs that find nothing new leave none. A run that was killed leaves none either, or half of one,
+which is passed over.
+
+Around a run stand also those whom `metrics:` in inlet.yml names (metrics.py, lineage.py). Neither these nor the note
+fail a run that is done: what went wrong with them is said in the log.
+"""
+
+import json
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+import fsspec
+
+from inlet.commands import lineage, metrics
+from inlet.config import Project
+from inlet.errors import InletError
+from inlet.log import Log
+
+FOLDER = "_runs"
+NUM_SHOWN = 30
+MAX_STEPS = 1000
+
+
+@contextmanager
+def recorded(project: Project, log: Log, command: str = "run", unlisted: dict[str, InletError] | None = None):
+    """Note what is done within, with the seconds of its steps. In: source -> why it could not be listed. Raises:
+    EnvironmentLacks, before anything is done, where `metrics:` asks for a library that is not there."""
+    metrics.check(project)
+    del log.steps[:-MAX_STEPS]  # a run that follows a feed goes on for weeks
+    began, num_before = datetime.now(UTC), len(log.steps)
+    event = lineage.begin(project, log, command, began)
+    failed: BaseException | None = None
+    try:
+        yield
+    except BaseException as error:
+        failed = error
+        raise
+    finally:
+        failed = failed or next(iter((unlisted or {}).values()), None)
+        record = {
+            "began": began.isoformat(timespec="seconds"),
+            "seconds": round((datetime.now(UTC) - began).total_seconds(), 2),
+            "command": command,
+            "exit_code": 0 if failed is None else failed.exit_code if isinstance(failed, InletError) else 1,
+            "error": None if failed is None else (str(failed).strip().splitlines() or [type(failed).__name__])[0],
+            "steps": log.steps[num_before:],
+        }
+        try:
+            keep(project, record)
+        except OSError as error:
+            log.say({"step": "warning", "runs": f"this one could not be noted in {FOLDER}: {error}"})
+        metrics.tell(project, log, record)
+        lineage.end(project, log, event, record)
+
+
+def idle(project: Project, log: Log, unlisted: dict[str, InletError]) -> None:
+    """A run that found nothing new was a good one: those who watch the time of the last have to hear of it. In: source
+    -> why it could not be listed, which is none."""
+    metrics.check(project)
+    code = max((error.exit_code for error in unlisted.values()), default=0)
+    began = datetime.now(UTC).isoformat(timespec="seconds")
+    metrics.tell(project, log, {"began": began, "seconds": 0.0, "command": "run", "exit_code": code, "steps": []})
+
+
+def keep(project: Project, record: dict) -> None:
+    """Add a line to the day's file. One run at a time writes, so a store's file may be written anew."""
+    path = project.lakehouse_path(FOLDER, f"{record['began'][:10]}.jsonl")
+    line = json.dumps(record, default=str, ensure_ascii=False).encode() + b"\n"
+    files, name = fsspec.core.url_to_fs(path)
+    files.makedirs(name.rsplit("/", 1)[0], exist_ok=True)
+    if "://" in path:
+        files.pipe_file(name, (files.cat_file(name) if files.exists(name) else b"") + line)
+        return
+    with open(name, "ab") as file:
+        file.write(line)
+
+
+def last(project: Project, num: int = NUM_SHOWN) -> list[dict]:
+    """The newest runs, the newest first."""
+    files, folder = fsspec.core.url_to_fs(project.lakehouse_path(FOLDER))
+    found: list[dict] = []
+    for name in sorted(files.glob(f"{folder}/*.jsonl"), reverse=True):
+        found += [run for line in reversed(files.cat_file(name).splitlines()) if (run := _run_of(line))]
+        if len(found) >= num:
+            break
+    return found[:num]
+
+
+def _run_of(line: bytes) -> dict | None:
+    try:
+        run = json.loads(line)
+    except ValueError:
+        return None
+    return run if isinstance(run, dict) and {"began", "steps", "seconds"} <= run.keys() else None

@@ -1,0 +1,42 @@
+"""Jars by their Maven coordinates, fetched once with the Ivy that the pyspark wheel has, and kept beside the virtual
+environment.
+"""
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from inlet.errors import EnvironmentLacks
+from inlet.lake.java import java
+
+
+def fetched(name: str, coordinates: tuple[str, ...], with_others: bool = True) -> list[Path]:
+    """The jars of some artifacts. In: the name of their folder, `group:artifact:version` of each, and whether what they
+    depend on comes with them. Raises: EnvironmentLacks where they cannot be had.
+    """
+    import pyspark
+
+    versions = dict.fromkeys(coordinate.rsplit(":", 1)[1] for coordinate in coordinates)
+    folder = Path(sys.prefix) / "share" / "inlet" / "-".join([name, *versions])
+    (ivy,) = (Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar")
+    if not folder.exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as got:
+            for coordinate in coordinates:
+                into = f"{got}/jars/[artifact]-[revision].[ext]"
+                command = ["-confs", "default", "-dependency", *coordinate.split(":"), "-retrieve", into]
+                command += [] if with_others else ["-notransitive"]
+                done = subprocess.run(
+                    [java(), "-jar", str(ivy), *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+                )
+                if done.returncode or not any(Path(got, "jars").glob("*.jar")):
+                    raise EnvironmentLacks(
+                        f"{coordinate} cannot be had: {done.stdout.strip()[-300:]}", "Check that Maven Central answers"
+                    )
+            try:
+                (Path(got) / "jars").rename(folder)
+            except OSError:  # another process was first
+                if not folder.exists():
+                    raise
+    return sorted(folder.glob("*.jar"))

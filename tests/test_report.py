@@ -1,0 +1,269 @@
+"""The page for people, and the numbers that it and metrics tell. Its look: test_report_page.py."""
+
+import contextlib
+import gzip
+import html
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+
+from inlet.commands import charts, doctor, facts, rejects, report, runs, status
+from inlet.errors import CheckFailed, ConfigError, EnvironmentLacks
+from inlet.log import Log
+from tests import lakes, projects
+from tests.lakes import BEGAN, batch, point, rejected, seq
+from tests.test_bronze import deliver, extract
+from tests.test_cli import inlet
+
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+def project(tmp_path):
+    (tmp_path / "landing" / "depot").mkdir(parents=True)
+    return projects.make(tmp_path)
+
+
+@pytest.fixture
+def busy(project):
+    """Two batches of the depot; the views show the first one, and one record is rejected."""
+    lakes.write(
+        project,
+        "silver.batches",
+        batch(1, "depot", seq(10), num_changes=90, num_control=9, num_rejected=1),
+        batch(2, "depot", seq(40), num_changes=40, num_repeats=10),
+    )
+    lakes.write(project, "gold.published", point(1, BEGAN + timedelta(minutes=5), depot=seq(10)))
+    lakes.write(project, "silver.rejects", rejected("depot", "bad_digit", source_table="ITEMS", column_name="PRICE"))
+    lakes.write(
+        project,
+        "gold.applied",
+        {
+            "table_name": "items",
+            "source": "depot",
+            "through_batch_id": 1,
+            "through_change_seq": seq(10),
+            "applied_at": BEGAN + timedelta(seconds=30),
+        },
+    )
+    return project
+
+
+def page_of(project) -> str:
+    return report.page(report.gather(project, BEGAN + 3 * HOUR))
+
+
+def words_of(page: str) -> str:
+    body = page[page.index("<body>") :]
+    return " ".join(html.unescape(re.sub(r"<wbr>|<[^>]+>", lambda m: "" if m[0] == "<wbr>" else " ", body)).split())
+
+
+def test_the_page_of_an_empty_project_says_that_nothing_came(project):
+    words = words_of(page_of(project))
+    assert "Nothing is published yet" in words and "Nothing has been landed yet" in words
+    assert "No record is rejected." in words and "No run is noted yet." in words
+
+
+def test_the_page_has_the_numbers_of_the_lakehouse(busy):
+    words = words_of(page_of(busy))
+    assert "150 records" in words and "130 changes" in words and "30 min 0 s longest lag" in words
+    assert "bad_digit, depot: 1" in words and "61 62 63 abc" in words and "ITEMS.PRICE" in words
+    assert "newest change 2026-01-05 10:40:00, public up to 2026-01-05 10:10:00" in words
+    assert "silver.batches 2 1" in words  # rows, files
+
+
+def test_what_needs_a_person_comes_first_and_the_gravest_before_the_rest(busy):
+    runs.keep(busy, {"began": "2026-01-05T13:00:00+00:00", "seconds": 2, "command": "run", "steps": [], "exit_code": 3,
+                     "error": "1 check of gold failed"})  # fmt: skip
+    deliver(busy, extract(projects.item_records(1, 2)))
+    data = report.gather(busy, BEGAN + 3 * HOUR)
+    assert [note.level for note in data["notes"]] == ["act", "act", "look", "look", "know"]
+    assert data["notes"][0].what == "The last run failed with exit code 3: 1 check of gold failed"
+    words = words_of(report.page(data))
+    assert words.index("What needs attention") < words.index("1 record rejected") < words.index("What came in")
+
+
+def test_everything_from_data_is_escaped(project):
+    evil = "<script>alert('x')</script>\"&"
+    lakes.write(project, "silver.rejects", rejected("depot", "bad_digit", source_table=evil, found=evil, unit_id=evil))
+    lakes.write(
+        project,
+        "checks.results",
+        {"run_id": 1, "step": "gold", "table": evil, "expectation": evil, "severity": "warn", "success": False,
+         "why": evil, "observed": evil, "checked_at": BEGAN, "rows_sql": evil},
+    )  # fmt: skip
+    runs.keep(project, {"began": "2026-01-05T13:00:00", "seconds": 1, "command": evil, "exit_code": 1, "error": evil,
+                        "steps": [{"step": evil, "seconds": 1}]})  # fmt: skip
+    page = page_of(project)
+    assert "<script" not in page and words_of(page).count(evil) >= 8
+
+
+def test_a_page_needs_no_network(busy):
+    page = page_of(busy)
+    assert not re.search(r"(src|href)=\"(?!#|data:)|https?:|@import|url\(", page)
+
+
+def test_lag_is_told_by_the_times_of_the_source():
+    assert facts.lag(seq(40), seq(10)).seconds == 1800
+    assert facts.lag(seq(10), seq(40)).seconds == facts.lag(seq(10), seq(10)).seconds == 0
+    assert facts.lag(seq(10), None).seconds is None
+    assert facts.lag("9" * 35, seq(10)).seconds is None  # no time of a calendar
+
+
+def test_lag_over_time_grows_with_a_batch_and_ends_with_a_publication():
+    batches = [batch(1, "depot", seq(10)), batch(2, "depot", seq(40)), batch(2, "other", seq(59))]
+    published = [point(1, BEGAN + HOUR / 2, depot=seq(10)), point(2, BEGAN + 2 * HOUR, depot=seq(40))]
+    assert facts.lag_over_time(batches, published, "depot") == [
+        (BEGAN + HOUR / 2, 0),
+        (BEGAN + HOUR, 1800),
+        (BEGAN + 2 * HOUR, 0),
+    ]
+
+
+def test_a_table_is_as_many_batches_behind_as_have_it_and_are_not_in_gold(busy):
+    [row] = facts.table_lags(busy, facts.ledger(busy))
+    assert (row["table"], row["through batch"], row["batches behind"], row["took"]) == ("items", 1, 1, [30])
+
+
+def test_a_chart_ends_at_its_edges():
+    chart = charts.steps([(BEGAN, 0), (BEGAN + HOUR, 10), (BEGAN + 2 * HOUR, 0)], BEGAN + 4 * HOUR)
+    assert (chart.path, chart.top) == ("M0.0 100.0H25.0V0.0H50.0V100.0H100", 10)
+    assert charts.bars([]).parts == charts.bars([("1", {"changes": 0})]).parts == []
+    assert charts.steps([], BEGAN).path == ""
+
+
+def test_a_page_goes_where_it_is_told_to(busy, tmp_path):
+    done = inlet("report", "--project", busy.root, "--out", tmp_path / "out" / "page.html")
+    assert done.returncode == 0 and (tmp_path / "out" / "page.html").read_text().startswith("<!doctype html>")
+    assert inlet("report", "--project", busy.root).stdout.strip() == f"{busy.root}/lakehouse/report.html"
+    (tmp_path / "file").write_text("")
+    done = inlet("report", "--project", busy.root, "--out", tmp_path / "file" / "page.html")
+    assert done.returncode == 5 and "Name a file with --out" in done.stderr
+
+
+def test_a_run_is_noted_with_its_steps_and_a_failed_one_with_its_error(project):
+    log = Log(is_human=False)
+    with runs.recorded(project, log), log.step("silver"):
+        pass
+    with pytest.raises(CheckFailed), runs.recorded(project, log, "rebuild"), log.step("gold"):
+        raise CheckFailed("2 checks of gold failed\nmany words", "See them")
+    failed, done = runs.last(project)
+    assert (done["command"], done["exit_code"], done["error"]) == ("run", 0, None)
+    assert (failed["command"], failed["exit_code"], failed["error"]) == ("rebuild", 3, "2 checks of gold failed")
+    assert [[step["step"] for step in run["steps"]] for run in (done, failed)] == [["silver"], ["gold"]]
+
+
+def test_half_a_line_of_a_run_that_was_killed_is_passed_over(project):
+    runs.keep(project, {"began": "2026-01-05T13:00:00+00:00", "seconds": 1, "steps": []})
+    with open(project.lakehouse_path("_runs", "2026-01-05.jsonl"), "a") as file:
+        file.write('{"began": "2026-01')
+    assert [run["seconds"] for run in runs.last(project)] == [1]
+
+
+def test_a_run_that_cannot_be_noted_is_done_all_the_same(project, capsys):
+    (project.root / "lakehouse").mkdir()
+    (project.root / "lakehouse" / "_runs").write_text("in the way")
+    with runs.recorded(project, Log(is_human=False)):
+        pass
+    assert "could not be noted" in capsys.readouterr().err
+
+
+def test_a_run_with_nothing_new_leaves_no_note(project):
+    assert inlet("run", "--project", project.root).returncode == 0
+    assert runs.last(project) == []
+
+
+def test_watch_off_a_terminal_is_one_clear_error(project):
+    done = inlet("status", "--watch", "--project", project.root)
+    assert done.returncode == 2 and "--watch needs a terminal" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_watch_shows_the_status_until_ctrl_c(project):
+    ours, theirs = pty.openpty()
+    words = [sys.executable, "-m", "inlet.cli", "status", "--watch", "--interval", "0.5", "--project", project.root]
+    environment = os.environ | {"TERM": "xterm", "COLUMNS": "200"}
+    watching = subprocess.Popen(words, stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
+    os.close(theirs)
+    try:
+        shown = b""
+        while shown.count(b"Ctrl-C ends") < 2:  # it was shown anew
+            shown += os.read(ours, 65536)
+        watching.send_signal(signal.SIGINT)
+        with contextlib.suppress(OSError):  # the end of a terminal
+            while more := os.read(ours, 65536):
+                shown += more
+        assert watching.wait(60) == 0 and b"depot" in shown and b"Traceback" not in shown
+    finally:
+        watching.kill()
+        watching.wait()
+        os.close(ours)
+
+
+def test_rejects_name_the_change_that_stays(project):
+    for source, where in (("depot", "first"), ("other", "of another source")):
+        row = {"source": source, "change_seq": seq(10), "unit_id": where, "unit_offset": 7}
+        lakes.write(project, "silver.changes", row)
+    lakes.write(
+        project,
+        "silver.rejects",
+        rejected("depot", "conflicting_duplicate", change_seq=seq(10), expected="the content that came first"),
+        rejected("depot", "bad_digit", change_seq=seq(10)),
+    )
+    rows = rejects.rejects(project, None, None)
+    stays = rejects.first_of(project, rows)
+    shown = {row["kind"]: rejects.reject_line(row, False, stays) for row in rows}
+    conflict = shown["conflicting_duplicate"]
+    assert (conflict["change_seq"], conflict["unit"]) == (seq(10), "depot/file@0")
+    assert conflict["expected"] == "the content that came first, of first at 7, which stays"
+    assert shown["bad_digit"]["expected"] == "digits"
+    assert '"stays": "first at 7"' in inlet("rejects", "--json", "--project", project.root).stdout
+
+
+def test_doctor_says_what_is_rejected_and_fails_nothing_for_it(busy):
+    [finding] = [f for f in doctor.examine(busy.root) if f.what == "rejects"]
+    assert finding.is_good and "1 records are rejected (1 bad_digit); `inlet rejects` says why" in finding.found
+    assert rejects.open_rejects(busy) == Counter({("depot", "bad_digit"): 1})
+
+
+def test_the_time_of_a_point_is_that_of_the_publication_that_moved_it(busy):
+    lakes.write(busy, "gold.published", point(1, BEGAN + 2 * HOUR, depot=seq(10)))  # a run that moved nothing
+    [row] = status.status(busy)["public"]
+    assert row["published at"] == BEGAN + timedelta(minutes=5)
+
+
+@pytest.mark.parametrize(
+    ("name", "cut", "why"),
+    [
+        ("20260102030405_000001.lxg", None, "; the next `inlet run` lands it"),
+        ("20260102030405_000002.lxg", 20, " bytes of it are unfinished, and wait until it goes on or has rested"),
+        ("20260102030405_000003.lxg.gz", None, "; it waits for its end, which only rest tells"),
+    ],
+)
+def test_a_file_that_is_not_landed_says_why(tmp_path, name, cut, why):
+    (tmp_path / "landing" / "depot").mkdir(parents=True)
+    project = projects.make(tmp_path, {"depot": projects.DEPOT | {"from": "landing/depot/*"}})
+    data = extract(projects.item_records(1, 4))
+    deliver(project, gzip.compress(data) if name.endswith(".gz") else data[:cut], name)
+    is_safe, words = status.file_state(project, str(tmp_path / "landing" / "depot" / name))
+    assert not is_safe and words.startswith(f"landing/depot/{name}: nothing of it is landed"), words
+    assert why in words, words
+
+
+def test_only_known_metrics_can_be_asked_for(tmp_path):
+    root = projects.make(tmp_path).root
+    path = root / "pipelines" / "inlet.yml"
+    path.write_text(path.read_text() + "metrics: {promotheus: a.prom}\n")
+    with pytest.raises(ConfigError, match="metrics: promotheus: is not known; did you mean prometheus?"):
+        projects.config.load(root)
+
+
+def test_a_page_that_cannot_be_written_lacks_something(busy):
+    with pytest.raises(EnvironmentLacks):
+        report.write(busy, "/proc/none/page.html")
