@@ -113,6 +113,9 @@ def served(project):
         assert not (running.lakehouse / catalog.FILE).exists()  # nobody else used the catalog
     finally:
         running.process.kill()
+        running.process.wait()
+        with catalog.shared(project.lakehouse_path()):
+            pass  # where it was killed, its server was left behind
 
 
 pytestmark = pytest.mark.spark

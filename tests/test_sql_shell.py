@@ -14,6 +14,7 @@ import pytest
 
 from inlet.commands import shell
 from inlet.commands.statements import is_whole, split
+from inlet.lake import catalog
 from tests import projects
 
 CLI = [sys.executable, "-m", "inlet.cli"]
@@ -144,8 +145,10 @@ def test_a_person_asks_in_one_session(tmp_path):
         assert beside.stdout.split() == ["five", "5"], beside.stderr
         at.type("\\q\r")
         assert at.process.wait(timeout=60) == 0
+        assert not (root / "lakehouse" / catalog.FILE).exists()
     finally:
         at.process.kill()
+        with catalog.shared(str(root / "lakehouse")):
+            pass  # where it was killed, its server was left behind
     history = (tmp_path / "inlet" / "sql_history").read_text()
     assert "+select 40 +\n+2 as answer;" in history and "silver.rejects" in history
-    assert not (root / "lakehouse" / "_catalog_server").exists()
