@@ -17,7 +17,9 @@ from inlet.lake.secrets import filled
 
 SECONDS = 10.0  # for an answer
 SILENT_SECONDS = 60.0  # without a message, or the end of the range, that is read
-LEN_FETCH = 1_000  # messages at a time; more wait for each other (measured: twice the CPU, a third of the rate at 10,000)
+LEN_FETCH = (
+    1_000  # messages at a time; more wait for each other (measured: twice the CPU, a third of the rate at 10,000)
+)
 REFUSED = ("AUTHENTICATION", "SASL", "SSL", "AUTHORIZATION")  # in the name of an error that does not pass by itself
 QUIET = logging.getLogger("inlet.kafka")  # what librdkafka logs is said once, in an error
 QUIET.addHandler(logging.NullHandler())

@@ -68,7 +68,7 @@ def interact(project: Project, limit: int, database: str, show: Print) -> None:
     with catalog.shared(project.lakehouse_path()):
         with out.status("Spark starts ..."):
             spark = sql.begin(project, database)
-        out.print(f"[dim]{HELP.replace('[', '')}[/]")
+        out.print(f"[dim]{HELP}[/]")
         words = names(project, database) + KEYWORDS + _functions(spark)
         typed: PromptSession[str] = PromptSession(
             history=FileHistory(str(history_file())),
@@ -135,6 +135,7 @@ def _answer(spark: "SparkSession", statement: str, limit: int, show: Print) -> N
     try:
         if use := USE.fullmatch(statement):
             sql.use(spark, use[1])
+            out.print(f"names without a database are those of {use[1]}", style="dim")
             return
         sql.check_reads(statement)
         found = _cancellable(spark, lambda: sql.answer(spark, statement, limit))
@@ -152,19 +153,22 @@ def _answer(spark: "SparkSession", statement: str, limit: int, show: Print) -> N
 def _cancellable(spark: "SparkSession", work: Callable):
     """Do the work while Ctrl-C cancels Spark's jobs. Out: what it gives; None where it was cancelled. Raises: as it."""
     result: list = []
+    is_done, is_cancelled = threading.Event(), False
 
     def do() -> None:
         try:
+            spark.sparkContext.setJobGroup("question", "inlet sql", interruptOnCancel=True)
             result.append(work())
         except Exception as error:  # the thread that waits raises it
             result.append(error)
+        finally:
+            is_done.set()
 
-    working, is_cancelled = threading.Thread(target=do, daemon=True), False
-    working.start()
-    while working.is_alive():
+    threading.Thread(target=do, daemon=True).start()
+    while not is_done.is_set():  # Python 3.11 takes a thread for ended whose join() was interrupted
         try:
-            working.join(0.2)
-            if is_cancelled:
+            is_done.wait(0.2)
+            if is_cancelled and not is_done.is_set():
                 spark.sparkContext.cancelAllJobs()  # again: a query that was being planned has none at first
         except KeyboardInterrupt:
             is_cancelled = True

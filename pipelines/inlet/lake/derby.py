@@ -1,6 +1,6 @@
 """Derby's network server: the process that opens a catalog for several others.
 
-The pyspark wheel has Derby without its server and client; Ivy, which the wheel has too, gets these once.
+The pyspark wheel has Derby without its server and client; these are fetched once (maven.py).
 
 Who opens a catalog can repoint every view, so the server asks for a password. Each start makes a new one, in files that
 only their owner can read: Derby's own, and a hive-site.xml, which Spark finds on its class path. The user is APP,
@@ -15,13 +15,13 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import NamedTuple
 
 from inlet.errors import EnvironmentLacks
+from inlet.lake import maven
 from inlet.lake.java import check_java, java
 
 DERBY = "10.16.1.1"  # as in the wheel
@@ -49,7 +49,7 @@ class Server(NamedTuple):
 
     def class_path(self) -> str:
         """What a JVM needs before its own class path: the password, and Derby's client."""
-        client = next(jar for jar in jars(java()) if jar.name.startswith("derbyclient"))
+        client = next(jar for jar in jars() if jar.name.startswith("derbyclient"))
         return os.pathsep.join((self.folder, str(client)))
 
     def is_running(self) -> bool:
@@ -72,7 +72,7 @@ def start(port: int) -> tuple[Server, subprocess.Popen]:
     Raises: EnvironmentLacks where there is no Java, or the jars cannot be had.
     """
     check_java()
-    class_path, folder = os.pathsep.join(map(str, jars(java()))), Path(tempfile.mkdtemp(prefix="inlet-catalog-"))
+    class_path, folder = os.pathsep.join(map(str, jars())), Path(tempfile.mkdtemp(prefix="inlet-catalog-"))
     password = secrets.token_hex(16)
     for name, text in (("derby.properties", SERVER_FILE), ("hive-site.xml", CLIENT_FILE)):  # in a folder of mode 700
         (folder / name).write_text(text.format(user=USER, password=password))
@@ -118,30 +118,9 @@ def free_port() -> int:
         return listening.getsockname()[1]
 
 
-def jars(java: str) -> list[Path]:
-    """Derby's jars, with server and client. They lie beside the virtual environment."""
-    folder = Path(sys.prefix) / "share" / "inlet" / f"derby-{DERBY}"
-    import pyspark
-
-    (ivy,) = (Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar")
-    if not folder.exists():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent) as got:
-            for name in ("derbynet", "derbyclient"):
-                asked = ["-confs", "default", "-dependency", "org.apache.derby", name, DERBY]
-                done = subprocess.run(
-                    [java, "-jar", ivy, *asked, "-retrieve", f"{got}/jars/[artifact]-[revision].[ext]"],
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.STDOUT,
-                    text=True,
-                )
-                if done.returncode:
-                    raise EnvironmentLacks(
-                        f"org.apache.derby:{name}:{DERBY} cannot be had: {done.stdout.strip()[-300:]}",
-                        "Check that Maven Central can be reached",
-                    )
-            (Path(got) / "jars").rename(folder)
-    return sorted(folder.glob("*.jar"))
+def jars() -> list[Path]:
+    """Derby's jars, with server and client."""
+    return maven.fetched("derby", tuple(f"org.apache.derby:{name}:{DERBY}" for name in ("derbynet", "derbyclient")))
 
 
 def _log(folder: Path) -> Path:
