@@ -204,7 +204,8 @@ def test_a_topic_that_was_made_anew_is_another_one(broker, admin, topic):
     before = planned(source)
     removed(admin, topic)
     with pytest.raises(EnvironmentLacks, match=f"no topic {topic} any more"):
-        kafka.plan(source, before)
+        kafka.plan(source_of(broker, [topic]), before)
+    assert list(kafka.plan(source, before).notes) == [topic]
     made(admin, topic)
     send(broker, topic, [b"old", b"new"])
     with pytest.raises(EnvironmentLacks, match="deleted and made anew"):

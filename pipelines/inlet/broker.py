@@ -16,7 +16,7 @@ Source: the configuration page of librdkafka for the names of options.
 
 import fnmatch
 import re
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -24,6 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 SECRET = re.compile(r"password|passphrase|secret|key\.pem$|oauthbearer\.config|jaas", re.IGNORECASE)
 VARIABLE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")  # filled in by lake/secrets.py
 OURS = {  # Inlet's own to say: its offsets are commits of the lakehouse, and it reads what is committed
+    "metadata.broker.list": "`servers` says where the broker is",
     "bootstrap.servers": "`servers` says where the broker is",
     "group.id": "Inlet keeps its own place, in bronze.files",
     "isolation.level": "Inlet reads what is committed",
@@ -51,8 +52,8 @@ class Broker(BaseModel):
     @field_validator("start", mode="before")
     @classmethod
     def _start(cls, start: Any) -> Any:
-        if isinstance(start, datetime):  # YAML makes one of what looks like a time
-            return (start if start.tzinfo else start.replace(tzinfo=UTC)).isoformat()
+        if isinstance(start, date):  # YAML makes one, or a datetime, of what looks like it
+            return start.isoformat()
         if isinstance(start, str) and start not in ("earliest", "latest"):
             try:
                 datetime.fromisoformat(start)
@@ -67,12 +68,13 @@ class Broker(BaseModel):
     def _as_text(cls, options: Any) -> Any:
         """Options as librdkafka takes them. What is secret is never shown, not even when it is wrong."""
         if not isinstance(options, dict):
-            return options
+            raise ValueError("expected option: value")
         texts = {str(name): str(value).lower() if isinstance(value, bool) else value for name, value in options.items()}
         for name, value in texts.items():
             if name in OURS:
                 raise ValueError(f"{name} is not to be set: {OURS[name]}")
-            if SECRET.search(name) and not (isinstance(value, str) and VARIABLE.fullmatch(value)):
+            is_secret = SECRET.search(name) or isinstance(value, str) and re.search("://[^/]*@", value)
+            if is_secret and not (isinstance(value, str) and VARIABLE.fullmatch(value)):
                 raise ValueError(f"{name} is a secret: write ${{NAME}}, and set NAME in the environment")
         return {name: str(value) if isinstance(value, (int, float)) else value for name, value in texts.items()}
 

@@ -113,7 +113,8 @@ class Source(BaseModel):
     @classmethod
     def _without_secret(cls, lookups: str | None) -> str | None:
         """What stands between user and host is a secret, and is not shown."""
-        if lookups and re.match(r"[a-z0-9+]+://[^/@]*:(?!\$\{\w+\}@)[^/]*@", lookups):
+        user = re.match(r"[^/]*://([^/]*)@", lookups or "")
+        if user and not re.fullmatch(r"([^:]*:)?\$\{\w+\}", user[1]):
             raise ValueError("a password is a secret: write ${NAME}, and set NAME in the environment")
         return lookups
 

@@ -23,6 +23,7 @@ from inlet.errors import ConfigError, EnvironmentLacks
 from inlet.source import Source
 
 NUM_OFFSETS = 50_000  # of a range at least, before two workers share it
+LAST_AT = 253_402_300_799_999  # milliseconds: the end of year 9999, which a timestamp holds
 Place = tuple[str, int]  # topic, partition
 
 
@@ -47,22 +48,30 @@ def plan(source: Source, before: list[dict]) -> Found:
     with kafka_client.asked(broker) as client:
         there = client.topics()
         chosen = broker.chosen(list(there))
-        if gone := sorted(set(broker.chosen([topic for topic, _ in done])) - set(there)):
+        gone = sorted(set(broker.chosen([topic for (topic, _), last in done.items() if last["topic_id"]])) - set(there))
+        if gone and broker.missing_offsets == "stop":
             raise EnvironmentLacks(
                 f"{broker.servers} has no topic {', '.join(gone)} any more, of which messages are landed",
-                "Make it anew, or take it out of `topics`; what it held behind the last run is lost",
+                "Make it anew, or say `missing_offsets: accept`; what it held behind the last run is lost",
             )
-        if unknown := sorted(set(broker.named) - set(chosen)):
+        if unknown := sorted(set(broker.named) - set(chosen) - set(gone)):
             raise ConfigError(
                 f"{broker.servers} has no topic {', '.join(unknown)}",
                 f"There are: {', '.join(sorted(name for name in there if not name.startswith('__'))) or 'none'}",
             )
         ids = client.topic_ids(chosen)
         places = [(topic, partition) for topic in chosen for partition in there[topic]]
-        first, end = client.offsets(places, "earliest"), client.offsets(places, "latest")
+        # in this order, for messages come meanwhile: a start lies before the end, and what is written may be committed
+        first = client.offsets(places, "earliest")
         begin = {} if any(row["path"] in _paths(places) for row in before) else _begin(source, client, places)
         written = client.offsets(places, "latest", is_committed=False)
+        end = client.offsets(places, "latest")
         compacted = client.compacted([topic for topic in chosen if any(end[p] > first[p] for p in places)])
+    if beyond := [f"{_path(place)}: {at}" for place, at in begin.items() if at > end[place]]:
+        raise ConfigError(
+            f"sources.{source.name}.from.start lies behind the end of {', '.join(beyond)}",
+            "Name an offset that is there",
+        )
     rows, waits = [], {}
     known = {topic for topic, _ in done}
     for place in places:
@@ -80,6 +89,7 @@ def plan(source: Source, before: list[dict]) -> Found:
     notes = dict.fromkeys(
         compacted, "the broker keeps the last message of each key alone (cleanup.policy): changes before it may be gone"
     )
+    notes |= dict.fromkeys(gone, "the broker has no such topic any more; what it held behind the last run is lost")
     return Found(rows, waits, notes)
 
 
@@ -138,8 +148,9 @@ def _rows(source: Source, place: Place, last: dict, topic_id: str | None, first:
         lost = (
             f"the topic was deleted and made anew; what the old one held from offset {start} on, if anything, is lost"
         )
-        yield _missing(source, place, start, 0, f"offset {start} of the topic {last['topic_id']}", lost, topic_id)
-        start, suffix = 0, f"~{topic_id[:8]}"
+        expected, suffix = f"offset {start} of the topic {last['topic_id']}", f"~{topic_id[:8]}"
+        yield _missing(source, place, start, 0, expected, lost, topic_id, suffix)
+        start = 0
         if first > 0:
             yield _missing(source, place, 0, first, "offset 0", f"offset {first} as the first one", topic_id, suffix)
             start = first
@@ -173,14 +184,7 @@ def _row(place: Place, start: int, end: int, context: dict, num: int) -> dict:
 
 
 def _missing(
-    source: Source,
-    place: Place,
-    start: int,
-    end: int,
-    expected: str,
-    found: str,
-    topic_id: str | None,
-    suffix: str = "",
+    source: Source, place: Place, start: int, end: int, expected: str, found: str, topic_id: str | None, suffix: str
 ) -> dict:
     """The row of offsets that are lost. Raises: EnvironmentLacks where the source does not accept that."""
     if source.broker.missing_offsets == "stop":
@@ -210,7 +214,8 @@ def units_of(project: Project, row: dict) -> Iterator:
     topic, _, partition = row["path"].rpartition("/")
     for messages in kafka_client.read(broker, topic, int(partition), row["ofs_start"], row["ofs_end"]):
         yield _as_arrow(row, topic, int(partition), messages)
-    check(project, row)
+    with kafka_client.asked(broker) as client:
+        _check_topic(client, row, topic)
 
 
 def _as_arrow(row: dict, topic: str, partition: int, messages: list):
@@ -222,7 +227,9 @@ def _as_arrow(row: dict, topic: str, partition: int, messages: list):
         "topic": pa.repeat(topic, num),
         "partition": pa.repeat(pa.scalar(partition, pa.int32()), num),
         "offset": pa.array([message.offset() for message in messages], pa.int64()),
-        "timestamp": pa.array([at * 1000 if kind else None for kind, at in stamps], types["timestamp"]),
+        "timestamp": pa.array(
+            [at * 1000 if 0 <= at <= LAST_AT and kind else None for kind, at in stamps], types["timestamp"]
+        ),
         "timestampType": pa.array([kind - 1 if kind else None for kind, _ in stamps], pa.int32()),
         "key": pa.array([_bytes(message.key()) for message in messages], pa.binary()),
         "value": pa.array([_bytes(message.value()) for message in messages], pa.binary()),
@@ -241,23 +248,28 @@ def _bytes(value: bytes | str | None) -> bytes | None:
 
 
 def check(project: Project, row: dict) -> None:
-    """See that a planned range is still of the topic that it was planned of, from its first offset on. What was read
-    before is then what was planned, for neither comes back.
-
-    Raises: NotAsPlanned where it is not.
-    """
-    context, place = json.loads(row["context"]), (row["path"].rpartition("/")[0], int(row["path"].rpartition("/")[2]))
+    """See that a planned range can be read as it was planned. Raises: NotAsPlanned where it cannot."""
+    topic, _, partition = row["path"].rpartition("/")
+    place = topic, int(partition)
     broker = project.sources[row["source"]].broker
     assert broker is not None
     with kafka_client.asked(broker) as client:
-        if place[0] not in client.topics():
-            raise NotAsPlanned(f"no topic {place[0]}")
-        topic_id = client.topic_ids([place[0]])[place[0]]
-        first = client.offsets([place], "earliest")[place]
-    if topic_id != context["topic_id"]:
-        raise NotAsPlanned(f"another topic of the name {place[0]}")
+        _check_topic(client, row, topic)
+        first, end = client.offsets([place], "earliest")[place], client.offsets([place], "latest")[place]
     if first > row["ofs_start"]:
         raise NotAsPlanned(f"offset {first} as the first one, planned from {row['ofs_start']}")
+    if end < row["ofs_end"]:
+        raise NotAsPlanned(f"offset {end} as its end, planned to {row['ofs_end']}")
+
+
+def _check_topic(client: kafka_client.Client, row: dict, topic: str) -> None:
+    """See that a range is still of the topic that it was planned of. What was read before is then of that topic, for a
+    topic does not come back. Raises: NotAsPlanned.
+    """
+    if topic not in client.topics():
+        raise NotAsPlanned(f"no topic {topic}")
+    if client.topic_ids([topic])[topic] != json.loads(row["context"])["topic_id"]:
+        raise NotAsPlanned(f"another topic of the name {topic}")
 
 
 def suffixes(files: list[dict]) -> dict[tuple[str, str], str]:

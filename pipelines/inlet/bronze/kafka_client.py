@@ -5,13 +5,14 @@ Every failure is said in one sentence: TryAgain where it may pass by itself, Env
 """
 
 import logging
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
-from inlet.broker import Broker
+from inlet.broker import VARIABLE, Broker
 from inlet.errors import ConfigError, EnvironmentLacks, InletError, TryAgain
 from inlet.lake.secrets import filled
 
@@ -21,6 +22,14 @@ LEN_FETCH = (
     1_000  # messages at a time; more wait for each other (measured: twice the CPU, a third of the rate at 10,000)
 )
 REFUSED = ("AUTHENTICATION", "SASL", "SSL", "AUTHORIZATION")  # in the name of an error that does not pass by itself
+OF_CONSUMER = {
+    "group.id": "inlet",  # asked for, and not used: nothing is committed, no group is joined
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "auto.offset.reset": "error",
+    "enable.partition.eof": True,
+    "isolation.level": "read_committed",
+}
 QUIET = logging.getLogger("inlet.kafka")  # what librdkafka logs is said once, in an error
 QUIET.addHandler(logging.NullHandler())
 QUIET.propagate = False
@@ -42,19 +51,29 @@ def options(broker: Broker) -> dict[str, Any]:
 def asked(broker: Broker) -> Iterator["Client"]:
     """A client that asks a broker. Raises, as all that is done with it: ConfigError, EnvironmentLacks, TryAgain."""
     try:
-        from confluent_kafka import KafkaException
+        from confluent_kafka import Consumer, KafkaException
         from confluent_kafka.admin import AdminClient
     except ImportError as error:
         raise EnvironmentLacks("Kafka needs the package confluent-kafka", "pip install 'inlet[kafka]'") from error
     seen: list = []  # errors that come beside the answers
+    given = options(broker)
     try:
-        client = Client(broker, AdminClient(options(broker) | {"error_cb": seen.append}), seen)
-    except KafkaException as error:  # an option that there is not
-        raise ConfigError(f"{broker.servers}: {error.args[0].str()}", "Options are those of librdkafka") from error
+        Consumer(given | OF_CONSUMER).close()  # refuses more than the other
+        client = Client(broker, AdminClient(given | {"error_cb": seen.append}), seen)
+    except (KafkaException, TypeError, ValueError) as error:  # an option that there is not, or a value that cannot be
+        text = error.args[0].str() if isinstance(error, KafkaException) else str(error)
+        raise ConfigError(f"{broker.servers}: {without_secrets(broker, text)}", "Options are librdkafka's") from None
     try:
         yield client
     except KafkaException as error:
         raise in_words(broker, [error.args[0], *seen]) from error
+
+
+def without_secrets(broker: Broker, text: str) -> str:
+    """A text with the names of variables in place of what the environment has for them."""
+    for value in filter(VARIABLE.fullmatch, broker.options.values()):
+        text = text.replace(os.environ.get(value[2:-1]) or value, value)
+    return text
 
 
 def in_words(broker: Broker, errors: list) -> InletError:
@@ -62,11 +81,11 @@ def in_words(broker: Broker, errors: list) -> InletError:
     for error in errors:
         if any(word in error.name() for word in REFUSED) or "authoriz" in error.str().lower():
             return EnvironmentLacks(
-                f"The broker {broker.servers} refuses: {error.str()}",
+                f"The broker {broker.servers} refuses: {without_secrets(broker, error.str())}",
                 "See to user, password, certificates and rights (options of the source, and the environment)",
             )
     return TryAgain(
-        f"The broker {broker.servers} does not answer: {errors[-1].str()}",
+        f"The broker {broker.servers} does not answer: {without_secrets(broker, errors[-1].str())}",
         "See that it runs; the next run goes on where this one stopped",
     )
 
@@ -79,7 +98,7 @@ class Client:
 
     def topics(self) -> dict[str, list[int]]:
         """The partitions of all topics that may be seen. Raises: EnvironmentLacks where one that is named may not."""
-        from confluent_kafka import KafkaError, KafkaException
+        from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
         until = time.monotonic() + SECONDS
         while True:
@@ -91,9 +110,11 @@ class Client:
                 if time.monotonic() > until or isinstance(in_words(self.broker, self._with(error)), EnvironmentLacks):
                     raise in_words(self.broker, self._with(error)) from error
         for name in set(self.broker.named) - set(found):  # a list of all leaves out what the user may not see
-            why = self.admin.list_topics(name, timeout=SECONDS).topics[name].error
-            if why is not None and why.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                raise in_words(self.broker, [why])
+            try:  # not `list_topics(name)`, which may make it
+                self.admin.describe_topics(TopicCollection([name]), request_timeout=SECONDS)[name].result()
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    raise in_words(self.broker, [error.args[0]]) from error
         return {name: sorted(topic.partitions) for name, topic in found.items() if topic.error is None}
 
     def _with(self, error) -> list:
@@ -114,7 +135,9 @@ class Client:
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import ConfigResource, ResourceType
 
-        found = []
+        found: list[str] = []
+        if not names:
+            return found
         for resource, future in self.admin.describe_configs(
             [ConfigResource(ResourceType.TOPIC, name) for name in names], request_timeout=SECONDS
         ).items():
@@ -142,11 +165,11 @@ class Client:
             else OffsetSpec.latest()
         )
         level = IsolationLevel.READ_COMMITTED if is_committed else IsolationLevel.READ_UNCOMMITTED
+        at_end = self.offsets(places, "latest") if isinstance(which, datetime) else {}  # before, for messages come
         asked_for = {TopicPartition(topic, partition): spec for topic, partition in places}
         found = self.admin.list_offsets(asked_for, isolation_level=level, request_timeout=SECONDS)
         at = {(place.topic, place.partition): future.result().offset for place, future in found.items()}
-        without = [place for place, offset in at.items() if offset < 0]
-        return at | (self.offsets(without, "latest") if without else {})
+        return {place: offset if offset >= 0 else at_end.get(place, 0) for place, offset in at.items()}
 
 
 def _hex(topic_id) -> str | None:
@@ -164,21 +187,12 @@ def read(broker: Broker, topic: str, partition: int, start: int, end: int) -> It
     from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
     seen: list = []
-    own = {
-        "group.id": "inlet",  # asked for, and not used: nothing is committed, no group is joined
-        "enable.auto.commit": False,
-        "enable.auto.offset.store": False,
-        "auto.offset.reset": "error",
-        "enable.partition.eof": True,
-        "isolation.level": "read_committed",
-        "error_cb": seen.append,
-    }
-    consumer = Consumer(options(broker) | own)
+    consumer = Consumer(options(broker) | OF_CONSUMER | {"error_cb": seen.append})
     try:
         consumer.assign([TopicPartition(topic, partition, start)])
         last_at = time.monotonic()
         while True:
-            messages = consumer.consume(min(LEN_FETCH, end - start + 1), timeout=0.2)
+            messages = consumer.consume(min(LEN_FETCH, end - start), timeout=0.2)
             if not messages and time.monotonic() - last_at > SILENT_SECONDS:
                 raise (
                     in_words(broker, seen)
@@ -198,6 +212,8 @@ def read(broker: Broker, topic: str, partition: int, start: int, end: int) -> It
                     found.append(message)
                 elif error.code() == KafkaError._PARTITION_EOF:
                     is_over = is_over or at >= end
+                elif error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+                    continue  # it joins no group
                 elif error.code() == KafkaError._AUTO_OFFSET_RESET:
                     raise NotAsPlanned(f"{topic}/{partition}: offset {start} is not there any more")
                 else:

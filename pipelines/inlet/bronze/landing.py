@@ -8,6 +8,7 @@ A file that is not as it was planned when its units are written is set aside wit
 next run: what it held then was never landed, and no file can hold up the others of its batch.
 """
 
+import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from inlet.bronze.guard import Died, apart, said_by_worker
 from inlet.bronze.plan import Plan, landed
 from inlet.bronze.transports import TRANSPORTS
 from inlet.config import Project
-from inlet.errors import ConfigError, InletError
+from inlet.errors import ConfigError, EnvironmentLacks, InletError, TryAgain
 from inlet.sql import literal
 
 if TYPE_CHECKING:
@@ -52,6 +53,14 @@ def write_units(project: Project, spark: "SparkSession", new: Plan) -> None:
             _append(project, spark, has_messages, files, new.batch_id)
         except (Py4JJavaError, PySparkException) as error:
             problems = [problem for row in files if (problem := _problem_now(project, row))]
+            if not problems and isinstance(said_by_worker(error), TryAgain):  # it was silent, and may be again
+                found = str(said_by_worker(error))
+                problems = [
+                    row
+                    | {"problem": as_problem(row["ofs_start"], "unreadable_file", "an answer", found, "")["problem"]}
+                    for row in files
+                    if project.sources[row["source"]].broker
+                ]
             if not problems:
                 raise (said_by_worker(error) or error) from error
             problems += _after(project, files, problems)
@@ -86,6 +95,13 @@ def check_sources(project: Project, batch_id: int, rows: list[dict]) -> None:
             f"Batch {batch_id} holds files of {', '.join(gone)}, which inlet.yml does not have any more",
             "Put the source back until its files are decoded",
         )
+    for row in rows:
+        is_range = "topic_id" in json.loads(row.get("context") or "{}")
+        if row.get("num_units") and is_range != (project.sources[row["source"]].broker is not None):
+            raise ConfigError(
+                f"Batch {batch_id} was planned while {row['source']} read {'a broker' if is_range else 'files'}",
+                "Put its `from:` back until that batch is landed",
+            )
 
 
 def _after(project: Project, files: list[dict], problems: list[dict]) -> list[dict]:
@@ -128,6 +144,11 @@ def _problem_now(project: Project, row: dict) -> dict | None:
         try:
             kafka.check(project, row)
             return None
+        except (TryAgain, EnvironmentLacks) as error:
+            problem = as_problem(
+                row["ofs_start"], "unreadable_file", "a broker that answers", error.message, error.remedy
+            )
+            return row | {"problem": problem["problem"]}
         except kafka.NotAsPlanned as error:
             problem = as_problem(
                 row["ofs_start"], "file_rewritten", "the range as planned", error.message, "Nothing: it is planned anew"
@@ -174,9 +195,11 @@ def _set_aside(spark: "SparkSession", row: dict, is_range: bool) -> None:
     """Its time is taken from the row, so that the next run plans the file anew, even one that is back as it was. A
     broker's range keeps its context: it says of which topic nothing was landed yet.
     """
-    context, problem = "context" if is_range else "null", literal(row["problem"])
+    topic = json.dumps(json.loads(row["context"]) | {"offsets": {}}) if is_range else None
+    context, problem = literal(topic) if topic else "null", literal(row["problem"])
     spark.sql(f"""
         update bronze.files
         set modified_at = timestamp'1970-01-01 00:00:00', ofs_end = ofs_start, sha256 = null, num_units = 0,
             context = {context}, start_context = null, verdicts = null, problem = {problem}
-        where batch_id = {row["batch_id"]} and source = {literal(row["source"])} and path = {literal(row["path"])}""")
+        where batch_id = {row["batch_id"]} and source = {literal(row["source"])} and path = {literal(row["path"])}
+          and problem is null""")

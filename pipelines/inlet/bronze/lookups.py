@@ -64,7 +64,7 @@ def arrived(project: Project, sources: list[str]) -> set[tuple[str, int]]:
             continue
         try:
             is_there = fetch(project, project.sources[source], name) is not None
-        except TryAgain as error:
+        except (TryAgain, EnvironmentLacks) as error:
             log.warning("%s", error)
             silent.add(source)
             continue
@@ -143,7 +143,7 @@ def _request(place: str, source: Source) -> urllib.request.Request:
     request = urllib.request.Request(urllib.parse.urlunsplit(parts._replace(netloc=host)))
     if user:
         told = base64.b64encode(filled(user, f"lookups of {source.name}").encode()).decode()
-        request.add_header("Authorization", f"Basic {told}")
+        request.add_unredirected_header("Authorization", f"Basic {told}")
     return request
 
 
@@ -155,7 +155,7 @@ def fetch(project: Project, source: Source, name: str) -> bytes | None:
         return None
     place = address(source, name)
     try:
-        if place.startswith(("http://", "https://")):
+        if place.lower().startswith(("http://", "https://")):
             with urllib.request.urlopen(_request(place, source), timeout=SECONDS) as answer:
                 return answer.read()
         with open_file(project, place) as stream:

@@ -13,7 +13,7 @@ from inlet import lake
 from inlet.commands import run as running
 from inlet.commands import runs
 from inlet.config import Project
-from inlet.errors import TryAgain
+from inlet.errors import ConfigError, TryAgain
 from inlet.lake import catalog
 from inlet.log import Log
 
@@ -27,11 +27,18 @@ def follow(
     the project anew, as contracts and models may have changed; what `inlet run` is given; how long to wait after a look
     that found nothing new.
     """
-    said, pause = "", seconds
-    with catalog.shared(load().lakehouse_path()), _stopping() as is_stopped:
+    said, said_of_project, pause, project = "", "", seconds, load()
+    with catalog.shared(project.lakehouse_path()), _stopping() as is_stopped:
         while not is_stopped.is_set():
             try:
-                has_landed, why = _once(load(), steps, sources, tables, log)
+                project, unread = load(), ""
+            except ConfigError as error:  # it may be half written
+                unread = f"{error.message}; the project as it was before goes on"
+            if unread and unread != said_of_project:
+                log.say({"step": "run", "warning": unread})
+            said_of_project = unread
+            try:
+                has_landed, why = _once(project, steps, sources, tables, log)
             except TryAgain as error:
                 has_landed, why = False, error.message
             if why and why != said:

@@ -189,7 +189,9 @@ def leave(lakehouse: str) -> None:
         except BlockingIOError:
             return  # others use it
         joined.server.stop()
-        (Path(lakehouse) / FILE).unlink(missing_ok=True)
+        path = Path(lakehouse) / FILE
+        if path.exists() and path.stat().st_ino == os.fstat(file.fileno()).st_ino:  # else it is that of a later server
+            path.unlink()
 
 
 @atexit.register
