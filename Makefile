@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-kafka test lint bench gate proof soak docs clean
+.PHONY: help demo demo-kafka test lint bench gate proof soak notebooks docs clean
 
 help:                   ## these targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
@@ -36,6 +36,9 @@ proof: $(READY)         ## tests that take minutes: PostgreSQL as judge, crashes
 
 soak: $(READY)          ## the same with 500 kills, and 50,000 random streams (hours)
 	@INLET_SOAK=1 $(BIN)/python -m pytest -m proof
+
+notebooks: $(READY)     ## execute the walk-throughs on the demo's lakehouse, write docs/notebooks/
+	@$(BIN)/python -m infra.local.notebooks
 
 docs: $(READY)          ## generated pages: docs/change_table.md, docs/rejects.md
 	@$(BIN)/python -m infra.local.docs

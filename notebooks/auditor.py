@@ -27,7 +27,7 @@ from pathlib import Path
 import inlet
 import matplotlib.pyplot as plt
 import pyarrow.parquet as pq
-from style import BLUE, GREEN, GREY, LIGHT, ORANGE, hex_dump, legend, shell, table
+from style import BLUE, GREEN, GREY, LIGHT, hex_dump, shell, table
 
 PROJECT = Path(os.environ.get("INLET_PROJECT", ".."))
 spark = inlet.connect(PROJECT, pin="audit")

@@ -25,9 +25,8 @@ from pathlib import Path
 
 import inlet
 import matplotlib.pyplot as plt
-import pandas as pd
 from inlet.change import mask_ordinals
-from style import BLUE, GREY, LIGHT, OUTCOME, RED, SERIES, SOURCE, hex_dump, legend, shell, table, time_axis
+from style import OUTCOME, RED, SOURCE, hex_dump, legend, shell, table, time_axis
 
 PROJECT = os.environ.get("INLET_PROJECT", "..")
 spark = inlet.connect(PROJECT)
@@ -267,9 +266,9 @@ columns:
 
 LOANS = [  # operation, loan, title, fee
     ("INSERT", 1, "Momo", 1.50),
-    ("INSERT", 2, "Atlas of the Sky, four volumes", 120.00),
-    ("INSERT", 3, "Kokoro", 0.75),
-    ("UPDATE", 2, "Atlas of the Sky, four volumes", 130.00),
+    ("INSERT", 2, "Kokoro", 0.75),
+    ("INSERT", 3, "Atlas of the Sky, four volumes", 120.00),
+    ("UPDATE", 3, "Atlas of the Sky, four volumes", 130.00),
 ]
 landing = library / "landing" / "library"
 landing.mkdir(parents=True)
@@ -286,7 +285,7 @@ with (landing / "loans.jsonl").open("w") as file:
         print(json.dumps({"data": {"LOAN_ID": loan, "TITLE": title, "FEE": fee}, "headers": headers}), file=file)
 
 # %% [markdown]
-# The contract says `decimal(4,2)`: no fee above 99.99. The source has other ideas.
+# The contract says `decimal(4,2)`: no fee above 99.99. The source made the column wider meanwhile, and told nobody.
 
 # %%
 shell("inlet generate", cwd=library)
@@ -300,11 +299,21 @@ shell("inlet rejects", cwd=library)
 shell("inlet show loans", cwd=library)
 
 # %% [markdown]
-# We fix the contract and replay. `inlet replay` decodes the rejected records again, from the bytes that bronze keeps,
-# and then builds, checks and publishes as a run does. Nobody has to send anything again.
+# The contract gets a second version: the wider column from the first rejected change on, and under `earlier` the column
+# list that changes before it were read by. `inlet replay` decodes the rejected records again, from the bytes that bronze
+# keeps, and then builds, checks and publishes as a run does. Nobody has to send anything again.
 
 # %%
-(library / "pipelines" / "tables" / "loans.yml").write_text(CONTRACT.replace("decimal(4,2)", "decimal(9,2)"))
+WIDER = CONTRACT.replace("decimal(4,2)", "decimal(9,2)").replace("key:", "version: 2\nkey:")
+EARLIER = """earlier:
+  - version: 1
+    until: "20260105031500000000000000000000003"
+    columns:
+      - {name: LOAN_ID, type: int, nullable: false}
+      - {name: TITLE, type: string}
+      - {name: FEE, type: "decimal(4,2)"}
+"""
+(library / "pipelines" / "tables" / "loans.yml").write_text(WIDER + EARLIER)
 shell("inlet generate", cwd=library)
 shell("inlet replay --kind value_does_not_fit", cwd=library, quiet=True)
 shell("inlet show loans", cwd=library)
@@ -313,5 +322,5 @@ shell("inlet show loans", cwd=library)
 # The loan is there with the fee of its last change, and its history has both:
 
 # %%
-shell("inlet show loans --key 2 --history --format csv", cwd=library)
-shell("inlet rejects --json", cwd=library, keep="resolved_by")
+shell("inlet show loans --key 3 --history --format csv", cwd=library)
+shell("inlet rejects", cwd=library)

@@ -108,8 +108,11 @@ def _text(name: str, value) -> str:
     return f"{value:,}" if isinstance(value, (int, Decimal)) else f"{value:,.2f}"
 
 
-def shell(command: str, cwd: str | None = None, **environment: str) -> None:
-    """Run a command and print what it says."""
+COLORS = ("FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE")  # a kernel sets them, and then a pipe is taken for a terminal
+
+
+def shell(command: str, cwd: str | None = None, quiet: bool = False) -> None:
+    """Run a command and print what it says; when quiet, only what it says where it fails."""
     print(f"$ {command}")
     done = subprocess.run(
         shlex.split(command),
@@ -117,11 +120,12 @@ def shell(command: str, cwd: str | None = None, **environment: str) -> None:
         text=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        env=os.environ | {"NO_COLOR": "1"} | environment,
+        env={name: value for name, value in os.environ.items() if name not in COLORS} | {"NO_COLOR": "1"},
     )
-    print(done.stdout.rstrip().replace(tempfile.gettempdir(), "/tmp"))
+    if done.returncode or not quiet:
+        print(done.stdout.rstrip().replace(tempfile.gettempdir(), "/tmp"))
     if done.returncode:
-        print(f"(exit code {done.returncode})")
+        raise RuntimeError(f"{command} ended with exit code {done.returncode}")
 
 
 def hex_dump(data: bytes, start: int = 0, mark: range = range(0), width: int = 16) -> None:

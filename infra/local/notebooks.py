@@ -50,11 +50,15 @@ def execute(name: str, project: Path) -> nbformat.NotebookNode:
     )
     path = [str(Path(sys.executable).parent), os.environ.get("PATH", "")]  # `inlet` of this environment
     modules = [str(ROOT / "pipelines"), os.environ.get("PYTHONPATH", "")]
-    environment = {"JDK_JAVA_OPTIONS": QUICK} | os.environ | {
-        "INLET_PROJECT": str(project),
-        "PATH": os.pathsep.join(path),
-        "PYTHONPATH": os.pathsep.join(filter(None, modules)),
-    }
+    environment = (
+        {"JDK_JAVA_OPTIONS": QUICK}
+        | os.environ
+        | {
+            "INLET_PROJECT": str(project),
+            "PATH": os.pathsep.join(path),
+            "PYTHONPATH": os.pathsep.join(filter(None, modules)),
+        }
+    )
     client.execute(env=environment)
     return notebook
 
@@ -79,6 +83,8 @@ def page(name: str, notebook: nbformat.NotebookNode) -> tuple[str, dict[str, byt
                 shown.append(f"![{heading}]({picture})")
             elif text := data.get("text/markdown"):
                 shown.append(text)
+            elif output.output_type == "execute_result" and "plot" in cell.metadata.get("tags", ()):
+                continue  # what the last line of a plot happens to return
             elif text := output.get("text") or data.get("text/plain"):
                 shown.append(f"```text\n{text.rstrip()}\n```")
         folded = code.startswith("<details>")
