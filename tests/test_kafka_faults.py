@@ -6,10 +6,19 @@ import time
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, ResourcePatternType, ResourceType
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    NewPartitions,
+    ResourcePatternType,
+    ResourceType,
+)
 
 from inlet import bronze
-from inlet.bronze import kafka, messages
+from inlet.broker import Broker
+from inlet.bronze import kafka, kafka_client, messages
+from inlet.errors import TryAgain
 from tests import projects
 from tests.test_kafka import (  # noqa: F401
     admin,
@@ -113,6 +122,60 @@ def test_what_was_read_before_it_expired_lands(broker, admin, topic):  # noqa: F
     assert next(batches).num_rows == 30
     expired(admin, topic, 1)
     assert list(batches) == []
+
+
+def test_each_partition_that_a_topic_made_anew_has_no_more_is_a_gap(broker, admin, topic):  # noqa: F811
+    source = source_of(broker, [f"{topic}_p"], missing_offsets="accept")
+    made(admin, f"{topic}_p", 3)
+    for partition in (0, 2):
+        send(broker, f"{topic}_p", [b"old"] * 4, partition)
+    before = planned(source)
+    made_anew(admin, f"{topic}_p")
+    gaps = planned(source, before)
+    assert [row["path"][-2:] for row in gaps if row["problem"]] == ["/0", "/1", "/2"]
+    before += [row | {"batch_id": 2} for row in gaps]
+    assert planned(source, before) == []  # each is said once
+    admin.create_partitions([NewPartitions(f"{topic}_p", 3)])[f"{topic}_p"].result()
+    send(broker, f"{topic}_p", [b"new"], 2)
+    again = [row for row in planned(source, before) if row["num_units"]]
+    assert [(row["path"][-2:], row["ofs_start"], row["ofs_end"]) for row in again] == [("/2", 0, 1)]
+    assert kafka.suffixes(again)
+
+
+@pytest.mark.parametrize("gets_on", [True, False])
+def test_long_rolled_back_transactions_are_no_silence(gets_on, monkeypatch):
+    """No broker is slow enough for this: in its place, one whose messages take ten seconds each to fetch."""
+    now, num_rolled_back = [0.0], 100
+
+    class Slow:
+        def __init__(self, settings):
+            self.look = settings["stats_cb"]
+
+        def assign(self, places):
+            self.place = places[0]
+
+        def close(self):
+            pass
+
+        def consume(self, num, timeout):
+            now[0] += 10
+            fetched = int(now[0] / 10) if gets_on else 0
+            told = {"partitions": {str(self.place.partition): {"next_offset": fetched}}}
+            self.look(json.dumps({"topics": {self.place.topic: told}}))
+            return [Last()] if fetched > num_rolled_back else []
+
+    class Last:
+        offset = staticmethod(lambda: num_rolled_back)
+        error = staticmethod(lambda: None)
+
+    monkeypatch.setattr("confluent_kafka.Consumer", Slow)
+    monkeypatch.setattr(kafka_client.time, "monotonic", lambda: now[0])
+    found = kafka_client.read(Broker(servers="h:1"), "t", 0, 0, num_rolled_back + 1)
+    if gets_on:
+        assert [message.offset() for (message,) in found] == [num_rolled_back]
+    else:
+        with pytest.raises(TryAgain, match="t/0 brings nothing at offset 0 for 60 s"):
+            next(found)
 
 
 @pytest.mark.proof

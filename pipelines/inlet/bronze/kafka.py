@@ -86,6 +86,9 @@ def plan(source: Source, before: list[dict]) -> Found:
                 f"the end of a producer's transaction, at offset {end[place]} of {written[place]}; it lands when that "
                 "is committed"
             )
+    for place, last in done.items():  # a topic that was made anew may have fewer partitions
+        if place[0] in chosen and place not in places and (last["next"] or last["topic_id"] != ids[place[0]]):
+            rows.append(_lost_partition(source, place, last, ids[place[0]]))
     notes = dict.fromkeys(
         compacted, "the broker keeps the last message of each key alone (cleanup.policy): changes before it may be gone"
     )
@@ -145,11 +148,8 @@ def _rows(source: Source, place: Place, last: dict, topic_id: str | None, first:
     """
     start, suffix = last["next"], last.get("suffix", "")
     if last["topic_id"] and topic_id and last["topic_id"] != topic_id:
-        lost = (
-            f"the topic was deleted and made anew; what the old one held from offset {start} on, if anything, is lost"
-        )
-        expected, suffix = f"offset {start} of the topic {last['topic_id']}", f"~{topic_id[:8]}"
-        yield _missing(source, place, start, 0, expected, lost, topic_id, suffix)
+        suffix = f"~{topic_id[:8]}"
+        yield _made_anew(source, place, last, topic_id, suffix)
         start = 0
         if first > 0:
             yield _missing(source, place, 0, first, "offset 0", f"offset {first} as the first one", topic_id, suffix)
@@ -165,6 +165,22 @@ def _rows(source: Source, place: Place, last: dict, topic_id: str | None, first:
     spans = {} if suffix or start == end else {_path(place): [start, end - 1, False]}
     context = {"topic_id": topic_id, "suffix": suffix, "offsets": spans}
     yield _row(place, start, end, context, end - start)
+
+
+def _lost_partition(source: Source, place: Place, last: dict, topic_id: str | None) -> dict:
+    """The row of a partition that its topic has no more."""
+    if last["topic_id"] and topic_id and last["topic_id"] != topic_id:
+        return _made_anew(source, place, last, topic_id, f"~{topic_id[:8]}")
+    lost = "no such partition: the topic was made anew"
+    suffix = last.get("suffix", "")
+    return _missing(source, place, last["next"], 0, f"offset {last['next']}", lost, topic_id, suffix)
+
+
+def _made_anew(source: Source, place: Place, last: dict, topic_id: str, suffix: str) -> dict:
+    """The row of what a topic held that another one of its name has replaced."""
+    start = last["next"]
+    lost = f"the topic was deleted and made anew; what the old one held from offset {start} on, if anything, is lost"
+    return _missing(source, place, start, 0, f"offset {start} of the topic {last['topic_id']}", lost, topic_id, suffix)
 
 
 def _row(place: Place, start: int, end: int, context: dict, num: int) -> dict:

@@ -4,6 +4,7 @@ librdkafka does it (confluent-kafka), in the process of a run and in Spark's wor
 Every failure is said in one sentence: TryAgain where it may pass by itself, EnvironmentLacks where a person has to act.
 """
 
+import json
 import logging
 import os
 import time
@@ -17,7 +18,8 @@ from inlet.errors import ConfigError, EnvironmentLacks, InletError, TryAgain
 from inlet.lake.secrets import filled
 
 SECONDS = 10.0  # for an answer
-SILENT_SECONDS = 60.0  # without a message, or the end of the range, that is read
+SILENT_SECONDS = 60.0  # in which a range that is read does not get on
+LOOK_SECONDS = 5.0  # between two looks at how far librdkafka has fetched
 LEN_FETCH = (
     1_000  # messages at a time; more wait for each other (measured: twice the CPU, a third of the rate at 10,000)
 )
@@ -187,10 +189,20 @@ def read(broker: Broker, topic: str, partition: int, start: int, end: int) -> It
     from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
     seen: list = []
-    consumer = Consumer(options(broker) | OF_CONSUMER | {"error_cb": seen.append})
+    last_at, fetched = time.monotonic(), start
+
+    def look(statistics: str) -> None:
+        """What is rolled back is fetched, and gives no messages: that is no silence."""
+        nonlocal last_at, fetched
+        partitions = json.loads(statistics)["topics"].get(topic, {}).get("partitions", {})
+        up_to = partitions.get(str(partition), {}).get("next_offset", start)
+        if up_to > fetched:
+            last_at, fetched = time.monotonic(), up_to
+
+    looks = {"statistics.interval.ms": int(LOOK_SECONDS * 1000), "stats_cb": look}
+    consumer = Consumer(options(broker) | OF_CONSUMER | looks | {"error_cb": seen.append})
     try:
         consumer.assign([TopicPartition(topic, partition, start)])
-        last_at = time.monotonic()
         while True:
             messages = consumer.consume(min(LEN_FETCH, end - start), timeout=0.2)
             if not messages and time.monotonic() - last_at > SILENT_SECONDS:

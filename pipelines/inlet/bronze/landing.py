@@ -80,7 +80,11 @@ def messages_of(project: Project, spark: "SparkSession", plan: Plan) -> dict[str
     """How many messages the ranges of a landed batch held, and how many offsets without one; nothing where it has no
     ranges. Offsets are without a message where a transaction is marked or rolled back, or a topic compacted.
     """
-    ranges = [row for row in plan.files if project.sources[row["source"]].broker and row["num_units"]]
+    ranges = [
+        row
+        for row in landed(project)  # not the plan's: what was set aside is not landed
+        if row["batch_id"] == plan.batch_id and row["num_units"] and project.sources[row["source"]].broker
+    ]
     if not ranges:
         return {}
     among = ", ".join(literal(name) for name in sorted({row["source"] for row in ranges}))

@@ -90,7 +90,7 @@ def replay(
         else:
             log.say({"step": "replay", "because": "a run that ended early had planned it"})
         steps = running.STEPS[1:]
-        running.run(loaded, running.find_work(loaded, steps, [], []), steps, [], log, hold)
+        running.run(loaded, running.find_work(loaded, steps, [], []), steps, [], log, hold, "replay")
 
 
 @app.command()

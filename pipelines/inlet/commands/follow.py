@@ -1,11 +1,13 @@
 """`inlet run --follow`: runs in micro-batches, one after the other, until it is told to stop.
 
 Each is a whole run, with the guarantees of one, and holds the lakehouse for itself alone: between two of them others
-get their turn, for its catalog is shared. What may pass by itself is waited for; all else ends it, as it ends a run.
+get their turn, for its catalog is shared. A source that cannot be asked rests, longer from try to try, and the others
+go on; where it is the last one, and nothing but a person can help, that ends it. So does all else that ends a run.
 """
 
 import signal
 import threading
+import time
 from collections.abc import Callable
 from contextlib import contextmanager
 
@@ -13,7 +15,7 @@ from inlet import lake
 from inlet.commands import run as running
 from inlet.commands import runs
 from inlet.config import Project
-from inlet.errors import ConfigError, TryAgain
+from inlet.errors import ConfigError, InletError, TryAgain
 from inlet.lake import catalog
 from inlet.log import Log
 
@@ -27,7 +29,7 @@ def follow(
     the project anew, as contracts and models may have changed; what `inlet run` is given; how long to wait after a look
     that found nothing new.
     """
-    said, said_of_project, pause, project = "", "", seconds, load()
+    said_of_project, project, tries = "", load(), Tries(log)
     with catalog.shared(project.lakehouse_path()), _stopping() as is_stopped:
         while not is_stopped.is_set():
             try:
@@ -37,35 +39,66 @@ def follow(
             if unread and unread != said_of_project:
                 log.say({"step": "run", "warning": unread})
             said_of_project = unread
+            wanted = sources or list(project.sources)
+            asked, has_landed = tries.due(wanted), False
             try:
-                has_landed, why = _once(project, steps, sources, tables, log)
-            except TryAgain as error:
-                has_landed, why = False, error.message
-            if why and why != said:
-                log.say({"step": "run", "waiting": why})
-            pause = min(max(1.0, pause * 2), MAX_SECONDS) if why else seconds
-            said = why
+                if asked or not wanted:
+                    has_landed, unlisted = _once(project, steps, asked, tables, log)
+                    tries.note(asked, unlisted)
+            except TryAgain as error:  # the lakehouse is another's
+                tries.note(asked, dict.fromkeys(asked, error))
+            tries.check(wanted)
             if not has_landed:
-                is_stopped.wait(pause)
+                is_stopped.wait(seconds)
     log.say({"step": "run", "stopped": "nothing is lost; the next run goes on from here"})
 
 
 def _once(
     project: Project, steps: tuple[str, ...], sources: list[str], tables: list[str], log: Log
-) -> tuple[bool, str]:
-    """One micro-batch. Out: whether something was landed; what a source waits for that may pass by itself. Raises: what
-    a run raises.
-    """
+) -> tuple[bool, dict[str, InletError]]:
+    """One micro-batch. Out: whether something was landed; source -> why it cannot be asked. Raises: what a run raises."""
     with lake.writing(project.lakehouse_path()) as hold:
         work = running.find_work(project, steps, sources, tables)
         if work:
             running.run(project, work, steps, tables, log, hold)
         else:
             runs.idle(project, log, work.plan.unlisted)
-    lasting = [error for error in work.plan.unlisted.values() if not isinstance(error, TryAgain)]
-    if lasting:
-        raise lasting[0]
-    return bool(work.plan.files), "; ".join(error.message for error in work.plan.unlisted.values())
+    return bool(work.plan.files), work.plan.unlisted
+
+
+class Tries:
+    """Sources that could not be asked at their last try, and when the next one is."""
+
+    def __init__(self, log: Log):
+        self.log = log
+        self.why: dict[str, InletError] = {}
+        self.pause: dict[str, float] = {}
+        self.next_at: dict[str, float] = {}
+
+    def due(self, sources: list[str]) -> list[str]:
+        """Those that are to be asked now."""
+        return [name for name in sources if self.next_at.get(name, 0) <= time.monotonic()]
+
+    def note(self, asked: list[str], unlisted: dict[str, InletError]) -> None:
+        """Say what is news of those that were asked, and set when they are tried again."""
+        before = {error.message for error in self.why.values()}
+        for name in asked:
+            if error := unlisted.get(name):
+                self.why[name] = error
+                self.pause[name] = min(max(1.0, self.pause.get(name, 0) * 2), MAX_SECONDS)
+                self.next_at[name] = time.monotonic() + self.pause[name]
+            else:
+                for known in (self.why, self.pause, self.next_at):
+                    known.pop(name, None)
+        for message in dict.fromkeys(error.message for error in unlisted.values()):
+            if message not in before:
+                self.log.say({"step": "run", "waiting": message})
+
+    def check(self, sources: list[str]) -> None:
+        """Raises: the gravest reason, where no source is left that may be asked again without a person's help."""
+        lasting = [error for name in sources if (error := self.why.get(name)) and not isinstance(error, TryAgain)]
+        if lasting and len(lasting) == len(sources):
+            raise min(lasting, key=lambda error: error.exit_code)
 
 
 @contextmanager

@@ -73,11 +73,13 @@ def find_work(project: Project, steps: tuple[str, ...], sources: list[str], tabl
     )
 
 
-def run(project: Project, work: Work, steps: tuple[str, ...], tables: list[str], log: Log, hold) -> None:
-    """Do the work. In: what `lake.writing` gave. Raises: CheckFailed at a gate, AccountingError in silver; what was
-    done before stays done.
+def run(
+    project: Project, work: Work, steps: tuple[str, ...], tables: list[str], log: Log, hold, command: str = "run"
+) -> None:
+    """Do the work. In: what `lake.writing` gave; the command that notes it. Raises: CheckFailed at a gate,
+    AccountingError in silver; what was done before stays done.
     """
-    with runs.recorded(project, log, unlisted=work.plan.unlisted):
+    with runs.recorded(project, log, command, work.plan.unlisted):
         _run(project, work, steps, tables, log, hold)
 
 

@@ -15,6 +15,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -26,6 +27,7 @@ from inlet.lake.java import check_java, java
 
 DERBY = "10.16.1.1"  # as in the wheel
 HOST, USER = "127.0.0.1", "APP"
+SERVERS = Path(sys.prefix) / "share" / "inlet" / "servers"
 READY_SECONDS = 60
 SERVER_FILE = """\
 derby.connection.requireAuthentication=true
@@ -72,7 +74,7 @@ def start(port: int) -> tuple[Server, subprocess.Popen]:
     Raises: EnvironmentLacks where there is no Java, or the jars cannot be had.
     """
     check_java()
-    class_path, folder = os.pathsep.join(map(str, jars())), Path(tempfile.mkdtemp(prefix="inlet-catalog-"))
+    class_path, folder = os.pathsep.join(map(str, jars())), _new_folder()
     password = secrets.token_hex(16)
     for name, text in (("derby.properties", SERVER_FILE), ("hive-site.xml", CLIENT_FILE)):  # in a folder of mode 700
         (folder / name).write_text(text.format(user=USER, password=password))
@@ -90,6 +92,17 @@ def start(port: int) -> tuple[Server, subprocess.Popen]:
     while process.poll() is None and not started.is_running():
         time.sleep(0.01)  # between the fork and its new command line a process has none
     return started, process
+
+
+def _new_folder() -> Path:
+    """Only its owner can look into it. Beside the jars, for a server may outlive what clears temporary files; among
+    these where that may not be written.
+    """
+    try:
+        SERVERS.mkdir(parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(prefix="inlet-catalog-", dir=SERVERS))
+    except OSError:
+        return Path(tempfile.mkdtemp(prefix="inlet-catalog-"))
 
 
 def wait_until_ready(server: Server) -> None:

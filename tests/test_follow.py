@@ -1,0 +1,52 @@
+"""Sources that cannot be asked while a run follows: how long each rests, what is said, and what ends the run."""
+
+import pytest
+
+from inlet.commands import follow
+from inlet.errors import ConfigError, EnvironmentLacks, TryAgain
+from inlet.log import Log
+
+SILENT, REFUSED = TryAgain("no answer"), EnvironmentLacks("wrong password")
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that stands until it is set."""
+    now = [100.0]
+    monkeypatch.setattr(follow.time, "monotonic", lambda: now[0])
+    return now
+
+
+@pytest.fixture
+def tries():
+    return follow.Tries(Log(is_human=False))
+
+
+def test_a_silent_source_rests_longer_from_try_to_try_and_no_other_with_it(tries, clock):
+    rested = []
+    for _ in range(9):
+        tries.note(["silent", "good"], {"silent": SILENT})
+        assert tries.due(["silent", "good"]) == ["good"]
+        rested.append(tries.next_at["silent"] - clock[0])
+        clock[0] = tries.next_at["silent"]
+    assert rested == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+    tries.note(["silent"], {})
+    assert tries.due(["silent"]) == ["silent"]
+
+
+def test_what_a_source_waits_for_is_said_once_and_again_after_it_has_answered(tries, clock, capfd):
+    for unlisted in ({"a": SILENT}, {"a": SILENT}, {}, {"a": SILENT}):
+        tries.note(["a"], unlisted)
+    assert capfd.readouterr().err.count("no answer") == 2
+
+
+def test_a_source_that_a_person_has_to_mend_ends_the_run_only_where_no_other_is_left(tries, clock):
+    tries.note(["a", "b"], {"a": REFUSED})
+    tries.check(["a", "b"])
+    tries.note(["b"], {"b": SILENT})
+    tries.check(["a", "b"])
+    with pytest.raises(EnvironmentLacks):
+        tries.check(["a"])
+    tries.note(["b"], {"b": ConfigError("no such topic")})
+    with pytest.raises(ConfigError):  # the gravest
+        tries.check(["a", "b"])
