@@ -88,8 +88,8 @@ def messages_of(project: Project, spark: "SparkSession", plan: Plan) -> dict[str
     if not ranges:
         return {}
     among = ", ".join(literal(name) for name in sorted({row["source"] for row in ranges}))
-    landed = spark.table("bronze.messages").where(f"batch_id = {plan.batch_id} and source in ({among})").count()
-    return {"messages": landed, "offsets_without_a_message": sum(row["num_units"] for row in ranges) - landed}
+    num = spark.table("bronze.messages").where(f"batch_id = {plan.batch_id} and source in ({among})").count()
+    return {"messages": num, "offsets_without_a_message": sum(row["num_units"] for row in ranges) - num}
 
 
 def check_sources(project: Project, batch_id: int, rows: list[dict]) -> None:

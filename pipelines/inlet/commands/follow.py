@@ -56,7 +56,8 @@ def follow(
 def _once(
     project: Project, steps: tuple[str, ...], sources: list[str], tables: list[str], log: Log
 ) -> tuple[bool, dict[str, InletError]]:
-    """One micro-batch. Out: whether something was landed; source -> why it cannot be asked. Raises: what a run raises."""
+    """One micro-batch. Out: whether something was landed; source -> why it cannot be asked. Raises: what a run
+    raises."""
     with lake.writing(project.lakehouse_path()) as hold:
         work = running.find_work(project, steps, sources, tables)
         if work:
