@@ -20,8 +20,8 @@ test: $(READY)          ## the tests, but for `make proof`, in two processes (co
 	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 lint: $(READY)          ## ruff and mypy: format, errors, bugs, imports, old syntax, types; the width of the macros
-	@$(BIN)/python -m ruff format --check -q pipelines infra tests
-	@$(BIN)/python -m ruff check pipelines infra tests
+	@$(BIN)/python -m ruff format --check -q pipelines infra tests notebooks/*.py
+	@$(BIN)/python -m ruff check pipelines infra tests notebooks
 	@$(BIN)/python -m mypy
 	@! grep -rnE ".{121,}" dbt/macros dbt/tests --include=*.sql
 

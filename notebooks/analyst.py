@@ -26,9 +26,10 @@
 # %%
 import os
 
-import inlet
 import matplotlib.pyplot as plt
 import pandas as pd
+
+import inlet
 from style import BLUE, GREEN, GREY, LIGHT, ORANGE, SERIES, STATUS, legend, table, time_axis
 
 PROJECT = os.environ.get("INLET_PROJECT", "..")
@@ -144,8 +145,8 @@ legend(axes, reverse=True)
 # %% [markdown]
 # ## What changed, and when
 #
-# **The life of one order.** The customer changed the lines again and again before paying; the order's total follows each
-# time. At 02:06 the first line got another number: line 1 ends, and line 3 goes on with its values.
+# **The life of one order.** The customer changed the lines again and again before paying; the order's total follows
+# each time. At 02:06 the first line got another number: line 1 ends, and line 3 goes on with its values.
 
 # %%
 ORDER = 10000001173
@@ -238,8 +239,8 @@ legend(axes)
 # ## The depots
 #
 # **How much of a product was where?** A depot sends its changes in an extract every four hours, so a row has one value
-# from one extract to the next. (What changed twice within an extract is in the history, too; such versions begin and end
-# at the same time.) On 6 January most pieces went from TK03 to TK02.
+# from one extract to the next. (What changed twice within an extract is in the history, too; such versions begin and
+# end at the same time.) On 6 January most pieces went from TK03 to TK02.
 
 # %%
 stock = spark.sql("""

@@ -13,9 +13,9 @@
 # %% [markdown]
 # # The auditor: from a number to the bytes it came from
 #
-# A report says: *on 6 January customers paid 173,640.82 by card*. Which bytes did this number come from, and are they the
-# bytes that were delivered? We go back step by step, and at the end compute the number again from the delivered files,
-# without Inlet.
+# A report says: *on 6 January customers paid 173,640.82 by card*. Which bytes did this number come from, and are they
+# the bytes that were delivered? We go back step by step, and at the end compute the number again from the delivered
+# files, without Inlet.
 
 # %%
 import hashlib
@@ -24,9 +24,10 @@ import os
 from decimal import Decimal
 from pathlib import Path
 
-import inlet
 import matplotlib.pyplot as plt
 import pyarrow.parquet as pq
+
+import inlet
 from style import BLUE, GREEN, GREY, LIGHT, hex_dump, shell, table
 
 PROJECT = Path(os.environ.get("INLET_PROJECT", ".."))
@@ -45,13 +46,16 @@ table(number)
 # %% [markdown]
 # ## 2. The versions of rows that it adds up
 #
-# Each row of `payments` says which change opened this version of it (`valid_from_seq`), and in which unit of bronze that
-# change is.
+# Each row of `payments` says which change opened this version of it (`valid_from_seq`), and in which unit of bronze
+# that change is.
 
 # %%
 versions = spark.sql(f"select * from payments where {QUESTION}")
 versions.createOrReplaceTempView("versions")
-table(versions.select("order_id", "payment_no", "amount", "operation", "valid_from_seq").orderBy("valid_from_seq"), limit=5)
+table(
+    versions.select("order_id", "payment_no", "amount", "operation", "valid_from_seq").orderBy("valid_from_seq"),
+    limit=5,
+)
 
 # %% [markdown]
 # ## 3. The changes that its values came from
@@ -69,12 +73,14 @@ changes = spark.sql("""
     group by v.order_id, v.payment_no, v.amount
 """)
 changes.createOrReplaceTempView("changes_of_number")
-table(spark.sql("""
+table(
+    spark.sql("""
     select operation, count(*) as changes, sum(amount) as amount, min(c.change_seq) as first, max(c.change_seq) as last
     from changes_of_number
     join silver.changes c on c.source = 'shop' and c.change_seq = changes_of_number.change_seq
     group by operation
-"""))
+""")
+)
 
 # %% [markdown]
 # ## 4. The units in bronze, with their bytes
@@ -100,14 +106,16 @@ table(messages.drop("value", "topic", "partition", "offset", "order_id", "paymen
 # %%
 first = evidence[0]
 print(f"{first.unit_id}, {len(first.value)} bytes, SHA-256 {hashlib.sha256(first.value).hexdigest()}\n")
-hex_dump(bytes(first.value[:160]), mark=range((at := first.value.index(b"AMOUNT")) + 8, at + 8 + len(str(first.amount))))
+hex_dump(
+    bytes(first.value[:160]), mark=range((at := first.value.index(b"AMOUNT")) + 8, at + 8 + len(str(first.amount)))
+)
 print("     ...")
 
 # %% [markdown]
 # ## 5. The delivered files
 #
-# The files lie where they were delivered. We compare them with what bronze recorded when it landed them, and each message
-# with the row of the file that brought it (`topic`, `partition`, `offset`).
+# The files lie where they were delivered. We compare them with what bronze recorded when it landed them, and each
+# message with the row of the file that brought it (`topic`, `partition`, `offset`).
 
 # %%
 landed = {row.path: row for row in spark.sql("select * from bronze.files where source = 'shop'").collect()}
@@ -119,19 +127,21 @@ for path in sorted({row.path for row in evidence}):
     mine = [row for row in evidence if row.path == path]
     found = [delivered[row.topic, row.partition, row.offset] for row in mine]
     places[path] = (len(rows), [n for n, _ in found])
-    files.append({
-        "file": Path(path).name,
-        "sha256 of the file": hashlib.sha256(data).hexdigest()[:16],
-        "as landed": landed[path].sha256[:16],
-        "same file": hashlib.sha256(data).hexdigest() == landed[path].sha256,
-        "messages": len(mine),
-        "same bytes": sum(bytes(row.value) == value for row, (_, value) in zip(mine, found)),
-    })
+    files.append(
+        {
+            "file": Path(path).name,
+            "sha256 of the file": hashlib.sha256(data).hexdigest()[:16],
+            "as landed": landed[path].sha256[:16],
+            "same file": hashlib.sha256(data).hexdigest() == landed[path].sha256,
+            "messages": len(mine),
+            "same bytes": sum(bytes(row.value) == value for row, (_, value) in zip(mine, found)),
+        }
+    )
 table(files)
 
 # %% tags=["plot"]
 figure, axes = plt.subplots(figsize=(9, 1.0 + 0.5 * len(places)))
-for n, (path, (num_rows, ordinals)) in enumerate(places.items()):
+for n, (num_rows, ordinals) in enumerate(places.values()):
     axes.barh(n, num_rows, color=LIGHT, height=0.6)
     axes.vlines(ordinals, n - 0.3, n + 0.3, color=BLUE, lw=1)
 axes.set_yticks(range(len(places)), [Path(path).name for path in places])
@@ -152,10 +162,12 @@ for row in evidence:
     recomputed += Decimal(payment["AMOUNT"])
     checked += hashlib.sha256(row.value).hexdigest() == row.sha256
 in_gold = number.first()
-table([
-    {"": "in gold", "paid": in_gold.paid, "payments": in_gold.payments, "SHA-256 as recorded": None},
-    {"": "from the bytes", "paid": recomputed, "payments": len(evidence), "SHA-256 as recorded": checked},
-])
+table(
+    [
+        {"": "in gold", "paid": in_gold.paid, "payments": in_gold.payments, "SHA-256 as recorded": None},
+        {"": "from the bytes", "paid": recomputed, "payments": len(evidence), "SHA-256 as recorded": checked},
+    ]
+)
 
 # %% tags=["plot"]
 steps = [
@@ -182,22 +194,25 @@ axes.axis("off")
 # published point no transaction of the shop is half there.
 
 # %%
-table(spark.sql("""
+table(
+    spark.sql("""
     select (select count(*) from silver.rejects where source_table = 'PAYMENTS' or unit_id like 'shop/shop.payments/%')
              as rejects_of_payments,
            (select count(*) from silver.transactions where source = 'shop' and state <> 'complete')
              as transactions_not_complete
-"""))
+""")
+)
 
 # %% [markdown]
 # ## A number from binary records
 #
-# The same way for a depot: how many pieces of product TK000243 are in Tokyo? A unit here is a block of an extract file; a
-# change names the bytes of its record within.
+# The same way for a depot: how many pieces of product TK000243 are in Tokyo? A unit here is a block of an extract file;
+# a change names the bytes of its record within.
 
 # %%
 pieces = spark.sql("""
-    select s.warehouse_id, s.quantity, s.valid_from_seq, b.path, b.file_offset + c.unit_offset as byte, c.unit_length as length,
+    select s.warehouse_id, s.quantity, s.valid_from_seq, b.path, b.file_offset + c.unit_offset as byte,
+           c.unit_length as length,
            substr(b.bytes, cast(c.unit_offset + 1 as int), cast(c.unit_length as int)) as record
     from stock s
     join silver.changes c on c.source = s.source and c.change_seq = s.valid_from_seq

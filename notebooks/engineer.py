@@ -23,8 +23,9 @@ import os
 import tempfile
 from pathlib import Path
 
-import inlet
 import matplotlib.pyplot as plt
+
+import inlet
 from inlet.change import mask_ordinals
 from style import OUTCOME, RED, SOURCE, hex_dump, legend, shell, table, time_axis
 
@@ -115,7 +116,8 @@ time_axis(rows[-1])
 # %%
 table(
     spark.sql("""
-        select batch_id as batch, source, regexp_extract(path, '[^/]+$', 0) as file, size_bytes, left(sha256, 12) as sha256
+        select batch_id as batch, source, regexp_extract(path, '[^/]+$', 0) as file, size_bytes,
+               left(sha256, 12) as sha256
         from bronze.files
         where path rlike '_00000[789]' and source like 'depot%'
         order by source, file, batch
@@ -180,9 +182,16 @@ headers = {name: message["headers"][name] for name in ("operation", "changeMask"
 print(json.dumps({**message, "headers": {**headers, "...": "..."}}, indent=2, ensure_ascii=False))
 
 # %%
-columns = [c["name"] for c in json.loads(spark.sql("""
+columns = [
+    c["name"]
+    for c in json.loads(
+        spark.sql("""
     select columns from silver.table_versions where source_table = 'ORDERS' and origin = 'contract' limit 1
-""").first().columns)]
+""")
+        .first()
+        .columns
+    )
+]
 before, after = change.before.toPython(), change.after.toPython()
 supplied, changed = mask_ordinals(change.column_mask), mask_ordinals(change.change_mask)
 print(f"column_mask {change.column_mask.hex().upper()} = {change.column_mask[0]:07b}, read from the right: {supplied}")
@@ -300,8 +309,8 @@ shell("inlet show loans", cwd=library)
 
 # %% [markdown]
 # The contract gets a second version: the wider column from the first rejected change on, and under `earlier` the column
-# list that changes before it were read by. `inlet replay` decodes the rejected records again, from the bytes that bronze
-# keeps, and then builds, checks and publishes as a run does. Nobody has to send anything again.
+# list that changes before it were read by. `inlet replay` decodes the rejected records again, from the bytes that
+# bronze keeps, and then builds, checks and publishes as a run does. Nobody has to send anything again.
 
 # %%
 WIDER = CONTRACT.replace("decimal(4,2)", "decimal(9,2)").replace("key:", "version: 2\nkey:")

@@ -132,9 +132,7 @@ def hex_dump(data: bytes, start: int = 0, mark: range = range(0), width: int = 1
     """Print bytes, sixteen a line, with their offsets; those of `mark` (offsets, too) in brackets."""
     for line in range(0, len(data), width):
         piece = data[line : line + width]
-        cells = [
-            f"[{byte:02X}]" if start + line + n in mark else f" {byte:02X} " for n, byte in enumerate(piece)
-        ]
+        cells = [f"[{byte:02X}]" if start + line + n in mark else f" {byte:02X} " for n, byte in enumerate(piece)]
         text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in piece)
         print(f"{start + line:>8,}  {''.join(cells):{width * 4}}  {text}")
 
