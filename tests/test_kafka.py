@@ -48,6 +48,8 @@ def topic(broker, admin, request):
 def made(admin, name: str, partitions: int = 1, **config) -> str:
     settings = {key.replace("_", "."): value for key, value in config.items()}
     admin.create_topics([NewTopic(name, partitions, 1, config=settings)])[name].result()
+    while name not in admin.list_topics(timeout=5).topics:
+        time.sleep(0.05)
     return name
 
 
@@ -350,6 +352,11 @@ def test_messages_become_changes_and_a_topic_made_anew_goes_on(spark, shop, brok
     kept("a~1.parquet", 7, 8)  # two files of the same batch hold a message twice: what is there twice is looked for
     kept("a~2.parquet", 7)
     run_silver(shop)
+    files = spark.sql(f"select path, num_units, problem from bronze.files where source = '{topic}_files' order by path")
+    assert [tuple(row) for row in files.collect()] == [
+        ("landing/a~1.parquet", 2, None),
+        ("landing/a~2.parquet", 1, None),
+    ]
     assert spark.sql(f"select * from bronze.messages where source = '{topic}_files'").count() == 2
     suffix = units(spark, topic)[1].removeprefix("0/0")
     assert units(spark, topic) == ["0/0", f"0/0{suffix}", "0/1", f"0/1{suffix}", "0/2", "0/3", "0/4"]

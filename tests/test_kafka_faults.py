@@ -40,11 +40,9 @@ from tests.test_kafka import (  # noqa: F401
 
 
 def made_anew(admin, name: str) -> None:  # noqa: F811
-    """Delete a topic and make it anew; it is there when this returns."""
+    """Delete a topic and make it anew."""
     removed(admin, name)
     made(admin, name)
-    while name not in admin.list_topics(timeout=5).topics:
-        time.sleep(0.05)
 
 
 def test_topics_without_a_message_are_no_fault(broker, topic):  # noqa: F811

@@ -6,6 +6,7 @@ where it happens. A process that dies takes its Spark task with it, so silver de
 in a process of its own.
 """
 
+import gc
 import os
 import pickle
 import re
@@ -85,6 +86,7 @@ def in_child(call):
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
+        gc.freeze()  # what is left of clients, a broker's say, is the parent's to end: their threads are not here
         try:
             os.close(reader)
             with os.fdopen(writer, "wb") as out:
