@@ -85,7 +85,6 @@ def found(here, lakehouse: str) -> dict:
     return {(r["name"], r["item"]): r["price"] for r in balances(lakehouse, publish.newest(here)).to_pylist()}
 
 
-@pytest.mark.gate
 def test_the_sum_is_the_same_in_every_read_while_the_writer_is_killed(tmp_path, record_property):
     lakehouse, num_transfers, num_batches = str(tmp_path / "lakehouse"), 20 * NUM_FROM_SILVER, NUM_FROM_SILVER + 2
     here = bank.make(tmp_path / "project", lakehouse)
