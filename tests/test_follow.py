@@ -1,10 +1,15 @@
 """Sources that cannot be asked while a run follows: how long each rests, what is said, and what ends the run."""
 
+import os
+import signal
+from contextlib import nullcontext
+
 import pytest
 
 from inlet.commands import follow
 from inlet.errors import ConfigError, EnvironmentLacks, TryAgain
 from inlet.log import Log
+from tests import projects
 
 SILENT, REFUSED = TryAgain("no answer"), EnvironmentLacks("wrong password")
 
@@ -50,3 +55,40 @@ def test_a_source_that_a_person_has_to_mend_ends_the_run_only_where_no_other_is_
     tries.note(["b"], {"b": ConfigError("no such topic")})
     with pytest.raises(ConfigError):  # the gravest
         tries.check(["a", "b"])
+
+
+@pytest.fixture
+def following(monkeypatch, tmp_path):
+    """A run that follows, whose micro-batches give or raise what they are told, one after the other, and then stop."""
+
+    def go_on(*outcomes):
+        left = list(outcomes)
+
+        def once(*given):
+            if not left:
+                os.kill(os.getpid(), signal.SIGTERM)
+                return False, {}
+            outcome = left.pop(0)
+            if isinstance(outcome, Exception):
+                raise outcome
+            return outcome
+
+        monkeypatch.setattr(follow, "_once", once)
+        monkeypatch.setattr(follow.catalog, "shared", lambda lakehouse: nullcontext())
+        follow.follow(lambda: projects.make(tmp_path), (), [], [], Log(is_human=False), 0.01)
+        return left
+
+    return go_on
+
+
+def test_a_contract_ahead_of_its_models_is_said_and_waited_for_but_not_at_the_start(following, capfd):
+    stale = ConfigError("not what the contracts say", "Run `inlet generate`")
+    assert following((True, {}), stale, stale, (True, {})) == []
+    assert capfd.readouterr().err.count("Run `inlet generate`; then it goes on") == 1
+    with pytest.raises(ConfigError):
+        following(stale)
+
+
+def test_a_lakehouse_that_another_holds_is_tried_again_without_a_rest(following, capfd):
+    assert following(TryAgain("Another run writes"), TryAgain("Another run writes"), (True, {})) == []
+    assert capfd.readouterr().err.count("Another run writes") == 1

@@ -83,7 +83,8 @@ class InletRun(BaseOperator):
         """Let the assets say to which published point they have moved. Raises: AirflowSkipException where the views
         stayed, so that nothing is started that waits for them."""
         entries = [json.loads(line) for line in lines if line.startswith("{")]
-        point = next((e["point"] for e in entries if e.get("step") == "publish" and "point" in e), None)
+        published = [e for e in entries if e.get("step") == "publish" and "point" in e]
+        point = next((e["point"] for e in published if e.get("moved", True)), None)
         if point is None and context["ti"].try_number == 1:  # an earlier try may have moved them, and died
             raise AirflowSkipException("The public views show what they did before")
         for outlet in self.outlets:

@@ -87,8 +87,10 @@ def plan(source: Source, before: list[dict]) -> Found:
                 "is committed"
             )
     for place, last in done.items():  # a topic that was made anew may have fewer partitions
-        if place[0] in chosen and place not in places and (last["next"] or last["topic_id"] != ids[place[0]]):
-            rows.append(_lost_partition(source, place, last, ids[place[0]]))
+        if place[0] in chosen and place not in places:
+            topic_id = ids[place[0]]
+            if last["topic_id"] != topic_id if topic_id else last["next"]:
+                rows.append(_lost_partition(source, place, last, topic_id))
     notes = dict.fromkeys(
         compacted, "the broker keeps the last message of each key alone (cleanup.policy): changes before it may be gone"
     )

@@ -41,7 +41,7 @@ def run(
 
         go_on(lambda: config.load(project), steps, source, table, log, every)
         return
-    with lake.writing(loaded.lakehouse_path()) as hold:
+    with lake.writing(loaded.lakehouse_path(), tell=log.say) as hold:
         work = running.find_work(loaded, steps, source, table)
         if work:
             running.run(loaded, work, steps, table, log, hold)
@@ -77,7 +77,7 @@ def replay(
     from inlet.lake.spark import session
 
     log, loaded = Log(), config.load(project)
-    with lake.writing(loaded.lakehouse_path()) as hold:
+    with lake.writing(loaded.lakehouse_path(), tell=log.say) as hold:
         if source:
             config.known(loaded.sources, source, "source")
         if kind:
@@ -110,7 +110,7 @@ def verify(
         return
     logs = {t.name for t in loaded.tables.values() if not t.key}
     num_differing, log = 0, Log()
-    with lake.writing(loaded.lakehouse_path()) as hold:  # what it compares must stand still
+    with lake.writing(loaded.lakehouse_path(), tell=log.say) as hold:  # what it compares must stand still
         with log.working("spark"):
             spark = session(loaded.lakehouse_path())
             hold(spark)
@@ -195,7 +195,7 @@ def rebuild(
 
     loaded, log = config.load(project), Log()
     names = loaded.table_names(table)
-    with lake.writing(loaded.lakehouse_path()) as hold, runs.recorded(loaded, log, "rebuild"):
+    with lake.writing(loaded.lakehouse_path(), tell=log.say) as hold, runs.recorded(loaded, log, "rebuild"):
         spark = session(loaded.lakehouse_path())
         hold(spark)
         with log.step("gold", rebuilt=", ".join(names)) as figures:

@@ -29,24 +29,31 @@ def follow(
     the project anew, as contracts and models may have changed; what `inlet run` is given; how long to wait after a look
     that found nothing new.
     """
-    said_of_project, project, tries = "", load(), Tries(log)
-    with catalog.shared(project.lakehouse_path()), _stopping() as is_stopped:
+    said, project, tries, has_run, lakehouse = "", load(), Tries(log), False, load().lakehouse_path()
+    with catalog.shared(lakehouse), lake.following(lakehouse) as let_others, _stopping() as is_stopped:
         while not is_stopped.is_set():
+            wrong, has_landed = "", False
             try:
-                project, unread = load(), ""
+                project = load()
             except ConfigError as error:  # it may be half written
-                unread = f"{error.message}; the project as it was before goes on"
-            if unread and unread != said_of_project:
-                log.say({"step": "run", "warning": unread})
-            said_of_project = unread
+                wrong = f"{error.message}; the project as it was before goes on"
             wanted = sources or list(project.sources)
-            asked, has_landed = tries.due(wanted), False
+            asked = tries.due(wanted)
+            let_others(is_stopped)
             try:
                 if asked or not wanted:
                     has_landed, unlisted = _once(project, steps, asked, tables, log)
                     tries.note(asked, unlisted)
+                    has_run = True
             except TryAgain as error:  # the lakehouse is another's
-                tries.note(asked, dict.fromkeys(asked, error))
+                wrong = error.message
+            except ConfigError as error:  # a contract says more than its models, for a moment
+                if not has_run:
+                    raise
+                wrong = f"{error.message}. {error.remedy}; then it goes on"
+            if wrong and wrong != said:
+                log.say({"step": "run", "waiting": wrong})
+            said = wrong
             tries.check(wanted)
             if not has_landed:
                 is_stopped.wait(seconds)
@@ -58,7 +65,7 @@ def _once(
 ) -> tuple[bool, dict[str, InletError]]:
     """One micro-batch. Out: whether something was landed; source -> why it cannot be asked. Raises: what a run
     raises."""
-    with lake.writing(project.lakehouse_path()) as hold:
+    with lake.writing(project.lakehouse_path(), follows=True) as hold:
         work = running.find_work(project, steps, sources, tables)
         if work:
             running.run(project, work, steps, tables, log, hold)

@@ -162,9 +162,12 @@ def publish_views(project: Project, spark: "SparkSession", log: Log) -> None:
         )
         log.say({"step": "publish", "stays": waits})
         return
+    before = (publish.newest(project) or {"number": 0})["number"]
     with log.step("publish") as figures:
         point = publish.run(project, spark)
         figures |= {"point": point.number, "sources": len(point.points)}
+        if point.number == before:
+            figures["moved"] = False
     for source, why in point.held.items():
         log.say({"step": "publish", "source": source, "waits": why})
 

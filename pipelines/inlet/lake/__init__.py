@@ -1,6 +1,6 @@
 """The lakehouse: its Delta tables, its catalog and lock, and the Spark session. What the layers ask of it."""
 
-from inlet.lake.lock import writing
+from inlet.lake.lock import following, writing
 from inlet.lake.reads import describe, exists, has_version, may_hold, operations, peek, size, size_bytes, version
 from inlet.lake.tables import DATABASES, append, arrow_schema, create, create_sql, ddl_of
 
@@ -13,6 +13,7 @@ __all__ = [
     "ddl_of",
     "describe",
     "exists",
+    "following",
     "has_version",
     "may_hold",
     "operations",

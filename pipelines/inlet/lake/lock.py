@@ -1,6 +1,13 @@
-"""One writer at a time: the lock of a lakehouse."""
+"""One writer at a time: the lock of a lakehouse.
+
+A run that follows its sources takes it again and again, so it says that it is there (`_following`): who finds the
+lakehouse held then waits for its turn, and says so (`_waiting`), and the follower lets it go first. These are locks on
+files, which end with who holds them, however that ends.
+"""
 
 import fcntl
+import time
+from collections.abc import Callable
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,14 +18,19 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+TURN_SECONDS = 600.0  # that others wait for the end of a micro-batch
+LOOK_SECONDS = 0.05
+
+
 @contextmanager
-def writing(lakehouse: str):
+def writing(lakehouse: str, follows: bool = False, tell: Callable[[dict], None] = lambda said: None):
     """Holds the lakehouse for one run, from its look for work to its last commit: what one has planned, another would
     land again. Out: hold(spark), to be called when there is a session, for its JVM may outlive this process by a moment
     (again does no harm). A folder is held until both have ended, however they do; for a URL that is the scheduler's to
-    see to.
+    see to. In: whether it is a run that follows, before which others have their turn; `Log.say`, for who waits.
 
-    Raises: TryAgain where another run holds it, EnvironmentLacks where it cannot be written.
+    Raises: TryAgain where another run holds it (and, where that follows, for longer than TURN_SECONDS),
+    EnvironmentLacks where it cannot be written.
     """
     if "://" in lakehouse:
         yield lambda spark: None
@@ -28,7 +40,10 @@ def writing(lakehouse: str):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             file = held.enter_context(path.open("w"))
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if follows:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            else:
+                _take_turn(lakehouse, file, tell)
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the kind that a JVM takes
             fcntl.lockf(file, fcntl.LOCK_UN)
         except BlockingIOError as error:
@@ -50,3 +65,52 @@ def writing(lakehouse: str):
             in_jvm.getChannel().tryLock()
 
         yield hold
+
+
+def _take_turn(lakehouse: str, file, tell: Callable[[dict], None]) -> None:
+    """Lock a file; while a run that follows is there, wait for that. Raises: BlockingIOError."""
+    until, is_told = time.monotonic() + TURN_SECONDS, False
+    with _held(lakehouse, "_waiting", fcntl.LOCK_SH):
+        while True:
+            try:
+                return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > until or not _is_held(lakehouse, "_following"):
+                    raise
+            if not is_told:
+                tell({"step": "lock", "waiting": "for the micro-batch of `inlet run --follow` to end"})
+                is_told = True
+            time.sleep(LOOK_SECONDS)
+
+
+@contextmanager
+def following(lakehouse: str):
+    """Says that a run follows here, so that others wait for their turn. Out: `let_others(is_stopped)`, which returns
+    when nobody waits for the lakehouse any more, or when the event is set.
+    """
+    if "://" in lakehouse:
+        yield lambda is_stopped: None
+        return
+
+    def let_others(is_stopped) -> None:
+        while _is_held(lakehouse, "_waiting") and not is_stopped.wait(LOOK_SECONDS):
+            pass
+
+    Path(lakehouse).mkdir(parents=True, exist_ok=True)
+    with _held(lakehouse, "_following", fcntl.LOCK_SH):
+        yield let_others
+
+
+@contextmanager
+def _held(lakehouse: str, name: str, kind: int):
+    with (Path(lakehouse) / name).open("w") as file:
+        fcntl.flock(file, kind)
+        yield
+
+
+def _is_held(lakehouse: str, name: str) -> bool:
+    try:
+        with _held(lakehouse, name, fcntl.LOCK_EX | fcntl.LOCK_NB):
+            return False
+    except BlockingIOError:
+        return True
