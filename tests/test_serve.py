@@ -95,10 +95,10 @@ class Served:
 
     def stop(self, with_signal: int) -> None:
         """It ends as told, and leaves no process, no port, no file."""
-        server = [command for command in commands() if "HiveThriftServer2" in command and f"={self.port}" in command]
+        server = [command for command in commands() if "InletServer" in command and f"={self.port}" in command]
         self.process.send_signal(with_signal)
         assert (self.process.wait(timeout=120), len(server)) == (0, 1), self.process.stderr.read()
-        assert not [command for command in commands() if "HiveThriftServer2" in command and f"={self.port}" in command]
+        assert not [command for command in commands() if "InletServer" in command and f"={self.port}" in command]
         assert not catalog.derby.answers(f"127.0.0.1:{self.port}")
 
 
@@ -229,6 +229,20 @@ def test_a_write_is_refused(served, statement):
         ("select * from csv.`/etc/hostname`", None, "TABLE_OR_VIEW_NOT_FOUND"),
         ("set spark.sql.runSQLOnFiles = true", None, "the server's to say"),
         ("select 1", {"set:hiveconf:spark.sql.runSQLOnFiles": "true"}, "the server's to say"),
+        ("select 1", {"set:hivevar:spark.sql.runSQLOnFiles": "true"}, "the server's to say"),
+        ("select transform('x') using 'id' as (a string)", None, "runs no programs"),
+        ("with a as (select transform(1) using 'id' as (x string)) select * from a", None, "runs no programs"),
+        ("select (select max(x) from (select transform(1) using 'id' as (x string)))", None, "runs no programs"),
+        (
+            "select from_xml('<p/>', 'a int', map('rowValidationXSDPath', '/etc/hostname'))",
+            None,
+            "no file of the server",
+        ),
+        ("select 1", {"set:system:inlet.passwords": "/tmp/mine"}, "the server's to say"),
+        ("select 1", {"set:hiveconf:spark.sql.x": "${env:HOME}"}, "the server's to say"),
+        ("select 1", {"set:hiveconf:spark.sql.catalog.spark_catalog": "java.lang.String"}, "the server's to say"),
+        ("set spark.sql.catalog.spark_catalog = java.lang.String", None, "the server's to say"),
+        ("set fs.file.impl = java.lang.String", None, "the server's to say"),
         ("select '${env:HOME}'", {"set:hiveconf:spark.sql.variable.substitute": "true"}, "the server's to say"),
         ("show tables in x", {"set:hiveconf:spark.sql.catalog.x": "none"}, "the server's to say"),
     ],
@@ -236,6 +250,27 @@ def test_a_write_is_refused(served, statement):
 def test_files_and_programs_of_the_server_are_out_of_reach(served, question, settings, said):
     with pytest.raises(hive.OperationalError, match=said):
         served.ask(question, settings=settings)
+
+
+@proof
+@pytest.mark.parametrize("kind", ["hivevar", "hiveconf"])
+@pytest.mark.parametrize("substitutes", [{}, {"set:hiveconf:hive.variable.substitute": "true"}])
+def test_nothing_of_the_server_is_filled_in_for_a_connection(served, kind, substitutes):
+    for name in ("hiveconf:javax.jdo.option.ConnectionPassword", "env:PATH", "system:user.home"):
+        settings = substitutes | {f"set:{kind}:inlet.x": f"${{{name}}}"}
+        assert served.ask("set inlet.x", settings=settings) == [("inlet.x", "<undefined>")]
+
+
+@proof
+def test_a_client_that_sends_settings_of_hive_is_answered(served):
+    settings = {"set:hiveconf:hive.server2.thrift.resultset.default.fetch.size": "10", "set:hivevar:a": "b"}
+    assert served.ask("select 1", settings=settings) == [(1,)]
+
+
+def test_the_server_is_not_told_the_passwords_of_sources(tmp_path):
+    told = {"transport": "kafka", "servers": "h:1", "options": {"sasl.password": "${INLET_TEST_PASSWORD}"}}
+    source = {"codec": "qlik_json", "from": told, "tables": {"items": "DEPOT.ITEMS"}}
+    assert serve.secrets_of(projects.make(tmp_path, {"shop": source})) == {"INLET_TEST_PASSWORD"}
 
 
 @proof
@@ -256,7 +291,7 @@ def test_it_ends_with_its_starter_however_that_ends(project):
     running.process.wait()
     left: list[str] = []
     for _ in range(600):
-        left = [c for c in commands() if "HiveThriftServer2" in c and f"={running.port}" in c]
+        left = [c for c in commands() if "InletServer" in c and f"={running.port}" in c]
         if not left:
             break
         threading.Event().wait(0.1)

@@ -1,9 +1,9 @@
 """`inlet serve`: Spark's Thrift Server on a lakehouse, for JDBC, beeline and PyHive. It only asks.
 
 The server is a process of its own: Spark's HiveThriftServer2 with the settings of every other session
-(inlet.lake.spark), the catalog that runs share (inlet.lake.catalog), and two classes of ours (lake/scala): one refuses
-whatever is no question, the other knows users by a file. It holds no lock that runs need. It ends when this process
-ends, however that ends.
+(inlet.lake.spark), the catalog that runs share (inlet.lake.catalog), and classes of ours (lake/scala): one lets in what
+a connection may say, one refuses whatever is no question, one knows users by a file. It holds no lock that runs need.
+It ends when this process ends, however that ends.
 """
 
 import ipaddress
@@ -23,8 +23,9 @@ from inlet.errors import ConfigError, EnvironmentLacks
 from inlet.lake import catalog, jars
 from inlet.lake import spark as sessions
 from inlet.lake.scala_classes import classes
+from inlet.lake.secrets import VARIABLE
 
-MAIN = "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"
+MAIN = "org.apache.spark.sql.hive.thriftserver.InletServer"
 READY_SECONDS = 300
 ROUNDS = 200_000  # of PBKDF2: a tenth of a second
 
@@ -74,6 +75,7 @@ class Access:
             "hive.server2.thrift.port": str(self.port),
             "hive.server2.authentication": self.word,
             "hive.server2.enable.doAs": "false",  # files are read as this user, whoever asks
+            "hive.variable.substitute": "false",  # no ${env:...} of a client is filled in
         }
         if self.passwords:
             said["hive.server2.custom.authentication.class"] = "inlet.PasswordFile"
@@ -104,7 +106,7 @@ def serving(project: Project, access: Access):
     our_classes = classes()
     with catalog.shared(lakehouse):
         log = sessions.LOG_FOLDER / f"serve-{access.port}.log"
-        process = _start(lakehouse, access, our_classes, log)
+        process = _start(project, access, our_classes, log)
         try:
             _await(process, access, log)
             yield process
@@ -154,11 +156,21 @@ def add_user(file: Path, name: str, password: str) -> None:
     new.replace(file)
 
 
-def _start(lakehouse: str, access: Access, our_classes: Path, log: Path) -> subprocess.Popen:
+def secrets_of(project: Project) -> set[str]:
+    """The variables of the environment that sources name: what they hold is for runs."""
+    texts = [
+        text
+        for s in project.sources.values()
+        for text in (s.lookups or "", *(s.broker.options if s.broker else {}).values())
+    ]
+    return {name for text in texts for name in VARIABLE.findall(text)}
+
+
+def _start(project: Project, access: Access, our_classes: Path, log: Path) -> subprocess.Popen:
     import pyspark
 
     home = Path(pyspark.__file__).parent
-    settings = sessions.settings(lakehouse) | jars.settings()
+    settings = sessions.settings(project.lakehouse_path()) | jars.settings()
     settings[sessions.JAVA_OPTIONS] += jars.java_options()
     if access.passwords:
         settings[sessions.JAVA_OPTIONS] += f' "-Dinlet.passwords={access.passwords.resolve()}"'
@@ -172,7 +184,8 @@ def _start(lakehouse: str, access: Access, our_classes: Path, log: Path) -> subp
     words += ["--master", os.environ.get("INLET_MASTER", "local[*]"), "--name", "inlet serve", "--class", MAIN]
     words += ["spark-internal", *(w for n, v in access.settings().items() for w in ("--hiveconf", f"{n}={v}"))]
     before = os.environ.get(catalog.CLASS_PATH)
-    environment = os.environ | {
+    withheld = secrets_of(project)
+    environment = {name: value for name, value in os.environ.items() if name not in withheld} | {
         "SPARK_HOME": str(home),
         "SPARK_LOCAL_IP": "127.0.0.1",
         catalog.CLASS_PATH: os.pathsep.join(filter(None, (str(our_classes), before))),

@@ -12,6 +12,12 @@ import scala.jdk.CollectionConverters._
 
 import org.apache.hive.service.auth.PasswdAuthenticationProvider
 
+object PasswordFile {
+
+  /** Said once, when the server begins: a property of the JVM may change. */
+  lazy val path = Option(System.getProperty("inlet.passwords")).map(Paths.get(_))
+}
+
 /** Users by a file that `inlet password` writes: name:rounds:salt:hash a line, in hex, PBKDF2 with SHA-256. It is read
   * at each login, so a line counts from the moment it is there until it is gone.
   */
@@ -19,7 +25,7 @@ class PasswordFile extends PasswdAuthenticationProvider {
   private val nobody = Array("", "200000", "00", "00") // takes as long as somebody
 
   def Authenticate(user: String, password: String): Unit = {
-    val lines = Files.readAllLines(Paths.get(System.getProperty("inlet.passwords")), UTF_8).asScala
+    val lines = Files.readAllLines(PasswordFile.path.get, UTF_8).asScala
     val entry = lines.map(_.split(':')).find(line => line.length == 4 && line(0) == user && user != "")
     val Array(_, rounds, salt, hash) = entry.getOrElse(nobody)
     val bytes = HexFormat.of().parseHex(hash)

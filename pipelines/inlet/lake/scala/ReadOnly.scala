@@ -2,8 +2,8 @@ package inlet
 
 import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
 import org.apache.spark.sql.catalyst.analysis.AnalysisContext
-import org.apache.spark.sql.catalyst.expressions.{Alias, CallMethodViaReflection, StructsToJson}
-import org.apache.spark.sql.catalyst.plans.logical.{Command, LogicalPlan, Project}
+import org.apache.spark.sql.catalyst.expressions.{Alias, CallMethodViaReflection, StructsToJson, XmlToStructs}
+import org.apache.spark.sql.catalyst.plans.logical.{Command, LogicalPlan, Project, ScriptTransformation}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.command.SetCommand
 import org.apache.spark.sql.types.VariantType
@@ -29,17 +29,24 @@ object ReadOnly {
   private val kept = Map("spark.sql.runSQLOnFiles" -> "false", "spark.sql.variable.substitute" -> "false")
   private val ours = "spark.sql.catalog.spark_catalog"
 
+  /** May a client give this setting a value? Those of files and catalogs are the server's. */
+  def isFree(name: String): Boolean =
+    (name.startsWith("spark.sql.") || name == "spark.scheduler.pool") && !isCatalog(name) && name != ours
+
   def check(session: SparkSession, plan: LogicalPlan): Unit = {
     for ((name, value) <- session.conf.getAll)
       if (kept.get(name).exists(_ != value.toLowerCase) || isCatalog(name)) refuse(s"$name is the server's to say")
     plan.foreachWithSubqueries {
-      case SetCommand(Some((name, Some(value)))) if kept.get(name).exists(_ != value.toLowerCase) || isCatalog(name) =>
+      case SetCommand(Some((name, Some(value)))) if kept.get(name).exists(_ != value.toLowerCase) || !isFree(name) =>
         refuse(s"$name is the server's to say")
       case command: Command if !command.getClass.getSimpleName.matches(reading) =>
         refuse(s"this server only reads (${command.nodeName})")
+      case _: ScriptTransformation => refuse("this server runs no programs")
       case node =>
         node.expressions.foreach(_.foreach {
           case _: CallMethodViaReflection => refuse("this server calls no methods of Java")
+          case xml: XmlToStructs if xml.options.keys.exists(_.toLowerCase == "rowvalidationxsdpath") =>
+            refuse("no file of the server says what XML is valid")
           case _ =>
         })
     }
