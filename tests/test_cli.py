@@ -373,6 +373,13 @@ def derby(jars: Path, statement: str) -> str:
     ).stdout
 
 
+@pytest.mark.parametrize("port", [-1, 0, 99999])
+@pytest.mark.parametrize("command", ["serve", "catalog"])
+def test_a_port_that_cannot_be_is_a_usage_error(command, port):
+    done = inlet(command, "--port", port)
+    assert done.returncode == 2 and "--port" in done.stderr
+
+
 @pytest.mark.parametrize("command", [["run"], ["rebuild", "--table", "items"], ["verify"]])
 def test_one_run_at_a_time_writes(project, command):
     with lake.writing(project.lakehouse_path()):
