@@ -1,6 +1,7 @@
 """What a start of Spark is spared: jars that are resolved once, and an archive of classes."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -58,6 +59,14 @@ def test_an_environment_that_cannot_be_written_is_said(tmp_path, monkeypatch):
     for make in (scala_classes.classes, lambda: maven.fetched("derby", ("org.apache.derby:derbynet:10.16.1.1",))):
         with pytest.raises(EnvironmentLacks, match="share/inlet cannot be written: Not a directory"):
             make()
+
+
+def test_a_session_goes_on_where_its_jars_cannot_be_remembered(tmp_path, monkeypatch):
+    (tmp_path / "share").write_text("in the way")
+    monkeypatch.setattr(jars.sys, "prefix", str(tmp_path))
+    settings = {"spark.jars.packages": jars.DELTA, "spark.jars": "file:/ivy/io.delta_delta-storage-4.4.0.jar"}
+    jars.remember(SimpleNamespace(conf=settings))
+    assert not jars.are_resolved()
 
 
 def test_a_folder_beside_the_environment_is_there_whole_or_not_at_all(tmp_path):
