@@ -8,6 +8,7 @@ import signal
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,17 @@ for _ in range(int(sys.argv[2])):
         print(place, flush=True)
         time.sleep(random.uniform(0, 0.3) if len(sys.argv) < 4 else float(sys.argv[3]))
         assert derby.answers(place)
+"""
+FOLLOWING = """
+import signal, sys, time
+from inlet import cli
+from inlet.commands import follow
+from inlet.lake import catalog
+signal.signal(signal.SIGINT, cli._interrupted)
+with catalog.shared(sys.argv[1]), follow._stopping():
+    print(flush=True)
+    for _ in range(60):
+        time.sleep(1)
 """
 
 
@@ -74,6 +86,19 @@ def test_the_last_user_stops_it_whoever_started_it(tmp_path):
     assert server.is_running()  # for the session is there until its process ends
     catalog.leave_all()
     assert not server.is_running()
+
+
+def test_two_ctrl_c_end_a_run_that_follows_and_leave_no_server(tmp_path):
+    following = subprocess.Popen(
+        [sys.executable, "-c", FOLLOWING, tmp_path], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    following.stdout.readline()
+    server = found(tmp_path)
+    for _ in range(2):
+        following.send_signal(signal.SIGINT)
+        time.sleep(0.5)  # two signals at once are one
+    assert following.communicate()[1].startswith(b"inlet: interrupted") and following.returncode == 130
+    assert not server.is_running() and not (tmp_path / catalog.FILE).exists()
 
 
 def test_a_server_that_was_left_behind_is_used_and_stopped_by_the_next_one(tmp_path):

@@ -280,6 +280,19 @@ def test_no_value_of_an_answer_is_dropped(spark, lakehouse, tmp_path, capsys):
             cli.read.sql(query, root, format, 10, "public")
 
 
+@pytest.mark.parametrize("is_imported", [True, False])
+def test_ctrl_c_leaves_a_shared_catalog_and_imports_none_for_that(monkeypatch, is_imported):
+    calls = []
+    monkeypatch.delitem(sys.modules, "pyspark", raising=False)  # whose JVM goes on with other tests
+    monkeypatch.delitem(sys.modules, "inlet.lake.catalog", raising=False)
+    if is_imported:
+        catalog = SimpleNamespace(leave_all=lambda: calls.append("leave"))
+        monkeypatch.setitem(sys.modules, "inlet.lake.catalog", catalog)
+    monkeypatch.setattr(os, "_exit", calls.append)
+    cli._interrupted()
+    assert calls == ["leave"] * is_imported + [130] and ("inlet.lake.catalog" in sys.modules) == is_imported
+
+
 def test_ctrl_c_is_one_line_and_the_next_run_goes_on(project):
     """Interrupts as soon as Spark is there, in the middle of the first write."""
     shutil.copytree(ROOT / "expectations", project.root / "expectations")
@@ -371,6 +384,13 @@ def derby(jars: Path, statement: str) -> str:
     return subprocess.run(
         [java(), "-cp", f"{jars}/*", "org.apache.derby.tools.ij"], input=statement, capture_output=True, text=True
     ).stdout
+
+
+@pytest.mark.parametrize("port", [-1, 0, 99999])
+@pytest.mark.parametrize("command", ["serve", "catalog"])
+def test_a_port_that_cannot_be_is_a_usage_error(command, port):
+    done = inlet(command, "--port", port)
+    assert done.returncode == 2 and "--port" in done.stderr
 
 
 @pytest.mark.parametrize("command", [["run"], ["rebuild", "--table", "items"], ["verify"]])

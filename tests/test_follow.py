@@ -6,7 +6,8 @@ from contextlib import nullcontext
 
 import pytest
 
-from inlet.commands import follow
+from inlet.commands import follow, runs
+from inlet.commands.run import STEPS
 from inlet.errors import ConfigError, EnvironmentLacks, TryAgain
 from inlet.log import Log
 from tests import projects
@@ -92,3 +93,12 @@ def test_a_contract_ahead_of_its_models_is_said_and_waited_for_but_not_at_the_st
 def test_a_lakehouse_that_another_holds_is_tried_again_without_a_rest(following, capfd):
     assert following(TryAgain("Another run writes"), TryAgain("Another run writes"), (True, {})) == []
     assert capfd.readouterr().err.count("Another run writes") == 1
+
+
+def test_a_source_that_rests_counts_as_failed_in_a_micro_batch_that_does_not_ask_it(tmp_path, tries):
+    (tmp_path / "landing" / "depot").mkdir(parents=True)
+    sources = {"depot": projects.DEPOT, "shop": projects.DEPOT | {"from": "landing/shop/*.lxg"}}
+    project, known = projects.make(tmp_path, sources), {"shop": SILENT, "no longer in inlet.yml": REFUSED}
+    for _ in range(3):
+        assert follow._once(project, STEPS, ["depot"], [], tries.log, known) == (False, {})
+    assert [(run["exit_code"], run["error"]) for run in runs.last(project)] == [(6, "no answer")]

@@ -1,7 +1,13 @@
 """Metrics and lineage, read back as those do who read them. Both are off unless inlet.yml asks for them."""
 
+import contextlib
+import http.server
 import json
+import os
+import queue
+import threading
 from pathlib import Path
+from unittest import mock
 
 import pytest
 import yaml
@@ -10,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from inlet import config
 from inlet.commands import lineage, metrics, runs
-from inlet.errors import CheckFailed, EnvironmentLacks
+from inlet.errors import CheckFailed, EnvironmentLacks, TryAgain
 from inlet.log import Log
 from tests import lakes, projects
 from tests.lakes import BEGAN, batch, point, rejected, seq
@@ -24,6 +30,33 @@ def asked(root: Path, **of) -> config.Project:
     path = root / "pipelines" / "inlet.yml"
     path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | {"metrics": of}))
     return config.load(root)
+
+
+@contextlib.contextmanager
+def server(status: int):
+    """A lineage server that always gives the same answer; none for 0. Out: its port, and what it has been asked."""
+    asked, is_over = queue.Queue(), threading.Event()
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            asked.put(json.loads(self.rfile.read(int(self.headers["content-length"])))["eventType"])
+            if not status:
+                is_over.wait()
+                return
+            self.send_response(status)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening:
+        threading.Thread(target=listening.serve_forever).start()
+        try:
+            yield listening.server_port, asked
+        finally:
+            is_over.set()
+            listening.shutdown()
 
 
 def samples(project) -> dict[tuple, float]:
@@ -134,14 +167,54 @@ def test_the_library_s_own_settings_say_where_events_go(tmp_path, monkeypatch):
     assert [event.eventType.name for event in events(tmp_path / "events.jsonl")] == ["START", "COMPLETE"]
 
 
+def test_a_server_that_does_not_answer_is_asked_once_and_again_some_minutes_later(tmp_path, capsys):
+    project, log = asked(tmp_path, openlineage=True), Log(is_human=False)
+    with server(0) as (port, heard):
+        settings = {"TYPE": "http", "URL": f"http://127.0.0.1:{port}", "TIMEOUT": "0.2"}
+        with mock.patch.dict(os.environ, {f"OPENLINEAGE__TRANSPORT__{name}": it for name, it in settings.items()}):
+            for _ in range(3):
+                with runs.recorded(project, log):
+                    pass
+            assert heard.get(timeout=30) == "START" and heard.empty()
+            lineage._paused_until[project.root] -= lineage.PAUSE_SECONDS
+            with runs.recorded(project, log):
+                pass
+            assert heard.get(timeout=30) == "START" and heard.empty()
+    assert capsys.readouterr().err.count("nothing is sent for 5 minutes") == 2
+
+
+def test_a_server_is_tried_as_often_as_the_library_s_own_settings_say(tmp_path):
+    retry = {"total": 2, "backoff_factor": 0}
+    with server(503) as (port, heard):
+        transport = {"type": "http", "url": f"http://127.0.0.1:{port}", "retry": retry}
+        (tmp_path / "openlineage.yml").write_text(yaml.safe_dump({"transport": transport}))
+        with mock.patch.dict(os.environ, {"OPENLINEAGE_CONFIG": str(tmp_path / "openlineage.yml")}):
+            with runs.recorded(asked(tmp_path, openlineage=True), Log(is_human=False)):
+                pass
+    assert [heard.get_nowait() for _ in range(heard.qsize())] == ["START"] * 3
+
+
+def test_a_password_in_an_address_is_in_no_warning_and_in_no_event(tmp_path, capsys):
+    with server(401) as (port, _):
+        with mock.patch.dict(os.environ, {"OPENLINEAGE_URL": f"http://me:pa55word@127.0.0.1:{port}"}):
+            with runs.recorded(asked(tmp_path / "refused", openlineage=True), Log(is_human=False)):
+                pass
+    warning = capsys.readouterr().err
+    assert "401" in warning and f"http://127.0.0.1:{port}" in warning and "pa55word" not in warning
+    with pytest.raises(TryAgain), runs.recorded(asked(tmp_path, openlineage="events.jsonl"), Log(is_human=False)):
+        raise TryAgain("sftp://me:pa55word@host/in does not answer")
+    failed = events(tmp_path / "events.jsonl")[-1]
+    assert failed.run.facets["errorMessage"]["message"] == "sftp://host/in does not answer"
+
+
 def test_what_cannot_be_told_fails_no_run(tmp_path, capsys):
     (tmp_path / "file").write_text("in the way")
     project = asked(tmp_path, prometheus="file/inlet.prom", openlineage="file/lineage.jsonl")
     with runs.recorded(project, Log(is_human=False)):
         pass
     warnings = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
-    assert [line["step"] for line in warnings] == ["warning"] * 3
-    assert "inlet.prom could not be written" in warnings[1]["metrics"] and "COMPLETE" in warnings[2]["openlineage"]
+    assert [line["step"] for line in warnings] == ["warning"] * 2
+    assert "START could not be sent" in warnings[0]["openlineage"] and "could not be written" in warnings[1]["metrics"]
     assert [run["exit_code"] for run in runs.last(project)] == [0]
 
 

@@ -15,7 +15,7 @@ from datetime import timedelta
 import pytest
 
 from inlet.commands import charts, doctor, facts, rejects, report, runs, status
-from inlet.errors import CheckFailed, ConfigError, EnvironmentLacks
+from inlet.errors import CheckFailed, ConfigError, EnvironmentLacks, TryAgain
 from inlet.log import Log
 from tests import lakes, projects
 from tests.lakes import BEGAN, batch, point, rejected, seq
@@ -175,9 +175,56 @@ def test_a_run_that_cannot_be_noted_is_done_all_the_same(project, capsys):
     assert "could not be noted" in capsys.readouterr().err
 
 
+def test_a_note_holds_a_file_name_that_is_no_text_and_the_exit_code_stays(project):
+    with pytest.raises(TryAgain), runs.recorded(project, Log(is_human=False)):
+        raise TryAgain("landing/caf\udce9.lxg cannot be opened")
+    [noted] = runs.last(project)
+    assert (noted["exit_code"], noted["error"]) == (6, "landing/caf\udce9.lxg cannot be opened")
+    assert report.write(project)
+
+
+def test_what_a_store_raises_while_a_run_is_noted_fails_no_run(project, monkeypatch, capsys):
+    def refuse(*_):
+        raise RuntimeError("the store's own exception")
+
+    monkeypatch.setattr(runs, "keep", refuse)
+    with runs.recorded(project, Log(is_human=False)):
+        pass
+    runs.idle(project, Log(is_human=False), {"depot": TryAgain("no answer")})
+    assert capsys.readouterr().err.count("could not be noted in _runs: the store's own exception") == 2
+
+
 def test_a_run_with_nothing_new_leaves_no_note(project):
     assert inlet("run", "--project", project.root).returncode == 0
     assert runs.last(project) == []
+
+
+def test_a_run_with_nothing_new_is_noted_where_it_ends_otherwise_than_the_last_one(project):
+    log, silent = Log(is_human=False), {"depot": TryAgain("no answer")}
+    with runs.recorded(project, log):
+        pass
+    for unlisted in ({}, {}, silent, silent, {}, {}):
+        runs.idle(project, log, unlisted)
+    assert [(run["exit_code"], run["error"]) for run in runs.last(project)] == [(0, None), (6, "no answer"), (0, None)]
+    notes = report.gather(project, BEGAN)["notes"]
+    assert not [note for note in notes if "The last run failed" in note.what]
+
+
+def test_a_run_whose_sources_fail_in_several_ways_is_noted_as_the_process_ends(project):
+    unlisted = {"a": TryAgain("a is silent"), "b": ConfigError("there is no topic b", "Name one that is there")}
+    with runs.recorded(project, Log(is_human=False), unlisted=unlisted):
+        pass
+    runs.idle(project, Log(is_human=False), dict(reversed(unlisted.items())))
+    [noted] = runs.last(project)
+    assert (noted["exit_code"], noted["error"]) == (2, "a is silent; there is no topic b. Name one that is there")
+
+
+def test_runs_of_a_folder_whose_name_is_a_pattern_are_found(tmp_path):
+    (tmp_path / "shop [prod]").mkdir()
+    project = projects.make(tmp_path / "shop [prod]")
+    with runs.recorded(project, Log(is_human=False)):
+        pass
+    assert [run["exit_code"] for run in runs.last(project)] == [0]
 
 
 def test_watch_off_a_terminal_is_one_clear_error(project):

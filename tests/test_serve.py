@@ -353,6 +353,28 @@ def test_a_port_that_is_taken_is_said_in_one_sentence():
             serve.Access(port=port).check()
 
 
+@pytest.mark.parametrize("host", ["nosuch.invalid", "x" * 64 + ".invalid"])
+def test_a_host_that_is_not_known_is_said(tmp_path, host):
+    serve.add_user(tmp_path / "users", "ann", "secret")
+    with pytest.raises(ConfigError, match=f"--host {host} is not known: .*(Name or service|label)"):
+        serve.Access(host, free_port(), tmp_path / "users").check()
+
+
+def test_an_address_of_another_machine_cannot_be_listened_on(tmp_path):
+    serve.add_user(tmp_path / "users", "ann", "secret")
+    with pytest.raises(EnvironmentLacks, match="Cannot assign requested address. Give an address of this machine"):
+        serve.Access("192.0.2.1", free_port(), tmp_path / "users").check()
+
+
+def test_a_file_of_users_that_cannot_be_written_is_said(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="nowhere is no folder. Make it first"):
+        serve.add_user(tmp_path / "nowhere" / "users", "ann", "secret")
+    (tmp_path / "users").mkdir()
+    with pytest.raises(EnvironmentLacks, match="users cannot be written: Is a directory"):
+        serve.add_user(tmp_path / "users", "ann", "secret")
+
+
 def test_a_lakehouse_without_tables_is_not_served(tmp_path):
     done = inlet("serve", "--project", projects.make(tmp_path).root, "--port", free_port())
     assert (done.returncode, done.stdout) == (2, "") and "There is nothing in" in done.stderr

@@ -12,8 +12,9 @@ import time
 
 import pytest
 
-from inlet.commands import shell
+from inlet.commands import shell, sql
 from inlet.commands.statements import is_whole, split
+from inlet.errors import ConfigError
 from inlet.lake import catalog
 from tests import projects
 
@@ -36,6 +37,8 @@ CLI = [sys.executable, "-m", "inlet.cli"]
         ("-- a; b\nselect 1; -- c;", ["-- a; b\nselect 1"], ""),
         ("-- a \\\n; b\nselect 1;", ["-- a \\\n; b\nselect 1"], ""),
         ("select /* ; /* ; */ ; */ 1; /* ; */", ["select /* ; /* ; */ ; */ 1"], ""),
+        ("select 1; /* a /* b */ c */", ["select 1"], ""),
+        ("select 1; /* a /* b */ c", ["select 1"], "/* a /* b */ c"),
         ("select 1 /* ;", [], "select 1 /* ;"),
         ("select 'a;", [], "select 'a;"),
         ("select 1; select 'a;\n", ["select 1"], "select 'a;"),
@@ -44,6 +47,14 @@ CLI = [sys.executable, "-m", "inlet.cli"]
 )
 def test_a_text_is_cut_where_a_statement_ends(text, statements, rest):
     assert split(text) == (statements, rest)
+
+
+@pytest.mark.parametrize("comment", ["/* a /* b */ c */ ", "/**/--\n", "-- a \\\n drop b\n", "/*/ a */", "/* ' */"])
+def test_a_question_may_stand_behind_comments_and_nothing_else_may(comment):
+    sql.check_reads(f"{comment}select 1")
+    for statement in (f"{comment}drop view items", f"{comment}/* select 1"):
+        with pytest.raises(ConfigError, match="only reads"):
+            sql.check_reads(statement)
 
 
 def test_a_statement_is_typed_to_its_end_over_several_lines():

@@ -8,7 +8,7 @@ accounting of a batch does not add up, 5 the environment lacks something (Java, 
 pass by itself (another run holds the lakehouse, a broker or a store does not answer): try again.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import NamedTuple
@@ -57,6 +57,15 @@ class TryAgain(InletError):
     """
 
     exit_code = 6
+
+
+def together(errors: Iterable[InletError]) -> InletError | None:
+    """One error that says what several say. It is of the gravest kind, that of the lowest exit code: what a person has
+    to see to comes before what may pass by itself. Out: None for none."""
+    if not (several := list(errors)):
+        return None
+    gravest = min(several, key=lambda error: error.exit_code)
+    return type(gravest)("; ".join(error.message for error in several), gravest.remedy)
 
 
 def in_words(problems: Sequence[Mapping], names, of_columns=()) -> str:

@@ -21,14 +21,18 @@ __all__ = ["app", "main"]
 
 def _interrupted(*_) -> None:
     """Ctrl-C. A KeyboardInterrupt on the way through py4j would end in stack traces; the JVM would go on for a moment,
-    and hold the lakehouse.
+    and hold the lakehouse. What is done at the end of a process is not done here, so a shared catalog is left first.
     """
     console(stderr=True).show_cursor(True)
     if "pyspark" in sys.modules and (gateway := sys.modules["pyspark"].SparkContext._gateway):
         gateway.proc.kill()
         gateway.proc.wait()
     print("inlet: interrupted; nothing is lost, the next `inlet run` goes on from here", file=sys.stderr, flush=True)
-    os._exit(130)
+    try:
+        if catalog := sys.modules.get("inlet.lake.catalog"):
+            catalog.leave_all()
+    finally:
+        os._exit(130)
 
 
 def main() -> None:

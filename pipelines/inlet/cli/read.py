@@ -166,7 +166,7 @@ def _print(columns: list[str], rows: list[tuple], is_more: bool, format: str, li
 def serve(
     project: ProjectDir = HERE,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="The port to listen on.")] = 10000,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="The port to listen on.")] = 10000,
     passwords: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Users and their passwords: `inlet password` writes it.")
     ] = None,

@@ -10,7 +10,7 @@ import typer
 
 from inlet import config
 from inlet.cli.app import HERE, ProjectDir, app, out
-from inlet.errors import REJECT_KINDS, InletError
+from inlet.errors import REJECT_KINDS, InletError, together
 from inlet.log import Log, print_rows
 
 
@@ -55,9 +55,8 @@ def run(
                 if not log.is_human
                 else {"step": "nothing", "new": f"in {len(loaded.sources)} sources since the last run"}
             )
-    if why := list(work.plan.unlisted.values()):  # all other sources went on
-        gravest = min(why, key=lambda error: error.exit_code)
-        raise type(gravest)("; ".join(error.message for error in why), gravest.remedy)
+    if why := together(work.plan.unlisted.values()):  # all other sources went on
+        raise why
 
 
 @app.command()
@@ -207,7 +206,7 @@ def rebuild(
 
 
 @app.command()
-def catalog(port: Annotated[int, typer.Option(help="On 127.0.0.1.")] = 1527):
+def catalog(port: Annotated[int, typer.Option(min=1, max=65535, help="On 127.0.0.1.")] = 1527):
     """Serve the catalogs of this machine's lakehouses until Ctrl-C: others ask while a run goes on, where otherwise one
     process at a time can.
     """

@@ -15,7 +15,7 @@ from inlet import lake
 from inlet.commands import run as running
 from inlet.commands import runs
 from inlet.config import Project
-from inlet.errors import ConfigError, InletError, TryAgain
+from inlet.errors import ConfigError, InletError, TryAgain, together
 from inlet.lake import catalog
 from inlet.log import Log
 
@@ -42,7 +42,7 @@ def follow(
             let_others(is_stopped)
             try:
                 if asked or not wanted:
-                    has_landed, unlisted = _once(project, steps, asked, tables, log)
+                    has_landed, unlisted = _once(project, steps, asked, tables, log, tries.why)
                     tries.note(asked, unlisted)
                     has_run = True
             except TryAgain as error:  # the lakehouse is another's
@@ -61,17 +61,25 @@ def follow(
 
 
 def _once(
-    project: Project, steps: tuple[str, ...], sources: list[str], tables: list[str], log: Log
+    project: Project,
+    steps: tuple[str, ...],
+    sources: list[str],
+    tables: list[str],
+    log: Log,
+    known: dict[str, InletError],
 ) -> tuple[bool, dict[str, InletError]]:
-    """One micro-batch. Out: whether something was landed; source -> why it cannot be asked. Raises: what a run
-    raises."""
+    """One micro-batch. In: source -> why it could not be asked before, so that those that rest count as failed, too.
+    Out: whether something was landed; why of these sources one cannot be asked. Raises: what a run raises."""
     with lake.writing(project.lakehouse_path(), follows=True) as hold:
         work = running.find_work(project, steps, sources, tables)
+        unlisted = dict(work.plan.unlisted)
+        resting = project.sources.keys() - set(sources)
+        work.plan.unlisted |= {name: error for name, error in known.items() if name in resting}
         if work:
             running.run(project, work, steps, tables, log, hold)
         else:
             runs.idle(project, log, work.plan.unlisted)
-    return bool(work.plan.files), work.plan.unlisted
+    return bool(work.plan.files), unlisted
 
 
 class Tries:
@@ -105,8 +113,8 @@ class Tries:
     def check(self, sources: list[str]) -> None:
         """Raises: the gravest reason, where no source is left that may be asked again without a person's help."""
         lasting = [error for name in sources if (error := self.why.get(name)) and not isinstance(error, TryAgain)]
-        if lasting and len(lasting) == len(sources):
-            raise min(lasting, key=lambda error: error.exit_code)
+        if len(lasting) == len(sources) and (why := together(lasting)):
+            raise why
 
 
 @contextmanager

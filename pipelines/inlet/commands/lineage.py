@@ -1,12 +1,16 @@
 """OpenLineage events of each run: what it read, what it wrote, how it ended. Off unless `metrics:` in inlet.yml says
 `openlineage: true`, which leaves the rest to that library's own settings (OPENLINEAGE_URL, OPENLINEAGE_CONFIG, ...), or
 names a file, to which each event is added as a line of JSON.
+
+A run does not wait for who listens: an event is sent once, within seconds, unless those settings say otherwise, and
+after a failure nothing is sent for some minutes.
 """
 
-import contextlib
+import re
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from inlet.config import Project
@@ -14,10 +18,17 @@ from inlet.log import Log
 from inlet.table import Table
 
 if TYPE_CHECKING:
-    from openlineage.client.event_v2 import InputDataset, OutputDataset, Run
+    from openlineage.client import OpenLineageClient
+    from openlineage.client.event_v2 import InputDataset, OutputDataset, Run, RunEvent, RunState
+    from openlineage.client.transport.transport import Transport
 
 NAMESPACE = "inlet"
 PRODUCER = "https://pypi.org/project/inlet"
+SECONDS = 5.0  # for an event that the library sends in the background
+PAUSE_SECONDS = 300.0  # after a failure
+USER = re.compile(r"\b(?!abfss?:|wasbs?:)([a-z][a-z0-9+.-]*://)[^/\s]*@", re.I)  # Azure names a container there
+
+_paused_until: dict[Path, float] = {}  # by project's folder
 
 
 def begin(project: Project, log: Log, command: str, began: datetime) -> "Run | None":
@@ -39,16 +50,28 @@ def end(project: Project, log: Log, run: "Run | None", record: dict) -> None:
     from openlineage.client.generated.error_message_run import ErrorMessageRunFacet
 
     if record["error"]:
-        run.facets = {"errorMessage": ErrorMessageRunFacet(message=record["error"], programmingLanguage="Python")}
+        run.facets = {"errorMessage": ErrorMessageRunFacet(without_user(record["error"]), programmingLanguage="Python")}
     state = RunState.FAIL if record["exit_code"] else RunState.COMPLETE
     ended = datetime.fromisoformat(record["began"]) + timedelta(seconds=record["seconds"])
     _send(project, log, run, record["command"], state, ended)
 
 
-def _send(project: Project, log: Log, run: "Run", command: str, state, at: datetime) -> None:
+def _send(project: Project, log: Log, run: "Run", command: str, state: "RunState", at: datetime) -> None:
+    if time.monotonic() < _paused_until.get(project.root, 0):
+        return
+    try:
+        _emit(project, _event(project, run, command, state, at))
+    except Exception as error:  # who listens is no reason to fail a run
+        _paused_until[project.root] = time.monotonic() + PAUSE_SECONDS
+        why = f"{type(error).__name__}: {without_user(str(error))}"
+        pause = f"nothing is sent for {PAUSE_SECONDS / 60:.0f} minutes"
+        log.say({"step": "warning", "openlineage": f"{state.name} could not be sent: {why}; {pause}"})
+
+
+def _event(project: Project, run: "Run", command: str, state: "RunState", at: datetime) -> "RunEvent":
     from openlineage.client.event_v2 import Job, RunEvent
 
-    event = RunEvent(
+    return RunEvent(
         eventTime=at.astimezone(UTC).isoformat(),
         producer=PRODUCER,
         run=run,
@@ -57,33 +80,60 @@ def _send(project: Project, log: Log, run: "Run", command: str, state, at: datet
         inputs=_inputs(project),
         outputs=[_output(project, table) for table in project.tables.values()],
     )
+
+
+def _emit(project: Project, event: "RunEvent") -> None:
+    """Raises: whatever the library does; TimeoutError for what it has not sent in time."""
+    client = _client(project)
     try:
-        with contextlib.closing(_client(project)) as client:
-            client.emit(event)
-    except Exception as error:  # who listens is no reason to fail a run
-        log.say({"step": "warning", "openlineage": f"{state.name} could not be sent: {type(error).__name__}: {error}"})
+        client.emit(event)
+    finally:
+        is_sent = client.close(SECONDS)
+    if not is_sent:
+        raise TimeoutError(f"not sent within {SECONDS:.0f} seconds")
 
 
-def _client(project: Project) -> Any:
+def _client(project: Project) -> "OpenLineageClient":
     from openlineage.client import OpenLineageClient
     from openlineage.client.transport.file import FileConfig, FileTransport
 
     if project.metrics.openlineage is True:
-        return OpenLineageClient()
+        client = OpenLineageClient()
+        for transport in (client.transport, *getattr(client.transport, "transports", ())):
+            _try_once(transport)
+        return client
     path = Path(project.root, str(project.metrics.openlineage))
     path.parent.mkdir(parents=True, exist_ok=True)
     return OpenLineageClient(transport=FileTransport(FileConfig(log_file_path=str(path), append=True)))
 
 
+def _try_once(transport: "Transport") -> None:
+    """By itself the library tries a server six times, for 5 seconds each. Retries that its settings ask for stay."""
+    from openlineage.client.transport.http_common import DEFAULT_RETRY_CONFIG
+
+    config = getattr(transport, "config", None)
+    if getattr(config, "retry", None) is DEFAULT_RETRY_CONFIG:
+        config.retry = DEFAULT_RETRY_CONFIG | dict.fromkeys(("total", "read", "connect"), 0)
+
+
+def without_user(text: str) -> str:
+    """A text whose addresses name no user and no password.
+
+    >>> without_user("401 for url: http://me:secret@host:5000/api"), without_user("abfss://container@account/in")
+    ('401 for url: http://host:5000/api', 'abfss://container@account/in')
+    """
+    return USER.sub(r"\1", text)
+
+
 def place(url: str) -> tuple[str, str]:
     """OpenLineage's namespace and name of a folder, pattern or address.
 
-    >>> place("/data/landing/*.lxg"), place("s3://bucket/shop/*.parquet")
-    (('file', '/data/landing/*.lxg'), ('s3://bucket', 'shop/*.parquet'))
+    >>> place("/data/landing/*.lxg"), place("s3://bucket/shop/*.parquet"), place("sftp://me:secret@host/in/*.lxg")
+    (('file', '/data/landing/*.lxg'), ('s3://bucket', 'shop/*.parquet'), ('sftp://host', 'in/*.lxg'))
     """
     if "://" not in url:
         return "file", url
-    scheme, _, rest = url.partition("://")
+    scheme, _, rest = without_user(url).partition("://")
     authority, _, name = rest.partition("/")
     return f"{scheme}://{authority}", name
 

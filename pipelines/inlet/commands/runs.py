@@ -3,8 +3,8 @@
 Why lines and no Delta table: a run must be noted where it failed, too, also where Spark never started, and the note
 must cost milliseconds; a commit of a Delta table for each of a day's thousands of runs costs more than some of them
 take, and has to be compacted. What counts for data is in the ledger and in gold.published: these lines are for people,
-and may be deleted. Runs that find nothing new leave none. A run that was killed leaves none either, or half of one,
-which is passed over.
+and may be deleted. A run that finds nothing new leaves one only where it ends otherwise than the last one did, so that
+a failure is not the last word for days. A run that was killed leaves none, or half of one, which is passed over.
 
 Around a run stand also those whom `metrics:` in inlet.yml names (metrics.py, lineage.py). Neither these nor the note
 fail a run that is done: what went wrong with them is said in the log.
@@ -18,7 +18,7 @@ import fsspec
 
 from inlet.commands import lineage, metrics
 from inlet.config import Project
-from inlet.errors import InletError
+from inlet.errors import InletError, together
 from inlet.log import Log
 
 FOLDER = "_runs"
@@ -41,19 +41,10 @@ def recorded(project: Project, log: Log, command: str = "run", unlisted: dict[st
         failed = error
         raise
     finally:
-        failed = failed or next(iter((unlisted or {}).values()), None)
-        record = {
-            "began": began.isoformat(timespec="seconds"),
-            "seconds": round((datetime.now(UTC) - began).total_seconds(), 2),
-            "command": command,
-            "exit_code": 0 if failed is None else failed.exit_code if isinstance(failed, InletError) else 1,
-            "error": None if failed is None else (str(failed).strip().splitlines() or [type(failed).__name__])[0],
-            "steps": log.steps[num_before:],
-        }
-        try:
+        failed = failed or together((unlisted or {}).values())
+        record = _record(command, began, failed, log.steps[num_before:])
+        with _warning(log):
             keep(project, record)
-        except OSError as error:
-            log.say({"step": "warning", "runs": f"this one could not be noted in {FOLDER}: {error}"})
         metrics.tell(project, log, record)
         lineage.end(project, log, event, record)
 
@@ -62,15 +53,38 @@ def idle(project: Project, log: Log, unlisted: dict[str, InletError]) -> None:
     """A run that found nothing new was a good one: those who watch the time of the last have to hear of it. In: source
     -> why it could not be listed, which is none."""
     metrics.check(project)
-    code = max((error.exit_code for error in unlisted.values()), default=0)
-    began = datetime.now(UTC).isoformat(timespec="seconds")
-    metrics.tell(project, log, {"began": began, "seconds": 0.0, "command": "run", "exit_code": code, "steps": []})
+    record = _record("run", datetime.now(UTC), together(unlisted.values()), [])
+    with _warning(log):
+        if record["exit_code"] != next((run.get("exit_code") for run in last(project, 1)), 0):
+            keep(project, record)
+    metrics.tell(project, log, record)
+
+
+def _record(command: str, began: datetime, failed: BaseException | None, steps: list[dict]) -> dict:
+    """A run that has ended now."""
+    return {
+        "began": began.isoformat(timespec="seconds"),
+        "seconds": round((datetime.now(UTC) - began).total_seconds(), 2),
+        "command": command,
+        "exit_code": 0 if failed is None else failed.exit_code if isinstance(failed, InletError) else 1,
+        "error": None if failed is None else (str(failed).strip().splitlines() or [type(failed).__name__])[0],
+        "steps": steps,
+    }
+
+
+@contextmanager
+def _warning(log: Log):
+    """Around the note of a run, which is no reason to fail it, whatever a store's library raises."""
+    try:
+        yield
+    except Exception as error:
+        log.say({"step": "warning", "runs": f"this one could not be noted in {FOLDER}: {error}"})
 
 
 def keep(project: Project, record: dict) -> None:
     """Add a line to the day's file. One run at a time writes, so a store's file may be written anew."""
     path = project.lakehouse_path(FOLDER, f"{record['began'][:10]}.jsonl")
-    line = json.dumps(record, default=str, ensure_ascii=False).encode() + b"\n"
+    line = json.dumps(record, default=str, ensure_ascii=False).encode(errors="backslashreplace") + b"\n"
     files, name = fsspec.core.url_to_fs(path)
     files.makedirs(name.rsplit("/", 1)[0], exist_ok=True)
     if "://" in path:
@@ -84,7 +98,8 @@ def last(project: Project, num: int = NUM_SHOWN) -> list[dict]:
     """The newest runs, the newest first."""
     files, folder = fsspec.core.url_to_fs(project.lakehouse_path(FOLDER))
     found: list[dict] = []
-    for name in sorted(files.glob(f"{folder}/*.jsonl"), reverse=True):
+    names = files.ls(folder, detail=False) if files.isdir(folder) else []
+    for name in sorted((name for name in names if name.endswith(".jsonl")), reverse=True):
         found += [run for line in reversed(files.cat_file(name).splitlines()) if (run := _run_of(line))]
         if len(found) >= num:
             break

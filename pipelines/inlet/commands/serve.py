@@ -6,6 +6,7 @@ a connection may say, one refuses whatever is no question, one knows users by a 
 It ends when this process ends, however that ends.
 """
 
+import errno
 import ipaddress
 import os
 import secrets
@@ -59,13 +60,18 @@ class Access:
                 f"{self.host} can be reached from other machines, and nobody has to say who they are",
                 "Give --passwords FILE or --ldap URL, or serve on 127.0.0.1",
             )
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         try:
-            family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+            socket.getaddrinfo(self.host, self.port, family)
             socket.create_server((self.host, self.port), family=family).close()
+        except (socket.gaierror, UnicodeError) as error:
+            raise ConfigError(f"--host {self.host} is not known: {error}", "Give an address of this machine") from error
         except OSError as error:
             raise EnvironmentLacks(
                 f"{self.host}:{self.port} cannot be listened on: {os.strerror(error.errno) if error.errno else error}",
-                "End what listens there, or give another --port",
+                "Give an address of this machine as --host"
+                if error.errno == errno.EADDRNOTAVAIL
+                else "End what listens there, or give another --port",
             ) from error
 
     def settings(self) -> dict[str, str]:
@@ -143,16 +149,29 @@ Python    from pyhive import hive
 
 
 def add_user(file: Path, name: str, password: str) -> None:
-    """Write a user's line, in place of an earlier one. Raises: ConfigError for a name or password that cannot be."""
+    """Write a user's line, in place of an earlier one. Raises: ConfigError for a name or password that cannot be,
+    and for a file in no folder; EnvironmentLacks where it cannot be written."""
     if not name or ":" in name or not name.isprintable() or not password:
         raise ConfigError("A user has a name without `:`, and a password", "Choose others")
+    if not file.parent.is_dir():
+        raise ConfigError(f"{file.parent} is no folder", "Make it first, or name another file")
     salt = secrets.token_bytes(16)
     digest = pbkdf2_hmac("sha256", password.encode(), salt, ROUNDS)
-    lines = file.read_text().splitlines() if file.exists() else []
-    kept = [line for line in lines if line.split(":")[0] != name]
+    line = f"{name}:{ROUNDS}:{salt.hex()}:{digest.hex()}"
+    try:
+        lines = file.read_text().splitlines() if file.exists() else []
+        _replace(file, [*(other for other in lines if other.split(":")[0] != name), line])
+    except OSError as error:
+        raise EnvironmentLacks(
+            f"{file} cannot be written: {error.strerror}", "Give this user the right to it, or name another file"
+        ) from error
+
+
+def _replace(file: Path, lines: list[str]) -> None:
+    """Write a file that its owner alone can read, all of it at once."""
     new = file.with_name(file.name + ".new")
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as out:
-        out.write("".join(f"{line}\n" for line in [*kept, f"{name}:{ROUNDS}:{salt.hex()}:{digest.hex()}"]))
+        out.write("".join(f"{line}\n" for line in lines))
     new.replace(file)
 
 

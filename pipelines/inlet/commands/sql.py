@@ -4,6 +4,7 @@ import logging
 import re
 from typing import TYPE_CHECKING
 
+from inlet.commands.statements import body
 from inlet.config import Project
 from inlet.errors import ConfigError, InletError
 from inlet.log import as_text
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 READING = ("select", "with", "from", "values", "table", "show", "describe", "desc", "explain", "(")
-COMMENTS = re.compile(r"(\s|--[^\n]*(\n|$)|/\*.*?\*/)*", re.S)
 WRITING = re.compile(
     r"^\W*(InsertInto|DeleteFromTable|UpdateTable|MergeIntoTable)", re.M
 )  # nodes of a plan: WITH and FROM may stand before these, too
@@ -30,7 +30,7 @@ def ask(project: Project, query: str, limit: int, database: str) -> tuple[list[t
 
 def check_reads(query: str) -> None:
     """Raises: ConfigError for a query that does not begin as a question; before Spark starts."""
-    if not query[COMMENTS.match(query).end() :].lower().startswith(READING):
+    if not body(query).lower().startswith(READING):
         raise ConfigError(
             "`inlet sql` only reads", f"A query begins with {', '.join(READING[:-1])}; gold is made by `inlet run`"
         )

@@ -21,7 +21,7 @@ TOKEN = re.compile(
     re.X | re.S,
 )
 COMMENT_EDGE = re.compile(r"/\*|\*/")
-ONLY_COMMENTS = re.compile(r"(?:\s|--(?:\\\n|[^\n])*|/\*.*?\*/)*", re.S)
+BLANK = re.compile(r"\s+|--(?:\\\n|[^\n])*|(?P<open>/\*)", re.S)
 
 
 def split(text: str) -> tuple[list[str], str]:
@@ -30,14 +30,14 @@ def split(text: str) -> tuple[list[str], str]:
     while token := TOKEN.search(text, at):
         at = token.end()
         if token["open"]:
-            at = _end_of_comment(text, at)
+            at = _end_of_comment(text, at) or len(text)
         elif token["broken"]:
             break  # a quote that nothing closes yet
         elif token["end"]:
             statements.append(text[start : token.start()].strip())
             start = at
     rest = text[start:].strip()
-    return list(filter(_says_something, statements)), rest if _says_something(rest) else ""
+    return list(filter(body, statements)), rest if body(rest) else ""
 
 
 def is_whole(text: str) -> bool:
@@ -46,13 +46,25 @@ def is_whole(text: str) -> bool:
     return bool(statements) and not rest
 
 
-def _end_of_comment(text: str, at: int) -> int:
+def body(statement: str) -> str:
+    """A statement without the comments that it begins with.
+
+    >>> body("/* a /* b */ c */ -- d\\n select 1 -- e"), body("/* a /* b */ c")
+    ('select 1 -- e', '/* a /* b */ c')
+    """
+    at = 0
+    while blank := BLANK.match(statement, at):
+        end = _end_of_comment(statement, blank.end()) if blank["open"] else blank.end()
+        if not end:
+            break
+        at = end
+    return statement[at:]
+
+
+def _end_of_comment(text: str, at: int) -> int | None:
+    """In: where its text begins. Out: what is behind it; None where nothing closes it."""
     depth = 1
     while depth and (edge := COMMENT_EDGE.search(text, at)):
         depth += 1 if edge[0] == "/*" else -1
         at = edge.end()
-    return len(text) if depth else at
-
-
-def _says_something(statement: str) -> bool:
-    return ONLY_COMMENTS.fullmatch(statement) is None
+    return None if depth else at

@@ -10,6 +10,7 @@ another class path, goes on without it. archive.py writes it.
 import os
 import re
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,7 +55,7 @@ def java_options() -> str:
 
 
 def remember(spark: "SparkSession") -> None:
-    """Keep the paths of the jars that a session has resolved."""
+    """Keep the paths of the jars that a session has resolved. Where they cannot be written, each session resolves."""
     if spark.conf.get("spark.jars.packages", "") == DELTA:
         jars = [Path(jar.removeprefix("file:")) for jar in spark.conf.get("spark.jars", "").split(",") if jar]
         import pyspark
@@ -62,8 +63,9 @@ def remember(spark: "SparkSession") -> None:
         shipped = " ".join(p.name for p in (Path(pyspark.__file__).parent / "jars").iterdir())
         wanted = [str(j) for j in jars if re.sub(r"-[\d.]+\.jar$", "", j.name.split("_", 1)[-1]) + "-" not in shipped]
         if wanted:
-            paths().parent.mkdir(parents=True, exist_ok=True)
-            paths().write_text("\n".join(wanted))
+            with suppress(OSError):
+                paths().parent.mkdir(parents=True, exist_ok=True)
+                paths().write_text("\n".join(wanted))
 
 
 def _known() -> list[str]:

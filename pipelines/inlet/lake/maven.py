@@ -3,11 +3,10 @@ environment.
 """
 
 import subprocess
-import sys
-import tempfile
 from pathlib import Path
 
 from inlet.errors import EnvironmentLacks
+from inlet.lake import beside
 from inlet.lake.java import java
 
 
@@ -18,25 +17,19 @@ def fetched(name: str, coordinates: tuple[str, ...], with_others: bool = True) -
     import pyspark
 
     versions = dict.fromkeys(coordinate.rsplit(":", 1)[1] for coordinate in coordinates)
-    folder = Path(sys.prefix) / "share" / "inlet" / "-".join([name, *versions])
+    folder = beside.folder("-".join([name, *versions]))
     (ivy,) = (Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar")
     if not folder.exists():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent) as got:
+        with beside.made(folder) as got:
             for coordinate in coordinates:
-                into = f"{got}/jars/[artifact]-[revision].[ext]"
+                into = f"{got}/[artifact]-[revision].[ext]"
                 command = ["-confs", "default", "-dependency", *coordinate.split(":"), "-retrieve", into]
                 command += [] if with_others else ["-notransitive"]
                 done = subprocess.run(
                     [java(), "-jar", str(ivy), *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
                 )
-                if done.returncode or not any(Path(got, "jars").glob("*.jar")):
+                if done.returncode or not any(got.glob("*.jar")):
                     raise EnvironmentLacks(
                         f"{coordinate} cannot be had: {done.stdout.strip()[-300:]}", "Check that Maven Central answers"
                     )
-            try:
-                (Path(got) / "jars").rename(folder)
-            except OSError:  # another process was first
-                if not folder.exists():
-                    raise
     return sorted(folder.glob("*.jar"))
