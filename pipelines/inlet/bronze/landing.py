@@ -77,8 +77,8 @@ def write_units(project: Project, spark: "SparkSession", new: Plan) -> None:
 
 
 def messages_of(project: Project, spark: "SparkSession", plan: Plan) -> dict[str, int]:
-    """How many messages the ranges of a landed batch held, and how many offsets without one; nothing where it has no
-    ranges. Offsets are without a message where a transaction is marked or rolled back, or a topic compacted.
+    """How many messages the ranges of a landed batch held, their bytes, and how many offsets had none; nothing where it
+    has no ranges. Offsets are without a message where a transaction is marked or rolled back, or a topic compacted.
     """
     ranges = [
         row
@@ -88,8 +88,13 @@ def messages_of(project: Project, spark: "SparkSession", plan: Plan) -> dict[str
     if not ranges:
         return {}
     among = ", ".join(literal(name) for name in sorted({row["source"] for row in ranges}))
-    num = spark.table("bronze.messages").where(f"batch_id = {plan.batch_id} and source in ({among})").count()
-    return {"messages": num, "offsets_without_a_message": sum(row["num_units"] for row in ranges) - num}
+    num, size = (
+        spark.table("bronze.messages")
+        .where(f"batch_id = {plan.batch_id} and source in ({among})")
+        .selectExpr("count(*)", "coalesce(sum(size_bytes), 0)")
+        .collect()[0]
+    )
+    return {"messages": num, "bytes": size, "offsets_without_a_message": sum(row["num_units"] for row in ranges) - num}
 
 
 def check_sources(project: Project, batch_id: int, rows: list[dict]) -> None:

@@ -73,7 +73,9 @@ def sql(
     ] = None,
     project: ProjectDir = HERE,
     format: Annotated[str, typer.Option(help="table, csv or json (lines).")] = "table",
-    limit: Annotated[int, typer.Option(min=0, help="Rows shown at most; 0 for all.")] = 100,
+    limit: Annotated[
+        int | None, typer.Option(min=0, help="Rows at most; 0 for all. A table has 100, CSV and JSON all.")
+    ] = None,
     database: Annotated[str, typer.Option(help="The database of names without one: public, or a pin.")] = "public",
 ):
     """Ask the lakehouse a question, or one after the other. Names without a database are those of the public views:
@@ -83,19 +85,19 @@ def sql(
     from inlet.commands.sql import ask
 
     _check_format(format)
-    loaded = config.load(project)
+    loaded, num = config.load(project), _limit(limit, format, 100)
 
     def show(columns: list[str], rows: list[tuple], is_more: bool) -> None:
-        _print(columns, rows, is_more, format, limit)
+        _print(columns, rows, is_more, format, num)
 
     if query is not None:
-        rows, columns, is_more = ask(loaded, query, limit, database)
+        rows, columns, is_more = ask(loaded, query, num, database)
         show(columns, rows, is_more)
     elif sys.stdin.isatty():
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        shell.interact(loaded, limit, database, show)
+        shell.interact(loaded, num, database, show)
     else:
-        raise typer.Exit(shell.answer_all(loaded, sys.stdin.read(), limit, database, show))
+        raise typer.Exit(shell.answer_all(loaded, sys.stdin.read(), num, database, show))
 
 
 @app.command()
@@ -113,7 +115,9 @@ def show(
     changes: Annotated[bool, typer.Option("--changes", help="Its changes, with both images.")] = False,
     at: Annotated[str | None, typer.Option(metavar="TIME", help="Rows as they were at a time, in UTC.")] = None,
     format: Annotated[str, typer.Option(help="table, csv or json (lines).")] = "table",
-    limit: Annotated[int, typer.Option(min=0, help="Rows shown at most; 0 for all.")] = 20,
+    limit: Annotated[
+        int | None, typer.Option(min=0, help="Rows at most; 0 for all. A table has 20, CSV and JSON all.")
+    ] = None,
 ):
     """Rows of a public table, as `orders`, `orders__history`, `orders__before_after` and `orders_at(time)` show them.
     Needs no Spark.
@@ -129,13 +133,19 @@ def show(
     view = "history" if history else "changes" if changes else "live"
     if source:
         config.known(loaded.sources, source, "source")
-    found = showing.show(loaded, contract, view, key, at, limit, source)
-    _print(found.columns, found.rows, found.is_more, format, limit)
+    num = _limit(limit, format, 20)
+    found = showing.show(loaded, contract, view, key, at, num, source)
+    _print(found.columns, found.rows, found.is_more, format, num)
 
 
 def _check_format(format: str) -> None:
     if format not in ("table", "csv", "json"):
         raise ConfigError(f"--format {format} is unknown", "Use table, csv or json")
+
+
+def _limit(limit: int | None, format: str, of_table: int) -> int:
+    """Rows at most; 0 for all. A program that reads CSV or JSON gets all of them, unless it says otherwise."""
+    return limit if limit is not None else of_table if format == "table" else 0
 
 
 def _print(columns: list[str], rows: list[tuple], is_more: bool, format: str, limit: int) -> None:
@@ -150,6 +160,8 @@ def _print(columns: list[str], rows: list[tuple], is_more: bool, format: str, li
         if is_more:
             out.print(f"[dim]the first {limit} rows; --limit 0 shows all[/]")
         return
+    if is_more:
+        print(f"inlet: the first {limit} rows; there are more", file=sys.stderr)
     import csv
 
     writer = csv.writer(sys.stdout)

@@ -50,11 +50,13 @@ def run(
             runs.idle(loaded, log, work.plan.unlisted)
             if not loaded.sources:
                 log.say({"step": "run", "because": "pipelines/inlet.yml has no sources yet"})
-            log.say(
-                {"step": "run", "nothing_new": True}
-                if not log.is_human
-                else {"step": "nothing", "new": f"in {len(loaded.sources)} sources since the last run"}
-            )
+            num_asked = len(work.sources) - len(work.plan.unlisted)
+            if num_asked or not work.plan.unlisted:
+                log.say(
+                    {"step": "run", "nothing_new": True}
+                    if not log.is_human
+                    else {"step": "nothing", "new": f"in {num_asked} sources since the last run"}
+                )
     if why := together(work.plan.unlisted.values()):  # all other sources went on
         raise why
 

@@ -158,7 +158,7 @@ def _source(project: Project, source: Source) -> Finding:
     what, fix = f"source {source.name}", "Fix `from` in pipelines/inlet.yml"
     try:
         if source.broker:
-            return _broker(what, source)
+            return _broker(what, project, source)
         folder = "" if "://" in source.path else project.folder(source)[0]
         if folder and not Path(folder).is_dir():
             what_kind = "file" if Path(folder).suffix else "folder"
@@ -172,9 +172,11 @@ def _source(project: Project, source: Source) -> Finding:
     return Finding(what, True, f"{num} files at {source.path}" + ("" if num else " (nothing delivered yet)"))
 
 
-def _broker(what: str, source: Source) -> Finding:
+def _broker(what: str, project: Project, source: Source) -> Finding:
+    """Can it be asked, and does it have what comes behind the last run?"""
     try:
         rows = kafka.plan(source, []).rows
+        kafka.plan(source, [row for row in bronze.landed(project) if row["source"] == source.name])
     except InletError as error:
         return Finding(what, False, error.message, error.remedy, error.exit_code)
     topics = sorted({row["path"].rpartition("/")[0] for row in rows})

@@ -21,6 +21,7 @@ sources: {}
 #    codec: qlik_json                   # or linkexpress_group
 #    from: landing/shop/*.parquet       # a folder or pattern, any fsspec URL;
 #                                       # or {transport: lines, path: landing/shop/*.jsonl}
+#                                       # or {transport: kafka, servers: "host:9092", topics: [shop.orders]}
 #    tables: {shop.orders: SHOP.ORDERS} # topic (or extraction id) -> SCHEMA.TABLE
 """
 EXAMPLE = """\

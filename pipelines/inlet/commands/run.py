@@ -191,11 +191,13 @@ def _bronze(project: Project, spark: "SparkSession", work: Work, log: Log) -> li
     if plan.files:
         with log.step("bronze", batch=plan.batch_id) as figures:
             bronze.land(project, spark, plan)
+            of_messages = bronze.messages_of(project, spark, plan)
+            of_files = (project.size_of(f) for f in plan.files if not project.sources[f["source"]].broker)
             figures |= {
-                "files": len(plan.files),
+                "files": len({(f["source"], f["path"]) for f in plan.files}),
                 "units": sum(f["num_units"] for f in plan.files),
-                **bronze.messages_of(project, spark, plan),
-                "bytes": sum(project.size_of(f) for f in plan.files),
+                **of_messages,
+                "bytes": sum(of_files) + of_messages.get("bytes", 0),
             }
         pending.append(plan.batch_id)
     say_what_waits(plan, log)

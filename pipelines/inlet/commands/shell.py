@@ -36,14 +36,14 @@ def answer_all(project: Project, text: str, limit: int, database: str, show: Pri
     statements, rest = split(text)
     statements += [rest] if rest else []
     first_code, spark = 0, None
-    for statement in statements:
+    for number, statement in enumerate(statements, 1):
         try:
             sql.check_reads(statement)
             spark = spark or sql.begin(project, database)
             rows, columns, is_more = sql.answer(spark, statement, limit)
             show(columns, rows, is_more)
         except InletError as error:
-            print(f"inlet: {error}", file=sys.stderr)
+            print(f"inlet: statement {number}: {error}", file=sys.stderr)
             first_code = first_code or error.exit_code
             if spark is None and not isinstance(error, ConfigError):
                 break  # no session is to be had
