@@ -75,6 +75,7 @@ def following(monkeypatch, tmp_path):
             return outcome
 
         monkeypatch.setattr(follow, "_once", once)
+        monkeypatch.setattr(follow, "WRONG_SECONDS", 0.01)
         monkeypatch.setattr(follow.catalog, "shared", lambda lakehouse: nullcontext())
         follow.follow(lambda: projects.make(tmp_path), (), [], [], Log(is_human=False), 0.01)
         return left

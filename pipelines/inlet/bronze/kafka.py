@@ -74,23 +74,18 @@ def plan(source: Source, before: list[dict]) -> Found:
         )
     rows, waits = [], {}
     known = {topic for topic, _ in done}
-    for place in places:
+    for place in places + _lost_places(done, places, ids):
         is_later = place[0] in known and place not in done  # a partition that was added
-        last = done.get(place, {"next": begin.get(place, 0 if is_later else first[place]), "topic_id": None})
-        for row in _rows(source, place, last, ids[place[0]], first[place], end[place]):
+        last = done.get(place, {"next": begin.get(place, 0 if is_later else first.get(place, 0)), "topic_id": None})
+        for row in _rows(source, place, last, ids[place[0]], first.get(place, 0), end.get(place, 0)):
             is_news = place not in done or row["problem"]
             if row["num_units"] or is_news:
                 rows.append(row)
-        if written[place] > end[place]:
+        if written.get(place, 0) > end.get(place, 0):
             waits[_path(place)] = (
                 f"the end of a producer's transaction, at offset {end[place]} of {written[place]}; it lands when that "
                 "is committed"
             )
-    for place, last in done.items():  # a topic that was made anew may have fewer partitions
-        if place[0] in chosen and place not in places:
-            topic_id = ids[place[0]]
-            if last["topic_id"] != topic_id if topic_id else last["next"]:
-                rows.append(_lost_partition(source, place, last, topic_id))
     notes = dict.fromkeys(
         compacted, "the broker keeps the last message of each key alone (cleanup.policy): changes before it may be gone"
     )
@@ -104,6 +99,15 @@ def _path(place: Place) -> str:
 
 def _paths(places: list[Place]) -> set[str]:
     return set(map(_path, places))
+
+
+def _lost_places(done: dict[Place, dict], places: list[Place], ids: dict[str, str | None]) -> list[Place]:
+    """Partitions of which messages are landed, and which their topic has no more, for it was made anew with fewer."""
+    return [
+        (topic, partition)
+        for (topic, partition), last in done.items()
+        if topic in ids and (topic, partition) not in places and not (ids[topic] and last["topic_id"] == ids[topic])
+    ]
 
 
 def _progress(before: list[dict]) -> dict[Place, dict]:
@@ -150,8 +154,11 @@ def _rows(source: Source, place: Place, last: dict, topic_id: str | None, first:
     """
     start, suffix = last["next"], last.get("suffix", "")
     if last["topic_id"] and topic_id and last["topic_id"] != topic_id:
-        suffix = f"~{topic_id[:8]}"
-        yield _made_anew(source, place, last, topic_id, suffix)
+        lost = (
+            f"the topic was deleted and made anew; what the old one held from offset {start} on, if anything, is lost"
+        )
+        expected, suffix = f"offset {start} of the topic {last['topic_id']}", f"~{topic_id[:8]}"
+        yield _missing(source, place, start, 0, expected, lost, topic_id, suffix)
         start = 0
         if first > 0:
             yield _missing(source, place, 0, first, "offset 0", f"offset {first} as the first one", topic_id, suffix)
@@ -167,22 +174,6 @@ def _rows(source: Source, place: Place, last: dict, topic_id: str | None, first:
     spans = {} if suffix or start == end else {_path(place): [start, end - 1, False]}
     context = {"topic_id": topic_id, "suffix": suffix, "offsets": spans}
     yield _row(place, start, end, context, end - start)
-
-
-def _lost_partition(source: Source, place: Place, last: dict, topic_id: str | None) -> dict:
-    """The row of a partition that its topic has no more."""
-    if last["topic_id"] and topic_id and last["topic_id"] != topic_id:
-        return _made_anew(source, place, last, topic_id, f"~{topic_id[:8]}")
-    lost = "no such partition: the topic was made anew"
-    suffix = last.get("suffix", "")
-    return _missing(source, place, last["next"], 0, f"offset {last['next']}", lost, topic_id, suffix)
-
-
-def _made_anew(source: Source, place: Place, last: dict, topic_id: str, suffix: str) -> dict:
-    """The row of what a topic held that another one of its name has replaced."""
-    start = last["next"]
-    lost = f"the topic was deleted and made anew; what the old one held from offset {start} on, if anything, is lost"
-    return _missing(source, place, start, 0, f"offset {start} of the topic {last['topic_id']}", lost, topic_id, suffix)
 
 
 def _row(place: Place, start: int, end: int, context: dict, num: int) -> dict:

@@ -80,10 +80,14 @@ def messages_of(project: Project, spark: "SparkSession", plan: Plan) -> dict[str
     """How many messages the ranges of a landed batch held, their bytes, and how many offsets had none; nothing where it
     has no ranges. Offsets are without a message where a transaction is marked or rolled back, or a topic compacted.
     """
-    ranges = [
+    if not any(project.sources[row["source"]].broker for row in plan.files):
+        return {}
+    ranges = [  # not the plan's: what was set aside is not landed
         row
-        for row in landed(project)  # not the plan's: what was set aside is not landed
-        if row["batch_id"] == plan.batch_id and row["num_units"] and project.sources[row["source"]].broker
+        for row in lake.peek(
+            project.lakehouse_path(), "bronze.files", ["source", "num_units"], f"where batch_id = {plan.batch_id}"
+        )
+        if row["num_units"] and project.sources[row["source"]].broker
     ]
     if not ranges:
         return {}

@@ -2,7 +2,8 @@
 
 Each is a whole run, with the guarantees of one, and holds the lakehouse for itself alone: between two of them others
 get their turn, for its catalog is shared. A source that cannot be asked rests, longer from try to try, and the others
-go on; where it is the last one, and nothing but a person can help, that ends it. So does all else that ends a run.
+go on; where it is the last one, and nothing but a person can help, that ends it. A contract that is ahead of its models
+is waited for. All else that ends a run ends this.
 """
 
 import signal
@@ -20,6 +21,7 @@ from inlet.lake import catalog
 from inlet.log import Log
 
 MAX_SECONDS = 60.0  # between two tries of what does not answer
+WRONG_SECONDS = 20.0  # between two runs whose gold cannot be built: each costs what a run costs
 
 
 def follow(
@@ -32,7 +34,7 @@ def follow(
     said, project, tries, has_run, lakehouse = "", load(), Tries(log), False, load().lakehouse_path()
     with catalog.shared(lakehouse), lake.following(lakehouse) as let_others, _stopping() as is_stopped:
         while not is_stopped.is_set():
-            wrong, has_landed = "", False
+            wrong, has_landed, pause = "", False, seconds
             try:
                 project = load()
             except ConfigError as error:  # it may be half written
@@ -50,13 +52,13 @@ def follow(
             except ConfigError as error:  # a contract says more than its models, for a moment
                 if not has_run:
                     raise
-                wrong = f"{error.message}. {error.remedy}; then it goes on"
+                wrong, pause = f"{error.message}. {error.remedy}; then it goes on", max(seconds, WRONG_SECONDS)
             if wrong and wrong != said:
                 log.say({"step": "run", "waiting": wrong})
             said = wrong
             tries.check(wanted)
             if not has_landed:
-                is_stopped.wait(seconds)
+                is_stopped.wait(pause)
     log.say({"step": "run", "stopped": "nothing is lost; the next run goes on from here"})
 
 

@@ -15,19 +15,18 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import NamedTuple
 
 from inlet.errors import EnvironmentLacks
-from inlet.lake import maven
+from inlet.lake import beside, maven
 from inlet.lake.java import check_java, java
 
 DERBY = "10.16.1.1"  # as in the wheel
 HOST, USER = "127.0.0.1", "APP"
-SERVERS = Path(sys.prefix) / "share" / "inlet" / "servers"
+SERVERS = beside.folder("servers")
 READY_SECONDS = 60
 SERVER_FILE = """\
 derby.connection.requireAuthentication=true
