@@ -171,8 +171,8 @@ def failed(source: str, unit_id: str, data: bytes, why: str, ranges: list[list] 
 
 
 def change_row(row: dict, codec: str, tables: dict[str, Table]) -> dict:
-    """A change of a codec, its images and its header as VARIANT. In: a dict of columns of silver.changes. Raises: AccountingError that
-    names codec, unit and rule.
+    """A change of a codec, its images and its header as VARIANT. In: a dict of columns of silver.changes. Raises:
+    AccountingError that names codec, unit and rule.
     """
     broken = None
     if lacking := [name for name in NEEDED if row.get(name) is None]:
@@ -181,7 +181,7 @@ def change_row(row: dict, codec: str, tables: dict[str, Table]) -> dict:
         broken = f"an unknown column {', '.join(sorted(unknown))}"
     elif row["operation"] not in change.OPERATIONS:
         broken = f"an unknown operation {row['operation']}"
-    elif not isinstance(row.get("header") or {}, dict):
+    elif not isinstance(row.get("header"), (dict, type(None))):
         broken = f"a header that is no object: {row['header']!r}"
     else:
         broken = contract_rules.broken(row, tables)
