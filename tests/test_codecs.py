@@ -249,6 +249,7 @@ def test_a_codec_that_loses_a_record_or_a_byte_is_named_with_its_unit_and_the_ru
         (row | {"colour": "red"}, "an unknown column colour"),
         (row | {"operation": "UPSERT"}, "an unknown operation UPSERT"),
         (without, "no change_seq"),
+        (row | {"header": "E"}, "a header that is no object: 'E'"),
         (row | {"change_seq": "1"}, "a change_seq that is not 35 digits: '1'"),
         (row | {"operation": "UPDATE", "after": None, "before": {"ID": 1}}, "no after-image, and is UPDATE"),
         (row | {"operation": "DELETE", "after": None}, "no before or after-image, and is DELETE"),

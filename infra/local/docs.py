@@ -9,6 +9,7 @@ from pathlib import Path
 from inlet import change, unit
 from inlet.codecs import CODECS
 from inlet.errors import REJECT_KINDS
+from inlet.silver import header_views
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PACKAGE = Path(change.__file__).parent
@@ -21,7 +22,11 @@ def pages() -> dict[Path, str]:
         DOCS / "change_table.md": MARK.format("pipelines/inlet/change.py")
         + "# The unified change table and its companions\n\n"
         + _opening(change)
-        + "".join(_table(name, columns) for name, columns in change.TABLES.items()),
+        + "".join(_table(name, columns) for name, columns in change.TABLES.items())
+        + "".join(
+            _table(f"silver.{vendor}_headers", header_views.columns(vendor), header_views.COMMENT.format(vendor=vendor))
+            for vendor in header_views.VIEWS
+        ),
         DOCS / "bronze.md": MARK.format("pipelines/inlet/unit.py")
         + "# Bronze\n\n"
         + _opening(unit)
@@ -122,9 +127,13 @@ def _opening(module) -> str:
     return module.__doc__.strip().split("\n\n", 1)[1] + "\n" if "\n\n" in module.__doc__.strip() else ""
 
 
-def _table(name: str, columns) -> str:
+def _table(name: str, columns, opening: str = "") -> str:
     rows = "".join(f"| `{c.name}` | {c.type.replace('|', chr(92) + '|')} | {c.doc} |\n" for c in columns)
-    return f"\n## {name}\n\n| column | type | meaning |\n|---|---|---|\n{rows}"
+    return (
+        f"\n## {name}\n\n"
+        + (f"{opening}\n\n" if opening else "")
+        + f"| column | type | meaning |\n|---|---|---|\n{rows}"
+    )
 
 
 def main() -> None:

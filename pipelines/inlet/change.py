@@ -51,6 +51,12 @@ CHANGES = (
         "map<string,string>",
         "only for columns in an exceptional state: `missing`, `lob_incomplete`, ...",
     ),
+    Column(
+        "header",
+        "variant",
+        "what the vendor's own header says beyond these columns, as an object, tokens included; null where nothing, or "
+        "where its source says `header: false`. No part of a change's content: a repeat may have another header",
+    ),
     Column("load_id", "string", "full-load generation of a REFRESH row"),
     Column("unit_id", "string", "the bronze unit this change was decoded from"),
     Column("unit_offset", "bigint", "first byte of its record within the unit"),

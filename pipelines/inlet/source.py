@@ -50,6 +50,10 @@ class Source(BaseModel):
         description="how long a record of a change of several may wait for the others before it is rejected "
         "(`part_missing`); the others, when they come, bring it back. None: it waits",
     )
+    header: bool = Field(
+        default=True,
+        description="whether silver.changes keeps what the feed's own header says of a change (column `header`)",
+    )
     # how long nothing is written to a file until it is taken for whole: its last record that is unfinished; all of one
     # whose end cannot be told (compressed, `avro`, `whole_file`). 0: files come whole, for instance by renaming
     settle_minutes: float = Field(default=60, ge=0)

@@ -13,6 +13,7 @@ Records     ["file", number, time]                    the first of every file; t
             will be written again
             ["end"]                                  nothing follows in this file
             A row is an array in the order of the columns; a member that is missing at its end was not supplied
+Header      the number that the images of an update have in common
 Order       time of the file, number of the file, offset of the record in it
 Messages    a record without its length is a message, too, and so are several, one a line; placed by topic, offset and
             line; read by the contract as it is, or by the column lists that its header `columns` names, looked up:
@@ -368,8 +369,9 @@ def _read(found: Decoded, record: list, at: dict, seq: str, is_last: bool, conte
                 {"word": word, "seq": seq, "columns": context["columns"][table], "in_transaction": in_transaction}
             )
             found.parts.append(Part(str(number), at["unit_offset"], at["unit_length"], note, seq))
-        case ["after", _, table, row]:
-            found.changes.append(_change("update", table, [None, row], seq, context, tables) | at | in_transaction)
+        case ["after", number, table, row]:
+            change_ = _change("update", table, [None, row], seq, context, tables) | at | in_transaction
+            found.changes.append(change_ | {"header": {"number": number}})
         case ["insert" | "update" | "delete" | "truncate" as word, table, *rows]:
             images = [None, *rows] if word == "insert" else [*rows, None] if word == "delete" else rows or [None, None]
             found.changes.append(_change(word, table, images, seq, context, tables) | at | in_transaction)
@@ -464,6 +466,7 @@ def join(key: str, parts: list, source, tables: dict) -> Joined:
         [
             row
             | note["in_transaction"]
+            | {"header": {"number": int(key)}}
             | {"unit_id": one.unit_id, "unit_offset": one.part.unit_offset, "unit_length": one.part.unit_length}
         ]
     )

@@ -103,8 +103,9 @@ class Decoded:
     """What a unit holds.
 
     `changes` is an Arrow batch with the columns of the codec's `CHANGES`, or a list of dicts: any columns of
-    silver.changes, images as dicts of plain values, and always `source_schema`, `source_table`, `table_version` (of the
-    contract it was read by), `change_seq`, `operation`, `unit_offset`, `unit_length`; what is left out is null.
+    silver.changes, images and `header` as dicts of plain values, and always `source_schema`, `source_table`,
+    `table_version` (of the contract it was read by), `change_seq`, `operation`, `unit_offset`, `unit_length`; what is
+    left out is null. In Arrow, images and `header` are `codec.IMAGE`.
     """
 
     changes: pa.RecordBatch | list[dict]

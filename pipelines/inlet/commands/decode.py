@@ -26,7 +26,8 @@ def decode_file(project: Project, file: Path, source_name: str | None) -> Iterat
     if source.broker:
         raise ConfigError(f"{source.name} reads from a broker, and no files", "Name a source that reads files")
     decode = _decode_messages if source.brings_messages else _decode_blocks
-    yield from decode(project, source, file)
+    for kind, row in decode(project, source, file):
+        yield kind, row if source.header else {name: value for name, value in row.items() if name != "header"}
 
 
 def _source_of(project: Project, file: Path, name: str | None) -> Source:

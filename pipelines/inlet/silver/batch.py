@@ -95,11 +95,14 @@ class Batch:
         return self.accounts.setdefault(source, Account())
 
     def append(self, rows: "DataFrame", table: str) -> None:
-        """Append rows of this batch. Adds batch_id and decoded_at; a column that the rows do not have is null."""
+        """Append rows of this batch. Adds batch_id and decoded_at; a column that the rows do not have is null. A
+        header is left out where its source says so, whatever codec and path gave it."""
         given = dict.fromkeys(rows.columns)
         of_batch = {"batch_id": f"{self.batch_id}L", "decoded_at": "current_timestamp()"}
         if table == "silver.rejects":
             of_batch["contract"] = self._contract
+        if table == "silver.changes" and (left_out := [s for s in self.sources if not self.project.sources[s].header]):
+            of_batch["header"] = f"if({among(left_out)}, cast(null as variant), header)"
         columns = {
             c.name: of_batch.get(c.name) or (f"`{c.name}`" if c.name in given else f"cast(null as {c.type})")
             for c in change.TABLES[table]

@@ -21,7 +21,17 @@ from inlet.bronze.guard import said_by_worker
 from inlet.config import Project
 from inlet.errors import FILE_KINDS, AccountingError, InletError
 from inlet.lake.spark import small_query_settings
-from inlet.silver import blocks, messages, parts, recover, replayed, table_versions, transactions, unread_files
+from inlet.silver import (
+    blocks,
+    header_views,
+    messages,
+    parts,
+    recover,
+    replayed,
+    table_versions,
+    transactions,
+    unread_files,
+)
 from inlet.silver.batch import Account, Batch, among
 from inlet.sql import literal
 from inlet.table import by_name
@@ -188,6 +198,7 @@ def _run(
     tell("following transactions")
     transactions.update(spark, batch.rows, project.ignores)
     _table_versions(batch)
+    header_views.write(spark, {project.sources[source].codec for source in batch.sources})
     _close(batch)
     return batch.accounts
 

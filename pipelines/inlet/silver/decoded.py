@@ -33,7 +33,7 @@ COLUMNS = {"result": "string", "num_packed": "bigint", "num_control": "bigint", 
 }
 DDL = ", ".join(f"{name} {type_}" for name, type_ in COLUMNS.items())
 NEEDED = ("source_schema", "source_table", "table_version", "change_seq", "operation", "unit_offset", "unit_length")
-IMAGES = ("before", "after")
+OBJECTS = ("before", "after", "header")
 NOTHING = Decoded([])
 IGNORED = "ignored"  # kind of a control event: records of a table that is not wanted
 
@@ -171,8 +171,8 @@ def failed(source: str, unit_id: str, data: bytes, why: str, ranges: list[list] 
 
 
 def change_row(row: dict, codec: str, tables: dict[str, Table]) -> dict:
-    """A change of a codec, its images as VARIANT. In: a dict of columns of silver.changes. Raises: AccountingError that
-    names codec, unit and rule.
+    """A change of a codec, its images and its header as VARIANT. In: a dict of columns of silver.changes. Raises:
+    AccountingError that names codec, unit and rule.
     """
     broken = None
     if lacking := [name for name in NEEDED if row.get(name) is None]:
@@ -181,6 +181,8 @@ def change_row(row: dict, codec: str, tables: dict[str, Table]) -> dict:
         broken = f"an unknown column {', '.join(sorted(unknown))}"
     elif row["operation"] not in change.OPERATIONS:
         broken = f"an unknown operation {row['operation']}"
+    elif not isinstance(row.get("header"), (dict, type(None))):
+        broken = f"a header that is no object: {row['header']!r}"
     else:
         broken = contract_rules.broken(row, tables)
     if broken:
@@ -189,13 +191,13 @@ def change_row(row: dict, codec: str, tables: dict[str, Table]) -> dict:
             "It is a fault of the codec, which has to reject a record that does not hold to its table's contract",
         )
     row = {"change_oper": change.OPERATIONS[row["operation"]]} | row
-    images = {}
-    for name in IMAGES:
+    objects: dict[str, dict | None] = dict.fromkeys(OBJECTS)
+    for name in OBJECTS:
         if row.get(name) is not None:
             value, metadata = variant.encode(row[name])
-            images[name] = {"value": value, "metadata": metadata}
+            objects[name] = {"value": value, "metadata": metadata}
     states = {"column_states": list(row["column_states"].items())} if row.get("column_states") else {}
-    return {**row, "before": None, "after": None, **images, **states, "result": "change"}
+    return {**row, **objects, **states, "result": "change"}
 
 
 def reject_row(reject: Reject) -> dict:

@@ -66,6 +66,7 @@ def fast(messages, sources: list, tables: dict, loads: list[dict]):
         "change_oper": _pick([change.OPERATIONS[name] for name in OPERATIONS], "o"),
         "load_id": f"if(l < 0, null, {_pick([load['load_id'] for load in loads], 'l')})",
         "column_states": "cast(null as map<string,string>)",
+        "header": "cast(null as variant)",
         "unit_offset": "0L",
     }
     begun = " ".join(

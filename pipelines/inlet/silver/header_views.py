@@ -1,0 +1,70 @@
+"""Views that show the members of a vendor's header as columns: `silver.<vendor>_headers`, over `silver.changes`.
+
+A view has the changes of sources that the ledger knows with a codec of the vendor, and whose header has the first of
+its members: a vendor's feeds of other forms have headers of their own. It is made by the first batch of such a source.
+"""
+
+import zlib
+from typing import TYPE_CHECKING
+
+from inlet import change
+from inlet.change import Column
+from inlet.codecs.goldengate.header import HEADER
+from inlet.sql import literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+VIEWS = {"goldengate": HEADER}  # vendor -> members; its codecs are <vendor>_<artifact>
+PLACE = ("source", "source_schema", "source_table", "change_seq", "transaction_id")
+COMMENT = (
+    "A view: the header of each {vendor} change, its members as columns. Null where a header lacks the member; a source "
+    "with `header: false` has no rows."
+)
+
+
+def columns(vendor: str) -> list[Column]:
+    """The columns of a vendor's view."""
+    return [*(c for c in change.CHANGES if c.name in PLACE), *VIEWS[vendor]]
+
+
+def write(spark: "SparkSession", codecs: set[str]) -> None:
+    """Write the views of the vendors of these codecs, where they are not there or not as declared."""
+    for vendor in VIEWS.keys() & {vendor_of(codec) for codec in codecs}:
+        view, text = f"silver.{vendor}_headers", query(vendor)
+        title = ", ".join(f"{c.name} comment {literal(c.doc)}" for c in columns(vendor))
+        shape = str(zlib.crc32(f"{title}{text}".encode()))
+        if spark.catalog.tableExists(view) and shape in str(
+            spark.sql(f"show tblproperties {view} ('inlet.shape')").collect()
+        ):
+            continue
+        spark.sql(
+            f"create or replace view {view} (\n  {title})\ncomment {literal(COMMENT.format(vendor=vendor))}\n"
+            f"tblproperties ('inlet.shape' = '{shape}')\nas\n{text}"
+        )
+
+
+def vendor_of(codec: str) -> str:
+    """The vendor of a codec, by its name.
+
+    >>> vendor_of("goldengate_trail")
+    'goldengate'
+    """
+    return codec.split("_")[0]
+
+
+def query(vendor: str) -> str:
+    """The SQL of a vendor's view."""
+    members = VIEWS[vendor]
+    named = ",\n  ".join([*PLACE, *(f"{_member(c)} as {c.name}" for c in members)])
+    return (
+        f"select {named}\nfrom silver.changes\n"
+        f"where variant_get(header, '$.{members[0].name}', 'variant') is not null\n"
+        f"  and source in (select source from silver.batches where substring_index(codec, '_', 1) = {literal(vendor)})"
+    )
+
+
+def _member(column: Column) -> str:
+    """SQL for a member of the header; null where it is absent or null."""
+    value = f"variant_get(header, '$.{column.name}', '{column.type}')"
+    return f"if(is_variant_null({value}), null, {value})" if column.type == "variant" else value
