@@ -190,5 +190,12 @@ REJECT_KINDS = {  # every kind there is; docs/rejects.md is made from this and a
     "bad_date": "a date or time that no calendar has",
     "bad_value_length": "a variable item claims more bytes or characters than its column can hold",
     "trailing_bytes": "bytes of the record are left over after its last item",
+    "bad_frame": "bytes that are no record of the format, where one has to begin",
+    "unknown_token": "a part of the record that the format does not define, or one that is there twice",
+    "bad_header": "a field of the record's header holds what the format does not define",
+    "unsupported_record": "a record of the format whose contents cannot be read without guessing",
+    "bad_segment": "a piece of a record without the pieces before or behind it",
+    "column_twice": "the record holds a column twice",
+    "encrypted_data": "the data of the file's records is encrypted, or nothing that the format defines",
     "file_rewritten": "bytes of a file that were landed before have changed since",
 }

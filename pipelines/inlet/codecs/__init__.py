@@ -2,11 +2,12 @@
 contract: codec.py.
 """
 
+from inlet.codecs.goldengate import trail
 from inlet.codecs.linkexpress import group
 from inlet.codecs.qlik import json_messages
 from inlet.source import FILE_TRANSPORTS, MESSAGE_TRANSPORTS, ROW_TRANSPORTS
 
-CODECS = {"qlik_json": json_messages, "linkexpress_group": group}
+CODECS = {"qlik_json": json_messages, "linkexpress_group": group, "goldengate_trail": trail}
 
 
 def transports_of(codec) -> tuple[str, ...]:

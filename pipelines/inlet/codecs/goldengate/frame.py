@@ -1,0 +1,150 @@
+"""Frames of a GoldenGate trail: where each record and its tokens lie, and where the next record surely begins.
+
+Strategy. A token is an id, an info byte, a length of 2 bytes, and a payload; a record is a token `G` whose length holds
+all of it, up to a token `Z` that says the same length again. `walk` follows the records; what stands where no record can
+begin is passed over up to the next place at which two whole records follow each other, and is a row of its own.
+
+Bounds: no read lies outside [at, len(data)): a token is read after its 4 bytes, and a payload after its length, were
+held against the end of the record, the record against that of the data. `rows` has a row for every 46 bytes.
+Source: docs/formats/goldengate_trail.md, framing.
+"""
+
+import numpy as np
+
+from inlet.fields.compiled.basics import inlined, uint
+from inlet.fields.compiled.cache import compiled
+
+# a row: the record's first byte and end; payload and length of its tokens (-1 where there is none); what is wrong
+AT, END, H, LEN_H, D, LEN_D, T, LEN_T, U, LEN_U, FAULT, FAULT_AT = range(12)
+NUM_ROW = 12
+LEN_TOKEN, LEN_GHDR = 4, 34
+LEN_MIN = 3 * LEN_TOKEN + LEN_GHDR  # G, H with its fixed part, Z
+LEN_MAX = 0xFFFF
+FILE_HEADER, RECORD, GHDR, DATA, USER_TOKENS, TOKENS, TRAILER = b"FGHDUTZ"
+HDR_IND = ord("E")
+GIVE_UP = 1 << 20  # bytes after which no next record is looked for any more: 16 of the longest
+
+FAULTS = ("", "bad_frame", "bad_length", "unknown_token", "bad_header")
+OK, BAD_FRAME, BAD_LENGTH, UNKNOWN_TOKEN, BAD_HEADER = range(5)
+COMPLETE, SHORT, NO_RECORD = range(3)  # how a walk ends: with the data, in a record, at a place where none can begin
+
+
+@inlined
+def _tokens_of(data, at, end, little, row):
+    """Find a record's tokens. Out: fault, place of it."""
+    row[H] = row[D] = row[T] = row[U] = -1
+    row[LEN_H] = row[LEN_D] = row[LEN_T] = row[LEN_U] = 0
+    p, stop = at + LEN_TOKEN, end - LEN_TOKEN
+    while p < stop:
+        if p + LEN_TOKEN > stop:
+            return BAD_LENGTH, p
+        size = uint(data, p + 2, 2, little)
+        if p + LEN_TOKEN + size > stop:
+            return BAD_LENGTH, p + 2
+        id_ = data[p]
+        place = H if id_ == GHDR else D if id_ == DATA else T if id_ == TOKENS else U if id_ == USER_TOKENS else -1
+        if place < 0 or row[place] >= 0:
+            return UNKNOWN_TOKEN, p
+        row[place], row[place + 1] = p + LEN_TOKEN, size
+        p += LEN_TOKEN + size
+    if row[LEN_H] < LEN_GHDR:
+        return BAD_LENGTH, at + LEN_TOKEN
+    if data[row[H]] != HDR_IND:
+        return BAD_HEADER, row[H]
+    return OK, at
+
+
+@inlined
+def _record(data, at, little, row):
+    """Read the record that begins here into a row, with what is wrong inside it. Out: as a walk ends."""
+    left = len(data) - at
+    if left == 0:
+        return SHORT
+    if data[at] != RECORD:
+        return NO_RECORD
+    if left < LEN_TOKEN:
+        return SHORT
+    size = uint(data, at + 2, 2, little)
+    if size < LEN_MIN:
+        return NO_RECORD
+    if size > left:
+        return SHORT
+    end = at + size
+    if data[end - LEN_TOKEN] != TRAILER or uint(data, end - 2, 2, little) != size:
+        return NO_RECORD
+    row[AT], row[END] = at, end
+    row[FAULT], row[FAULT_AT] = _tokens_of(data, at, end, little, row)
+    return COMPLETE
+
+
+@inlined
+def _next_record(data, at, little, is_final, rows, num):
+    """The first place from `at` on where a record surely begins: another one follows it, or the end of the file. -1 for
+    none. Uses two rows."""
+    for p in range(at, len(data) - LEN_MIN + 1):
+        if data[p] != RECORD or _record(data, p, little, rows[num]) != COMPLETE or rows[num, FAULT] != OK:
+            continue
+        end = rows[num, END]
+        if end == len(data):
+            if is_final:
+                return p
+        elif _record(data, end, little, rows[num + 1]) == COMPLETE and rows[num + 1, FAULT] == OK:
+            return p
+    return -1
+
+
+@compiled(nogil=True, _nrt=False)
+def walk(data, at, little, is_final, damaged, rows):
+    """Follow the records from `at` on.
+
+    In: damaged, (first byte, end) of what is known to hold no record; is_final, that the file ends here. Out: rows[i].
+    Returns: (number of rows, where the walk ended, how). A lying length may reach behind the end of the data: where the
+    file ends, a sure record inside it is looked for.
+    """
+    num, num_damaged = 0, 0
+    while at < len(data) and num + 2 < len(rows):
+        if num_damaged < len(damaged) and damaged[num_damaged, 0] == at < damaged[num_damaged, 1] <= len(data):
+            stop = damaged[num_damaged, 1]
+            num_damaged += 1
+        else:
+            how = _record(data, at, little, rows[num])
+            if how == COMPLETE:
+                at, num = rows[num, END], num + 1
+                continue
+            if how == SHORT and not is_final:
+                return num, at, how
+            stop = _next_record(data, at + 1, little, is_final, rows, num)
+            if stop < 0:
+                if how == NO_RECORD and not is_final and len(data) - at < GIVE_UP:
+                    how = SHORT  # what follows may show where the next record begins
+                return num, at, how
+        rows[num] = -1
+        rows[num, AT], rows[num, END], rows[num, FAULT], rows[num, FAULT_AT] = at, stop, BAD_FRAME, at
+        at, num = stop, num + 1
+    return num, at, COMPLETE if at == len(data) else SHORT
+
+
+def room_for(data) -> np.ndarray:
+    """Rows for all the records that these bytes may hold: each place without one is followed by one, or by the end; two
+    more are working space."""
+    return np.empty((2 * (len(data) // LEN_MIN) + 4, NUM_ROW), np.int64)
+
+
+def order_of(data: bytes, at: int) -> str | None:
+    """Byte order of the record that begins here, a file header or any other: the one in which its length leads to its
+    trailer, and whose tokens fill it. None while it cannot be told, or where neither fits."""
+    fits = [order for order in ("big", "little") if _fits(data, at, order)]
+    return fits[0] if len(fits) == 1 else None
+
+
+def _fits(data: bytes, at: int, order: str) -> bool:
+    size = int.from_bytes(data[at + 2 : at + 4], order)
+    end = at + size
+    if size < 2 * LEN_TOKEN or end > len(data):
+        return False
+    if data[end - LEN_TOKEN] != TRAILER or data[end - 2 : end] != data[at + 2 : at + 4]:
+        return False
+    p, stop = at + LEN_TOKEN, end - LEN_TOKEN
+    while p + LEN_TOKEN <= stop:
+        p += LEN_TOKEN + int.from_bytes(data[p + 2 : p + 4], order)
+    return p == stop
