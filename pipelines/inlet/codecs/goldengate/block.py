@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from inlet.codecs.codec import IMAGE
-from inlet.codecs.goldengate import columns, file_header, frame, io_types, metadata, piece, reject, sequence, tables
+from inlet.codecs.goldengate import columns, file_header, frame, header_variant, io_types, metadata, piece, reject, sequence, tables
 from inlet.codecs.goldengate import text_columns as text
 from inlet.codecs.goldengate.layout import Layouts, compile_layouts
 from inlet.codecs.goldengate.options import Options
@@ -30,6 +30,7 @@ CHANGES = pa.schema(
         pa.field("before", IMAGE),
         pa.field("after", IMAGE),
         pa.field("column_states", pa.map_(pa.string(), pa.string())),
+        pa.field("header", IMAGE),
         pa.field("unit_offset", pa.int64(), nullable=False),
         pa.field("unit_length", pa.int64(), nullable=False),
     ]
@@ -47,7 +48,7 @@ def decode(data: bytes, context: dict, source: Source, contracts: dict) -> Decod
     is_control = (read.groups[:, sequence.WHAT] != io_types.CHANGE) & ~found.is_rejected
     sizes = np.diff(read.starts)
     return Decoded(
-        found.changes(),
+        found.changes(source.header),
         rejects,
         _controls(found, np.flatnonzero(is_control), source),
         int(sizes[is_control].sum()),
@@ -165,7 +166,7 @@ class Images:
         all_lengths[groups] = lengths
         return out, all_lengths
 
-    def changes(self) -> pa.RecordBatch:
+    def changes(self, has_header: bool) -> pa.RecordBatch:
         """The changes that are not rejected, as CHANGES."""
         read, kept = self.piece, self.readable[self.faults[self.readable, 0] == 0]
         groups, starts = read.groups[kept], read.starts
@@ -187,6 +188,7 @@ class Images:
                 self._column_masks(kept, has),
                 *(self._image_array(name, kept, layout, has[name]) for name in ("before", "after")),
                 self._states(kept),
+                header_variant.headers(read, kept, self.places, IMAGE) if has_header else pa.nulls(len(kept), IMAGE),
                 pa.array(starts[kept]),
                 pa.array(starts[kept + 1] - starts[kept]),
             ],

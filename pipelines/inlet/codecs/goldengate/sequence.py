@@ -130,6 +130,13 @@ def _header_fault(data, rows, i, little):
         return BAD_HEADER, at + TRANS_IND
     if uint(data, at + REC_LENGTH, 2, little) != rows[i, LEN_D] and not data[at + CONTINUED]:
         return BAD_LENGTH, at + REC_LENGTH
+    p, stop = rows[i, T], rows[i, T] + rows[i, LEN_T]
+    while 0 <= p < stop:
+        if p + 4 > stop:
+            return BAD_LENGTH, p
+        p += 4 + uint(data, p + 2, 2, little)
+        if p > stop:
+            return BAD_LENGTH, stop
     time = uint(data, at + IO_TIME, 8, little)
     if time != 0 and not EARLIEST <= time - EPOCH < LATEST:
         return BAD_HEADER, at + IO_TIME

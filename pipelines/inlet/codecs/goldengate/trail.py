@@ -239,6 +239,7 @@ def changes_as_rows(decoded: Decoded, context: dict, source: Source, tables: dic
                 "before": row["before"] and variant.decode(**row["before"]),
                 "after": row["after"] and variant.decode(**row["after"]),
                 "column_states": dict(row["column_states"]) if row["column_states"] else None,
+                "header": row["header"] and variant.decode(**row["header"]),
                 "load_id": None,
                 "unit_offset": row["unit_offset"],
                 "unit_length": row["unit_length"],
