@@ -3,14 +3,18 @@ are those of the vectors in goldengate.md.
 """
 
 import datetime as dt
+import random
+import re
 import struct
 from decimal import Decimal
 
 import pytest
 
+from tests import goldengate_streams, streams
 from tests.encode import goldengate_logdump as logdump
 from tests.encode.goldengate_columns import (
     NullWith,
+    Raw,
     Table,
     char,
     compressed,
@@ -24,7 +28,7 @@ from tests.encode.goldengate_columns import (
 )
 from tests.encode.goldengate_defgen import defgen, definition
 from tests.encode.goldengate_tokens import UNKNOWN_VERSION, ddl_text, file_header, ggs_tokens, ghdr
-from tests.encode.goldengate_trail import FIELD_COMP_UPDATE, Trail
+from tests.encode.goldengate_trail import FIELD_COMP_UPDATE, METADATA, Trail
 
 SEOUL = dt.timezone(dt.timedelta(hours=9))
 MYSQL_ID = "000000000000000000007:{:015d}"
@@ -39,6 +43,18 @@ TEST_F = Table(
         char("char", 50, charset_id=0),
     ),
     is_even=False,
+)
+
+ITEMS = Table(
+    "SHOP.ITEMS",
+    (
+        varchar("REGION", 20, is_key=True),
+        integer("ITEM", is_key=True),
+        varchar("NAME", 20),
+        number("PRICE", 2),
+        moment("MADE", 10),
+        varchar("PHOTO", 20),
+    ),
 )
 
 
@@ -410,3 +426,92 @@ def test_a_row_in_pieces_is_the_area_of_the_row():
     assert b"".join(piece.area for piece in pieces) == area
     facts = [tuple(r.header[n] for n in ("rec_count", "continued", "trans_ind", "rec_length")) for r in pieces]
     assert facts == [(1, 1, 0, 7), (2, 1, 1, 2), (3, 0, 2, 19)]
+
+
+def test_a_record_has_what_is_said_of_it():
+    """An update that a NonStop node backs out, with its system key and user tokens; D, U, T follow each other."""
+    trail = Trail([DEMO1], has_header=False)
+    fields = {"undo_flag": 1, "hdr_ind": "X", "orig_node": 4, "format_type": "F"}
+    trail.update("TEST001.DEMO1", {"ID": 1}, b"KEY!", user=b"?", tokens=[("x", b"")], **fields)
+    assert trail.files[0][1] == bytes.fromhex(
+        "4701 005f 4800 0030 5804 0141 0012 0f04 0000 0000 0000 0000 0000 0000 0000 0000 0000 0000 0346 0400"
+        "0001 5445 5354 3030 312e 4445 4d4f 3100 4400 0012 4b45 5921 0000 000a 0000 0000 0000 0000 0001 5500"
+        "0001 3f54 0000 0478 0000 005a 0100 5f"
+    )
+
+
+def test_other_operations_have_their_codes_and_bits():
+    """Unified updates with both widths of their prefix, of which one is a key update; an unknown IOType."""
+    trail, new = Trail([OGG_TEST], "little", "index"), {"id": 2, "name": "b"}
+    old = new | {"name": Raw(b"\1\0a")}
+    records = [
+        trail.unified_update("test.ogg_test", old, new, 2),
+        trail.unified_update("test.ogg_test", {"id": 1}, new, 4),
+        trail.upsert("test.ogg_test", new),
+        trail.lob_chunk("test.ogg_test", b"opaque"),
+        trail.row(199, "test.ogg_test"),
+        *trail.update_in_two("test.ogg_test", old, new),
+    ]
+    names = ("io_type", "partition", "before_after", "trans_ind")
+    assert [tuple(r.header[n] for n in names) for r in records] == [
+        (134, 0x4C, "A", 3),
+        (135, 0x4C, "A", 3),
+        (140, 0x0C, "A", 3),
+        (116, 0x0C, "A", 3),
+        (199, 0x0C, "A", 3),
+        (15, 0x0C, "B", 0),
+        (15, 0x0C, "A", 2),
+    ]
+    row = compressed(OGG_TEST, new, "<")
+    assert records[0].area == struct.pack("<H", len(row)) + compressed(OGG_TEST, old, "<") + row
+    assert records[1].area == bytes.fromhex("0a000000 0000 0600 0000 0000 0001") + row
+
+
+def test_byte_orders_may_differ_between_headers_and_files():
+    trail = Trail([DEMO1], "little", header_order="big")
+    trail.roll("big")
+    trail.insert("TEST001.DEMO1", {"ID": 1})
+    header = trail.files[0][1]
+    assert header[2:4] == header[-2:] == struct.pack(">H", len(header))
+    assert trail.records[0].data[2:4] == struct.pack(">H", trail.records[0].length)
+    text = logdump.file_header(header, dt.datetime(2026, 1, 2, tzinfo=dt.UTC)).splitlines()
+    assert text[1] == f"2026/01/02 00:00:00.000.000 FileHeader           Len {len(header) - 8:>5} RBA 0"
+
+
+def test_random_trails_hold_whole_transactions_and_what_was_given_up():
+    """Files are walked by nothing but the lengths of records (1.2)."""
+    seen = set()
+    for seed in range(40):
+        sent = goldengate_streams.random_trail(random.Random(seed))
+        indicators = {}
+        for seqno, (_, data) in enumerate(sent.trail.files):
+            order, at = sent.trail.order, struct.unpack_from(">H", data, 2)[0]
+            while at < len(data):
+                length = struct.unpack_from(order + "H", data, at + 2)[0]
+                io_type, trans_ind = data[at + 14], data[at + 36]
+                seen.add(io_type)
+                assert data[at : at + 1] + data[at + length - 4 : at + length - 3] == b"GZ"
+                if io_type != METADATA:
+                    indicators[seqno, at, length] = trans_ind
+                at += length
+        other = [(r.seqno, r.rba, r.length) for r in [*sent.controls, *sent.abandoned]]
+        placed = [place for change in sent.changes for place in change["places"]]
+        assert sorted(other + placed) == sorted(indicators)
+        assert len(placed) == len(set(placed)) and placed == sorted(placed)
+        runs = "".join(str(indicators[place]) for place in placed)
+        assert re.fullmatch("(01*2|3)*", runs)
+        assert runs.count("2") + runs.count("3") == sum(change["last"] for change in sent.changes)
+    assert seen == {3, 5, 15, 100, 115, 134, 135, 150, 151, 160, 170}
+
+
+def test_a_random_stream_is_sent_as_it_is():
+    """The stream that gold is held to the reference with; a key update of 115 keeps the key of before only."""
+    rng = random.Random(5)
+    changes = streams.stream(rng, length=60, loads=0)
+    transactions = goldengate_streams.transactions_of(changes)
+    sent = goldengate_streams.send(rng, Trail([ITEMS], "little"), transactions, goldengate_streams.How())
+    rows = [change for change in changes if change.op in ("INSERT", "UPDATE", "DELETE", "TRUNCATE")]
+    assert [(c["operation"], c["after"]) for c in sent.changes] == [(c.op, c.after) for c in rows]
+    for change, row in zip(sent.changes, rows):
+        key_only = row.before and {name: row.before[name] for name in ITEMS.key}
+        assert change["before"] in (row.before, key_only)
