@@ -136,9 +136,10 @@ def cut(data: bytes, context: dict, source: Source, tables: dict, len_block: int
             blocks = [Block(0, at, context, 1)] if at else []
             return Cut(blocks, context | {"offset": context["offset"] + at, "unfinished": True}, at, problem, [])
     if context["order"] is None:
+        is_open = context["state"][sequence.OPEN]  # a transaction of the file before
         blocks = [Block(0, at, context, 1)] if at else []
         rest = {"offset": context["offset"] + at, "unfinished": at < len(data)}
-        return Cut(blocks, context | rest, at, None, [Mark(at, 1, STANDS)] if at else [])
+        return Cut(blocks, context | rest, at, None, [Mark(at, 1, STANDS)] if at and not is_open else [])
     read = piece.read(data, context, is_final)
     blocks, start, before = [], 0, context
     for stop in _stops(read, len_block):
@@ -183,14 +184,19 @@ def _marks(read: piece.Piece) -> list[Mark]:
     """What stands, and what was given up and written again."""
     groups, marks = read.groups, []
     closed = np.flatnonzero(groups[:, sequence.IS_OPEN] == 0)
+
+    def stand_up_to(group: int) -> None:
+        """All stands up to the last group before this one behind which no transaction is open."""
+        place = np.searchsorted(closed, group)
+        end = int(closed[place - 1]) + 1 if place else 0
+        if end > (marks[-1].num_records if marks else 0):
+            marks.append(Mark(int(read.starts[end]), end, STANDS))
+
     for n in map(int, np.flatnonzero(groups[:, sequence.MARK])):
-        earlier = closed[closed < n]
-        if len(earlier) and groups[n, sequence.MARK] == sequence.ABANDONED_BEFORE:
-            marks.append(Mark(int(read.starts[earlier[-1] + 1]), int(earlier[-1]) + 1, STANDS))
+        stand_up_to(n)
         verdict = ABANDONED if groups[n, sequence.MARK] == sequence.ABANDONED_BEFORE else STANDS
         marks.append(Mark(int(read.starts[n]), n, verdict))
-    if len(closed):
-        marks.append(Mark(int(read.starts[closed[-1] + 1]), int(closed[-1]) + 1, STANDS))
+    stand_up_to(len(groups))
     return marks
 
 
