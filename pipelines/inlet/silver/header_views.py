@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 VIEWS = {"goldengate": HEADER}  # vendor -> members; its codecs are <vendor>_<artifact>
 PLACE = ("source", "source_schema", "source_table", "change_seq", "transaction_id")
 COMMENT = (
-    "A view: the header of each {vendor} change, its members as columns. Null where a header lacks the member; a source "
-    "with `header: false` has no rows."
+    "A view: the header of each {vendor} change, its members as columns. Null where a header lacks the member; a "
+    "source with `header: false` has no rows."
 )
 
 
