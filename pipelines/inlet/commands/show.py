@@ -76,9 +76,9 @@ def with_headers(project: Project, found: Shown) -> Shown:
         wanted = set(shown)
         span = f"change_seq between {_text(min(shown))} and {_text(max(shown))}"
         where = f"where source = {_text(source)} and {span}"
-        for row in lake.peek(project.lakehouse_path(), "silver.changes", ["change_seq", "header"], where):
-            if row["header"] and row["change_seq"] in wanted:
-                headers[source, row["change_seq"]] = variant.decode(**row["header"])
+        for kept in lake.peek(project.lakehouse_path(), "silver.changes", ["change_seq", "header"], where):
+            if kept["header"] and kept["change_seq"] in wanted:
+                headers[source, kept["change_seq"]] = variant.decode(**kept["header"])
     rows = [(*row, headers.get((row[at_source], row[at_seq]))) for row in found.rows]
     return Shown([*found.columns, "header"], rows, found.is_more)
 
