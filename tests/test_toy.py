@@ -590,8 +590,11 @@ def test_the_clock_rejects_a_part_and_its_late_other_brings_it_back(spark, lakeh
     assert [row["unit_id"] for row in due] == ["late_parts/landing/late_parts/1.jsonl/0/0"]
     assert counts(silver.run(project, spark, replay.plan(project, spark, due))["late_parts"])[2:] == (1, 1, 0, 0)
     found = spark.sql(
-        "select operation, cast(before:TEXT as string), cast(after:TEXT as string) from silver.changes "
-        "where source = 'late_parts' order by change_seq"
+        "select operation, cast(before:TEXT as string), cast(after:TEXT as string), to_json(header) "
+        "from silver.changes where source = 'late_parts' order by change_seq"
     )
-    assert [tuple(row) for row in found.collect()] == [("INSERT", None, "two"), ("UPDATE", "one", "uno")]
+    assert [tuple(row) for row in found.collect()] == [
+        ("INSERT", None, "two", None),
+        ("UPDATE", "one", "uno", '{"number":1}'),
+    ]
     assert parts.waiting(project) == [] and replay.due(project, ["late_parts"]) == []

@@ -113,6 +113,9 @@ def show(
         bool, typer.Option("--history", help="Its versions, each with the places where it held.")
     ] = False,
     changes: Annotated[bool, typer.Option("--changes", help="Its changes, with both images.")] = False,
+    header: Annotated[
+        bool, typer.Option("--header", help="With --changes: what the feed's own header says of each.")
+    ] = False,
     at: Annotated[str | None, typer.Option(metavar="TIME", help="Rows as they were at a time, in UTC.")] = None,
     format: Annotated[str, typer.Option(help="table, csv or json (lines).")] = "table",
     limit: Annotated[
@@ -127,6 +130,8 @@ def show(
     _check_format(format)
     if history and changes:
         raise ConfigError("--history and --changes are two questions", "Ask one after the other")
+    if header and not changes:
+        raise ConfigError("--header is of changes", "Say --changes, too")
     loaded = config.load(project)
     (name,) = loaded.table_names([table])
     contract = next(t for t in loaded.tables.values() if t.name == name)
@@ -134,7 +139,7 @@ def show(
     if source:
         config.known(loaded.sources, source, "source")
     num = _limit(limit, format, 20)
-    found = showing.show(loaded, contract, view, key, at, num, source)
+    found = showing.show(loaded, contract, view, key, at, num, source, header)
     _print(found.columns, found.rows, found.is_more, format, num)
 
 

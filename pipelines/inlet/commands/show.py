@@ -7,9 +7,10 @@ versions that gold.published names. Free SQL is Spark's alone (`inlet sql`).
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from inlet import publish
+from inlet import lake, publish
 from inlet.config import Project
 from inlet.errors import ConfigError, InletError
+from inlet.fields import variant
 from inlet.fields.fit import fit
 from inlet.fields.wrong import Wrong
 from inlet.table import Table
@@ -34,10 +35,11 @@ def show(
     at: str | None = None,
     limit: int = 20,
     source: str | None = None,
+    has_header: bool = False,
 ) -> Shown:
     """Rows of one table, by key and time. In: which of VIEWS; values of the key's columns, or of the first of them, in
     the contract's order; a time in UTC as of which rows are shown; how many rows at most, 0 for all; a source, whose
-    rows alone are shown. Out: rows by key and place, structs as dicts.
+    rows alone are shown; whether each change has its `header` of silver. Out: rows by key and place, structs as dicts.
 
     Raises: ConfigError where the table is not published, or where the key or the time cannot be meant.
     """
@@ -58,7 +60,27 @@ def show(
         _changes(table, key or [], until, ends) if view == "changes" else _versions(table, view, key or [], until, ends)
     )
     found = _read(project, places, query, limit)
+    if has_header and view == "changes":
+        return with_headers(project, found)
     return _with_times(table, found) if view == "history" else found
+
+
+def with_headers(project: Project, found: Shown) -> Shown:
+    """Changes with the header that silver keeps of each, as a dict."""
+    at_source, at_seq = found.columns.index("source"), found.columns.index("change_seq")
+    seqs: dict[str, list[str]] = {}
+    for row in found.rows:
+        seqs.setdefault(row[at_source], []).append(row[at_seq])
+    headers = {}
+    for source, shown in seqs.items():
+        wanted = set(shown)
+        span = f"change_seq between {_text(min(shown))} and {_text(max(shown))}"
+        where = f"where source = {_text(source)} and {span}"
+        for kept in lake.peek(project.lakehouse_path(), "silver.changes", ["change_seq", "header"], where):
+            if kept["header"] and kept["change_seq"] in wanted:
+                headers[source, kept["change_seq"]] = variant.decode(**kept["header"])
+    rows = [(*row, headers.get((row[at_source], row[at_seq]))) for row in found.rows]
+    return Shown([*found.columns, "header"], rows, found.is_more)
 
 
 def _with_times(table: Table, found: Shown) -> Shown:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 VIEWS = {"goldengate": HEADER}  # vendor -> members; its codecs are <vendor>_<artifact>
 PLACE = ("source", "source_schema", "source_table", "change_seq", "transaction_id")
 COMMENT = (
-    "A view: the header of each {vendor} change, its members as columns. Null where a header lacks the member; a source "
-    "with `header: false` has no rows."
+    "A view: the header of each {vendor} change, its members as columns. Null where a header lacks the member; a "
+    "source with `header: false` has no rows."
 )
 
 
@@ -30,7 +30,7 @@ def columns(vendor: str) -> list[Column]:
 
 def write(spark: "SparkSession", codecs: set[str]) -> None:
     """Write the views of the vendors of these codecs, where they are not there or not as declared."""
-    for vendor in VIEWS.keys() & {vendor_of(codec) for codec in codecs}:
+    for vendor in VIEWS.keys() & {vendor_of(name) for name in codecs}:
         view, text = f"silver.{vendor}_headers", query(vendor)
         title = ", ".join(f"{c.name} comment {literal(c.doc)}" for c in columns(vendor))
         shape = str(zlib.crc32(f"{title}{text}".encode()))
@@ -44,13 +44,13 @@ def write(spark: "SparkSession", codecs: set[str]) -> None:
         )
 
 
-def vendor_of(codec: str) -> str:
-    """The vendor of a codec, by its name.
+def vendor_of(name: str) -> str:
+    """The vendor of a codec, by the name of the codec.
 
     >>> vendor_of("goldengate_trail")
     'goldengate'
     """
-    return codec.split("_")[0]
+    return name.split("_")[0]
 
 
 def query(vendor: str) -> str:
