@@ -28,6 +28,13 @@ CHARSETS = (
     "jef",
     "utf_16_be",
     "utf_16_le",
+    "JA16SJIS",
+    "JA16EUC",
+    "JA16EUCTILDE",
+    "ZHS16GBK",
+    "WE8MSWIN1252",
+    "UTF8",
+    "AL16UTF16",
 )
 settings.register_profile("quick", max_examples=100, deadline=None)
 settings.load_profile("quick")
@@ -199,6 +206,21 @@ def likely(name: str):
         ),
         "utf_8": st.one_of(st.text(min_size=1, max_size=3).map(str.encode), st.binary(min_size=1, max_size=2)),
         "cp932": st.sampled_from([b"A", b"\xb1", b"\x8e\x52", b"\x82", b"\xf0\x40", b"\xfd", b"\x80"]),
+        "JA16EUC": st.sampled_from(
+            [b"A", b"\xb0\xa1", b"\x8e\xb1", b"\x8f\xb0\xa1", b"\x8f\xb0", b"\xb0\x21", b"\x8f\xa2\xb7", b"\x80"]
+        ),
+        "UTF8": st.one_of(
+            st.sampled_from(
+                [b"\xed\xa1\x82", b"\xed\xbe\xa0", b"\xed\xa1\x82\xed\xbe\xa0", b"\xed\x9f\xbf", "𠮠".encode()]
+            ),
+            st.text(st.characters(max_codepoint=0xFFFF, exclude_categories=["Cs"]), min_size=1, max_size=3).map(
+                str.encode
+            ),
+        ),
+        "AL16UTF16": st.one_of(
+            st.text(min_size=1, max_size=3).map(lambda text: text.encode("utf-16-be")),
+            st.sampled_from([b"\xd8\x42", b"\xdf\xa0", b"\0"]),
+        ),
     }
     piece = pieces.get(name.split("_")[0] if name.startswith("ebcdic") else name, st.binary(min_size=2, max_size=2))
     return st.lists(piece, max_size=40).map(b"".join)
@@ -235,10 +257,56 @@ def test_stripped_text(text):
         ("jef", "b7e4", "\U00028ef6"),
         ("ebcdic_kana", "28bbb3", "山"),
         ("ebcdic_kana", "2840", " "),
+        ("JA16SJIS", "8160817cb1", "\u301c－ｱ"),
+        ("JA16SJISTILDE", "8160817cb1", "～－ｱ"),
+        ("JA16EUC", "a1c1a1f1b0a18fb0a18eb1", "\u301c￠亜丂ｱ"),
+        ("JA16EUCTILDE", "a1c1", "～"),
+        ("JA16EUC", "8fa2b7", "～"),
+        ("ZHS16GBK", "a1aa814041", "—丂A"),
+        ("KO16MSWIN949", "8141b0a1", "갂가"),
+        ("ZHT16MSWIN950", "a440", "一"),
+        ("WE8ISO8859P1", "80e9", "\x80é"),
+        ("WE8ISO8859P15", "a4", "€"),
+        ("we8mswin1252", "80", "€"),
+        ("EE8MSWIN1250", "b9", "ą"),
+        ("CL8MSWIN1251", "cff0", "Пр"),
+        ("UTF8", "41c3a9eda182edbea0", "Aé𠮠"),
+        ("AL16UTF16", "0041d842dfa0", "A𠮠"),
+        ("windows-1252", "93", "“"),
+        ("utf8mb4", "f0a0aea0", "𠮠"),
     ],
 )
 def test_characters(name, data, text):
     assert charset.text(bytes.fromhex(data), charset.charset(name)) == text
+
+
+@pytest.mark.parametrize(
+    "name, data, offset",
+    [
+        ("UTF8", "41f0a0aea0", 1),
+        ("UTF8", "eda182", 0),
+        ("UTF8", "edbea0eda182", 0),
+        ("utf8mb4", "eda182edbea0", 0),
+        ("AL16UTF16", "0041d842", 2),
+        ("AL16UTF16", "dfa0d842", 0),
+        ("JA16EUC", "b021", 0),
+        ("JA16EUC", "418fb0", 1),
+        ("JA16EUCTILDE", "8fa2b7", 0),
+        ("ZHS16GBK", "80", 0),
+        ("WE8MSWIN1252", "4181", 1),
+        ("US7ASCII", "4180", 1),
+    ],
+)
+def test_what_a_set_does_not_define_is_rejected(name, data, offset):
+    data = bytes.fromhex(data)
+    assert compiled(data, name=name, ENCODING=interpreter.TEXT) == ("bad_text", offset)
+    assert plain(charset.text, data, charset.charset(name)) == ("bad_text", offset)
+
+
+@pytest.mark.parametrize("name", ["latin1", "sjis", "ujis", "big5"])
+def test_a_name_that_databases_give_to_different_sets_is_not_known(name):
+    with pytest.raises(KeyError):
+        charset.charset(name)
 
 
 def strict(codec: str, *codes: int) -> int:
@@ -265,12 +333,41 @@ def test_every_single_byte_is_what_the_strict_codec_makes_of_it(name, codec, lef
 
 
 @pytest.mark.parametrize(
-    "name, codec", [("cp932", "cp932"), ("euc_jp", "euc_jp"), ("utf_16_be", "utf-16-be"), ("utf_16_le", "utf-16-le")]
+    "name, codec, told",
+    [
+        ("cp932", "cp932", {}),
+        ("euc_jp", "euc_jp", {}),
+        ("utf_16_be", "utf-16-be", {}),
+        ("utf_16_le", "utf-16-le", {}),
+        ("JA16SJIS", "cp932", {0x8160: 0x301C}),
+        ("ZHS16GBK", "gbk", {}),
+        ("KO16MSWIN949", "cp949", {}),
+        ("ZHT16MSWIN950", "cp950", {}),
+    ],
 )
-def test_every_pair_is_what_the_strict_codec_makes_of_it(name, codec):
+def test_every_pair_is_what_the_strict_codec_makes_of_it_but_for_what_is_told(name, codec, told):
     double = charset.charset(name).double
     assert [
-        (hex(lead), hex(trail)) for lead, trail in PAIRS if double[lead << 8 | trail] != strict(codec, lead, trail)
+        (hex(lead), hex(trail))
+        for lead, trail in PAIRS
+        if double[pair := lead << 8 | trail] != told.get(pair, strict(codec, lead, trail))
+    ] == []
+
+
+@pytest.mark.parametrize("name, told", [("JA16EUC", {0xA237: 0xFF5E}), ("JA16EUCTILDE", {0xA237: -1, 0xA1C1: 0xFF5E})])
+def test_every_character_of_two_and_three_bytes_is_that_of_euc_but_for_what_is_told(name, told):
+    """Characters of three bytes stand where the second byte of a pair lacks its high bit."""
+    double, told = charset.charset(name).double, told | {0xA1F1: 0xFFE0, 0xA1F2: 0xFFE1, 0xA2CC: 0xFFE2}
+    assert [
+        hex(pair)
+        for pair in range(65536)
+        if double[pair]
+        != told.get(
+            pair,
+            strict("euc_jp", pair >> 8, pair & 255)
+            if pair & 0x80
+            else strict("euc_jp", 0x8F, pair >> 8, pair & 255 | 0x80),
+        )
     ] == []
 
 

@@ -6,6 +6,7 @@
     columns:                      # in the source's order: a column's place here is its ordinal in every mask
       - {name: ORDER_ID, type: bigint, nullable: false}
       - {name: AMOUNT, type: "decimal(9,2)", source_type: "DECIMAL(9,2)"}
+      - {name: REMARK, type: string, charset: JA16SJIS}      # of its text, where its source's is another one
 
 When the source changes the table, `version` grows by one and the column list of before moves under `earlier`, with the
 place up to which it was in force, so that changes from before stay readable:

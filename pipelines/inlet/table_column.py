@@ -24,7 +24,7 @@ DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 
 class TableColumn(BaseModel):
     """One column. `type` is the Spark SQL type in gold; `source_type` is the vendor's, for layouts of binary
-    records.
+    records; `charset` is the character set of its text, where that is not its source's. Codecs check both.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -32,6 +32,7 @@ class TableColumn(BaseModel):
     type: str
     nullable: bool = True
     source_type: str | None = None
+    charset: str | None = None
     encoding: Literal["hex"] | None = None  # how text carries a binary column
     formerly: list[str] = []  # its names in earlier versions
     dropped: bool = False  # gone at the source; gold keeps what it held

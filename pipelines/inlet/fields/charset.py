@@ -1,17 +1,25 @@
 """Character sets as tables: one byte -> code point, two bytes -> code point; -1 is undefined and rejected, never
 replaced.
 
-A set has one of five ways of walking its bytes:
+A set has one of eight ways of walking its bytes:
   SINGLE  every byte is a character
   LEAD    a byte is a character, or leads a pair (Shift-JIS, EUC)
   SHIFT   28 or 38 begins pairs, 29 ends them; each item begins with single bytes (EBCDIC with JEF)
   DOUBLE  pairs only (national characters)
   UTF8    checked and copied
-Source: docs/formats/linkexpress_group.md. Rejects: bad_text.
+  EUC     as LEAD, and 8F leads three bytes (Oracle's EUC)
+  CESU8   as UTF8, but characters beyond U+FFFF are two surrogates of three bytes each, and never four bytes
+  UTF16   pairs, the high byte first; characters beyond U+FFFF are two surrogates
+Names of databases are in database_sets.py. Not among them: `latin1`, which is Windows-1252 in MySQL and ISO 8859-1 in
+PostgreSQL, and `sjis`, `ujis` and `big5`, whose symbols differ by database. `utf8` is that of Oracle, which is CESU-8
+(Oracle Globalization Support Guide, chapter 6); what MySQL and PostgreSQL call so is `utf8mb4`.
+Source: docs/formats/linkexpress_group.md, docs/formats/goldengate_types.md. Rejects: bad_text.
 >>> text(bytes.fromhex("c1c228bbb3c5c429f1"), charset("ebcdic_kana"))
 'AB山田1'
 >>> text(bytes.fromhex("8e529363"), charset("cp932"))
 '山田'
+>>> text(bytes.fromhex("eda182edbea0"), charset("UTF8")), text(bytes.fromhex("d842dfa0"), charset("AL16UTF16"))
+('𠮠', '𠮠')
 """
 
 import re
@@ -20,13 +28,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from inlet.fields import jef
+from inlet.fields import database_sets, jef
 from inlet.fields.pairs import pairs, undefined
 from inlet.fields.wrong import Wrong
 
-SINGLE, LEAD, SHIFT, DOUBLE, UTF8 = range(5)
+SINGLE, LEAD, SHIFT, DOUBLE, UTF8, EUC, CESU8, UTF16 = range(8)
 SHIFT_TO_DOUBLE, SHIFT_TO_SINGLE = (0x28, 0x38), 0x29
-ALIASES = {"sjisms": "cp932", "gs_kana": "ebcdic_kana", "gs_ascii": "ebcdic_ascii"}
+ALIASES = {"sjisms": "cp932", "gs_kana": "ebcdic_kana", "gs_ascii": "ebcdic_ascii"} | database_sets.NAMES
+CESU8_TEXT = re.compile(
+    rb"(?:[\0-\x7f]|[\xc2-\xdf][\x80-\xbf]|\xe0[\xa0-\xbf][\x80-\xbf]|[\xe1-\xec\xee\xef][\x80-\xbf]{2}"
+    rb"|\xed[\x80-\x9f][\x80-\xbf]|\xed[\xa0-\xaf][\x80-\xbf]\xed[\xb0-\xbf][\x80-\xbf])*"
+)
 
 
 class Charset(NamedTuple):
@@ -37,8 +49,8 @@ class Charset(NamedTuple):
 
 def text(data: bytes, charset: Charset) -> str:
     """All of `data` as text. The plain spec of the interpreter's text functions."""
-    if charset.mode == UTF8:
-        return _utf8(data)
+    if charset.mode in UNICODE:
+        return UNICODE[charset.mode](data)
     chars, at, in_pairs = [], 0, charset.mode == DOUBLE
     while at < len(data):
         byte = data[at]
@@ -47,6 +59,8 @@ def text(data: bytes, charset: Charset) -> str:
             continue
         if charset.mode == SHIFT and in_pairs and byte == 0x40 and data[at + 1 : at + 2] in (b"", b"\x29"):
             code, width = 0x20, 1  # ASSUMED: half an ideographic space is a blank
+        elif charset.mode == EUC and byte >= 0x80:
+            code, width = _euc(data[at : at + 3], charset.double)
         elif in_pairs or charset.single[byte] < 0 and charset.mode == LEAD:
             code, width = int(charset.double[byte << 8 | data[at + 1]]) if at + 1 < len(data) else -1, 2
         else:
@@ -58,23 +72,46 @@ def text(data: bytes, charset: Charset) -> str:
     return "".join(chars)
 
 
-def _utf8(data: bytes) -> str:
+def _euc(data: bytes, double: np.ndarray) -> tuple[int, int]:
+    """Code point and width of a character that begins with 8F or leads a pair."""
+    if data[0] == database_sets.THREE_BYTES:
+        is_whole = len(data) == 3 and min(data[1:]) >= 0xA1
+        return int(double[database_sets.three_bytes(data[1], data[2])]) if is_whole else -1, 3
+    return int(double[data[0] << 8 | data[1]]) if len(data) > 1 and data[1] >= 0xA1 else -1, 2
+
+
+def _unicode(data: bytes, codec: str, name: str) -> str:
     try:
-        return data.decode("utf-8")
+        return data.decode(codec)
     except UnicodeDecodeError as error:
         found = data[error.start : error.start + 4].hex().upper()
-        raise Wrong("bad_text", error.start, "UTF-8", found) from None
+        raise Wrong("bad_text", error.start, name, found) from None
+
+
+def _cesu8(data: bytes) -> str:
+    end = CESU8_TEXT.match(data).end()
+    if end < len(data):
+        raise Wrong("bad_text", end, "CESU-8", data[end : end + 6].hex().upper())
+    return data.decode("utf-8", "surrogatepass").encode("utf-16-be", "surrogatepass").decode("utf-16-be")
+
+
+UNICODE = {
+    UTF8: lambda data: _unicode(data, "utf-8", "UTF-8"),
+    CESU8: _cesu8,
+    UTF16: lambda data: _unicode(data, "utf-16-be", "UTF-16, the high byte first"),
+}
 
 
 @lru_cache(maxsize=32)
 def charset(
     name: str, jef_mapping: str = "glyph", mixed: str = "shift", overrides: tuple = (), pua_base: int = 0xE000
 ) -> Charset:
-    """The set of that name.
+    """The set of that name, in whatever case, with - or _.
 
     In: jef_mapping glyph | modern; mixed, for EBCDIC: shift | single | double; overrides as ((hex of 1 or 2 bytes,
     character), ...), checked by `checked_overrides`. Raises: KeyError for an unknown name.
     """
+    name = name.lower().replace("-", "_")
     name = ALIASES.get(name, name)
     mode, single, double = SETS[name]()
     if name.startswith("ebcdic_"):
@@ -104,14 +141,18 @@ def _euc_jp():
     return LEAD, single, pairs("euc_jp", [0x8E, *range(0xA1, 0xFF)], range(0xA1, 0xFF))
 
 
-def _utf_8():
-    return UTF8, *_ascii()[1:]
-
-
 def _utf_16(byte_order: str):
     double = np.arange(65536, dtype=np.int32)
     double[0xD800:0xE000] = -1
     return DOUBLE, undefined(256), double if byte_order == "big" else double.reshape(256, 256).T.copy().reshape(-1)
+
+
+def _single_bytes(codec: str):
+    return SINGLE, database_sets.single_bytes(codec), undefined(65536)
+
+
+def _unicode_set(mode: int):
+    return mode, *_ascii()[1:]
 
 
 def _ebcdic(codec: str, removed: tuple, changed: dict):
@@ -163,7 +204,7 @@ def checked_overrides(overrides: dict) -> dict[str, str]:
 SETS = {
     "cp932": _cp932,
     "euc_jp": _euc_jp,
-    "utf_8": _utf_8,
+    "utf_8": lambda: _unicode_set(UTF8),
     "ascii": _ascii,
     "ebcdic_kana": _ebcdic_kana,
     "ebcdic_ascii": lambda: _ebcdic("cp500", (0xBB,), {0x6A: "¦"}),
@@ -171,4 +212,17 @@ SETS = {
     "jef": lambda: (DOUBLE, undefined(256), None),
     "utf_16_be": lambda: _utf_16("big"),
     "utf_16_le": lambda: _utf_16("little"),
+    "utf8": lambda: _unicode_set(CESU8),
+    "al16utf16": lambda: _unicode_set(UTF16),
+    "ja16sjis": lambda: (LEAD, *database_sets.ja16sjis(*_cp932()[1:])),
+    "ja16euc": lambda: (EUC, *database_sets.ja16euc(has_tilde=False)),
+    "ja16euctilde": lambda: (EUC, *database_sets.ja16euc(has_tilde=True)),
+    "zhs16gbk": lambda: (LEAD, *database_sets.ascii_and_pairs("gbk")),
+    "ko16mswin949": lambda: (LEAD, *database_sets.ascii_and_pairs("cp949")),
+    "zht16mswin950": lambda: (LEAD, *database_sets.ascii_and_pairs("cp950")),
+    "we8iso8859p1": lambda: _single_bytes("iso8859_1"),
+    "we8iso8859p15": lambda: _single_bytes("iso8859_15"),
+    "we8mswin1252": lambda: _single_bytes("cp1252"),
+    "ee8mswin1250": lambda: _single_bytes("cp1250"),
+    "cl8mswin1251": lambda: _single_bytes("cp1251"),
 }

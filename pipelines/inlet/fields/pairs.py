@@ -12,15 +12,19 @@ def undefined(size: int) -> np.ndarray:
     return np.full(size, -1, np.int32)
 
 
+def code_point(codec: str, *codes: int) -> int:
+    """The one character that these bytes are, else -1."""
+    try:
+        char = bytes(codes).decode(codec)
+    except UnicodeDecodeError:
+        return -1
+    return ord(char) if len(char) == 1 else -1  # two: each byte is a character by itself
+
+
 def pairs(codec: str, leads, trails) -> np.ndarray:
     """int32[65536]: pair -> code point. In: the bytes that may lead a pair, and those that may follow."""
     double = undefined(65536)
     for lead in leads:
         for trail in trails:
-            try:
-                char = bytes([lead, trail]).decode(codec)
-            except UnicodeDecodeError:
-                continue
-            if len(char) == 1:  # two: each byte is a character by itself
-                double[lead << 8 | trail] = ord(char)
+            double[lead << 8 | trail] = code_point(codec, lead, trail)
     return double

@@ -13,7 +13,7 @@ the spec; tests/test_fields.py holds them equal.
 
 import numpy as np
 
-from inlet.fields.charset import DOUBLE, LEAD, SHIFT, SINGLE
+from inlet.fields.charset import CESU8, DOUBLE, EUC, LEAD, SHIFT, SINGLE, UTF8
 from inlet.fields.compiled.basics import inlined, put, put_decimal, put_integer, uint, utf8_size
 from inlet.fields.compiled.cache import compiled
 
@@ -57,7 +57,9 @@ FAULTS = (
 ) = range(12)
 
 
-LEN_CHAR = 4  # bytes of UTF-8 that one byte of an item becomes at most: a site may put any character on a single byte
+# bytes of UTF-8 that one byte of an item becomes at most. SINGLE, LEAD, SHIFT, EUC: 4, where a site has put a character
+# on a single byte; DOUBLE: 2, 4 of a pair; UTF8: 1; CESU8: 1, at most 4 of 6; UTF16: 1.5, 3 of a pair and 4 of two
+LEN_CHAR = 4
 LEN_ITEM = 12  # bytes that an item adds to them: 5 of a long text's header, 3 of its id, 4 of its offset
 LEN_IMAGE = 9  # and its image: header, count, last offset
 MASK32 = 0xFFFFFFFF
@@ -282,6 +284,63 @@ def _utf8(data, at, stop, out, pos):
 
 
 @inlined
+def _euc(data, at, stop, set_, singles, doubles, out, pos):
+    while at < stop:
+        byte = np.int64(data[at])
+        code, width = np.int64(-1), 2
+        if byte < 0x80:
+            code, width = np.int64(singles[set_, byte]), 1
+        elif byte == 0x8F:
+            width = 3
+            if at + 2 < stop and data[at + 1] >= 0xA1 and data[at + 2] >= 0xA1:
+                code = np.int64(doubles[set_, np.int64(data[at + 1]) << 8 | data[at + 2] & 0x7F])
+        elif at + 1 < stop and data[at + 1] >= 0xA1:
+            code = np.int64(doubles[set_, byte << 8 | data[at + 1]])
+        if code < 0:
+            return at, pos, BAD_TEXT
+        pos = _put_utf8(out, pos, code)
+        at += width
+    return at, pos, OK
+
+
+@inlined
+def _cesu8(data, at, stop, out, pos):
+    while at < stop:
+        size = utf8_size(data, at, stop)
+        if 0 < size < 4:
+            for k in range(size):
+                out[pos + k] = data[at + k]
+            at, pos = at + size, pos + size
+            continue
+        if size == 4 or at + 6 > stop or data[at] != 0xED or data[at + 3] != 0xED:
+            return at, pos, BAD_TEXT
+        high, low = np.int64(data[at + 1]), np.int64(data[at + 4])
+        if high >> 4 != 0xA or low >> 4 != 0xB or data[at + 2] >> 6 != 2 or data[at + 5] >> 6 != 2:
+            return at, pos, BAD_TEXT
+        code = (high & 15) << 16 | (np.int64(data[at + 2]) & 63) << 10 | (low & 15) << 6 | np.int64(data[at + 5]) & 63
+        pos = _put_utf8(out, pos, code + 0x10000)
+        at += 6
+    return at, pos, OK
+
+
+@inlined
+def _utf16(data, at, stop, out, pos):
+    while at < stop:
+        if at + 1 == stop:
+            return at, pos, BAD_TEXT
+        code, width = uint(data, at, 2, False), 2
+        if code >> 10 == 0xD800 >> 10 and at + 3 < stop:
+            low = uint(data, at + 2, 2, False)
+            if low >> 10 == 0xDC00 >> 10:
+                code, width = 0x10000 + ((code & 0x3FF) << 10 | low & 0x3FF), 4
+        if code >> 11 == 0xD800 >> 11:
+            return at, pos, BAD_TEXT
+        pos = _put_utf8(out, pos, code)
+        at += width
+    return at, pos, OK
+
+
+@inlined
 def _chars(data, at, stop, mode, set_, singles, doubles, out, pos):
     if mode == SINGLE:
         return _single(data, at, stop, set_, singles, out, pos)
@@ -291,7 +350,13 @@ def _chars(data, at, stop, mode, set_, singles, doubles, out, pos):
         return _shift(data, at, stop, set_, singles, doubles, out, pos)
     if mode == DOUBLE:
         return _double(data, at, stop, set_, doubles, out, pos)
-    return _utf8(data, at, stop, out, pos)
+    if mode == UTF8:
+        return _utf8(data, at, stop, out, pos)
+    if mode == EUC:
+        return _euc(data, at, stop, set_, singles, doubles, out, pos)
+    if mode == CESU8:
+        return _cesu8(data, at, stop, out, pos)
+    return _utf16(data, at, stop, out, pos)
 
 
 @inlined
