@@ -95,7 +95,8 @@ def test_goldengate_headers_are_columns_of_sources_of_its_codecs_alone(spark):
         "continued": "N", "rec_count": 1, "tdr_index": null, "info": 1, "csn": "7:12041", "tokens": {"L": "7:12041"}}"""
     spark.sql(
         "insert into silver.changes (source, change_seq, batch_id, header) values "
-        f"('trail', '1', 1, parse_json('{header}')), ('trail', '2', 1, parse_json('{{\"hdr_ind\": \"E\"}}')), "
+        f"('trail', '1', 1, parse_json('{header}')), ('trail', '2', 1, "
+        "to_variant_object(named_struct('hdr_ind', 'E', 'record_name', X'c3a9', 'csn', X'ff00'))), "
         "('trail', '3', 1, null), ('trail', '4', 1, parse_json('{\"op_ts\": \"x\"}')), "
         f"('other', '1', 1, parse_json('{header}'))"
     )
@@ -114,7 +115,8 @@ def test_goldengate_headers_are_columns_of_sources_of_its_codecs_alone(spark):
     at = dt.datetime(2022, 12, 26, 6, 3, 44)
     whole = ("E", 12, 0, "A", 24, 5, "Insert", 255, at, -7, 4294967295, 3, "R", 0, 0, "N", 1)
     assert first == (*whole, None, None, 1, "7:12041", None, None, None, '{"L":"7:12041"}')
-    assert second == ("E", *[None] * (len(HEADER) - 1))
+    told = {"hdr_ind": "E", "record_name": "é"}
+    assert second == tuple(told.get(c.name) for c in HEADER)
 
 
 def test_a_decoded_file_shows_the_header_unless_its_source_leaves_it_out(tmp_path):

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 VIEWS = {"goldengate": HEADER}  # vendor -> members; its codecs are <vendor>_<artifact>
 PLACE = ("source", "source_schema", "source_table", "change_seq", "transaction_id")
 COMMENT = (
-    "A view: the header of each {vendor} change, its members as columns. Null where a header lacks the member; a "
-    "source with `header: false` has no rows."
+    "A view: the header of each {vendor} change, its members as columns. Null where a header lacks the member, "
+    "and where a text is not UTF-8 (`header` has its bytes). A source with `header: false` has no rows."
 )
 
 
@@ -65,6 +65,10 @@ def query(vendor: str) -> str:
 
 
 def _member(column: Column) -> str:
-    """SQL for a member of the header; null where it is absent or null."""
+    """SQL for a member of the header; null where it is absent or null. A text may have come as bytes; some that are not
+    UTF-8 would break whoever reads the answer.
+    """
     value = f"variant_get(header, '$.{column.name}', '{column.type}')"
+    if column.type == "string":
+        return f"try_validate_utf8({value})"
     return f"if(is_variant_null({value}), null, {value})" if column.type == "variant" else value
