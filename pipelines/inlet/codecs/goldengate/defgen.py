@@ -70,6 +70,7 @@ CHARSETS = {  # ids of sets that a column may have of its own; -1 is that of the
     5004: "ZHT16MSWIN950",
     5027: "ZHS16GBK",
 }
+REMEDY = "Write the file anew with Defgen; or take the table out of it, and write its contract by hand"
 SUB_TYPE_CHARSETS = {source_type.UTF16_BE: "AL16UTF16", source_type.UTF8: "AL32UTF8"}
 
 
@@ -80,9 +81,7 @@ class Line(NamedTuple):
     number: int
     text: str
 
-    def refuse(
-        self, expected: str, remedy: str = "Write the file anew with Defgen, or the contract by hand"
-    ) -> NoReturn:
+    def refuse(self, expected: str, remedy: str = REMEDY) -> NoReturn:
         raise ConfigError(f"{self.file}, line {self.number}: expected {expected}, found {self.text.strip()!r}", remedy)
 
 
@@ -226,6 +225,9 @@ def _charset(line: Line, parsed: source_type.SourceType, sub_type: int, id_: int
         return None
     if sub_type not in SUB_TYPE_CHARSETS and id_ != -1 and id_ not in CHARSETS:
         known = ", ".join(map(str, CHARSETS))
-        line.refuse(f"a character set in field 21: -1 or one of {known}", "Write its contract by hand, with `charset`")
+        line.refuse(
+            f"a character set in field 21: -1 or one of {known}",
+            "Take the table out of the file, and write its contract by hand, with `charset`",
+        )
     set_ = SUB_TYPE_CHARSETS.get(sub_type) or CHARSETS.get(id_)
     return set_ if set_ and charset.known_as(set_) != charset.known_as(source.options_as(Options).charset) else None
