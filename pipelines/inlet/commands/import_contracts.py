@@ -3,8 +3,8 @@ from definition files.
 
 A list that is none of the contract's versions becomes its newest version; the one before it moves under `earlier`, with
 the place up to which it was in force. What became of a column that is gone, a person says: it was renamed (`--renamed
-OLD=NEW`) or dropped (`--dropped OLD`). Nothing is written unless all of it can be, and what a contract says beside its
-columns stays as it is.
+OLD=NEW`) or dropped (`--dropped OLD`). A contract that lacks the vendor's types takes them from a definition file.
+Nothing is written unless all of it can be, and what a contract says beside its columns stays as it is.
 """
 
 import io
@@ -21,6 +21,7 @@ from inlet.config import Project
 from inlet.errors import ConfigError, in_words
 from inlet.silver import table_versions
 from inlet.table import Table, by_name
+from inlet.table_column import TableColumn
 
 FLOW_WIDTH = 150
 
@@ -142,24 +143,52 @@ def _new(project: Project, name: str, rows: list[dict], answers: Answers) -> Con
     return _made(
         project.root / "pipelines" / "tables" / f"{word}.yml",
         contract,
-        f"{name}: new, {len(contract['columns'])} columns",
+        f"{name}: new, {len(contract['columns'])} columns"
+        + ("" if contract["key"] else ", without a key: if the table has one, name it in the contract"),
         rows,
     )
 
 
 def _updated(path: Path, name: str, rows: list[dict], answers: Answers) -> Contract | None:
     contract = _yaml().load(path)
-    before = contract.get("version", 1)
+    before, num_completed = contract.get("version", 1), 0
     for row in rows:
         table = Table(**_plain(contract))
-        if not any(
-            [(c.name, c.type) for c in v.columns] == [(c["name"], c["type"]) for c in row["columns"]]
-            for v in table.versions
-        ):
+        if not any(_is_same(v, row) for v in table.versions):
             _follow(contract, name, row, answers)
-    if contract.get("version", 1) == before:
-        return None
-    return _made(path, contract, f"{name}: version {before} -> {contract['version']}", rows)
+        elif _is_same(table.versions[-1], row):
+            num_completed += _complete(contract, row)
+    if contract.get("version", 1) != before:
+        return _made(path, contract, f"{name}: version {before} -> {contract['version']}", rows)
+    return _made(path, contract, f"{name}: {num_completed} columns get a source_type", rows) if num_completed else None
+
+
+def _is_same(version: Table, row: dict) -> bool:
+    """Does a definition give the columns of a version?"""
+    return [c.name for c in version.columns] == [c["name"] for c in row["columns"]] and all(
+        _is_same_column(known, found, is_of_file=not row["change_seq"])
+        for known, found in zip(version.columns, row["columns"])
+    )
+
+
+def _is_same_column(known: TableColumn, found: dict, is_of_file: bool) -> bool:
+    """Where both tell the vendor's type it decides, for a person chooses the contract's. A column without one takes it
+    from a definition file; its codec checks whether the contract's type holds it.
+    """
+    if known.source_type and found.get("source_type"):
+        return known.source_type == found["source_type"] and found.get("charset") in (None, known.charset)
+    return known.type == found["type"] or is_of_file and bool(found.get("source_type"))
+
+
+def _complete(contract: dict, row: dict) -> int:
+    """Give the columns that lack it the vendor's type. Out: how many."""
+    found = {c["name"]: c for c in row["columns"] if c.get("source_type")}
+    lacking = [
+        c for c in contract["columns"] if not c.get("source_type") and c["name"] in found and not c.get("dropped")
+    ]
+    for column in lacking:
+        column |= {k: v for k, v in found[column["name"]].items() if k in ("source_type", "charset")}
+    return len(lacking)
 
 
 def _follow(contract: dict, name: str, row: dict, answers: Answers) -> None:
@@ -205,6 +234,8 @@ def _follow(contract: dict, name: str, row: dict, answers: Answers) -> None:
     for column in row["columns"]:
         known = kept.get(column["name"]) or kept.get(former.get(column["name"], "")) or {}
         entry = {name: value for name, value in known.items() if name != "dropped"} | _column(column)
+        if column.get("source_type") and column["source_type"] == known.get("source_type"):
+            entry["type"] = known["type"]
         if column["name"] in former:
             entry["formerly"] = [*known.get("formerly", []), former[column["name"]]]
         columns.append(entry)
@@ -214,8 +245,7 @@ def _follow(contract: dict, name: str, row: dict, answers: Answers) -> None:
 
 def _column(column: dict) -> dict:
     entry = {"name": column["name"], "type": column["type"]}
-    if column.get("source_type"):
-        entry["source_type"] = column["source_type"]
+    entry |= {name: column[name] for name in ("source_type", "charset") if column.get(name)}
     return entry | ({} if column.get("nullable", True) else {"nullable": False})
 
 

@@ -102,17 +102,26 @@ UNICODE = {
 }
 
 
+def known_as(name: str) -> str:
+    """One name for all that a set has, in whatever case, with - or _.
+
+    >>> known_as("Windows-1252"), known_as("UTF-8") == known_as("AL32UTF8")
+    ('we8mswin1252', True)
+    """
+    name = name.lower().replace("-", "_")
+    return ALIASES.get(name, name)
+
+
 @lru_cache(maxsize=32)
 def charset(
     name: str, jef_mapping: str = "glyph", mixed: str = "shift", overrides: tuple = (), pua_base: int = 0xE000
 ) -> Charset:
-    """The set of that name, in whatever case, with - or _.
+    """The set of that name.
 
     In: jef_mapping glyph | modern; mixed, for EBCDIC: shift | single | double; overrides as ((hex of 1 or 2 bytes,
     character), ...), checked by `checked_overrides`. Raises: KeyError for an unknown name.
     """
-    name = name.lower().replace("-", "_")
-    name = ALIASES.get(name, name)
+    name = known_as(name)
     mode, single, double = SETS[name]()
     if name.startswith("ebcdic_"):
         mode = {"shift": SHIFT, "single": SINGLE, "double": DOUBLE}[mixed]

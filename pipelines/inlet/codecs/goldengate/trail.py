@@ -37,6 +37,7 @@ import numpy as np
 
 from inlet.codecs.goldengate import columns, frame, io_types, piece, sequence
 from inlet.codecs.goldengate.block import CHANGES, decode  # noqa: F401  part of what a codec offers
+from inlet.codecs.goldengate.defgen import definitions_of  # noqa: F401  part of what a codec offers
 from inlet.codecs.goldengate.layout import versions_of
 from inlet.codecs.goldengate.options import Options
 from inlet.codecs.results import ABANDONED, STANDS, Block, Cut, Decoded, Mark

@@ -1,0 +1,95 @@
+"""Column lists of GoldenGate: each case of tests/cases/goldengate_defgen/ is what to expect, as YAML, and a file behind
+`---`.
+"""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from inlet import config
+from inlet.codecs.goldengate.defgen import definitions_of
+from inlet.commands import import_contracts as importing
+from inlet.errors import ConfigError
+from inlet.source import Source
+from tests import projects
+
+CASES = sorted((Path(__file__).parent / "cases" / "goldengate_defgen").glob("*.txt"))
+SOURCE = {"codec": "goldengate_trail", "from": "landing/gg/*"}
+
+
+def case(path: Path) -> tuple[dict, bytes, Source]:
+    top, text = path.read_text(encoding="utf-8").split("\n---\n", 1)
+    wanted = yaml.safe_load(top)
+    options = {"charset": wanted["charset"]} if "charset" in wanted else {}
+    source = Source(**SOURCE, name="gg", options=options, tables=wanted.get("tables", {}))
+    return wanted, text.encode(wanted.get("encoding", "utf-8")), source
+
+
+def shown(column: dict) -> str:
+    words = [column["name"], column["type"], "" if column["nullable"] else "not null", column["source_type"]]
+    return " ".join(filter(None, [*words, f"in {column['charset']}" if "charset" in column else ""]))
+
+
+@pytest.mark.parametrize("line_end", [b"\n", b"\r\n"], ids=["lf", "crlf"])
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_a_file_gives_these_columns_or_says_what_is_wrong_in_which_line(path, line_end):
+    wanted, data, source = case(path)
+    data = data.replace(b"\n", line_end)
+    if "error" in wanted:
+        with pytest.raises(ConfigError) as error:
+            definitions_of(data, "gg.def", source)
+        assert str(error.value).startswith("gg.def, line ") and wanted["error"] in str(error.value)
+        return
+    found = {
+        f"{d.source_schema}.{d.source_table}": {"key": d.key, "columns": [shown(c) for c in d.columns]}
+        for d in definitions_of(data, "gg.def", source)
+    }
+    assert found == wanted["expected"]
+
+
+ACCOUNT = {
+    "table": "SCOTT.CUSTOMER_ORDER",
+    "name": "orders",
+    "key": ["ID"],
+    "columns": [
+        {"name": "ID", "type": "bigint"},
+        {"name": "ORDER_DATE", "type": "date"},
+        {"name": "TOTAL", "type": "decimal(9,2)"},
+    ],
+}
+
+
+def imported(root: Path, tables: list[dict], **answers) -> tuple[list[str], dict[str, list[dict]]]:
+    """What an import of the file of version 5 says, and the columns of all contracts behind it."""
+    _, data, _ = case(CASES[0].with_name("ok_version_5.txt"))
+    (root / "gg.def").write_bytes(data)
+    project = projects.make(root, {"gg": SOURCE | {"options": {"charset": "WE8MSWIN1252"}}}, tables)
+    made = importing.contracts(
+        project, importing.from_files(project, "gg", [root / "gg.def"]), importing.Answers(**answers)
+    )
+    importing.write(made)
+    written = [yaml.safe_load(path.read_text()) for path in (root / "pipelines" / "tables").glob("*.yml")]
+    assert config.load(root).tables.keys() == {table["table"] for table in written}
+    return [contract.what for contract in made], {table["table"]: table["columns"] for table in written}
+
+
+def test_a_contract_keeps_the_types_that_a_person_chose_and_gets_those_of_the_vendor(tmp_path):
+    what, columns = imported(tmp_path, [ACCOUNT])
+    assert what == [
+        "SCOTT.BONUS: new, 2 columns, without a key: if the table has one, name it in the contract",
+        "SCOTT.CUSTOMER_ORDER: 3 columns get a source_type",
+        "SCOTT.EMP: new, 4 columns",
+    ]
+    assert columns["SCOTT.CUSTOMER_ORDER"] == [
+        {"name": "ID", "type": "bigint", "source_type": "FLOAT(50)"},
+        {"name": "ORDER_DATE", "type": "date", "source_type": "DATETIME(29)"},
+        {"name": "TOTAL", "type": "decimal(9,2)", "source_type": "FLOAT(50)"},
+    ]
+    assert imported(tmp_path, [ACCOUNT | {"columns": columns["SCOTT.CUSTOMER_ORDER"]}])[0] == []  # once
+
+
+def test_a_column_of_another_type_of_the_vendor_is_another_list(tmp_path):
+    other = [ACCOUNT["columns"][0] | {"source_type": "INT64(11)"}, *ACCOUNT["columns"][1:]]
+    with pytest.raises(ConfigError, match="SCOTT.CUSTOMER_ORDER: the definition in .* is not that of the contract"):
+        imported(tmp_path, [ACCOUNT | {"columns": other}])
