@@ -10,8 +10,7 @@ import pyarrow as pa
 from inlet.codecs.codec import IMAGE
 from inlet.codecs.goldengate import columns, file_header, frame, header_variant, io_types, metadata, piece, reject, sequence, tables
 from inlet.codecs.goldengate import text_columns as text
-from inlet.codecs.goldengate.layout import Layouts, compile_layouts
-from inlet.codecs.goldengate.options import Options
+from inlet.codecs.goldengate.layout import Layouts
 from inlet.codecs.goldengate.piece import Piece
 from inlet.codecs.results import Control, Decoded
 from inlet.source import Source
@@ -39,9 +38,8 @@ CHANGES = pa.schema(
 
 def decode(data: bytes, context: dict, source: Source, contracts: dict) -> Decoded:
     """A block -> its changes, rejects and control records. Rejected records do not stop the others."""
-    layouts = compile_layouts(contracts, source.options_as(Options))
     read = piece.read(data, context, True)
-    found = Images(read, tables.resolve(read, source, contracts, layouts), layouts)
+    found = Images(read, *tables.resolve(read, source, contracts))
     rejects = [reject.of_group(found, int(n), source) for n in np.flatnonzero(found.is_rejected)]
     if read.end < len(data):
         rejects.append(piece.no_frame(read))

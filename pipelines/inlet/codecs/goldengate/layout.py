@@ -48,10 +48,12 @@ def versions_of(tables: dict[str, Table]) -> dict[str, Table]:
     return {f"{name}@{v.version:06d}": v for name, table in contracts.items() for v in table.versions}
 
 
-def compile_layouts(tables: dict[str, Table], options: Options) -> Layouts:
-    """Plans of these contracts. Raises: ConfigError that names table, column and remedy."""
+def compile_layouts(tables: dict[str, Table], used: frozenset[str], options: Options) -> Layouts:
+    """Plans of the used ones of these contracts; the others have no columns. Raises: ConfigError that names table, column
+    and remedy."""
     versions = versions_of(tables)
-    return _compile(tuple(sorted(versions)), tuple(_Hashed(versions[name]) for name in sorted(versions)), options.charset)
+    names = tuple(sorted(versions))
+    return _compile(names, tuple(_Hashed(versions[name]) for name in names), used, options.charset)
 
 
 class _Hashed:
@@ -68,13 +70,18 @@ class _Hashed:
 
 
 @lru_cache(maxsize=32)
-def _compile(names: tuple[str, ...], versions: tuple[_Hashed, ...], default_charset: str) -> Layouts:
+def _compile(names: tuple[str, ...], versions: tuple[_Hashed, ...], used: frozenset[str], default_charset: str) -> Layouts:
     tables = [version.table for version in versions]
     sets: dict[str, int] = {}
     rows, starts, metadata, of = [], [0], [], {}
     most = max((len(table.columns) for table in tables), default=0)
     keys = np.zeros((len(tables), max((most + 7) // 8, 1)), np.uint8)
     for t, table in enumerate(tables):
+        of[table.table, table.version] = t
+        if table.table not in used:
+            starts.append(len(rows))
+            metadata.append(b"")
+            continue
         slots = {name: slot for slot, name in enumerate(variant.in_order(table.column_names))}
         for c, column in enumerate(table.columns):
             rows.append(_row(table, column, slots[column.name], sets, default_charset))
@@ -82,7 +89,6 @@ def _compile(names: tuple[str, ...], versions: tuple[_Hashed, ...], default_char
                 keys[t, c >> 3] |= 1 << (c & 7)
         starts.append(len(rows))
         metadata.append(variant.metadata(list(slots)))
-        of[table.table, table.version] = t
     charsets = [_charset(name, "options.charset") for name in sets or [default_charset]]
     return Layouts(
         list(names),
@@ -142,7 +148,7 @@ def _row(table: Table, column: TableColumn, slot: int, sets: dict[str, int], def
     )
     row[plan.TARGET], row[plan.DIGITS], row[plan.SCALE] = _target(column.type)
     if row[plan.ENCODING] in (plan.VARTEXT, plan.FIXTEXT, plan.NUMBER) and row[plan.TARGET] == plan.TO_TEXT:
-        name = (getattr(column, "charset", None) or default_charset) if row[plan.ENCODING] != plan.NUMBER else "ascii"
+        name = (column.charset or default_charset) if row[plan.ENCODING] != plan.NUMBER else "ascii"
         row[interpreter.SET] = sets.setdefault(name, len(sets))
         row[interpreter.MODE] = _charset(name, place).mode
     return row

@@ -7,7 +7,8 @@ import numpy as np
 
 from inlet.codecs.goldengate import frame, io_types, metadata, sequence
 from inlet.codecs.goldengate import text_columns as text
-from inlet.codecs.goldengate.layout import Layouts
+from inlet.codecs.goldengate.layout import Layouts, compile_layouts
+from inlet.codecs.goldengate.options import Options
 from inlet.codecs.goldengate.piece import Piece
 from inlet.source import Source
 from inlet.table import Table
@@ -34,8 +35,8 @@ class Places:
     whys: dict[int, tuple[str, str, str]]  # by group, of those that the contract's versions do not read
 
 
-def resolve(read: Piece, source: Source, contracts: dict[str, Table], layouts: Layouts) -> Places:
-    """Find the layouts of a piece's changes."""
+def resolve(read: Piece, source: Source, contracts: dict[str, Table]) -> tuple[Places, Layouts]:
+    """Find the layouts of a piece's changes. Out: with the plans of the tables that it has changes of."""
     num = len(read.groups)
     places = Places(np.full(num, -1, np.int64), np.full(num, -1, np.int64), [], {})
     named = (read.groups[:, sequence.WHAT] == io_types.CHANGE) | (read.groups[:, sequence.WHAT] == sequence.FAULTY)
@@ -48,11 +49,13 @@ def resolve(read: Piece, source: Source, contracts: dict[str, Table], layouts: L
     has_index &= read.rows[last_rows, frame.LEN_H] >= sequence.TAIL + 2
     _by_index(places, read, source, contracts, chosen[has_index], epochs[has_index])
     _by_name(places, read, source, contracts, chosen[~has_index], epochs[~has_index])
+    used = frozenset(target.contract.table for target in places.targets if target.contract)
+    layouts = compile_layouts(contracts, used, source.options_as(Options))
     for t, target in enumerate(places.targets):
         own = np.flatnonzero((places.target == t) & (read.groups[:, sequence.WHAT] == io_types.CHANGE))
         if target.contract is not None and len(own):
             _versions(places, read, target, own, layouts)
-    return places
+    return places, layouts
 
 
 def _lengths(read: Piece) -> np.ndarray:

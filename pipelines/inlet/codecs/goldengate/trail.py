@@ -129,16 +129,17 @@ def cut(data: bytes, context: dict, source: Source, tables: dict, len_block: int
     be part of is left uncut."""
     context = {name: value for name, value in context.items() if name not in OWN} | {"unfinished": False}
     at = piece.len_file_header(data, context)
+    of_header = context | {"last_seq": piece.change_seq_of(context, context["state"][sequence.LARGEST_TIME], 0)}
     if context["order"] is None and at < len(data):
         context["order"] = frame.order_of(data, at)
         if context["order"] is None and (is_final or len(data) - at > frame.LEN_MAX):
             found = data[at : at + 8].hex(" ", 2).upper()
             problem = Reject("bad_frame", at, len(data) - at, at, "a record", found, data[at:])
-            blocks = [Block(0, at, context, 1)] if at else []
+            blocks = [Block(0, at, of_header, 1)] if at else []
             return Cut(blocks, context | {"offset": context["offset"] + at, "unfinished": True}, at, problem, [])
     if context["order"] is None:
         is_open = context["state"][sequence.OPEN]  # a transaction of the file before
-        blocks = [Block(0, at, context, 1)] if at else []
+        blocks = [Block(0, at, of_header, 1)] if at else []
         rest = {"offset": context["offset"] + at, "unfinished": at < len(data)}
         return Cut(blocks, context | rest, at, None, [Mark(at, 1, STANDS)] if at and not is_open else [])
     read = piece.read(data, context, is_final)
