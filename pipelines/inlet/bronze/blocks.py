@@ -64,7 +64,10 @@ def _plan_blocks(
     judged = Judged(undecided, path, start, info.get("batch_id", 0))
     tables, companions = project.tables_of(source), info.get("companions")
     name = unpacked_name(path)
-    for block, after in cut_file(source, tables, name, stream, start, context, has_settled, companions, before):
+    is_followed = info.get("is_followed", False)
+    for block, after in cut_file(
+        source, tables, name, stream, start, context, has_settled, companions, before, is_followed=is_followed
+    ):
         context = after
         if start_context is None:
             start_context = block.context

@@ -29,12 +29,23 @@ class FileBlock:
 
 
 def cut_file(
-    source: Source, tables, path, stream, start, context, has_settled, companions=None, before=None, codec=None
+    source: Source,
+    tables,
+    path,
+    stream,
+    start,
+    context,
+    has_settled,
+    companions=None,
+    before=None,
+    codec=None,
+    is_followed=False,
 ) -> Iterator[tuple[FileBlock, dict]]:
     """Blocks of a stream from `start` on, each with the context after it. Bytes from there on are read once, in pieces.
 
     What cannot be framed (a reject of `open_file` or `cut`, or a tail that has settled) is a block, or several, whose
-    context carries the problem, so that silver rejects it and no byte is lost.
+    context carries the problem, so that silver rejects it and no byte is lost. In: is_followed, that no record behind
+    those that are there belongs to them, though one may still be unfinished.
     """
     codec = codec or CODECS[source.codec]
     offset, rest = start, stream.read(LEN_READ)
@@ -62,7 +73,7 @@ def cut_file(
         return
     while rest:
         more = stream.read(LEN_READ)
-        cut = attempt(_cut, codec, rest, context, source, tables, LEN_BLOCK, not more and has_settled)
+        cut = attempt(_cut, codec, rest, context, source, tables, LEN_BLOCK, not more and (has_settled or is_followed))
         if isinstance(cut, Reject):
             yield from unframed(offset, rest + more, stream, context, cut)
             return

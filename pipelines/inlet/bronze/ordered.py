@@ -43,6 +43,11 @@ def is_ordered(source: Source) -> bool:
     return source.transport in FILE_TRANSPORTS and hasattr(CODECS[source.codec], "follow")
 
 
+def ends_with_next(source: Source) -> bool:
+    """Is a file whole as soon as the next one is there?"""
+    return is_ordered(source) and getattr(CODECS[source.codec], "ENDS_WITH_NEXT", False)
+
+
 def undecided(source: Source, files: list[dict]) -> list[list]:
     """Ranges of a source that no verdict has come for: [path, first byte, end, records, batch]. In: its rows of
     bronze.files.
@@ -129,9 +134,12 @@ def plan(
     waits = [f"{path}, which may be the first of {name}" for path in coming]
     order = Order(files[0].source, landed, [*waits, *(may_be_first(name, path) for path in [*unplaced, *own])])
     first = min([*order.ends, *order.stuck, *numbered.values()], default=0)
+    last = max([*order.ends, *order.stuck, *numbered.values()], default=0)
     rows: dict[str, dict | str] = {}
     for file in sorted(files, key=lambda file: (file.path not in numbered, numbered.get(file.path, 0))):
         place = places[file.path]
+        if isinstance(place, int) and place < last and ends_with_next(file.source):
+            file.info["is_followed"] = True
         if isinstance(place, str):
             rows[file.path] = place
         elif place is None or file.known and file.known["context"]:

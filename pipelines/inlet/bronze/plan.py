@@ -71,7 +71,9 @@ def plan_batch(project: Project, sources: list[Source], before: list[dict], now:
         if source.broker:
             _plan_broker(project, source, [row for row in in_order if row["source"] == source.name], new)
             continue
-        for path, info in _listed(project, source, new):
+        listed = _listed(project, source, new)
+        may_end_others = ordered.ends_with_next(source) and any((source.name, path) not in last for path, _ in listed)
+        for path, info in listed:
             names = _companions(source, path)
             if names is None:
                 continue  # comes with another file
@@ -85,7 +87,7 @@ def plan_batch(project: Project, sources: list[Source], before: list[dict], now:
                 tail = 0 if known["problem"] else info["size"] - known["ofs_end"]
                 if tail and not is_settled:
                     new.wait(path, info, tail)
-                if not tail or not is_settled:
+                if not tail or not (is_settled or may_end_others):
                     continue
             companions = _content_of(project, names)
             if isinstance(companions, str):

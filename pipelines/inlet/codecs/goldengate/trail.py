@@ -55,6 +55,7 @@ COLUMNS = {
     "change_timestamp": "timestamp_micros(io_time)",
     "stream_position": "concat(seqno, '/', ofs_unit + unit_offset)",
 }
+ENDS_WITH_NEXT = True
 LONG_TRANSACTION = 4  # blocks that a transaction may fill before it is cut
 NUM_TRIED = 20  # records with columns that are looked at for encryption
 OWN = ("damaged", "last_seq")  # members of a block's context that are of the block alone
