@@ -17,7 +17,14 @@ from tests.encode import goldengate_columns as columns
 
 
 def source_of(**options) -> Source:
-    return Source(**{"name": "trail", "codec": "goldengate_trail", "from": "landing", "options": {"charset": "AL32UTF8"} | options})
+    return Source(
+        **{
+            "name": "trail",
+            "codec": "goldengate_trail",
+            "from": "landing",
+            "options": {"charset": "AL32UTF8"} | options,
+        }
+    )
 
 
 def contract_of(table: columns.Table) -> Table:

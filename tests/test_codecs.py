@@ -21,7 +21,7 @@ from inlet.silver import decoded, unit_rules
 from inlet.source import Source
 from inlet.table import Table
 from tests import projects, test_cases
-from tests.encode import linkexpress, qlik
+from tests.encode import goldengate_columns, goldengate_trail, linkexpress, qlik
 from tests.toy import codec as toy
 from tests.toy import encode
 
@@ -321,7 +321,24 @@ def encoded_qlik(rows: list[dict]) -> list[bytes]:
     ]
 
 
+def encoded_trail(rows: list[dict]) -> tuple[str, bytes]:
+    items = goldengate_columns.Table(
+        "DEPOT.ITEMS",
+        (
+            goldengate_columns.integer("ITEM_ID", 132, is_key=True, is_nullable=False),
+            goldengate_columns.varchar("NAME", 40),
+            goldengate_columns.number("PRICE", 2),
+        ),
+    )
+    trail = goldengate_trail.Trail([items], byte_order="little", name_form="index")
+    for row in rows:
+        trail.insert("DEPOT.ITEMS", row)
+    return trail.files[0]
+
+
+TRAIL_TYPES = {"ITEM_ID": "INT32", "NAME": "ASCII_V(40)", "PRICE": "INT64(11,2)"}
 ENCODERS = {  # codec -> what its source says, its encoder: a file's name and bytes, or the bytes of messages
+    "goldengate_trail": ({}, encoded_trail),
     "linkexpress_group": ({"tables": {"1": "DEPOT.ITEMS"}, "options": projects.DEPOT["options"]}, encoded_linkexpress),
     "toy": ({}, encoded_toy),
     "qlik_json": ({"tables": {"items": "DEPOT.ITEMS"}}, encoded_qlik),
@@ -349,7 +366,14 @@ def test_what_was_encoded_is_decoded(name):
         for _ in range(200)
     ]
     source = Source(name="s", codec=name, **{"from": "nowhere"} | fields)
-    tables = {"DEPOT.ITEMS": Table(**projects.ITEMS)}
+    items = projects.ITEMS
+    if name == "goldengate_trail":
+        typed = [
+            c | {"type": c["type"].replace("(7,", "(19,"), "source_type": TRAIL_TYPES[c["name"]]}
+            for c in items["columns"]
+        ]
+        items = items | {"columns": typed}
+    tables = {"DEPOT.ITEMS": Table(**items)}
     module, data = ALL[name], encoder(rows)
     if isinstance(data, tuple):
         path, stream = data[0], io.BytesIO(data[1])

@@ -77,6 +77,7 @@ class Options(BaseModel):
 
 OPTIONS = Options
 FAST = LOADS = None
+ENDS_WITH_NEXT = False
 IDENTITY = "concat(transaction_id, '/', transaction_event_counter)"  # null outside a transaction
 
 

@@ -45,7 +45,7 @@ def is_ordered(source: Source) -> bool:
 
 def ends_with_next(source: Source) -> bool:
     """Is a file whole as soon as the next one is there?"""
-    return is_ordered(source) and getattr(CODECS[source.codec], "ENDS_WITH_NEXT", False)
+    return is_ordered(source) and CODECS[source.codec].ENDS_WITH_NEXT
 
 
 def undecided(source: Source, files: list[dict]) -> list[list]:

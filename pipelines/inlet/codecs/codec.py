@@ -107,7 +107,7 @@ class OrderedFiles(FileCodec, Protocol):
     for which it waits.
     """
 
-    ENDS_WITH_NEXT: bool  # may be left out: no record is added to a file once the next one is there
+    ENDS_WITH_NEXT: bool  # is no record added to a file once the next one is there?
 
     def place(self, context: dict) -> int:
         """The place of a file among those of its source, from 0 or 1 on, without a gap. In: what `open_file` gave."""

@@ -8,10 +8,21 @@ import numpy as np
 import pyarrow as pa
 
 from inlet.codecs.codec import IMAGE
-from inlet.codecs.goldengate import columns, file_header, frame, header_variant, io_types, metadata, piece, reject, sequence, tables
+from inlet.codecs.goldengate import (
+    columns,
+    file_header,
+    frame,
+    header_variant,
+    io_types,
+    metadata,
+    piece,
+    reject,
+    sequence,
+)
 from inlet.codecs.goldengate import text_columns as text
 from inlet.codecs.goldengate.layout import Layouts
 from inlet.codecs.goldengate.piece import Piece
+from inlet.codecs.goldengate.tables import Places, resolve
 from inlet.codecs.results import Control, Decoded
 from inlet.source import Source
 
@@ -36,10 +47,10 @@ CHANGES = pa.schema(
 )
 
 
-def decode(data: bytes, context: dict, source: Source, contracts: dict) -> Decoded:
+def decode(data: bytes, context: dict, source: Source, tables: dict) -> Decoded:
     """A block -> its changes, rejects and control records. Rejected records do not stop the others."""
-    read = piece.read(data, context, True)
-    found = Images(read, *tables.resolve(read, source, contracts))
+    read = piece.read(data, context, sequence.BLOCK_ENDS)
+    found = Images(read, *resolve(read, source, tables))
     rejects = [reject.of_group(found, int(n), source) for n in np.flatnonzero(found.is_rejected)]
     if read.end < len(data):
         rejects.append(piece.no_frame(read))
@@ -59,7 +70,7 @@ class Images:
     faults[g] = code of columns.FAULTS, byte, index of the column.
     """
 
-    def __init__(self, read: Piece, places: "tables.Places", layouts: Layouts):
+    def __init__(self, read: Piece, places: Places, layouts: Layouts):
         groups = read.groups
         self.piece, self.places, self.layouts = read, places, layouts
         self.faults = np.zeros((len(groups), 3), np.int64)
@@ -244,7 +255,9 @@ class Images:
         if not has_chunks.any():
             return pa.nulls(len(kept), CHANGES.field("column_states").type)
         states = [
-            [(name, "lob_incomplete") for name in self.layouts.lob_columns[self.places.layout[g]]] or None if lob else None
+            [(name, "lob_incomplete") for name in self.layouts.lob_columns[self.places.layout[g]]] or None
+            if lob
+            else None
             for g, lob in zip(kept, has_chunks)
         ]
         return pa.array(states, CHANGES.field("column_states").type)
@@ -312,7 +325,11 @@ def _controls(found: Images, chosen: np.ndarray, source: Source) -> list[Control
 def _event_of(read: Piece, what: int, row: np.ndarray) -> tuple[str, str | None, dict]:
     """Kind, the trail's name for the table, detail."""
     if what == sequence.FILE_HEADER:
-        return "file_header", None, file_header.read(read.data[row[frame.AT] : row[frame.END]], read.context["file_order"])
+        return (
+            "file_header",
+            None,
+            file_header.read(read.data[row[frame.AT] : row[frame.END]], read.context["file_order"]),
+        )
     header = read.payload(row, frame.H)
     name = metadata.name_of(header[sequence.TAIL :]) if not header[sequence.PARTITION] & sequence.HAS_INDEX else None
     if what == io_types.METADATA:
@@ -323,7 +340,11 @@ def _event_of(read: Piece, what: int, row: np.ndarray) -> tuple[str, str | None,
     if what == io_types.DDL:
         detail = metadata.ddl_of(read.payload(row, frame.D))
         return "ddl", ".".join(filter(None, (detail.get("owner"), detail.get("object")))) or None, detail
-    kinds = {io_types.RESTART_ABEND: "restart_abend", io_types.RESTART_OK: "restart_ok", sequence.LOB_CHUNK: "lob_chunk"}
+    kinds = {
+        io_types.RESTART_ABEND: "restart_abend",
+        io_types.RESTART_OK: "restart_ok",
+        sequence.LOB_CHUNK: "lob_chunk",
+    }
     code = header[sequence.IO_TYPE]
     return kinds.get(what, "operation"), name or None, {"io_type": code, "name": io_types.name_of(code)}
 

@@ -162,7 +162,11 @@ def _number(data, at, end, plans, r, scratch, out, pos):
         if num > MAX_DIGITS or scale > MAX_SCALE:
             return VALUE_DOES_NOT_FIT, at, pos
     if num > 18:
-        return (VALUE_DOES_NOT_FIT, at, pos) if target == TO_INTEGER else (OK, at, _put_long(scratch, num, scale, minus, out, pos))
+        return (
+            (VALUE_DOES_NOT_FIT, at, pos)
+            if target == TO_INTEGER
+            else (OK, at, _put_long(scratch, num, scale, minus, out, pos))
+        )
     n = np.int64(0)
     for k in range(num):
         n = n * 10 + scratch[3, k]
@@ -301,7 +305,23 @@ def _len_head(num, len_id, len_end):
 
 
 @compiled(nogil=True, _nrt=False)
-def images(data, starts, ends, layouts, plans, plan_starts, little, is_after, singles, doubles, scratch, out, lengths, masks, faults):
+def images(
+    data,
+    starts,
+    ends,
+    layouts,
+    plans,
+    plan_starts,
+    little,
+    is_after,
+    singles,
+    doubles,
+    scratch,
+    out,
+    lengths,
+    masks,
+    faults,
+):
     """Write the image of every list.
 
     In: data uint8[]; starts, ends: each list's bytes; layouts: its plan, plans[plan_starts[l]:plan_starts[l + 1]] in the
@@ -379,7 +399,9 @@ def _is_list(data, at, end, little, num, seen):
 
 def is_list(data: bytes, order: str) -> bool:
     """Do these bytes hold a list of columns, of whatever table?"""
-    return bool(_is_list(np.frombuffer(data, np.uint8), 0, len(data), order == "little", 1 << 16, np.zeros(1 << 16, np.int64)))
+    return bool(
+        _is_list(np.frombuffer(data, np.uint8), 0, len(data), order == "little", 1 << 16, np.zeros(1 << 16, np.int64))
+    )
 
 
 @compiled(nogil=True, _nrt=False)
@@ -398,7 +420,9 @@ def split(data, starts, ends, is_fixed, num_columns, little, seen, middles, faul
             start = at + width
             if size < LEN_ITEM + LEN_NULL or size > end - start:
                 continue
-            if _is_list(data, start, start + size, little, num, seen) and _is_list(data, start + size, end, little, num, seen):
+            if _is_list(data, start, start + size, little, num, seen) and _is_list(
+                data, start + size, end, little, num, seen
+            ):
                 middles[i, 0], middles[i, 1] = start, start + size
                 num_fits += 1
         faults[i, 0] = OK if num_fits == 1 else BAD_LENGTH if num_fits == 0 else AMBIGUOUS

@@ -68,6 +68,10 @@ def _record(data, at, little, row):
     if size < LEN_MIN:
         return NO_RECORD
     if size > left:
+        other = uint(data, at + 2, 2, not little)
+        is_other = LEN_MIN <= other <= left and data[at + other - LEN_TOKEN] == TRAILER
+        if is_other and uint(data, at + other - 2, 2, not little) == other:
+            return NO_RECORD  # a record of the other byte order
         return SHORT
     end = at + size
     if data[end - LEN_TOKEN] != TRAILER or uint(data, end - 2, 2, little) != size:
@@ -135,6 +139,23 @@ def order_of(data: bytes, at: int) -> str | None:
     trailer, and whose tokens fill it. None while it cannot be told, or where neither fits."""
     fits = [order for order in ("big", "little") if _fits(data, at, order)]
     return fits[0] if len(fits) == 1 else None
+
+
+def may_be_short(data: bytes, at: int) -> bool:
+    """May a record begin here that is not whole yet, in either byte order?"""
+    sizes = [int.from_bytes(data[at + 2 : at + 4], order) for order in ("big", "little")]
+    return data[at] == RECORD and (len(data) - at < LEN_TOKEN or any(LEN_MIN <= s > len(data) - at for s in sizes))
+
+
+def order_in(data: bytes, at: int) -> str | None:
+    """Byte order of the first record that can be found from `at` on, where the one there is damaged; None for none."""
+    bytes_, none = np.frombuffer(data[at : at + GIVE_UP], np.uint8), np.zeros((0, 2), np.int64)
+    for order in ("big", "little"):
+        rows = room_for(bytes_)
+        num, _, _ = walk(bytes_, 0, order == "little", True, none, rows)
+        if (rows[:num, FAULT] == OK).any():
+            return order
+    return None
 
 
 def _fits(data: bytes, at: int, order: str) -> bool:

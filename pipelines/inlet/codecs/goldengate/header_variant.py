@@ -99,7 +99,24 @@ def _put_tokens(data, rows, i, little, token_ids, num_ids, len_id, found, out, p
 
 
 @inlined
-def _put_record(data, rows, i, little, texts, place, type_names, members, token_ids, num_ids, len_id, found, has_others, out, pos, offs):
+def _put_record(
+    data,
+    rows,
+    i,
+    little,
+    texts,
+    place,
+    type_names,
+    members,
+    token_ids,
+    num_ids,
+    len_id,
+    found,
+    has_others,
+    out,
+    pos,
+    offs,
+):
     """The header of a record. Where it has others their member is left for the caller: out: next place, place of its
     offset, base of offsets."""
     h = rows[i, H]
@@ -197,7 +214,9 @@ def _put_record(data, rows, i, little, texts, place, type_names, members, token_
 
 
 @compiled(nogil=True, _nrt=False)
-def _headers(data, rows, groups, chosen, little, texts, places, type_names, members, token_ids, len_id, found, offs, out, lengths):
+def _headers(
+    data, rows, groups, chosen, little, texts, places, type_names, members, token_ids, len_id, found, offs, out, lengths
+):
     pos, num_ids = np.int64(0), len(token_ids)
     for c in range(len(chosen)):
         g, start = chosen[c], pos
@@ -304,4 +323,3 @@ def _texts(read, kept: np.ndarray, groups: np.ndarray, places_):
         if int(code) in io_types.IO_TYPES:
             type_names[code] = add(io_types.name_of(int(code)))
     return np.frombuffer(b"".join(parts), np.uint8), places, type_names
-

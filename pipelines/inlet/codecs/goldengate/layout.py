@@ -70,7 +70,9 @@ class _Hashed:
 
 
 @lru_cache(maxsize=32)
-def _compile(names: tuple[str, ...], versions: tuple[_Hashed, ...], used: frozenset[str], default_charset: str) -> Layouts:
+def _compile(
+    names: tuple[str, ...], versions: tuple[_Hashed, ...], used: frozenset[str], default_charset: str
+) -> Layouts:
     tables = [version.table for version in versions]
     sets: dict[str, int] = {}
     rows, starts, metadata, of = [], [0], [], {}
@@ -109,15 +111,16 @@ def _charset(name: str, place: str) -> Charset:
         return charset(name.lower())
     except KeyError:
         raise ConfigError(
-            f"{place}: the character set {name} is not known",
-            "docs/formats/goldengate_types.md has those that are",
+            f"{place}: the character set {name} is not known", "docs/formats/goldengate_types.md has those that are"
         ) from None
 
 
 def _row(table: Table, column: TableColumn, slot: int, sets: dict[str, int], default_charset: str) -> list[int]:
     place = f"{table.table}.{column.name}"
     if not column.source_type:
-        raise ConfigError(f"{place}: a trail needs the column's source_type", "`inlet import` takes it from a Defgen file")
+        raise ConfigError(
+            f"{place}: a trail needs the column's source_type", "`inlet import` takes it from a Defgen file"
+        )
     try:
         type_ = vendor.parse(column.source_type)
     except ValueError as error:
@@ -161,5 +164,3 @@ def _target(type_: str) -> tuple[int, int, int]:
     if decimal := DECIMAL.fullmatch(type_):
         return plan.TO_DECIMAL, int(decimal[1]), int(decimal[2])
     return TARGETS[type_], 0, 0
-
-

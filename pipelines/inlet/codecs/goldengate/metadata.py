@@ -8,8 +8,9 @@ file, a definition says its own, a reference gets the next one [inferred from on
 
 import re
 from hashlib import sha256
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
+from inlet.codecs.goldengate.sequence import EARLIEST, EPOCH, IO_TIME, LATEST, ORIG_NODE, TAIL
 from inlet.source import Source
 from inlet.table import Table
 
@@ -22,6 +23,7 @@ class Metadata(NamedTuple):
     """What a metadata record says."""
 
     kind: int
+    microseconds: int  # its own time, since 1970; 0 for none
     ddr_index: int
     tdr_index: int  # of a reference the one it refers to
     name: str
@@ -47,14 +49,15 @@ def table_of(name: str, source: Source) -> str:
     return source.table_of(name) or ".".join(parts_of(name))
 
 
-def read(header: bytes, order: str, body: bytes) -> Metadata:
+def read(header: bytes, order: Literal["big", "little"], body: bytes) -> Metadata:
     """In: payload of H and D of a metadata record."""
-    ddr, tdr = (int.from_bytes(header[at : at + 2], order) for at in (24, 26))  # type: ignore[arg-type]
-    return Metadata(header[7], ddr, tdr, name_of(header[34:]), body)
+    ddr, tdr = (int.from_bytes(header[at : at + 2], order) for at in (24, 26))
+    time = int.from_bytes(header[IO_TIME : IO_TIME + 8], order) - EPOCH
+    return Metadata(header[ORIG_NODE], time if EARLIEST < time < LATEST else 0, ddr, tdr, name_of(header[TAIL:]), body)
 
 
-def step(context: dict, found: Metadata, change_seq: str) -> dict:
-    """The context behind a metadata record. In: its place in the order."""
+def step(context: dict, found: Metadata, change_seq: str | None) -> dict:
+    """The context behind a metadata record. In: its place in the order, None where no time is known yet."""
     if found.kind not in (TDR, REFERENCE):
         return context
     tables, count = dict(context["tables"]), context["num_definitions"]
@@ -79,6 +82,8 @@ def version_for(table: Table, definition: list | None, change_seq: str) -> Table
     if definition is None:
         return version
     _, since, before = definition
+    if since is None:
+        return version
     if before is not None and table.at(since).version == table.at(before).version:
         return (
             "definition_missing",
@@ -110,5 +115,3 @@ def ddl_of(body: bytes) -> dict[str, str]:
     head, found, statement = text.partition(DDL_TEXT)
     items = {DDL_NAMES.get(name, name): value for name, value in DDL_ITEM.findall(head + ",")}
     return items | ({"statement": statement} if found else {})
-
-

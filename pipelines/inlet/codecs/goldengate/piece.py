@@ -56,7 +56,10 @@ class Piece:
         known = {name: self.context[name] for name in ("tables", "num_definitions", "definitions")}
         found = [(-1, known)]
         for n in np.flatnonzero(self.groups[:, sequence.WHAT] == io_types.METADATA):
-            known = metadata.step(known, self.metadata_of(int(n)), self.change_seq(int(n)))
+            said = self.metadata_of(int(n))
+            time = int(self.groups[n, sequence.TIME]) or said.microseconds  # in front of all changes: its own time
+            place = change_seq_of(self.context, time, int(self.starts[n])) if time else None
+            known = metadata.step(known, said, place)
             found.append((int(n), known))
         return found
 
@@ -100,8 +103,10 @@ class Piece:
         }  # fmt: skip
 
 
-def read(data: bytes, context: dict, is_final: bool) -> Piece:
-    """Find the groups of a piece of a file. In: a context whose byte order is known."""
+def read(data: bytes, context: dict, behind: int) -> Piece:
+    """Find the groups of a piece of a file. In: a context whose byte order is known; what follows the piece, as
+    sequence.py names it."""
+    is_final = behind != sequence.MORE_MAY_COME
     bytes_, little = np.frombuffer(data, np.uint8), context["order"] == "little"
     rows, len_header = frame.room_for(data), len_file_header(data, context)
     num_header = 1 if len_header else 0
@@ -115,7 +120,7 @@ def read(data: bytes, context: dict, is_final: bool) -> Piece:
     transactions = np.zeros((num + 2, 4), np.int64)
     carried = np.frombuffer((context["transaction"] or "").encode(), np.uint8)
     num_groups, num_transactions = sequence.groups(
-        bytes_, rows, num, little, is_final, np.array(context["state"], np.int64), carried, groups, transactions
+        bytes_, rows, num, little, behind, np.array(context["state"], np.int64), carried, groups, transactions
     )
     groups = groups[:num_groups]
     if num_groups < num:

@@ -30,10 +30,21 @@ NO_MARK, ABANDONED_BEFORE, UNFINISHED_BEFORE = range(3)
 OPEN, EVENTS, LARGEST_TIME, IN_LOB = range(4)
 NUM_STATE = 4
 XID_AT, XID_LEN, CSN_AT, CSN_LEN = range(4)  # of `transactions`; row 0 is the one that was open at the beginning
+MORE_MAY_COME, FILE_ENDS, BLOCK_ENDS = range(3)  # behind the data; a block holds whole groups
 MAX_GROUP = 16 << 20  # bytes; LOB chunks behind that are records of their own
 
 # the fixed part of H
-PARTITION, UNDO_FLAG, BEFORE_AFTER, REC_LENGTH, IO_TYPE, ORIG_NODE, IO_TIME, AUDIT_POS, AUDIT_RBA = 1, 2, 3, 4, 6, 7, 8, 16, 24
+PARTITION, UNDO_FLAG, BEFORE_AFTER, REC_LENGTH, IO_TYPE, ORIG_NODE, IO_TIME, AUDIT_POS, AUDIT_RBA = (
+    1,
+    2,
+    3,
+    4,
+    6,
+    7,
+    8,
+    16,
+    24,
+)
 TRANS_IND, FORMAT_TYPE, SYSKEY_LEN, INCOMPLETE, CONTINUED, REC_COUNT, TAIL = 28, 29, 30, 31, 32, 33, 34
 FIELD_COMP, HAS_INDEX = 0x04, 0x08  # bits of PARTITION
 BEFORE, AFTER = ord("B"), ord("A")
@@ -175,7 +186,7 @@ def _is_same_id(data, carried, is_carried, row, at, size):
 
 
 @inlined
-def _extent(data, rows, i, num, is_final, group):
+def _extent(data, rows, i, num, behind, group):
     """Find the rows of the group that begins at row i, and what it is. Out: False where more has to come to tell."""
     group[FIRST], group[NUM_BEFORE], group[BASE_END], group[CHUNKS_END] = i, 0, i + 1, i + 1
     group[OPERATION], group[FORM] = -1, io_types.NO_IMAGE
@@ -194,18 +205,23 @@ def _extent(data, rows, i, num, is_final, group):
     if group[WHAT] != io_types.CHANGE:
         return True
     end, fault = _image_end(data, rows, i, num)
+    if end < 0 and behind == BLOCK_ENDS:
+        end, fault = i + 1, BAD_SEGMENT
     if end < 0:
         return False
     is_pair = _byte(data, rows, i, BEFORE_AFTER) == BEFORE and _is_update(code)
     if is_pair and fault == OK:
-        if end == num:
+        if end == num and behind != BLOCK_ENDS:
             return False
-        if not _is_after_of(data, rows, i, end):
+        if end == num or not _is_after_of(data, rows, i, end):
             fault = PART_MISSING
         else:
             group[NUM_BEFORE] = end - i
             code = _byte(data, rows, end, IO_TYPE)
+            first = end
             end, fault = _image_end(data, rows, end, num)
+            if end < 0 and behind == BLOCK_ENDS:
+                end, fault = first + 1, BAD_SEGMENT
             if end < 0:
                 return False
     group[OPERATION], group[FORM] = io_types.OPERATION_OF[code], io_types.FORM_OF[code]
@@ -218,7 +234,7 @@ def _extent(data, rows, i, num, is_final, group):
         end += 1
         size = rows[end - 1, END] - rows[i, AT]
     group[CHUNKS_END] = end
-    return end < num or is_final or size >= MAX_GROUP or _byte(data, rows, end - 1, TRANS_IND) >= LAST_OF
+    return end < num or behind != MORE_MAY_COME or size >= MAX_GROUP or _byte(data, rows, end - 1, TRANS_IND) >= LAST_OF
 
 
 @inlined
@@ -232,10 +248,10 @@ def _is_chunk_of(data, rows, i, j):
 
 
 @compiled(nogil=True, _nrt=False)
-def groups(data, rows, num, little, is_final, state, carried, out, transactions):
+def groups(data, rows, num, little, behind, state, carried, out, transactions):
     """Find the groups of all rows and their place in their transactions.
 
-    In: state as named above; carried, the id of the transaction that was open. Out: out[i] of each group;
+    In: behind, what follows the data; state as named above; carried, the id of the transaction that was open. Out: out[i] of each group;
     transactions[n], where its first record says its id and CSN (length 0: nowhere).
     Returns: (number of groups, number of transactions). The last rows are no group while more has to come.
     """
@@ -244,7 +260,7 @@ def groups(data, rows, num, little, is_final, state, carried, out, transactions)
     is_open, events, largest, in_lob = state[OPEN], state[EVENTS], state[LARGEST_TIME], state[IN_LOB]
     while i < num:
         group = out[n]
-        if not _extent(data, rows, i, num, is_final, group):
+        if not _extent(data, rows, i, num, behind, group):
             break
         what, last_row = group[WHAT], group[CHUNKS_END] - 1
         if what == io_types.SEGMENT:

@@ -62,7 +62,9 @@ def _lengths(read: Piece) -> np.ndarray:
     return read.rows[:, frame.LEN_H][read.groups[:, sequence.BASE_END] - 1]
 
 
-def _by_index(places: Places, read: Piece, source: Source, contracts: dict, chosen: np.ndarray, epochs: np.ndarray) -> None:
+def _by_index(
+    places: Places, read: Piece, source: Source, contracts: dict, chosen: np.ndarray, epochs: np.ndarray
+) -> None:
     """Targets of records that name their table by the index of its definition in the file."""
     at = read.rows[read.groups[chosen, sequence.BASE_END] - 1, frame.H] + sequence.TAIL
     low, high = (read.bytes_[at + n].astype(np.int64) for n in ((0, 1) if read.little else (1, 0)))
@@ -84,7 +86,9 @@ def _by_index(places: Places, read: Piece, source: Source, contracts: dict, chos
         places.targets.append(target)
 
 
-def _by_name(places: Places, read: Piece, source: Source, contracts: dict, chosen: np.ndarray, epochs: np.ndarray) -> None:
+def _by_name(
+    places: Places, read: Piece, source: Source, contracts: dict, chosen: np.ndarray, epochs: np.ndarray
+) -> None:
     """Targets of records that hold the name of their table."""
     if not len(chosen):
         return

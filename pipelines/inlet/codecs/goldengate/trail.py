@@ -57,6 +57,7 @@ COLUMNS = {
 }
 ENDS_WITH_NEXT = True
 LONG_TRANSACTION = 4  # blocks that a transaction may fill before it is cut
+LEN_HEAD = 1 << 20  # bytes of a file that are looked at when it is opened
 NUM_TRIED = 20  # records with columns that are looked at for encryption
 OWN = ("damaged", "last_seq")  # members of a block's context that are of the block alone
 
@@ -66,22 +67,32 @@ def open_file(path: str, head: bytes, is_whole: bool, source: Source, tables: di
     name = re.split(r"[/\\]", path)[-1]
     match = re.fullmatch(source.options_as(Options).file_name, name)
     if not match or not (match["seqno"] or "").isdigit() or len(match["seqno"]) > 9:
-        return _of_file("missing_change_seq", head, "a file name that ends with the number of the file (option file_name)", name)
+        return _of_file(
+            "missing_change_seq", head, "a file name that ends with the number of the file (option file_name)", name
+        )
     context = piece.BEGINNING | {"seqno": int(match["seqno"]), "offset": 0, "file_order": None, "order": None}
     at = 0
-    if head[0] == frame.FILE_HEADER:
+    if head[:1] == bytes([frame.FILE_HEADER]):
         order = frame.order_of(head, 0)
         if order is None:
             if not is_whole and len(head) <= frame.LEN_MAX:
                 return None
-            return _of_file("bad_frame", head, "a header record whose length leads to its trailer", head[:8].hex().upper())
+            if len(head) < frame.LEN_TOKEN or len(head) < min(int.from_bytes(head[2:4], o) for o in ("big", "little")):
+                found = f"{len(head)} bytes"
+                return _of_file("truncated", head, "a whole header record", found, len(head))
+            return _of_file(
+                "bad_frame", head, "a header record whose length leads to its trailer", head[:8].hex().upper()
+            )
         context["file_order"] = order
         at = int.from_bytes(head[2:4], order)
     if at < len(head) and head[at] != frame.RECORD:
         found = head[at : at + 8].hex().upper()
         return _of_file("bad_frame", head, "a trail: it begins with a token F or G, and is not compressed", found, at)
     context["order"] = frame.order_of(head, at) if at < len(head) else None
-    if context["order"] and _looks_encrypted(head, context):
+    num, num_lists = _columns_in(head, context) if context["order"] else (0, 0)
+    if num and not num_lists and num < NUM_TRIED and not is_whole and len(head) < LEN_HEAD:
+        return None
+    if num == NUM_TRIED and not num_lists:
         return _of_file(
             "encrypted_data",
             head,
@@ -96,15 +107,14 @@ def _of_file(kind: str, head: bytes, expected: str, found: str, at: int = 0) -> 
     return Reject(kind, 0, len(head), at, expected, found, head)
 
 
-def _looks_encrypted(head: bytes, context: dict) -> bool:
-    """Are the frames of many records whole, and the data of none? Bytes that are in the clear are lists of columns."""
-    read = piece.read(head, context, False)
+def _columns_in(head: bytes, context: dict) -> tuple[int, int]:
+    """The first records with columns, NUM_TRIED at most, and how many of them hold a list of columns: of an encrypted
+    file none does."""
+    read = piece.read(head, context, sequence.MORE_MAY_COME)
     rows = read.rows[read.groups[read.groups[:, sequence.FORM] == io_types.AFTER, sequence.FIRST]]
     rows = rows[(rows[:, frame.LEN_D] > 0) & (rows[:, frame.FAULT] == 0)][:NUM_TRIED]
     rows = rows[(read.bytes_[rows[:, frame.H] + sequence.PARTITION] & sequence.FIELD_COMP) != 0]
-    return len(rows) == NUM_TRIED and not any(
-        columns.is_list(read.payload(row, frame.D), context["order"]) for row in rows
-    )
+    return len(rows), sum(columns.is_list(read.payload(row, frame.D), context["order"]) for row in rows)
 
 
 def place(context: dict) -> int:
@@ -133,7 +143,10 @@ def cut(data: bytes, context: dict, source: Source, tables: dict, len_block: int
     of_header = context | {"last_seq": piece.change_seq_of(context, context["state"][sequence.LARGEST_TIME], 0)}
     if context["order"] is None and at < len(data):
         context["order"] = frame.order_of(data, at)
-        if context["order"] is None and (is_final or len(data) - at > frame.LEN_MAX):
+        must_tell = is_final or len(data) - at > frame.LEN_MAX
+        if context["order"] is None and must_tell:
+            context["order"] = frame.order_in(data, at)
+        if context["order"] is None and must_tell and not frame.may_be_short(data, at):
             found = data[at : at + 8].hex(" ", 2).upper()
             problem = Reject("bad_frame", at, len(data) - at, at, "a record", found, data[at:])
             blocks = [Block(0, at, of_header, 1)] if at else []
@@ -143,7 +156,7 @@ def cut(data: bytes, context: dict, source: Source, tables: dict, len_block: int
         blocks = [Block(0, at, of_header, 1)] if at else []
         rest = {"offset": context["offset"] + at, "unfinished": at < len(data)}
         return Cut(blocks, context | rest, at, None, [Mark(at, 1, STANDS)] if at and not is_open else [])
-    read = piece.read(data, context, is_final)
+    read = piece.read(data, context, sequence.FILE_ENDS if is_final else sequence.MORE_MAY_COME)
     blocks, start, before = [], 0, context
     for stop in _stops(read, len_block):
         after = read.context_behind(stop)
