@@ -14,14 +14,17 @@ Time        op_ts, which is the change's; operation_time. One that cannot be rea
             control event `unreadable_timestamp` says what was there
 Transaction transaction_id by the members' role `xid` or by the option `transaction_token`, else null; no form counts
             events, so transaction_last_event is null
-Members     those that are neither known nor named by `header_members` are counted by the control event
-            `unknown_members`
+Header      op_ts, current_ts, pos, primary_keys, tokens and all further members, as the message has them; op_type where
+            it is not the letter of change_oper. Members that are neither known nor named by `header_members` are
+            counted by the control event `unknown_members`
 
 Rejects     wrong_shape, unknown_table, unknown_operation, missing_change_seq, ambiguous_layout, and those of
             operation_images
 """
 
 import json
+import re
+from collections.abc import Mapping
 from typing import Any
 
 from inlet import change
@@ -30,9 +33,11 @@ from inlet.codecs.goldengate.operation import Operation, Record, Refused
 from inlet.codecs.goldengate.operation_options import OperationOptions
 from inlet.codecs.results import Control
 from inlet.errors import Reject
+from inlet.fields.json_exact import Number
 from inlet.source import Source
 from inlet.table import Table
 
+INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 UNREADABLE_TIMESTAMP, UNKNOWN_MEMBERS = "unreadable_timestamp", "unknown_members"  # control events beside a change
 
 
@@ -120,8 +125,31 @@ def _change(
         "transaction_id": _transaction(operation, options),
         "change_timestamp": operation_time.utc_time(operation.op_ts or "", options.zone),
         "stream_position": operation.pos,
+        "header": _header(operation, change.OPERATIONS[word]),
         **images._asdict(),
     }
+
+
+def _header(operation: Operation, letter: str) -> dict:
+    said = {
+        "op_type": None if operation.op_type == letter else operation.op_type,
+        "op_ts": operation.op_ts,
+        "current_ts": operation.current_ts,
+        "pos": operation.pos,
+        "primary_keys": operation.primary_keys,
+        "tokens": operation.tokens or None,
+    }
+    members = {name: value for name, value in said.items() if value is not None}
+    return {name: _plain(value) for name, value in (dict(operation.extra) | members).items()}
+
+
+def _plain(value):
+    """A value of a header as VARIANT holds it: an integer, any other number as its text."""
+    if isinstance(value, Number):
+        return int(value) if INTEGER.fullmatch(value) else str(value)
+    if isinstance(value, Mapping):
+        return {name: _plain(member) for name, member in value.items()}
+    return [_plain(member) for member in value] if isinstance(value, list) else value
 
 
 def table_of(word: str | None, topic: str, source: Source, tables: dict[str, Table]) -> Table:
