@@ -8,7 +8,8 @@ from inlet.codecs.goldengate.operation_options import OperationOptions
 class Options(OperationOptions):
     """A source's `options`."""
 
-    flatten_delimiter: str = Field(
-        "",
+    flatten_delimiter: str | None = Field(
+        None,
+        min_length=1,
         description="what stands in flattened messages between before or after and the column: `.` in `after.STATUS`",
     )

@@ -62,7 +62,7 @@ class Shaped:
             name = self.names[role]
             if name in rest and isinstance(rest[name], dict | None):
                 images[role] = rest.pop(name)
-            prefix = name + self.options.flatten_delimiter
+            prefix = f"{name}{self.options.flatten_delimiter}"
             flat = [member for member in rest if self.options.flatten_delimiter and member.startswith(prefix)]
             if flat and not images.get(role):
                 self.is_flattened = True
