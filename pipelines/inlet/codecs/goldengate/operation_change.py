@@ -101,7 +101,7 @@ def _change(
     place |= {"source_schema": contract.schema_name, "source_table": contract.table_name}
     word = operation_of(operation, options)
     place["change_seq"] = _change_seq(operation, word, options)
-    contract = contract.at(place["change_seq"])
+    contract = _version(contract, place["change_seq"])
     for name in operation.own_names:
         if name in contract.column_names:
             raise Refused(
@@ -183,6 +183,20 @@ def operation_of(operation: Operation, options: OperationOptions) -> str:
     if word not in options.words:
         raise Refused("unknown_operation", "op_type", " ".join(options.words), f"{word[:40]!r}")
     return "UPDATE" if options.words[word] == "UPSERT" else options.words[word]
+
+
+def _version(contract: Table, change_seq: str) -> Table:
+    """The columns in force at a place in the order, which tells no time. Raises: Refused."""
+    for earlier in contract.earlier:
+        if not earlier.until.startswith(change.NO_TIME):
+            raise Refused(
+                "ambiguous_layout",
+                "table",
+                f"`until` of version {earlier.version} of {contract.table} as a change_seq of this source, whose order "
+                f"tells no time: {change.NO_TIME}, 9 digits of the trail's sequence number and 10 of the RBA",
+                earlier.until,
+            )
+    return contract.at(change_seq)
 
 
 def _change_seq(operation: Operation, word: str, options: OperationOptions) -> str:

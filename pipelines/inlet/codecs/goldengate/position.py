@@ -5,7 +5,8 @@ two. Read: any number of digits, of which the last 10 are the RBA; a minus befor
 `seqno-RBA`. Ten digits, a minus and nine digits are refused: they are `seqno-RBA` as well as an RBA below zero.
 
 ASSUMED: position alone orders. op_ts falls while pos rises, and messages come out of pos order; so the 16 digits of
-time of change_seq are zeros for each source of messages, and no time is read from it (docs/adr/0014).
+time of change_seq are zeros for each source of messages, and no time is read from it (docs/adr/0014). Hence `until` of
+a contract's earlier versions is a change_seq there, and no time.
 
 The row model writes a change of the key as a D and an I of one pos (pkUpdateHandling=delete-insert) [vendor sample], so
 its INSERT stands one byte behind its pos: the record before it is longer than a byte, and so is its own.
@@ -19,7 +20,6 @@ import re
 
 from inlet import change
 
-NO_TIME = "0" * change.LEN_TIME
 LEN_RBA = 10
 DIGITS = re.compile(r"(-?)([0-9]+)")
 PARTED = re.compile(r"([0-9]+)-([0-9]{1,10})")
@@ -45,4 +45,4 @@ def change_seq(sequence: int, rba: int, is_behind: bool) -> str | None:
     model."""
     if not (0 <= sequence < 10**9 and 0 <= rba + is_behind < 10**LEN_RBA):
         return None
-    return change.change_seq(NO_TIME, sequence, rba + is_behind)
+    return change.change_seq(change.NO_TIME, sequence, rba + is_behind)
