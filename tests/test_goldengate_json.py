@@ -5,6 +5,7 @@ import datetime as dt
 from inlet import publish
 from inlet.commands import show
 from inlet.commands.run import build_gold
+from inlet.publish import pins
 from tests import projects
 from tests.encode import goldengate_json
 from tests.test_toy import make, run
@@ -49,7 +50,11 @@ def test_versions_have_the_times_of_their_changes_and_pos_alone_orders_them(spar
         "select item_id, name, valid_from, valid_to from public.gg_items__history order by item_id, valid_from_seq"
     )
     expected = [(1, "a", at(10), at(20)), (1, "b", at(20), at(40)), (2, "c", at(30), None)]
-    assert [(*row[:2], *map(_utc, row[2:])) for row in spark.sql(history).collect()] == expected
+    pins.pin(project, spark, "gg_pin", pins.find(project, "gg_pin"))
+    for database in ("public", "gg_pin"):
+        found = spark.sql(history.replace("public", database)).collect()
+        assert [(*row[:2], *map(_utc, row[2:])) for row in found] == expected
+    pins.unpin(spark, "gg_pin")
     shown = show.show(project, project.tables["GG.ITEMS"], "history")
     columns = [shown.columns.index(name) for name in ("item_id", "name", "valid_from", "valid_to")]
     assert [tuple(row[n] for n in columns) for row in shown.rows] == expected

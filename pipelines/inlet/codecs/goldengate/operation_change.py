@@ -228,4 +228,4 @@ def _transaction(operation: Operation, options: OperationOptions) -> str | None:
     if operation.xid is not None:
         return operation.xid
     token = operation.tokens.get(options.transaction_token) if options.transaction_token else None
-    return token if isinstance(token, str) else None
+    return str(token) if isinstance(token, str) else None

@@ -7,7 +7,8 @@ Absent      a column that an image lacks was not supplied [messages seen: an upd
             Option `absent_means`
 Null        SQL NULL [documented]. Kafka Connect, and Avro without `_isMissing`, write null for what was not supplied,
             too: there a null in the after-image of an UPDATE is rejected until the option `null_means` tells what it
-            is, and a null in a before-image is left out, which claims less
+            is, and a null in a before-image is left out, which claims less. JSON of Kafka Connect without its envelope
+            looks like any other: its source has to say `null_means`
 Key         a change of the key is one UPDATE with two keys [recalled]. Each column of the key has a value, in the one
             image or, of an UPDATE, in either. A before-image of an UPDATE has the whole key, or nothing of it: then the
             key stayed, for a change of it always brings the key of before
@@ -164,7 +165,7 @@ def _states(operation: Operation, supplied: dict, contract: Table) -> dict[str, 
     for name in operation.doubles:
         value = supplied.get(name)
         if value is not None and DECIMAL.fullmatch(contract.column(name).type):
-            digits = str(value).partition("E")[0].replace(".", "").lstrip("-0").rstrip("0")
+            digits = str(value).upper().partition("E")[0].replace(".", "").lstrip("-0").rstrip("0")
             if len(digits) > SAFE_DIGITS:
                 states[name] = INEXACT
     return states or None
