@@ -58,8 +58,8 @@ def decoded_image(table: columns.Table, image: dict | None) -> dict | None:
 
 def read_files(files: list[tuple[str, bytes]], source: Source, tables: dict, deliveries=None, codec=trail) -> dict:
     """Read files in their order, each delivered in pieces that end at `deliveries(data)`, as bronze lands and silver
-    decodes them. Every byte and record is accounted for. Out: changes, rejects and controls that stand, with `seqno` and
-    `rba`; the ranges given up.
+    decodes them. Every byte and record is accounted for. Out: changes, rejects and controls that stand, with `seqno`
+    and `rba`; the ranges given up.
     """
     before, batch = None, 0
     found = {"changes": [], "rejects": [], "controls": [], "abandoned": [], "undecided": []}

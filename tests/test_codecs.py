@@ -21,7 +21,7 @@ from inlet.silver import decoded, unit_rules
 from inlet.source import Source
 from inlet.table import Table
 from tests import projects, test_cases
-from tests.encode import goldengate_columns, goldengate_trail, linkexpress, qlik
+from tests.encode import goldengate_columns, goldengate_json, goldengate_trail, linkexpress, qlik
 from tests.toy import codec as toy
 from tests.toy import encode
 
@@ -208,7 +208,7 @@ def test_a_message_says_the_same_twice_and_each_is_accounted_for(path):
     for written in case["messages"]:
         message = test_cases._message(written)
         data = message["value"] or b""
-        of_unit = source, tables, message["unit_id"], data, None, 1
+        of_unit = source, tables, message["unit_id"], data, None, None
         first, second = (
             decoded.rows_of(module.decode_message(dict(message), source, tables, []), *of_unit) for _ in range(2)
         )
@@ -337,11 +337,20 @@ def encoded_trail(rows: list[dict]) -> tuple[str, bytes]:
 
 
 TRAIL_TYPES = {"ITEM_ID": "INT32", "NAME": "ASCII_V(40)", "PRICE": "INT64(11,2)"}
+
+
+def encoded_goldengate_json(rows: list[dict]) -> list[bytes]:
+    changes = [{"operation": "INSERT", "seqno": 1, "rba": 1000 + 100 * n, "after": row} for n, row in enumerate(rows)]
+    shapes = goldengate_json.SHAPES * len(rows)
+    return [goldengate_json.value(change, "DEPOT.ITEMS", shape) for change, shape in zip(changes, shapes)]
+
+
 ENCODERS = {  # codec -> what its source says, its encoder: a file's name and bytes, or the bytes of messages
     "goldengate_trail": ({}, encoded_trail),
     "linkexpress_group": ({"tables": {"1": "DEPOT.ITEMS"}, "options": projects.DEPOT["options"]}, encoded_linkexpress),
     "toy": ({}, encoded_toy),
     "qlik_json": ({"tables": {"items": "DEPOT.ITEMS"}}, encoded_qlik),
+    "goldengate_json": ({"options": {"flatten_delimiter": "."}}, encoded_goldengate_json),
 }
 
 

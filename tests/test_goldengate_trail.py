@@ -1,4 +1,5 @@
-"""Trails: what an independent encoder writes is what the codec reads, whatever the trail's form and however it comes."""
+"""Trails: what an independent encoder writes is what the codec reads, whatever the trail's form and however it
+comes."""
 
 import random
 

@@ -1,8 +1,9 @@
 """Real bytes of three formats, the whole way: random streams go through bronze, silver and gold and must equal the
 reference.
 
-One run carries many streams, each as a source of its own. `qlik`, `linkexpress` and `goldengate` below say what each format can carry
-of a stream, write it as files, and give the changes as the format must place them; everything else is the pipeline's.
+One run carries many streams, each as a source of its own. `qlik`, `linkexpress` and `goldengate` below say what each
+format can carry of a stream, write it as files, and give the changes as the format must place them; everything else is
+the pipeline's.
 """
 
 import datetime as dt
@@ -398,8 +399,8 @@ def test_nothing_was_rejected_and_every_account_balances(spark, expected):
     assert spark.sql(f"select * from silver.rejects where source in ({names})").collect() == []
     assert (
         spark.sql(
-            f"select count(distinct source) from silver.batches where source in ({names}) and num_records + num_settled = "
-            "num_changes + num_repeats + num_control + num_rejected + num_waiting"
+            f"select count(distinct source) from silver.batches where source in ({names}) "
+            "and num_records + num_settled = num_changes + num_repeats + num_control + num_rejected + num_waiting"
         ).first()[0]
         == 3 * NUM_STREAMS
     )

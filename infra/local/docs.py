@@ -2,6 +2,7 @@
 only compares.
 """
 
+import ast
 import importlib
 import sys
 from pathlib import Path
@@ -44,14 +45,24 @@ def pages() -> dict[Path, str]:
             + f"# {name}\n\n```text\n"
             + codec.__doc__.strip()
             + "\n```\n"
-            + "".join(
-                _part(path)
-                for path in sorted(Path(codec.__file__).parent.glob("[a-z]*.py"))
-                if path != Path(codec.__file__)
-            )
+            + "".join(map(_part, _parts_of(Path(codec.__file__))))
             for name, codec in CODECS.items()
         },
     }
+
+
+def _parts_of(codec: Path) -> list[Path]:
+    """The modules in the folder of a codec that it is made of: those that it imports, and that these import."""
+    family, found, left = f"inlet.codecs.{codec.parent.name}", set[Path](), [codec]
+    while left:
+        for node in ast.walk(ast.parse(left.pop().read_text())):
+            module = node.module or "" if isinstance(node, ast.ImportFrom) else ""
+            names = [alias.name for alias in node.names] if module == family else [module.removeprefix(f"{family}.")]
+            paths = {codec.parent / f"{name}.py" for name in names} - found - {codec}
+            new = [path for path in paths if path.exists()] if module.startswith(family) else []
+            found |= {*new}
+            left += new
+    return sorted(found)
 
 
 def _part(path: Path) -> str:

@@ -21,13 +21,20 @@ class Column(NamedTuple):
 OPERATIONS = {"REFRESH": "R", "INSERT": "I", "UPDATE": "U", "DELETE": "D", "TRUNCATE": "T"}
 LEN_SEQ = 35
 LEN_TIME = 16  # YYYYMMDDHHmmSShh; the other 19 digits are ordinals
+NO_TIME = "0" * LEN_TIME  # of a source whose order tells no time (docs/adr/0014)
+FIRST_TIMED = NO_TIME[:-1] + "1"  # what is less, as text, tells no time
 
 CHANGES = (
     Column("source", "string", "the ordered feed: one Qlik task, one extract definition, one trail"),
     Column("source_schema", "string", "schema of the table at the source"),
     Column("source_table", "string", "name of the table at the source"),
     Column("table_version", "int", "version of the column list in force for this change"),
-    Column("change_seq", "string", "total order within the source: `YYYYMMDDHHmmSShh` and 19 digits; compares as text"),
+    Column(
+        "change_seq",
+        "string",
+        "total order within the source: `YYYYMMDDHHmmSShh` (16 zeros where the order tells no time) and 19 digits; "
+        "compares as text",
+    ),
     Column("operation", "string", "REFRESH, INSERT, UPDATE, DELETE or TRUNCATE"),
     Column("change_oper", "string", "the same as one letter: R, I, U, D, T"),
     Column("transaction_id", "string", "the source's transaction; ids come back, so see silver.transactions"),

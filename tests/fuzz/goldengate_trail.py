@@ -1,4 +1,5 @@
-"""Trails: files cut, spliced and damaged, in both byte orders; each change against a plain reading of its column area."""
+"""Trails: files cut, spliced and damaged, in both byte orders; each change against a plain reading of its column
+area."""
 
 import datetime
 import re

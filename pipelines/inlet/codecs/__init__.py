@@ -2,12 +2,18 @@
 contract: codec.py.
 """
 
+from inlet.codecs.goldengate import json_messages as goldengate_json
 from inlet.codecs.goldengate import trail
 from inlet.codecs.linkexpress import group
 from inlet.codecs.qlik import json_messages
 from inlet.source import FILE_TRANSPORTS, MESSAGE_TRANSPORTS, ROW_TRANSPORTS
 
-CODECS = {"qlik_json": json_messages, "linkexpress_group": group, "goldengate_trail": trail}
+CODECS = {
+    "qlik_json": json_messages,
+    "linkexpress_group": group,
+    "goldengate_trail": trail,
+    "goldengate_json": goldengate_json,
+}
 
 
 def transports_of(codec) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ versions that gold.published names. Free SQL is Spark's alone (`inlet sql`).
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from inlet import lake, publish
+from inlet import change, lake, publish
 from inlet.config import Project
 from inlet.errors import ConfigError, InletError
 from inlet.fields import variant
@@ -18,6 +18,8 @@ from inlet.table import Table
 VIEWS, IMAGES = ("live", "history", "changes"), ("before", "after")
 # what the engine that reads calls a type of Spark, where it differs
 TYPES = {"string": "varchar", "float": "real", "binary": "bytea", "timestamp_ntz": "timestamp"}
+UNTIMED = f"change_seq < '{change.FIRST_TIMED}'"  # SQL: its place tells no time
+OWN_TIMES = ("_from_at", "_to_at")  # columns behind those of a history, where some place tells no time
 CHANGES = ("source", "change_seq", "operation", *IMAGES, "changed", "not_supplied", "transaction_id", "unit_id")
 
 
@@ -51,14 +53,18 @@ def show(
         )
     if not table.key and (view != "changes" or key):
         raise ConfigError(table.without_key, "Ask for its --changes")
-    steps = ("before_after",) if view == "changes" else ("current", "past")
-    places = {step: (f"gold.{table.name}__{step}", versions[f"{table.name}__{step}"]) for step in steps}
-    until = None if at is None else _seq_of(at)
     if source:
         ends = {name: seq for name, seq in ends.items() if name == source}
+    untimed = sorted(name for name, seq in ends.items() if seq < change.FIRST_TIMED)
+    steps = ("before_after",) if view == "changes" else ("current", "past", *(("before_after",) if untimed else ()))
+    places = {step: (f"gold.{table.name}__{step}", versions[f"{table.name}__{step}"]) for step in steps}
+    name = "source" if view == "changes" else table.our("source")
+    until = None if at is None else _until(project, places, at, untimed, name)
     query = (
         _changes(table, key or [], until, ends) if view == "changes" else _versions(table, view, key or [], until, ends)
     )
+    if view == "history" and untimed:
+        query = _with_own_times(table, query)
     found = _read(project, places, query, limit)
     if has_header and view == "changes":
         return with_headers(project, found)
@@ -83,12 +89,44 @@ def with_headers(project: Project, found: Shown) -> Shown:
     return Shown([*found.columns, "header"], rows, found.is_more)
 
 
+def _until(project: Project, places: dict, at: str, untimed: list[str], source: str) -> str:
+    """SQL for the place in a row's source up to which changes count at a time. A source whose order tells no time has
+    its changes before the first one, in its order, that is later (docs/adr/0014). In: the name of the row's source."""
+    time, seq = _time_and_seq(at)
+    if not untimed:
+        return _text(seq)
+    query = (
+        f"select source, min(change_seq) from before_after where {UNTIMED} and change_timestamp > "
+        f"arrow_cast({_text(time.isoformat())}, 'Timestamp(Microsecond, Some(\"UTC\"))') group by source"
+    )
+    later = dict(_read(project, {"before_after": places["before_after"]}, query, 0).rows)
+    before = {name: f"{int(later[name]) - 1:0{change.LEN_SEQ}d}" if name in later else "~" for name in untimed}
+    cases = " ".join(f"when {_text(name)} then {_text(place)}" for name, place in before.items())
+    return f"(case {_name(source)} {cases} else {_text(seq)} end)"
+
+
+def _with_own_times(table: Table, query: str) -> str:
+    """SQL for versions with the own times of the changes that began and ended them, where their places tell none."""
+    source, seqs = _name(table.our("source")), [table.our(name) for name in ("valid_from_seq", "valid_to_seq")]
+    joins = "".join(
+        f"\nleft join (select source, change_seq, change_timestamp as at from before_after where {UNTIMED}) t{n} "
+        f"on t{n}.source = v.{source} and t{n}.change_seq = v.{_name(seq)}"
+        for n, seq in enumerate(seqs)
+    )
+    order = ", ".join(f"v.{_name(name)}" for name in (table.our("source"), *table.gold_key, seqs[0]))
+    return f"select v.*, t0.at as {OWN_TIMES[0]}, t1.at as {OWN_TIMES[1]} from ({query}) v{joins}\norder by {order}"
+
+
 def _with_times(table: Table, found: Shown) -> Shown:
-    """Versions with the times in the places where they began and ended."""
+    """Versions with the times in the places where they began and ended, or, of places without, those of the changes."""
     names = [table.our(name) for name in ("valid_from", "valid_to")]
     seqs = [found.columns.index(table.our(name)) for name in ("valid_from_seq", "valid_to_seq")]
-    rows = [(*row, *(time_of(row[at]) for at in seqs)) for row in found.rows]
-    return Shown([*found.columns, *names], rows, found.is_more)
+    num = len(found.columns) - len(OWN_TIMES) * (OWN_TIMES[0] in found.columns)
+    rows = [
+        (*row[:num], *(time_of(row[at]) or own for at, own in zip(seqs, row[num:] or (None, None))))
+        for row in found.rows
+    ]
+    return Shown([*found.columns[:num], *names], rows, found.is_more)
 
 
 def time_of(seq: str | None) -> datetime | None:
@@ -124,7 +162,7 @@ def _versions(table: Table, view: str, key: list[str], until: str | None, ends: 
     if view == "live" and not until:
         where.append(f"({to_seq} is null or {to_seq} > {end})")
     if until:
-        where += [f"{from_seq} <= {_text(until)}", f"({to_seq} is null or {to_seq} > {_text(until)})"]
+        where += [f"{from_seq} <= {until}", f"({to_seq} is null or {to_seq} > {until})"]
     own = [_name(column.gold_name) for column in table.columns]
     columns = ", ".join([source, *own, _name(table.our("not_supplied")), from_seq])
     ends_at = f", case when {to_seq} <= {end} then {to_seq} end as {to_seq}" if view == "history" else ""
@@ -140,7 +178,7 @@ def _versions(table: Table, view: str, key: list[str], until: str | None, ends: 
 
 def _changes(table: Table, key: list[str], until: str | None, ends: dict[str, str]) -> str:
     """SQL for the changes that a point shows of a table: those of a key in either image."""
-    where = [f"change_seq <= {_end(ends, 'source')}"] + ([f"change_seq <= {_text(until)}"] if until else [])
+    where = [f"change_seq <= {_end(ends, 'source')}"] + ([f"change_seq <= {until}"] if until else [])
     if key:
         images = ["(" + " and ".join(f"{of}[{_text(n)}] = {v}" for n, v in _key(table, key)) + ")" for of in IMAGES]
         where.append(f"({' or '.join(images)})")
@@ -175,18 +213,18 @@ def _key(table: Table, values: list[str]) -> list[tuple[str, str]]:
     return found
 
 
-def _seq_of(time: str) -> str:
-    """What all change_seq up to a time in UTC are not greater than. Raises: ConfigError.
+def _time_and_seq(time: str) -> tuple[datetime, str]:
+    """A time in UTC, and what all change_seq up to it are not greater than. Raises: ConfigError.
 
-    >>> _seq_of("2026-01-05 18:00")
+    >>> _time_and_seq("2026-01-05 18:00")[1]
     '2026010518000000~'
     """
     try:
         at = datetime.fromisoformat(time)
     except ValueError as error:
         raise ConfigError(f"--at: expected a time in UTC, found {time!r}", "Write 2026-01-05 18:00:00") from error
-    at = at.astimezone(UTC) if at.tzinfo else at
-    return f"{at:%Y%m%d%H%M%S}{at.microsecond // 10_000:02d}~"
+    at = at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)
+    return at, f"{at:%Y%m%d%H%M%S}{at.microsecond // 10_000:02d}~"
 
 
 def _text(value: str) -> str:

@@ -52,8 +52,8 @@ CHANGE = (  # columns of <t>__before_after, around the two images
 FROM = ("valid_from_seq", "string", "change_seq of the change that opened this version")
 TO = ("valid_to_seq", "string", "change_seq that closed it; the period is half-open, null is still open")
 TIMES = (
-    ("valid_from", "timestamp", "UTC time in valid_from_seq"),
-    ("valid_to", "timestamp", "UTC time in valid_to_seq"),
+    ("valid_from", "timestamp", "UTC time in valid_from_seq; where that tells none, of the change (in public views)"),
+    ("valid_to", "timestamp", "UTC time in valid_to_seq, the same way"),
 )
 QUALITY = (
     ("is_complete", "boolean", "every column was supplied at some time"),

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from inlet import lake
 from inlet.config import Project
 from inlet.publish.point import Point
-from inlet.publish.views import time_of
+from inlet.publish.times import time_of
 from inlet.sql import literal
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ import zlib
 from typing import TYPE_CHECKING
 
 from inlet.gold.generate import models
+from inlet.publish.times import as_of_time, closing_times, time, time_of
 from inlet.sql import literal
 from inlet.sql import name as quoted
 from inlet.table import Table
@@ -46,14 +47,11 @@ def write(spark: "SparkSession", table: Table, last, point, is_old_needed: bool,
     is_shape_new = last.table(name).shape != point.table(name).shape
     views = [("__before_after", "before_after", _union(name, last, point, is_old_log_needed, _changes, Ours()))]
     if table.key:
-        views = [
+        closed = closing_times("public", name, point, our)
+        history = _history(_names(table, "history"), our, closed)
+        views += [
             ("", "current", _union(name, last, point, is_old_needed, _live, our)),
-            (
-                "__history",
-                "history",
-                _union(name, last, point, is_old_needed, _versions, our, _history(_names(table, "history"), our)),
-            ),
-            *views,
+            ("__history", "history", _union(name, last, point, is_old_needed, _versions, our, history) + closed),
         ]
     for end, of, body in views:
         exists = not is_shape_new and spark.catalog.tableExists(
@@ -75,11 +73,12 @@ def write_pinned(
     of ours are called among them."""
     title = f"comment {literal(f'{name} at published point {point.number}')}\nas\n"
 
-    def view(end: str, names: str, body, our: Ours) -> None:
+    def view(end: str, names: str, body, our: Ours, closed: str = "") -> None:
         upto = Upto("pinned_point", _ends(name, point), our)
         rows = body(name, point, our, lambda condition, other="false": condition(upto))
         spark.sql(
             f"create or replace view {database}.{name}{end}\n{title}with {upto.sql}\nselect {names} from (\n{rows})"
+            + closed
         )
 
     view("__before_after", "*", _changes, Ours())
@@ -91,7 +90,8 @@ def write_pinned(
             for n in ([column, our.valid_from, our.valid_to] if column == our.valid_to_seq else [column])
         ]
         view("", "*", _live, our)
-        view("__history", _history(versions, our), _versions, our)
+        closed = closing_times(database, name, point, our)
+        view("__history", _history(versions, our, closed), _versions, our, closed)
         transactions = f"{TRANSACTIONS} version as of {point.transactions}"
         _write_fixed(
             spark,
@@ -126,8 +126,14 @@ class Ours:
         return self.ours.get(name, name)
 
 
-def _history(names: list[str], our: Ours) -> str:
+def _history(names: list[str], our: Ours, closed: str) -> str:
+    """The columns of a history. In: what `closing_times` joins."""
     times = {our.valid_from: time_of(our.valid_from_seq), our.valid_to: time_of(our.valid_to_seq)}
+    if closed:
+        times = {
+            our.valid_from: time(our.valid_from_seq, our.change_timestamp),
+            our.valid_to: time(our.valid_to_seq, "_closed_at"),
+        }
     return ", ".join(f"{times[n]} as {n}" if n in times else quoted(n) for n in names)
 
 
@@ -258,11 +264,11 @@ def _write_fixed(
         f"where if({name}_as_of.change_seq rlike '^[0-9]{{4,35}}$', {at.format(f'{name}_as_of.change_seq')}, "
         f"raise_error({literal(f'{name}_as_of takes a change_seq, or its first digits: YYYYMMDD and on')}))"
     )
-    seq = f"(date_format(to_utc_timestamp({name}_at.time, current_timezone()), 'yyyyMMddHHmmssSS') || '~')"
     spark.sql(
         f"create or replace function {database}.{name}_at(time timestamp comment 'UTC, as sources tell "
         "it')\nreturns table "
-        f"comment {literal(f'Rows of {title} as of a time.')}\nreturn select * from {history} where {at.format(seq)}"
+        f"comment {literal(f'Rows of {title} as of a time.')}\nreturn "
+        + as_of_time(history, f"{database}.{name}__before_after", f"{name}_at.time", at, our)
     )
 
 
@@ -273,12 +279,6 @@ def same_transaction(first: str, second: str, our: Ours = Ours()) -> str:  # noq
         f"({first}.{our.transaction_id} = {second}.transaction_id and {first}.{our.transaction_last_event} is not true "
         f"and coalesce({first}.{our.transaction_event_counter} < {second}.transaction_event_counter, true))"
     )
-
-
-def time_of(seq: str) -> str:
-    """SQL for the time in a change_seq (YYYYMMDDHHmmSShh, UTC); null where a source's digits are no calendar time.
-    Spark cannot read a fraction without a point before it."""
-    return f"try_to_timestamp(substr({seq}, 1, 14) || '.' || substr({seq}, 15, 2) || '+0000', 'yyyyMMddHHmmss.SSZ')"
 
 
 def string_map(entries: dict[str, str]) -> str:

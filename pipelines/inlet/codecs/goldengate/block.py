@@ -334,7 +334,7 @@ def _event_of(read: Piece, what: int, row: np.ndarray) -> tuple[str, str | None,
     name = metadata.name_of(header[sequence.TAIL :]) if not header[sequence.PARTITION] & sequence.HAS_INDEX else None
     if what == io_types.METADATA:
         said = metadata.read(header, read.context["order"], read.payload(row, frame.D))
-        detail = {"kind": metadata.KINDS.get(said.kind, f"kind {said.kind}"), "name": said.name}
+        detail: dict = {"kind": metadata.KINDS.get(said.kind, f"kind {said.kind}"), "name": said.name}
         detail |= {"ddr_index": said.ddr_index, "tdr_index": said.tdr_index, "len_body": len(said.body)}
         return "metadata", said.name or None, detail
     if what == io_types.DDL:

@@ -4,10 +4,10 @@ Strategy. A list holds { index 2 bytes, length 2 bytes, value }, the value behin
 that is not in it was not supplied. `images` walks each list, notes where each column's value is, and writes the members
 in the order of their names. A fault stops an image, and no other.
 
-Bounds: an item is held against the end of its list before it is read, and its value against the item. A value of n bytes
-becomes at most 4 n bytes (a character set makes 4 bytes of one at most) and its head at most 5; a number of an item of 8
-bytes at least becomes 27 at most; id and offset of a member are 7. An item has 6 bytes in front of its value, so images
-take 6 bytes for each of the list, and 16.
+Bounds: an item is held against the end of its list before it is read, and its value against the item. A value of n
+bytes becomes at most 4 n bytes (a character set makes 4 bytes of one at most) and its head at most 5; a number of an
+item of 8 bytes at least becomes 27 at most; id and offset of a member are 7. An item has 6 bytes in front of its value,
+so images take 6 bytes for each of the list, and 16.
 Source: docs/formats/goldengate_trail.md, column area.
 """
 
@@ -324,10 +324,10 @@ def images(
 ):
     """Write the image of every list.
 
-    In: data uint8[]; starts, ends: each list's bytes; layouts: its plan, plans[plan_starts[l]:plan_starts[l + 1]] in the
-    order of the columns; is_after: of an after-image, in which columns may not be null. Out: out uint8[], images one
-    behind the other; lengths[i], 0 where a fault stopped it; masks[i], the columns that it supplies, zero before; faults[i]
-    = code, place, index of the column.
+    In: data uint8[]; starts, ends: each list's bytes; layouts: its plan, plans[plan_starts[l]:plan_starts[l + 1]] in
+    the order of the columns; is_after: of an after-image, in which columns may not be null. Out: out uint8[], images
+    one behind the other; lengths[i], 0 where a fault stopped it; masks[i], the columns that it supplies, zero before;
+    faults[i] = code, place, index of the column.
     """
     pos, len_end = np.int64(0), 1
     for i in range(len(starts)):

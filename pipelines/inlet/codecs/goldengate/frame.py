@@ -1,13 +1,15 @@
 """Frames of a GoldenGate trail: where each record and its tokens lie, and where the next record surely begins.
 
 Strategy. A token is an id, an info byte, a length of 2 bytes, and a payload; a record is a token `G` whose length holds
-all of it, up to a token `Z` that says the same length again. `walk` follows the records; what stands where no record can
-begin is passed over up to the next place at which two whole records follow each other, and is a row of its own.
+all of it, up to a token `Z` that says the same length again. `walk` follows the records; what stands where no record
+can begin is passed over up to the next place at which two whole records follow each other, and is a row of its own.
 
 Bounds: no read lies outside [at, len(data)): a token is read after its 4 bytes, and a payload after its length, were
 held against the end of the record, the record against that of the data. `rows` has a row for every 46 bytes.
 Source: docs/formats/goldengate_trail.md, framing.
 """
+
+from typing import Literal
 
 import numpy as np
 
@@ -23,6 +25,9 @@ LEN_MAX = 0xFFFF
 FILE_HEADER, RECORD, GHDR, DATA, USER_TOKENS, TOKENS, TRAILER = b"FGHDUTZ"
 HDR_IND = ord("E")
 GIVE_UP = 1 << 20  # bytes after which no next record is looked for any more: 16 of the longest
+
+Order = Literal["big", "little"]
+ORDERS: tuple[Order, Order] = ("big", "little")
 
 FAULTS = ("", "bad_frame", "bad_length", "unknown_token", "bad_header")
 OK, BAD_FRAME, BAD_LENGTH, UNKNOWN_TOKEN, BAD_HEADER = range(5)
@@ -134,23 +139,23 @@ def room_for(data) -> np.ndarray:
     return np.empty((2 * (len(data) // LEN_MIN) + 4, NUM_ROW), np.int64)
 
 
-def order_of(data: bytes, at: int) -> str | None:
+def order_of(data: bytes, at: int) -> Order | None:
     """Byte order of the record that begins here, a file header or any other: the one in which its length leads to its
     trailer, and whose tokens fill it. None while it cannot be told, or where neither fits."""
-    fits = [order for order in ("big", "little") if _fits(data, at, order)]
+    fits = [order for order in ORDERS if _fits(data, at, order)]
     return fits[0] if len(fits) == 1 else None
 
 
 def may_be_short(data: bytes, at: int) -> bool:
     """May a record begin here that is not whole yet, in either byte order?"""
-    sizes = [int.from_bytes(data[at + 2 : at + 4], order) for order in ("big", "little")]
+    sizes = [int.from_bytes(data[at + 2 : at + 4], order) for order in ORDERS]
     return data[at] == RECORD and (len(data) - at < LEN_TOKEN or any(LEN_MIN <= s > len(data) - at for s in sizes))
 
 
-def order_in(data: bytes, at: int) -> str | None:
+def order_in(data: bytes, at: int) -> Order | None:
     """Byte order of the first record that can be found from `at` on, where the one there is damaged; None for none."""
     bytes_, none = np.frombuffer(data[at : at + GIVE_UP], np.uint8), np.zeros((0, 2), np.int64)
-    for order in ("big", "little"):
+    for order in ORDERS:
         rows = room_for(bytes_)
         num, _, _ = walk(bytes_, 0, order == "little", True, none, rows)
         if (rows[:num, FAULT] == OK).any():
@@ -158,7 +163,7 @@ def order_in(data: bytes, at: int) -> str | None:
     return None
 
 
-def _fits(data: bytes, at: int, order: str) -> bool:
+def _fits(data: bytes, at: int, order: Order) -> bool:
     size = int.from_bytes(data[at + 2 : at + 4], order)
     end = at + size
     if size < 2 * LEN_TOKEN or end > len(data):

@@ -3,9 +3,9 @@
 A change of several records has the header of its last one, and the others under `others`, in their order. A text that
 is not plain ASCII is kept as binary.
 
-Bounds: `put` functions write what `bound` has counted for them: a head of 220 bytes and 18 numbers of 9 for each record,
-its texts with 5 bytes each, its tokens with 15 bytes each. Reads stay within H (34 bytes and its tail), T and U, and
-within `texts`, whose places Python gives.
+Bounds: `put` functions write what `bound` has counted for them: a head of 220 bytes and 18 numbers of 9 for each
+record, its texts with 5 bytes each, its tokens with 15 bytes each. Reads stay within H (34 bytes and its tail), T and
+U, and within `texts`, whose places Python gives.
 Source: docs/formats/goldengate_trail.md, record header.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from inlet.codecs.goldengate import io_types, sequence
-from inlet.codecs.goldengate.frame import AT, H, LEN_H, LEN_T, LEN_U, T, U
+from inlet.codecs.goldengate.frame import AT, LEN_H, LEN_T, LEN_U, H, T, U
 from inlet.codecs.goldengate.header import HEADER
 from inlet.codecs.goldengate.sequence import BASE_END, CHUNKS_END, FIRST, HAS_INDEX, TRANSACTION
 from inlet.fields import variant

@@ -49,8 +49,8 @@ def versions_of(tables: dict[str, Table]) -> dict[str, Table]:
 
 
 def compile_layouts(tables: dict[str, Table], used: frozenset[str], options: Options) -> Layouts:
-    """Plans of the used ones of these contracts; the others have no columns. Raises: ConfigError that names table, column
-    and remedy."""
+    """Plans of the used ones of these contracts; the others have no columns. Raises: ConfigError that names table,
+    column and remedy."""
     versions = versions_of(tables)
     names = tuple(sorted(versions))
     return _compile(names, tuple(_Hashed(versions[name]) for name in names), used, options.charset)

@@ -1,6 +1,6 @@
 """Rejects of a trail: what was expected and what was found, in words, for the few records that fail."""
 
-from inlet.codecs.goldengate import columns, frame, metadata, sequence
+from inlet.codecs.goldengate import columns, sequence
 from inlet.errors import Event, Reject
 from inlet.source import Source
 
@@ -25,7 +25,7 @@ OF_COLUMNS = {
     "bad_date": "a day of the calendar, and a time to the microsecond",
     "missing_key": "a value of each column of the key",
     "null_not_allowed": "a value, for the contract says nullable: false",
-    "ambiguous_layout": "a length of either 2 or 4 bytes in front of the image before, with which both images end exactly",
+    "ambiguous_layout": "a length of 2 or of 4 bytes before the images, with which both of them end exactly",
 }
 
 

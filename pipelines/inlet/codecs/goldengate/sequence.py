@@ -1,17 +1,18 @@
 """What the records of a trail are one after another: changes, some of several records, and transactions.
 
-A *group* is what becomes one change, reject or control record: a single record; a before-image and the update behind it;
-the segments of a record that is continued; a change with the LOB chunks behind it. Records of different transactions are
-never interleaved, so a transaction is a run of groups from TransInd 0 to TransInd 2, or one group of 3.
+A *group* is what becomes one change, reject or control record: a single record; a before-image and the update behind
+it; the segments of a record that is continued; a change with the LOB chunks behind it. Records of different
+transactions are never interleaved, so a transaction is a run of groups from TransInd 0 to TransInd 2, or one group of
+3.
 
 Bounds: `groups` reads the fixed part of `H` (34 bytes, which `walk` has made sure of), tails within `LEN_H`, and tokens
 within `LEN_T`. It writes one row of `out` and of `transactions` for each row of `rows` at most.
-Source: docs/formats/goldengate_trail.md, transactions. ASSUMED: a record is followed by its LOB chunks, a before-image by
-its update, a segment by the next one, without another record in between.
+Source: docs/formats/goldengate_trail.md, transactions. ASSUMED: a record is followed by its LOB chunks, a before-image
+by its update, a segment by the next one, without another record in between.
 """
 
 from inlet.codecs.goldengate import io_types
-from inlet.codecs.goldengate.frame import AT, END, H, LEN_D, LEN_H, LEN_T, T
+from inlet.codecs.goldengate.frame import AT, END, LEN_D, LEN_H, LEN_T, H, T
 from inlet.codecs.goldengate.frame import FAULT as ROW_FAULT
 from inlet.codecs.goldengate.frame import FAULT_AT as ROW_FAULT_AT
 from inlet.fields.compiled.basics import inlined, uint
@@ -175,7 +176,7 @@ def _find_ids(data, rows, i, little, row):
 
 @inlined
 def _is_same_id(data, carried, is_carried, row, at, size):
-    """Is the id of a transaction that of the row's? In: carried, the bytes of the one that was open at the beginning."""
+    """Is the id of a transaction that of the row's? In: carried, the bytes of that which was open at the beginning."""
     own = len(carried) if is_carried else row[XID_LEN]
     if size == 0 or own != size:
         return False
@@ -251,8 +252,8 @@ def _is_chunk_of(data, rows, i, j):
 def groups(data, rows, num, little, behind, state, carried, out, transactions):
     """Find the groups of all rows and their place in their transactions.
 
-    In: behind, what follows the data; state as named above; carried, the id of the transaction that was open. Out: out[i] of each group;
-    transactions[n], where its first record says its id and CSN (length 0: nowhere).
+    In: behind, what follows the data; state as named above; carried, the id of the transaction that was open. Out:
+    out[i] of each group; transactions[n], where its first record says its id and CSN (length 0: nowhere).
     Returns: (number of groups, number of transactions). The last rows are no group while more has to come.
     """
     i, n, txn = 0, 0, 0

@@ -1,5 +1,5 @@
-"""Which version of which table a record of a trail is of: by the index or the name in its header, by the definition that
-is in force there, and by the contract."""
+"""Which version of which table a record of a trail is of: by the index or the name in its header, by the definition
+that is in force there, and by the contract."""
 
 from dataclasses import dataclass
 
@@ -27,7 +27,8 @@ class Target:
 
 @dataclass
 class Places:
-    """Of each group: the layout that reads it, -1 for none; which target it is of, -1 for none; why it cannot be read."""
+    """Of each group: the layout that reads it, -1 for none; which target it is of, -1 for none; why it cannot be
+    read."""
 
     layout: np.ndarray
     target: np.ndarray

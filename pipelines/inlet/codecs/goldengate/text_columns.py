@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from inlet import change
-from inlet.codecs.goldengate.frame import H, LEN_H
+from inlet.codecs.goldengate.frame import LEN_H, H
 from inlet.codecs.goldengate.sequence import TAIL
 from inlet.fields.compiled.basics import inlined
 from inlet.fields.compiled.cache import compiled
@@ -87,8 +87,8 @@ def _are_alike(data, rows, chosen, firsts):
 
 
 def names_of(data: np.ndarray, rows: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows that stand for the different names of the chosen rows, and which of them each has. Raises: ValueError for two
-    names of one key, of which there are none in 10^9."""
+    """Rows that stand for the different names of the chosen rows, and which of them each has. Raises: ValueError for
+    two names of one key, of which there are none in 10^9."""
     keys = np.empty(len(chosen), np.uint64)
     _tail_keys(data, rows, chosen, keys)
     _, firsts, which = np.unique(keys, return_index=True, return_inverse=True)

@@ -12,14 +12,14 @@ Layout    a token: id . info . u2 length . payload; lengths in the byte order of
 Groups    a before-image and the update behind it, the segments of a record, a row and its LOB chunks are one change
 Yields    changes in file order; the images hold what the record supplies, absent columns were not supplied
 Order     largest IO Time so far, number of the file, RBA of the record
-Transactions  from TransInd 0 to 2, or 3; records wait for the end of theirs. One that a restart interrupts, or that begins
-          again under the same id, counts once; one that is interrupted otherwise stands, is never whole, and is told by
-          a control event `transaction_unfinished`
-Tables    by name, or by the index of a definition in the file. Bodies of definitions are not public: names and types come
-          from contracts, which `inlet import` makes of Defgen files; where the body changes a version of the contract has
-          to begin
-Files     follow each other by the number in their names; the next one is begun when it is there and this one ends with a
-          whole record
+Transactions  from TransInd 0 to 2, or 3; records wait for the end of theirs. One that a restart interrupts, or that
+          begins again under the same id, counts once; one that is interrupted otherwise stands, is never whole, and is
+          told by a control event `transaction_unfinished`
+Tables    by name, or by the index of a definition in the file. Bodies of definitions are not public: names and types
+          come from contracts, which `inlet import` makes of Defgen files; where the body changes a version of the
+          contract has to begin
+Files     follow each other by the number in their names; the next one is begun when it is there and this one ends with
+          a whole record
 Facts     [dump seen] framing, header, list of columns, tokens . [documented] operations, transactions
           [not public] bodies of definitions, LOB chunks, user tokens: kept as they are
           ASSUMED: the length in front of the image before in 117, 134 and 135 has 2 or 4 bytes, by exact fit
@@ -70,14 +70,14 @@ def open_file(path: str, head: bytes, is_whole: bool, source: Source, tables: di
         return _of_file(
             "missing_change_seq", head, "a file name that ends with the number of the file (option file_name)", name
         )
-    context = piece.BEGINNING | {"seqno": int(match["seqno"]), "offset": 0, "file_order": None, "order": None}
+    context: dict = piece.BEGINNING | {"seqno": int(match["seqno"]), "offset": 0, "file_order": None, "order": None}
     at = 0
     if head[:1] == bytes([frame.FILE_HEADER]):
         order = frame.order_of(head, 0)
         if order is None:
             if not is_whole and len(head) <= frame.LEN_MAX:
                 return None
-            if len(head) < frame.LEN_TOKEN or len(head) < min(int.from_bytes(head[2:4], o) for o in ("big", "little")):
+            if len(head) < frame.LEN_TOKEN or len(head) < min(int.from_bytes(head[2:4], o) for o in frame.ORDERS):
                 found = f"{len(head)} bytes"
                 return _of_file("truncated", head, "a whole header record", found, len(head))
             return _of_file(
@@ -148,14 +148,14 @@ def cut(data: bytes, context: dict, source: Source, tables: dict, len_block: int
             context["order"] = frame.order_in(data, at)
         if context["order"] is None and must_tell and not frame.may_be_short(data, at):
             found = data[at : at + 8].hex(" ", 2).upper()
-            problem = Reject("bad_frame", at, len(data) - at, at, "a record", found, data[at:])
+            rest = Reject("bad_frame", at, len(data) - at, at, "a record", found, data[at:])
             blocks = [Block(0, at, of_header, 1)] if at else []
-            return Cut(blocks, context | {"offset": context["offset"] + at, "unfinished": True}, at, problem, [])
+            return Cut(blocks, context | {"offset": context["offset"] + at, "unfinished": True}, at, rest, [])
     if context["order"] is None:
         is_open = context["state"][sequence.OPEN]  # a transaction of the file before
         blocks = [Block(0, at, of_header, 1)] if at else []
-        rest = {"offset": context["offset"] + at, "unfinished": at < len(data)}
-        return Cut(blocks, context | rest, at, None, [Mark(at, 1, STANDS)] if at and not is_open else [])
+        behind = {"offset": context["offset"] + at, "unfinished": at < len(data)}
+        return Cut(blocks, context | behind, at, None, [Mark(at, 1, STANDS)] if at and not is_open else [])
     read = piece.read(data, context, sequence.FILE_ENDS if is_final else sequence.MORE_MAY_COME)
     blocks, start, before = [], 0, context
     for stop in _stops(read, len_block):
