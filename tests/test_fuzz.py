@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from infra.local import docs
 from inlet.codecs import CODECS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -38,12 +39,12 @@ def test_an_unclosed_text_does_not_reach_the_messages_behind_it():
 COMPILED = sorted(  # codecs that run compiled code
     name
     for name, codec in CODECS.items()
-    if any("fields.compiled" in path.read_text() for path in Path(codec.__file__).parent.glob("*.py"))
+    if any("fields.compiled" in p.read_text() for p in [Path(codec.__file__), *docs.parts_of(Path(codec.__file__))])
 )
 
 
 def test_every_codec_that_runs_compiled_code_is_fuzzed():
-    assert {"linkexpress_group", "qlik_json"} <= set(COMPILED)
+    assert {"goldengate_trail", "linkexpress_group", "qlik_json"} <= set(COMPILED)
     for codec in COMPILED:
         target = importlib.import_module(f"tests.fuzz.{codec}")
         assert target.TOKENS and callable(target.units) and callable(target.check)

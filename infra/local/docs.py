@@ -45,13 +45,13 @@ def pages() -> dict[Path, str]:
             + f"# {name}\n\n```text\n"
             + codec.__doc__.strip()
             + "\n```\n"
-            + "".join(map(_part, _parts_of(Path(codec.__file__))))
+            + "".join(map(_part, parts_of(Path(codec.__file__))))
             for name, codec in CODECS.items()
         },
     }
 
 
-def _parts_of(codec: Path) -> list[Path]:
+def parts_of(codec: Path) -> list[Path]:
     """The modules in the folder of a codec that it is made of: those that it imports, and that these import."""
     family, found, left = f"inlet.codecs.{codec.parent.name}", set[Path](), [codec]
     while left:
