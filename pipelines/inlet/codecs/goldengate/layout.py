@@ -1,6 +1,5 @@
 """Contracts as integer plans: what `columns` needs to know of each column of each version of each table."""
 
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -51,29 +50,22 @@ def versions_of(tables: dict[str, Table]) -> dict[str, Table]:
 def compile_layouts(tables: dict[str, Table], used: frozenset[str], options: Options) -> Layouts:
     """Plans of the used ones of these contracts; the others have no columns. Raises: ConfigError that names table,
     column and remedy."""
-    versions = versions_of(tables)
-    names = tuple(sorted(versions))
-    return _compile(names, tuple(_Hashed(versions[name]) for name in names), used, options.charset)
+    contracts = {table.table: table for table in tables.values()}
+    key = (tuple(map(id, contracts.values())), used, options.charset)
+    if key not in _COMPILED:
+        if len(_COMPILED) >= MAX_COMPILED:
+            _COMPILED.clear()
+        _COMPILED[key] = list(contracts.values()), _compile(versions_of(contracts), used, options.charset)
+    return _COMPILED[key][1]
 
 
-class _Hashed:
-    """A version of a contract that the cache can compare: by what it says."""
-
-    def __init__(self, table: Table):
-        self.table, self.text = table, repr(table)
-
-    def __hash__(self):
-        return hash(self.text)
-
-    def __eq__(self, other):
-        return self.text == other.text
+MAX_COMPILED = 64
+_COMPILED: dict[tuple, tuple[list[Table], Layouts]] = {}  # with the contracts, so that no other one gets their ids
 
 
-@lru_cache(maxsize=32)
-def _compile(
-    names: tuple[str, ...], versions: tuple[_Hashed, ...], used: frozenset[str], default_charset: str
-) -> Layouts:
-    tables = [version.table for version in versions]
+def _compile(versions: dict[str, Table], used: frozenset[str], default_charset: str) -> Layouts:
+    names = sorted(versions)
+    tables = [versions[name] for name in names]
     sets: dict[str, int] = {}
     rows, starts, metadata, of = [], [0], [], {}
     most = max((len(table.columns) for table in tables), default=0)
@@ -93,7 +85,7 @@ def _compile(
         metadata.append(variant.metadata(list(slots)))
     charsets = [_charset(name, "options.charset") for name in sets or [default_charset]]
     return Layouts(
-        list(names),
+        names,
         tables,
         np.array(rows, np.int64).reshape(-1, plan.NUM_PLAN),
         np.array(starts, np.int64),

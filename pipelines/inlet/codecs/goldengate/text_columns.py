@@ -22,33 +22,38 @@ def _put_digits(out, i, at, n, width):
 @compiled(nogil=True, _nrt=False)
 def _sequences(times, offsets, seqno, out):
     """35 digits each: time in hundredths of a second, number of the file, place in it."""
-    last, year, month, day = np.int64(-1), 0, 0, 0
+    last = np.int64(-1)
     for i in range(len(times)):
-        time = times[i]
-        if time == 0:
+        time = times[i] // 10_000
+        if i > 0 and time == last:
+            for k in range(25):
+                out[i, k] = out[i - 1, k]
+        elif time == 0:
             for k in range(change.LEN_TIME):
                 out[i, k] = 48
+            _put_digits(out, i, 16, seqno, 9)
         else:
-            days, rest = time // 86_400_000_000, time % 86_400_000_000
-            if days != last:  # the calendar of 400 years, which begin with March
-                z = days + 719_468
-                era, of_era = z // 146_097, z % 146_097
-                years = (of_era - of_era // 1460 + of_era // 36_524 - of_era // 146_096) // 365
-                of_year = of_era - (365 * years + years // 4 - years // 100)
-                m = (5 * of_year + 2) // 153
-                day = of_year - (153 * m + 2) // 5 + 1
-                month = m + 3 if m < 10 else m - 9
-                year = years + 400 * era + (month <= 2)
-                last = days
-            _put_digits(out, i, 0, year, 4)
+            days, rest = time // 8_640_000, time % 8_640_000
+            z = days + 719_468  # the calendar of 400 years, which begin with March
+            era, of_era = z // 146_097, z % 146_097
+            years = (of_era - of_era // 1460 + of_era // 36_524 - of_era // 146_096) // 365
+            of_year = of_era - (365 * years + years // 4 - years // 100)
+            m = (5 * of_year + 2) // 153
+            month = m + 3 if m < 10 else m - 9
+            _put_digits(out, i, 0, years + 400 * era + (month <= 2), 4)
             _put_digits(out, i, 4, month, 2)
-            _put_digits(out, i, 6, day, 2)
-            _put_digits(out, i, 8, rest // 3_600_000_000, 2)
-            _put_digits(out, i, 10, rest // 60_000_000 % 60, 2)
-            _put_digits(out, i, 12, rest // 1_000_000 % 60, 2)
-            _put_digits(out, i, 14, rest // 10_000 % 100, 2)
-        _put_digits(out, i, 16, seqno, 9)
-        _put_digits(out, i, 25, offsets[i], 10)
+            _put_digits(out, i, 6, of_year - (153 * m + 2) // 5 + 1, 2)
+            _put_digits(out, i, 8, rest // 360_000, 2)
+            _put_digits(out, i, 10, rest // 6_000 % 60, 2)
+            _put_digits(out, i, 12, rest // 100 % 60, 2)
+            _put_digits(out, i, 14, rest % 100, 2)
+            _put_digits(out, i, 16, seqno, 9)
+        last = time
+        n = np.uint64(offsets[i])  # without a sign a division by ten is a multiplication
+        for k in range(10):
+            tens = n // np.uint64(10)
+            out[i, LEN_SEQ - 1 - k] = np.uint8(48) + np.uint8(n - np.uint64(10) * tens)
+            n = tens
 
 
 def sequences(times: np.ndarray, offsets: np.ndarray, seqno: int) -> pa.Array:
