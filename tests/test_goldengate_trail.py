@@ -5,7 +5,11 @@ import random
 
 import pytest
 
+from inlet.table import Table
 from tests import goldengate_streams as streams
+from tests.encode import goldengate_columns as columns
+from tests.encode.goldengate_tokens import FIRST, LAST, MIDDLE, ONLY
+from tests.encode.goldengate_trail import Trail
 from tests.goldengate import contract_of, decoded_image, random_deliveries, read_files, source_of
 
 
@@ -36,3 +40,59 @@ def test_a_random_trail_is_read_as_it_was_written(seed):
     abandoned = {(record.seqno, record.rba) for record in sent.abandoned}
     assert all(any(s == seqno and a <= rba < b for s, a, b in found["abandoned"]) for seqno, rba in abandoned)
     assert not found["undecided"]
+
+
+NOTES = columns.Table(
+    "HR.NOTES", (columns.integer("ID", is_key=True, is_nullable=False), columns.varchar("BODY", 4000))
+)
+
+
+def notes(**column) -> dict:
+    contract = contract_of(NOTES).model_dump()
+    contract["columns"][1] |= {"source_type": "ASCII_V(4000) LOB"} | column
+    return {"HR.NOTES": Table(**contract)}
+
+
+def test_chunks_of_a_lob_stay_with_their_row_whose_column_is_incomplete():
+    trail = Trail([NOTES])
+    trail.insert("HR.NOTES", {"ID": 1}, trans_ind=FIRST)
+    chunks = [trail.lob_chunk("HR.NOTES", b"\1" * 40, trans_ind=MIDDLE) for _ in range(3)]
+    last = trail.lob_chunk("HR.NOTES", b"\2", trans_ind=LAST)
+    trail.insert("HR.NOTES", {"ID": 2}, trans_ind=ONLY)
+    found = read_files(trail.files, source_of(), notes(), lambda data: range(150, len(data), 7))
+    assert found["rejects"] == []
+    first, second = found["changes"]
+    assert (first["after"], first["column_states"]) == ({"ID": 1}, {"BODY": "lob_incomplete"})
+    assert first["transaction_last_event"] and first["rba"] + first["unit_length"] == last.rba + last.length
+    assert (second["after"], second["column_states"]) == ({"ID": 2}, None)
+    places = [(rba, control.unit_length) for _, rba, control in found["controls"] if control.kind == "lob_chunk"]
+    assert places == [(record.rba, record.length) for record in [*chunks, last]]
+    assert [header["io_type"] for header in first["header"]["others"]] == [116] * 4
+
+
+def test_a_transaction_that_is_interrupted_by_another_one_is_told_and_never_whole():
+    trail = Trail([NOTES])
+    trail.insert("HR.NOTES", {"ID": 1}, trans_ind=FIRST, tokens=[("6", "1.1.1")])
+    trail.insert("HR.NOTES", {"ID": 2}, trans_ind=ONLY, tokens=[("6", "2.2.2")])
+    found = read_files(trail.files, source_of(), notes())
+    rows = [
+        (r["transaction_id"], r["transaction_event_counter"], r["transaction_last_event"]) for r in found["changes"]
+    ]
+    assert rows == [("1.1.1", 1, False), ("2.2.2", 1, True)]
+    assert "transaction_unfinished" in [control.kind for _, _, control in found["controls"]]
+
+
+def test_a_flipped_bit_costs_no_other_record():
+    """Whatever bit is flipped, every byte is accounted for and records that lie apart from it are read as before."""
+    trail = Trail([NOTES], has_header=False)
+    for n in range(12):
+        trail.insert("HR.NOTES", {"ID": n, "BODY": f"note {n}"}, trans_ind=ONLY, tokens=[("6", f"1.1.{n}")])
+    (name, data), rng = trail.files[0], random.Random(1)
+    whole = {row["rba"]: row for row in read_files([(name, data)], source_of(), notes())["changes"]}
+    for _ in range(60):
+        at = rng.randrange(len(data))
+        damaged = data[:at] + bytes([data[at] ^ 1 << rng.randrange(8)]) + data[at + 1 :]
+        found = read_files([(name, damaged)], source_of(), notes())
+        rows = {row["rba"]: row["after"] for row in found["changes"]}
+        apart = [r.rba for r in trail.records[:-2] if not r.rba - r.length <= at < r.rba + 2 * r.length]
+        assert {rba: rows.get(rba) for rba in apart} == {rba: whole[rba]["after"] for rba in apart}, at
