@@ -20,6 +20,7 @@ from tests.goldengate import contract_of, source_of
 
 CASES = [path for path in test_cases.CASES if hasattr(test_cases.ALL_CODECS[path.parent.name], "annotate")]
 OF_PLACE = ("operation", "table", "transaction_id", "event", "is_last", "change_seq")
+INSERT = 5  # IOType
 OF_TEXT = {"invalid_json", "invalid_utf8", "trailing_data", "duplicate_member"}  # kinds that a message's text tells
 
 
@@ -74,6 +75,8 @@ def assert_equal_to_the_decoder(codec, data: bytes, context: dict, source, table
     for row in change_rows(codec, decoded, context, source, tables):
         mine = records_of(records, row["unit_offset"], row["unit_length"])
         assert [{name: getattr(one, name) for name in OF_PLACE} for one in mine] == [place_of(row)] * len(mine)
+        if header := row.get("header"):
+            assert {record.csn for record in mine} == {header.get("csn")}
         found: dict = {}
         for record in mine:
             assert not record.fault and not any(leaf.fault for leaf in leaves(record.notes))
@@ -84,12 +87,15 @@ def assert_equal_to_the_decoder(codec, data: bytes, context: dict, source, table
 
 
 def assert_rejected(reject: Reject, records: list[Annotated]) -> None:
-    """A reject is told by its kind, at the byte that it names."""
+    """A reject is told by its kind, at the byte that it names; that may be the record's first one where it is of several
+    segments."""
     faults = [leaf for record in records for leaf in leaves(record.notes) if leaf.fault == reject.kind]
     of_records = [record.fault[0] for record in records if record.fault]
     assert faults or reject.kind in of_records, (reject, of_records)
     whole = [leaf for record in records for leaf in leaves(record.notes)]
-    assert any(leaf.offset <= reject.byte_offset <= leaf.end for leaf in faults or whole), (reject, faults)
+    is_at_record = len(records) > 1 and reject.byte_offset == reject.unit_offset
+    at_byte = (leaf.offset <= reject.byte_offset <= leaf.end for leaf in faults or whole)
+    assert is_at_record or any(at_byte), (reject, faults)
 
 
 def blocks(case: dict, data: bytes) -> Iterator[tuple[bytes, dict]]:
@@ -98,7 +104,7 @@ def blocks(case: dict, data: bytes) -> Iterator[tuple[bytes, dict]]:
     context = codec.open_file(case["path"], data, True, source, tables)
     if isinstance(context, dict):
         context = codec.follow(context, None) if hasattr(codec, "follow") else context
-        for block in codec.cut(data, context, source, tables, test_cases.LEN_BLOCK, True).blocks:
+        for block in codec.cut(data, context, source, tables, case.get("len_block", test_cases.LEN_BLOCK), True).blocks:
             yield data[block.offset : block.offset + block.length], block.context
 
 
@@ -137,4 +143,69 @@ def assert_equal_to_the_message(case: dict, message: dict) -> None:
         faults = [leaf for leaf in leaves(record.notes) if leaf.fault]
         kinds = {leaf.fault for leaf in faults} | ({record.fault[0]} if record.fault else set())
         assert kinds == ({reject.kind} if reject.kind in OF_TEXT else kinds - OF_TEXT), (reject, record.fault, faults)
-        assert any(leaf.offset <= reject.byte_offset <= leaf.end for leaf in faults or leaves(record.notes))
+        assert not data or any(leaf.offset <= reject.byte_offset <= leaf.end for leaf in faults or leaves(record.notes))
+
+
+def trail_case(rng: random.Random, num_transactions: int = 12) -> tuple[dict, bytes]:
+    """A random trail with all that streams do not write: segments, LOB chunks, user tokens, an empty text."""
+    sent = streams.random_trail(rng, num_transactions, streams.How(rng.choice([0, 2, 4]), restarts=0, rolls=0))
+    trail, table = sent.trail, next(iter(sent.trail.tables.values()))
+    image = streams.random_image(rng, table, 1)
+    area = trail.image(table.name, image)
+    cuts = sorted(rng.randrange(len(area) + 1) for _ in range(2))
+    pieces = [area[a:b] for a, b in zip([0, *cuts], [*cuts, len(area)])]
+    trail.segments(table.name, INSERT, pieces, streams.FIRST, tokens=[("6", "9.9.9"), ("L", "77")])
+    trail.lob_chunk(table.name, b"a chunk", trans_ind=streams.LAST)
+    trail.insert(table.name, image, user=b"user tokens", trans_ind=streams.ONLY)
+    ((name, data),) = trail.files
+    tables = {one.name: contract_of(one) for one in trail.tables.values()}
+    codec = CODECS["goldengate_trail"]
+    return {"codec": codec, "source": source_of(), "tables": tables, "path": name}, data
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_shown_of_a_random_trail_is_what_the_decoder_reads(seed):
+    rng = random.Random(seed)
+    case, data = trail_case(rng)
+    for unit, context in blocks(case | {"len_block": 2_000}, data):  # so that what was open before counts
+        assert_equal_to_the_decoder(case["codec"], unit, context, case["source"], case["tables"])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_damaged_bytes_of_a_trail_are_shown_as_the_decoder_rejects_them(seed):
+    rng = random.Random(seed)
+    case, data = trail_case(rng, 6)
+    case["source"].header = False  # a LOB chunk's IO Time may be one that Python cannot hold
+    for _ in range(15):
+        damaged = mutated(rng, data)
+        for unit, context in blocks(case, damaged):
+            assert_equal_to_the_decoder(case["codec"], unit, context, case["source"], case["tables"])
+
+
+def mutated(rng: random.Random, data: bytes) -> bytes:
+    """Bytes set, cut out or put in."""
+    damaged = bytearray(data)
+    for _ in range(rng.randint(1, 4)):
+        at = rng.randrange(len(damaged))
+        match rng.randrange(4):
+            case 0:
+                del damaged[at : at + rng.randint(1, 9)]
+            case 1:
+                damaged[at:at] = rng.randbytes(rng.randint(1, 9))
+            case _:
+                damaged[at] = rng.choice([0, 1, 0xFF, rng.randrange(256)])
+    return bytes(damaged)
+
+
+@pytest.mark.parametrize("path", [path for path in CASES if path.stem.startswith("ok_")], ids=name_of)
+def test_bytes_that_are_cut_or_damaged_are_shown_whole(path):
+    case, rng = test_cases.load(path), random.Random(path.stem)
+    codec, source, tables = case["codec"], case["source"], case["tables"]
+    if case["data"] is None:
+        message = test_cases._message(case["messages"][0])
+        units = [(message["value"], message)]
+    else:
+        units = list(blocks(case, case["data"]))
+    for data, context in units:
+        for damaged in [data[: rng.randrange(len(data))], *(mutated(rng, data) for _ in range(5))]:
+            assert_each_byte_is_in_one_leaf(damaged, codec.annotate(damaged, context, source, tables))

@@ -57,6 +57,7 @@ class Annotated:
     position: str | None = None
     change_seq: str | None = None
     fault: tuple[str, str] | None = None
+    part: int = 0  # which of the records of its change it is
 
     @cached_property
     def notes(self) -> tuple[Note, ...]:

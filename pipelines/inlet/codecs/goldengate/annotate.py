@@ -27,7 +27,7 @@ def annotate(data: bytes, context: dict, source: Source, tables: dict) -> list[A
     found: list[Annotated] = []
     for event in sequence.events(list(frames(data, context))):
         images = Images(data, event, context["order"], options)
-        found += [_annotated(data, event, images, frame, header, context) for frame, header in event.frames]
+        found += [_annotated(data, event, images, part, context) for part in range(len(event.frames))]
     return found
 
 
@@ -85,10 +85,10 @@ class Images:
         return columns.list_notes(area, start, end, self.order, self.event.contract, self.options, image)
 
 
-def _annotated(
-    data: bytes, event: Event, images: Images, frame: Frame, header: Header | None, context: dict
-) -> Annotated:
+def _annotated(data: bytes, event: Event, images: Images, part: int, context: dict) -> Annotated:
+    """The record of an event with that number."""
     file_order, order = context["file_order"], context["order"]
+    frame, header = event.frames[part]
 
     def read() -> Iterator[Note]:
         if event.what == FILE_HEADER:
@@ -116,6 +116,7 @@ def _annotated(
         f"{context['seqno']}/{context['offset'] + frame.at}",
         event.change_seq,
         event.fault,
+        part,
     )
 
 

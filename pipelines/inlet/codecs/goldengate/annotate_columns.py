@@ -43,7 +43,7 @@ def list_notes(data: bytes, at: int, end: int, order: Order, table: Table | None
         if size < LEN_NULL or after > end:
             found = f"length {size} with {end - at - LEN_ITEM} bytes left"
             notes += [
-                Note(at, 2, "index", f"{index}"),
+                Note(at, 2, f"column {_name(index, column)}", f"index {index}"),
                 unreadable(at + 2, end, "bad_length", "columns that fill the column area to its end", found),
             ]
             break
@@ -51,29 +51,46 @@ def list_notes(data: bytes, at: int, end: int, order: Order, table: Table | None
             notes.append(unreadable(at, end, "column_twice", "each column once", f"column {index} again"))
             break
         seen.add(index)
-        notes.append(_column_note(data, at, after, order, index, column, table, options, image == AFTER))
+        notes.append(Note(at, LEN_ITEM, f"column {_name(index, column)}", f"index {index}, length {size}"))
+        notes += _body_notes(data, at + LEN_ITEM, after, order, index, column, table, options, image == AFTER)
         at = after
     missing = [name for name in table.key if table.column_names.index(name) not in seen] if table else []
     meaning = f"without {', '.join(missing)} of the key" if missing else ""
     return group(start, end, LIST[image], notes, meaning, image)
 
 
-def _column_note(data, at, end, order, index, column: TableColumn | None, table, options: Options, is_after: bool) -> Note:
-    name, start = column.name if column else f"{index}", at + LEN_ITEM
-    head = Note(at, LEN_ITEM, "index, length", f"{index}, {end - start}")
-    body = start + LEN_NULL
-    if data[start] or data[start + 1]:
-        null = Note(start, LEN_NULL, "null indicator", "NULL", column=name)
-        if column and table and name in table.key:
-            null = unreadable(start, body, "missing_key", "a value, for a key is never null", "NULL", "null indicator")
-        elif column and not column.nullable and is_after:
-            null = unreadable(
-                start, body, "null_not_allowed", "a value, for the contract says nullable: false", "NULL", "null indicator"
-            )
-        rest = Note(body, end - body, "behind the null indicator", printable(data[body:end]))
-        return group(at, end, f"column {name}", [head, null, rest])
-    null = Note(start, LEN_NULL, "null indicator", "present")
-    return group(at, end, f"column {name}", [head, null, *_value_notes(data, body, end, order, name, column, options)])
+def _name(index: int, column: TableColumn | None) -> str:
+    return f"{index} {column.name}" if column else f"{index}"
+
+
+def _body_notes(
+    data: bytes,
+    at: int,
+    end: int,
+    order: Order,
+    index: int,
+    column: TableColumn | None,
+    table: Table | None,
+    options: Options,
+    is_after: bool,
+) -> Iterator[Note]:
+    """The null indicator of a column, and what stands behind it."""
+    name, body = column.name if column else f"{index}", at + LEN_NULL
+    if not (data[at] or data[at + 1]):
+        yield Note(at, LEN_NULL, "null indicator", "present")
+        yield from _value_notes(data, body, end, order, name, column, options)
+        return
+    why = None
+    if column and table and name in table.key:
+        why = "missing_key", "a value, for a key is never null"
+    elif column and not column.nullable and is_after:
+        why = "null_not_allowed", "a value, for the contract says nullable: false"
+    if why:
+        yield unreadable(at, body, *why, "NULL", "null indicator")
+    else:
+        yield Note(at, LEN_NULL, "null indicator", "NULL", column=name)
+    if body < end:
+        yield Note(body, end - body, "behind the null indicator", printable(data[body:end]))
 
 
 def _value_notes(data, at: int, end: int, order: Order, name: str, column: TableColumn | None, options) -> Iterator[Note]:

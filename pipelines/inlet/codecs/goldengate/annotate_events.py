@@ -163,11 +163,13 @@ class Sequence:
             elif event.name is None:
                 why = "definition_missing", f"no definition with TDR index {index} before this record"
         elif event.what not in (DDL, io_types.RESTART_OK, RESTART_ABEND):
-            event.name = header.name or None
+            event.name = header.name
         event.table = metadata.table_of(event.name, self.source) if event.name else None
-        if event.what in (CHANGE, FAULTY) and event.name and event.table and not why:
-            found = self._contract_of(event.name, event.table, event.change_seq or "")
+        if event.what in (CHANGE, FAULTY) and event.name is not None and not why:
+            found = self._contract_of(event.name, event.table or "", event.change_seq or "")
             event.contract, why = (found, None) if isinstance(found, Table) else (None, found)
+            if not self.tables:  # nobody expects them
+                why = None
         if event.what == CHANGE:
             event.fault = why
 
@@ -175,7 +177,7 @@ class Sequence:
         """The version of a contract that reads a row, or why none does."""
         contract = self.tables.get(table)
         if contract is None:
-            return "definition_missing", f"no contract of {table}: columns are shown by their index"
+            return "definition_missing", f"no contract of {table or 'a table without a name'}: columns are shown by their index"
         found = metadata.version_for(contract, self.known["definitions"].get(name), change_seq)
         return found if isinstance(found, Table) else (found[0], f"expected {found[1]}, found {found[2]}")
 

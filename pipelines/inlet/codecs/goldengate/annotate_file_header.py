@@ -60,12 +60,9 @@ def _values(data: bytes, at: int, end: int, order: Order, known: dict) -> Iterat
             meaning = f"not of its type: {printable(payload)}"
         if name == "signature":
             meaning = printable(payload)
-        yield group(
-            first,
-            after,
-            name,
-            [head_note(data, first, chr(data[first]), name, order), Note(first + LEN_TOKEN, len(payload), name, meaning)],
-        )
+        yield head_note(data, first, chr(data[first]), name, order)
+        if payload:
+            yield Note(first + LEN_TOKEN, len(payload), name, meaning)
 
 
 def ddl_notes(data: bytes, token: Token) -> list[Note]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from inlet.codecs.goldengate import io_types, metadata
 from inlet.codecs.goldengate.annotate_frames import LEN_GHDR, LEN_TOKEN, Frame, Order, Token, size_at
-from inlet.codecs.notes import Note, group, printable, unreadable
+from inlet.codecs.notes import Note, printable, unreadable
 
 JULIAN_EPOCH = 210_866_760_000_000_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -106,7 +106,7 @@ def is_time(microseconds: int) -> bool:
 def head_note(data: bytes, token_at: int, id_: str, name: str, order: Order) -> Note:
     """The four bytes in front of a payload."""
     meaning = f"info {data[token_at + 1]:02x}, length {size_at(data, token_at + 2, order)}"
-    return Note(token_at, LEN_TOKEN, f"{id_} {name}".strip(), meaning)
+    return Note(token_at, LEN_TOKEN, f"{id_ if id_.isprintable() else f'x{ord(id_):02x}'} {name}", meaning)
 
 
 def header_notes(data: bytes, token: Token, order: Order, table: str | None) -> list[Note]:
@@ -182,8 +182,9 @@ def token_notes(data: bytes, token: Token, order: Order) -> Iterator[Note]:
             yield unreadable(at, token.end, "bad_length", "tokens that end where T does", found)
             return
         name = TOKEN_NAMES.get(id_, "token")
-        head = head_note(data, at, id_ if id_.isprintable() else f"x{ord(id_):02x}", name, order)
-        yield group(at, end, name, [head, Note(start, end - start, name, _token_text(id_, data[start:end]))])
+        yield head_note(data, at, id_, name, order)
+        if start < end:
+            yield Note(start, end - start, name, _token_text(id_, data[start:end]))
         at = end
 
 

@@ -95,14 +95,14 @@ def annotate(data: bytes, context: dict, source: Source, tables: dict) -> list[A
             None,
             message.header("streamPosition"),
             seq if seq and len(seq) == change.LEN_SEQ and message.operation != "REFRESH" else None,
-            _fault(data, found),
+            _fault(context["value"], found),
         )
     ]
 
 
-def _fault(data: bytes, found: JsonNotes) -> tuple[str, str] | None:
+def _fault(data: bytes | None, found: JsonNotes) -> tuple[str, str] | None:
     """What no leaf of the text tells."""
-    if not data:
+    if data is None:
         return "unsupported_message", "a message without a value"
     if found.twice:
         at, name = found.twice[0]
