@@ -2,21 +2,26 @@
 bytes that are cut and damaged.
 """
 
+import json
 import random
 from collections.abc import Iterator
-from types import SimpleNamespace
+from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
-from inlet.bronze.framing import cut_file
 from inlet.codecs import CODECS
 from inlet.codecs.codec import change_rows, decode_block
-from inlet.codecs.notes import Annotated, Note, leaves
+from inlet.codecs.notes import Annotated, leaves
+from inlet.commands import inspection
 from inlet.errors import Reject
 from inlet.fields.fit import fit
 from tests import goldengate_streams as streams
 from tests import test_cases
+from tests.encode import goldengate_columns as columns
+from tests.encode.goldengate_trail import Trail
 from tests.goldengate import contract_of, source_of
+from tests.test_cli import inlet
 
 CASES = [path for path in test_cases.CASES if hasattr(test_cases.ALL_CODECS[path.parent.name], "annotate")]
 OF_PLACE = ("operation", "table", "transaction_id", "event", "is_last", "change_seq")
@@ -87,8 +92,7 @@ def assert_equal_to_the_decoder(codec, data: bytes, context: dict, source, table
 
 
 def assert_rejected(reject: Reject, records: list[Annotated]) -> None:
-    """A reject is told by its kind, at the byte that it names; that may be the record's first one where it is of several
-    segments."""
+    """A reject is told by its kind, at the byte that it names; of a record in segments that may be its first one."""
     faults = [leaf for record in records for leaf in leaves(record.notes) if leaf.fault == reject.kind]
     of_records = [record.fault[0] for record in records if record.fault]
     assert faults or reject.kind in of_records, (reject, of_records)
@@ -209,3 +213,136 @@ def test_bytes_that_are_cut_or_damaged_are_shown_whole(path):
     for data, context in units:
         for damaged in [data[: rng.randrange(len(data))], *(mutated(rng, data) for _ in range(5))]:
             assert_each_byte_is_in_one_leaf(damaged, codec.annotate(damaged, context, source, tables))
+
+
+JOBS = columns.Table("HR.JOBS", (columns.number("ID", 2, is_key=True), columns.varchar("NAME", 300)))
+INSERTED = """\
+       142  Insert  HR.JOBS  transaction 10.2.2016 event 1, the last  CSN 1332816  112 bytes  20260102030000000000000070000000142
+       142  47 01 00 70                                      G Record Header                info 01, length 112
+       146  46 bytes                                         GHDR
+       146  48 00 00 2a                                        H GHDR                       info 00, length 42
+       150  45                                                 Hdr-Ind                      E
+       151  04                                                 Partition                    04, FieldComp layout
+       152  00                                                 UndoFlag                     0
+       153  41                                                 BeforeAfter                  A, after-image
+       154  00 1a                                              RecLength                    26
+       156  05                                                 IOType                       5 Insert
+       157  ff                                                 OrigNode                     255
+       158  02 f3 6d 92 5c 6f 5c 00                            IO Time                      2026-01-02 03:00:00.000000 UTC
+       166  00 00 00 00 00 00 00 00                            AuditPos                     0
+       174  00 00 00 00                                        AuditRBA                     0
+       178  03                                                 TransInd                     3 only one
+       179  52                                                 FormatType                   R, read from the log
+       180  00                                                 SyskeyLen                    0
+       181  00                                                 Incomplete                   0
+       182  00                                                 Continued                    N
+       183  01                                                 RecCount                     1
+       184  48 52 2e 4a 4f 42 53 00                            table                        HR.JOBS
+       192  30 bytes                                         Data
+       192  44 00 00 1a                                        D Data                       info 00, length 26
+       196  26 bytes                                           after-image
+       196  00 00 00 0a                                          column 0                   index 0, length 10
+       200  00 00                                                null indicator             present
+       202  00 00 00 00 00 00 00 96                              value                      ........
+       210  00 01 00 08                                          column 1                   index 1, length 8
+       214  00 00                                                null indicator             present
+       216  00 04 72 6f 62 1b                                    value                      ..rob.
+"""
+
+
+@pytest.fixture
+def trail_file(tmp_path) -> Path:
+    """A trail with an insert, an update in two records, and a delete in a transaction of its own."""
+    trail = Trail([JOBS], seqno=7)
+    ids = [("L", "1332816"), ("6", "10.2.2016")]
+    row = {"ID": Decimal("1.50"), "NAME": "rob\x1b"}
+    trail.insert("HR.JOBS", row, tokens=ids, io_time=streams.START, trans_ind=streams.ONLY)
+    trail.update_in_two("HR.JOBS", row, row | {"NAME": "x" * 200}, tokens=[("6", "2"), ("L", "2")], io_time=streams.START)
+    trail.delete("HR.JOBS", {"ID": 2}, tokens=[("6", "3"), ("L", "3")], io_time=streams.START)
+    ((name, data),) = trail.files
+    (tmp_path / name).write_bytes(data)
+    return tmp_path / name
+
+
+def bytes_shown(text: str) -> bytes:
+    """The bytes of all leaves of JSON lines, one behind the other."""
+
+    def of(note: dict) -> str:
+        return note["hex"] if "hex" in note else "".join(map(of, note["notes"]))
+
+    return bytes.fromhex("".join(of(note) for line in text.splitlines() for note in json.loads(line)["notes"]))
+
+
+def test_a_trail_is_shown_without_a_project(trail_file):
+    shown = inlet("inspect", trail_file, "--codec", "goldengate_trail", "--at", 150, "--records", 1)
+    assert shown.stdout.startswith(INSERTED) and shown.returncode == 0
+    long = inlet("inspect", trail_file, "--codec", "goldengate_trail", "--csn", 2)
+    assert "... 138 bytes more" in long.stdout and long.stdout.count("FieldComp, before-image  (UPDATE)") == 1
+    full = inlet("inspect", trail_file, "--codec", "goldengate_trail", "--csn", 2, "--full")
+    assert "more" not in full.stdout and "x" * 200 in full.stdout
+
+
+def test_a_contract_gives_columns_their_names_and_values(trail_file, tmp_path):
+    contract = contract_of(JOBS).model_dump(include={"table", "name", "key", "columns"})
+    (tmp_path / "pipelines" / "tables").mkdir(parents=True)
+    (tmp_path / "pipelines" / "tables" / "jobs.yml").write_text(json.dumps(contract))
+    source = {"codec": "goldengate_trail", "from": "*", "options": {"charset": "utf_8"}}
+    (tmp_path / "pipelines" / "inlet.yml").write_text(json.dumps({"sources": {"trail": source}}))
+    shown = inlet("inspect", trail_file, "--project", tmp_path, "--records", 2)
+    assert "column 0 ID " in shown.stdout and "INT64(11,2) 1.50\n" in shown.stdout
+    assert "ASCII_V(300) rob\\x1b\n" in shown.stdout  # nothing that a terminal would obey
+
+
+def test_json_lines_hold_every_byte_of_a_file(trail_file, tmp_path):
+    words = ["--codec", "goldengate_trail", "--json"]
+    shown = inlet("inspect", trail_file, *words)
+    assert bytes_shown(shown.stdout) == trail_file.read_bytes()
+    (tmp_path / "cut").write_bytes(trail_file.read_bytes()[:-3])
+    shown = inlet("inspect", tmp_path / "cut", *words, "--name", "ra000007")
+    assert bytes_shown(shown.stdout) == trail_file.read_bytes()[:-3]
+    last = json.loads(shown.stdout.splitlines()[-1])["notes"][0]
+    assert (last["fault"], last["meaning"][:20]) == ("truncated", "unreadable: expected")
+    messages = tmp_path / "messages.jsonl"
+    messages.write_bytes(b'\xef\xbb\xbf{"a": 1}\r\n\n {"headers": {}}\n{"b"')
+    shown = inlet("inspect", messages, "--codec", "qlik_json", "--transport", "lines", "--json")
+    assert bytes_shown(shown.stdout) == messages.read_bytes()
+    messages.write_bytes(b' [{"a": [1, null]}, {}] ')
+    shown = inlet("inspect", messages, "--codec", "qlik_json", "--transport", "json", "--json")
+    assert bytes_shown(shown.stdout) == messages.read_bytes()
+
+
+def test_operations_are_counted_by_table_and_records_are_chosen(trail_file):
+    words = ["inspect", trail_file, "--codec", "goldengate_trail", "--json"]
+    counted = [json.loads(line) for line in inlet(*words, "--count", "--table", "HR.*").stdout.splitlines()]
+    assert [(row["table"], row["operation"], row["number"]) for row in counted] == [
+        ("HR.JOBS", operation, 1) for operation in ("DELETE", "INSERT", "UPDATE")
+    ]
+    assert sum(row["bytes"] for row in counted) == trail_file.stat().st_size - 142
+    (shown,) = inlet(*words, "--transaction", 3).stdout.splitlines()
+    assert json.loads(shown)["operation"] == "DELETE"
+    assert not inlet(*words, "--table", "HR.OTHER").stdout
+
+
+def test_a_large_trail_is_read_from_the_middle_on(trail_file, monkeypatch):
+    project = inspection.without_project(trail_file, "goldengate_trail", "", {})
+    everything = list(inspection.inspect(project, trail_file, None, None, inspection.Selection()))
+    monkeypatch.setattr(inspection, "FAR", 0)
+    monkeypatch.setattr(inspection, "BEHIND", 10)
+    for shown in everything[2:]:
+        chosen = inspection.Selection(shown.offset + 9)
+        near = list(inspection.inspect(project, trail_file, None, None, chosen))
+        rest = everything[everything.index(shown) :]
+        assert [one.as_json()["notes"] for one in near] == [one.as_json()["notes"] for one in rest]
+
+
+def test_what_cannot_be_asked_is_said(trail_file, tmp_path):
+    for words, said in (
+        (["--codec", "odd"], "There is no codec odd"),
+        (["--codec", "goldengate_trail", "--transport", "lines"], "lines brings nothing that goldengate_trail reads"),
+        (["--codec", "goldengate_trail", "--option", "charset"], "expected NAME=VALUE"),
+        (["--codec", "goldengate_trail", "--option", "chars=x"], "chars"),
+        (["--transport", "lines"], "go with --codec"),
+        (["--project", tmp_path], "is no Inlet project"),
+    ):
+        told = inlet("inspect", trail_file, *words)
+        assert told.returncode == 2 and said in told.stderr

@@ -24,7 +24,8 @@ def inspect(
         ),
     ] = None,
     codec: Annotated[
-        str | None, typer.Option(help="Read it by this codec, without a project; columns are then called by their index.")
+        str | None,
+        typer.Option(help="Read it by this codec, without a project; columns are then called by their index."),
     ] = None,
     transport: Annotated[
         str, typer.Option(help="With --codec: what the file is; else the codec's first, as `records` or `parquet`.")
@@ -40,11 +41,11 @@ def inspect(
     table: Annotated[str | None, typer.Option(help="Only records of this SCHEMA.TABLE, or of a pattern of it.")] = None,
     transaction: Annotated[str | None, typer.Option(help="Only records of the transaction with this id.")] = None,
     csn: Annotated[str | None, typer.Option(help="Only records of the commit with this number.")] = None,
-    is_count: Annotated[
-        bool, typer.Option("--count", help="Count operations by table, and show no record.")
-    ] = False,
+    is_count: Annotated[bool, typer.Option("--count", help="Count operations by table, and show no record.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Show long values whole.")] = False,
-    is_json: Annotated[bool, typer.Option("--json", help="As JSON lines, one a record, with all that is known.")] = False,
+    is_json: Annotated[
+        bool, typer.Option("--json", help="As JSON lines, one a record, with all that is known.")
+    ] = False,
 ):
     """Show every byte of a file: offset, bytes, field, meaning. Needs no lakehouse; `--codec` needs no project either.
 

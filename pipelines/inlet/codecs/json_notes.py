@@ -63,9 +63,9 @@ def json_notes(data: bytes, mark: Mark | None = None) -> JsonNotes:
         if end < len(data):
             raise _Refused(end, "the end of the message")
     except _Refused as no:
-        done = [note for note in reader.open_notes() if note.length]
-        start = done[-1].end if done else (reader.done.end if reader.done else at)
-        notes += [reader.done] * (reader.done is not None) + done
+        done = [reader.done] if reader.done else reader.open_notes()
+        start = done[-1].end if done else at
+        notes += done
         found = data[no.at : no.at + 16]
         kind = "invalid_utf8" if no.expected == "UTF-8" else "trailing_data" if reader.done else "invalid_json"
         where = f"{found!r} at byte {no.at}" if found else "the end"

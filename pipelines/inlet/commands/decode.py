@@ -33,7 +33,7 @@ def decode_file(project: Project, file: Path, source_name: str | None) -> Iterat
 
 
 def source_of(project: Project, file: Path, name: str | None) -> Source:
-    """The source that a file is one of: the one that is named, the only one, or that whose folder or pattern it matches."""
+    """The source of a file: the one that is named, the only one, or that whose folder or pattern it matches."""
     if name:
         if name not in project.sources:
             raise ConfigError(f"There is no source {name}", f"There are: {', '.join(project.sources)}")

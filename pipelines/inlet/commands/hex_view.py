@@ -52,7 +52,7 @@ def _rows(shown: Shown, note: Note, level: int, is_full: bool) -> Iterator[Text]
         return
     data = shown.bytes_of(note)
     rows = [data[at : at + LEN_ROW] for at in range(0, len(data), LEN_ROW)] or [b""]
-    kept = rows if is_full else rows[:MAX_ROWS]
+    kept = rows if is_full or len(rows) <= MAX_ROWS + 1 else rows[:MAX_ROWS]
     style = "fault" if note.fault else "name"
     for n, row in enumerate(kept):
         first = (name, note.meaning) if n == 0 else ("", "")

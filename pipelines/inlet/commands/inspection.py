@@ -1,4 +1,5 @@
-"""`inlet inspect FILE`: every byte of a file with its field and meaning, read without a lakehouse, maybe without a project."""
+"""`inlet inspect FILE`: every byte of a file with its field and meaning; without a lakehouse, maybe without a project.
+"""
 
 import fnmatch
 from collections import Counter
@@ -15,10 +16,12 @@ from inlet.codecs import CODECS, transports_of
 from inlet.codecs.notes import Annotated, Note, bare
 from inlet.commands.decode import opened, planned, source_of
 from inlet.config import Project
-from inlet.errors import ConfigError, Reject
+from inlet.errors import ConfigError
 from inlet.source import ROW_TRANSPORTS, Source
 
-FAR = 256 << 20  # bytes in front of `at` that are read, if a codec could do without: what they say of the rest is known then
+FAR = (
+    256 << 20
+)  # bytes in front of `at` that are read, if a codec could do without: what they say of the rest is known then
 BEHIND = 1 << 17  # bytes in front of `at` in which a record is looked for: two of the longest
 
 
@@ -97,9 +100,7 @@ def without_project(file: Path, codec: str, transport: str, options: dict[str, A
     known = transports_of(CODECS[codec])
     if transport and transport not in known:
         raise ConfigError(f"{transport} brings nothing that {codec} reads", f"Its transports are {', '.join(known)}")
-    source = Source(
-        **{"name": "file", "codec": codec, "from": str(file), "options": options},
-    )
+    source = Source(**{"name": "file", "codec": codec, "from": str(file), "options": options})
     source.transport = transport or known[0]
     source.options_as(CODECS[codec].OPTIONS)
     return Project(root=file.resolve().parent, lakehouse="", sources={source.name: source}, tables={})
@@ -114,7 +115,9 @@ def inspect(
     source = source_of(project, file, source_name)
     if not hasattr(CODECS[source.codec], "annotate") or source.transport in ROW_TRANSPORTS or source.broker:
         what = f"{source.codec} over {source.transport}"
-        raise ConfigError(f"{source.name} reads {what}, whose bytes it does not explain", "`inlet decode` shows its changes")
+        raise ConfigError(
+            f"{source.name} reads {what}, whose bytes it does not explain", "`inlet decode` shows its changes"
+        )
     if not source.brings_messages:
         found = _of_records(project, source, file, name, selection.at)
     elif source.transport in message_text.SPLIT:
@@ -132,7 +135,9 @@ def count(records: Iterator[Shown]) -> list[dict]:
         key = record.table or "", record.operation or record.title
         number[key] += record.part == 0
         sizes[key] += record.length
-    return [{"table": t or None, "operation": o, "number": number[t, o], "bytes": sizes[t, o]} for t, o in sorted(sizes)]
+    return [
+        {"table": t or None, "operation": o, "number": number[t, o], "bytes": sizes[t, o]} for t, o in sorted(sizes)
+    ]
 
 
 def _of_records(project: Project, source: Source, file: Path, name: str | None, at: int) -> Iterator[Shown]:
@@ -209,9 +214,7 @@ def _between(data: bytes, base: int, start: int, end: int) -> Iterator[Shown]:
         yield Shown(Annotated(start, end - start, "between messages", lambda: [note]), data, base)
 
 
-def _message(
-    codec, source: Source, tables: dict, data: bytes, base: int, topic: str, number: int
-) -> Iterator[Shown]:
+def _message(codec, source: Source, tables: dict, data: bytes, base: int, topic: str, number: int) -> Iterator[Shown]:
     place = {"topic": topic, "partition": 0, "message": number}
     message = {"topic": topic, "partition": 0, "offset": number, "timestamp": None, "key": None, "headers": None}
     for record in codec.annotate(data, message | {"value": data, "source": source.name}, source, tables):

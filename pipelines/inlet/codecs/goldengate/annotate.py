@@ -32,8 +32,9 @@ def annotate(data: bytes, context: dict, source: Source, tables: dict) -> list[A
 
 
 def find_record(data: bytes, offset: int, context: dict, is_final: bool) -> tuple[int, dict] | None:
-    """The first place in these bytes at which a record surely begins, and the context there, of which the records before
-    are missing. In: where in the file they begin; the context of its first byte; is_final, that it ends with them."""
+    """The first place in these bytes at which a record surely begins, and the context there, without what the records
+    before it said. In: where in the file they begin; the context of its first byte; is_final, that it ends with them.
+    """
     at = next_record(data, 0, context["order"], is_final) if context["order"] else None
     return None if at is None else (at, context | {"offset": offset + at, LACKS_BEGINNING: True})
 
@@ -95,7 +96,9 @@ def _annotated(data: bytes, event: Event, images: Images, part: int, context: di
             yield from file_header_notes(data, frame.end, file_order)
         elif not frame.kind:
             found = data[frame.at : frame.at + 8].hex(" ")
-            yield unreadable(frame.at, frame.end, "bad_frame", "a record: G, and its length to a Z that repeats it", found)
+            yield unreadable(
+                frame.at, frame.end, "bad_frame", "a record: G, and its length to a Z that repeats it", found
+            )
         else:
             yield from _record_notes(data, event, images, frame, order)
 

@@ -93,7 +93,9 @@ def _body_notes(
         yield Note(body, end - body, "behind the null indicator", printable(data[body:end]))
 
 
-def _value_notes(data, at: int, end: int, order: Order, name: str, column: TableColumn | None, options) -> Iterator[Note]:
+def _value_notes(
+    data, at: int, end: int, order: Order, name: str, column: TableColumn | None, options
+) -> Iterator[Note]:
     if column is None or not column.source_type:
         yield _value_note(at, end, name, data[at:end], printable(data[at:end]))
         return
@@ -215,8 +217,9 @@ def is_list(data: bytes, order: Order, num_columns: int) -> bool:
 
 
 def split(area: bytes, order: Order, is_key: bool, num_columns: int) -> list[tuple[int, int]]:
-    """Where the list before may stand in an area with both images, behind a length of 2 bytes or (not of a key alone) of
-    4: (first byte, end) of each reading with which both lists end exactly."""
+    """Where the list before may stand in an area with both images, behind a length of 2 bytes or (not of a key alone)
+    of 4: (first byte, end) of each reading with which both lists end exactly.
+    """
     found = []
     for width in (2,) if is_key else (2, 4):
         size = int.from_bytes(area[:width], order)

@@ -12,16 +12,28 @@ from typing import NamedTuple
 from inlet import change
 from inlet.codecs.goldengate import io_types, metadata
 from inlet.codecs.goldengate.annotate_frames import Frame
-from inlet.codecs.goldengate.annotate_header import EPOCH, FIRST, LAST, WHOLE, Header, ids_of, is_time, read_header
-from inlet.codecs.goldengate.io_types import BEFORE, CHANGE, DDL, METADATA, RESTART_ABEND, SEGMENT
+from inlet.codecs.goldengate.annotate_header import (
+    EPOCH,
+    FIRST,
+    LAST,
+    WHOLE,
+    Fault,
+    Header,
+    header_fault,
+    ids_of,
+    is_time,
+    read_header,
+)
+from inlet.codecs.goldengate.io_types import CHANGE, DDL, METADATA, RESTART_ABEND, SEGMENT
 from inlet.source import Source
 from inlet.table import Table
 
 UPDATES, KEY_UPDATES = (10, 15), (115, 117)
 MAX_GROUP = 16 << 20  # bytes; LOB chunks behind that are records of their own
 FAULTY, FILE_HEADER, LOB_CHUNK = "faulty", "file header", "lob chunk"
-LACKS_BEGINNING = "lacks_beginning"  # member of the context of a place in the middle of a file: nothing is known of before
-Fault = tuple[str, str]  # kind, in words
+LACKS_BEGINNING = (
+    "lacks_beginning"  # member of the context of a place in the middle of a file: nothing is known of before
+)
 
 
 class Transaction(NamedTuple):
@@ -134,7 +146,7 @@ class Sequence:
         for frame, header in event.before + event.base:
             if header is None:
                 return "bad_header", "no header"
-            found = _fault_of(self.data, frame, header, self.context["order"])
+            found = header_fault(self.data, frame, header, self.context["order"])
             if found:
                 return found
         return None
@@ -151,7 +163,9 @@ class Sequence:
             token = frame.token("H")
             assert token is not None
             said = metadata.read(
-                self.data[token.start : token.end], self.context["order"], self.data[body.start : body.end] if body else b""
+                self.data[token.start : token.end],
+                self.context["order"],
+                self.data[body.start : body.end] if body else b"",
             )
             event.name = said.name or None
             self.known = metadata.step(self.known, said, event.change_seq or "")
@@ -177,7 +191,10 @@ class Sequence:
         """The version of a contract that reads a row, or why none does."""
         contract = self.tables.get(table)
         if contract is None:
-            return "definition_missing", f"no contract of {table or 'a table without a name'}: columns are shown by their index"
+            return (
+                "definition_missing",
+                f"no contract of {table or 'a table without a name'}: columns are shown by their index",
+            )
         found = metadata.version_for(contract, self.known["definitions"].get(name), change_seq)
         return found if isinstance(found, Table) else (found[0], f"expected {found[1]}, found {found[2]}")
 
@@ -269,30 +286,3 @@ def _is_chunk_of(rows: list, base, at: int) -> bool:
     frame, header = rows[at]
     is_segment = header is not None and io_types.IO_TYPES.get(header.io_type, ("", None))[1] == SEGMENT
     return not frame.fault and is_segment and _is_same_table(base[1], header)
-
-
-def _fault_of(data: bytes, frame: Frame, header: Header, order) -> Fault | None:
-    """What is wrong with the header of a change."""
-    if header.side not in ("A", "B"):
-        return "bad_header", f"BeforeAfter {ord(header.side):02x}"
-    if header.trans_ind > WHOLE:
-        return "bad_header", f"TransInd {header.trans_ind}"
-    body = frame.token("D")
-    len_body = body.end - body.start if body else 0
-    if header.rec_length != len_body and not header.continued:
-        return "bad_length", f"RecLength {header.rec_length}, but {len_body} bytes of data"
-    if (token := frame.token("T")) and not _fills(data, token.start, token.end, order):
-        return "bad_length", "GGS tokens that do not end where T does"
-    if header.has_io_time and not is_time(header.io_time):
-        return "bad_header", "an IO Time outside 1970 to 2099"
-    form = io_types.IO_TYPES[header.io_type][3]
-    if form == BEFORE and header.side != "B" or header.side == "B" and form > BEFORE:
-        return "bad_header", f"BeforeAfter {header.side} of {io_types.name_of(header.io_type)}"
-    return None
-
-
-def _fills(data: bytes, at: int, end: int, order) -> bool:
-    while at + 4 <= end:
-        at += 4 + int.from_bytes(data[at + 2 : at + 4], order)
-    return at == end
-

@@ -21,7 +21,11 @@ def file_header_notes(data: bytes, end: int, order: Order) -> list[Note]:
     if end < 2 * LEN_TOKEN:
         return [unreadable(0, end, "bad_frame", "a header record and its trailer", f"{end} bytes")]
     groups = list(_groups(data, LEN_TOKEN, end - LEN_TOKEN, order))
-    return [head_note(data, 0, "F", "File Header", order), *groups, head_note(data, end - LEN_TOKEN, "Z", "Record Trailer", order)]
+    return [
+        head_note(data, 0, "F", "File Header", order),
+        *groups,
+        head_note(data, end - LEN_TOKEN, "Z", "Record Trailer", order),
+    ]
 
 
 def _tokens(data: bytes, at: int, end: int, order: Order) -> Iterator[tuple[int, int] | Note]:

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 LEN_TOKEN, LEN_GHDR = 4, 34
 LEN_MIN = 3 * LEN_TOKEN + LEN_GHDR
-GHDR, DATA, USER_TOKENS, TOKENS = "HDUT"
+GHDR = "H"
 NAMES = {"G": "Record Header", "H": "GHDR", "D": "Data", "U": "User Tokens", "T": "GGS Tokens", "Z": "Record Trailer"}
 Order = Literal["big", "little"]
 

@@ -23,6 +23,7 @@ FORMATS = {"R": "read from the log", "F": "fetched from the database, maybe newe
 TOKEN_NAMES = {"R": "ORAROWID", "L": "LOGCSN", "6": "TRANID", "t": "ORATAG", "D": "DDL"}
 LEN_ROWID = 18
 METADATA = 170
+Fault = tuple[str, str]  # kind, in words
 
 
 class Header(NamedTuple):
@@ -84,6 +85,32 @@ def ids_of(data: bytes, frame: Frame, order: Order) -> dict[str, str]:
             found[chr(data[at])] = data[start:end].decode("utf-8", "backslashreplace")
         at = end
     return found
+
+
+def header_fault(data: bytes, frame: Frame, header: Header, order: Order) -> Fault | None:
+    """What is wrong with the header of a change."""
+    if header.side not in ("A", "B"):
+        return "bad_header", f"BeforeAfter {ord(header.side):02x}"
+    if header.trans_ind > WHOLE:
+        return "bad_header", f"TransInd {header.trans_ind}"
+    body = frame.token("D")
+    len_body = body.end - body.start if body else 0
+    if header.rec_length != len_body and not header.continued:
+        return "bad_length", f"RecLength {header.rec_length}, but {len_body} bytes of data"
+    if (token := frame.token("T")) and not _fills(data, token.start, token.end, order):
+        return "bad_length", "GGS tokens that do not end where T does"
+    if header.has_io_time and not is_time(header.io_time):
+        return "bad_header", "an IO Time outside 1970 to 2099"
+    form = io_types.IO_TYPES[header.io_type][3]
+    if form == io_types.BEFORE and header.side != "B" or header.side == "B" and form > io_types.BEFORE:
+        return "bad_header", f"BeforeAfter {header.side} of {io_types.name_of(header.io_type)}"
+    return None
+
+
+def _fills(data: bytes, at: int, end: int, order: Order) -> bool:
+    while at + 4 <= end:
+        at += 4 + int.from_bytes(data[at + 2 : at + 4], order)
+    return at == end
 
 
 def time_text(microseconds: int) -> str:
@@ -174,7 +201,9 @@ def token_notes(data: bytes, token: Token, order: Order) -> Iterator[Note]:
     while at < token.end:
         start = at + LEN_TOKEN
         if start > token.end:
-            yield unreadable(at, token.end, "bad_length", "a token of 4 bytes and its payload", f"{token.end - at} bytes")
+            yield unreadable(
+                at, token.end, "bad_length", "a token of 4 bytes and its payload", f"{token.end - at} bytes"
+            )
             return
         id_, end = chr(data[at]), start + size_at(data, at + 2, order)
         if end > token.end:

@@ -128,6 +128,8 @@ class _Block:
         if self.len_null and self._number(at + 8, 2) != 0:
             return None, ("bad_null_indicator", at + 8, at + 10, "0000")
         is_load = operation in (REFRESH, EMPTY_LOAD)
+        if not self.tables and (is_load or operation <= DELETE):
+            return None, None  # without contracts, whatever an id means is not known
         if not is_load and operation > DELETE:
             return None, ("unknown_operation", items - 2, items, "operation 0000-0003 or FFFF")
         name = self.context.get("table") if is_load else self.ids.get(id_)
@@ -153,16 +155,23 @@ class _Block:
             title or "record",
             self._reader(start, end, head),
             operation,
-            head.table.table if head.table else None,
+            head.table.table if head.table else self._unnamed(head),
             change_seq=change_seq_of(self.context, n),
             fault=problem,
             **told,
         )
 
+    def _unnamed(self, head: Head) -> str | None:
+        """What stands for a table where there are no contracts."""
+        has_id = not self.tables and head.extraction_id is not None and not head.problem
+        return f"extraction id {head.extraction_id}" if has_id else None
+
     def _reader(self, start: int, end: int, head: Head) -> Callable[[], Iterator[Note]]:
         def read() -> Iterator[Note]:
             yield Note(start, 4, "length", f"{end - start}")
-            yield self._field(start + 4, 2, "columns", head, "1, a commit" if head.num_columns == 1 else f"{head.num_columns}")
+            yield self._field(
+                start + 4, 2, "columns", head, "1, a commit" if head.num_columns == 1 else f"{head.num_columns}"
+            )
             yield from self._head_notes(start, end, head)
             if head.items >= end:
                 return
@@ -170,7 +179,9 @@ class _Block:
                 kind, _, stop, expected = head.problem
                 yield unreadable(head.items, stop, kind, expected, f"{end - head.items} bytes more")
             elif head.table and not head.problem:
-                yield from self.items.notes(self.data, head.items, end, head.table, head.layout, head.operation == DELETE)
+                yield from self.items.notes(
+                    self.data, head.items, end, head.table, head.layout, head.operation == DELETE
+                )
             else:
                 why = "not read: which table's they are is not known" if not head.table else "not read"
                 yield Note(head.items, end - head.items, "items", f"{why}: {printable(self.data[head.items : end])}")
@@ -199,4 +210,3 @@ class _Block:
         if head.problem and (head.problem[1], head.problem[2]) == (at, at + size):
             return unreadable(at, at + size, head.problem[0], head.problem[3], self.data[at : at + size].hex(), name)
         return Note(at, size, name, meaning)
-

@@ -38,14 +38,18 @@ class ItemReader:
             at = item.end
             if not is_good:
                 break
-        yield group(start, at, "before-image" if is_delete else "after-image", children, "", BEFORE if is_delete else AFTER)
+        yield group(
+            start, at, "before-image" if is_delete else "after-image", children, "", BEFORE if is_delete else AFTER
+        )
         if at < end and is_good:
             found = f"{end - at} bytes more: {data[at : at + 16].hex()}"
             yield unreadable(at, end, "trailing_bytes", "the record to end with its last item", found)
         elif at < end:
             yield Note(at, end - at, "items", f"not read, for where they begin is not known: {printable(data[at:end])}")
 
-    def _item(self, data: bytes, at: int, end: int, column: TableColumn, row: list, is_after: bool) -> tuple[Note, bool]:
+    def _item(
+        self, data: bytes, at: int, end: int, column: TableColumn, row: list, is_after: bool
+    ) -> tuple[Note, bool]:
         """An item; whether the next one can be read."""
         start, children, is_null = at, list[Note](), False
         if self.has_null_areas:
@@ -76,7 +80,11 @@ class ItemReader:
         stop = at + row[plan.WIDTH]
         if stop > end:
             found = f"{end - at} bytes"
-            return [unreadable(at, end, "truncated", f"{column.source_type}: {row[plan.WIDTH]} bytes", found, "value")], end, False
+            return (
+                [unreadable(at, end, "truncated", f"{column.source_type}: {row[plan.WIDTH]} bytes", found, "value")],
+                end,
+                False,
+            )
         if is_null:
             return [Note(at, stop - at, "area", f"of a NULL: {printable(data[at:stop])}")], stop, True
         note = self._value(data, at, stop, column, row)
@@ -89,7 +97,11 @@ class ItemReader:
         if is_null:
             return self._null_variable(data, at, end, column, start - at, row[plan.WIDTH])
         if start > end:
-            return [unreadable(at, end, "truncated", f"{column.source_type}: its length", f"{end - at} bytes")], end, False
+            return (
+                [unreadable(at, end, "truncated", f"{column.source_type}: its length", f"{end - at} bytes")],
+                end,
+                False,
+            )
         said = int.from_bytes(data[at + reserved : start], self.order)
         size = said * (row[plan.UNIT] if is_text else 1)
         if size > row[plan.WIDTH]:
@@ -102,7 +114,11 @@ class ItemReader:
             notes.append(unreadable(start, end, "truncated", f"{stop - start} bytes", f"{end - start} bytes", "value"))
             return notes, end, False
         value = self._value(data, start, start + size, column, row)
-        return [*notes, value, Note(start + size, stop - start - size, "area", "behind the value")], stop, not value.fault
+        return (
+            [*notes, value, Note(start + size, stop - start - size, "area", "behind the value")],
+            stop,
+            not value.fault,
+        )
 
     def _null_variable(self, data: bytes, at: int, end: int, column: TableColumn, len_head: int, width: int):
         """What stands in place of a variable item's data where it is NULL."""
@@ -115,7 +131,11 @@ class ItemReader:
             found = data[at : min(stop, end)].hex()
             return [unreadable(at, min(stop, end), "bad_value_length", why, found, "length")], min(stop, end), False
         if stop > end:
-            return [unreadable(at, end, "truncated", f"{stop - at} bytes of a NULL", f"{end - at} bytes", "area")], end, False
+            return (
+                [unreadable(at, end, "truncated", f"{stop - at} bytes of a NULL", f"{end - at} bytes", "area")],
+                end,
+                False,
+            )
         return [Note(at, stop - at, "area", "of a NULL")], stop, True
 
     def _value(self, data: bytes, at: int, end: int, column: TableColumn, row: list) -> Note:
