@@ -122,6 +122,10 @@ def inspect(
         found = _of_records(project, source, file, name, selection.at)
     elif source.transport in message_text.SPLIT:
         found = _of_text(project, source, file, selection.at)
+    elif selection.at:
+        raise ConfigError(
+            f"--at is a byte of the file, and {source.transport} says no bytes of a message", "Use --records or a filter"
+        )
     else:
         found = _of_messages(project, source, file)
     return (shown for shown in found if selection.has(shown))
