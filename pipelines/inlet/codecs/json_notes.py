@@ -10,15 +10,16 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from inlet.codecs.notes import Note, group, unreadable
+from inlet.codecs.notes import Annotated, Note, group, unreadable
 from inlet.fields.json_exact import Number
+from inlet.source import Source
 
 BLANKS = re.compile(rb"[ \t\r\n]*")
 TEXT = re.compile(rb'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"')
 NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?![0-9A-Za-z.+-])")
 WORDS = {b"true": True, b"false": False, b"null": None}
 WORD = re.compile(rb"true|false|null")
-MAX_DEPTH = 100
+MAX_DEPTH = 200
 Path = tuple[str | int, ...]
 
 
@@ -66,13 +67,29 @@ def json_notes(data: bytes, mark: Mark | None = None) -> JsonNotes:
         done = [reader.done] if reader.done else reader.open_notes()
         start = done[-1].end if done else at
         notes += done
-        found = data[no.at : no.at + 16]
-        kind = "invalid_utf8" if no.expected == "UTF-8" else "trailing_data" if reader.done else "invalid_json"
-        where = f"{found!r} at byte {no.at}" if found else "the end"
-        notes.append(unreadable(start, len(data), kind, no.expected, where))
+        kind, place, expected = "trailing_data" if reader.done else "invalid_json", no.at, no.expected
+        if (bad := _bad_utf8(data)) is not None:
+            kind, place, expected = "invalid_utf8", bad, "UTF-8"
+        found = data[place : place + 16]
+        where = f"{found!r} at byte {place}" if found else "the end"
+        notes.append(unreadable(start, len(data), kind, expected, where))
         return JsonNotes(notes, reader.members, reader.twice)
     assert reader.done is not None
     return JsonNotes([*notes, reader.done], reader.members, reader.twice)
+
+
+def annotate(data: bytes, context: dict, source: Source, tables: dict) -> list[Annotated]:
+    """What a codec of JSON messages offers that says nothing of its members: one record, the message."""
+    return [Annotated(0, len(data), "message", lambda: json_notes(data).notes)]
+
+
+def _bad_utf8(data: bytes) -> int | None:
+    """The first byte that is no UTF-8."""
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        return error.start
+    return None
 
 
 class _Reader:
@@ -147,7 +164,7 @@ class _Reader:
             if is_object and own in names:
                 self.twice.append((end, own))
             names.add(own)
-            end = self.value(end, value_at, own, (*path, own if is_object else count))
+            end = self.value(end, value_at, own or '""', (*path, own if is_object else count))
             count += 1
         stop = self._behind(end + 1)
         notes = self.stack.pop()

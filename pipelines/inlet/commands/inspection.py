@@ -1,5 +1,4 @@
-"""`inlet inspect FILE`: every byte of a file with its field and meaning; without a lakehouse, maybe without a project.
-"""
+"""`inlet inspect FILE`: every byte of a file with its field and meaning; without a lakehouse, maybe without a project."""
 
 import fnmatch
 from collections import Counter
@@ -124,7 +123,8 @@ def inspect(
         found = _of_text(project, source, file, selection.at)
     elif selection.at:
         raise ConfigError(
-            f"--at is a byte of the file, and {source.transport} says no bytes of a message", "Use --records or a filter"
+            f"--at is a byte of the file, and {source.transport} says no bytes of a message",
+            "Use --records or a filter",
         )
     else:
         found = _of_messages(project, source, file)

@@ -45,6 +45,7 @@ class Images:
 
     def __init__(self, data: bytes, event: Event, order: Order, options: Options):
         self.data, self.event, self.order, self.options = data, event, order, options
+        self.areas: dict[bool, list[Note]] = {}  # what was read, by whether it is that of a before-image in front
 
     def of(self, frame: Frame) -> list[Note]:
         """What the payload of D of a frame holds."""
@@ -53,9 +54,11 @@ class Images:
         for rows, is_prior in ((self.event.before, True), (self.event.base, False)):
             parts = [part for one, _ in rows if (part := one.token("D"))]
             if any(part.start == token.start for part in parts):
-                whole = b"".join(self.data[part.start : part.end] for part in parts)
+                if is_prior not in self.areas:
+                    whole = b"".join(self.data[part.start : part.end] for part in parts)
+                    self.areas[is_prior] = self._whole(whole, is_prior)
+                notes = self.areas[is_prior]
                 start = sum(part.end - part.start for part in parts if part.start < token.start)
-                notes = self._whole(whole, is_prior)
                 if len(parts) == 1:
                     return [moved(note, token.start) for note in notes]
                 cut = (clipped(note, start, start + token.end - token.start, token.start - start) for note in notes)

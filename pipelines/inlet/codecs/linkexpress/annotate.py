@@ -173,7 +173,7 @@ class _Block:
                 start + 4, 2, "columns", head, "1, a commit" if head.num_columns == 1 else f"{head.num_columns}"
             )
             yield from self._head_notes(start, end, head)
-            if head.items >= end:
+            if head.items >= end and (head.problem or not head.table or head.operation == EMPTY_LOAD):
                 return
             if head.problem and head.problem[1] == head.items:
                 kind, _, stop, expected = head.problem
