@@ -1,6 +1,7 @@
 """`inlet inspect FILE`: every byte of a file with its field and meaning; without a lakehouse, maybe without a project."""
 
 import fnmatch
+import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -86,10 +87,15 @@ class Shown:
         said: dict[str, Any] = {"offset": self.base + note.offset, "length": note.length, "name": note.name}
         said |= {name: getattr(note, name) for name in ("meaning", "image", "fault") if getattr(note, name)}
         if note.column is not None and not note.fault:
-            said |= {"column": note.column, "value": note.value}
+            said |= {"column": note.column, "value": _as_json(note.value)}
         if note.children:
             return said | {"notes": [self._note(child) for child in note.children]}
         return said | {"hex": self.bytes_of(note).hex()}
+
+
+def _as_json(value: Any) -> Any:
+    """A value; as text where it is a float that JSON has not."""
+    return f"{value}" if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def without_project(file: Path, codec: str, transport: str, options: dict[str, Any]) -> Project:
