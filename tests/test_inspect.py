@@ -217,37 +217,40 @@ def test_bytes_that_are_cut_or_damaged_are_shown_as_the_decoder_rejects_them(pat
 
 
 JOBS = columns.Table("HR.JOBS", (columns.number("ID", 2, is_key=True), columns.varchar("NAME", 300)))
+HEADING = (
+    "       142  Insert  HR.JOBS  transaction 10.2.2016 event 1, the last  CSN 1332816  112 bytes  "
+    "20260102030000000000000070000000142\n"
+)
 INSERTED = """\
-       142  Insert  HR.JOBS  transaction 10.2.2016 event 1, the last  CSN 1332816  112 bytes  20260102030000000000000070000000142
-       142  47 01 00 70                                      G Record Header                info 01, length 112
+       142  47 01 00 70                                      G Record Header            info 01, length 112
        146  46 bytes                                         GHDR
-       146  48 00 00 2a                                        H GHDR                       info 00, length 42
-       150  45                                                 Hdr-Ind                      E
-       151  04                                                 Partition                    04, FieldComp layout
-       152  00                                                 UndoFlag                     0
-       153  41                                                 BeforeAfter                  A, after-image
-       154  00 1a                                              RecLength                    26
-       156  05                                                 IOType                       5 Insert
-       157  ff                                                 OrigNode                     255
-       158  02 f3 6d 92 5c 6f 5c 00                            IO Time                      2026-01-02 03:00:00.000000 UTC
-       166  00 00 00 00 00 00 00 00                            AuditPos                     0
-       174  00 00 00 00                                        AuditRBA                     0
-       178  03                                                 TransInd                     3 only one
-       179  52                                                 FormatType                   R, read from the log
-       180  00                                                 SyskeyLen                    0
-       181  00                                                 Incomplete                   0
-       182  00                                                 Continued                    N
-       183  01                                                 RecCount                     1
-       184  48 52 2e 4a 4f 42 53 00                            table                        HR.JOBS
+       146  48 00 00 2a                                        H GHDR                   info 00, length 42
+       150  45                                                 Hdr-Ind                  E
+       151  04                                                 Partition                04, FieldComp layout
+       152  00                                                 UndoFlag                 0
+       153  41                                                 BeforeAfter              A, after-image
+       154  00 1a                                              RecLength                26
+       156  05                                                 IOType                   5 Insert
+       157  ff                                                 OrigNode                 255
+       158  02 f3 6d 92 5c 6f 5c 00                            IO Time                  2026-01-02 03:00:00.000000 UTC
+       166  00 00 00 00 00 00 00 00                            AuditPos                 0
+       174  00 00 00 00                                        AuditRBA                 0
+       178  03                                                 TransInd                 3 only one
+       179  52                                                 FormatType               R, read from the log
+       180  00                                                 SyskeyLen                0
+       181  00                                                 Incomplete               0
+       182  00                                                 Continued                N
+       183  01                                                 RecCount                 1
+       184  48 52 2e 4a 4f 42 53 00                            table                    HR.JOBS
        192  30 bytes                                         Data
-       192  44 00 00 1a                                        D Data                       info 00, length 26
+       192  44 00 00 1a                                        D Data                   info 00, length 26
        196  26 bytes                                           after-image
-       196  00 00 00 0a                                          column 0                   index 0, length 10
-       200  00 00                                                null indicator             present
-       202  00 00 00 00 00 00 00 96                              value                      ........
-       210  00 01 00 08                                          column 1                   index 1, length 8
-       214  00 00                                                null indicator             present
-       216  00 04 72 6f 62 1b                                    value                      ..rob.
+       196  00 00 00 0a                                          column 0               index 0, length 10
+       200  00 00                                                null indicator         present
+       202  00 00 00 00 00 00 00 96                              value                  ........
+       210  00 01 00 08                                          column 1               index 1, length 8
+       214  00 00                                                null indicator         present
+       216  00 04 72 6f 62 1b                                    value                  ..rob.
 """
 
 
@@ -278,7 +281,7 @@ def bytes_shown(text: str) -> bytes:
 
 def test_a_trail_is_shown_without_a_project(trail_file):
     shown = inlet("inspect", trail_file, "--codec", "goldengate_trail", "--at", 150, "--records", 1)
-    assert shown.stdout.startswith(INSERTED) and shown.returncode == 0
+    assert shown.stdout.startswith(HEADING + INSERTED) and shown.returncode == 0
     long = inlet("inspect", trail_file, "--codec", "goldengate_trail", "--csn", 2)
     assert "... 138 bytes more" in long.stdout and long.stdout.count("FieldComp, before-image  (UPDATE)") == 1
     full = inlet("inspect", trail_file, "--codec", "goldengate_trail", "--csn", 2, "--full")

@@ -74,8 +74,8 @@ def leaves(notes: Iterable[Note]) -> Iterator[Note]:
 
 
 def group(offset: int, end: int, name: str, children: Iterable[Note], meaning: str = "", image: str = "") -> Note:
-    """A note that others fill; without any, a leaf. A value may have no bytes, as that of an empty text, and so may what
-    is missing.
+    """A note that others fill; without any, a leaf. A value may have no bytes, as an empty text, and so has what is
+    missing.
     """
     kept = tuple(c for c in children if c.length or c.column is not None or c.fault or c.children)
     return Note(offset, end - offset, name, meaning, kept, image)

@@ -7,7 +7,7 @@ from rich.text import Text
 from inlet.codecs.notes import Note
 from inlet.commands.inspection import Shown
 
-WIDTH_OFFSET, WIDTH_NAME, LEN_ROW = 10, 30, 16
+WIDTH_OFFSET, WIDTH_NAME, LEN_ROW = 10, 26, 16
 MAX_ROWS, MAX_MEANING = 4, 160
 STYLES = {"offset": "dim", "name": "cyan", "group": "bold cyan", "fault": "bold red", "heading": "bold"}
 

@@ -1,4 +1,4 @@
-"""`inlet inspect FILE`: every byte of a file with its field and meaning; without a lakehouse, maybe without a project."""
+"""`inlet inspect FILE`: every byte of a file with its field and meaning. No lakehouse, and maybe no project."""
 
 import fnmatch
 import math
