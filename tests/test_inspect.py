@@ -317,6 +317,19 @@ def test_json_lines_hold_every_byte_of_a_file(trail_file, tmp_path):
     assert bytes_shown(shown.stdout) == messages.read_bytes()
 
 
+def test_messages_that_their_codec_does_not_explain_are_shown_by_their_members(tmp_path, monkeypatch):
+    messages = tmp_path / "messages.jsonl"
+    messages.write_bytes(b'{"a": {"b": 1.50}}\na|b|\xff\n')
+    monkeypatch.delattr(CODECS["qlik_json"], "annotate")
+    shown = inlet("inspect", messages, "--codec", "qlik_json", "--transport", "lines", "--json")
+    assert bytes_shown(shown.stdout) == messages.read_bytes()
+    first, _, second, _ = map(json.loads, shown.stdout.splitlines())
+    assert first["notes"][0]["notes"][1]["notes"][1] == {
+        "offset": 7, "length": 9, "name": "b", "meaning": "1.50", "hex": b'"b": 1.50'.hex()
+    }  # fmt: skip
+    assert (second["notes"][0]["name"], second["notes"][0]["meaning"]) == ("text", "a|b|.")
+
+
 def test_operations_are_counted_by_table_and_records_are_chosen(trail_file):
     words = ["inspect", trail_file, "--codec", "goldengate_trail", "--json"]
     counted = [json.loads(line) for line in inlet(*words, "--count", "--table", "HR.*").stdout.splitlines()]

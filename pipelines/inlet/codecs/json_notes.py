@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from inlet.codecs.notes import Annotated, Note, group, unreadable
+from inlet.codecs.notes import Annotated, Note, group, printable, unreadable
 from inlet.fields.json_exact import Number
 from inlet.source import Source
 
@@ -79,8 +79,14 @@ def json_notes(data: bytes, mark: Mark | None = None) -> JsonNotes:
 
 
 def annotate(data: bytes, context: dict, source: Source, tables: dict) -> list[Annotated]:
-    """What a codec of JSON messages offers that says nothing of its members: one record, the message."""
-    return [Annotated(0, len(data), "message", lambda: json_notes(data).notes)]
+    """What is shown of a message where its codec says nothing: its members if it looks like JSON, else its text."""
+
+    def read() -> list[Note]:
+        if data.lstrip(b" \t\r\n")[:1] in (b"{", b"["):
+            return json_notes(data).notes
+        return [Note(0, len(data), "text", printable(data))] if data else []
+
+    return [Annotated(0, len(data), "message", read)]
 
 
 def _bad_utf8(data: bytes) -> int | None:

@@ -12,7 +12,7 @@ from inlet.bronze import message_text
 from inlet.bronze.files import LEN_READ, is_compressed
 from inlet.bronze.framing import LEN_HEAD, attempt, cut_file
 from inlet.bronze.transports import TRANSPORTS
-from inlet.codecs import CODECS, transports_of
+from inlet.codecs import CODECS, json_notes, transports_of
 from inlet.codecs.notes import Annotated, Note, bare
 from inlet.commands.decode import opened, planned, source_of
 from inlet.config import Project
@@ -118,7 +118,8 @@ def inspect(
     if not file.is_file():
         raise ConfigError(f"{file} is no file", "Name one file of a source")
     source = source_of(project, file, source_name)
-    if not hasattr(CODECS[source.codec], "annotate") or source.transport in ROW_TRANSPORTS or source.broker:
+    is_explained = hasattr(CODECS[source.codec], "annotate") or source.brings_messages
+    if not is_explained or source.transport in ROW_TRANSPORTS or source.broker:
         what = f"{source.codec} over {source.transport}"
         raise ConfigError(
             f"{source.name} reads {what}, whose bytes it does not explain", "`inlet decode` shows its changes"
@@ -227,8 +228,13 @@ def _between(data: bytes, base: int, start: int, end: int) -> Iterator[Shown]:
 def _message(codec, source: Source, tables: dict, data: bytes, base: int, topic: str, number: int) -> Iterator[Shown]:
     place = {"topic": topic, "partition": 0, "message": number}
     message = {"topic": topic, "partition": 0, "offset": number, "timestamp": None, "key": None, "headers": None}
-    for record in codec.annotate(data, message | {"value": data, "source": source.name}, source, tables):
+    for record in _annotated_message(codec, data, message | {"value": data, "source": source.name}, source, tables):
         yield Shown(record, data, base, place)
+
+
+def _annotated_message(codec, data: bytes, message: dict, source: Source, tables: dict) -> list[Annotated]:
+    annotate = codec.annotate if hasattr(codec, "annotate") else json_notes.annotate
+    return annotate(data, message, source, tables)
 
 
 def _of_messages(project: Project, source: Source, file: Path) -> Iterator[Shown]:
@@ -238,5 +244,5 @@ def _of_messages(project: Project, source: Source, file: Path) -> Iterator[Shown
         for message in batch.to_pylist():
             data = message["value"] or b""
             place = {"topic": message["topic"], "partition": message["partition"], "message": message["offset"]}
-            for record in codec.annotate(data, message, source, tables):
+            for record in _annotated_message(codec, data, message, source, tables):
                 yield Shown(record, data, 0, place)

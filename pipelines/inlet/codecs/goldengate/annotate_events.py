@@ -174,7 +174,7 @@ class Sequence:
             event.name, mark = self.known["tables"].get(str(index), (None, None))
             if event.name and self.known["definitions"][event.name][0] != mark:
                 why = "definition_differs", f"TDR index {index}, whose definition another one has followed"
-            elif event.name is None:
+            elif event.name is None and not self.context.get(LACKS_BEGINNING):
                 why = "definition_missing", f"no definition with TDR index {index} before this record"
         elif event.what not in (DDL, io_types.RESTART_OK, RESTART_ABEND):
             event.name = header.name

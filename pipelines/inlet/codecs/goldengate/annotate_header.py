@@ -180,7 +180,7 @@ def header_notes(data: bytes, token: Token, order: Order, table: str | None) -> 
 def _tail_notes(data: bytes, at: int, end: int, order: Order, has_index: bool, table: str | None) -> list[Note]:
     if has_index and end - at >= 2:
         rest = [Note(at + 2, end - at - 2, "behind the index", printable(data[at + 2 : end]))] if end > at + 2 else []
-        known = table or "a definition that these bytes do not have"
+        known = table or "its definition is not among the records before that were read"
         return [Note(at, 2, "table", f"TDR index {size_at(data, at, order)}: {known}"), *rest]
     return [Note(at, end - at, "table", metadata.name_of(data[at:end]) or "no name")] if end > at else []
 
