@@ -68,10 +68,6 @@ class Event:
         """Of its last record: an update's, not its before-image's."""
         return self.base[-1][1]
 
-    @property
-    def form(self) -> int:
-        return io_types.IO_TYPES[self.header.io_type][3] if self.what == CHANGE and self.header else io_types.NO_IMAGE
-
 
 class Sequence:
     """The events of a block, in order. In: what is known at its beginning, as the context says it."""
@@ -158,17 +154,7 @@ class Sequence:
             return
         why: Fault | None = None
         if event.what == METADATA:
-            frame = event.base[0][0]
-            body = frame.token("D")
-            token = frame.token("H")
-            assert token is not None
-            said = metadata.read(
-                self.data[token.start : token.end],
-                self.context["order"],
-                self.data[body.start : body.end] if body else b"",
-            )
-            event.name = said.name or None
-            self.known = metadata.step(self.known, said, event.change_seq or "")
+            event.name = self._define(event.base[0][0], event.change_seq)
         elif header.has_index:
             index = int.from_bytes(header.tail[:2], self.context["order"])
             event.name, mark = self.known["tables"].get(str(index), (None, None))
@@ -180,14 +166,21 @@ class Sequence:
             event.name = header.name
         event.table = metadata.table_of(event.name, self.source) if event.name else None
         if event.what in (CHANGE, FAULTY) and event.name is not None and not why:
-            found = self._contract_of(event.name, event.table or "", event.change_seq or "")
+            found = self._contract_of(event.name, event.table or "", event.change_seq)
             event.contract, why = (found, None) if isinstance(found, Table) else (None, found)
             if not self.tables:  # nobody expects them
                 why = None
         if event.what == CHANGE:
             event.fault = why
 
-    def _contract_of(self, name: str, table: str, change_seq: str) -> Table | Fault:
+    def _define(self, frame: Frame, change_seq: str | None) -> str | None:
+        """Note what a metadata record defines. Out: the name of a table."""
+        header, body = (self.data[t.start : t.end] if t else b"" for t in (frame.token("H"), frame.token("D")))
+        said = metadata.read(header, self.context["order"], body)
+        self.known = metadata.step(self.known, said, change_seq or "")
+        return said.name or None
+
+    def _contract_of(self, name: str, table: str, change_seq: str | None) -> Table | Fault:
         """The version of a contract that reads a row, or why none does."""
         contract = self.tables.get(table)
         if contract is None:
@@ -195,6 +188,12 @@ class Sequence:
                 "definition_missing",
                 f"no contract of {table or 'a table without a name'}: columns are shown by their index",
             )
+        if change_seq is None:
+            several = (
+                "definition_missing",
+                "which version of the contract is in force is not known without the records before",
+            )
+            return contract.versions[0] if len(contract.versions) == 1 else several
         found = metadata.version_for(contract, self.known["definitions"].get(name), change_seq)
         return found if isinstance(found, Table) else (found[0], f"expected {found[1]}, found {found[2]}")
 
