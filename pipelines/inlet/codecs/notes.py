@@ -103,7 +103,8 @@ def clipped(note: Note, start: int, end: int, shift: int) -> Note | None:
     several records: the value of one is told where it ends.
     """
     first, last = max(note.offset, start), min(note.end, end)
-    if first >= last and not (note.length == 0 and start < note.offset <= end):
+    is_here = start < note.offset <= end or start == note.offset == 0
+    if first >= last and not (note.length == 0 and is_here):
         return None
     kept = (clipped(child, start, end, shift) for child in note.children)
     inside = note._replace(
@@ -113,12 +114,6 @@ def clipped(note: Note, start: int, end: int, shift: int) -> Note | None:
         meaning = "goes on in the next record" if not note.children else f"{note.meaning} (goes on)".strip()
         return inside._replace(meaning=meaning, column=None, value=None, fault="")
     return inside
-
-
-def moved(note: Note, shift: int) -> Note:
-    """A note at another place, with all that it holds."""
-    children = tuple(moved(child, shift) for child in note.children)
-    return note._replace(offset=note.offset + shift, children=children)
 
 
 def printable(data: bytes) -> str:

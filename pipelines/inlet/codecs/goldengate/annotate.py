@@ -10,14 +10,15 @@ from inlet.codecs.goldengate import annotate_columns as columns
 from inlet.codecs.goldengate import io_types
 from inlet.codecs.goldengate.annotate_events import FILE_HEADER, LACKS_BEGINNING, Event, Sequence
 from inlet.codecs.goldengate.annotate_file_header import ddl_notes, file_header_notes
-from inlet.codecs.goldengate.annotate_frames import NAMES, Frame, Order, frames, next_record
-from inlet.codecs.goldengate.annotate_header import Header, head_note, header_notes, token_notes
+from inlet.codecs.goldengate.annotate_frames import NAMES, Frame, Order, Token, frames, next_record
+from inlet.codecs.goldengate.annotate_header import Fault, Header, head_note, header_notes, token_notes
 from inlet.codecs.goldengate.options import Options
-from inlet.codecs.notes import AFTER, BEFORE, Annotated, Note, clipped, group, moved, printable, unreadable
+from inlet.codecs.notes import AFTER, BEFORE, Annotated, Note, clipped, group, leaves, printable, unreadable
 from inlet.source import Source
 
 ANY_COLUMN = 1 << 16
 LEN_TRAILER = 4
+TRUNCATE = 100
 
 
 def annotate(data: bytes, context: dict, source: Source, tables: dict) -> list[Annotated]:
@@ -51,19 +52,48 @@ class Images:
         """What the payload of D of a frame holds."""
         token = frame.token("D")
         assert token is not None
-        for rows, is_prior in ((self.event.before, True), (self.event.base, False)):
-            parts = [part for one, _ in rows if (part := one.token("D"))]
-            if any(part.start == token.start for part in parts):
-                if is_prior not in self.areas:
-                    whole = b"".join(self.data[part.start : part.end] for part in parts)
-                    self.areas[is_prior] = self._whole(whole, is_prior)
-                notes = self.areas[is_prior]
+        for is_prior in (True, False):
+            parts = self._parts(is_prior)
+            if token in parts:
                 start = sum(part.end - part.start for part in parts if part.start < token.start)
-                if len(parts) == 1:
-                    return [moved(note, token.start) for note in notes]
-                cut = (clipped(note, start, start + token.end - token.start, token.start - start) for note in notes)
+                end, shift = start + token.end - token.start, token.start - start
+                notes = self._area(is_prior) + ([] if is_prior else self._missing_key())
+                cut = (clipped(note, start, end, shift) for note in notes)
                 return [note for note in cut if note is not None]
         return [Note(token.start, token.end - token.start, "LOB chunk", "its layout is not public")]
+
+    @property
+    def fault(self) -> Fault | None:
+        """Why a change of a row without a column area cannot be read."""
+        header, table = self.event.header, self.event.contract
+        is_row = self.event.what == io_types.CHANGE and header and header.io_type != TRUNCATE
+        if not is_row or table is None or not table.key or self._parts(True) or self._parts(False):
+            return None
+        return "missing_key", f"no columns, and so no {', '.join(table.key)} of the key"
+
+    def _parts(self, is_prior: bool) -> list[Token]:
+        """The column areas that are read as one."""
+        rows = self.event.before if is_prior else self.event.base
+        return [part for frame, _ in rows if (part := frame.token("D"))]
+
+    def _area(self, is_prior: bool) -> list[Note]:
+        if is_prior not in self.areas:
+            whole = b"".join(self.data[part.start : part.end] for part in self._parts(is_prior))
+            self.areas[is_prior] = self._whole(whole, is_prior)
+        return self.areas[is_prior]
+
+    def _missing_key(self) -> list[Note]:
+        """What is told behind the column area where neither image has a column of the key."""
+        table, own = self.event.contract, self._area(False)
+        found = list(leaves([*self._area(True), *own] if self.event.before else own))
+        columns_ = {leaf.column for leaf in found}
+        lacks = (
+            [name for name in table.key if name not in columns_] if table and self.event.what == io_types.CHANGE else []
+        )
+        if not lacks or any(leaf.fault for leaf in found):
+            return []
+        end = own[-1].end
+        return [unreadable(end, end, "missing_key", "a value of each column of the key", f"no {', '.join(lacks)}")]
 
     def _whole(self, area: bytes, is_prior: bool) -> list[Note]:
         """Notes of a column area, at places in it."""
@@ -121,7 +151,7 @@ def _annotated(data: bytes, event: Event, images: Images, part: int, context: di
         transaction.csn if transaction else None,
         f"{context['seqno']}/{context['offset'] + frame.at}",
         event.change_seq,
-        event.fault,
+        event.fault or images.fault,
         part,
     )
 

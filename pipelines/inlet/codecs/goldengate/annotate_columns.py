@@ -54,9 +54,7 @@ def list_notes(data: bytes, at: int, end: int, order: Order, table: Table | None
         notes.append(Note(at, LEN_ITEM, f"column {_name(index, column)}", f"index {index}, length {size}"))
         notes += _body_notes(data, at + LEN_ITEM, after, order, index, column, table, options, image == AFTER)
         at = after
-    missing = [name for name in table.key if table.column_names.index(name) not in seen] if table else []
-    meaning = f"without {', '.join(missing)} of the key" if missing else ""
-    return group(start, end, LIST[image], notes, meaning, image)
+    return group(start, end, LIST[image], notes, "", image)
 
 
 def _name(index: int, column: TableColumn | None) -> str:

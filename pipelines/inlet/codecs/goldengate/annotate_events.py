@@ -111,7 +111,7 @@ class Sequence:
             self.is_in_lob = last[0].end - first[0].at >= MAX_GROUP
         elif event.what not in (LOB_CHUNK, METADATA):
             self.is_in_lob = False
-        event.change_seq = self._change_seq(first[0].at)
+        event.change_seq = self._change_seq(first[0].at, self.largest)
 
     def _count(self, event: Event, first, last, is_counted: bool) -> None:
         has_header = _is_readable(first, last)
@@ -130,10 +130,10 @@ class Sequence:
         if ends:
             self.open = None
 
-    def _change_seq(self, at: int) -> str | None:
+    def _change_seq(self, at: int, time: int) -> str | None:
         if self.context.get(LACKS_BEGINNING):
             return None
-        return change.change_seq(_time16(self.largest), self.context["seqno"], self.context["offset"] + at)
+        return change.change_seq(_time16(time), self.context["seqno"], self.context["offset"] + at)
 
     def _position(self, at: int) -> str:
         return f"{self.context['seqno']}/{self.context['offset'] + at}"
@@ -154,7 +154,7 @@ class Sequence:
             return
         why: Fault | None = None
         if event.what == METADATA:
-            event.name = self._define(event.base[0][0], event.change_seq)
+            event.name = self._define(event.base[0][0], header)
         elif header.has_index:
             index = int.from_bytes(header.tail[:2], self.context["order"])
             event.name, mark = self.known["tables"].get(str(index), (None, None))
@@ -173,11 +173,12 @@ class Sequence:
         if event.what == CHANGE:
             event.fault = why
 
-    def _define(self, frame: Frame, change_seq: str | None) -> str | None:
-        """Note what a metadata record defines. Out: the name of a table."""
-        header, body = (self.data[t.start : t.end] if t else b"" for t in (frame.token("H"), frame.token("D")))
-        said = metadata.read(header, self.context["order"], body)
-        self.known = metadata.step(self.known, said, change_seq or "")
+    def _define(self, frame: Frame, header: Header) -> str | None:
+        """Note what a metadata record defines; in front of all changes from its own time on. Out: a table's name."""
+        payload, body = (self.data[t.start : t.end] if t else b"" for t in (frame.token("H"), frame.token("D")))
+        said = metadata.read(payload, self.context["order"], body)
+        time = self.largest or (header.io_time if is_time(header.io_time) else 0)
+        self.known = metadata.step(self.known, said, self._change_seq(frame.at, time) if time else None)
         return said.name or None
 
     def _contract_of(self, name: str, table: str, change_seq: str | None) -> Table | Fault:
