@@ -333,11 +333,16 @@ def test_json_lines_hold_every_byte_of_a_file(trail_file, tmp_path):
 
 def test_messages_that_their_codec_does_not_explain_are_shown_by_their_members(tmp_path, monkeypatch):
     messages = tmp_path / "messages.jsonl"
-    messages.write_bytes(b'{"a": {"b": 1.50}}\na|b|\xff\n')
+    messages.write_bytes(b'{"a": {"b": 1.50}}\na|b|\xff\n{"c":1} {"d":}\n')
     monkeypatch.delattr(CODECS["qlik_json"], "annotate")
     shown = inlet("inspect", messages, "--codec", "qlik_json", "--transport", "lines", "--json")
     assert bytes_shown(shown.stdout) == messages.read_bytes()
-    first, _, second, _ = map(json.loads, shown.stdout.splitlines())
+    first, _, second, _, third, _ = map(json.loads, shown.stdout.splitlines())
+    assert [(note["name"], note.get("fault")) for note in third["notes"]] == [
+        ("message", None),
+        ("message", None),
+        ("unreadable", "invalid_json"),
+    ]
     assert first["notes"][0]["notes"][1]["notes"][1] == {
         "offset": 7, "length": 9, "name": "b", "meaning": "1.50", "hex": b'"b": 1.50'.hex()
     }  # fmt: skip

@@ -50,9 +50,9 @@ class _Refused(Exception):
         self.at, self.expected = at, expected
 
 
-def json_notes(data: bytes, mark: Mark | None = None) -> JsonNotes:
+def json_notes(data: bytes, mark: Mark | None = None, is_stream: bool = False) -> JsonNotes:
     """What is in a message. What is read before a place that is no JSON is kept. In: what to
-    make of the note of each value, object and array."""
+    make of the note of each value, object and array; whether objects and arrays may follow each other."""
     reader = _Reader(data, mark or (lambda path, note, value: note))
     if not data:
         return JsonNotes([], [], [])
@@ -61,6 +61,10 @@ def json_notes(data: bytes, mark: Mark | None = None) -> JsonNotes:
     end = at
     try:
         end = reader.value(at, at, "message", ())
+        while is_stream and reader.done and data[end : end + 1] in (b"{", b"["):
+            notes.append(reader.done)
+            reader.done, at = None, end
+            end = reader.value(at, at, "message", ())
         if end < len(data):
             raise _Refused(end, "the end of the message")
     except _Refused as no:
@@ -79,11 +83,13 @@ def json_notes(data: bytes, mark: Mark | None = None) -> JsonNotes:
 
 
 def annotate(data: bytes, context: dict, source: Source, tables: dict) -> list[Annotated]:
-    """What is shown of a message where its codec says nothing: its members if it looks like JSON, else its text."""
+    """What is shown of a message where its codec says nothing: its members if it looks like JSON (several values may
+    stand one behind the other), else its text.
+    """
 
     def read() -> list[Note]:
         if data.lstrip(b" \t\r\n")[:1] in (b"{", b"["):
-            return json_notes(data).notes
+            return json_notes(data, is_stream=True).notes
         return [Note(0, len(data), "text", printable(data))] if data else []
 
     return [Annotated(0, len(data), "message", read)]
