@@ -38,6 +38,8 @@ FACES = (
     codec.MessageCodec,
     codec.LooksUp,
     codec.DefinitionFiles,
+    codec.Annotates,
+    codec.StartsAnywhere,
 )
 HELPERS = (codec.FastMessages, codec.MessageLoads)
 
@@ -73,6 +75,8 @@ def test_a_codec_offers_what_a_face_declares_and_with_its_parameters(name):
             (codec.MessageCodec, "decode_message"),
             (codec.LooksUp, "lookups"),
             (codec.DefinitionFiles, "definitions_of"),
+            (codec.Annotates, "annotate"),
+            (codec.StartsAnywhere, "find_record"),
         )
         if hasattr(module, has)
     ]

@@ -59,7 +59,8 @@ def parts_of(codec: Path) -> list[Path]:
             module = node.module or "" if isinstance(node, ast.ImportFrom) else ""
             names = [alias.name for alias in node.names] if module == family else [module.removeprefix(f"{family}.")]
             paths = {codec.parent / f"{name}.py" for name in names} - found - {codec}
-            new = [path for path in paths if path.exists()] if module.startswith(family) else []
+            is_ours = module.startswith(family)  # but for `annotate`, which reads what the others say
+            new = [p for p in paths if p.exists() and not p.stem.startswith("annotate")] if is_ours else []
             found |= {*new}
             left += new
     return sorted(found)

@@ -32,6 +32,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 from pydantic import BaseModel
 
+from inlet.codecs.notes import Annotated
 from inlet.codecs.results import Cut, Decoded, Definition, Joined, Waiting
 from inlet.errors import Reject
 from inlet.source import Source
@@ -162,6 +163,27 @@ class DefinitionFiles(Codec, Protocol):
     def definitions_of(self, data: bytes, name: str, source: Source) -> list[Definition]:
         """The column lists in a definition file; their change_seq is empty where the file tells no time. Raises:
         ConfigError.
+        """
+
+
+class Annotates(Codec, Protocol):
+    """A codec that says what each byte of its units is, for `inlet inspect`."""
+
+    def annotate(self, data: bytes, context: dict, source: Source, tables: dict[str, Table]) -> list[Annotated]:
+        """The records of a unit, and what is none, in the order of its bytes; each byte in one leaf of their notes. It
+        reads by itself what `decode` reads, in plain Python, and fails for no bytes: what cannot be read is a note. In:
+        the value of a message, and the message as its context."""
+
+
+class StartsAnywhere(FileCodec, Protocol):
+    """A file codec that finds its records from any place of a file on, so that `inlet inspect --at` need not read all
+    that is before it.
+    """
+
+    def find_record(self, data: bytes, offset: int, context: dict, is_final: bool) -> tuple[int, dict] | None:
+        """The first place in these bytes at which a record surely begins, and the context there, in which what the
+        records before it said is missing. In: where in the file they begin; the context of its first byte; is_final,
+        that it ends with them.
         """
 
 

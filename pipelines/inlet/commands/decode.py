@@ -4,7 +4,9 @@ import fnmatch
 import glob
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from inlet.bronze import lookups, parquet_rows
 from inlet.bronze.files import DAMAGED, first_line, is_compressed, unpacked, unpacked_name
@@ -22,7 +24,7 @@ def decode_file(project: Project, file: Path, source_name: str | None) -> Iterat
     """("change" | "control" | "reject" | "part", row) for each record of a file, in order."""
     if not file.is_file():
         raise ConfigError(f"{file} is no file", "Name one file of a source")
-    source = _source_of(project, file, source_name)
+    source = source_of(project, file, source_name)
     if source.broker:
         raise ConfigError(f"{source.name} reads from a broker, and no files", "Name a source that reads files")
     decode = _decode_messages if source.brings_messages else _decode_blocks
@@ -30,7 +32,8 @@ def decode_file(project: Project, file: Path, source_name: str | None) -> Iterat
         yield kind, row if source.header else {name: value for name, value in row.items() if name != "header"}
 
 
-def _source_of(project: Project, file: Path, name: str | None) -> Source:
+def source_of(project: Project, file: Path, name: str | None) -> Source:
+    """The source of a file: the one that is named, the only one, or that whose folder or pattern it matches."""
     if name:
         if name not in project.sources:
             raise ConfigError(f"There is no source {name}", f"There are: {', '.join(project.sources)}")
@@ -95,20 +98,26 @@ def _decode_blocks(project: Project, source: Source, file: Path) -> Iterator[tup
 
 def _blocks(project: Project, source: Source, file: Path) -> Iterator[FileBlock]:
     if source.transport in ROW_TRANSPORTS:
-        for unit in parquet_rows.units_of(project, _planned(project, source, file)):
+        for unit in parquet_rows.units_of(project, planned(project, source, file)):
             yield FileBlock(unit["file_offset"], unit["bytes"], json.loads(unit["context"]), unit["num_records"])
         return
+    with opened(project, file) as (name, stream):
+        yield from (block for block, _ in cut_file(source, project.tables_of(source), name, stream, 0, None, True))
+
+
+@contextmanager
+def opened(project: Project, file: Path) -> Iterator[tuple[str, IO[bytes]]]:
+    """A file's name without `.gz` and the like, and its bytes, unpacked. Raises: ConfigError where it is damaged."""
     try:
         with unpacked(project, str(file.resolve())) if is_compressed(file.name) else file.open("rb") as stream:
-            name = unpacked_name(file.name)
-            yield from (block for block, _ in cut_file(source, project.tables_of(source), name, stream, 0, None, True))
+            yield unpacked_name(file.name), stream
     except DAMAGED as error:
         if not is_compressed(file.name):
             raise
         raise ConfigError(f"{file} cannot be unpacked: {first_line(error)}", "Deliver it again") from error
 
 
-def _planned(project: Project, source: Source, file: Path) -> dict:
+def planned(project: Project, source: Source, file: Path) -> dict:
     """The row of bronze.files that would be planned for a file. Raises: ConfigError where it cannot be read."""
     path, info = str(file.resolve()).removeprefix(f"{project.root}/"), {"size": file.stat().st_size}
     row, plan = None, TRANSPORTS[source.transport].plan_file
@@ -125,14 +134,14 @@ def _planned(project: Project, source: Source, file: Path) -> dict:
 
 def _decode_messages(project: Project, source: Source, file: Path) -> Iterator[tuple[str, dict]]:
     codec, tables = CODECS[source.codec], project.tables_of(source)
-    planned = _planned(project, source, file)
+    plan = planned(project, source, file)
     messages = [
-        message for batch in TRANSPORTS[source.transport].units_of(project, planned) for message in batch.to_pylist()
+        message for batch in TRANSPORTS[source.transport].units_of(project, plan) for message in batch.to_pylist()
     ]
     for message in messages:
         message["unit_id"] = f"{source.name}/{message['topic']}/{message['partition']}/{message['offset']}"
     loads = _loads(codec, source, tables, messages)
-    brought = json.loads(planned["start_context"] or "{}").get("lookups", {})
+    brought = json.loads(plan["start_context"] or "{}").get("lookups", {})
     looked_up = {name: text.encode() for name, text in brought.items()}
 
     def decoded(message: dict):

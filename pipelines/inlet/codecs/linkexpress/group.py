@@ -35,6 +35,7 @@ from datetime import datetime
 from itertools import product
 
 from inlet import change
+from inlet.codecs.linkexpress.annotate import annotate  # noqa: F401  part of what a codec offers
 from inlet.codecs.linkexpress.block import CHANGES, cut, decode, frames, ids_of, tables_of  # noqa: F401  part of what a codec offers
 from inlet.codecs.linkexpress.item import compile_layouts
 from inlet.codecs.linkexpress.options import Options

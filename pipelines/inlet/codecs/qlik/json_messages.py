@@ -21,6 +21,7 @@ import json
 
 from inlet import change, errors
 from inlet.codecs.qlik import full_load, json_fast, members
+from inlet.codecs.qlik.annotate import annotate  # noqa: F401  part of what a codec offers
 from inlet.codecs.qlik.members import Refused
 from inlet.codecs.results import Control, Decoded
 from inlet.fields import json_exact

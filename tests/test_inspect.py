@@ -1,0 +1,386 @@
+"""`inlet inspect`: what it says of each byte is what the decoder reads, over every case, over random trails, and over
+bytes that are cut and damaged.
+"""
+
+import json
+import random
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from inlet.codecs import CODECS
+from inlet.codecs.codec import change_rows, decode_block
+from inlet.codecs.notes import Annotated, leaves
+from inlet.commands import inspection
+from inlet.errors import Reject
+from inlet.fields.fit import fit
+from tests import goldengate_streams as streams
+from tests import test_cases
+from tests.encode import goldengate_columns as columns
+from tests.encode.goldengate_trail import Trail
+from tests.goldengate import contract_of, source_of
+from tests.test_cli import inlet
+
+CASES = [path for path in test_cases.CASES if hasattr(test_cases.ALL_CODECS[path.parent.name], "annotate")]
+OF_PLACE = ("operation", "table", "transaction_id", "event", "is_last", "change_seq")
+INSERT = 5  # IOType
+OF_TEXT = {"invalid_json", "invalid_utf8", "trailing_data", "duplicate_member"}  # kinds that a message's text tells
+
+
+def name_of(path) -> str:
+    return f"{path.parent.name}/{path.stem}"
+
+
+def assert_each_byte_is_in_one_leaf(data: bytes, records: list[Annotated]) -> None:
+    at = 0
+    for record in records:
+        assert record.offset == at
+        for leaf in leaves(record.notes):
+            assert leaf.offset == at and leaf.name, leaf
+            at += leaf.length
+        assert at == record.offset + record.length
+    assert at == len(data)
+
+
+def images(notes, found: dict | None = None, image: str = "") -> dict:
+    """Values of columns by image, as the notes show them."""
+    found = {} if found is None else found
+    for note in notes:
+        if note.image:
+            found.setdefault(note.image, {})
+        if note.column is not None and not note.fault:
+            found[note.image or image][note.column] = note.value
+        images(note.children, found, note.image or image)
+    return found
+
+
+def place_of(row: dict) -> dict:
+    return {
+        "operation": row["operation"],
+        "table": f"{row['source_schema']}.{row['source_table']}",
+        "transaction_id": row["transaction_id"],
+        "event": row["transaction_event_counter"],
+        "is_last": row["transaction_last_event"],
+        "change_seq": row["change_seq"],
+    }
+
+
+def records_of(records: list[Annotated], offset: int, length: int) -> list[Annotated]:
+    found = [record for record in records if offset <= record.offset < offset + length]
+    assert found and sum(record.length for record in found) == length
+    return found
+
+
+def assert_equal_to_the_decoder(codec, data: bytes, context: dict, source, tables) -> None:
+    records = codec.annotate(data, context, source, tables)
+    assert_each_byte_is_in_one_leaf(data, records)
+    decoded = decode_block(codec, data, context, source, tables)
+    for row in change_rows(codec, decoded, context, source, tables):
+        mine = records_of(records, row["unit_offset"], row["unit_length"])
+        assert [{name: getattr(one, name) for name in OF_PLACE} for one in mine] == [place_of(row)] * len(mine)
+        if header := row.get("header"):
+            csn = header.get("csn")
+            assert {record.csn for record in mine} == {
+                csn.decode("utf-8", "backslashreplace") if isinstance(csn, bytes) else csn
+            }
+        found: dict = {}
+        for record in mine:
+            assert not record.fault and not any(leaf.fault for leaf in leaves(record.notes))
+            images(record.notes, found)
+        assert (found.get("before"), found.get("after")) == (row["before"], row["after"])
+    for reject in decoded.rejects:
+        assert_rejected(reject, records_of(records, reject.unit_offset, reject.unit_length))
+
+
+def assert_rejected(reject: Reject, records: list[Annotated]) -> None:
+    """A reject is told by its kind, at the byte that it names; of a record in segments that may be its first one."""
+    faults = [leaf for record in records for leaf in leaves(record.notes) if leaf.fault == reject.kind]
+    of_records = [record.fault[0] for record in records if record.fault]
+    assert faults or reject.kind in of_records, (reject, of_records)
+    whole = [leaf for record in records for leaf in leaves(record.notes)]
+    faults = [] if reject.kind in of_records else faults
+    is_at_record = len(records) > 1 and reject.byte_offset == reject.unit_offset
+    at_byte = (leaf.offset <= reject.byte_offset <= leaf.end for leaf in faults or whole)
+    assert is_at_record or any(at_byte), (reject, faults)
+
+
+def blocks(case: dict, data: bytes) -> Iterator[tuple[bytes, dict]]:
+    """Blocks of a file, and their contexts; not of one that cannot be opened, nor of what cannot be framed."""
+    codec, source, tables = case["codec"], case["source"], case["tables"]
+    context = codec.open_file(case["path"], data, True, source, tables)
+    if isinstance(context, dict):
+        context = codec.follow(context, None) if hasattr(codec, "follow") else context
+        for block in codec.cut(data, context, source, tables, case.get("len_block", test_cases.LEN_BLOCK), True).blocks:
+            yield data[block.offset : block.offset + block.length], block.context
+
+
+@pytest.mark.parametrize("path", CASES, ids=name_of)
+def test_what_is_shown_of_a_case_is_what_the_decoder_reads(path):
+    case = test_cases.load(path)
+    if case["data"] is None:
+        for written in case["messages"]:
+            assert_equal_to_the_message(case, test_cases._message(written))
+        return
+    for data, context in blocks(case, case["data"]):
+        assert_equal_to_the_decoder(case["codec"], data, context, case["source"], case["tables"])
+
+
+def assert_equal_to_the_message(case: dict, message: dict) -> None:
+    """As of a block. Values are those of the JSON text; what the contract makes of them is `fit`'s business."""
+    codec, source, tables, data = case["codec"], case["source"], case["tables"], message["value"] or b""
+    (record,) = codec.annotate(data, message, source, tables)
+    assert_each_byte_is_in_one_leaf(data, [record])
+    loads = codec.LOADS.assign_loads([], {})
+    decoded = codec.decode_message(message, source, tables, loads)
+    for row in decoded.changes:
+        shown = {name: getattr(record, name) for name in OF_PLACE}
+        is_load = row["operation"] == "REFRESH"
+        assert shown == place_of(row) | ({"change_seq": None} if is_load else {})
+        found, contract = images(record.notes), tables[record.table].at(row["change_seq"])
+        typed = {
+            image: {
+                name: fit(value, contract.column(name).type, contract.column(name).encoding)
+                for name, value in values.items()
+            }
+            for image, values in found.items()
+        }
+        assert (typed.get("before"), typed.get("after")) == (row["before"], row["after"])
+    for reject in decoded.rejects:
+        faults = [leaf for leaf in leaves(record.notes) if leaf.fault]
+        kinds = {leaf.fault for leaf in faults} | ({record.fault[0]} if record.fault else set())
+        assert reject.kind in kinds if reject.kind in OF_TEXT else not kinds & OF_TEXT, (reject, record.fault, faults)
+        at_kind = [leaf for leaf in faults if leaf.fault == reject.kind] or leaves(record.notes)
+        assert not data or any(leaf.offset <= reject.byte_offset <= leaf.end for leaf in at_kind)
+
+
+def trail_case(rng: random.Random, num_transactions: int = 12) -> tuple[dict, bytes]:
+    """A random trail with all that streams do not write: segments, LOB chunks, user tokens, an empty text."""
+    sent = streams.random_trail(rng, num_transactions, streams.How(rng.choice([0, 2, 4]), restarts=0, rolls=0))
+    trail, table = sent.trail, next(iter(sent.trail.tables.values()))
+    image = streams.random_image(rng, table, 1)
+    area = trail.image(table.name, image)
+    cuts = sorted(rng.randrange(len(area) + 1) for _ in range(2))
+    pieces = [area[a:b] for a, b in zip([0, *cuts], [*cuts, len(area)])]
+    trail.segments(table.name, INSERT, pieces, streams.FIRST, tokens=[("6", "9.9.9"), ("L", "77")])
+    trail.lob_chunk(table.name, b"a chunk", trans_ind=streams.LAST)
+    trail.insert(table.name, image, user=b"user tokens", trans_ind=streams.ONLY)
+    ((name, data),) = trail.files
+    tables = {one.name: contract_of(one) for one in trail.tables.values()}
+    codec = CODECS["goldengate_trail"]
+    return {"codec": codec, "source": source_of(), "tables": tables, "path": name}, data
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_shown_of_a_random_trail_is_what_the_decoder_reads(seed):
+    rng = random.Random(seed)
+    case, data = trail_case(rng)
+    for unit, context in blocks(case | {"len_block": 2_000}, data):  # so that what was open before counts
+        assert_equal_to_the_decoder(case["codec"], unit, context, case["source"], case["tables"])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_damaged_bytes_of_a_trail_are_shown_as_the_decoder_rejects_them(seed):
+    rng = random.Random(seed)
+    case, data = trail_case(rng, 6)
+    case["source"].header = False  # a LOB chunk's IO Time may be one that Python cannot hold
+    for _ in range(15):
+        damaged = mutated(rng, data)
+        for unit, context in blocks(case, damaged):
+            assert_equal_to_the_decoder(case["codec"], unit, context, case["source"], case["tables"])
+
+
+def test_a_row_without_columns_has_no_key():
+    trail = Trail([JOBS])
+    trail.row(INSERT, "HR.JOBS", io_time=streams.START)
+    case = {"codec": CODECS["goldengate_trail"], "path": trail.files[0][0]}
+    case |= {"source": source_of(), "tables": {"HR.JOBS": contract_of(JOBS)}}
+    ((data, context),) = blocks(case, trail.files[0][1])
+    _, record = case["codec"].annotate(data, context, case["source"], case["tables"])
+    assert record.fault == ("missing_key", "no columns, and so no ID of the key")
+
+
+def mutated(rng: random.Random, data: bytes) -> bytes:
+    """Bytes set, cut out or put in."""
+    damaged = bytearray(data)
+    for _ in range(rng.randint(1, 4)):
+        at = rng.randrange(len(damaged) or 1)
+        match rng.randrange(4):
+            case 0:
+                del damaged[at : at + rng.randint(1, 9)]
+            case 1:
+                damaged[at:at] = rng.randbytes(rng.randint(1, 9))
+            case _:
+                damaged[at : at + 1] = bytes([rng.choice([0, 1, 0xFF, rng.randrange(256)])])
+    return bytes(damaged)
+
+
+@pytest.mark.parametrize("path", [path for path in CASES if path.stem.startswith("ok_")], ids=name_of)
+def test_bytes_that_are_cut_or_damaged_are_shown_as_the_decoder_rejects_them(path):
+    case, rng = test_cases.load(path), random.Random(path.stem)
+    codec, source, tables = case["codec"], case["source"], case["tables"]
+    if case["data"] is None:
+        message = test_cases._message(case["messages"][0])
+        for _ in range(10):
+            assert_equal_to_the_message(case, message | {"value": mutated(rng, message["value"])})
+        return
+    for data, context in blocks(case, case["data"]):
+        for damaged in [data[: rng.randrange(len(data))], *(mutated(rng, data) for _ in range(10))]:
+            assert_equal_to_the_decoder(codec, damaged, context, source, tables)
+
+
+JOBS = columns.Table("HR.JOBS", (columns.number("ID", 2, is_key=True), columns.varchar("NAME", 300)))
+HEADING = (
+    "       142  Insert  HR.JOBS  transaction 10.2.2016 event 1, the last  CSN 1332816  112 bytes  "
+    "20260102030000000000000070000000142\n"
+)
+INSERTED = """\
+       142  47 01 00 70                                      G Record Header            info 01, length 112
+       146  46 bytes                                         GHDR
+       146  48 00 00 2a                                        H GHDR                   info 00, length 42
+       150  45                                                 Hdr-Ind                  E
+       151  04                                                 Partition                04, FieldComp layout
+       152  00                                                 UndoFlag                 0
+       153  41                                                 BeforeAfter              A, after-image
+       154  00 1a                                              RecLength                26
+       156  05                                                 IOType                   5 Insert
+       157  ff                                                 OrigNode                 255
+       158  02 f3 6d 92 5c 6f 5c 00                            IO Time                  2026-01-02 03:00:00.000000 UTC
+       166  00 00 00 00 00 00 00 00                            AuditPos                 0
+       174  00 00 00 00                                        AuditRBA                 0
+       178  03                                                 TransInd                 3 only one
+       179  52                                                 FormatType               R, read from the log
+       180  00                                                 SyskeyLen                0
+       181  00                                                 Incomplete               0
+       182  00                                                 Continued                N
+       183  01                                                 RecCount                 1
+       184  48 52 2e 4a 4f 42 53 00                            table                    HR.JOBS
+       192  30 bytes                                         Data
+       192  44 00 00 1a                                        D Data                   info 00, length 26
+       196  26 bytes                                           after-image
+       196  00 00 00 0a                                          column 0               index 0, length 10
+       200  00 00                                                null indicator         present
+       202  00 00 00 00 00 00 00 96                              value                  ........
+       210  00 01 00 08                                          column 1               index 1, length 8
+       214  00 00                                                null indicator         present
+       216  00 04 72 6f 62 1b                                    value                  ..rob.
+"""
+
+
+@pytest.fixture
+def trail_file(tmp_path) -> Path:
+    """A trail with an insert, an update in two records, and a delete in a transaction of its own."""
+    trail = Trail([JOBS], seqno=7)
+    ids = [("L", "1332816"), ("6", "10.2.2016")]
+    row = {"ID": Decimal("1.50"), "NAME": "rob\x1b"}
+    trail.insert("HR.JOBS", row, tokens=ids, io_time=streams.START, trans_ind=streams.ONLY)
+    trail.update_in_two(
+        "HR.JOBS", row, row | {"NAME": "x" * 200}, tokens=[("6", "2"), ("L", "2")], io_time=streams.START
+    )
+    trail.delete("HR.JOBS", {"ID": 2}, tokens=[("6", "3"), ("L", "3")], io_time=streams.START)
+    ((name, data),) = trail.files
+    (tmp_path / name).write_bytes(data)
+    return tmp_path / name
+
+
+def bytes_shown(text: str) -> bytes:
+    """The bytes of all leaves of JSON lines, one behind the other."""
+
+    def of(note: dict) -> str:
+        return note["hex"] if "hex" in note else "".join(map(of, note["notes"]))
+
+    return bytes.fromhex("".join(of(note) for line in text.splitlines() for note in json.loads(line)["notes"]))
+
+
+def test_a_trail_is_shown_without_a_project(trail_file):
+    shown = inlet("inspect", trail_file, "--codec", "goldengate_trail", "--at", 150, "--records", 1)
+    assert shown.stdout.startswith(HEADING + INSERTED) and shown.returncode == 0
+    long = inlet("inspect", trail_file, "--codec", "goldengate_trail", "--csn", 2)
+    assert "... 138 bytes more" in long.stdout and long.stdout.count("FieldComp, before-image  (UPDATE)") == 1
+    full = inlet("inspect", trail_file, "--codec", "goldengate_trail", "--csn", 2, "--full")
+    assert "more" not in full.stdout and "x" * 200 in full.stdout
+
+
+def test_a_contract_gives_columns_their_names_and_values(trail_file, tmp_path):
+    contract = contract_of(JOBS).model_dump(include={"table", "name", "key", "columns"})
+    (tmp_path / "pipelines" / "tables").mkdir(parents=True)
+    (tmp_path / "pipelines" / "tables" / "jobs.yml").write_text(json.dumps(contract))
+    source = {"codec": "goldengate_trail", "from": "*", "options": {"charset": "utf_8"}}
+    (tmp_path / "pipelines" / "inlet.yml").write_text(json.dumps({"sources": {"trail": source}}))
+    shown = inlet("inspect", trail_file, "--project", tmp_path, "--records", 2)
+    assert "column 0 ID " in shown.stdout and "INT64(11,2) 1.50\n" in shown.stdout
+    assert "ASCII_V(300) rob\\x1b\n" in shown.stdout  # nothing that a terminal would obey
+
+
+def test_json_lines_hold_every_byte_of_a_file(trail_file, tmp_path):
+    words = ["--codec", "goldengate_trail", "--json"]
+    shown = inlet("inspect", trail_file, *words)
+    assert bytes_shown(shown.stdout) == trail_file.read_bytes()
+    (tmp_path / "cut").write_bytes(trail_file.read_bytes()[:-3])
+    shown = inlet("inspect", tmp_path / "cut", *words, "--name", "ra000007")
+    assert bytes_shown(shown.stdout) == trail_file.read_bytes()[:-3]
+    last = json.loads(shown.stdout.splitlines()[-1])["notes"][0]
+    assert (last["fault"], last["meaning"][:20]) == ("truncated", "unreadable: expected")
+    messages = tmp_path / "messages.jsonl"
+    messages.write_bytes(b'\xef\xbb\xbf{"a": 1}\r\n\n {"headers": {}}\n{"b"')
+    shown = inlet("inspect", messages, "--codec", "qlik_json", "--transport", "lines", "--json")
+    assert bytes_shown(shown.stdout) == messages.read_bytes()
+    messages.write_bytes(b' [{"a": [1, null]}, {}] ')
+    shown = inlet("inspect", messages, "--codec", "qlik_json", "--transport", "json", "--json")
+    assert bytes_shown(shown.stdout) == messages.read_bytes()
+
+
+def test_messages_that_their_codec_does_not_explain_are_shown_by_their_members(tmp_path, monkeypatch):
+    messages = tmp_path / "messages.jsonl"
+    messages.write_bytes(b'{"a": {"b": 1.50}}\na|b|\xff\n{"c":1} {"d":}\n')
+    monkeypatch.delattr(CODECS["qlik_json"], "annotate")
+    shown = inlet("inspect", messages, "--codec", "qlik_json", "--transport", "lines", "--json")
+    assert bytes_shown(shown.stdout) == messages.read_bytes()
+    first, _, second, _, third, _ = map(json.loads, shown.stdout.splitlines())
+    assert [(note["name"], note.get("fault")) for note in third["notes"]] == [
+        ("message", None),
+        ("message", None),
+        ("unreadable", "invalid_json"),
+    ]
+    assert first["notes"][0]["notes"][1]["notes"][1] == {
+        "offset": 7, "length": 9, "name": "b", "meaning": "1.50", "hex": b'"b": 1.50'.hex()
+    }  # fmt: skip
+    assert (second["notes"][0]["name"], second["notes"][0]["meaning"]) == ("text", "a|b|.")
+
+
+def test_operations_are_counted_by_table_and_records_are_chosen(trail_file):
+    words = ["inspect", trail_file, "--codec", "goldengate_trail", "--json"]
+    counted = [json.loads(line) for line in inlet(*words, "--count", "--table", "HR.*").stdout.splitlines()]
+    assert [(row["table"], row["operation"], row["number"]) for row in counted] == [
+        ("HR.JOBS", operation, 1) for operation in ("DELETE", "INSERT", "UPDATE")
+    ]
+    assert sum(row["bytes"] for row in counted) == trail_file.stat().st_size - 142
+    (shown,) = inlet(*words, "--transaction", 3).stdout.splitlines()
+    assert json.loads(shown)["operation"] == "DELETE"
+    assert not inlet(*words, "--table", "HR.OTHER").stdout
+
+
+def test_a_large_trail_is_read_from_the_middle_on(trail_file, monkeypatch):
+    project = inspection.without_project(trail_file, "goldengate_trail", "", {})
+    everything = list(inspection.inspect(project, trail_file, None, None, inspection.Selection()))
+    monkeypatch.setattr(inspection, "FAR", 0)
+    monkeypatch.setattr(inspection, "BEHIND", 10)
+    for shown in everything[2:]:
+        chosen = inspection.Selection(shown.offset + 9)
+        near = list(inspection.inspect(project, trail_file, None, None, chosen))
+        rest = everything[everything.index(shown) :]
+        assert [one.as_json()["notes"] for one in near] == [one.as_json()["notes"] for one in rest]
+
+
+def test_what_cannot_be_asked_is_said(trail_file, tmp_path):
+    for words, said in (
+        (["--codec", "odd"], "There is no codec odd"),
+        (["--codec", "goldengate_trail", "--transport", "lines"], "lines brings nothing that goldengate_trail reads"),
+        (["--codec", "goldengate_trail", "--option", "charset"], "expected NAME=VALUE"),
+        (["--codec", "goldengate_trail", "--option", "chars=x"], "chars"),
+        (["--transport", "lines"], "go with --codec"),
+        (["--project", tmp_path], "is no Inlet project"),
+    ):
+        told = inlet("inspect", trail_file, *words)
+        assert told.returncode == 2 and said in told.stderr
