@@ -46,9 +46,15 @@ class Piece:
         ends = self.rows[self.groups[-1:, sequence.CHUNKS_END] - 1, frame.END]
         return np.concatenate([self.rows[self.groups[:, sequence.FIRST], frame.AT], ends, [0] * (not len(ends))])
 
+    @cached_property
+    def rbas(self) -> np.ndarray:
+        """RBA of each group: where it begins in the trail."""
+        return self.context["offset"] + self.starts[: len(self.groups)]
+
     def change_seq(self, group: int) -> str:
         """Place of a group in the order of the trail."""
-        return change_seq_of(self.context, int(self.groups[group, sequence.TIME]), int(self.starts[group]))
+        time = time_of(int(self.groups[group, sequence.TIME]))
+        return change.change_seq(time, self.context["seqno"], int(self.rbas[group]))
 
     @cached_property
     def definitions(self) -> list[tuple[int, dict]]:
@@ -79,7 +85,7 @@ class Piece:
         if transaction == 0:
             return self.context["transaction"]
         first = int(np.searchsorted(self.groups[: group + 1, sequence.OPEN_TRANSACTION], transaction))
-        return place_of(self.context, int(self.starts[first]))
+        return f"{self.context['seqno']}/{self.rbas[first]}"
 
     def csn_of(self, transaction: int) -> str | None:
         at, size = self.transactions[transaction, [sequence.CSN_AT, sequence.CSN_LEN]]
