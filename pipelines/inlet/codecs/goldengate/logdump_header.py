@@ -88,6 +88,22 @@ def header_of(entry: Entry, order: str, zone: timedelta) -> bytes:
     return ghdr[:LEN_FIXED]
 
 
+def placing(entry: Entry, order) -> bytes:
+    """What is known of the header of a record at fault, for its place in its transaction; nothing without TransInd."""
+    ghdr, fields = _hex_of(entry), entry.fields
+    if len(ghdr) >= LEN_FIXED:
+        return ghdr[:LEN_FIXED]
+    if "transind" not in fields and entry.image is None:
+        return b""
+    header = bytearray(LEN_FIXED)
+    for name, (at, size) in FIELDS.items():
+        if name in fields and len(fields[name]) <= 2 * size:
+            header[at : at + size] = int(fields[name], 16).to_bytes(size, order)
+    if entry.image and "transind" not in fields:
+        header[sequence.TRANS_IND] = entry.image.trans_ind
+    return bytes(header)
+
+
 def _hex_of(entry: Entry) -> bytes:
     token = entry.token("H")
     return joined(token.rows) if token else b""

@@ -62,11 +62,6 @@ class Token(NamedTuple):
     length: int
     rows: list[Row]
 
-    @property
-    def data(self) -> bytes:
-        return joined(self.rows)
-
-
 class ColumnLine(NamedTuple):
     """A line `Column` or `KeyCol`, and the rows behind it."""
 
@@ -202,7 +197,8 @@ class Scan:
 
     def _orphan(self, at: int, line: str, why: str) -> None:
         if self.open is None or self.open.orphan != why:
-            self._begin(at).orphan = why
+            entry = self._begin(at)
+            entry.orphan, entry.others = why, [ascii(line.strip(BLANKS)[:40])]
         self._extend(at, line)
 
     def _extend(self, at: int, line: str) -> None:

@@ -53,7 +53,7 @@ def printed(entry: Entry, options: LogdumpOptions, votes: list[int]) -> Printed:
     """Read a record. In: how many records before were surely big-endian, and little-endian."""
     most = ORDERS[1] if votes[1] > votes[0] else ORDERS[0]
     if entry.orphan:
-        return Printed(entry, most, False, fault=Fault("bad_frame", entry.start, entry.orphan, "none"))
+        return Printed(entry, most, False, fault=Fault("bad_frame", entry.start, entry.orphan, entry.others[0]))
     if entry.is_file_header:
         return Printed(entry, most, False, data=joined(entry.data))
     fits = _orders(entry) if options.byte_order == "auto" else [options.byte_order]
@@ -66,6 +66,7 @@ def printed(entry: Entry, options: LogdumpOptions, votes: list[int]) -> Printed:
             raise Faulty(Fault("ambiguous_layout", entry.start, "one byte order, or option byte_order", found))
     except Faulty as faulty:
         record.fault = faulty.fault
+        record.header = record.header or logdump_header.placing(entry, record.order)
     return record
 
 
@@ -74,9 +75,11 @@ def _read(record: Printed, options: LogdumpOptions) -> None:
     entry, order = record.entry, record.order
     if entry.summary is None:
         raise Faulty(Fault("bad_frame", entry.start, "a line with the record's time, operation, Len and RBA", "none"))
+    record.tokens, fault = _tokens(entry, order)
     record.header = logdump_header.header_of(entry, order, options.zone_offset)
     record.data = joined(entry.data)
-    record.tokens = _tokens(entry, order)
+    if fault:
+        raise Faulty(fault)
     record.user = joined(entry.user_rows)
     user = entry.token("U")
     if user and len(record.user) != user.length:
@@ -205,7 +208,7 @@ def _orders(entry: Entry) -> list[str]:
     elif area and entry.columns:
         ways.append(lambda order: _from_columns(entry, order, form).startswith(area))
     if entry.ggs_rows:
-        ways.append(lambda order: _is_tokens(joined(entry.ggs_rows), order))
+        ways.append(lambda order: _len_tokens(joined(entry.ggs_rows), order) == num_bytes(entry.ggs_rows))
     for fit in ways:
         left = [order for order in fits if fit(order)]
         if len(left) == 1:
@@ -220,30 +223,35 @@ def _io_type(entry: Entry) -> int:
     return int(fields["iotype"], 16) & 0xFF if "iotype" in fields else 0
 
 
-def _is_tokens(data: bytes, order: str) -> bool:
+def _len_tokens(data: bytes, order: str) -> int:
+    """Bytes of the whole tokens that data begins with."""
     at = 0
     while at + LEN_ITEM <= len(data):
-        at += LEN_ITEM + struct.unpack_from(MARKS[order] + "H", data, at + 2)[0]
-    return at == len(data)
+        end = at + LEN_ITEM + struct.unpack_from(MARKS[order] + "H", data, at + 2)[0]
+        if end > len(data):
+            break
+        at = end
+    return at
 
 
-def _tokens(entry: Entry, order: str) -> bytes:
-    """The GGS tokens as the trail has them. Raises: Faulty where they are cut."""
-    token = entry.token("T")
-    shown, is_cut = joined(entry.ggs_rows), False
+def _tokens(entry: Entry, order: str) -> tuple[bytes, Fault | None]:
+    """The GGS tokens as the trail has them, up to the first that is cut; what is wrong with them."""
+    token, shown = entry.token("T"), joined(entry.ggs_rows)
     for one in entry.ggs:
-        is_cut = is_cut or num_bytes(one.rows) < one.length
-        shown += struct.pack("B", ord(one.id) & 0xFF) + struct.pack(MARKS[order] + "BH", one.info, one.length & 0xFFFF) + one.data
-    if not shown:
-        return b""
-    if is_cut or token and len(shown) < token.length or not _is_tokens(shown, order):
-        length = token.length if token else max((one.length for one in entry.ggs), default=len(shown) + 1)
-        expected = f"GGS tokens that are whole: print the text again after `RECLEN {max(length, len(shown))}`"
-        raise Faulty(Fault("cut_by_reclen", entry.start, expected, f"{len(shown)} bytes"))
-    if token and len(shown) != token.length:
-        found = f"T {token.length}, GGS tokens {len(shown)}"
-        raise Faulty(Fault("contradiction", entry.start, "one length of the GGS tokens", found))
-    return shown
+        head = struct.pack(MARKS[order] + "BBH", ord(one.id) & 0xFF, one.info, one.length & 0xFFFF)
+        shown += head + joined(one.rows)
+        if num_bytes(one.rows) < one.length:
+            break
+    whole = shown[: _len_tokens(shown, order)]
+    length = token.length if token and shown else len(shown)
+    if len(whole) == length:
+        return whole, None
+    if length < len(shown):
+        found = f"T {length}, GGS tokens {len(shown)}"
+        return whole, Fault("contradiction", entry.start, "one length of the GGS tokens", found)
+    longest = max((one.length for one in entry.ggs), default=max(length, len(shown) + 1))
+    expected = f"GGS tokens that are whole: print the text again after `RECLEN {longest}`"
+    return whole, Fault("cut_by_reclen", entry.start, expected, f"{len(whole)} bytes of whole tokens")
 
 
 def _definition(record: Printed) -> bytes:
