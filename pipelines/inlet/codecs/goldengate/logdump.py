@@ -121,7 +121,7 @@ def _is_rewound(entry: Entry, last: list[int]) -> bool:
 
 def _beginning(first: Printed, context: dict, is_rewound: bool) -> dict:
     """The context of a run."""
-    nothing = {name: piece.BEGINNING[name] for name in ("state", "transaction", "csn")} if is_rewound else {}
+    nothing = {name: piece.BEGINNING[name] for name in ("state", "transaction", "xid", "csn")} if is_rewound else {}
     return context | nothing | {"order": first.order, "seqno": first.entry.seqno or 0}
 
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from inlet.codecs.codec import IMAGE
 from inlet.codecs.goldengate import file_header, frame, sequence
 from inlet.codecs.goldengate.block import CHANGES as OF_TRAIL
-from inlet.codecs.goldengate.logdump_header import ORDERS, Fault
+from inlet.codecs.goldengate.logdump_header import ORDERS
 from inlet.codecs.goldengate.logdump_lines import joined
 from inlet.codecs.goldengate.logdump_record import Printed
 from inlet.codecs.goldengate.piece import Piece
@@ -26,7 +26,7 @@ from inlet.errors import Reject
 from inlet.fields import variant
 
 CHANGES = OF_TRAIL.append(pa.field("rba", pa.int64(), nullable=False))
-NO_PART = Fault("part_missing", 0, "the rest of the record's change behind it", "another part of the trail, or the end")
+OF_NEIGHBOURS = ("part_missing", "bad_segment")  # kinds of rejects that the records around tell
 
 
 @dataclass
@@ -40,11 +40,6 @@ class Printout(Piece):
         summaries = [self.records[n].entry.summary for n in self.groups[:, sequence.FIRST]]
         return np.array([summary.rba if summary else 0 for summary in summaries], np.int64)
 
-    @property
-    def num_records(self) -> int:
-        """Records of which groups are made; those behind wait for others."""
-        return int(self.groups[-1, sequence.CHUNKS_END]) if len(self.groups) else 0
-
     def stops(self, start: int) -> np.ndarray:
         """Where each group ends in the text, behind where the first one begins."""
         ends = [self.records[n - 1].entry.stop for n in self.groups[:, sequence.CHUNKS_END]]
@@ -52,17 +47,12 @@ class Printout(Piece):
 
 
 def read(records: list[Printed], context: dict, is_final: bool, may_grow: bool) -> Printout:
-    """The groups of records of one byte order. In: may a record that needs others still get them?"""
-    while True:
-        found = _grouped(records, context, is_final)
-        if may_grow or found.num_records == len(records):
-            return found
-        waits = records[found.num_records]
-        waits.fault = waits.fault or NO_PART._replace(at=waits.entry.start)
-
-
-def _grouped(records: list[Printed], context: dict, is_final: bool) -> Printout:
-    data, rows, file_order = bytearray(), np.full((len(records) + 2, frame.NUM_ROW), -1, np.int64), ORDERS[0]
+    """The groups of records of one byte order. In: may a record that needs others still get them? Where it may not, a row
+    without a record behind them shows it.
+    """
+    num, num_rows = len(records), len(records) + (not may_grow)
+    data, rows, file_order = bytearray(), np.full((num_rows, frame.NUM_ROW), -1, np.int64), ORDERS[0]
+    rows[:, frame.FAULT] = frame.BAD_FRAME
     for row, record in zip(rows, records):
         row[frame.AT] = len(data)
         if record.entry.is_file_header:
@@ -74,12 +64,13 @@ def _grouped(records: list[Printed], context: dict, is_final: bool) -> Printout:
         row[frame.END] = len(data)
         row[frame.FAULT] = 0 if record.fault is None else frame.BAD_LENGTH if row[frame.H] >= 0 else frame.BAD_FRAME
         row[frame.FAULT_AT] = row[frame.AT]
-    bytes_, num = np.frombuffer(bytes(data), np.uint8), len(records)
-    groups, transactions = np.empty((num, sequence.NUM_GROUP), np.int64), np.zeros((num + 2, 4), np.int64)
+    rows[num:, [frame.AT, frame.END]] = len(data)
+    bytes_ = np.frombuffer(bytes(data), np.uint8)
+    groups, transactions = np.empty((num_rows, sequence.NUM_GROUP), np.int64), np.zeros((num_rows + 2, 4), np.int64)
     carried = np.frombuffer((context["transaction"] or "").encode(), np.uint8)
     state = np.array(context["state"], np.int64)
     num_groups, num_transactions = sequence.groups(
-        bytes_, rows, num, context["order"] == "little", is_final, state, carried, groups, transactions
+        bytes_, rows, num_rows, context["order"] == "little", is_final, state, carried, groups, transactions
     )
     context = context | {"file_order": file_order}
     return Printout(
@@ -87,7 +78,7 @@ def _grouped(records: list[Printed], context: dict, is_final: bool) -> Printout:
         bytes_,
         context,
         rows[:num],
-        groups[:num_groups],
+        groups[: num_groups - (not may_grow)],
         transactions[:num_transactions],
         len(data),
         frame.COMPLETE,
@@ -184,6 +175,8 @@ def _reject(reject: Reject, read: Printout, places: _Places, text: bytes) -> Rej
     own: dict[str, Any] = {"byte_offset": start if byte is None else byte}
     if fault:
         own = {"kind": fault.kind, "byte_offset": fault.at, "expected": fault.expected, "found": fault.found}
+    elif reject.kind in OF_NEIGHBOURS and (summary := records[-1].entry.summary):
+        own["found"] = f"{summary.operation} at RBA {summary.rba}, without it"
     if records[0].entry.seqno is None or records[0].entry.summary is None:
         own["change_seq"] = None
     raw = text[start:end]

@@ -15,6 +15,7 @@ NO_TIME = "0" * change.LEN_TIME
 BEGINNING = {  # what is known before the first record of a trail
     "state": [0] * sequence.NUM_STATE,
     "transaction": None,
+    "xid": None,
     "csn": None,
     "tables": {},
     "num_definitions": 0,
@@ -79,13 +80,19 @@ class Piece:
 
     def id_of(self, transaction: int, group: int) -> str | None:
         """Id of the transaction of a group: as its first record says it, else the place of that record."""
-        at, size = self.transactions[transaction, [sequence.XID_AT, sequence.XID_LEN]]
-        if size:
-            return self.data[at : at + size].decode("utf-8", "backslashreplace")
+        if xid := self.xid_of(transaction):
+            return xid
         if transaction == 0:
             return self.context["transaction"]
         first = int(np.searchsorted(self.groups[: group + 1, sequence.OPEN_TRANSACTION], transaction))
         return f"{self.context['seqno']}/{self.rbas[first]}"
+
+    def xid_of(self, transaction: int) -> str | None:
+        """Id of a transaction as its first record says it."""
+        at, size = self.transactions[transaction, [sequence.XID_AT, sequence.XID_LEN]]
+        if size:
+            return self.data[at : at + size].decode("utf-8", "backslashreplace")
+        return self.context["xid"] if transaction == 0 else None
 
     def csn_of(self, transaction: int) -> str | None:
         at, size = self.transactions[transaction, [sequence.CSN_AT, sequence.CSN_LEN]]
@@ -105,6 +112,7 @@ class Piece:
             "offset": self.context["offset"] + int(self.starts[num]),
             "state": state,
             "transaction": self.id_of(transaction, num - 1) if is_open else None,
+            "xid": self.xid_of(transaction) if is_open else None,
             "csn": self.csn_of(transaction) if is_open else None,
         }  # fmt: skip
 

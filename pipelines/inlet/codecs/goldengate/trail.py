@@ -125,7 +125,7 @@ def follow(context: dict, before: dict | None) -> dict:
     """The context of a file's first byte behind the one before it. Indexes of definitions are those of a file."""
     if before is None:
         return context
-    carried = {name: before[name] for name in ("state", "transaction", "csn", "definitions")}
+    carried = {name: before[name] for name in ("state", "transaction", "xid", "csn", "definitions")}
     return context | carried
 
 
