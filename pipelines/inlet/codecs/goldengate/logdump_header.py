@@ -70,6 +70,9 @@ def header_of(entry: Entry, order: str, zone: timedelta) -> bytes:
     ghdr = _hex_of(entry)
     if len(ghdr) < LEN_FIXED:
         return _of_fields(entry, order, zone)
+    token = entry.token("H")
+    if token and len(ghdr) > token.length:
+        _differ(entry, "length of the header", str(token.length), str(len(ghdr)))
     for name, (at, size) in FIELDS.items():
         if name in entry.fields and int(entry.fields[name], 16) != _int(ghdr, at, size, order):
             _differ(entry, name, ghdr[at : at + size].hex(), entry.fields[name])
@@ -122,7 +125,9 @@ def _numbers(ghdr: bytes, order) -> dict[str, str]:
 
 
 def _differ(entry: Entry, name: str, one: str, other: str) -> None:
-    raise Faulty(Fault("contradiction", entry.start, f"the same {name} in all places of the record", f"{one} and {other}"))
+    raise Faulty(
+        Fault("contradiction", entry.start, f"the same {name} in all places of the record", f"{one} and {other}")
+    )
 
 
 def _of_fields(entry: Entry, order, zone: timedelta) -> bytes:

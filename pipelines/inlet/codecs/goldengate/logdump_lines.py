@@ -22,15 +22,16 @@ TRAIL = re.compile(r"\s*Current LogTrail is\s+(\S.*?)\s*$", re.ASCII)
 SEQNO = re.compile(r"\D(\d{9}|\d{6})$")
 TOKEN = re.compile(
     r"\s*TokenID\s+(?:x([0-9a-fA-F]{2}) '.'|(\S)(?: \(x[0-9a-fA-F]{2}\))?,)[^,]*?\s*Info\s+x?([0-9a-fA-F]{1,2}),?\s+"
-    r"Length\s+(\d+)\s*$", re.ASCII,
+    r"Length\s+(\d+)\s*$",
+    re.ASCII,
 )
 SUMMARY = re.compile(
-    r"\s*(\d{4}[/-]\d\d[/-]\d\d \d\d:\d\d:\d\d\.\d{3}\.?\d{3})\s+(\S+)\s+Len\s+(\d+)\s+RBA\s+(\d{1,10})\s*$", re.ASCII,
+    r"\s*(\d{4}[/-]\d\d[/-]\d\d \d\d:\d\d:\d\d\.\d{3}\.?\d{3})\s+(\S+)\s+Len\s+(\d+)\s+RBA\s+(\d{1,10})\s*$", re.ASCII
 )
 NAME = re.compile(r"\s*(?:(?:Table|Database) )?Name:\s*(.*?)(?:\s+\((Ref )?TDR Index:\s*(\d+)\))?\s*$", re.ASCII)
 IMAGE = re.compile(r"\s*(Before|After)\s+Image:.*?Partition\s+(x[0-9a-fA-F]+|\d+)\s+(\S+)\s+([bmes])\s*$", re.ASCII)
 COLUMN = re.compile(
-    r"\s*(Column|KeyCol)\s+(\d+) \(0?x([0-9a-fA-F]+)\), Len(?:gth)?\s+(\d+) \(0?x([0-9a-fA-F]+)\)\.?\s*$", re.ASCII,
+    r"\s*(Column|KeyCol)\s+(\d+) \(0?x([0-9a-fA-F]+)\), Len(?:gth)?\s+(\d+) \(0?x([0-9a-fA-F]+)\)\.?\s*$", re.ASCII
 )
 PAIR = re.compile(
     r"\b(Hdr-Ind|Partition|UndoFlag|BeforeAfter|RecLength|IOType|OrigNode|TransInd|FormatType|SyskeyLen|Incomplete|"
@@ -61,6 +62,7 @@ class Token(NamedTuple):
     info: int
     length: int
     rows: list[Row]
+
 
 class ColumnLine(NamedTuple):
     """A line `Column` or `KeyCol`, and the rows behind it."""

@@ -148,7 +148,9 @@ def _from_columns(entry: Entry, order: str, form: int) -> bytes:
     """A column area from the rows of its columns; what is missing in one of them is missing in the area."""
     lists: dict[bool, bytes] = {True: b"", False: b""}
     for line in entry.columns:
-        lists[line.is_key] += struct.pack(MARKS[order] + "HH", line.index & 0xFFFF, line.length & 0xFFFF) + joined(line.rows)
+        lists[line.is_key] += struct.pack(MARKS[order] + "HH", line.index & 0xFFFF, line.length & 0xFFFF) + joined(
+            line.rows
+        )
     if form == io_types.KEY_AND_AFTER:
         return struct.pack(MARKS[order] + "H", len(lists[True]) & 0xFFFF) + lists[True] + lists[False]
     return lists[False] if form in (io_types.AFTER, io_types.BEFORE) else b""
@@ -242,6 +244,9 @@ def _tokens(entry: Entry, order: str) -> tuple[bytes, Fault | None]:
         shown += head + joined(one.rows)
         if num_bytes(one.rows) < one.length:
             break
+        if num_bytes(one.rows) > one.length:
+            found = f"{num_bytes(one.rows)} bytes of token {one.id}"
+            return b"", Fault("contradiction", one.rows[0].at, f"{one.length} bytes, as its line says", found)
     whole = shown[: _len_tokens(shown, order)]
     length = token.length if token and shown else len(shown)
     if len(whole) == length:
