@@ -1,30 +1,33 @@
-"""GoldenGate's trail as logdump prints it: the text of a session, or of a ticket. What is whole in it is read as the trail
-itself is, to the same changes; what is cut says so.
+"""GoldenGate's trail as logdump prints it: the text of a session, or of a ticket. What is whole in it is read as the
+trail itself is, to the same changes; what is cut says so.
 
 Unit      a block of whole groups of records, as of a trail; of one trail file and one byte order
 Layout    of a record, as commands show it:
-          HEADERTOKEN DETAIL  TokenID x47 'G' Record Header    Info x01  Length  162       G, H, D, U, T, Z; hex behind H
-          GHDR ON             ___...___ and the fields of the header, two a line: RecLength  :    24  (x0018) ...
+          HEADERTOKEN DETAIL  TokenID x47 'G' Record Header    Info x01  Length  162       G, H, D, U, T, Z; hex of H
+          GHDR ON             underscores, then two fields of the header a line: RecLength  :    24  (x0018) ...
           always              2022/12/26 15:03:44.000.000 Insert               Len    24 RBA 6571
                               Name: test.ogg_test  (TDR Index: 1)
                               After  Image:                             Partition x0c   G  s
                                0000 0600 0000 0000 0001 | ..........      the column area, no more than RECLEN bytes
           DETAIL DATA         Column 0 (0x0000), Length 6 (0x0006).       or: Column     0 (x0000), Len     6 (x0006)
           GGSTOKEN ON         GGS tokens: and their bytes; DETAIL: a line TokenID and bytes of each
-Needs     GHDR ON or HEADERTOKEN DETAIL, and RECLEN as long as the longest row. Without GGSTOKEN a transaction has the place
-          of its first record for an id. A record that a filter hides is not missed
+Needs     GHDR ON or HEADERTOKEN DETAIL, DETAIL, and a RECLEN as long as the longest column area. Without GGSTOKEN the
+          id of a transaction is the place of its first record. Records that a filter hides are not missed
 Last      what follows a record shows that it is whole: a prompt, another record; or its tokens are as long as its line
-          TokenID x54 'T' says. One at the end of the text that does not show it is not decoded, but with is_complete
-Yields    changes, groups and transactions as of a trail (goldengate_trail)
-Order     largest IO Time so far, number of the trail file, RBA. A record at or before the place of the one before it is
-          from another command: the largest time begins anew. A change that is printed twice is a repeat
-Byte order  one that all of a record fits; where both fit, that of most records before
+          TokenID x54 'T' says. One at the end of the text that does not show it is decoded with is_complete alone
+Yields    changes, groups and transactions as of a trail (goldengate_trail). A text stands alone: no other goes on with
+          its last transaction
+Order     largest IO Time so far, number of the trail file, RBA. A record at or before the place of the one before it
+          comes from another command: the largest time begins anew. A change that is printed twice is a repeat
+Byte order  the one that the header, the column area and its lines, and the tokens fit; where both do, that of most
+          records before
 Checks    header in hex and in fields, lengths, name, image and column lines have to say the same
 Tables    by name. Definitions in the text are in force as in a trail; `inlet import` reads them
 Ignored   as framing: prompts, banners, COUNT and whatever else is no part of a record
-Facts     [dump seen] all lines of releases 11.2 to 21.3 . [documented] HEADERTOKEN, GGSTOKEN of 12.2 . [inferred] bytes
-          behind the fixed part of a header are masked by 21.3 . [not public] the texts of USERTOKEN DETAIL, not read
-          ASSUMED: RECLEN cuts the image and each column by itself
+Facts     [dump seen] all lines, of releases 11.2 to 21.3 . [documented] HEADERTOKEN and GGSTOKEN of 12.2 . [inferred]
+          21.3 shows zeros behind the fixed part of a header . [not public] texts of USERTOKEN DETAIL: not read; how an
+          absent IO Time is printed
+          ASSUMED: RECLEN cuts the image, each column and each token by itself
 Rejects   those of goldengate_trail, and cut_by_reclen, contradiction; bad_frame for lines without their record
 Source    docs/formats/goldengate_logdump.md
 """
@@ -36,7 +39,6 @@ from inlet.codecs.goldengate import cuts, logdump_piece, piece, sequence, trail
 from inlet.codecs.goldengate.block import Images
 from inlet.codecs.goldengate.block import decoded as decoded_of
 from inlet.codecs.goldengate.defgen import definitions_of  # noqa: F401  part of what a codec offers
-from inlet.codecs.goldengate.layout import compile_layouts
 from inlet.codecs.goldengate.logdump_lines import Entry, Scan
 from inlet.codecs.goldengate.logdump_piece import CHANGES, Printout  # noqa: F401  part of what a codec offers
 from inlet.codecs.goldengate.logdump_record import Printed, printed
@@ -79,7 +81,8 @@ def cut(data: bytes, context: dict, source: Source, tables: dict, len_block: int
         if is_rewound and context["state"][sequence.OPEN]:
             marks.append(Mark(at, total, STANDS))  # no more of that transaction can come
         before = _beginning(run[0], context, is_rewound)
-        read = logdump_piece.read(run, before, is_final or not is_last, may_grow=is_last)
+        behind = sequence.FILE_ENDS if is_final else sequence.MORE_MAY_COME
+        read = logdump_piece.read(run, before, behind if is_last else sequence.BLOCK_ENDS)
         places = read.stops(at)
         num = _num_closed(read, places) if is_last and not is_final else len(read.groups)
         marks += [m._replace(num_records=total + m.num_records) for m in cuts.marks(read.groups[:num], places)]
@@ -148,9 +151,8 @@ def decode(data: bytes, context: dict, source: Source, tables: dict) -> Decoded:
     for entry in scan.entries:
         records.append(printed(entry, options, known["votes"]))
         known = logdump_piece.known_behind(records[-1:], known)
-    layouts = compile_layouts(tables, options)
-    read = logdump_piece.read(records, context, True, may_grow=False)
-    found = decoded_of(Images(read, resolve(read, source, tables, layouts), layouts), source)
+    read = logdump_piece.read(records, context, sequence.BLOCK_ENDS)
+    found = decoded_of(Images(read, *resolve(read, source, tables)), source)
     return logdump_piece.in_text(found, read, data)
 
 

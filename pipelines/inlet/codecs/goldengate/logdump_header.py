@@ -52,7 +52,7 @@ class Faulty(Exception):
 
 
 def order_of(entry: Entry) -> list[str]:
-    """Byte orders in which the hex of a header can be read: its RecLength is that of the summary, its IO Time a time."""
+    """Byte orders in which the hex of a header reads well: RecLength is that of the summary, IO Time a time."""
     ghdr = _hex_of(entry)
     if len(ghdr) < LEN_FIXED or entry.summary is None:
         return list(ORDERS)
@@ -84,10 +84,10 @@ def header_of(entry: Entry, order: str, zone: timedelta) -> bytes:
         printed = _time_of(entry, timedelta())
         if (printed - time) % ZONE_STEP:
             _differ(entry, "IO Time", f"{time - sequence.EPOCH} microseconds", entry.fields["io time"])
-    name = entry.name.encode("latin-1") if entry.name else b""
+    own_name = (entry.name or "").encode("latin-1")
     tail = ghdr[LEN_FIXED:]  # zeros where it is masked
-    if any(tail) and not ghdr[sequence.PARTITION] & sequence.HAS_INDEX and tail.split(b"\0")[0] != name:
-        _differ(entry, "name", tail.hex(), name.hex())
+    if any(tail) and not ghdr[sequence.PARTITION] & sequence.HAS_INDEX and tail.split(b"\0")[0] != own_name:
+        _differ(entry, "name", tail.hex(), own_name.hex())
     return ghdr[:LEN_FIXED]
 
 
@@ -158,9 +158,8 @@ def _time_of(entry: Entry, zone: timedelta) -> int:
     numbers = re.findall(r"\d+", printed)
     fraction = "".join(numbers[6:])
     try:
-        at = datetime(*map(int, numbers[:6]), int(fraction), UTC)  # type: ignore[arg-type,misc]
-        if len(fraction) != 6:
-            raise ValueError
+        year, month, day, hour, minute, second = map(int, numbers[:6])
+        at = datetime(year, month, day, hour, minute, second, int(fraction), UTC)
         return (at - zone - EPOCH) // timedelta(microseconds=1) + sequence.EPOCH
-    except (ValueError, TypeError, OverflowError):
+    except (ValueError, OverflowError):
         raise Faulty(Fault("bad_header", entry.start, "an IO Time of the calendar", printed)) from None

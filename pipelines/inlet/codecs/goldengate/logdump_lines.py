@@ -1,11 +1,11 @@
 """Logdump's text, line by line: where its records are, and which lines say what of them.
 
-A record begins with a line `TokenID x47 'G'`, with at least 20 underscores, or with a summary line, whichever comes first;
-the last of the prompts in front of it may be glued to that line. It ends before the next record, before a prompt, or
-where its tokens are as long as its line `TokenID x54 'T'` says: then nothing of it can follow. A record at the end of the
-text of which none is the case may go on.
-Lines behind a record that can only be part of one (rows of hex, columns, header fields) are an entry of their own, so are
-lines that are no text; all other lines are framing: prompts, banners, counts.
+A record begins with a line `TokenID x47 'G'`, with at least 20 underscores, or with a summary line, whichever comes
+first; a prompt may be glued in front of that line. It ends before the next record, before a prompt, or where its tokens
+are as long as its line `TokenID x54 'T'` says: nothing of it can follow then. A record at the end of the text of which
+none is the case may go on.
+Lines behind a record that can only be part of one (rows of hex, columns, fields of a header) are an entry of their own.
+So are lines that are no text. All other lines are framing: prompts, banners, counts.
 
 Text is read as Latin-1, so that a place in it is a place in the bytes.
 Source: docs/formats/goldengate_logdump.md.
@@ -69,7 +69,7 @@ class ColumnLine(NamedTuple):
 
     at: int
     is_key: bool
-    index: int
+    ordinal: int  # from 0
     length: int
     rows: list[Row]
 

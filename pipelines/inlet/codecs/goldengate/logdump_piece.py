@@ -46,13 +46,10 @@ class Printout(Piece):
         return np.array([start, *ends], np.int64)
 
 
-def read(records: list[Printed], context: dict, is_final: bool, may_grow: bool) -> Printout:
-    """The groups of records of one byte order. In: may a record that needs others still get them? Where it may not, a row
-    without a record behind them shows it.
-    """
-    num, num_rows = len(records), len(records) + (not may_grow)
-    data, rows, file_order = bytearray(), np.full((num_rows, frame.NUM_ROW), -1, np.int64), ORDERS[0]
-    rows[:, frame.FAULT] = frame.BAD_FRAME
+def read(records: list[Printed], context: dict, behind: int) -> Printout:
+    """The groups of records of one byte order. In: what follows them, as sequence.py names it."""
+    num = len(records)
+    data, rows, file_order = bytearray(), np.full((num, frame.NUM_ROW), -1, np.int64), ORDERS[0]
     for row, record in zip(rows, records):
         row[frame.AT] = len(data)
         if record.entry.is_file_header:
@@ -64,13 +61,12 @@ def read(records: list[Printed], context: dict, is_final: bool, may_grow: bool) 
         row[frame.END] = len(data)
         row[frame.FAULT] = 0 if record.fault is None else frame.BAD_LENGTH if row[frame.H] >= 0 else frame.BAD_FRAME
         row[frame.FAULT_AT] = row[frame.AT]
-    rows[num:, [frame.AT, frame.END]] = len(data)
     bytes_ = np.frombuffer(bytes(data), np.uint8)
-    groups, transactions = np.empty((num_rows, sequence.NUM_GROUP), np.int64), np.zeros((num_rows + 2, 4), np.int64)
+    groups, transactions = np.empty((num, sequence.NUM_GROUP), np.int64), np.zeros((num + 2, 4), np.int64)
     carried = np.frombuffer((context["transaction"] or "").encode(), np.uint8)
     state = np.array(context["state"], np.int64)
     num_groups, num_transactions = sequence.groups(
-        bytes_, rows, num_rows, context["order"] == "little", is_final, state, carried, groups, transactions
+        bytes_, rows, num, context["order"] == "little", behind, state, carried, groups, transactions
     )
     context = context | {"file_order": file_order}
     return Printout(
@@ -78,7 +74,7 @@ def read(records: list[Printed], context: dict, is_final: bool, may_grow: bool) 
         bytes_,
         context,
         rows[:num],
-        groups[: num_groups - (not may_grow)],
+        groups[:num_groups],
         transactions[:num_transactions],
         len(data),
         frame.COMPLETE,

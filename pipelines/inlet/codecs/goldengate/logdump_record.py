@@ -138,7 +138,7 @@ def _area(record: Printed, order: str) -> bytes:
             raise Faulty(Fault("cut_by_reclen", at, expected, f"{len(area)} bytes"))
         return whole
     if entry.columns and not _is_printed(entry, area, order, int(io_types.FORM_OF[record.io_type])):
-        lines = " ".join(f"{line.index}:{line.length}" for line in entry.columns)
+        lines = " ".join(f"{line.ordinal}:{line.length}" for line in entry.columns)
         found = f"the lines {lines}, the image {area[:24].hex()}"
         raise Faulty(Fault("contradiction", entry.columns[0].at, "the same columns in the image and its lines", found))
     return area
@@ -148,7 +148,7 @@ def _from_columns(entry: Entry, order: str, form: int) -> bytes:
     """A column area from the rows of its columns; what is missing in one of them is missing in the area."""
     lists: dict[bool, bytes] = {True: b"", False: b""}
     for line in entry.columns:
-        lists[line.is_key] += struct.pack(MARKS[order] + "HH", line.index & 0xFFFF, line.length & 0xFFFF) + joined(
+        lists[line.is_key] += struct.pack(MARKS[order] + "HH", line.ordinal & 0xFFFF, line.length & 0xFFFF) + joined(
             line.rows
         )
     if form == io_types.KEY_AND_AFTER:
@@ -188,7 +188,7 @@ def _is_printed(entry: Entry, area: bytes, order: str, form: int) -> bool:
     for before, after in _readings(area, order, form):
         items = before + after
         if len(items) == len(lines) and all(
-            (line.index, line.length) == (index, len(value))
+            (line.ordinal, line.length) == (index, len(value))
             and value.startswith(joined(line.rows))
             and (form != io_types.KEY_AND_AFTER or line.is_key == (n < len(before)))
             for n, (line, (index, value)) in enumerate(zip(lines, items, strict=True))

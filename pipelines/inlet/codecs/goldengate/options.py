@@ -39,7 +39,9 @@ class LogdumpOptions(TextOptions):
         pattern=r"^(UTC|[+-]\d\d:[0-5]\d)$",
         description="zone of the machine that printed the text, as +09:00; not used where HEADERTOKEN DETAIL was on",
     )
-    byte_order: Literal["auto", "big", "little"] = Field("auto", description="byte order of the trail; `auto`: as it fits")
+    byte_order: Literal["auto", "big", "little"] = Field(
+        "auto", description="byte order of the trail; `auto`: as it fits"
+    )
     is_complete: bool = Field(
         False,
         description="does the last record end with the text, even where its lines do not show that nothing follows",
