@@ -1,8 +1,9 @@
-"""Records of logdump's text as a piece of a trail, which the trail's codec reads; and what it makes of them, by places in
-the text.
+"""Records of logdump's text as a piece of a trail, which the trail's codec reads; and what it makes of them, by places
+in the text.
 
 Each record is written again as the bytes of its header, column area and tokens, with the table's name in the header: an
-index of a definition means nothing without the definitions in front. A record at fault keeps its place in its transaction.
+index of a definition means nothing without the definitions in front. A record at fault keeps its place in its
+transaction.
 """
 
 import dataclasses

@@ -1,7 +1,7 @@
 """A record of logdump's text -> what the trail has of it: header, column area, tokens, in the trail's byte order.
 
-Bytes of the column area are the rows of the image; where RECLEN cut these and the rows of each column are whole, those of
-the columns, if they begin as the image does and are as long as RecLength says. What is cut otherwise is a fault.
+The column area is what the rows of the image hold. Where RECLEN has cut these, and no row of any column, it is what
+the columns hold, if that begins as the image does and is as long as RecLength says. What is cut otherwise is a fault.
 The byte order is one in which everything fits: the header, the column area and its column lines, the tokens. Where both
 do, it is that of most records before.
 Source: docs/formats/goldengate_logdump.md.

@@ -50,7 +50,7 @@ class Piece:
     @cached_property
     def rbas(self) -> np.ndarray:
         """RBA of each group: where it begins in the trail."""
-        return self.context["offset"] + self.starts[: len(self.groups)]
+        return self.context["offset"] + self.starts[: len(self.groups)].astype(np.int64)
 
     def change_seq(self, group: int) -> str:
         """Place of a group in the order of the trail."""
