@@ -40,16 +40,16 @@ from inlet.codecs.goldengate.block import Images
 from inlet.codecs.goldengate.block import decoded as decoded_of
 from inlet.codecs.goldengate.defgen import definitions_of  # noqa: F401  part of what a codec offers
 from inlet.codecs.goldengate.logdump_lines import Entry, Scan
+from inlet.codecs.goldengate.logdump_options import Options
 from inlet.codecs.goldengate.logdump_piece import CHANGES, Printout  # noqa: F401  part of what a codec offers
 from inlet.codecs.goldengate.logdump_record import Printed, printed
-from inlet.codecs.goldengate.options import LogdumpOptions
 from inlet.codecs.goldengate.tables import resolve
 from inlet.codecs.goldengate.trail import load_of, tables_of  # noqa: F401  part of what a codec offers
 from inlet.codecs.results import STANDS, Block, Cut, Decoded, Mark
 from inlet.errors import Reject
 from inlet.source import Source
 
-OPTIONS = LogdumpOptions
+OPTIONS = Options
 CONSTANTS = {"seqno": "bigint"}
 COLUMNS = trail.COLUMNS | {"stream_position": "concat(seqno, '/', rba)"}
 IDENTITY = "stream_position"
@@ -64,13 +64,13 @@ def open_file(path: str, head: bytes, is_whole: bool, source: Source, tables: di
     if head[:2] in UTF_16:
         expected = "text in ASCII or UTF-8: convert it"
         return Reject("bad_frame", 0, len(head), 0, expected, f"UTF-16: {head[:2].hex().upper()}", head)
-    own = {"trail": source.options_as(LogdumpOptions).seqno, "votes": [0, 0], "last": [0, -1]}
+    own = {"trail": source.options_as(Options).seqno, "votes": [0, 0], "last": [0, -1]}
     return piece.BEGINNING | own | {"seqno": 0, "offset": 0, "order": "big", "last_seq": None}
 
 
 def cut(data: bytes, context: dict, source: Source, tables: dict, len_block: int, is_final: bool) -> Cut:
     """Cut whole groups into blocks, behind a transaction where it is not too long. What may go on is left uncut."""
-    options = source.options_as(LogdumpOptions)
+    options = source.options_as(Options)
     scan = Scan(data.decode("latin-1"), context["trail"], options.seqno, is_final)
     if is_final and options.is_complete:
         scan.close()
@@ -102,7 +102,7 @@ def cut(data: bytes, context: dict, source: Source, tables: dict, len_block: int
     return Cut(blocks, context, at, None, marks)
 
 
-def _run(entries: list[Entry], context: dict, options: LogdumpOptions) -> tuple[list[Printed], bool]:
+def _run(entries: list[Entry], context: dict, options: Options) -> tuple[list[Printed], bool]:
     """Records from the first one on that can be read together: of one trail file and one byte order, in its order; and
     whether the first one goes back behind what came before.
     """
@@ -144,7 +144,7 @@ def _context_behind(read: Printout, num: int, places: np.ndarray, before: dict) 
 
 def decode(data: bytes, context: dict, source: Source, tables: dict) -> Decoded:
     """A block -> its changes, rejects and control records."""
-    options = source.options_as(LogdumpOptions)
+    options = source.options_as(Options)
     scan = Scan(data.decode("latin-1"), context["trail"], options.seqno, True)
     scan.close()
     records, known = [], context

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from inlet.codecs.goldengate import io_types, logdump_header, metadata, sequence
 from inlet.codecs.goldengate.logdump_header import ORDERS, Fault, Faulty
 from inlet.codecs.goldengate.logdump_lines import Entry, joined, num_bytes
-from inlet.codecs.goldengate.options import LogdumpOptions
+from inlet.codecs.goldengate.logdump_options import Options
 
 LEN_ITEM, LEN_NULL = 4, 2
 WIDTHS = {  # of what stands in front of the image before, by the form of the area
@@ -49,7 +49,7 @@ class Printed:
         return int(io_types.WHAT_OF[self.io_type])
 
 
-def printed(entry: Entry, options: LogdumpOptions, votes: list[int]) -> Printed:
+def printed(entry: Entry, options: Options, votes: list[int]) -> Printed:
     """Read a record. In: how many records before were surely big-endian, and little-endian."""
     most = ORDERS[1] if votes[1] > votes[0] else ORDERS[0]
     if entry.orphan:
@@ -70,7 +70,7 @@ def printed(entry: Entry, options: LogdumpOptions, votes: list[int]) -> Printed:
     return record
 
 
-def _read(record: Printed, options: LogdumpOptions) -> None:
+def _read(record: Printed, options: Options) -> None:
     """Fill a record. Raises: Faulty, at what is wrong first."""
     entry, order = record.entry, record.order
     if entry.summary is None:
