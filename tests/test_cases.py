@@ -5,6 +5,7 @@ A case holds
     path                file name (binary formats)
     options, tables_map what inlet.yml says of the source
     tables              the contracts, as in pipelines/tables/*.yml
+    text                the file as it is, of a codec of texts
     bytes | messages    commented hex | {topic, partition, offset, timestamp, key, value or value_hex, headers} |
                         records of tests/toy
     junk                the kind of reject that bytes 00000000deadbeef after the last record are, if not bad_length
@@ -40,7 +41,7 @@ CASES = sorted((Path(__file__).parent / "cases").glob("*/*.yml"))
 OK_FILES = [
     path
     for path in CASES
-    if path.stem.startswith("ok_") and re.search(r"\n(bytes|records):", path.read_text(encoding="utf-8"))
+    if path.stem.startswith("ok_") and re.search(r"\n(bytes|text|records):", path.read_text(encoding="utf-8"))
 ]
 LEN_BLOCK = 1 << 20
 JUNK = bytes.fromhex("00000000deadbeef")
@@ -63,6 +64,8 @@ def load(path: Path) -> dict:
         ),
         "data": hexadecimal(case["bytes"])
         if "bytes" in case
+        else case["text"].encode()
+        if "text" in case
         else b"".join(encode.record(*r) for r in case["records"])
         if "records" in case
         else None,
@@ -72,6 +75,15 @@ def load(path: Path) -> dict:
 def hexadecimal(text: str) -> bytes:
     """Commented hex as bytes."""
     return bytes.fromhex("".join(line.split("#")[0] for line in text.splitlines()))
+
+
+def cuts_of(text: bytes) -> list[int]:
+    """The middle of each line, its end, and the beginning of the next one; not the end of the text."""
+    found, at = [], 0
+    for line in text.splitlines(keepends=True):
+        found += [at + len(line) // 2, at + len(line) - 1, at + len(line)]
+        at += len(line)
+    return sorted(set(found) - {len(text)})
 
 
 def plain(value):
@@ -109,7 +121,8 @@ def assert_named(expected: list[dict], actual: list[dict]):
 def decode_file(case: dict, data: bytes) -> dict:
     """Open, cut and decode a whole file; every byte is accounted for."""
     codec, source, tables = case["codec"], case["source"], case["tables"]
-    found = {"file": None, "changes": [], "rejects": [], "controls": [], "parts": [], "definitions": [], "rest": 0}
+    found = {name: [] for name in ("changes", "ends", "rejects", "controls", "parts", "definitions")}
+    found |= {"file": None, "rest": 0}
     context = codec.open_file(case["path"], data, True, source, tables)
     if isinstance(context, Reject):
         return found | {"file": said(asdict(context)), "rest": len(data)}
@@ -135,6 +148,7 @@ def decode_file(case: dict, data: bytes) -> dict:
         for reject in decoded.rejects:
             assert reject.raw == unit[reject.unit_offset : reject.unit_offset + reject.unit_length]
         found["changes"] += [said(row) for row in rows]
+        found["ends"] += [block.offset + row["unit_offset"] + row["unit_length"] for row in rows]
         found["rejects"] += [said(asdict(reject)) for reject in decoded.rejects]
         found["controls"] += [said(control._asdict()) for control in decoded.controls]
         found["parts"] += [part._asdict() for part in decoded.parts]
@@ -201,10 +215,14 @@ def test_case(path):
 @pytest.mark.parametrize("path", OK_FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_case_cut_at_every_byte(path):
     """Every row that is whole, and no other: what is missing is the unfinished last record. A beginning that several
-    readings fit is rejected as a whole; where only the tail is missing there is no such doubt."""
+    readings fit is rejected as a whole; where only the tail is missing there is no such doubt. A text is cut behind
+    each line and within it; a whole record may be missing, too, if what follows would have shown that it is whole."""
     case = load(path)
-    whole = [row | {"transaction_last_event": None} for row in decode_file(case, case["data"])["changes"]]
-    for length in range(len(case["data"])):
+    is_text = "text" in case
+    of_whole = decode_file(case, case["data"])
+    whole = [row | {"transaction_last_event": None} for row in of_whole["changes"]]
+    lengths = range(len(case["data"]))
+    for length in lengths if not is_text else cuts_of(case["data"]):
         found = decode_file(case, case["data"][:length])
         assert not found["rejects"]
         if found["file"]:
@@ -213,9 +231,9 @@ def test_case_cut_at_every_byte(path):
                 and found["rest"] == length < len(case["data"]) - 1
             )
             continue
-        assert [row | {"transaction_last_event": None} for row in found["changes"]] == [
-            row for row in whole if row["unit_offset"] + row["unit_length"] <= length
-        ]
+        rows = [row | {"transaction_last_event": None} for row in found["changes"]]
+        expected = [row for row, end in zip(whole, of_whole["ends"]) if end <= length]
+        assert rows == expected or is_text and rows == expected[:-1]
 
 
 @pytest.mark.parametrize("path", OK_FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")

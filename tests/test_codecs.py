@@ -21,7 +21,7 @@ from inlet.silver import decoded, unit_rules
 from inlet.source import Source
 from inlet.table import Table
 from tests import projects, test_cases
-from tests.encode import goldengate_columns, goldengate_json, goldengate_trail, linkexpress, qlik
+from tests.encode import goldengate_columns, goldengate_json, goldengate_logdump, goldengate_trail, linkexpress, qlik
 from tests.toy import codec as toy
 from tests.toy import encode
 
@@ -325,7 +325,7 @@ def encoded_qlik(rows: list[dict]) -> list[bytes]:
     ]
 
 
-def encoded_trail(rows: list[dict]) -> tuple[str, bytes]:
+def trail_of(rows: list[dict]) -> goldengate_trail.Trail:
     items = goldengate_columns.Table(
         "DEPOT.ITEMS",
         (
@@ -336,8 +336,18 @@ def encoded_trail(rows: list[dict]) -> tuple[str, bytes]:
     )
     trail = goldengate_trail.Trail([items], byte_order="little", name_form="index")
     for row in rows:
-        trail.insert("DEPOT.ITEMS", row)
-    return trail.files[0]
+        trail.insert("DEPOT.ITEMS", row, io_time=datetime.datetime(2026, 1, 5, tzinfo=datetime.UTC))
+    return trail
+
+
+def encoded_trail(rows: list[dict]) -> tuple[str, bytes]:
+    return trail_of(rows).files[0]
+
+
+def encoded_logdump(rows: list[dict]) -> tuple[str, bytes]:
+    records = trail_of(rows).records
+    printed = goldengate_logdump.logdump(records, goldengate_logdump.Style(reclen=1000))
+    return "session.txt", f"Current LogTrail is /ogg/dirdat/ra000000000\n{printed}\nLogdump 2 >".encode()
 
 
 TRAIL_TYPES = {"ITEM_ID": "INT32", "NAME": "ASCII_V(40)", "PRICE": "INT64(11,2)"}
@@ -351,6 +361,7 @@ def encoded_goldengate_json(rows: list[dict]) -> list[bytes]:
 
 ENCODERS = {  # codec -> what its source says, its encoder: a file's name and bytes, or the bytes of messages
     "goldengate_trail": ({}, encoded_trail),
+    "goldengate_logdump": ({}, encoded_logdump),
     "linkexpress_group": ({"tables": {"1": "DEPOT.ITEMS"}, "options": projects.DEPOT["options"]}, encoded_linkexpress),
     "toy": ({}, encoded_toy),
     "qlik_json": ({"tables": {"items": "DEPOT.ITEMS"}}, encoded_qlik),
@@ -380,7 +391,7 @@ def test_what_was_encoded_is_decoded(name):
     ]
     source = Source(name="s", codec=name, **{"from": "nowhere"} | fields)
     items = projects.ITEMS
-    if name == "goldengate_trail":
+    if name in ("goldengate_trail", "goldengate_logdump"):
         typed = [
             c | {"type": c["type"].replace("(7,", "(19,"), "source_type": TRAIL_TYPES[c["name"]]}
             for c in items["columns"]

@@ -196,6 +196,8 @@ REJECT_KINDS = {  # every kind there is; docs/rejects.md is made from this and a
     "unsupported_record": "a record of the format whose contents cannot be read without guessing",
     "bad_segment": "a piece of a record without the pieces before or behind it",
     "column_twice": "the record holds a column twice",
+    "cut_by_reclen": "logdump printed only the beginning of the record; print it again with a longer RECLEN",
+    "contradiction": "two places of a record's text say different things of it",
     "encrypted_data": "the data of the file's records is encrypted, or nothing that the format defines",
     "file_rewritten": "bytes of a file that were landed before have changed since",
 }

@@ -3,7 +3,7 @@ contract: codec.py.
 """
 
 from inlet.codecs.goldengate import json_messages as goldengate_json
-from inlet.codecs.goldengate import trail
+from inlet.codecs.goldengate import logdump, trail
 from inlet.codecs.linkexpress import group
 from inlet.codecs.qlik import json_messages
 from inlet.source import FILE_TRANSPORTS, MESSAGE_TRANSPORTS, ROW_TRANSPORTS
@@ -12,6 +12,7 @@ CODECS = {
     "qlik_json": json_messages,
     "linkexpress_group": group,
     "goldengate_trail": trail,
+    "goldengate_logdump": logdump,
     "goldengate_json": goldengate_json,
 }
 

@@ -50,10 +50,16 @@ CHANGES = pa.schema(
 def decode(data: bytes, context: dict, source: Source, tables: dict) -> Decoded:
     """A block -> its changes, rejects and control records. Rejected records do not stop the others."""
     read = piece.read(data, context, sequence.BLOCK_ENDS)
-    found = Images(read, *resolve(read, source, tables))
-    rejects = [reject.of_group(found, int(n), source) for n in np.flatnonzero(found.is_rejected)]
+    found = decoded(Images(read, *resolve(read, source, tables)), source)
     if read.end < len(data):
-        rejects.append(piece.no_frame(read))
+        found.rejects = [*found.rejects, piece.no_frame(read)]
+    return found
+
+
+def decoded(found: "Images", source: Source) -> Decoded:
+    """What the groups of a piece are."""
+    read = found.piece
+    rejects = [reject.of_group(found, int(n), source) for n in np.flatnonzero(found.is_rejected)]
     is_control = (read.groups[:, sequence.WHAT] != io_types.CHANGE) & ~found.is_rejected
     sizes = np.diff(read.starts)
     return Decoded(
@@ -186,7 +192,7 @@ class Images:
         io_times = times_of(read, last_rows)
         return pa.RecordBatch.from_arrays(
             [
-                text.sequences(groups[:, sequence.TIME], read.context["offset"] + starts[kept], read.context["seqno"]),
+                text.sequences(groups[:, sequence.TIME], read.rbas[kept], read.context["seqno"]),
                 pa.array(groups[:, sequence.OPERATION].astype(np.int8)),
                 pa.array(layout.astype(np.int32)),
                 self._transaction_ids(kept),

@@ -26,7 +26,7 @@ from typing import NamedTuple, NoReturn
 
 from inlet.codecs.goldengate import source_type
 from inlet.codecs.goldengate.metadata import table_of
-from inlet.codecs.goldengate.options import Options
+from inlet.codecs.goldengate.options import TextOptions
 from inlet.codecs.results import Definition
 from inlet.errors import ConfigError
 from inlet.fields import charset
@@ -150,7 +150,7 @@ def _listed(line: Line, is_logdump: bool) -> dict[int, str]:
 
 def _check_charset(line: Line, name: str, source: Source) -> None:
     """The source's option has to be the set of the database, or its text would be read wrongly."""
-    said = source.options_as(Options).charset
+    said = source.options_as(TextOptions).charset
     if charset.known_as(name) != charset.known_as(said):
         line.refuse(f"{said}, as options.charset of {source.name} says", f"Set options.charset of {source.name} to it")
 
@@ -230,4 +230,4 @@ def _charset(line: Line, parsed: source_type.SourceType, sub_type: int, id_: int
             "Take the table out of the file, and write its contract by hand, with `charset`",
         )
     set_ = SUB_TYPE_CHARSETS.get(sub_type) or CHARSETS.get(id_)
-    return set_ if set_ and charset.known_as(set_) != charset.known_as(source.options_as(Options).charset) else None
+    return set_ if set_ and charset.known_as(set_) != charset.known_as(source.options_as(TextOptions).charset) else None

@@ -313,8 +313,8 @@ def _texts(read, kept: np.ndarray, groups: np.ndarray, places_):
         names = np.array([add(target.name) for target in places_.targets], np.int64).reshape(-1, 2)
         places[:, [NAME_AT, NAME_LEN]] = names[places_.target[kept]]
     ids = read.transactions.copy()
-    if read.context["transaction"] and not ids[0, sequence.XID_LEN]:
-        ids[0, [sequence.XID_AT, sequence.XID_LEN]] = add(read.context["transaction"])
+    if read.context["xid"] and not ids[0, sequence.XID_LEN]:
+        ids[0, [sequence.XID_AT, sequence.XID_LEN]] = add(read.context["xid"])
     if read.context["csn"] and not ids[0, sequence.CSN_LEN]:
         ids[0, [sequence.CSN_AT, sequence.CSN_LEN]] = add(read.context["csn"])
     places[:, XID_AT:] = ids[groups[:, TRANSACTION]]

@@ -6,7 +6,7 @@ import numpy as np
 
 from inlet.codecs.goldengate import columns as plan
 from inlet.codecs.goldengate import source_type as vendor
-from inlet.codecs.goldengate.options import Options
+from inlet.codecs.goldengate.options import TextOptions
 from inlet.errors import ConfigError
 from inlet.fields import variant
 from inlet.fields.charset import Charset, charset
@@ -47,7 +47,7 @@ def versions_of(tables: dict[str, Table]) -> dict[str, Table]:
     return {f"{name}@{v.version:06d}": v for name, table in contracts.items() for v in table.versions}
 
 
-def compile_layouts(tables: dict[str, Table], used: frozenset[str], options: Options) -> Layouts:
+def compile_layouts(tables: dict[str, Table], used: frozenset[str], options: TextOptions) -> Layouts:
     """Plans of the used ones of these contracts; the others have no columns. Raises: ConfigError that names table,
     column and remedy."""
     contracts = {table.table: table for table in tables.values()}

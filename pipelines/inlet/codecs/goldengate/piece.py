@@ -15,6 +15,7 @@ NO_TIME = "0" * change.LEN_TIME
 BEGINNING = {  # what is known before the first record of a trail
     "state": [0] * sequence.NUM_STATE,
     "transaction": None,
+    "xid": None,
     "csn": None,
     "tables": {},
     "num_definitions": 0,
@@ -46,9 +47,15 @@ class Piece:
         ends = self.rows[self.groups[-1:, sequence.CHUNKS_END] - 1, frame.END]
         return np.concatenate([self.rows[self.groups[:, sequence.FIRST], frame.AT], ends, [0] * (not len(ends))])
 
+    @cached_property
+    def rbas(self) -> np.ndarray:
+        """RBA of each group: where it begins in the trail."""
+        return self.context["offset"] + self.starts[: len(self.groups)].astype(np.int64)
+
     def change_seq(self, group: int) -> str:
         """Place of a group in the order of the trail."""
-        return change_seq_of(self.context, int(self.groups[group, sequence.TIME]), int(self.starts[group]))
+        time = time_of(int(self.groups[group, sequence.TIME]))
+        return change.change_seq(time, self.context["seqno"], int(self.rbas[group]))
 
     @cached_property
     def definitions(self) -> list[tuple[int, dict]]:
@@ -73,13 +80,19 @@ class Piece:
 
     def id_of(self, transaction: int, group: int) -> str | None:
         """Id of the transaction of a group: as its first record says it, else the place of that record."""
-        at, size = self.transactions[transaction, [sequence.XID_AT, sequence.XID_LEN]]
-        if size:
-            return self.data[at : at + size].decode("utf-8", "backslashreplace")
+        if xid := self.xid_of(transaction):
+            return xid
         if transaction == 0:
             return self.context["transaction"]
         first = int(np.searchsorted(self.groups[: group + 1, sequence.OPEN_TRANSACTION], transaction))
-        return place_of(self.context, int(self.starts[first]))
+        return f"{self.context['seqno']}/{self.rbas[first]}"
+
+    def xid_of(self, transaction: int) -> str | None:
+        """Id of a transaction as its first record says it."""
+        at, size = self.transactions[transaction, [sequence.XID_AT, sequence.XID_LEN]]
+        if size:
+            return self.data[at : at + size].decode("utf-8", "backslashreplace")
+        return self.context["xid"] if transaction == 0 else None
 
     def csn_of(self, transaction: int) -> str | None:
         at, size = self.transactions[transaction, [sequence.CSN_AT, sequence.CSN_LEN]]
@@ -99,6 +112,7 @@ class Piece:
             "offset": self.context["offset"] + int(self.starts[num]),
             "state": state,
             "transaction": self.id_of(transaction, num - 1) if is_open else None,
+            "xid": self.xid_of(transaction) if is_open else None,
             "csn": self.csn_of(transaction) if is_open else None,
         }  # fmt: skip
 

@@ -8,7 +8,7 @@ import numpy as np
 from inlet.codecs.goldengate import frame, io_types, metadata, sequence
 from inlet.codecs.goldengate import text_columns as text
 from inlet.codecs.goldengate.layout import Layouts, compile_layouts
-from inlet.codecs.goldengate.options import Options
+from inlet.codecs.goldengate.options import TextOptions
 from inlet.codecs.goldengate.piece import Piece
 from inlet.source import Source
 from inlet.table import Table
@@ -51,7 +51,7 @@ def resolve(read: Piece, source: Source, contracts: dict[str, Table]) -> tuple[P
     _by_index(places, read, source, contracts, chosen[has_index], epochs[has_index])
     _by_name(places, read, source, contracts, chosen[~has_index], epochs[~has_index])
     used = frozenset(target.contract.table for target in places.targets if target.contract)
-    layouts = compile_layouts(contracts, used, source.options_as(Options))
+    layouts = compile_layouts(contracts, used, source.options_as(TextOptions))
     for t, target in enumerate(places.targets):
         own = np.flatnonzero((places.target == t) & (read.groups[:, sequence.WHAT] == io_types.CHANGE))
         if target.contract is not None and len(own):

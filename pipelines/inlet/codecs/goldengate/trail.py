@@ -35,13 +35,13 @@ import re
 
 import numpy as np
 
-from inlet.codecs.goldengate import columns, frame, io_types, piece, sequence
+from inlet.codecs.goldengate import columns, cuts, frame, io_types, piece, sequence
 from inlet.codecs.goldengate.annotate import annotate, find_record  # noqa: F401  part of what a codec offers
 from inlet.codecs.goldengate.block import CHANGES, decode  # noqa: F401  part of what a codec offers
 from inlet.codecs.goldengate.defgen import definitions_of  # noqa: F401  part of what a codec offers
 from inlet.codecs.goldengate.layout import versions_of
 from inlet.codecs.goldengate.options import Options
-from inlet.codecs.results import ABANDONED, STANDS, Block, Cut, Decoded, Mark
+from inlet.codecs.results import STANDS, Block, Cut, Decoded, Mark
 from inlet.errors import Reject
 from inlet.fields import variant
 from inlet.source import Source
@@ -57,7 +57,6 @@ COLUMNS = {
     "stream_position": "concat(seqno, '/', ofs_unit + unit_offset)",
 }
 ENDS_WITH_NEXT = True
-LONG_TRANSACTION = 4  # blocks that a transaction may fill before it is cut
 LEN_HEAD = 1 << 20  # bytes of a file that are looked at when it is opened
 NUM_TRIED = 20  # records with columns that are looked at for encryption
 OWN = ("damaged", "last_seq")  # members of a block's context that are of the block alone
@@ -127,7 +126,7 @@ def follow(context: dict, before: dict | None) -> dict:
     """The context of a file's first byte behind the one before it. Indexes of definitions are those of a file."""
     if before is None:
         return context
-    carried = {name: before[name] for name in ("state", "transaction", "csn", "definitions")}
+    carried = {name: before[name] for name in ("state", "transaction", "xid", "csn", "definitions")}
     return context | carried
 
 
@@ -159,7 +158,7 @@ def cut(data: bytes, context: dict, source: Source, tables: dict, len_block: int
         return Cut(blocks, context | behind, at, None, [Mark(at, 1, STANDS)] if at and not is_open else [])
     read = piece.read(data, context, sequence.FILE_ENDS if is_final else sequence.MORE_MAY_COME)
     blocks, start, before = [], 0, context
-    for stop in _stops(read, len_block):
+    for stop in cuts.stops(read.groups, read.starts, len_block):
         after = read.context_behind(stop)
         own = {"last_seq": read.change_seq(stop - 1)} | _damaged(read, start, stop)
         first, end = int(read.starts[start]), int(read.starts[stop])
@@ -168,7 +167,8 @@ def cut(data: bytes, context: dict, source: Source, tables: dict, len_block: int
     problem = None
     if read.how == frame.NO_RECORD and len(read.groups) == _num_whole(read):
         problem = piece.no_frame(read)
-    return Cut(blocks, before | {"unfinished": read.end < len(data)}, read.end, problem, _marks(read))
+    marks = cuts.marks(read.groups, read.starts)
+    return Cut(blocks, before | {"unfinished": read.end < len(data)}, read.end, problem, marks)
 
 
 def _num_whole(read: piece.Piece) -> int:
@@ -177,44 +177,12 @@ def _num_whole(read: piece.Piece) -> int:
     return len(read.groups) if not len(read.rows) or len(ends) and ends[0] == len(read.rows) else -1
 
 
-def _stops(read: piece.Piece, len_block: int):
-    """Yield the number of groups in front of the end of each block."""
-    num, ends = len(read.groups), read.starts[1:]
-    good, start = np.flatnonzero(read.groups[:, sequence.IS_OPEN] == 0) + 1, 0
-    while start < num:
-        enough = np.searchsorted(ends, read.starts[start] + len_block) + 1
-        too_many = np.searchsorted(ends, read.starts[start] + LONG_TRANSACTION * len_block) + 1
-        place = np.searchsorted(good, enough)
-        start = int(min(good[place] if place < len(good) else num, too_many, num))
-        yield start
-
-
 def _damaged(read: piece.Piece, start: int, stop: int) -> dict:
     """Places of a block in which no record is, from its first byte."""
     own = np.flatnonzero(read.groups[start:stop, sequence.FAULT] == frame.BAD_FRAME) + start
     offset = read.starts[start]
     places = [[int(read.starts[n] - offset), int(read.starts[n + 1] - offset)] for n in own]
     return {"damaged": places} if places else {}
-
-
-def _marks(read: piece.Piece) -> list[Mark]:
-    """What stands, and what was given up and written again."""
-    groups, marks = read.groups, []
-    closed = np.flatnonzero(groups[:, sequence.IS_OPEN] == 0)
-
-    def stand_up_to(group: int) -> None:
-        """All stands up to the last group before this one behind which no transaction is open."""
-        place = np.searchsorted(closed, group)
-        end = int(closed[place - 1]) + 1 if place else 0
-        if end > (marks[-1].num_records if marks else 0):
-            marks.append(Mark(int(read.starts[end]), end, STANDS))
-
-    for n in map(int, np.flatnonzero(groups[:, sequence.MARK])):
-        stand_up_to(n)
-        verdict = ABANDONED if groups[n, sequence.MARK] == sequence.ABANDONED_BEFORE else STANDS
-        marks.append(Mark(int(read.starts[n]), n, verdict))
-    stand_up_to(len(groups))
-    return marks
 
 
 def span(context: dict, num_records: int) -> tuple[str, str] | None:
