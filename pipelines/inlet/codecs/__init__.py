@@ -4,6 +4,7 @@ contract: codec.py.
 
 from inlet.codecs.goldengate import json_messages as goldengate_json
 from inlet.codecs.goldengate import trail
+from inlet.codecs.goldengate import xml_messages as goldengate_xml
 from inlet.codecs.linkexpress import group
 from inlet.codecs.qlik import json_messages
 from inlet.source import FILE_TRANSPORTS, MESSAGE_TRANSPORTS, ROW_TRANSPORTS
@@ -13,6 +14,7 @@ CODECS = {
     "linkexpress_group": group,
     "goldengate_trail": trail,
     "goldengate_json": goldengate_json,
+    "goldengate_xml": goldengate_xml,
 }
 
 
