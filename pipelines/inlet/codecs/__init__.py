@@ -2,6 +2,7 @@
 contract: codec.py.
 """
 
+from inlet.codecs.goldengate import delimited as goldengate_delimited
 from inlet.codecs.goldengate import json_messages as goldengate_json
 from inlet.codecs.goldengate import trail
 from inlet.codecs.goldengate import xml_messages as goldengate_xml
@@ -15,6 +16,7 @@ CODECS = {
     "goldengate_trail": trail,
     "goldengate_json": goldengate_json,
     "goldengate_xml": goldengate_xml,
+    "goldengate_delimited": goldengate_delimited,
 }
 
 
