@@ -2,6 +2,7 @@
 contract: codec.py.
 """
 
+from inlet.codecs.goldengate import avro_messages as goldengate_avro
 from inlet.codecs.goldengate import delimited as goldengate_delimited
 from inlet.codecs.goldengate import json_messages as goldengate_json
 from inlet.codecs.goldengate import trail
@@ -15,6 +16,7 @@ CODECS = {
     "linkexpress_group": group,
     "goldengate_trail": trail,
     "goldengate_json": goldengate_json,
+    "goldengate_avro": goldengate_avro,
     "goldengate_xml": goldengate_xml,
     "goldengate_delimited": goldengate_delimited,
 }
