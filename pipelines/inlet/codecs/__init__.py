@@ -4,6 +4,7 @@ contract: codec.py.
 
 from inlet.codecs.goldengate import avro_messages as goldengate_avro
 from inlet.codecs.goldengate import delimited as goldengate_delimited
+from inlet.codecs.goldengate import extract_files as goldengate_text
 from inlet.codecs.goldengate import json_messages as goldengate_json
 from inlet.codecs.goldengate import trail
 from inlet.codecs.goldengate import xml_messages as goldengate_xml
@@ -19,6 +20,7 @@ CODECS = {
     "goldengate_avro": goldengate_avro,
     "goldengate_xml": goldengate_xml,
     "goldengate_delimited": goldengate_delimited,
+    "goldengate_text": goldengate_text,
 }
 
 
