@@ -65,6 +65,5 @@ def _decode(
     try:
         operation = shaped.operation(message["topic"], source, tables)
     except Refused as no:
-        no.table = no.table or shaped.table
-        return operation_change.rejected(no, record), []
+        return operation_change.rejected(no, record, **shaped.place), []
     return operation_change.decode(operation, record, source, tables, options)

@@ -1,9 +1,10 @@
 """A record of GoldenGate's delimited text as an operation. The shape: delimited."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
-from inlet.codecs.goldengate import operation_members
+from inlet.codecs.goldengate import operation_change, operation_members
 from inlet.codecs.goldengate.delimited_lines import Field, Line
 from inlet.codecs.goldengate.delimited_options import OWN, Options
 from inlet.codecs.goldengate.operation import Operation, Refused
@@ -19,9 +20,8 @@ class Shaped:
     def __init__(self, line: Line, options: Options):
         self.line, self.options, self.places = line, options, dict[tuple[str, str | None], int]()
         self.left: Iterator[Field] = iter(line.fields)
-        self.has_exact_nulls, self.table = True, None
-
-    table: str | None  # once it is known to have a contract
+        self.has_exact_nulls = True
+        self.place: dict[str, str] = {}  # source_schema, source_table, change_seq, as far as they are known
 
     def offset_of(self, role: str, column: str | None) -> int:
         """The byte of a part, from the record's start."""
@@ -30,18 +30,18 @@ class Shaped:
     def operation(self, topic: str, source: Source, tables: dict[str, Table]) -> Operation:
         """What the record says. Raises: Refused."""
         own = self._own()
-        told = operation_members.operation(
-            {role: own[role] or None for role in own if role in operation_members.TEXTS},
-            row={} if self.options.model == "row" else None,
-        )
-        contract = operation_members.contract_in_force(told, topic, source, tables, self.options)
-        self.table = contract.table
+        texts = {role: own[role] or None for role in own if role in operation_members.TEXTS}
+        told = operation_members.operation(texts, row={} if self.options.model == "row" else None)
+        contract, word = operation_change.contract_in_force(told, topic, source, tables, self.options, self.place)
         self._check_count(contract)
-        return operation_members.operation(
-            {role: own[role] or None for role in own if role in operation_members.TEXTS},
+        images = self._images(contract, word)
+        return replace(
+            told,
             primary_keys=own.get("primary_keys") or None,
             tokens=self._tokens(own.get("tokens", "")),
-            **self._images(contract, self.options.words.get(told.op_type or "")),
+            before=images.get("before"),
+            after=images.get("after"),
+            row=images.get("row"),
             extra={name: text for name, text in own.items() if name not in OWN},
             has_exact_nulls=self.has_exact_nulls,
         )
@@ -80,7 +80,7 @@ class Shaped:
             kind = "unknown_column" if column else "wrong_shape"
             raise Refused(kind, role, f"the name {name}", f"{field.text[:40]!r}", column)
 
-    def _images(self, contract: Table, word: str | None) -> dict[str, dict[str, Any]]:
+    def _images(self, contract: Table, word: str) -> dict[str, dict[str, Any]]:
         images: dict[str, dict[str, Any]] = {"row": {}} if self.options.model == "row" else {"before": {}, "after": {}}
         for column in contract.columns:
             if self.options.include_column_names:
@@ -88,7 +88,7 @@ class Shaped:
             for role, image in images.items():
                 field = next(self.left)
                 self.places[role, column.name] = field.start
-                is_supplied = role != "before" and word in ("INSERT", "UPDATE", "UPSERT")
+                is_supplied = role != "before" and word in ("INSERT", "UPDATE")
                 value = self._value(field, column.type == "string", is_supplied, role, column.name)
                 if value is not MISSING:
                     image[column.name] = value

@@ -138,7 +138,9 @@ class _Row:
         """The contract in force of a table, which the row's place then names. Raises: Refused."""
         contract = operation_change.table_of(word, "", self.source, self.tables)
         self.place |= {"source_schema": contract.schema_name, "source_table": contract.table_name}
-        return contract.at(self.place["change_seq"])
+        seq = self.place["change_seq"]
+        tells_no_time = seq.startswith(change.NO_TIME)
+        return operation_change.version_at(contract, seq) if tells_no_time else contract.at(seq)
 
     def _change(self, operation: Operation) -> dict:
         contract = self._contract_of(operation.table)
