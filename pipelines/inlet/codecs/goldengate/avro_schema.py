@@ -9,7 +9,6 @@ ASSUMED: arrays and maps are written in one block, without its size, as encoders
 ('S.T', ({'A': 'a'}, 2))
 """
 
-import io
 import json
 from functools import lru_cache
 from typing import Any
@@ -59,22 +58,37 @@ def _values(text: str) -> list:
     ]
 
 
+class _Stream:
+    """Bytes as fastavro reads and writes them: from a place on, and behind the last."""
+
+    def __init__(self, data: bytes, at: int):
+        self.data, self.at = data, at
+
+    def read(self, size: int) -> bytes:
+        part = self.data[self.at : self.at + max(size, 0)]
+        self.at += len(part)
+        return part
+
+    def write(self, part: bytes) -> None:
+        self.data += part
+
+
 def read(schema: Any, data: bytes, start: int) -> tuple[Any, int]:
     """The datum that begins there, and where it ends. Its bytes have to be those that an encoder writes for it, or a
     schema that is not its own might fit. Raises: Wrong, at the first part that cannot be read.
     """
     import fastavro
 
-    stream = io.BytesIO(data)
-    stream.seek(start)
+    stream: Any = _Stream(data, start)
     try:
         value: Any = fastavro.schemaless_reader(stream, schema, None)
     except UNREADABLE as error:
         at = offset(schema, data, start, None) if isinstance(schema, dict) and "fields" in schema else start
         raise Wrong("wrong_shape", at, f"a datum of the schema {_name(schema)}", _why(error)) from None
-    again, end = io.BytesIO(), stream.tell()
+    again: Any = _Stream(b"", 0)
+    end = stream.at
     fastavro.schemaless_writer(again, schema, value)
-    for at, (found, expected) in enumerate(zip(data[start:end], again.getvalue()), start):
+    for at, (found, expected) in enumerate(zip(data[start:end], again.data), start):
         if found != expected:
             raise Wrong("wrong_shape", at, f"a datum of the schema {_name(schema)}, 0x{expected:02X}", f"0x{found:02X}")
     return value, end
@@ -134,11 +148,10 @@ def _end(schema: dict, part: Any, data: bytes, start: int) -> int | None:
     """Where a part ends; None where it cannot be read."""
     import fastavro
 
-    stream = io.BytesIO(data)
-    stream.seek(start)
+    stream: Any = _Stream(data, start)
     try:
         parsed = fastavro.parse_schema(part, named_schemas=dict(schema.get("__named_schemas", {})))
         fastavro.schemaless_reader(stream, parsed, None)
     except UNREADABLE:
         return None
-    return stream.tell()
+    return stream.at

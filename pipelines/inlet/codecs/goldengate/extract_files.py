@@ -20,7 +20,8 @@ Order       the file's number by its name, then the row's place in it (option fi
             format. The time part is that of the name where it has one, else zeros (docs/adr/0014)
 Transaction transaction_id and stream_position are log sequence and RBA of the commit, each pair of which is unique
             [documented]; of XML, which has none, the number of the file and of the transaction's first row. The row
-            before C is the last. Rows outside of B and C belong to none
+            before C is the last. Rows outside of B and C belong to none. One without C holds the public views, and
+            where names of files tell no time, until open_transaction_minutes: 0 lets it go
             ASSUMED: a transaction ends in its file
 Time        the commit timestamp, in the zone of the option time_zone. One that cannot be read leaves change_timestamp
             null, and the control event `unreadable_timestamp` says what was there
