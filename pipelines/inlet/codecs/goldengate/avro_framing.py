@@ -63,9 +63,18 @@ def records(message: dict, data: bytes | None, options: Options) -> Iterator[Fra
 
 def bare(message: dict, data: bytes, start: int, options: Options) -> Framed:
     """The datum that begins there. Raises: Wrong."""
-    word = message["topic"] if options.schema_of == "topic" else avro_schema.read("string", data, start)[0]
+    word = message["topic"] if options.schema_of == "topic" else _table(data, start)
     end = None if options.is_packed else len(data)
     return Framed(start, end, start, end, options.schemas.get(word, [word]))
+
+
+def _table(data: bytes, start: int) -> str:
+    """The first field of a bare datum."""
+    word = avro_schema.read("string", data, start)[0]
+    if not word or not word.isprintable():
+        expected = "a table's name as first field (options framing and schema_of tell other messages)"
+        raise Wrong("wrong_shape", start, expected, repr(word[:40]))
+    return word
 
 
 def _wrapped(data: bytes, options: Options) -> Iterator[Framed]:

@@ -79,7 +79,7 @@ def _readings(message: dict, source: Source, tables: dict) -> Iterator[Reading]:
     try:
         for framed in avro_framing.records(message, data, options):
             while True:
-                reading = _read(framed, message, source, tables)
+                reading = _read(framed, message, source, tables, options)
                 yield reading
                 at = reading.end
                 if framed.end is not None or at == len(data):
@@ -89,7 +89,7 @@ def _readings(message: dict, source: Source, tables: dict) -> Iterator[Reading]:
         yield _broken(data, at, wrong)
 
 
-def _read(framed: Framed, message: dict, source: Source, tables: dict) -> Reading:
+def _read(framed: Framed, message: dict, source: Source, tables: dict, options: Options) -> Reading:
     """One record, by the schema that is its own. Raises: nothing; what cannot be read is a reject."""
     data, found = message["value"], message.get("lookups", {})
     end = framed.end if framed.end is not None else len(data)
@@ -100,7 +100,7 @@ def _read(framed: Framed, message: dict, source: Source, tables: dict) -> Readin
         except ValueError as error:
             no = Wrong("definition_missing", framed.datum, f"an Avro schema of a record under {name}", str(error))
             return _broken(data, framed.start, no, end)
-        readings += [_by_schema(schema, framed, message, source, tables) for schema in schemas]
+        readings += [_by_schema(schema, framed, message, source, tables, options) for schema in schemas]
     if not readings:
         expected = f"an Avro schema under {' or '.join(framed.names)} (lookups of the source; option schemas)"
         return _broken(data, framed.start, Wrong("definition_missing", framed.datum, expected, "none"), end)
@@ -113,8 +113,8 @@ def _read(framed: Framed, message: dict, source: Source, tables: dict) -> Readin
     return first
 
 
-def _by_schema(schema: dict, framed: Framed, message: dict, source: Source, tables: dict) -> Reading:
-    data, options = message["value"], source.options_as(Options)
+def _by_schema(schema: dict, framed: Framed, message: dict, source: Source, tables: dict, options: Options) -> Reading:
+    data = message["value"]
     try:
         datum, after = avro_schema.read(schema, data[: framed.datum_end], framed.datum)
         if framed.datum_end is not None and after != framed.datum_end:

@@ -14,7 +14,7 @@ from inlet.codecs.goldengate import (
     operation_images,
     operation_time,
 )
-from inlet.codecs.goldengate.extract_frame import BEGIN, BETWEEN, COMMIT, ROW, Piece, pieces
+from inlet.codecs.goldengate.extract_frame import BEGIN, BETWEEN, COMMIT, ROW, Piece, last_rows, pieces
 from inlet.codecs.goldengate.extract_options import Options
 from inlet.codecs.goldengate.operation import Operation, Record, Refused
 from inlet.codecs.results import Control, Decoded
@@ -62,12 +62,12 @@ def decode(data: bytes, context: dict, source: Source, tables: dict) -> Decoded:
     rejects: list[Reject] = []
     controls: list[Control] = []
     left = list(pieces(data, options, is_block=True))
+    last = last_rows(left)
     for n, piece in enumerate(left):
         context, before = step(context, piece, data, options), context
         row: dict | Reject | None = None
         if piece.kind == ROW:
-            kinds = (after.kind for after in left[n + 1 :] if after.kind != BETWEEN)
-            row = _Row(piece, data, before, next(kinds, None) == COMMIT, source, tables, options).read()
+            row = _Row(piece, data, before, n in last, source, tables, options).read()
         elif piece.kind == BEGIN:
             row = _wrong_begin(piece, data, context["begin"], options)
             controls += [] if row else _unreadable(piece, context["begin"], options)

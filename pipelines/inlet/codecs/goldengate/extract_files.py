@@ -29,7 +29,8 @@ Facts       [documented] Oracle GoldenGate Reference, FORMATASCII, FORMATSQL, FO
             for NonStop, FORMATASCII, FORMATSQL. [recalled] NAME=value, quotes, column numbers in V without names, where
             statements end, all elements of XML
             ASSUMED: a quote in a text is written twice; numbers of columns begin with 0; a line of text ends a record
-Not read    SQLLOADER (fixed length) and record timestamps (DATE, TIME, TS): nothing public tells their places
+Not read    SQLLOADER (fixed length) and record timestamps (DATE, TIME, TS): nothing public tells their places. What
+            BCP stands for has to be said option by option
 Rejects     bad_frame, truncated, bad_text, bad_segment, bad_column_count, column_twice, wrong_shape, invalid_xml,
             ambiguous_layout, missing_change_seq, unknown_table, unknown_operation, and those of operation_images
 """
@@ -82,12 +83,12 @@ def cut(data: bytes, context: dict, source: Source, tables: dict, len_block: int
     elif not is_final:
         pieces = _settled(pieces)
     blocks: list[Block] = []
-    start, num_records, before = 0, 0, context
+    start, num_records, before, last = 0, 0, context, extract_frame.last_rows(pieces)
     for n, piece in enumerate(pieces):
         num_records += piece.kind != BETWEEN
         context = extract_block.step(context, piece, data, options)
         length = piece.end - start
-        may_end = piece.kind == COMMIT or length >= FAR * len_block and not _is_last_row(pieces, n)
+        may_end = piece.kind == COMMIT or length >= FAR * len_block and piece.kind == ROW and n not in last
         if length >= len_block and may_end or n + 1 == len(pieces):
             blocks.append(Block(start, length, before, num_records))
             start, num_records, before = piece.end, 0, context
@@ -98,12 +99,6 @@ def _settled(pieces: list[Piece]) -> list[Piece]:
     """The pieces whose place in their transaction is known: not the last row, behind which an end may come."""
     last = max((n for n, piece in enumerate(pieces) if piece.kind != BETWEEN), default=-1)
     return pieces[:last] if last >= 0 and pieces[last].kind == ROW else pieces
-
-
-def _is_last_row(pieces: list[Piece], n: int) -> bool:
-    """Does the end of the transaction follow the row, maybe behind blanks?"""
-    following = next((piece.kind for piece in pieces[n + 1 :] if piece.kind != BETWEEN), None)
-    return following == COMMIT or pieces[n].kind == BETWEEN
 
 
 def span(context: dict, num_records: int) -> tuple[str, str]:

@@ -55,6 +55,16 @@ def pieces(data: bytes, options: Options, is_block: bool = False) -> Iterator[Pi
         yield Piece(ROW, end, len(data))
 
 
+def last_rows(found: list[Piece]) -> set[int]:
+    """The rows behind which a transaction ends, maybe behind blanks, by their places in the list."""
+    last, following = set(), None
+    for n in reversed(range(len(found))):
+        if found[n].kind == ROW and following == COMMIT:
+            last.add(n)
+        following = following if found[n].kind == BETWEEN else found[n].kind
+    return last
+
+
 def may_begin(rest: bytes) -> bool:
     """May a record of text begin so? With no control character, but for blanks."""
     return not rest or rest[0] >= 0x20 or rest[0] in b"\t\r\n"
