@@ -96,7 +96,7 @@ def test_the_same_changes_are_the_same_rows_in_every_form():
         ("goldengate_text", {"operation_indicator": False}, "needs rows_are"),
         ("goldengate_text", {"delimiter": "'"}, "no quote and no line end"),
         ("goldengate_text", {"file_name": "a.*"}, "a group ordinal or time"),
-        ("goldengate_text", {"members": {"pos": "p"}}, "members belongs to messages"),
+        ("goldengate_text", {"members": {"pos": "p"}}, "members: is not known"),
     ],
 )
 def test_options_that_cannot_be_meant_are_named(name, options, why):

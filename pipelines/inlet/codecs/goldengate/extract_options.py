@@ -5,14 +5,13 @@ from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from inlet.codecs.goldengate.operation_options import OperationOptions
+from inlet.codecs.goldengate.operation_options import ImageOptions
 
-FILE_NAME = r"[A-Za-z]{2}(?P<ordinal>\d{6}|\d{9})(?:\.\w+)*"
+FILE_NAME = r"[A-Za-z]{2}(?P<ordinal>\d{6}(?:\d{3})?)(?:\.\w+)*"
 TAB = "TAB"
-OF_MESSAGES = {"members", "header_members", "operations", "transaction_token", "sequence_shift"}
 
 
-class Options(OperationOptions):
+class Options(ImageOptions):
     """A source's `options`. Nothing is found out by looking at a file: Extract's options take fields away."""
 
     format: Literal["text", "sql", "xml"] = Field(
@@ -26,7 +25,12 @@ class Options(OperationOptions):
     charset: Literal["utf_8", "ascii", "latin_1", "cp1252", "cp932", "euc_jp"] = Field(
         "utf_8", description="character set of the files: that of Extract's system, or UTF-8 by ENCODING"
     )
-    delimiter: str = Field(",", min_length=1, description="DELIMITER: behind each field of text; TAB for a tabulator")
+    delimiter: str = Field(
+        ",",
+        min_length=1,
+        description="DELIMITER: behind each field of text; TAB for a tabulator, which older releases and NonStop "
+        "write where nothing is said",
+    )
     column_names: bool = Field(
         True, description="NAMES or NONAMES: whether names of columns stand before values, in text"
     )
@@ -77,8 +81,6 @@ class Options(OperationOptions):
 
     @model_validator(mode="after")
     def _whole(self):
-        if foreign := self.model_fields_set & OF_MESSAGES:
-            raise ValueError(f"{', '.join(sorted(foreign))} belongs to messages; a text file has nothing of the kind")
         if not self.operation_indicator and self.rows_are is None:
             raise ValueError("operation_indicator: false needs rows_are, for nothing tells what a row is then")
         if self.delimiter in "'\r\n":
