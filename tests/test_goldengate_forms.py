@@ -86,6 +86,28 @@ def test_the_same_changes_are_the_same_rows_in_every_form():
             assert [row["change_seq"] for row in found] == [row["change_seq"] for row in expected], name
 
 
+WRAPPED = b"".join(bytes([4]) + b"ST" + bytes([n]) + bytes([2]) + b"x" for n in (4, 5))  # table, fingerprint, payload
+
+
+@pytest.mark.parametrize(
+    ("options", "message", "names"),
+    [
+        ({}, {"value": b"\x06S.Tx"}, ["S.T"]),
+        ({"schemas": {"S.T": ["t_2", "t_1"], "S.U": ["u"]}}, {"value": b"\x06S.Tx"}, ["t_1", "t_2"]),
+        ({"schemas": {"S.T": ["t"], "S.U": ["u"]}, "is_packed": True}, {"value": b"\x06S.Tx"}, ["t", "u"]),
+        ({"schema_of": "topic"}, {"value": b"x"}, ["topic"]),
+        ({"framing": "confluent"}, {"value": bytes([0, 0, 0, 1, 2]) + b"x"}, ["258"]),
+        ({"framing": "wrapped"}, {"value": WRAPPED}, ["-3", "2"]),
+        ({}, {"value": b"x", "headers": [{"key": "avro.schema", "value": "5f4d"}]}, ["5f4d"]),
+        ({}, {"value": bytes([0, 0, 0, 1, 2])}, []),
+        ({}, {"value": None}, []),
+    ],
+)
+def test_a_message_of_avro_tells_the_names_of_its_schemas(options, message, names):
+    of = Source(name="s", codec="goldengate_avro", **{"from": "nowhere", "options": options})
+    assert CODECS["goldengate_avro"].lookups(test_cases._message(message), of) == names
+
+
 @pytest.mark.parametrize(
     ("name", "options", "why"),
     [
