@@ -6,8 +6,8 @@ A case holds
     options, tables_map what inlet.yml says of the source
     tables              the contracts, as in pipelines/tables/*.yml
     text                the file as it is, of a codec of texts
-    bytes | messages    commented hex | {topic, partition, offset, timestamp, key, value or value_hex, headers} |
-                        records of tests/toy
+    bytes | messages    commented hex | {topic, partition, offset, timestamp, key, value or value_hex, headers; lookups,
+                        texts by name} | records of tests/toy
     junk                the kind of reject that bytes 00000000deadbeef after the last record are, if not bad_length
     expected            changes: rows of the change table without source, unit_id, batch_id and decoded_at, and what is
                         null left out (change_oper too, where a codec gives dicts); rejects, controls, parts and
@@ -188,6 +188,8 @@ def _message(written: dict) -> dict:
         else value,
         "key": key.encode() if isinstance(key, str) else key,
         "timestamp": at if at.tzinfo else at.replace(tzinfo=datetime.UTC),
+        "headers": [{"key": h["key"], "value": h["value"].encode()} for h in written.get("headers") or ()] or None,
+        "lookups": {name: text and text.encode() for name, text in written.get("lookups", {}).items()},
         "source": "case",
         "unit_id": f"case/{message['topic']}/{message['partition']}/{message['offset']}",
     }

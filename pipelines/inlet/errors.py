@@ -167,6 +167,7 @@ REJECT_KINDS = {  # every kind there is; docs/rejects.md is made from this and a
     # message formats
     "invalid_utf8": "the bytes are not UTF-8",
     "invalid_json": "the text is not one JSON object",
+    "invalid_xml": "the text is no well-formed XML, or has a document type",
     "trailing_data": "bytes follow the end of the JSON object",
     "duplicate_member": "a JSON object holds one member name twice",
     "wrong_shape": "the JSON is well formed but is not a message of this format",

@@ -321,7 +321,7 @@ def decode_rows(rows, context: dict, source, tables: dict) -> Decoded:
     return found
 
 
-def lookups(message: dict) -> list[str]:
+def lookups(message: dict, source) -> list[str]:
     """The column list that a message names in its header `columns`."""
     return [h["value"].decode() for h in message["headers"] or () if h["key"] == "columns"]
 

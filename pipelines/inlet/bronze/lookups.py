@@ -109,24 +109,24 @@ def _names(project: Project, source: Source, messages) -> set[str]:
         import pyarrow as pa
 
         for batch in batches:
-            found = sorted({name for message in batch.to_pylist() for name in _names_in(codec, message)})
+            found = sorted({name for message in batch.to_pylist() for name in _names_in(codec, message, source)})
             yield pa.RecordBatch.from_pydict({"name": found}, schema=lake.arrow_schema("name string"))
 
     own = messages.where(messages.source == source.name)
     return {row.name for row in own.mapInArrow(names, "name string").distinct().collect()}
 
 
-def _names_in(codec, message: dict) -> list[str]:
+def _names_in(codec, message: dict, source: Source) -> list[str]:
     """What a message names; nothing where its codec fails, as it then does in decoding, where that is a reject."""
-    named = attempt(codec.lookups, message)
+    named = attempt(codec.lookups, message, source)
     return [] if isinstance(named, Reject) else named
 
 
-def with_lookups(codec, message: dict, found: dict[str, bytes]) -> dict:
+def with_lookups(codec, message: dict, source: Source, found: dict[str, bytes]) -> dict:
     """A message as its codec is given it. In: what was found, by name. Raises: what the codec raises."""
     if not hasattr(codec, "lookups"):
         return message
-    return message | {"lookups": {name: found.get(name) for name in codec.lookups(message)}}
+    return message | {"lookups": {name: found.get(name) for name in codec.lookups(message, source)}}
 
 
 def address(source: Source, name: str) -> str:

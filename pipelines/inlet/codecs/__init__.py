@@ -2,8 +2,12 @@
 contract: codec.py.
 """
 
+from inlet.codecs.goldengate import avro_messages as goldengate_avro
+from inlet.codecs.goldengate import delimited as goldengate_delimited
+from inlet.codecs.goldengate import extract_files as goldengate_text
 from inlet.codecs.goldengate import json_messages as goldengate_json
 from inlet.codecs.goldengate import logdump, trail
+from inlet.codecs.goldengate import xml_messages as goldengate_xml
 from inlet.codecs.linkexpress import group
 from inlet.codecs.qlik import json_messages
 from inlet.source import FILE_TRANSPORTS, MESSAGE_TRANSPORTS, ROW_TRANSPORTS
@@ -14,6 +18,10 @@ CODECS = {
     "goldengate_trail": trail,
     "goldengate_logdump": logdump,
     "goldengate_json": goldengate_json,
+    "goldengate_avro": goldengate_avro,
+    "goldengate_xml": goldengate_xml,
+    "goldengate_delimited": goldengate_delimited,
+    "goldengate_text": goldengate_text,
 }
 
 

@@ -208,8 +208,8 @@ class LooksUp(MessageCodec, Protocol):
     rejects the message (`definition_missing`), which is decoded again by the run that finds it.
     """
 
-    def lookups(self, message: dict) -> list[str]:
-        """The names that a message needs."""
+    def lookups(self, message: dict, source: Source) -> list[str]:
+        """The names that a message needs, maybe by the options of its source."""
 
 
 class FastMessages(Protocol):

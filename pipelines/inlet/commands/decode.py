@@ -145,10 +145,10 @@ def _decode_messages(project: Project, source: Source, file: Path) -> Iterator[t
     looked_up = {name: text.encode() for name, text in brought.items()}
 
     def decoded(message: dict):
-        for name in codec.lookups(message) if lookups.needs_any(source) else ():
+        for name in codec.lookups(message, source) if lookups.needs_any(source) else ():
             if name not in looked_up and (value := lookups.fetch(project, source, name)) is not None:
                 looked_up[name] = value
-        return codec.decode_message(lookups.with_lookups(codec, message, looked_up), source, tables, loads)
+        return codec.decode_message(lookups.with_lookups(codec, message, source, looked_up), source, tables, loads)
 
     for message in messages:
         found = attempt(decoded, message)

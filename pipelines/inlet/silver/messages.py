@@ -150,7 +150,7 @@ def exact(
             rows = []
             for message in batch.to_pylist():
                 source, data = project.sources[message["source"]], message["value"] or b""
-                message = lookups.with_lookups(codec, message, (found or {}).get(source.name, {}))
+                message = lookups.with_lookups(codec, message, source, (found or {}).get(source.name, {}))
                 result = codec.decode_message(message, source, tables[source.name], loads)
                 place = (
                     json.dumps({name: message[name] for name in ("topic", "partition", "offset")})

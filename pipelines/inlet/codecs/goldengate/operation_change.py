@@ -97,11 +97,7 @@ def parts_of(table: str) -> tuple[str | None, str]:
 def _change(
     operation: Operation, record: Record, source: Source, tables: dict, options: OperationOptions, place: dict
 ) -> dict:
-    contract = table_of(operation.table, record.topic, source, tables)
-    place |= {"source_schema": contract.schema_name, "source_table": contract.table_name}
-    word = operation_of(operation, options)
-    place["change_seq"] = _change_seq(operation, word, options)
-    contract = _version(contract, place["change_seq"])
+    contract, word = contract_in_force(operation, record.topic, source, tables, options, place)
     for name in operation.own_names:
         if name in contract.column_names:
             raise Refused(
@@ -128,6 +124,19 @@ def _change(
         "header": _header(operation, change.OPERATIONS[word]),
         **images._asdict(),
     }
+
+
+def contract_in_force(
+    operation: Operation, topic: str, source: Source, tables: dict, options: OperationOptions, place: dict
+) -> tuple[Table, str]:
+    """The contract of an operation's table as it is at its place, and INSERT, UPDATE, DELETE or TRUNCATE. In: `place`,
+    which is filled as far as it is known. Raises: Refused.
+    """
+    contract = table_of(operation.table, topic, source, tables)
+    place |= {"source_schema": contract.schema_name, "source_table": contract.table_name}
+    word = operation_of(operation, options)
+    place["change_seq"] = _change_seq(operation, word, options)
+    return version_at(contract, place["change_seq"]), word
 
 
 def _header(operation: Operation, letter: str) -> dict:
@@ -185,7 +194,7 @@ def operation_of(operation: Operation, options: OperationOptions) -> str:
     return "UPDATE" if options.words[word] == "UPSERT" else options.words[word]
 
 
-def _version(contract: Table, change_seq: str) -> Table:
+def version_at(contract: Table, change_seq: str) -> Table:
     """The columns in force at a place in the order, which tells no time. Raises: Refused."""
     for earlier in contract.earlier:
         if not earlier.until.startswith(change.NO_TIME):

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from inlet import change
 from inlet.codecs.goldengate.operation import Operation, Refused
-from inlet.codecs.goldengate.operation_options import OperationOptions
+from inlet.codecs.goldengate.operation_options import ImageOptions
 from inlet.codecs.goldengate.operation_time import as_iso
 from inlet.fields.fit import fit
 from inlet.fields.wrong import Wrong
@@ -46,7 +46,7 @@ class Images(NamedTuple):
     column_states: dict[str, str] | None
 
 
-def images(operation: Operation, word: str, contract: Table, options: OperationOptions) -> Images:
+def images(operation: Operation, word: str, contract: Table, options: ImageOptions) -> Images:
     """What an operation holds of its row. In: INSERT, UPDATE, DELETE or TRUNCATE. Raises: Refused."""
     given = _given(operation, word)
     roles = {image: role for image, (role, _) in given.items()}

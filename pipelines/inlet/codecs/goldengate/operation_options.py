@@ -33,13 +33,41 @@ OPERATIONS: dict[str, str] = {
 }
 
 
-class OperationOptions(BaseModel):
-    """`options` of a source, whatever the form of its messages."""
+class ImageOptions(BaseModel):
+    """`options` of a source whose images of rows are read as those of messages are."""
 
     model_config = ConfigDict(extra="forbid")
     time_zone: str = Field(
         "UTC", description="IANA name of the zone of op_ts; UTC is what `goldengate.userexit.timestamp=utc` writes"
     )
+    null_means: Literal["auto", "null", "missing"] = Field(
+        "auto",
+        description="a null in the after-image of an update: `null`, SQL NULL; `missing`, not supplied; `auto`, what "
+        "the form says, and a reject where it says neither",
+    )
+    absent_means: Literal["missing", "null"] = Field(
+        "missing",
+        description="a column that an after-image lacks: `null` where omitNullValues (omitNullColumnValues) leaves "
+        "out nulls and updates are whole (NOCOMPRESSUPDATES)",
+    )
+
+    @field_validator("time_zone")
+    @classmethod
+    def _zone(cls, name: str) -> str:
+        try:
+            zoneinfo.ZoneInfo(name)
+        except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+            raise ValueError(f"expected an IANA name such as Asia/Tokyo, found {name!r}") from None
+        return name
+
+    @cached_property
+    def zone(self) -> zoneinfo.ZoneInfo:
+        return zoneinfo.ZoneInfo(self.time_zone)
+
+
+class OperationOptions(ImageOptions):
+    """`options` of a source, whatever the form of its messages."""
+
     members: dict[Role, str] = Field(
         {},
         description="what the message calls its own members, where they have other names (metaColumnsTemplate, "
@@ -65,29 +93,6 @@ class OperationOptions(BaseModel):
     sequence_shift: int = Field(
         0, description="added to the trail's sequence number, where it is negative or has more than nine digits"
     )
-    null_means: Literal["auto", "null", "missing"] = Field(
-        "auto",
-        description="a null in the after-image of an update: `null`, SQL NULL; `missing`, not supplied; `auto`, what "
-        "the form says, and a reject where it says neither",
-    )
-    absent_means: Literal["missing", "null"] = Field(
-        "missing",
-        description="a column that an after-image lacks: `null` where omitNullValues (omitNullColumnValues) leaves "
-        "out nulls and updates are whole (NOCOMPRESSUPDATES)",
-    )
-
-    @field_validator("time_zone")
-    @classmethod
-    def _zone(cls, name: str) -> str:
-        try:
-            zoneinfo.ZoneInfo(name)
-        except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-            raise ValueError(f"expected an IANA name such as Asia/Tokyo, found {name!r}") from None
-        return name
-
-    @cached_property
-    def zone(self) -> zoneinfo.ZoneInfo:
-        return zoneinfo.ZoneInfo(self.time_zone)
 
     @cached_property
     def names(self) -> dict[str, str]:
