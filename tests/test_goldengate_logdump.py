@@ -8,7 +8,9 @@ import pytest
 from inlet.codecs.goldengate import logdump
 from inlet.source import Source
 from tests import goldengate_streams as streams
+from tests.encode import goldengate_columns as columns
 from tests.encode import goldengate_logdump as encode
+from tests.encode.goldengate_trail import INSERT, Trail
 from tests.goldengate import contract_of, random_deliveries, read_files, source_of
 
 STYLES = [
@@ -35,24 +37,107 @@ def session(sent: streams.Sent, style: encode.Style) -> str:
     return "\n".join([*shown, "Logdump 99 >exit", ""])
 
 
+def read_text(sent: streams.Sent, style: encode.Style, tables: dict, line_end: str = "\n", deliveries=None) -> dict:
+    sign, minutes = "-" if style.zone.days < 0 else "+", abs(style.zone) // datetime.timedelta(minutes=1)
+    source = text_source(zone=f"{sign}{minutes // 60:02d}:{minutes % 60:02d}")
+    text = session(sent, style).replace("\n", line_end).encode()
+    return read_files([("session.txt", text)], source, tables, deliveries, logdump)
+
+
+def compared(shown: dict, trail: dict, style: encode.Style, not_printed: frozenset | set = frozenset()) -> None:
+    """All of a change is the same but for its place in its unit, and what no line of its style shows."""
+    assert [str(reject) for reject in [*shown["rejects"], *trail["rejects"]]] == []
+    assert not shown["undecided"]
+    found = [sorted(one["changes"], key=lambda row: row["change_seq"]) for one in (trail, shown)]
+    for row in found[0]:
+        for header in [row["header"], *row["header"].get("others", [])]:
+            header["tokens"] = {k: v for k, v in header.get("tokens", {}).items() if k not in not_printed}
+            if not style.header_token:
+                del header["info"]
+    for row in found[1]:
+        for header in [row["header"], *row["header"].get("others", [])]:
+            header.setdefault("tokens", {})
+    expected, changes = ([{k: v for k, v in row.items() if k not in OF_TEXT} for row in rows] for rows in found)
+    assert expected == changes
+    assert expected
+
+
 @pytest.mark.parametrize("seed", range(24))
 def test_text_of_a_random_trail_says_what_the_trail_says(seed):
     rng, style = random.Random(seed), STYLES[seed % len(STYLES)]
     sent = streams.random_trail(rng, 8, definitions="first use")  # an absent time is not public as text
     tables = {name: contract_of(table) for name, table in sent.trail.tables.items()}
-    sign, minutes = "-" if style.zone.days < 0 else "+", abs(style.zone) // datetime.timedelta(minutes=1)
-    source = text_source(zone=f"{sign}{minutes // 60:02d}:{minutes % 60:02d}")
-    text = session(sent, style).replace("\n", rng.choice(["\n", "\r\n"])).encode()
     deliveries = random_deliveries(rng) if seed % 2 else None
-    shown = read_files([("session.txt", text)], source, tables, deliveries, logdump)
-    trail = read_files(sent.trail.files, source_of(), tables)
-    assert [str(reject) for reject in shown["rejects"]] == []
-    assert not shown["undecided"]
-    expected = sorted(trail["changes"], key=lambda row: row["change_seq"])
-    for row in [] if style.header_token else expected:  # what no line shows without HEADERTOKEN
-        for header in [row["header"], *row["header"].get("others", [])]:
-            del header["info"]
-    changes = sorted(shown["changes"], key=lambda row: row["change_seq"])
-    assert [{k: v for k, v in row.items() if k not in OF_TEXT} for row in expected] == [
-        {k: v for k, v in row.items() if k not in OF_TEXT} for row in changes
-    ]
+    shown = read_text(sent, style, tables, rng.choice(["\n", "\r\n"]), deliveries)
+    compared(shown, read_files(sent.trail.files, source_of(), tables), style)
+
+
+AT = datetime.datetime(2026, 1, 5, tzinfo=datetime.UTC)
+ITEMS = columns.Table(
+    "DEPOT.ITEMS", (columns.integer("ID", is_key=True, is_nullable=False), columns.varchar("NAME", 9))
+)
+TABLES = {"DEPOT.ITEMS": contract_of(ITEMS)}
+
+
+def items(*ids: int) -> list:
+    """An insert each, in a transaction and a second of its own."""
+    trail = Trail([ITEMS])
+    for n in ids:
+        said = {"io_time": AT + datetime.timedelta(seconds=n), "tokens": [("6", f"1.2.{n}")]}
+        trail.insert("DEPOT.ITEMS", {"ID": n, "NAME": "ä"}, **said)
+    return trail.records
+
+
+def found_in(text: str, encoding="utf-8", **options) -> dict:
+    return read_files([("a.txt", text.encode(encoding))], text_source(**options), TABLES, codec=logdump)
+
+
+@pytest.mark.parametrize("style", STYLES, ids=range(len(STYLES)))
+def test_records_of_every_form_say_what_the_trail_says(style):
+    """Segments, LOB chunks, upserts, unified updates of both widths, user tokens, restarts and DDL."""
+    trail, old, new = Trail([ITEMS], "little", "index"), {"ID": 1, "NAME": "a"}, {"ID": 1, "NAME": "b"}
+    area, said = trail.image("DEPOT.ITEMS", old), {"io_time": AT, "tokens": [("L", "7"), ("6", "1.2.3")]}
+    trail.delete("DEPOT.ITEMS", old, **said)  # tells the byte order; a segment alone may not
+    trail.segments("DEPOT.ITEMS", INSERT, [area[:9], area[9:]], **said)
+    trail.insert("DEPOT.ITEMS", new, user=b"\1user", **said | {"trans_ind": 0})
+    trail.lob_chunk("DEPOT.ITEMS", b"opaque", **said | {"trans_ind": 1})
+    trail.unified_update("DEPOT.ITEMS", old, new, 2, **said | {"trans_ind": 1})
+    trail.unified_update("DEPOT.ITEMS", new, old, 4, **said | {"trans_ind": 1})
+    trail.upsert("DEPOT.ITEMS", new, **said | {"trans_ind": 2})
+    trail.ddl([("B3", "DEPOT"), ("B4", "ITEMS")], "drop table ITEMS", io_time=AT)
+    trail.restart(False, io_time=AT)
+    sent = streams.Sent(trail)
+    compared(read_text(sent, style, TABLES), read_files(trail.files, source_of(), TABLES), style, {"user"})
+
+
+def test_a_change_that_is_printed_again_has_its_place_again():
+    """Behind a command like `pos 0` the largest time begins anew; other records keep their places too."""
+    text = encode.logdump(items(1, 2, 3), encode.Style()) + "\n"
+    once, twice = found_in(text, seqno=0), found_in(text + "Logdump 7 >pos 0\n" + text, seqno=0)
+    seqs = [row["change_seq"] for row in once["changes"]]
+    assert [row["change_seq"] for row in twice["changes"]] == 2 * seqs and len(seqs) == 3
+    assert {row["stream_position"] for row in twice["changes"]} == {row["stream_position"] for row in once["changes"]}
+
+
+def test_a_last_record_that_may_go_on_is_not_decoded_unless_told():
+    text = encode.logdump(items(1, 2), encode.Style(header_token=False))
+    kept = [found_in(text, seqno=0, is_complete=is_complete) for is_complete in (False, True)]
+    assert [[row["after"]["ID"] for row in found["changes"]] for found in kept] == [[1], [1, 2]]
+    assert [[reject.kind for reject in found["rejects"]] for found in kept] == [["truncated"], []]
+
+
+def test_a_byte_order_mark_is_framing_and_utf_16_is_told():
+    text = encode.logdump(items(1), encode.Style()) + "\n"
+    found = found_in(text, "utf-8-sig", seqno=0)
+    assert ([row["after"] for row in found["changes"]], found["rejects"]) == ([{"ID": 1, "NAME": "ä"}], [])
+    refused = logdump.open_file("a.txt", text.encode("utf-16"), True, text_source(), TABLES)
+    assert (refused.kind, refused.found) == ("bad_frame", "UTF-16: FFFE")
+
+
+def test_definitions_are_imported_from_a_text_whose_source_has_options():
+    trail = Trail([ITEMS], name_form="index")
+    trail.insert("DEPOT.ITEMS", {"ID": 1}, io_time=AT)
+    text = encode.logdump(trail.records, encode.Style())
+    [definition] = logdump.definitions_of(text.encode(), "a.txt", text_source(zone="+09:00", seqno=1))
+    assert (definition.source_table, definition.key) == ("ITEMS", ["ID"])
+    assert [column["source_type"] for column in definition.columns] == ["INT64(23)", "ASCII_V(9)"]

@@ -131,13 +131,15 @@ class Entry:
 
     def is_over(self) -> bool:
         """Is all there that its token lines announce?"""
+        if not self.has_ggs:
+            return False
         tokens, user = self.token("T"), self.token("U")
         if self.image is None or self.token("Z") is None or tokens is None or user and not self.has_user:
             return False
         if self.ggs:
             last = self.ggs[-1]
             return sum(4 + token.length for token in self.ggs) >= tokens.length and num_bytes(last.rows) >= last.length
-        return self.has_ggs and num_bytes(self.ggs_rows) >= tokens.length
+        return num_bytes(self.ggs_rows) >= tokens.length
 
     def is_over_at_blank(self) -> bool:
         """The same where a line without anything in it follows: a record without tokens ends with its columns."""

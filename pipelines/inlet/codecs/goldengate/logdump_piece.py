@@ -174,6 +174,8 @@ def _reject(reject: Reject, read: Printout, places: _Places, text: bytes) -> Rej
         own = {"kind": fault.kind, "byte_offset": fault.at, "expected": fault.expected, "found": fault.found}
     elif reject.kind in OF_NEIGHBOURS and (summary := records[-1].entry.summary):
         own["found"] = f"{summary.operation} at RBA {summary.rba}, without it"
+    elif reject.kind == "missing_key" and byte is None:
+        own["found"] = "none"  # what is not there has no place
     if records[0].entry.seqno is None or records[0].entry.summary is None:
         own["change_seq"] = None
     raw = text[start:end]

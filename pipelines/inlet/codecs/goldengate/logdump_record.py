@@ -62,8 +62,12 @@ def printed(entry: Entry, options: Options, votes: list[int]) -> Printed:
     try:
         _read(record, options)
         if not is_sure and votes[0] == votes[1] and record.data and record.what == io_types.CHANGE:
-            found = "columns that end exactly in both"
-            raise Faulty(Fault("ambiguous_layout", entry.start, "one byte order, or option byte_order", found))
+            found = "neither order, or both"
+            raise Faulty(
+                Fault(
+                    "ambiguous_layout", entry.start, "one byte order that the record fits, or option byte_order", found
+                )
+            )
     except Faulty as faulty:
         record.fault = faulty.fault
         record.header = record.header or logdump_header.placing(entry, record.order)
