@@ -2,6 +2,7 @@
 comes."""
 
 import random
+from decimal import Decimal
 
 import pytest
 
@@ -96,3 +97,49 @@ def test_a_flipped_bit_costs_no_other_record():
         rows = {row["rba"]: row["after"] for row in found["changes"]}
         apart = [r.rba for r in trail.records[:-2] if not r.rba - r.length <= at < r.rba + 2 * r.length]
         assert {rba: rows.get(rba) for rba in apart} == {rba: whole[rba]["after"] for rba in apart}, at
+
+
+LONG = 10**18
+NUMBERS = [  # source_type, column of the encoder, type in the contract, value sent, what it is read as or its reject
+    ("FLOAT(50)", columns.decimal_text("V"), "bigint", Decimal(2**63 - 1), 2**63 - 1),
+    ("FLOAT(50)", columns.decimal_text("V"), "bigint", Decimal(-(2**63)), -(2**63)),
+    ("FLOAT(50)", columns.decimal_text("V"), "bigint", Decimal(2**63), "value_does_not_fit"),
+    ("FLOAT(50)", columns.decimal_text("V"), "smallint", Decimal(32768), "value_does_not_fit"),
+    ("FLOAT(50)", columns.decimal_text("V", 2), "decimal(20,2)", Decimal("-123456789012345678.90"), None),
+    ("FLOAT(50)", columns.decimal_text("V", 3), "decimal(20,2)", Decimal("0.125"), "value_does_not_fit"),
+    ("FLOAT(50)", columns.decimal_text("V", 1), "double", Decimal("-0.5"), None),
+    ("INT64(11,2)", columns.integer("V", 134, 2), "string", Decimal("-0.05"), "-0.05"),
+    ("INT64(11)", columns.integer("V", 134), "string", -(2**63), str(-(2**63))),
+    ("INT64(11)", columns.integer("V", 134), "bigint", LONG, LONG),
+    (
+        "INT64(23,2)",
+        columns.integer("V", 134, 2),
+        "decimal(19,2)",
+        Decimal(LONG) / 100,
+        Decimal("10000000000000000.00"),
+    ),
+    ("UINT64(23)", columns.integer("V", 135), "string", 2**64 - 1, str(2**64 - 1)),
+    ("UINT64(23)", columns.integer("V", 135), "decimal(20,0)", 2**64 - 1, 2**64 - 1),
+    ("INT16(6)", columns.integer("V", 130), "int", -32768, -32768),
+]
+
+
+@pytest.mark.parametrize("source_type, column, type_, value, expected", NUMBERS)
+def test_numbers_are_exact_or_rejected(source_type, column, type_, value, expected):
+    table = columns.Table("N.T", (columns.integer("ID", is_key=True, is_nullable=False), column))
+    contract = contract_of(table).model_dump()
+    contract["columns"][1] |= {"type": type_, "source_type": source_type}
+    trail = Trail([table], byte_order="little")
+    trail.insert("N.T", {"ID": 1, "V": value})
+    found = read_files(trail.files, source_of(), {"N.T": Table(**contract)})
+    seen = [reject.kind for reject in found["rejects"]] or [row["after"]["V"] for row in found["changes"]]
+    assert seen == [value if expected is None else expected] and str(seen[0]) == str(
+        value if expected is None else expected
+    )
+
+
+def test_an_insert_without_columns_lacks_its_key_at_the_end_of_its_record():
+    trail = Trail([NOTES])
+    record = trail.row(5, "HR.NOTES")
+    [reject] = read_files(trail.files, source_of(), notes())["rejects"]
+    assert (reject.kind, reject.byte_offset) == ("missing_key", record.rba + record.length)

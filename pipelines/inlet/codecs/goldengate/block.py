@@ -111,7 +111,8 @@ class Images:
                 extra += len(whole)
         if joined:
             self.bytes_ = np.frombuffer(read.data + b"".join(joined), np.uint8)
-        area[area[:, 0] < 0] = 0
+        has_none = area[:, 0] < 0
+        area[has_none] = rows[first[has_none], frame.END][:, None]  # no columns, at the end of the record
         form = groups[:, sequence.FORM]
         none = np.full_like(area, -1)
         self.after = np.where((form == io_types.AFTER)[:, None], area, none)

@@ -69,19 +69,17 @@ def _find(data, at, end, little, plans, first, num, scratch):
 
 
 @inlined
-def _put_digits(out, pos, n, scale):
+def _put_digits(out, pos, n, scale, is_unsigned):
     """A number of at most 20 digits as text, with its head."""
-    minus, rest = n < 0, n
+    minus = n < 0 and not is_unsigned
+    rest = np.uint64(-(n + 1)) + np.uint64(1) if minus else np.uint64(n)
     start, size, count = pos + 1, 0, 0
     while rest != 0 or count <= scale:  # the digits from the last one on, written backwards and turned round
         if count == scale and scale > 0:
             out[start + size] = 46
             size += 1
-        tens = rest // 10
-        digit = rest - 10 * tens
-        if minus and digit:
-            tens, digit = tens + 1, 10 - digit
-        out[start + size] = 48 + digit
+        tens = rest // np.uint64(10)
+        out[start + size] = np.uint8(48) + np.uint8(rest - np.uint64(10) * tens)
         rest, size, count = tens, size + 1, count + 1
     if minus:
         out[start + size] = 45
@@ -113,9 +111,7 @@ def _integer(data, at, end, plans, r, out, pos):
         n -= 1 << 8 * width
     is_large = is_unsigned and n < 0  # of 2^63 and more
     if plans[r, TARGET] == TO_TEXT:
-        if is_large:
-            return VALUE_DOES_NOT_FIT, at, pos
-        return OK, at, _put_digits(out, pos, n, scale)
+        return OK, at, _put_digits(out, pos, n, scale, is_unsigned)
     if is_large or n >= 1_000_000_000_000_000_000 or n <= -1_000_000_000_000_000_000:
         if is_large or scale or plans[r, TARGET] != TO_INTEGER:
             return OK, at, _put_wide(out, pos, n, scale, is_unsigned)
@@ -161,6 +157,12 @@ def _number(data, at, end, plans, r, scratch, out, pos):
         num, scale = num - (scale - last), last
         if num > MAX_DIGITS or scale > MAX_SCALE:
             return VALUE_DOES_NOT_FIT, at, pos
+    if num == 19 and target == TO_INTEGER and plans[r, DIGITS] == 8 and point < 0:
+        m = np.uint64(0)
+        for k in range(num):
+            m = m * np.uint64(10) + np.uint64(scratch[3, k])
+        if m <= np.uint64(9_223_372_036_854_775_807) + np.uint64(minus):
+            return OK, at, put_integer(out, pos, -np.int64(m - np.uint64(1)) - 1 if minus else np.int64(m))
     if num > 18:
         return (
             (VALUE_DOES_NOT_FIT, at, pos)

@@ -133,7 +133,8 @@ def _put_record(
     time = uint(data, h + sequence.IO_TIME, 8, little)
     code = data[h + sequence.IO_TYPE]
     has_tokens = rows[i, T] >= 0 or rows[i, U] >= 0
-    num = 16 + (time != 0) + (type_names[code, 1] > 0) + (place[CSN_LEN] > 0) + has_others + (place[NAME_LEN] > 0)
+    has_time = sequence.EARLIEST < time - sequence.EPOCH < sequence.LATEST
+    num = 16 + has_time + (type_names[code, 1] > 0) + (place[CSN_LEN] > 0) + has_others + (place[NAME_LEN] > 0)
     num += (rowid_at >= 0) + (1 if has_index else 0) + has_tokens + (place[XID_LEN] > 0)
     out[pos] = len_id - 1 << 4 | 3 << 2 | 2
     out[pos + 1] = num
@@ -163,7 +164,7 @@ def _put_record(
         elif m == INFO:
             write = put_integer(out, write, np.int64(data[rows[i, AT] + 1]))
         elif m == IO_TIME_AT:
-            if time != 0:
+            if has_time:
                 out[write] = 12 << 2
                 write = put(out, write + 1, time - sequence.EPOCH, 8)
         elif m == IO_TYPE:
