@@ -16,13 +16,14 @@ from pathlib import Path
 
 from rich.console import Console
 
-from tests.bench import binary, empty_run, gold_apply, kafka, messages, wide
+from tests.bench import binary, empty_run, gold_apply, kafka, messages, trails, wide
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "performance.md"
 BY_HAND = "\n## Where the time goes\n"  # from here on the page is written by hand
 PARTS = {
     "binary": binary.measure,
+    "trails": trails.measure,
     "messages": messages.measure,
     "kafka": kafka.measure,
     "gold": gold_apply.measure,
