@@ -12,7 +12,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
-    help="Change streams of GoldenGate, Linkexpress and Qlik into a lakehouse: bronze, silver, gold, with checks at each step.",
+    help="Change streams of GoldenGate, Linkexpress and Qlik into a lakehouse: bronze, silver, gold, with checks at "
+    "each step.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 out = console()

@@ -8,7 +8,10 @@ Bounds: an item is held against the end of its list before it is read, and its v
 bytes becomes at most 4 n bytes (a character set makes 4 bytes of one at most) and its head at most 5; a number of an
 item of 8 bytes at least becomes 27 at most; id and offset of a member are 7. An item has 6 bytes in front of its value,
 so images take 6 bytes for each of the list, and 16.
-Source: docs/formats/goldengate_trail.md, column area.
+Facts     [documented] the list, its null indicator (whatever is not 0 is NULL) . [dump seen] texts with an inner
+          length, big-endian integers in trails of either order, dates without a length, the key in front of 115
+          [impl] fixed texts, scales . [not public] the length in front of the images of 117, 134 and 135
+          ASSUMED: that length has 2 or 4 bytes, by exact fit; where both fit the record is rejected
 """
 
 import numpy as np

@@ -6,7 +6,11 @@ can begin is passed over up to the next place at which two whole records follow 
 
 Bounds: no read lies outside [at, len(data)): a token is read after its 4 bytes, and a payload after its length, were
 held against the end of the record, the record against that of the data. `rows` has a row for every 46 bytes.
-Source: docs/formats/goldengate_trail.md, framing.
+Facts     [dump seen] ids and lengths: that of G and of F is the whole record's, that of any other token its payload's;
+          in every dump it is 8 and 4 for each token more than the payloads . [documented] letters of the tokens; tokens
+          that are not known are passed over by their length . [inferred] U stands before T: parsed by id, not by place
+          [not public] what the bits of `info` mean, how more than 65,535 bytes are framed
+          ASSUMED: a place where two whole records follow each other is one where a record begins
 """
 
 from typing import Literal

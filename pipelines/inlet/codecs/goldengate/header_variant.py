@@ -6,7 +6,6 @@ is not plain ASCII is kept as binary.
 Bounds: `put` functions write what `bound` has counted for them: a head of 220 bytes and 18 numbers of 9 for each
 record, its texts with 5 bytes each, its tokens with 15 bytes each. Reads stay within H (34 bytes and its tail), T and
 U, and within `texts`, whose places Python gives.
-Source: docs/formats/goldengate_trail.md, record header.
 """
 
 import numpy as np

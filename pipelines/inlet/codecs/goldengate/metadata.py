@@ -2,8 +2,10 @@
 
 The body of a definition is not public and stays raw: equal bytes mean the same definition, other bytes end the one that
 was in force, so that rows behind them wait for a version of the contract which begins there.
-Source: docs/formats/goldengate_trail.md, metadata. ASSUMED: definitions and references get indexes in the order of the
-file, a definition says its own, a reference gets the next one [inferred from one file].
+Facts     [dump seen] byte 7 says what it is (1 database, 2 table, 3 a table like another one), bytes 24-27 its indexes,
+          the tail the table's name; DDL is a text of items . [not public] the bodies; quotes within items
+          ASSUMED: definitions and references get indexes in the order of the file, a definition says its own, a
+          reference gets the next one
 """
 
 import re

@@ -7,8 +7,13 @@ transactions are never interleaved, so a transaction is a run of groups from Tra
 
 Bounds: `groups` reads the fixed part of `H` (34 bytes, which `walk` has made sure of), tails within `LEN_H`, and tokens
 within `LEN_T`. It writes one row of `out` and of `transactions` for each row of `rows` at most.
-Source: docs/formats/goldengate_trail.md, transactions. ASSUMED: a record is followed by its LOB chunks, a before-image
-by its update, a segment by the next one, without another record in between.
+Facts     [documented] TransInd 0 first, 1 middle, 2 last, 3 only; Continued and RecCount put segments together; after a
+          failure Extract appends a marker and writes the open transaction again; inserts are marked A, deletes B
+          [dump seen] bytes 0-8, 16-29 and 33 of H, and the time: microseconds since the Julian epoch, UTC . [recalled]
+          a before-image is a record of its own in front of its update; ids stand at a transaction's first record
+          [inferred] byte 30; Partition 0x04 a list of columns, 0x08 the tail is an index, 0x40 both images
+          ASSUMED: a record is followed by its LOB chunks, a before-image by its update, a segment by the next one,
+          without another record in between
 """
 
 from inlet.codecs.goldengate import io_types
