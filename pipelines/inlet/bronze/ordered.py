@@ -12,6 +12,7 @@ from typing import NamedTuple
 from inlet.bronze import framing
 from inlet.bronze.files import (
     GONE,
+    as_problem,
     cannot_open,
     has_settled,
     is_compressed,
@@ -27,6 +28,9 @@ from inlet.bronze.whole_files import rest_of
 from inlet.codecs import CODECS
 from inlet.config import Project
 from inlet.source import FILE_TRANSPORTS, Source
+
+
+MISSING = "file_before_missing"
 
 
 class Listed(NamedTuple):
@@ -103,6 +107,23 @@ class Order:
             return f"file {place - 1} of {name}" + (" to end" if before else "")
         return None
 
+    def lacks(self, place: int, numbered: dict[str, int]) -> bool:
+        """Is the file before one that was never read not there at all? In: places of the files that are."""
+        return place - 1 not in self.ends.keys() | self.stuck | set(numbered.values()) and place > min(
+            [*self.ends, *self.stuck, *numbered.values()], default=place
+        )
+
+
+def missing(name: str, place: int) -> dict:
+    """A row of bronze.files of a file whose predecessor has not come, though the file itself has settled."""
+    expected = f"file {place} of {name}, behind which this file goes on"
+    return as_problem(0, MISSING, expected, "no such file", "Deliver it: the next run reads both")
+
+
+def is_missing(row: dict | None) -> bool:
+    """Does a row of bronze.files say that the file before is not there?"""
+    return bool(row and row["problem"] and json.loads(row["problem"])["kind"] == MISSING)
+
 
 def may_be_first(name: str, path: str) -> str:
     """What the files of a source wait for while one tells no place that is landed or refused."""
@@ -145,7 +166,8 @@ def plan(
         elif place is None or file.known and file.known["context"]:
             rows[file.path] = planned(file)  # it goes on where it was, or is rejected as a whole
         elif why := order.waits_for(place, first):
-            rows[file.path] = why
+            is_told = file.info.get("is_told_missing") or not file.has_settled
+            rows[file.path] = why if is_told or not order.lacks(place, numbered) else missing(name, place - 1)
         else:
             rows[file.path] = planned(file, order.ends.get(place - 1))
         result = rows[file.path]

@@ -87,7 +87,8 @@ def plan_batch(project: Project, sources: list[Source], before: list[dict], now:
                 tail = 0 if known["problem"] else info["size"] - known["ofs_end"]
                 if tail and not is_settled:
                     new.wait(path, info, tail)
-                if not tail or not (is_settled or may_end_others):
+                info["is_told_missing"] = ordered.is_missing(known)
+                if not info["is_told_missing"] and not (tail and (is_settled or may_end_others)):
                     continue
             companions = _content_of(project, names)
             if isinstance(companions, str):
