@@ -182,8 +182,8 @@ REJECT_KINDS = {  # every kind there is; docs/rejects.md is made from this and a
     # binary formats
     "bad_length": "a record length that no record can have: zero, negative, too short, too long",
     "truncated": "the file ends inside a record",
-    "file_before_missing": "the file goes on where another one ends that is not there, or not read yet; once it is, the "
-    "next run reads both",
+    "file_before_missing": "the file goes on where another one ends that is not there, or not read yet; once it is, "
+    "the next run reads both",
     "bad_column_count": "the record's number of columns is not that of the table",
     "unknown_extraction_id": "the record carries an extraction id that inlet.yml does not map to a table",
     "bad_null_indicator": "a null indicator that is neither 0000 nor FFFF",

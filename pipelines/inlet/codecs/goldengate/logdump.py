@@ -36,9 +36,9 @@ import numpy as np
 
 from inlet import change
 from inlet.codecs.goldengate import cuts, logdump_piece, piece, sequence, trail
-from inlet.codecs.goldengate.block import Images
 from inlet.codecs.goldengate.block import decoded as decoded_of
 from inlet.codecs.goldengate.defgen import definitions_of  # noqa: F401  part of what a codec offers
+from inlet.codecs.goldengate.images import Images
 from inlet.codecs.goldengate.logdump_lines import Entry, Scan
 from inlet.codecs.goldengate.logdump_options import Options
 from inlet.codecs.goldengate.logdump_piece import CHANGES, Printout  # noqa: F401  part of what a codec offers

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from inlet.codecs.codec import IMAGE
 from inlet.codecs.goldengate import file_header, frame, sequence
-from inlet.codecs.goldengate.block import CHANGES as OF_TRAIL
+from inlet.codecs.goldengate.change_rows import CHANGES as OF_TRAIL
 from inlet.codecs.goldengate.logdump_header import ORDERS
 from inlet.codecs.goldengate.logdump_lines import joined
 from inlet.codecs.goldengate.logdump_record import Printed

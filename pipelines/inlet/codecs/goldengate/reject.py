@@ -30,7 +30,7 @@ OF_COLUMNS = {
 
 
 def of_group(found, n: int, source: Source) -> Reject:
-    """The reject of a group of records. In: block.Images."""
+    """The reject of a group of records. In: images.Images."""
     read, group = found.piece, found.piece.groups[n]
     at, end = int(read.starts[n]), int(read.starts[n + 1])
     target = found.places.targets[found.places.target[n]] if found.places.target[n] >= 0 else None

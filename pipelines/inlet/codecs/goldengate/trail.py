@@ -39,7 +39,8 @@ import numpy as np
 
 from inlet.codecs.goldengate import columns, cuts, frame, io_types, piece, sequence
 from inlet.codecs.goldengate.annotate import annotate, find_record  # noqa: F401  part of what a codec offers
-from inlet.codecs.goldengate.block import CHANGES, decode  # noqa: F401  part of what a codec offers
+from inlet.codecs.goldengate.block import decode  # noqa: F401  part of what a codec offers
+from inlet.codecs.goldengate.change_rows import CHANGES  # noqa: F401  part of what a codec offers
 from inlet.codecs.goldengate.defgen import definitions_of  # noqa: F401  part of what a codec offers
 from inlet.codecs.goldengate.layout import versions_of
 from inlet.codecs.goldengate.options import Options
