@@ -29,7 +29,6 @@ from inlet.codecs import CODECS
 from inlet.config import Project
 from inlet.source import FILE_TRANSPORTS, Source
 
-
 MISSING = "file_before_missing"
 
 
