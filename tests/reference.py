@@ -163,8 +163,9 @@ def load_rows(changes) -> dict[str, list]:
 
 
 def supplied(change) -> dict[str, Any]:
-    """The after-image without columns that the source could not convert: `missing` never overwrites a value."""
-    return {name: value for name, value in (change.after or {}).items() if change.states.get(name) != "missing"}
+    """The after-image without columns whose value did not come: `missing` and `lob_incomplete` never overwrite one."""
+    states, image = change.states, change.after or {}
+    return {name: value for name, value in image.items() if states.get(name) not in ("missing", "lob_incomplete")}
 
 
 def differing(change, columns) -> list[str]:

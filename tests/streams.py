@@ -168,7 +168,8 @@ def _image(rng, names, key, partial: float = 0.0) -> dict:
 
 
 def _states(rng, probability) -> dict:
-    return {rng.choice(["NAME", "PRICE"]): rng.choice(["missing", "fetched"])} if rng.random() < probability else {}
+    states = ["missing", "fetched", "lob_incomplete"]
+    return {rng.choice(["NAME", "PRICE"]): rng.choice(states)} if rng.random() < probability else {}
 
 
 def deliver(

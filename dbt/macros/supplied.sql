@@ -1,9 +1,9 @@
 {# Columns that an image supplies: an array of names. What was sent as `missing` (the source could not convert the
-   value) is not supplied. In: the typed image too. Of a wide table the image's members are asked for as a whole: a
-   question a column would make its plan grow beyond planning; of any other a question a column is quicker, for the
-   VARIANT is only asked where the typed value is null. -#}
+   value) or as `lob_incomplete` (the value is in segments) is not supplied. In: the typed image too. Of a wide table
+   the image's members are asked for as a whole: a question a column would make its plan grow beyond planning; of any
+   other a question a column is quicker, for the VARIANT is only asked where the typed value is null. -#}
 {% macro supplied(typed, image, columns) -%}
-{%- set missing = "map_keys(map_filter(column_states, (member, state) -> state = 'missing'))" -%}
+{%- set missing = "map_keys(map_filter(column_states, (member, state) -> state in ('missing', 'lob_incomplete')))" -%}
 {%- if columns | length > 100 -%}
 transform(array_except(coalesce(map_keys(cast({{ image }} as map<string,variant>)), array()),
                        coalesce({{ missing }}, array())),

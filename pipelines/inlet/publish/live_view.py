@@ -175,6 +175,6 @@ def _image_of(table: Table, version: Table, image: str) -> str:
     absent = ", ".join(f"{literal(n)}, parse_json('null')" for n, column in then.items() if column is None)
     sent = (
         f"transform_keys(map_filter(coalesce(cast({image} as map<string,variant>), {NO_IMAGE}), (name, value) -> "
-        f"(column_states[name] = 'missing') is not true), (name, value) -> {name})"
+        f"(column_states[name] in ('missing', 'lob_incomplete')) is not true), (name, value) -> {name})"
     )
     return f"if({image} is null, {NO_IMAGE}, map_concat({sent}, map({absent})))" if absent else sent
