@@ -1,5 +1,5 @@
-"""A file of a trail that is missing in the sequence: the next ones wait, and are told as rejects once they have settled;
-when it comes all are read."""
+"""A file of a trail that is missing in the sequence: the next ones wait, and are rejects once they have settled; when
+it comes all are read."""
 
 import json
 import os
