@@ -456,7 +456,7 @@ def comparable(row: dict) -> dict:
     }
     at = row["change_timestamp"]
     return {
-        **{name: row[name] for name in decoded.CHANGE},
+        **{name: row.get(name) if isinstance(row, dict) else row[name] for name in decoded.CHANGE},
         **images,
         "change_timestamp": at and at.replace(tzinfo=None),
         "change_mask": row["change_mask"] and bytes(row["change_mask"]),
