@@ -17,7 +17,7 @@ Facts     [documented] the list, its null indicator (whatever is not 0 is NULL) 
 import numpy as np
 
 from inlet.fields.compiled import interpreter
-from inlet.fields.compiled.basics import inlined, put, put_decimal, put_integer, uint
+from inlet.fields.compiled.basics import inlined, put, put_decimal, put_integer, put_limbs, uint
 from inlet.fields.compiled.cache import compiled
 from inlet.fields.compiled.interpreter import KEY, NEED, NOT_NULL, SLOT, WIDTH
 
@@ -195,17 +195,7 @@ def _put_long(scratch, num, scale, minus, out, pos):
         c = c * 10 + (b >> 32)
         d = d * 10 + (c >> 32)
         a, b, c, d = a & 0xFFFFFFFF, b & 0xFFFFFFFF, c & 0xFFFFFFFF, d & 0xFFFFFFFF
-    if minus:
-        a = (a ^ 0xFFFFFFFF) + 1
-        b = (b ^ 0xFFFFFFFF) + (a >> 32)
-        c = (c ^ 0xFFFFFFFF) + (b >> 32)
-        d = (d ^ 0xFFFFFFFF) + (c >> 32)
-    out[pos] = 10 << 2
-    out[pos + 1] = scale
-    put(out, pos + 2, a, 4)
-    put(out, pos + 6, b, 4)
-    put(out, pos + 10, c, 4)
-    return put(out, pos + 14, d, 4)
+    return put_limbs(out, pos, a, b, c, d, scale, minus)
 
 
 @inlined

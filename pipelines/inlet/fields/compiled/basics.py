@@ -59,6 +59,22 @@ def put_decimal(out, pos, n, scale):
 
 
 @inlined
+def put_limbs(out, pos, a, b, c, d, scale, minus):
+    """A decimal of up to 38 digits, unscaled: four limbs of 32 bits, the lowest first. Writes 18 bytes."""
+    if minus:
+        a = (a ^ 0xFFFFFFFF) + 1
+        b = (b ^ 0xFFFFFFFF) + (a >> 32)
+        c = (c ^ 0xFFFFFFFF) + (b >> 32)
+        d = (d ^ 0xFFFFFFFF) + (c >> 32)
+    out[pos] = 10 << 2
+    out[pos + 1] = scale
+    put(out, pos + 2, a, 4)
+    put(out, pos + 6, b, 4)
+    put(out, pos + 10, c, 4)
+    return put(out, pos + 14, d, 4)
+
+
+@inlined
 def utf8_size(data, at, stop):
     """Bytes of the character that begins here, 0 if it is none."""
     first = data[at]

@@ -14,7 +14,7 @@ the spec; tests/test_fields.py holds them equal.
 import numpy as np
 
 from inlet.fields.charset import CESU8, DOUBLE, EUC, LEAD, SHIFT, SINGLE, UTF8
-from inlet.fields.compiled.basics import inlined, put, put_decimal, put_integer, uint, utf8_size
+from inlet.fields.compiled.basics import inlined, put, put_decimal, put_integer, put_limbs, uint, utf8_size
 from inlet.fields.compiled.cache import compiled
 
 # a plan's row
@@ -122,17 +122,7 @@ def _put_wide_decimal(data, at, num_digits, is_packed, scale, minus, out, pos):
         c = c * 10 + (b >> 32)
         d = d * 10 + (c >> 32)
         a, b, c, d = a & MASK32, b & MASK32, c & MASK32, d & MASK32
-    if minus:
-        a = (a ^ MASK32) + 1
-        b = (b ^ MASK32) + (a >> 32)
-        c = (c ^ MASK32) + (b >> 32)
-        d = (d ^ MASK32) + (c >> 32)
-    out[pos] = 10 << 2
-    out[pos + 1] = scale
-    put(out, pos + 2, a, 4)
-    put(out, pos + 6, b, 4)
-    put(out, pos + 10, c, 4)
-    return put(out, pos + 14, d, 4)
+    return put_limbs(out, pos, a, b, c, d, scale, minus)
 
 
 @inlined
