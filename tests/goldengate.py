@@ -9,7 +9,8 @@ import random
 from inlet.bronze.framing import cut_file
 from inlet.bronze.judged import Judged
 from inlet.codecs.codec import change_rows, decode_block
-from inlet.codecs.goldengate import source_type, trail
+from inlet.codecs.goldengate import source_type
+from inlet.codecs.goldengate.trail import files as trail
 from inlet.silver import unit_rules, verdicts
 from inlet.source import Source
 from inlet.table import Table

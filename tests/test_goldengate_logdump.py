@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from inlet.codecs.goldengate import logdump
+from inlet.codecs.goldengate.logdump import files as logdump
 from inlet.source import Source
 from tests import goldengate_streams as streams
 from tests.encode import goldengate_columns as columns

@@ -10,7 +10,7 @@ import pytest
 from inlet import bronze, change, lake, silver
 from inlet.change import Column
 from inlet.codecs import CODECS
-from inlet.codecs.goldengate.header import HEADER
+from inlet.codecs.goldengate.trail.header import HEADER
 from inlet.commands import decode, show
 from inlet.silver import header_views
 from tests import projects

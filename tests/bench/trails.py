@@ -12,7 +12,7 @@ import yaml
 
 from inlet import bronze, config, lake, silver
 from inlet.codecs import CODECS
-from inlet.codecs.goldengate import frame
+from inlet.codecs.goldengate.trail import frame
 from inlet.silver import blocks
 from inlet.silver.batch import Batch
 from tests.bench.figure import Figure, best

@@ -1,7 +1,7 @@
 """Logdump's text: lines cut, spliced and damaged. Every byte is accounted for, however long blocks are; a change is the
 same where its lines stand alone."""
 
-from inlet.codecs.goldengate import logdump
+from inlet.codecs.goldengate.logdump import files as logdump
 from inlet.errors import Reject
 from tests.test_cases import decode_file
 

@@ -5,7 +5,8 @@ import datetime
 from decimal import Decimal
 
 from inlet.codecs.codec import change_rows
-from inlet.codecs.goldengate import piece, trail
+from inlet.codecs.goldengate.trail import files as trail
+from inlet.codecs.goldengate.trail import piece
 from inlet.errors import Reject
 from tests.test_cases import decode_file
 

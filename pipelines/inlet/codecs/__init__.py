@@ -2,21 +2,22 @@
 contract: codec.py.
 """
 
-from inlet.codecs.goldengate import avro_messages as goldengate_avro
-from inlet.codecs.goldengate import delimited as goldengate_delimited
-from inlet.codecs.goldengate import extract_files as goldengate_text
-from inlet.codecs.goldengate import json_messages as goldengate_json
-from inlet.codecs.goldengate import logdump, trail
-from inlet.codecs.goldengate import xml_messages as goldengate_xml
-from inlet.codecs.linkexpress import group
-from inlet.codecs.qlik import json_messages
+from inlet.codecs.goldengate.avro import messages as goldengate_avro
+from inlet.codecs.goldengate.delimited import messages as goldengate_delimited
+from inlet.codecs.goldengate.extract import files as goldengate_text
+from inlet.codecs.goldengate.json import messages as goldengate_json
+from inlet.codecs.goldengate.logdump import files as goldengate_logdump
+from inlet.codecs.goldengate.trail import files as goldengate_trail
+from inlet.codecs.goldengate.xml import messages as goldengate_xml
+from inlet.codecs.linkexpress import group as linkexpress_group
+from inlet.codecs.qlik import json_messages as qlik_json
 from inlet.source import FILE_TRANSPORTS, MESSAGE_TRANSPORTS, ROW_TRANSPORTS
 
 CODECS = {
-    "qlik_json": json_messages,
-    "linkexpress_group": group,
-    "goldengate_trail": trail,
-    "goldengate_logdump": logdump,
+    "qlik_json": qlik_json,
+    "linkexpress_group": linkexpress_group,
+    "goldengate_trail": goldengate_trail,
+    "goldengate_logdump": goldengate_logdump,
     "goldengate_json": goldengate_json,
     "goldengate_avro": goldengate_avro,
     "goldengate_xml": goldengate_xml,

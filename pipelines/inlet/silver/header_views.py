@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from inlet import change
 from inlet.change import Column
-from inlet.codecs.goldengate.header import HEADER
+from inlet.codecs.goldengate.trail.header import HEADER
 from inlet.sql import literal
 
 if TYPE_CHECKING:

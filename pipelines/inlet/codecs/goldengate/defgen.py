@@ -25,8 +25,8 @@ from collections.abc import Iterator
 from typing import NamedTuple, NoReturn
 
 from inlet.codecs.goldengate import source_type
-from inlet.codecs.goldengate.metadata import table_of
 from inlet.codecs.goldengate.options import TextOptions
+from inlet.codecs.goldengate.trail.metadata import table_of
 from inlet.codecs.results import Definition
 from inlet.errors import ConfigError
 from inlet.fields import charset

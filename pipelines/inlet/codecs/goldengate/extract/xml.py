@@ -1,0 +1,67 @@
+"""Elements dbupdate of FORMATXML; see extract_files."""
+
+from collections.abc import Callable
+
+from inlet.codecs.goldengate.extract.options import Options
+from inlet.codecs.goldengate.operations.operation import Operation, Refused
+from inlet.fields import xml_exact
+from inlet.fields.xml_exact import Element
+from inlet.table import Table
+
+LETTERS = {"insert": "I", "update": "U", "delete": "D"}
+
+
+class Shaped:
+    """A record's text, and where its parts stand in it."""
+
+    def __init__(self, text: str, options: Options, contract_of: Callable[[str | None], Table]):
+        self.text, self.contract_of = text, contract_of
+        self.places: dict[tuple[str, str | None], int] = {}
+
+    def operation(self) -> Operation:
+        """What the element says. Raises: Refused."""
+        element = self._element()
+        self._check(element, "dbupdate", {"table", "type"}, {"table", "type"})
+        self.contract_of(element.attributes["table"])  # names the table of what is rejected from here on
+        word = element.attributes["type"]
+        if word not in LETTERS:
+            raise Refused("unknown_operation", "op_type", "insert, update or delete", word)
+        role = "before" if word == "delete" else "after"
+        image: dict[str, str | None] = {}
+        for columns in element.children:
+            self._check(columns, "columns", set(), set())
+            for column in columns.children:
+                self._check(column, "column", {"name"}, {"name", "key"})
+                name = column.attributes["name"]
+                if name in image:
+                    raise Refused("column_twice", role, "each column once", name, name)
+                self.places[role, name] = self._place(column)
+                image[name] = self._value(column, role)
+        before, after = (image, None) if role == "before" else (None, image)
+        return Operation(element.attributes["table"], LETTERS[word], None, before=before, after=after)
+
+    def _element(self) -> Element:
+        found = next(iter(xml_exact.documents(self.text.encode())))
+        if isinstance(found, Element):
+            return found
+        self.places["row", None] = len(self.text.encode()[: found.wrong.offset].decode("utf-8", "ignore"))
+        raise Refused(found.wrong.kind, "row", found.wrong.expected, found.wrong.found)
+
+    def _place(self, element: Element) -> int:
+        return len(self.text.encode()[: element.start].decode())
+
+    def _check(self, element: Element, name: str, needed: set[str], known: set[str]) -> None:
+        """Raises: Refused, for an element with another name, or with other attributes."""
+        self.places["row", None] = self._place(element)
+        if element.name != name or not needed <= element.attributes.keys() <= known:
+            found = f"{element.name} with {', '.join(element.attributes) or 'none'}"
+            raise Refused("wrong_shape", "row", f"{name} with {', '.join(sorted(known)) or 'no attribute'}", found)
+
+    def _value(self, column: Element, role: str) -> str:
+        name = column.attributes["name"]
+        if column.children:
+            raise Refused("wrong_shape", role, "text", column.children[0].name, name)
+        if not column.text:
+            expected = "text: nothing public says what an element without text is, null or an empty text"
+            raise Refused("ambiguous_layout", role, expected, "none", name)
+        return column.text

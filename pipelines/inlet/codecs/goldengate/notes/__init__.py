@@ -1,0 +1,1 @@
+"""What `inlet inspect` shows of a trail, byte by byte."""

@@ -1,0 +1,1 @@
+"""What all message and text forms share: one operation, and the change that it becomes."""

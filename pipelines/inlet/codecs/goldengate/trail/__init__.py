@@ -1,0 +1,1 @@
+"""Trail files: their records, headers, tokens and column areas."""

@@ -1,0 +1,120 @@
+"""The images of a piece's changes: where their lists of columns are, and what `columns` makes of them."""
+
+import numpy as np
+
+from inlet.codecs.goldengate.trail import columns, frame, io_types, sequence
+from inlet.codecs.goldengate.trail.layout import Layouts
+from inlet.codecs.goldengate.trail.piece import Piece
+from inlet.codecs.goldengate.trail.tables import Places
+
+
+class Images:
+    """The images of a piece's changes. `places` says of each group which layout reads it, and why where none does;
+    faults[g] = code of columns.FAULTS, byte, index of the column.
+    """
+
+    def __init__(self, read: Piece, places: Places, layouts: Layouts):
+        groups = read.groups
+        self.piece, self.places, self.layouts = read, places, layouts
+        self.faults = np.zeros((len(groups), 3), np.int64)
+        self.readable = np.flatnonzero((groups[:, sequence.WHAT] == io_types.CHANGE) & (places.layout >= 0))
+        self.num_mask_bytes = layouts.keys.shape[1]
+        self._areas()
+        self._read()
+        self.is_rejected = (
+            (groups[:, sequence.WHAT] == sequence.FAULTY)
+            | (groups[:, sequence.WHAT] == io_types.CHANGE) & (places.layout < 0)
+            | (self.faults[:, 0] > 0)
+        )
+
+    def _areas(self) -> None:
+        """Where the lists of columns before and after each readable change are: first byte and end, -1 for none."""
+        read, groups, rows = self.piece, self.piece.groups[self.readable], self.piece.rows
+        self.bytes_, joined, extra = read.bytes_, [], len(read.data)
+        first = groups[:, sequence.FIRST] + groups[:, sequence.NUM_BEFORE]
+        area = np.stack([rows[first, frame.D], rows[first, frame.D] + rows[first, frame.LEN_D]], axis=1)
+        prior = np.full_like(area, -1)
+        has_before = groups[:, sequence.NUM_BEFORE] > 0
+        start = groups[has_before, sequence.FIRST]
+        prior[has_before] = np.stack([rows[start, frame.D], rows[start, frame.D] + rows[start, frame.LEN_D]], axis=1)
+        for chained, lists, begin, end in (
+            (groups[:, sequence.BASE_END] - first > 1, area, first, groups[:, sequence.BASE_END]),
+            (groups[:, sequence.NUM_BEFORE] > 1, prior, groups[:, sequence.FIRST], first),
+        ):
+            for n in np.flatnonzero(chained):  # segments: their column areas one behind the other
+                whole = b"".join(read.payload(rows[k], frame.D) for k in range(begin[n], end[n]))
+                lists[n] = extra, extra + len(whole)
+                joined.append(whole)
+                extra += len(whole)
+        if joined:
+            self.bytes_ = np.frombuffer(read.data + b"".join(joined), np.uint8)
+        has_none = area[:, 0] < 0
+        area[has_none] = rows[first[has_none], frame.END][:, None]  # no columns, at the end of the record
+        form = groups[:, sequence.FORM]
+        none = np.full_like(area, -1)
+        self.after = np.where((form == io_types.AFTER)[:, None], area, none)
+        self.before = np.where((form == io_types.BEFORE)[:, None], area, prior)
+        self._split(np.flatnonzero(form >= io_types.KEY_AND_AFTER), area, has_before)
+
+    def _split(self, chosen, area, has_before) -> None:
+        """Part the areas that hold both images."""
+        if not len(chosen):
+            return
+        layout = self.places.layout[self.readable[chosen]]
+        num_columns = np.diff(self.layouts.plan_starts)[layout]
+        middles, faults = np.zeros((len(chosen), 2), np.int64), np.zeros((len(chosen), 3), np.int64)
+        is_fixed = self.piece.groups[self.readable[chosen], sequence.FORM] == io_types.KEY_AND_AFTER
+        seen = np.zeros(int(num_columns.max()) + 1, np.int64)
+        starts, ends = np.ascontiguousarray(area[chosen, 0]), np.ascontiguousarray(area[chosen, 1])
+        columns.split(self.bytes_, starts, ends, is_fixed, num_columns, self.piece.little, seen, middles, faults)
+        self.faults[self.readable[chosen]] = faults
+        good = faults[:, 0] == 0
+        self.after[chosen[good]] = np.stack([middles[good, 1], ends[good]], axis=1)
+        own = good & ~has_before[chosen]
+        self.before[chosen[own]] = middles[own]
+
+    def _read(self) -> None:
+        """Read the images; a fault of either is one of the change."""
+        num = len(self.piece.groups)
+        self.masks = {name: np.zeros((num, self.num_mask_bytes), np.uint8) for name in ("before", "after")}
+        self.buffers, self.lengths = {}, {}
+        for name, lists in (("before", self.before), ("after", self.after)):
+            chosen = np.flatnonzero((lists[:, 0] >= 0) & (self.faults[self.readable, 0] == 0))
+            self.buffers[name], self.lengths[name] = self._images(name, lists[chosen], self.readable[chosen])
+        keys = self.layouts.keys[self.places.layout[self.readable]]
+        supplied = self.masks["before"][self.readable] | self.masks["after"][self.readable]
+        is_row = self.piece.groups[self.readable, sequence.OPERATION] != io_types.TRUNCATE
+        lacks = ((supplied & keys) != keys).any(axis=1) & is_row & (self.faults[self.readable, 0] == 0)
+        self.faults[self.readable[lacks], 0] = columns.MISSING_KEY
+        self.faults[self.readable[lacks], 1] = np.maximum(self.after[lacks, 1], self.before[lacks, 1])
+        self.faults[self.readable[lacks], 2] = -1
+
+    def _images(self, name: str, lists: np.ndarray, groups: np.ndarray):
+        """Out: one buffer of images; each group's length in it."""
+        starts, ends = np.ascontiguousarray(lists[:, 0]), np.ascontiguousarray(lists[:, 1])
+        out, lengths = np.empty(columns.bound(starts, ends), np.uint8), np.zeros(len(groups), np.int64)
+        faults, masks = np.zeros((len(groups), 3), np.int64), np.zeros((len(groups), self.num_mask_bytes), np.uint8)
+        layouts = self.layouts
+        if len(groups):
+            columns.images(
+                self.bytes_,
+                starts,
+                ends,
+                self.places.layout[groups],
+                layouts.plans,
+                layouts.plan_starts,
+                self.piece.little,
+                name == "after",
+                layouts.singles,
+                layouts.doubles,
+                columns.scratch_of(layouts.plans, layouts.plan_starts),
+                out,
+                lengths,
+                masks,
+                faults,
+            )
+        self.faults[groups] = faults
+        self.masks[name][groups] = masks
+        all_lengths = np.zeros(len(self.piece.groups), np.int64)
+        all_lengths[groups] = lengths
+        return out, all_lengths

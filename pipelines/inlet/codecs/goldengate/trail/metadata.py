@@ -1,0 +1,119 @@
+"""Metadata and DDL records of a trail: which table an index means, and from where on a definition is in force.
+
+The body of a definition is not public and stays raw: equal bytes mean the same definition, other bytes end the one that
+was in force, so that rows behind them wait for a version of the contract which begins there.
+Facts     [dump seen] byte 7 says what it is (1 database, 2 table, 3 a table like another one), bytes 24-27 its indexes,
+          the tail the table's name; DDL is a text of items . [not public] the bodies; quotes within items
+          ASSUMED: definitions and references get indexes in the order of the file, a definition says its own, a
+          reference gets the next one
+"""
+
+import re
+from hashlib import sha256
+from typing import Literal, NamedTuple
+
+from inlet.codecs.goldengate.trail.sequence import EARLIEST, EPOCH, IO_TIME, LATEST, ORIG_NODE, TAIL
+from inlet.source import Source
+from inlet.table import Table
+
+DDR, TDR, REFERENCE = 1, 2, 3  # ORIG_NODE of a metadata record
+KINDS = {DDR: "database definition", TDR: "table definition", REFERENCE: "reference to a table definition"}
+LEN_HASH = 16
+
+
+class Metadata(NamedTuple):
+    """What a metadata record says."""
+
+    kind: int
+    microseconds: int  # its own time, since 1970; 0 for none
+    ddr_index: int
+    tdr_index: int  # of a reference the one it refers to
+    name: str
+    body: bytes
+
+
+def name_of(tail: bytes) -> str:
+    """A table's name as the trail writes it, up to its NUL."""
+    return tail.split(b"\0")[0].decode("utf-8", "backslashreplace")
+
+
+def parts_of(name: str) -> list[str]:
+    """The parts of a name, without quotes around them.
+
+    >>> parts_of('"Hr"."Jobs.Old"'), parts_of("PDB1.HR.JOBS")
+    (['Hr', 'Jobs.Old'], ['PDB1', 'HR', 'JOBS'])
+    """
+    return [part.strip('"') for part in re.findall(r'"[^"]*"|[^."]+', name)]
+
+
+def table_of(name: str, source: Source) -> str:
+    """SCHEMA.TABLE of the trail's name for a table: as the source maps it, or its parts without quotes."""
+    return source.table_of(name) or ".".join(parts_of(name))
+
+
+def read(header: bytes, order: Literal["big", "little"], body: bytes) -> Metadata:
+    """In: payload of H and D of a metadata record."""
+    ddr, tdr = (int.from_bytes(header[at : at + 2], order) for at in (24, 26))
+    time = int.from_bytes(header[IO_TIME : IO_TIME + 8], order) - EPOCH
+    return Metadata(header[ORIG_NODE], time if EARLIEST < time < LATEST else 0, ddr, tdr, name_of(header[TAIL:]), body)
+
+
+def step(context: dict, found: Metadata, change_seq: str | None) -> dict:
+    """The context behind a metadata record. In: its place in the order, None where no time is known yet."""
+    if found.kind not in (TDR, REFERENCE):
+        return context
+    tables, count = dict(context["tables"]), context["num_definitions"]
+    if found.kind == TDR:
+        index, mark = found.tdr_index, sha256(found.body).hexdigest()[:LEN_HASH]
+    else:
+        referred = tables.get(str(found.tdr_index))
+        index, mark = count + 1, referred[1] if referred else ""
+    tables[str(index)] = [found.name, mark]
+    definitions = context["definitions"]
+    known = definitions.get(found.name)
+    if known is None or known[0] != mark:
+        definitions = definitions | {found.name: [mark, change_seq, known[1] if known else None]}
+    return context | {"tables": tables, "num_definitions": max(count, index), "definitions": definitions}
+
+
+def version_for(table: Table, definition: list | None, change_seq: str) -> Table | tuple[str, str, str]:
+    """The version of a contract that reads a row; or the kind of its reject, what was expected and found. In: the
+    definition in force, None where the trail has none.
+    """
+    version = table.at(change_seq)
+    if definition is None:
+        return version
+    _, since, before = definition
+    if since is None:
+        return version
+    if before is not None and table.at(since).version == table.at(before).version:
+        return (
+            "definition_missing",
+            f"a version of the contract from {since} on, where the trail's definition of the table changes",
+            f"version {version.version} before and after it",
+        )
+    if version.version != table.at(since).version:
+        return (
+            "definition_differs",
+            f"the version that is in force at {since}, where the trail's definition of the table begins",
+            f"version {version.version}, which the contract begins later",
+        )
+    return version
+
+
+DDL_ITEM = re.compile(r",([A-Z]\d+)='(.*?)',", re.DOTALL)
+DDL_TEXT = ",C1="
+DDL_NAMES = {"C5": "csn", "B3": "owner", "B4": "object", "B5": "object_type", "B6": "operation", "B8": "history_table"}
+
+
+def ddl_of(body: bytes) -> dict[str, str]:
+    """What a DDL record says, by name where the item is known; the statement is all behind C1, as it stands. How quotes
+    in a value are written is not public: an item ends with the first `',` behind it.
+
+    >>> ddl_of(b",B3='SHOP',,B4='ORDERS',,B6='CREATE',,C1='create table ORDERS (ID int)'")["statement"]
+    "'create table ORDERS (ID int)'"
+    """
+    text = body.decode("utf-8", "backslashreplace")
+    head, found, statement = text.partition(DDL_TEXT)
+    items = {DDL_NAMES.get(name, name): value for name, value in DDL_ITEM.findall(head + ",")}
+    return items | ({"statement": statement} if found else {})

@@ -1,0 +1,86 @@
+"""Rejects of a trail: what was expected and what was found, in words, for the few records that fail."""
+
+from inlet.codecs.goldengate.trail import columns, sequence
+from inlet.errors import Event, Reject
+from inlet.source import Source
+
+LEN_FOUND = 16
+OF_RECORDS = {  # by kind: what was expected of a record
+    "bad_frame": "a record: a token G whose length leads to a token Z with the same length",
+    "bad_length": "tokens that end where the record does, and a RecLength that is the length of D",
+    "unknown_token": "one H, D, U and T",
+    "bad_header": "E first; B or A as its operation has it; TransInd 0 to 3; an IO Time up to 2099",
+    "unknown_operation": "an IOType that docs/formats/goldengate_trail.md lists",
+    "unsupported_record": "a column area with indexes of columns",
+    "part_missing": "a before-image and, behind it, the update that it belongs to",
+    "bad_segment": "segments next to each other with RecCount 1, 2, 3 ..., and a LOB chunk behind its row",
+}
+OF_COLUMNS = {
+    "bad_length": "columns that fill the column area to its end",
+    "unknown_column": "an index of a column that the contract has",
+    "column_twice": "each column once",
+    "bad_value_length": "a length that the type has",
+    "bad_text": "characters of the character set",
+    "value_does_not_fit": "a value that fits the column's type without rounding",
+    "bad_date": "a day of the calendar, and a time to the microsecond",
+    "missing_key": "a value of each column of the key",
+    "null_not_allowed": "a value, for the contract says nullable: false",
+    "ambiguous_layout": "a length of 2 or of 4 bytes before the images, with which both of them end exactly",
+}
+
+
+def of_group(found, n: int, source: Source) -> Reject:
+    """The reject of a group of records. In: images.Images."""
+    read, group = found.piece, found.piece.groups[n]
+    at, end = int(read.starts[n]), int(read.starts[n + 1])
+    target = found.places.targets[found.places.target[n]] if found.places.target[n] >= 0 else None
+    column = None
+    if group[sequence.FAULT]:
+        kind, place = sequence.FAULTS[group[sequence.FAULT]], int(group[sequence.FAULT_AT])
+        expected, seen = OF_RECORDS[kind], _seen(read.data, place, end)
+    elif why := found.places.whys.get(n) or (target and target.why):
+        kind, expected, seen = why
+        place = at
+    else:
+        kind, place = columns.FAULTS[found.faults[n, 0]], int(found.faults[n, 1])
+        expected = OF_COLUMNS[kind]
+        table = found.layouts.tables[found.places.layout[n]]
+        index = int(found.faults[n, 2])
+        column = table.columns[index] if 0 <= index < len(table.columns) else None
+        if column:
+            expected = f"{column.source_type} as {column.type}: {expected}"
+        if place > end:  # in segments that are joined: the place is told by the record
+            place = at
+        seen = f"column {index}" if kind in ("unknown_column", "column_twice") and column is None else _seen(
+            bytes(found.bytes_[place : place + LEN_FOUND]), 0, LEN_FOUND
+        )  # fmt: skip
+    schema, table_name = (None, None)
+    if target and target.table:
+        schema, _, table_name = target.table.rpartition(".")
+    return Reject(
+        kind,
+        at,
+        end - at,
+        place,
+        expected,
+        seen,
+        read.data[at:end],
+        schema or None,
+        table_name,
+        column and column.name,
+        read.change_seq(n),
+        _event(found, n),
+    )
+
+
+def _event(found, n: int) -> Event | None:
+    """Where a rejected record stands in its transaction."""
+    group = found.piece.groups[n]
+    if group[sequence.COUNTER] < 0 or group[sequence.TRANSACTION] < 0:
+        return None
+    id_ = found.piece.id_of(int(group[sequence.TRANSACTION]), n)
+    return Event(id_, int(group[sequence.COUNTER]), bool(group[sequence.IS_LAST]))
+
+
+def _seen(data: bytes, at: int, end: int) -> str:
+    return data[at : min(end, at + LEN_FOUND)].hex().upper() or "nothing"

@@ -1,0 +1,326 @@
+"""What the records of a trail are one after another: changes, some of several records, and transactions.
+
+A *group* is what becomes one change, reject or control record: a single record; a before-image and the update behind
+it; the segments of a record that is continued; a change with the LOB chunks behind it. Records of different
+transactions are never interleaved, so a transaction is a run of groups from TransInd 0 to TransInd 2, or one group of
+3.
+
+Bounds: `groups` reads the fixed part of `H` (34 bytes, which `walk` has made sure of), tails within `LEN_H`, and tokens
+within `LEN_T`. It writes one row of `out` and of `transactions` for each row of `rows` at most.
+Facts     [documented] TransInd 0 first, 1 middle, 2 last, 3 only; Continued and RecCount put segments together; after a
+          failure Extract appends a marker and writes the open transaction again; inserts are marked A, deletes B
+          [dump seen] bytes 0-8, 16-29 and 33 of H, and the time: microseconds since the Julian epoch, UTC . [recalled]
+          a before-image is a record of its own in front of its update; ids stand at a transaction's first record
+          [inferred] byte 30; Partition 0x04 a list of columns, 0x08 the tail is an index, 0x40 both images
+          ASSUMED: a record is followed by its LOB chunks, a before-image by its update, a segment by the next one,
+          without another record in between
+"""
+
+from inlet.codecs.goldengate.trail import io_types
+from inlet.codecs.goldengate.trail.frame import AT, END, LEN_D, LEN_H, LEN_T, H, T
+from inlet.codecs.goldengate.trail.frame import FAULT as ROW_FAULT
+from inlet.codecs.goldengate.trail.frame import FAULT_AT as ROW_FAULT_AT
+from inlet.fields.compiled.basics import inlined, uint
+from inlet.fields.compiled.cache import compiled
+
+# a group: its rows [FIRST, BASE_END) and the chunks up to CHUNKS_END; rows of its before-image; ...
+FIRST, NUM_BEFORE, BASE_END, CHUNKS_END, WHAT, OPERATION, FORM, FAULT, FAULT_AT = range(9)
+# its place among the events of its transaction; what it says of one that was open before it
+COUNTER, IS_LAST, TRANSACTION, MARK = range(9, 13)
+# the state behind it: is a transaction open, which, its events so far; the largest IO Time so far; does a LOB go on
+IS_OPEN, OPEN_TRANSACTION, NUM_EVENTS, TIME, IS_IN_LOB = range(13, 18)
+NUM_GROUP = 18
+FILE_HEADER, FAULTY, LOB_CHUNK = range(io_types.UNKNOWN + 1, io_types.UNKNOWN + 4)  # WHAT, beside those of io_types
+NO_MARK, ABANDONED_BEFORE, UNFINISHED_BEFORE = range(3)
+# what is known at the beginning: is a transaction open, its events so far, the largest IO Time, does a LOB go on
+OPEN, EVENTS, LARGEST_TIME, IN_LOB = range(4)
+NUM_STATE = 4
+XID_AT, XID_LEN, CSN_AT, CSN_LEN = range(4)  # of `transactions`; row 0 is the one that was open at the beginning
+MORE_MAY_COME, FILE_ENDS, BLOCK_ENDS = range(3)  # behind the data; a block holds whole groups
+MAX_GROUP = 16 << 20  # bytes; LOB chunks behind that are records of their own
+
+# the fixed part of H
+PARTITION, UNDO_FLAG, BEFORE_AFTER, REC_LENGTH, IO_TYPE, ORIG_NODE, IO_TIME, AUDIT_POS, AUDIT_RBA = (
+    1,
+    2,
+    3,
+    4,
+    6,
+    7,
+    8,
+    16,
+    24,
+)
+TRANS_IND, FORMAT_TYPE, SYSKEY_LEN, INCOMPLETE, CONTINUED, REC_COUNT, TAIL = 28, 29, 30, 31, 32, 33, 34
+FIELD_COMP, HAS_INDEX = 0x04, 0x08  # bits of PARTITION
+BEFORE, AFTER = ord("B"), ord("A")
+FIRST_OF, MIDDLE_OF, LAST_OF, WHOLE = range(4)  # TRANS_IND
+EPOCH = 210_866_760_000_000_000  # Julian microseconds of 1970-01-01
+EARLIEST, LATEST = 0, 4_102_444_800_000_000  # of an IO Time, from 1970: up to 2100
+LOGCSN, TRANID = ord("L"), ord("6")
+
+FAULTS = ("", "bad_frame", "bad_length", "unknown_token", "bad_header", "unknown_operation", "unsupported_record",
+          "part_missing", "bad_segment")  # fmt: skip
+OK, _, BAD_LENGTH, _, BAD_HEADER, UNKNOWN_OPERATION, UNSUPPORTED, PART_MISSING, BAD_SEGMENT = range(9)
+
+
+@inlined
+def _byte(data, rows, i, field):
+    return data[rows[i, H] + field]
+
+
+@inlined
+def _is_same_table(data, rows, i, j):
+    """Do two records name the same table, in the same way?"""
+    size = rows[i, LEN_H]
+    if size != rows[j, LEN_H] or (_byte(data, rows, i, PARTITION) ^ _byte(data, rows, j, PARTITION)) & HAS_INDEX:
+        return False
+    for k in range(TAIL, size):
+        if data[rows[i, H] + k] != data[rows[j, H] + k]:
+            return False
+    return True
+
+
+@inlined
+def _is_readable(rows, i):
+    """Has a row a header to read?"""
+    return rows[i, H] >= 0 and rows[i, LEN_H] >= TAIL and rows[i, ROW_FAULT] != 4
+
+
+@inlined
+def _is_next_segment(data, rows, i, j):
+    return (
+        rows[j, ROW_FAULT] == 0
+        and _is_readable(rows, j)
+        and _byte(data, rows, i, IO_TYPE) == _byte(data, rows, j, IO_TYPE)
+        and _byte(data, rows, i, BEFORE_AFTER) == _byte(data, rows, j, BEFORE_AFTER)
+        and _byte(data, rows, j, REC_COUNT) == (_byte(data, rows, i, REC_COUNT) + 1) & 0xFF
+        and _is_same_table(data, rows, i, j)
+    )
+
+
+@inlined
+def _image_end(data, rows, i, num):
+    """Behind the last segment of the record that begins at row i. Out: (row, fault); row -1 where more has to come."""
+    if _byte(data, rows, i, REC_COUNT) > 1:
+        return i + 1, BAD_SEGMENT
+    while _byte(data, rows, i, CONTINUED):
+        if i + 1 == num:
+            return -1, OK
+        if not _is_next_segment(data, rows, i, i + 1):
+            return i + 1, BAD_SEGMENT
+        i += 1
+    return i + 1, OK
+
+
+@inlined
+def _is_change(data, rows, i):
+    return (
+        rows[i, ROW_FAULT] == 0
+        and _is_readable(rows, i)
+        and io_types.WHAT_OF[_byte(data, rows, i, IO_TYPE)] == io_types.CHANGE
+    )
+
+
+@inlined
+def _is_update(code):
+    return code == 10 or code == 15
+
+
+@inlined
+def _is_after_of(data, rows, i, j):
+    """Is row j the update whose before-image is row i?"""
+    if not _is_change(data, rows, j) or _byte(data, rows, j, BEFORE_AFTER) != AFTER:
+        return False
+    code = _byte(data, rows, j, IO_TYPE)
+    return (_is_update(code) or code == 115 or code == 117) and _is_same_table(data, rows, i, j)
+
+
+@inlined
+def _header_fault(data, rows, i, little):
+    """What is wrong with the fixed part of a change's header: (fault, place)."""
+    at = rows[i, H]
+    side = data[at + BEFORE_AFTER]
+    if side != BEFORE and side != AFTER:
+        return BAD_HEADER, at + BEFORE_AFTER
+    if data[at + TRANS_IND] > WHOLE:
+        return BAD_HEADER, at + TRANS_IND
+    if uint(data, at + REC_LENGTH, 2, little) != rows[i, LEN_D] and not data[at + CONTINUED]:
+        return BAD_LENGTH, at + REC_LENGTH
+    p, stop = rows[i, T], rows[i, T] + rows[i, LEN_T]
+    while 0 <= p < stop:
+        if p + 4 > stop:
+            return BAD_LENGTH, p
+        p += 4 + uint(data, p + 2, 2, little)
+        if p > stop:
+            return BAD_LENGTH, stop
+    time = uint(data, at + IO_TIME, 8, little)
+    if time != 0 and not EARLIEST <= time - EPOCH < LATEST:
+        return BAD_HEADER, at + IO_TIME
+    form = io_types.FORM_OF[data[at + IO_TYPE]]
+    is_before = side == BEFORE
+    if form == io_types.BEFORE and not is_before or is_before and form >= io_types.KEY_AND_AFTER:
+        return BAD_HEADER, at + BEFORE_AFTER
+    return OK, at
+
+
+@inlined
+def _find_ids(data, rows, i, little, row):
+    """Note where the record says the CSN and the id of its transaction. Of two the last one counts."""
+    p, stop = rows[i, T], rows[i, T] + rows[i, LEN_T]
+    while p >= 0 and p + 4 <= stop:
+        size = uint(data, p + 2, 2, little)
+        if p + 4 + size > stop:
+            return
+        if data[p] == TRANID:
+            row[XID_AT], row[XID_LEN] = p + 4, size
+        elif data[p] == LOGCSN:
+            row[CSN_AT], row[CSN_LEN] = p + 4, size
+        p += 4 + size
+
+
+@inlined
+def _is_same_id(data, carried, is_carried, row, at, size):
+    """Is the id of a transaction that of the row's? In: carried, the bytes of that which was open at the beginning."""
+    own = len(carried) if is_carried else row[XID_LEN]
+    if size == 0 or own != size:
+        return False
+    for k in range(size):
+        if data[at + k] != (carried[k] if is_carried else data[row[XID_AT] + k]):
+            return False
+    return True
+
+
+@inlined
+def _extent(data, rows, i, num, behind, group):
+    """Find the rows of the group that begins at row i, and what it is. Out: False where more has to come to tell."""
+    group[FIRST], group[NUM_BEFORE], group[BASE_END], group[CHUNKS_END] = i, 0, i + 1, i + 1
+    group[OPERATION], group[FORM] = -1, io_types.NO_IMAGE
+    group[FAULT], group[FAULT_AT] = rows[i, ROW_FAULT], rows[i, ROW_FAULT_AT]
+    if rows[i, ROW_FAULT]:
+        group[WHAT] = FAULTY
+        return True
+    if rows[i, H] < 0:
+        group[WHAT] = FILE_HEADER
+        return True
+    code = _byte(data, rows, i, IO_TYPE)
+    group[WHAT] = io_types.WHAT_OF[code]
+    if group[WHAT] == io_types.UNKNOWN or group[WHAT] == io_types.UNSUPPORTED:
+        group[FAULT] = UNKNOWN_OPERATION if group[WHAT] == io_types.UNKNOWN else UNSUPPORTED
+        group[FAULT_AT], group[WHAT] = rows[i, H] + IO_TYPE, FAULTY
+    if group[WHAT] != io_types.CHANGE:
+        return True
+    end, fault = _image_end(data, rows, i, num)
+    if end < 0 and behind == BLOCK_ENDS:
+        end, fault = i + 1, BAD_SEGMENT
+    if end < 0:
+        return False
+    is_pair = _byte(data, rows, i, BEFORE_AFTER) == BEFORE and _is_update(code)
+    if is_pair and fault == OK:
+        if end == num and behind != BLOCK_ENDS:
+            return False
+        if end == num or not _is_after_of(data, rows, i, end):
+            fault = PART_MISSING
+        else:
+            group[NUM_BEFORE] = end - i
+            code = _byte(data, rows, end, IO_TYPE)
+            first = end
+            end, fault = _image_end(data, rows, end, num)
+            if end < 0 and behind == BLOCK_ENDS:
+                end, fault = first + 1, BAD_SEGMENT
+            if end < 0:
+                return False
+    group[OPERATION], group[FORM] = io_types.OPERATION_OF[code], io_types.FORM_OF[code]
+    group[BASE_END] = group[CHUNKS_END] = end
+    if fault:
+        group[WHAT], group[FAULT], group[FAULT_AT] = FAULTY, fault, rows[end - 1, AT]
+        return True
+    size = rows[end - 1, END] - rows[i, AT]
+    while end < num and size < MAX_GROUP and _is_chunk_of(data, rows, group[BASE_END] - 1, end):
+        end += 1
+        size = rows[end - 1, END] - rows[i, AT]
+    group[CHUNKS_END] = end
+    return end < num or behind != MORE_MAY_COME or size >= MAX_GROUP or _byte(data, rows, end - 1, TRANS_IND) >= LAST_OF
+
+
+@inlined
+def _is_chunk_of(data, rows, i, j):
+    return (
+        rows[j, ROW_FAULT] == 0
+        and rows[j, H] >= 0
+        and io_types.WHAT_OF[_byte(data, rows, j, IO_TYPE)] == io_types.SEGMENT
+        and _is_same_table(data, rows, i, j)
+    )
+
+
+@compiled(nogil=True, _nrt=False)
+def groups(data, rows, num, little, behind, state, carried, out, transactions):
+    """Find the groups of all rows and their place in their transactions.
+
+    In: behind, what follows the data; state as named above; carried, the id of the transaction that was open. Out:
+    out[i] of each group; transactions[n], where its first record says its id and CSN (length 0: nowhere).
+    Returns: (number of groups, number of transactions). The last rows are no group while more has to come.
+    """
+    i, n, txn = 0, 0, 0
+    transactions[0] = 0
+    is_open, events, largest, in_lob = state[OPEN], state[EVENTS], state[LARGEST_TIME], state[IN_LOB]
+    while i < num:
+        group = out[n]
+        if not _extent(data, rows, i, num, behind, group):
+            break
+        what, last_row = group[WHAT], group[CHUNKS_END] - 1
+        if what == io_types.SEGMENT:
+            if in_lob:
+                group[WHAT] = what = LOB_CHUNK
+            else:
+                group[WHAT], group[FAULT], group[FAULT_AT] = FAULTY, BAD_SEGMENT, rows[i, AT]
+                what = FAULTY
+        if what == io_types.CHANGE:
+            for k in range(i, group[BASE_END]):
+                fault, at = _header_fault(data, rows, k, little)
+                if fault and group[FAULT] == OK:
+                    group[WHAT], group[FAULT], group[FAULT_AT] = FAULTY, fault, at
+            what = group[WHAT]
+        is_event = what == io_types.CHANGE or what == FAULTY
+        group[MARK], group[COUNTER], group[IS_LAST], group[TRANSACTION] = NO_MARK, -1, 0, -1
+        has_header = _is_readable(rows, i) and _is_readable(rows, last_row)
+        first = data[rows[i, H] + TRANS_IND] if has_header else MIDDLE_OF
+        last = data[rows[last_row, H] + TRANS_IND] if has_header else MIDDLE_OF
+        if what == io_types.RESTART_ABEND:
+            if is_open:
+                group[MARK] = ABANDONED_BEFORE
+            is_open = events = 0
+        elif (is_event or what == io_types.DDL or what == LOB_CHUNK) and (has_header or is_open):
+            is_first = first == FIRST_OF or first == WHOLE
+            if is_first and is_open:
+                row = transactions[txn + 1]
+                row[:] = 0
+                _find_ids(data, rows, i, little, row)
+                is_again = _is_same_id(data, carried, txn == 0, transactions[txn], row[XID_AT], row[XID_LEN])
+                group[MARK] = ABANDONED_BEFORE if is_again else UNFINISHED_BEFORE
+                is_open = 0
+            if not is_open:
+                txn += 1
+                transactions[txn] = 0
+                events = 0 if is_first else 1  # its beginning is not there: what came before was an event at least
+                if has_header:
+                    _find_ids(data, rows, i, little, transactions[txn])
+            is_open = 1 if last == FIRST_OF or last == MIDDLE_OF else 0
+            group[TRANSACTION] = txn
+            if is_event:
+                events += 1
+                group[COUNTER], group[IS_LAST] = events, 1 - is_open
+        if what == io_types.CHANGE:
+            time = uint(data, rows[group[BASE_END] - 1, H] + IO_TIME, 8, little) - EPOCH
+            if EARLIEST <= time < LATEST and time > largest:
+                largest = time
+        if not is_open:
+            events = 0
+        if what == io_types.CHANGE:
+            in_lob = 1 if rows[last_row, END] - rows[i, AT] >= MAX_GROUP else 0
+        elif what != LOB_CHUNK and what != io_types.METADATA:
+            in_lob = 0
+        group[IS_OPEN], group[OPEN_TRANSACTION], group[NUM_EVENTS] = is_open, txn, events
+        group[TIME], group[IS_IN_LOB] = largest, in_lob
+        i, n = group[CHUNKS_END], n + 1
+    return n, txn + 1

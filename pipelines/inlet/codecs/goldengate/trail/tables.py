@@ -1,0 +1,136 @@
+"""Which version of which table a record of a trail is of: by the index or the name in its header, by the definition
+that is in force there, and by the contract."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from inlet.codecs.goldengate.options import TextOptions
+from inlet.codecs.goldengate.trail import frame, io_types, metadata, sequence
+from inlet.codecs.goldengate.trail import text_columns as text
+from inlet.codecs.goldengate.trail.layout import Layouts, compile_layouts
+from inlet.codecs.goldengate.trail.piece import Piece
+from inlet.source import Source
+from inlet.table import Table
+
+
+@dataclass
+class Target:
+    """What the records of one name are: the trail's name, SCHEMA.TABLE, its contract, the definition in force."""
+
+    name: str
+    table: str
+    contract: Table | None
+    definition: list | None
+    why: tuple[str, str, str] | None = None  # kind, expected and found, where none of its records can be read
+
+
+@dataclass
+class Places:
+    """Of each group: the layout that reads it, -1 for none; which target it is of, -1 for none; why it cannot be
+    read."""
+
+    layout: np.ndarray
+    target: np.ndarray
+    targets: list[Target]
+    whys: dict[int, tuple[str, str, str]]  # by group, of those that the contract's versions do not read
+
+
+def resolve(read: Piece, source: Source, contracts: dict[str, Table]) -> tuple[Places, Layouts]:
+    """Find the layouts of a piece's changes. Out: with the plans of the tables that it has changes of."""
+    num = len(read.groups)
+    places = Places(np.full(num, -1, np.int64), np.full(num, -1, np.int64), [], {})
+    named = (read.groups[:, sequence.WHAT] == io_types.CHANGE) | (read.groups[:, sequence.WHAT] == sequence.FAULTY)
+    rows = read.rows[:, frame.H][read.groups[:, sequence.BASE_END] - 1]
+    chosen = np.flatnonzero(named & (rows >= 0) & (_lengths(read) >= sequence.TAIL))
+    behind = np.array([n for n, _ in read.definitions])
+    epochs = np.searchsorted(behind, chosen) - 1  # which definitions are in force
+    last_rows = read.groups[chosen, sequence.BASE_END] - 1
+    has_index = (read.bytes_[rows[chosen] + sequence.PARTITION] & sequence.HAS_INDEX) != 0
+    has_index &= read.rows[last_rows, frame.LEN_H] >= sequence.TAIL + 2
+    _by_index(places, read, source, contracts, chosen[has_index], epochs[has_index])
+    _by_name(places, read, source, contracts, chosen[~has_index], epochs[~has_index])
+    used = frozenset(target.contract.table for target in places.targets if target.contract)
+    layouts = compile_layouts(contracts, used, source.options_as(TextOptions))
+    for t, target in enumerate(places.targets):
+        own = np.flatnonzero((places.target == t) & (read.groups[:, sequence.WHAT] == io_types.CHANGE))
+        if target.contract is not None and len(own):
+            _versions(places, read, target, own, layouts)
+    return places, layouts
+
+
+def _lengths(read: Piece) -> np.ndarray:
+    return read.rows[:, frame.LEN_H][read.groups[:, sequence.BASE_END] - 1]
+
+
+def _by_index(
+    places: Places, read: Piece, source: Source, contracts: dict, chosen: np.ndarray, epochs: np.ndarray
+) -> None:
+    """Targets of records that name their table by the index of its definition in the file."""
+    at = read.rows[read.groups[chosen, sequence.BASE_END] - 1, frame.H] + sequence.TAIL
+    low, high = (read.bytes_[at + n].astype(np.int64) for n in ((0, 1) if read.little else (1, 0)))
+    keys = epochs << 16 | high << 8 | low
+    for key in np.unique(keys):
+        known, index = read.definitions[int(key) >> 16][1], int(key) & 0xFFFF
+        name, mark = known["tables"].get(str(index), (None, None))
+        if name is None:
+            why = ("definition_missing", f"a definition with TDR index {index} in the file, before this record", "none")
+            target = Target("", "", None, None, why)
+        else:
+            definition = known["definitions"][name]
+            target = _target(name, definition, source, contracts)
+            if definition[0] != mark:
+                found = f"index {index}, whose definition another one has followed"
+                target.why = ("definition_differs", "the definition of the table that is in force", found)
+                target.contract = None
+        places.target[chosen[keys == key]] = len(places.targets)
+        places.targets.append(target)
+
+
+def _by_name(
+    places: Places, read: Piece, source: Source, contracts: dict, chosen: np.ndarray, epochs: np.ndarray
+) -> None:
+    """Targets of records that hold the name of their table."""
+    if not len(chosen):
+        return
+    rows = read.groups[chosen, sequence.BASE_END] - 1
+    firsts, which = text.names_of(read.bytes_, read.rows, rows)
+    keys = epochs * len(firsts) + which
+    for key in np.unique(keys):
+        epoch, n = divmod(int(key), len(firsts))
+        name = metadata.name_of(read.payload(read.rows[firsts[n]], frame.H)[sequence.TAIL :])
+        definition = read.definitions[epoch][1]["definitions"].get(name)
+        places.target[chosen[keys == key]] = len(places.targets)
+        places.targets.append(_target(name, definition, source, contracts))
+
+
+def _target(name: str, definition: list | None, source: Source, contracts: dict[str, Table]) -> Target:
+    table = metadata.table_of(name, source)
+    contract = contracts.get(table)
+    why = None if contract else ("definition_missing", f"a contract of {table}: `inlet import` makes one", "none")
+    return Target(name, table, contract, definition, why)
+
+
+def _versions(places: Places, read: Piece, target: Target, own: np.ndarray, layouts: Layouts) -> None:
+    """The layouts of the records of a table. The order only grows, so where the first and the last one are of one
+    version all are."""
+    first, last = (_version(read, target, int(own[n])) for n in (0, -1))
+    if first == last:
+        _set(places, own, first, layouts)
+        return
+    for n in own:
+        _set(places, np.array([n]), _version(read, target, int(n)), layouts)
+
+
+def _version(read: Piece, target: Target, group: int):
+    """(table, version) that reads a group, or why none does."""
+    assert target.contract is not None
+    found = metadata.version_for(target.contract, target.definition, read.change_seq(group))
+    return (target.contract.table, found.version) if isinstance(found, Table) else found
+
+
+def _set(places: Places, groups: np.ndarray, version: tuple, layouts: Layouts) -> None:
+    if version in layouts.of:
+        places.layout[groups] = layouts.of[version]
+    else:
+        places.whys.update(dict.fromkeys(map(int, groups), version))
