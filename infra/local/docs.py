@@ -52,23 +52,35 @@ def pages() -> dict[Path, str]:
 
 
 def parts_of(codec: Path) -> list[Path]:
-    """The modules in the folder of a codec that it is made of: those that it imports, and that these import."""
-    family, found, left = f"inlet.codecs.{codec.parent.name}", set[Path](), [codec]
+    """The modules of a codec's family that it is made of: those that it imports, and that these import."""
+    family = _family(codec)
+    prefix, found, left = f"inlet.codecs.{family.name}", set[Path](), [codec]
     while left:
         for node in ast.walk(ast.parse(left.pop().read_text())):
-            module = node.module or "" if isinstance(node, ast.ImportFrom) else ""
-            names = [alias.name for alias in node.names] if module == family else [module.removeprefix(f"{family}.")]
-            paths = {codec.parent / f"{name}.py" for name in names} - found - {codec}
-            is_ours = module.startswith(family)  # but for `annotate`, which reads what the others say
-            new = [p for p in paths if p.exists() and not p.stem.startswith("annotate")] if is_ours else []
-            found |= {*new}
+            if not isinstance(node, ast.ImportFrom) or not f"{node.module}.".startswith(f"{prefix}."):
+                continue
+            module = family.joinpath(*str(node.module).removeprefix(prefix).split("."))
+            paths = {module.with_suffix(".py"), *(module / f"{alias.name}.py" for alias in node.names)}
+            new = {p for p in paths - found - {codec} if p.exists() and not _is_of_inspect(p)}
+            found |= new
             left += new
     return sorted(found)
 
 
+def _family(path: Path) -> Path:
+    """The folder of the family that a module is in: codecs/qlik, codecs/goldengate, ..."""
+    codecs = PACKAGE / "codecs"
+    return codecs / path.relative_to(codecs).parts[0]
+
+
+def _is_of_inspect(path: Path) -> bool:
+    """Whether a module reads what the others say, for `inlet inspect`."""
+    return path.stem.startswith("annotate") or path.parent.name == "notes"
+
+
 def _part(path: Path) -> str:
     """What a module beside the codec says of itself."""
-    module = importlib.import_module(f"inlet.codecs.{path.parent.name}.{path.stem}")
+    module = importlib.import_module(".".join(("inlet", *path.relative_to(PACKAGE).with_suffix("").parts)))
     options = (
         "".join(
             f"| `{name}` | `{field.get_default(call_default_factory=True)}` | {field.description} |\n"
@@ -77,7 +89,7 @@ def _part(path: Path) -> str:
         if hasattr(module, "Options") and module.Options.__module__ == module.__name__
         else ""
     )
-    return f"\n## {path.stem}\n\n```text\n{module.__doc__.strip()}\n```\n" + (
+    return f"\n## {path.relative_to(_family(path)).with_suffix('')}\n\n```text\n{module.__doc__.strip()}\n```\n" + (
         f"\n| option | default | meaning |\n|---|---|---|\n{options}" if options else ""
     )
 

@@ -1,5 +1,5 @@
 """What tells the schema of an Avro datum of GoldenGate: a header of its message, an id, a fingerprint, its table, or
-its topic. Here, before the schema is known; the framings: avro_messages.
+its topic. Here, before the schema is known; the framings: avro/messages.
 """
 
 from collections.abc import Iterator

@@ -2,7 +2,7 @@
 
 Unit        one message, with one datum, which is a record. Several follow each other in the generic wrapper, and where
             the option is_packed says so (mode=tx of the Kafka handler)
-Yields      for each record one change or one reject. A change may bring control events with it: operation_change
+Yields      for each record one change or one reject. A change may bring control events with it: operations/change
 Shapes      row model: the message's own members, then the columns. Operation model: the message's own members, and
             `before` and `after`, each a record of columns or null
 Schema      looked up under a name, once; a datum whose schema is not there is decoded again once it is. Option framing:
@@ -20,11 +20,11 @@ Missing     a column whose companion <COLUMN>_isMissing is true was not supplied
 Values      numbers with their digits; float and double as the shortest text that gives the same double, which stays
             inexact; bytes as hex digits; logical types as what they mean
 Controls    `tombstone`: a message that is null
-Meaning     operation_change, operation_images, position, operation_time
+Meaning     operations/change, operations/images, position, operations/time
 Facts       [messages seen] the row model's schema. [documented] bare data, the wrapper, the schema topic: Oracle,
             "Using the Kafka Handler". [recalled] field order of the operation model, `_isMissing`, the wrapper's fields
 Rejects     definition_missing, wrong_magic, wrong_shape, trailing_bytes, ambiguous_layout, and those of
-            operation_change
+            operations/change
 """
 
 from collections.abc import Iterator

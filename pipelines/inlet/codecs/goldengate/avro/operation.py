@@ -1,4 +1,4 @@
-"""An Avro record of GoldenGate as an operation. The shape: avro_messages."""
+"""An Avro record of GoldenGate as an operation. The shape: avro/messages."""
 
 import datetime
 import uuid

@@ -2,7 +2,7 @@ r"""Oracle GoldenGate: delimited text (format=delimitedtext) of Big Data / Distr
 
 Unit        one message; each line in it is a record, and what ends it is framing. So a file can be one message
             (transport whole_file), or each of its lines can (lines)
-Yields      for each record one change or one reject. A change may bring control events with it: operation_change
+Yields      for each record one change or one reject. A change may bring control events with it: operations/change
 Shape       metadata fields, then a value for each column of the contract in force at the record's position, in its
             order: I|GG.TCUSTORD|2013-06-02 22:14:36.000000|2015-09-18T13:23:01.612001|00000000000000001444|R=AAD|WILL
             Options say which metadata fields there are and in which order, and whether names stand among them; model:
@@ -14,13 +14,13 @@ Values      text. null_text: SQL NULL. missing_text: not supplied; an empty one 
             ASSUMED: no value is spelt like null_text, or like a missing_text that is not empty
 Tokens      name=value, with commas between
 Controls    `tombstone`: a message that is null
-Meaning     operation_change, operation_images, position, operation_time
+Meaning     operations/change, operations/images, position, operations/time
 Facts       [documented] the formatter has one image of a row, metadata fields that can be left out, names of columns by
             includeColumnNames, delimiters, texts for null and for missing: Oracle, "Using the Pluggable Formatters".
             [recalled] the order of the fields, byte 01 and the newline between them, NULL and the empty text; names
             before values, before-values before after-values; how quotes are written
             ASSUMED: a quote within a quoted text is written twice
-Rejects     bad_column_count, wrong_shape, invalid_utf8, bad_text, and those of operation_change
+Rejects     bad_column_count, wrong_shape, invalid_utf8, bad_text, and those of operations/change
 """
 
 from inlet.codecs.goldengate.delimited.lines import Line, lines

@@ -1,4 +1,4 @@
-"""A block of Extract's text files as changes and rejects. The formats: extract_files."""
+"""A block of Extract's text files as changes and rejects. The formats: extract/files."""
 
 import json
 import re

@@ -32,7 +32,7 @@ Facts       [documented] Oracle GoldenGate Reference, FORMATASCII, FORMATSQL, FO
 Not read    SQLLOADER (fixed length) and record timestamps (DATE, TIME, TS): nothing public tells their places. What
             BCP stands for has to be said option by option
 Rejects     bad_frame, truncated, bad_text, bad_segment, bad_column_count, column_twice, wrong_shape, invalid_xml,
-            ambiguous_layout, missing_change_seq, unknown_table, unknown_operation, and those of operation_images
+            ambiguous_layout, missing_change_seq, unknown_table, unknown_operation, and those of operations/images
 """
 
 import re

@@ -1,5 +1,5 @@
 r"""Where the records of Extract's text files lie: rows, what begins and what ends a transaction, all of them records,
-and what lies between them. The formats: extract_files.
+and what lies between them. The formats: extract/files.
 
 Text   a record a line; an update's before-image and the after-image behind it are one record
 SQL    a statement up to its semicolon, over line ends, outside of quotes; B and C a line each. What has no semicolon

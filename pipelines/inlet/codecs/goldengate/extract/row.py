@@ -1,4 +1,4 @@
-"""Rows of FORMATASCII. A row: operation, image, table, values, each with a delimiter behind it; see extract_files."""
+"""Rows of FORMATASCII. A row: operation, image, table, values, each with a delimiter behind it; see extract/files."""
 
 import re
 from collections.abc import Callable

@@ -1,5 +1,5 @@
 """Statements of FORMATSQL: no SQL but what Extract writes, INSERT, UPDATE and DELETE of one row with literals. See
-extract_files.
+extract/files.
 """
 
 import re

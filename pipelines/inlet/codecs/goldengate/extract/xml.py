@@ -1,4 +1,4 @@
-"""Elements dbupdate of FORMATXML; see extract_files."""
+"""Elements dbupdate of FORMATXML; see extract/files."""
 
 from collections.abc import Callable
 

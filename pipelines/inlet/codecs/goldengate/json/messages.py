@@ -4,7 +4,7 @@ Unit        one message; each JSON object in it is a record. Several stand one b
             of the Kafka handler), or in an array (enableJsonArrayOutput); what lies between them is framing. What
             cannot be cut into objects is one reject
 Yields      for each object one change, one reject, or one control event. A change may bring control events with it:
-            see operation_change
+            see operations/change
 Shapes      operation model (format=json): the message's own members, `before` and `after`
             row model (format=json_row): the columns beside the message's own members. A message is of it where
             neither `before` nor `after` is an object or null
@@ -14,7 +14,7 @@ Shapes      operation model (format=json): the message's own members, `before` a
             documented but for op_type: the option members tells them
 Controls    `tombstone`: a message or a payload that is null. Data Streams: `stream_metadata`, `object_metadata`, `ddl`
             (op_type), `json_schema` ($schema and no op_type); `detail` is their text
-Meaning     operation_change, operation_images, position, operation_time
+Meaning     operations/change, operations/images, position, operations/time
 Refused     by name, as unsupported_message: a value behind the byte 00 and an id of a schema registry, which is Avro or
             Protobuf
 Names       a column of the row model that is named like a member of the message is refused: as a member that is there
@@ -25,7 +25,7 @@ Facts       [documented] Oracle, "Using the Pluggable Formatters"; Oracle Golden
             ASSUMED: an object with `schema` and `payload` and no op_type is Kafka Connect's envelope
             ASSUMED: OBJECT_METADATA and DDL name their table in `qual_table`, else in `table`
 Rejects     invalid_utf8, invalid_json, trailing_data, duplicate_member, wrong_shape, unsupported_message, and those of
-            operation_change
+            operations/change
 """
 
 from collections.abc import Iterator

@@ -1,5 +1,5 @@
 """The shapes of GoldenGate's JSON objects: which member is the message's own, which belongs to an image. The shapes:
-json_messages.
+json/messages.
 """
 
 from typing import Any

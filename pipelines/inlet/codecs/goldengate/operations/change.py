@@ -9,8 +9,8 @@ Operation   I, U, D, T [documented], INSERT, UPDATE, DELETE, UPSERT [documented:
             An UPSERT is an UPDATE
 Order       position. Nothing else: not op_ts, not arrival
 Key         that of the contract. `primary_keys` stays in the header: it may be absent, misspelt, or name all columns
-Images      operation_images
-Time        op_ts, which is the change's; operation_time. One that cannot be read leaves change_timestamp null, and the
+Images      operations/images
+Time        op_ts, which is the change's; operations/time. One that cannot be read leaves change_timestamp null, and the
             control event `unreadable_timestamp` says what was there
 Transaction transaction_id by the members' role `xid` or by the option `transaction_token`, else null; no form counts
             events, so transaction_last_event is null
@@ -19,7 +19,7 @@ Header      op_ts, current_ts, pos, primary_keys, tokens and all further members
             counted by the control event `unknown_members`
 
 Rejects     wrong_shape, unknown_table, unknown_operation, missing_change_seq, ambiguous_layout, and those of
-            operation_images
+            operations/images
 """
 
 import json

@@ -14,7 +14,7 @@ Key         a change of the key is one UPDATE with two keys [recalled]. Each col
             key stayed, for a change of it always brings the key of before
             ASSUMED: that, of message forms; it holds in the trail
 Mask        column_mask says what was supplied, where that is not all columns. No form tells what changed
-Values      by the contract's type (fields/fit.py), dates and times made ISO text first (operation_time). A decimal of
+Values      by the contract's type (fields/fit.py), dates and times made ISO text first (operations/time). A decimal of
             more than 15 digits that the form carried as a floating-point number has the state `inexact`
 
 Rejects     wrong_shape, unknown_column, value_does_not_fit, missing_key, null_not_allowed, unsupported_message

@@ -1,5 +1,5 @@
 """What a message of GoldenGate says, whatever it is written in: JSON, Avro, delimited text, XML. The meaning:
-operation_change.
+operations/change.
 """
 
 from collections.abc import Callable, Collection, Mapping

@@ -3,7 +3,7 @@
 Unit        one message; each element `operation` in it is a record. Several stand one behind the other, or within one
             element of any name; what lies between them is framing. What cannot be read as XML is one reject, up to the
             end of the message
-Yields      for each element one change or one reject. A change may bring control events with it: operation_change
+Yields      for each element one change or one reject. A change may bring control events with it: operations/change
 Shape       <operation table= type= ts= current_ts= pos= numCols=>
               <col name= index=> <before/> <after/> </col> ...
               <tokens> <token> <Name/> <Value/> </token> ... </tokens>
@@ -14,11 +14,11 @@ Image       missing='true': not supplied [message seen]. isNull='true': SQL NULL
 Count       numCols is the number of elements col, where it is there
             ASSUMED: that
 Controls    `tombstone`: a message that is null
-Meaning     operation_change, operation_images, position, operation_time
+Meaning     operations/change, operations/images, position, operations/time
 Safety      a document type is refused, so there are no entities but those of XML; the text is UTF-8
 Facts       [message seen] the elements and attributes above, missing='true', CDATA, in a published message.
             [documented] Oracle, "Using the Pluggable Formatters". [recalled] isNull
-Rejects     invalid_xml, wrong_shape, bad_column_count, column_twice, and those of operation_change
+Rejects     invalid_xml, wrong_shape, bad_column_count, column_twice, and those of operations/change
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""An element `operation` of GoldenGate's XML as an operation. The shape: xml_messages."""
+"""An element `operation` of GoldenGate's XML as an operation. The shape: xml/messages."""
 
 from inlet.codecs.goldengate.operations import members as operation_members
 from inlet.codecs.goldengate.operations.operation import Operation, Refused
