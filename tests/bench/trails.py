@@ -52,7 +52,7 @@ def measure(spark, folder: Path, lakehouse: str, is_quick: bool) -> Iterator[Fig
         "create or replace table bench_typed using delta as select a.* from (select cast(coalesce(after, before) as "
         f"struct<{typed}>) as a from silver.changes where source = 'trail')"
     )
-    spark.sql("create or replace table bench_trail like silver.changes")
+    spark.sql("create table bench_trail like silver.changes")
     heads = blocks.headers(batch, codec, batch.sources)
     units = blocks._units(batch, heads)
     rewrite = best(
