@@ -10,7 +10,7 @@ READY  := $(VENV)/.ready
 help:                   ## these targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
 
-demo: $(READY)          ## two real feeds from bytes to gold, with answers
+demo: $(READY)          ## three kinds of feeds from bytes to gold, with answers
 	@$(BIN)/python -m infra.local.demo
 
 demo-kafka: $(READY)    ## the shop of the demo over a Kafka broker, followed in micro-batches

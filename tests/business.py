@@ -1,4 +1,4 @@
-"""One believable business, simulated from a seed: a web shop, and two depots that hold its goods.
+"""One believable business, simulated from a seed: a web shop, two depots that hold its goods, and a carrier.
 
 Yields plain abstract changes and, when it has run, the rows that must be there in the end. Knows no format and nothing
 of inlet, so that it can judge what inlet makes of the same changes.
@@ -500,3 +500,65 @@ class Depot(Business):
     def enlarge(self):
         warehouse = self._some("DEPOT.WAREHOUSES")
         self.db.update("DEPOT.WAREHOUSES", (warehouse["WAREHOUSE_ID"],), CAPACITY=warehouse["CAPACITY"] + 50)
+
+
+# -- the carrier
+# -----------------------------------------------------------------------------------------------------------
+
+
+class Carrier(Business):
+    """Parcels on their way. Nothing is there before the log begins; of most updates the source sends the key and what
+    changed.
+    """
+
+    ACTIONS = {"accept": 30, "scan": 60, "hand_over": 24, "weigh": 4, "relabel": 3, "lose": 2}
+    SERVICES = ("standard", "express", "locker")
+
+    def __init__(self, seed: int):
+        self.random = random.Random(f"carrier {seed}")
+        self.db = Database({"CARRIER.PARCELS": ("PARCEL_ID",)}, gives_before_of_update=False)
+        self.next_parcel = 70_001
+
+    def _next_parcel(self) -> int:
+        self.next_parcel += self.random.randint(1, 3)
+        return self.next_parcel
+
+    def accept(self):
+        r = self.random
+        for _ in range(r.randint(1, 4)):  # a sack of parcels is one transaction
+            self.db.insert(
+                "CARRIER.PARCELS",
+                {
+                    "PARCEL_ID": self._next_parcel(),
+                    "ORDER_ID": r.randint(1, 2400),
+                    "SERVICE": r.choice(self.SERVICES),
+                    "STATUS": "accepted",
+                    "CITY": r.choice(CITIES),
+                    "WEIGHT": None,
+                    "UPDATED_AT": self.db.at,
+                },
+            )
+
+    def scan(self):
+        self._update({"STATUS": "on its way", "CITY": self.random.choice(CITIES)}, STATUS="accepted")
+
+    def hand_over(self):
+        self._update({"STATUS": "delivered", "CITY": None}, STATUS="on its way")
+
+    def weigh(self):
+        self._update({"WEIGHT": Decimal(self.random.randrange(50, 30000)) * Decimal("0.001")})
+
+    def lose(self):
+        if parcel := self._some("CARRIER.PARCELS", STATUS="on its way"):
+            self.db.delete("CARRIER.PARCELS", (parcel["PARCEL_ID"],))
+
+    def relabel(self):
+        """A parcel gets another number."""
+        if parcel := self._some("CARRIER.PARCELS"):
+            self.db.gives_before_of_update = True
+            self.db.update("CARRIER.PARCELS", (parcel["PARCEL_ID"],), True, PARCEL_ID=self._next_parcel())
+            self.db.gives_before_of_update = False
+
+    def _update(self, values: dict, **wanted) -> None:
+        if parcel := self._some("CARRIER.PARCELS", **wanted):
+            self.db.update("CARRIER.PARCELS", (parcel["PARCEL_ID"],), True, UPDATED_AT=self.db.at, **values)

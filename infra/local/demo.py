@@ -1,8 +1,8 @@
-"""`make demo`: two real feeds from bytes to gold, in this folder, with answers.
+"""`make demo`: three kinds of feeds from bytes to gold, in this folder, with answers.
 
-It delivers a web shop's Qlik messages and two depots' Linkexpress extracts in batches, runs Inlet after each, compares
-gold with what the simulated business knows to be true, and asks three questions. A second run finds nothing new and
-says so.
+It delivers a web shop's Qlik messages, two depots' Linkexpress extracts and a carrier's GoldenGate trail in batches,
+runs Inlet after each, compares gold with what the simulated business knows to be true, and asks some questions. A
+second run finds nothing new and says so.
 """
 
 import sys
@@ -31,7 +31,8 @@ def main() -> int:
     from infra.local.feed import write_feed
 
     _title(
-        "The feeds: a web shop (Qlik messages) and two depots (Linkexpress extracts). About five minutes on two cores."
+        "The feeds: a web shop (Qlik messages), two depots (Linkexpress extracts) and a carrier (GoldenGate trail). "
+        "About five minutes on two cores."
     )
     with log.step("feed", seed=SEED) as figures:
         feed = write_feed(FEED, seed=SEED, scale=1.0)

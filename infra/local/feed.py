@@ -1,22 +1,25 @@
-"""The demo's feeds: a business of tests/business.py, written as the files that Qlik and Linkexpress would leave behind.
+"""The demo's feeds: a business of tests/business.py, written as the files that Qlik, Linkexpress and GoldenGate would
+leave behind.
 
     feed = write_feed("demo", seed=1)        # four batches wait in demo/staging
     feed.deliver(1)                          # the files of the first move to demo/landing/<source>/
     feed.expected["SHOP.ORDERS"]             # {(source, key...): row}, what gold must hold after all four
 
 What a lakehouse must survive is in it: full loads, partly supplied rows, updates that change nothing, key changes, a
-stretch sent twice, a stretch that comes a batch late, two broken records per kind of feed, a table emptied by a full
-extract.
+stretch sent twice, a stretch that comes a batch late, broken records in each kind of feed, a table emptied by a full
+extract, a trail whose last file still grows and whose process was restarted.
 
 Run: python infra/local/feed.py FOLDER [--seed 1] [--scale 1] [--deliver]
 """
 
 import argparse
+import itertools
 import os
 import random
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, timedelta
 from pathlib import Path
 
 import yaml
@@ -24,11 +27,13 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT)]
 
-from tests.business import LOAD_AT, Depot, Shop  # noqa: E402
-from tests.encode import linkexpress, qlik  # noqa: E402
+from tests import goldengate_streams as streams  # noqa: E402
+from tests.business import LOAD_AT, Carrier, Depot, Shop  # noqa: E402
+from tests.encode import goldengate_columns, goldengate_defgen, linkexpress, qlik  # noqa: E402
+from tests.encode.goldengate_trail import Trail  # noqa: E402
 
 NUM_BATCHES = 4
-NUM_SHOP_CHANGES, NUM_DEPOT_CHANGES = 20_500, 10_300  # at scale 1; of each depot
+NUM_CHANGES = {"shop": 20_500, "depot_tokyo": 10_300, "depot_osaka": 10_300, "carrier": 4_000}  # at scale 1
 BARE = {"SHOP.ORDER_LINES", "SHOP.PAYMENTS"}  # topics without envelope
 EXTRACTION_IDS = {1: "DEPOT.PRODUCTS", 2: "DEPOT.WAREHOUSES", 3: "DEPOT.STOCK"}
 DEPOTS = {  # prefix of product codes, and how its extracts are encoded
@@ -36,6 +41,27 @@ DEPOTS = {  # prefix of product codes, and how its extracts are encoded
     "depot_osaka": ("OS", {"null_areas": False, "byte_order": "big", "charset": "ebcdic_kana"}),
 }
 FILES_PER_BATCH = 3  # difference files of each depot
+PARCELS = goldengate_columns.Table(
+    "CARRIER.PARCELS",
+    (
+        goldengate_columns.integer("PARCEL_ID", is_key=True, is_nullable=False),
+        goldengate_columns.integer("ORDER_ID", is_nullable=False),
+        goldengate_columns.varchar("SERVICE", 8, is_nullable=False),
+        goldengate_columns.varchar("STATUS", 10, is_nullable=False),
+        goldengate_columns.varchar("CITY", 20),
+        goldengate_columns.number("WEIGHT", 3),
+        goldengate_columns.moment("UPDATED_AT", 26, is_nullable=False),
+    ),
+)
+BROKEN_PARCEL = {  # of a month that no calendar has
+    "PARCEL_ID": 99_999,
+    "ORDER_ID": 7,
+    "SERVICE": "express",
+    "STATUS": "accepted",
+    "CITY": "Praha",
+    "WEIGHT": None,
+    "UPDATED_AT": "2026-13-05:10:00:00.000000",
+}
 CLOSED = ("depot_osaka", "DEPOT.WAREHOUSES")  # a last full extract finds no row in it
 
 
@@ -64,11 +90,10 @@ class Feed:
 
 def simulate(seed: int, scale: float) -> dict:
     """The businesses by source, run to their end."""
-    done = {"shop": Shop(seed)} | {
-        source: Depot(seed, prefix, how["null_areas"]) for source, (prefix, how) in DEPOTS.items()
-    }
+    depots = {source: Depot(seed, prefix, how["null_areas"]) for source, (prefix, how) in DEPOTS.items()}
+    done = {"shop": Shop(seed), **depots, "carrier": Carrier(seed)}
     for source, business in done.items():
-        business.run(int((NUM_SHOP_CHANGES if source == "shop" else NUM_DEPOT_CHANGES) * scale))
+        business.run(int(NUM_CHANGES[source] * scale))
     return done
 
 
@@ -92,6 +117,7 @@ def write_feed(folder, seed: int = 1, scale: float = 1) -> Feed:
     _write_shop(feed, done["shop"], contracts, random.Random(f"feed {seed}"))
     for source in DEPOTS:
         _write_depot(feed, source, done[source], contracts)
+    _write_carrier(feed, done["carrier"], random.Random(f"trail {seed}"))
     return feed
 
 
@@ -259,6 +285,35 @@ def _broken_record(source: str, layouts: dict, how: dict) -> bytes:
     else:
         record = record[:8] + bytes.fromhex("0009") + record[10:]
     return record + linkexpress.encode_file([("commit",)], layouts=layouts, **how)
+
+
+# -- GoldenGate: the trail of a carrier
+# ----------------------------------------------------------------------------------------
+
+
+def _write_carrier(feed: Feed, carrier: Carrier, rng: random.Random) -> None:
+    """A file for each batch, the last one in two pieces: it grows. Of the second one a transaction cannot be read."""
+    trail = Trail([PARCELS], byte_order="little", name_form="index", definitions="start", prefix="./dirdat/ct")
+    how, begun = streams.How(restarts=0.003, rolls=0, ddl=0), 0
+    for batch, part in enumerate(_quarters(carrier.db.log)):
+        if batch in (1, 2):
+            trail.roll()
+        streams.send(rng, trail, _transactions(part), how)
+        if batch == 1:
+            said = {"io_time": part[-1].at.replace(tzinfo=UTC), "tokens": [("L", "9999999"), ("6", "9.9.9999")]}
+            trail.insert(PARCELS.name, BROKEN_PARCEL, **said)
+            feed.num_rejected["carrier"] += 1
+        for name, data in trail.files[begun:]:
+            _staged(feed, batch, "carrier", name).write_bytes(data)
+        begun = len(trail.files) - (batch == 2)
+    _staged(feed, 0, "carrier", "carrier.def").write_text(goldengate_defgen.defgen([PARCELS]))
+
+
+def _transactions(changes: list) -> Iterator[streams.Transaction]:
+    for n, members in itertools.groupby(changes, lambda c: c.transaction):
+        rows = [(c.at, {name: getattr(c, name) for name in ("table", "operation", "before", "after")}) for c in members]
+        at = rows[0][0].replace(tzinfo=UTC)
+        yield streams.Transaction(f"{n % 7}.{n % 31}.{1000 + n}", str(1_332_816 + n), at, [row for _, row in rows])
 
 
 def main() -> None:
