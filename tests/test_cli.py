@@ -477,3 +477,13 @@ def test_init_makes_a_project_that_runs_as_it_is(tmp_path):
     assert inlet("doctor", "--project", made).returncode == 0
     assert inlet("init", made).returncode == 2
     assert linkexpress and (made / "dbt" / "macros").is_dir() and (made / "expectations" / "silver.yml").exists()
+
+
+def test_init_makes_a_project_with_a_source(tmp_path):
+    made = tmp_path / "mine"
+    assert inlet("init", made, "--source", "trail", "--codec", "goldengate_trail").returncode == 2
+    wrong = inlet("init", made, "--source", "trail", "--codec", "goldengate", "--from", "dirdat/ra*")
+    assert wrong.returncode == 2 and "goldengate_trail" in wrong.stderr and not made.exists()
+    done = inlet("init", made, "--source", "trail", "--codec", "goldengate_trail", "--from", "dirdat/ra*")
+    assert done.returncode == 0 and "inlet import DEFINITION_FILE --source trail" in done.stdout
+    assert config.load(made).sources["trail"].codec == "goldengate_trail"

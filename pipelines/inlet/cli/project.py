@@ -120,9 +120,17 @@ def generate(
 
 
 @app.command()
-def init(folder: Annotated[Path, typer.Argument(help="A folder that does not exist yet, or is empty.")]):
-    """Make a new, empty project that runs as it is: config, a folder for contracts, dbt, expectations."""
+def init(
+    folder: Annotated[Path, typer.Argument(help="A folder that does not exist yet, or is empty.")],
+    source: Annotated[str | None, typer.Option(help="Name of a first source, with --codec and --from.")] = None,
+    codec: Annotated[str | None, typer.Option(help="Its format.")] = None,
+    place: Annotated[str | None, typer.Option("--from", help="Where it comes from: files, a pattern, a URL.")] = None,
+):
+    """Make a new project that runs as it is: config, a folder for contracts, dbt, expectations."""
     from inlet.commands import init as making
 
-    for line in making.init(folder):
-        out.print(line)
+    given = [value for value in (source, codec, place) if value]
+    if 0 < len(given) < 3:
+        raise ConfigError("--source, --codec and --from belong together", "Give all three, or none")
+    for line in making.init(folder, making.FirstSource(*given) if given else None):
+        out.print(line, markup=False)

@@ -1,11 +1,15 @@
-"""`inlet init DIR`: a new project folder that runs as it is. It copies the dbt macros and the suites this package came
-with.
+"""`inlet init DIR`: a new project folder that runs as it is, with a source where one is named. It copies the dbt macros
+and the suites this package came with.
 """
 
 import shutil
 from pathlib import Path
+from typing import NamedTuple
+
+import yaml
 
 from inlet import config
+from inlet.codecs import CODECS
 from inlet.errors import ConfigError
 from inlet.gold import generate
 
@@ -16,6 +20,8 @@ INLET_YML = """\
 # Where changes come from, and where the lakehouse is. `inlet doctor` checks this file.
 lakehouse: lakehouse
 
+"""
+NO_SOURCES = """\
 sources: {}
 #  shop:                                # one ordered feed: one Qlik task, one extract definition
 #    codec: qlik_json                   # or linkexpress_group
@@ -38,24 +44,47 @@ LEFT_OUT = ("target", "logs", "gold", "shop", ".user.yml")  # made by dbt, and t
 IGNORE = "/lakehouse/\n/landing/\ndbt/target/\n"
 
 
-def init(folder: Path) -> list[str]:
+class FirstSource(NamedTuple):
+    """The source that a project begins with."""
+
+    name: str
+    codec: str
+    place: str  # `from`: a file, a folder, a pattern, a URL
+
+    @property
+    def text(self) -> str:
+        return yaml.safe_dump({"sources": {self.name: {"codec": self.codec, "from": self.place}}}, sort_keys=False)
+
+
+def init(folder: Path, source: FirstSource | None = None) -> list[str]:
     """Make the folder. Out: lines that say what is there and what to type next. Raises: ConfigError if it holds
-    something.
+    something, or for a source that cannot be read; then nothing is made.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigError(f"{folder} is not empty", "Name a folder that does not exist yet")
     home = PACKED if PACKED.exists() else HOME
     (folder / "pipelines" / "tables").mkdir(parents=True)
-    (folder / "pipelines" / "inlet.yml").write_text(INLET_YML)
+    (folder / "pipelines" / "inlet.yml").write_text(INLET_YML + (source.text if source else NO_SOURCES))
+    try:
+        project = config.load(folder)
+    except ConfigError:
+        shutil.rmtree(folder)
+        raise
     (folder / "pipelines" / "tables" / "example.yml.txt").write_text(EXAMPLE)
     (folder / ".gitignore").write_text(IGNORE)
     shutil.copytree(home / "dbt", folder / "dbt", ignore=shutil.ignore_patterns(*LEFT_OUT))
     shutil.copytree(home / "expectations", folder / "expectations")
-    generate.write(config.load(folder))
-    return [
-        f"{folder}: a project without sources yet.",
-        f"  1. add a source to {folder}/pipelines/inlet.yml",
-        f"  2. write a contract for each table, as in {folder}/pipelines/tables/example.yml.txt",
-        f"  3. inlet generate --project {folder}",
-        f"  4. inlet run --project {folder}",
-    ]
+    generate.write(project)
+    steps = [*_steps(folder, source), f"inlet generate --project {folder}", f"inlet run --project {folder}"]
+    what = f"a project with the source {source.name}" if source else "a project without sources yet"
+    return [f"{folder}: {what}.", *(f"  {n}. {step}" for n, step in enumerate(steps, 1))]
+
+
+def _steps(folder: Path, source: FirstSource | None) -> list[str]:
+    """What is left to do before the models can be generated."""
+    write = f"write a contract for each table, as in {folder}/pipelines/tables/example.yml.txt"
+    if source is None:
+        return [f"add a source to {folder}/pipelines/inlet.yml", write]
+    if hasattr(CODECS[source.codec], "definitions_of"):
+        return [f"inlet import DEFINITION_FILE --source {source.name} --project {folder}, or {write}"]
+    return [write]
