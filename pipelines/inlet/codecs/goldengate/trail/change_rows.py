@@ -32,21 +32,20 @@ CHANGES = pa.schema(
 
 def changes(found: Images, has_header: bool) -> pa.RecordBatch:
     """The changes that are not rejected, as CHANGES."""
-    read, kept = found.piece, found.readable[found.faults[found.readable, 0] == 0]
-    groups, starts = read.groups[kept], read.starts
-    layout = found.places.layout[kept]
     is_kept = found.faults[found.readable, 0] == 0
+    read, kept = found.piece, found.readable[is_kept]
+    groups, starts, layout = read.groups, read.starts, found.places.layout[kept]
     has = {"before": found.before[is_kept, 0] >= 0, "after": found.after[is_kept, 0] >= 0}
-    last_rows = read.rows[groups[:, sequence.BASE_END] - 1]
-    io_times = times_of(read, last_rows)
+    io_times = np.empty(len(kept), np.int64)
+    sequence.io_times(read.bytes_, read.rows[groups[kept, sequence.BASE_END] - 1, frame.H], read.little, io_times)
     return pa.RecordBatch.from_arrays(
         [
-            text.sequences(groups[:, sequence.TIME], read.rbas[kept], read.context["seqno"]),
-            pa.array(groups[:, sequence.OPERATION].astype(np.int8)),
+            text.sequences(groups[kept, sequence.TIME], read.rbas[kept], read.context["seqno"]),
+            pa.array(groups[kept, sequence.OPERATION].astype(np.int8)),
             pa.array(layout.astype(np.int32)),
             _transaction_ids(found, kept),
-            pa.array(groups[:, sequence.COUNTER]),
-            pa.array(groups[:, sequence.IS_LAST] == 1),
+            pa.array(groups[kept, sequence.COUNTER]),
+            pa.array(groups[kept, sequence.IS_LAST] == 1),
             pa.array(io_times, mask=io_times == 0),
             _change_masks(found, is_kept, has),
             _column_masks(found, kept, has),
@@ -77,9 +76,10 @@ def _image_array(found: Images, name: str, kept, layout, has) -> pa.StructArray:
 
 
 def _transaction_ids(found: Images, kept) -> pa.Array:
-    used, which = np.unique(found.piece.groups[kept, sequence.TRANSACTION], return_inverse=True)
-    ids = transaction_ids(found.piece, used, kept, which)
-    return ids.take(pa.array(which))
+    transactions = found.piece.groups[kept, sequence.TRANSACTION]
+    is_first = np.diff(transactions, prepend=-1) != 0  # they are numbered in order
+    ids = transaction_ids(found.piece, transactions[is_first], kept[is_first])
+    return ids.take(pa.array(np.cumsum(is_first) - 1))
 
 
 def _column_masks(found: Images, kept, has) -> pa.Array:
@@ -90,28 +90,29 @@ def _column_masks(found: Images, kept, has) -> pa.Array:
 
 def _change_masks(found: Images, is_kept, has) -> pa.Array:
     """Columns whose bytes differ, where the before-image has all that the after-image supplies."""
-    kept = found.readable[is_kept]
-    before, after = found.masks["before"][kept], found.masks["after"][kept]
-    knows = has["before"] & has["after"] & ~((after & ~before).any(axis=1))
-    masks, chosen = np.zeros_like(before), np.flatnonzero(knows)
-    if len(chosen):
-        own = np.zeros((len(chosen), masks.shape[1]), np.uint8)
-        columns.changed(
-            found.bytes_,
-            found.before[is_kept][chosen],
-            found.after[is_kept][chosen],
-            found.piece.little,
-            np.zeros((2, 8 * masks.shape[1]), np.int64),
-            own,
-        )
-        masks[chosen] = own
+    kept, pairs = found.readable[is_kept], np.flatnonzero(has["before"] & has["after"])
+    before, after = found.masks["before"][kept[pairs]], found.masks["after"][kept[pairs]]
+    pairs = pairs[~(after & ~before).any(axis=1)]
+    if not len(pairs):
+        return pa.nulls(len(kept), pa.binary())
+    masks, knows = np.zeros((len(kept), after.shape[1]), np.uint8), np.zeros(len(kept), bool)
+    knows[pairs], own = True, np.zeros((len(pairs), after.shape[1]), np.uint8)
+    columns.changed(
+        found.bytes_,
+        found.before[is_kept][pairs],
+        found.after[is_kept][pairs],
+        found.piece.little,
+        np.zeros((2, 8 * masks.shape[1]), np.int64),
+        own,
+    )
+    masks[pairs] = own
     return mask_array(masks, knows)
 
 
 def _states(found: Images, kept) -> pa.Array:
     """lob_incomplete for the columns whose values are in chunks: those that the contract calls LOBs."""
-    groups = found.piece.groups[kept]
-    has_chunks = groups[:, sequence.CHUNKS_END] > groups[:, sequence.BASE_END]
+    groups = found.piece.groups
+    has_chunks = groups[kept, sequence.CHUNKS_END] > groups[kept, sequence.BASE_END]
     if not has_chunks.any():
         return pa.nulls(len(kept), CHANGES.field("column_states").type)
     states = [
@@ -123,16 +124,8 @@ def _states(found: Images, kept) -> pa.Array:
     return pa.array(states, CHANGES.field("column_states").type)
 
 
-def times_of(read: Piece, rows: np.ndarray) -> np.ndarray:
-    """IO Time of each record in microseconds since 1970, 0 for none."""
-    at = rows[:, frame.H] + sequence.IO_TIME
-    raw = read.bytes_[at[:, None] + np.arange(8)]
-    times = np.ascontiguousarray(raw).view("<i8" if read.little else ">i8").reshape(-1).astype(np.int64)
-    return np.where(times == 0, 0, times - sequence.EPOCH)
-
-
-def transaction_ids(read: Piece, used: np.ndarray, kept: np.ndarray, which: np.ndarray) -> pa.Array:
-    """The ids of the transactions that are used."""
+def transaction_ids(read: Piece, used: np.ndarray, groups: np.ndarray) -> pa.Array:
+    """The ids of the transactions that are used. In: a group of each."""
     places = read.transactions[used]
     at, size = places[:, sequence.XID_AT], places[:, sequence.XID_LEN]
     if (size > 0).all() and len(used):
@@ -141,9 +134,7 @@ def transaction_ids(read: Piece, used: np.ndarray, kept: np.ndarray, which: np.n
         raw = read.bytes_[which_byte]
         if not (raw & 0x80).any():
             return binary_array(raw, ends, pa.string())
-    first = np.zeros(len(used), np.int64)
-    first[which[::-1]] = kept[::-1]
-    return pa.array([read.id_of(int(t), int(g)) for t, g in zip(used, first)], pa.string())
+    return pa.array([read.id_of(int(t), int(g)) for t, g in zip(used, groups)], pa.string())
 
 
 def binary_array(buffer: np.ndarray, ends: np.ndarray, type_=None) -> pa.Array:

@@ -324,3 +324,11 @@ def groups(data, rows, num, little, behind, state, carried, out, transactions):
         group[TIME], group[IS_IN_LOB] = largest, in_lob
         i, n = group[CHUNKS_END], n + 1
     return n, txn + 1
+
+
+@compiled(nogil=True, _nrt=False)
+def io_times(data, headers, little, out):
+    """IO Time of each record in microseconds since 1970, 0 for none. In: where its fixed part of `H` begins."""
+    for i in range(len(headers)):
+        time = uint(data, headers[i] + IO_TIME, 8, little)
+        out[i] = time - EPOCH if time else 0

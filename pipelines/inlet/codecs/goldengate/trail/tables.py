@@ -13,6 +13,8 @@ from inlet.codecs.goldengate.trail.piece import Piece
 from inlet.source import Source
 from inlet.table import Table
 
+MAX_SPAN = 1 << 18  # of keys that are counted and not sorted
+
 
 @dataclass
 class Target:
@@ -52,10 +54,11 @@ def resolve(read: Piece, source: Source, contracts: dict[str, Table]) -> tuple[P
     _by_name(places, read, source, contracts, chosen[~has_index], epochs[~has_index])
     used = frozenset(target.contract.table for target in places.targets if target.contract)
     layouts = compile_layouts(contracts, used, source.options_as(TextOptions))
+    own = np.flatnonzero((read.groups[:, sequence.WHAT] == io_types.CHANGE) & (places.target >= 0))
+    _of_one_version(places, own, layouts)
     for t, target in enumerate(places.targets):
-        own = np.flatnonzero((places.target == t) & (read.groups[:, sequence.WHAT] == io_types.CHANGE))
-        if target.contract is not None and len(own):
-            _versions(places, read, target, own, layouts)
+        if target.contract is not None and target.contract.earlier:
+            _versions(places, read, target, own[places.target[own] == t], layouts)
     return places, layouts
 
 
@@ -69,8 +72,9 @@ def _by_index(
     """Targets of records that name their table by the index of its definition in the file."""
     at = read.rows[read.groups[chosen, sequence.BASE_END] - 1, frame.H] + sequence.TAIL
     low, high = (read.bytes_[at + n].astype(np.int64) for n in ((0, 1) if read.little else (1, 0)))
-    keys = epochs << 16 | high << 8 | low
-    for key in np.unique(keys):
+    distinct, which = _distinct(epochs << 16 | high << 8 | low)
+    places.target[chosen] = len(places.targets) + which
+    for key in distinct:
         known, index = read.definitions[int(key) >> 16][1], int(key) & 0xFFFF
         name, mark = known["tables"].get(str(index), (None, None))
         if name is None:
@@ -83,8 +87,16 @@ def _by_index(
                 found = f"index {index}, whose definition another one has followed"
                 target.why = ("definition_differs", "the definition of the table that is in force", found)
                 target.contract = None
-        places.target[chosen[keys == key]] = len(places.targets)
         places.targets.append(target)
+
+
+def _distinct(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """As np.unique with the inverse, without sorting where the keys are close to each other."""
+    low = int(keys.min(initial=0))
+    if int(keys.max(initial=0)) - low > MAX_SPAN:
+        return np.unique(keys, return_inverse=True)
+    is_there = np.bincount(keys - low) > 0
+    return low + np.flatnonzero(is_there), (np.cumsum(is_there) - 1)[keys - low]
 
 
 def _by_name(
@@ -95,12 +107,12 @@ def _by_name(
         return
     rows = read.groups[chosen, sequence.BASE_END] - 1
     firsts, which = text.names_of(read.bytes_, read.rows, rows)
-    keys = epochs * len(firsts) + which
-    for key in np.unique(keys):
+    distinct, which = _distinct(epochs * len(firsts) + which)
+    places.target[chosen] = len(places.targets) + which
+    for key in distinct:
         epoch, n = divmod(int(key), len(firsts))
         name = metadata.name_of(read.payload(read.rows[firsts[n]], frame.H)[sequence.TAIL :])
         definition = read.definitions[epoch][1]["definitions"].get(name)
-        places.target[chosen[keys == key]] = len(places.targets)
         places.targets.append(_target(name, definition, source, contracts))
 
 
@@ -111,9 +123,24 @@ def _target(name: str, definition: list | None, source: Source, contracts: dict[
     return Target(name, table, contract, definition, why)
 
 
+def _of_one_version(places: Places, own: np.ndarray, layouts: Layouts) -> None:
+    """The layouts of the records whose contract has one version, which holds wherever they are."""
+    found = np.full(len(places.targets), -1, np.int64)
+    for t, target in enumerate(places.targets):
+        if target.contract is None or target.contract.earlier:
+            continue
+        version = _named(metadata.version_for(target.contract, target.definition, ""))
+        found[t] = layouts.of.get(version, -1)
+        if found[t] < 0:
+            _set(places, own[places.target[own] == t], version, layouts)
+    places.layout[own] = found[places.target[own]]
+
+
 def _versions(places: Places, read: Piece, target: Target, own: np.ndarray, layouts: Layouts) -> None:
     """The layouts of the records of a table. The order only grows, so where the first and the last one are of one
     version all are."""
+    if not len(own):
+        return
     first, last = (_version(read, target, int(own[n])) for n in (0, -1))
     if first == last:
         _set(places, own, first, layouts)
@@ -125,8 +152,11 @@ def _versions(places: Places, read: Piece, target: Target, own: np.ndarray, layo
 def _version(read: Piece, target: Target, group: int):
     """(table, version) that reads a group, or why none does."""
     assert target.contract is not None
-    found = metadata.version_for(target.contract, target.definition, read.change_seq(group))
-    return (target.contract.table, found.version) if isinstance(found, Table) else found
+    return _named(metadata.version_for(target.contract, target.definition, read.change_seq(group)))
+
+
+def _named(found: Table | tuple[str, str, str]) -> tuple:
+    return (found.table, found.version) if isinstance(found, Table) else found
 
 
 def _set(places: Places, groups: np.ndarray, version: tuple, layouts: Layouts) -> None:
