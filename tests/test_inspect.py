@@ -102,6 +102,7 @@ def assert_rejected(reject: Reject, records: list[Annotated]) -> None:
     whole = [leaf for record in records for leaf in leaves(record.notes)]
     faults = [] if reject.kind in of_records else faults
     is_at_record = len(records) > 1 and reject.byte_offset == reject.unit_offset
+    assert all(leaf.offset <= leaf.fault_at <= leaf.end for leaf in whole if leaf.fault_at is not None), whole
     at_byte = (leaf.offset <= reject.byte_offset <= leaf.end for leaf in faults or whole)
     assert is_at_record or any(at_byte), (reject, faults)
 

@@ -19,7 +19,8 @@ BEFORE, AFTER = "before", "after"
 class Note(NamedTuple):
     """What some bytes are. `image` is said of a note that holds the columns of an image; `column` and `value` of one
     that is a column's value, which is plain as in a change, or bytes where nothing tells its type. `fault` is the kind
-    of reject that the bytes bring about; `meaning` then says what was expected and found.
+    of reject that the bytes bring about; `meaning` then says what was expected and found, `fault_at` at which byte
+    where that is told.
     """
 
     offset: int
@@ -31,6 +32,7 @@ class Note(NamedTuple):
     column: str | None = None
     value: Any = None
     fault: str = ""
+    fault_at: int | None = None
 
     @property
     def end(self) -> int:
@@ -88,8 +90,8 @@ def unreadable(offset: int, end: int, kind: str, expected: str, found: str, name
 
 def of_wrong(offset: int, end: int, name: str, wrong: Wrong, column: str | None = None) -> Note:
     """A field that is no value of its encoding. In: an offset of `wrong` within it."""
-    meaning = f"{UNREADABLE}: byte {offset + wrong.offset}: expected {wrong.expected}, found {wrong.found}"
-    return Note(offset, end - offset, name, meaning, column=column, fault=wrong.kind)
+    meaning, at = f"expected {wrong.expected}, found {wrong.found}", offset + wrong.offset
+    return Note(offset, end - offset, name, meaning, column=column, fault=wrong.kind, fault_at=at)
 
 
 def bare(title: str, offset: int, end: int, kind: str, expected: str, found: str, **told) -> Annotated:
@@ -112,8 +114,8 @@ def clipped(note: Note, start: int, end: int, shift: int) -> Note | None:
     )
     if last < note.end:
         meaning = "goes on in the next record" if not note.children else f"{note.meaning} (goes on)".strip()
-        return inside._replace(meaning=meaning, column=None, value=None, fault="")
-    return inside
+        return inside._replace(meaning=meaning, column=None, value=None, fault="", fault_at=None)
+    return inside if note.fault_at is None else inside._replace(fault_at=note.fault_at + shift)
 
 
 def printable(data: bytes) -> str:

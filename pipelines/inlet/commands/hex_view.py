@@ -55,7 +55,7 @@ def _rows(shown: Shown, note: Note, level: int, is_full: bool) -> Iterator[Text]
     kept = rows if is_full or len(rows) <= MAX_ROWS + 1 else rows[:MAX_ROWS]
     style = "fault" if note.fault else "name"
     for n, row in enumerate(kept):
-        first = (name, note.meaning) if n == 0 else ("", "")
+        first = (name, shown.meaning_of(note)) if n == 0 else ("", "")
         yield _row(shown.base + note.offset + n * LEN_ROW, row.hex(" "), *first, style, is_full)
     if len(kept) < len(rows):
         left = len(data) - LEN_ROW * len(kept)

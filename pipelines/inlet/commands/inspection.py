@@ -13,7 +13,7 @@ from inlet.bronze.files import LEN_READ, is_compressed
 from inlet.bronze.framing import LEN_HEAD, attempt, cut_file
 from inlet.bronze.transports import TRANSPORTS
 from inlet.codecs import CODECS, json_notes, transports_of
-from inlet.codecs.notes import Annotated, Note, bare
+from inlet.codecs.notes import UNREADABLE, Annotated, Note, bare
 from inlet.commands.decode import opened, planned, source_of
 from inlet.config import Project
 from inlet.errors import ConfigError
@@ -62,6 +62,12 @@ class Shown:
     def bytes_of(self, note: Note) -> bytes:
         return self.data[note.offset : note.end]
 
+    def meaning_of(self, note: Note) -> str:
+        """What a note says, with the byte of the file at which it cannot be read."""
+        if note.fault_at is None:
+            return note.meaning
+        return f"{UNREADABLE}: byte {self.base + note.fault_at}: {note.meaning}"
+
     def as_json(self) -> dict:
         """All of it: a member that says nothing is left out."""
         record = self.record
@@ -85,7 +91,8 @@ class Shown:
 
     def _note(self, note: Note) -> dict:
         said: dict[str, Any] = {"offset": self.base + note.offset, "length": note.length, "name": note.name}
-        said |= {name: getattr(note, name) for name in ("meaning", "image", "fault") if getattr(note, name)}
+        told = {"meaning": self.meaning_of(note), "image": note.image, "fault": note.fault}
+        said |= {name: text for name, text in told.items() if text}
         if note.column is not None and not note.fault:
             said |= {"column": note.column, "value": _as_json(note.value)}
         if note.children:
