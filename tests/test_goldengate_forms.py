@@ -2,17 +2,24 @@
 contradict each other are named."""
 
 import io
+import json
 import random
+from datetime import UTC, datetime
+from decimal import Decimal
 
+import fastavro
 import pytest
 
 from inlet.bronze import framing
 from inlet.codecs import CODECS, codec
+from inlet.commands.run import build_gold
 from inlet.errors import ConfigError
 from inlet.source import Source
 from inlet.table import Table
 from tests import projects, test_cases
-from tests.encode import goldengate_forms, goldengate_json
+from tests.encode import goldengate_columns, goldengate_forms, goldengate_json, goldengate_logdump
+from tests.encode.goldengate_trail import Trail
+from tests.test_toy import make, run
 
 TABLE = "DEPOT.ITEMS"
 COLUMNS = {"ITEM_ID": "long", "NAME": "string", "PRICE": "string"}
@@ -84,6 +91,91 @@ def test_the_same_changes_are_the_same_rows_in_every_form():
         assert [meant(row) for row in found] == [meant(row) for row in expected], name
         if name != "goldengate_text":  # which has no pos
             assert [row["change_seq"] for row in found] == [row["change_seq"] for row in expected], name
+
+
+GG_ITEMS = {
+    "table": TABLE,
+    "name": "gg_form_items",
+    "key": ["ITEM_ID"],
+    "columns": [
+        {"name": "ITEM_ID", "type": "bigint", "source_type": "INT64", "nullable": False},
+        {"name": "NAME", "type": "string", "source_type": "ASCII_V(40)"},
+        {"name": "PRICE", "type": "decimal(19,2)", "source_type": "INT64(11,2)"},
+    ],
+}
+LIVES = [  # changes of three rows
+    {"operation": "INSERT", "after": {"ITEM_ID": 1, "NAME": "O'Hara", "PRICE": "1.50"}},
+    {"operation": "INSERT", "after": {"ITEM_ID": 2, "NAME": "<a>&]]", "PRICE": None}},
+    {"operation": "UPDATE", "after": {"ITEM_ID": 1, "PRICE": "-2.00"}},
+    {"operation": "UPDATE", "after": {"ITEM_ID": 2, "NAME": None}},
+    {"operation": "INSERT", "after": {"ITEM_ID": 3, "NAME": "ｱ山", "PRICE": "7.00"}},
+    {"operation": "DELETE", "before": {"ITEM_ID": 3}},
+]
+LEFT = [(1, "O'Hara", Decimal("-2.00")), (2, None, None)]
+
+
+def logdump_of(changes: list[dict]) -> str:
+    """What logdump prints of a trail that holds the changes."""
+    columns = [
+        goldengate_columns.integer("ITEM_ID", is_key=True, is_nullable=False),
+        goldengate_columns.varchar("NAME", 40),
+        goldengate_columns.number("PRICE", 2),
+    ]
+    trail = Trail([goldengate_columns.Table(TABLE, tuple(columns))])
+    for n, change in enumerate(changes):
+        write, image = getattr(trail, change["operation"].lower()), change.get("after") or change["before"]
+        price = {"PRICE": image["PRICE"] and Decimal(image["PRICE"])} if "PRICE" in image else {}
+        write(TABLE, image | price, io_time=datetime(2026, 1, 2, 3, n, tzinfo=UTC))
+    return goldengate_logdump.logdump(trail.records)
+
+
+def files_of(changes: list[dict]) -> dict[str, tuple[dict, bytes]]:
+    """For each form its source and a file that holds the changes."""
+    schema, container = json.loads(goldengate_forms.avro_schema(TABLE, COLUMNS, has_flags=True)), io.BytesIO()
+    data = [goldengate_forms.avro(change, TABLE, COLUMNS, has_flags=True) for change in changes]
+    fastavro.writer(container, schema, [fastavro.schemaless_reader(io.BytesIO(one), schema, None) for one in data])
+    names, lines = list(COLUMNS), [goldengate_json.value(change, TABLE) for change in changes]
+    delimited_ = {
+        "field_delimiter": ";",
+        "quote": '"',
+        "metadata_fields": ["op_type", "table", "op_ts", "current_ts", "pos", "tokens"],
+    }
+    return {
+        "goldengate_json": ({"transport": "lines"}, b"\n".join(lines) + b"\n"),
+        "goldengate_avro": ({"transport": "avro"}, container.getvalue()),
+        "goldengate_xml": (
+            {"transport": "whole_file"},
+            "\n".join(goldengate_forms.xml(change, TABLE, names) for change in changes).encode(),
+        ),
+        "goldengate_delimited": (
+            {"transport": "lines", "options": delimited_},
+            "".join(goldengate_forms.delimited(change, TABLE, names, ";") for change in changes).encode(),
+        ),
+        "goldengate_text": ({}, goldengate_forms.extract([changes], TABLE).encode()),
+        "goldengate_logdump": ({"options": {"seqno": 1, "is_complete": True}}, logdump_of(changes).encode()),
+    }
+
+
+def test_every_form_goes_the_whole_way_to_the_same_rows(spark, lakehouse, tmp_path):
+    changes = [change | {"seqno": 1, "rba": 1000 + 100 * n} for n, change in enumerate(LIVES)]
+    sources, files = {}, files_of(changes)
+    for name, (said, data) in files.items():
+        folder = tmp_path / "landing" / name
+        folder.mkdir(parents=True)
+        (folder / "aa000001").write_bytes(data)
+        place = (
+            {"path": f"landing/{name}", "transport": said["transport"]} if "transport" in said else f"landing/{name}/*"
+        )
+        sources[name] = {"codec": name, "from": place, "settle_minutes": 0, "options": said.get("options", {})}
+    project = make(tmp_path, lakehouse, sources, [GG_ITEMS])
+    accounts = run(project, spark)
+    assert {name: (a.num_changes, a.num_rejected, a.num_waiting) for name, a in accounts.items()} == {
+        name: (len(LIVES), 0, 0) for name in files
+    }
+    build_gold(project, spark, ["gg_form_items"])
+    rows = spark.sql("select source, item_id, name, price from gold.gg_form_items__current order by 1, 2").collect()
+    for name in files:
+        assert [tuple(row)[1:] for row in rows if row["source"] == name] == LEFT, name
 
 
 WRAPPED = b"".join(bytes([4]) + b"ST" + bytes([n]) + bytes([2]) + b"x" for n in (4, 5))  # table, fingerprint, payload
