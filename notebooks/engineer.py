@@ -14,7 +14,7 @@
 # # The engineer: what came in, what was rejected and why, and how to fix it
 #
 # Four feeds come into the demo's lakehouse: a web shop (Qlik messages), two depots (Linkexpress extracts) and a carrier
-# (a GoldenGate trail), in four batches. The first part of this notebook only reads it. The second part makes a small
+# (a GoldenGate trail), in three batches. The first part of this notebook only reads it. The second part makes a small
 # project of its own, breaks a contract on purpose, and repairs it.
 
 # %%

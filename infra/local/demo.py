@@ -17,6 +17,7 @@ from inlet.log import Log, console, print_rows
 ROOT = Path(__file__).resolve().parents[2]
 FEED = ROOT / "build" / "feed"
 SEED = 20260105
+RUNS = ((1,), (2,), (3, 4))  # which batches of the feed come before each run
 out = console()
 
 
@@ -37,9 +38,9 @@ def main() -> int:
     with log.step("feed", seed=SEED) as figures:
         feed = write_feed(FEED, seed=SEED, scale=1.0)
         figures |= {"batches": len(feed.batches)} | feed.num_changes
-    for number in range(1, len(feed.batches) + 1):
-        _title(f"Batch {number} of {len(feed.batches)}")
-        files = feed.deliver(number, ROOT / "landing")
+    for number, batches in enumerate(RUNS, 1):
+        _title(f"Delivery {number} of {len(RUNS)}")
+        files = [file for batch in batches for file in feed.deliver(batch, ROOT / "landing")]
         log.say({"step": "delivered", "files": len(files)})
         with lake.writing(project.lakehouse_path()) as hold:
             running.run(project, running.find_work(project, running.STEPS, [], []), running.STEPS, [], log, hold)

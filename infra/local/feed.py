@@ -7,7 +7,7 @@ leave behind.
 
 What a lakehouse must survive is in it: full loads, partly supplied rows, updates that change nothing, key changes, a
 stretch sent twice, a stretch that comes a batch late, broken records in each kind of feed, a table emptied by a full
-extract, a trail whose last file still grows and whose process was restarted.
+extract, a trail with a file that grows and a process that was restarted.
 
 Run: python infra/local/feed.py FOLDER [--seed 1] [--scale 1] [--deliver]
 """
@@ -292,11 +292,11 @@ def _broken_record(source: str, layouts: dict, how: dict) -> bytes:
 
 
 def _write_carrier(feed: Feed, carrier: Carrier, rng: random.Random) -> None:
-    """A file for each batch, the last one in two pieces: it grows. Of the second one a transaction cannot be read."""
+    """Three files, of which the second one grows from a batch to the next. A transaction of it cannot be read."""
     trail = Trail([PARCELS], byte_order="little", name_form="index", definitions="start", prefix="./dirdat/ct")
     how, begun = streams.How(restarts=0.003, rolls=0, ddl=0), 0
     for batch, part in enumerate(_quarters(carrier.db.log)):
-        if batch in (1, 2):
+        if batch in (1, 3):
             trail.roll()
         streams.send(rng, trail, _transactions(part), how)
         if batch == 1:
@@ -305,7 +305,7 @@ def _write_carrier(feed: Feed, carrier: Carrier, rng: random.Random) -> None:
             feed.num_rejected["carrier"] += 1
         for name, data in trail.files[begun:]:
             _staged(feed, batch, "carrier", name).write_bytes(data)
-        begun = len(trail.files) - (batch == 2)
+        begun = len(trail.files) - (batch == 1)
     _staged(feed, 0, "carrier", "carrier.def").write_text(goldengate_defgen.defgen([PARCELS]))
 
 
