@@ -105,7 +105,7 @@ for axes, source in zip(rows, SOURCE):
     strength = (cells.changes / cells.changes.quantile(0.9)).clip(0.35, 1)
     for batch, hour, alpha in zip(cells.batch, cells.hour, strength):
         axes.barh(batch, width, left=hour, height=0.8, color=SOURCE[source], alpha=alpha, lw=0)
-    axes.set(yticks=range(1, 5), ylim=(4.6, 0.4), ylabel="batch")
+    axes.set(yticks=range(1, 4), ylim=(3.6, 0.4), ylabel="batch")
     axes.set_title(source, color=SOURCE[source])
 time_axis(rows[-1])
 
