@@ -84,8 +84,8 @@ def _transaction_ids(found: Images, kept) -> pa.Array:
 
 def _column_masks(found: Images, kept, has) -> pa.Array:
     """Columns that a change supplies: of its after-image, of a delete's before-image."""
-    masks = np.where(has["after"][:, None], found.masks["after"][kept], found.masks["before"][kept])
-    return mask_array(masks, has["after"] | has["before"])
+    has_any = has["after"] | has["before"]
+    return mask_array(found.masks["after"], found.masks["before"], has["after"], kept, has_any)
 
 
 def _change_masks(found: Images, is_kept, has) -> pa.Array:
@@ -95,18 +95,19 @@ def _change_masks(found: Images, is_kept, has) -> pa.Array:
     pairs = pairs[~(after & ~before).any(axis=1)]
     if not len(pairs):
         return pa.nulls(len(kept), pa.binary())
-    masks, knows = np.zeros((len(kept), after.shape[1]), np.uint8), np.zeros(len(kept), bool)
-    knows[pairs], own = True, np.zeros((len(pairs), after.shape[1]), np.uint8)
+    own, knows = np.zeros((len(pairs), after.shape[1]), np.uint8), np.zeros(len(kept), bool)
     columns.changed(
         found.bytes_,
         found.before[is_kept][pairs],
         found.after[is_kept][pairs],
         found.piece.little,
-        np.zeros((2, 8 * masks.shape[1]), np.int64),
+        np.zeros((2, 8 * own.shape[1]), np.int64),
         own,
     )
+    knows[pairs] = True
+    masks = np.zeros((len(kept), own.shape[1]), np.uint8)
     masks[pairs] = own
-    return mask_array(masks, knows)
+    return mask_array(masks, masks, knows, np.arange(len(kept)), knows)
 
 
 def _states(found: Images, kept) -> pa.Array:
@@ -143,11 +144,10 @@ def binary_array(buffer: np.ndarray, ends: np.ndarray, type_=None) -> pa.Array:
     return pa.Array.from_buffers(type_ or pa.binary(), len(ends) - 1, parts)
 
 
-def mask_array(masks: np.ndarray, has: np.ndarray) -> pa.Array:
-    """Rows of mask bytes as binary without zero bytes at their ends; null where there is none."""
-    out, lengths = np.empty(masks.size, np.uint8), np.zeros(len(masks), np.int64)
-    columns.trimmed(masks, np.arange(len(masks)), out, lengths)
+def mask_array(masks: np.ndarray, others: np.ndarray, is_own: np.ndarray, chosen: np.ndarray, has: np.ndarray):
+    """The chosen rows of mask bytes, of `masks` where is_own, else of `others`, as binary without zero bytes at their
+    ends; null where there is none."""
+    out, lengths = np.empty(len(chosen) * masks.shape[1], np.uint8), np.zeros(len(chosen), np.int64)
+    columns.trimmed(masks, others, is_own, chosen, out, lengths)
     array = binary_array(out, np.concatenate([[0], np.cumsum(lengths)]))
-    if has.all():
-        return array
-    return array.take(pa.array(np.arange(len(masks)), mask=~has))
+    return array if has.all() else array.take(pa.array(np.arange(len(chosen)), mask=~has))

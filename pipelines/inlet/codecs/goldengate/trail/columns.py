@@ -450,14 +450,27 @@ def changed(data, befores, afters, little, places, masks):
 
 
 @compiled(nogil=True, _nrt=False)
-def trimmed(masks, chosen, out, lengths):
-    """Masks one behind the other, without zero bytes at their ends. In: chosen, of which rows. Out: lengths[i]."""
+def lacks_key(keys, layouts, befores, afters, chosen, out):
+    """Does a change supply a part of its key in no image? In: keys, the mask of each layout's key; masks of the images.
+    Out: out[i] of each chosen one."""
+    for i in range(len(chosen)):
+        n, out[i] = chosen[i], False
+        for k in range(keys.shape[1]):
+            key = keys[layouts[n], k]
+            if (befores[n, k] | afters[n, k]) & key != key:
+                out[i] = True
+
+
+@compiled(nogil=True, _nrt=False)
+def trimmed(masks, others, is_own, chosen, out, lengths):
+    """Masks one behind the other, without zero bytes at their ends. In: chosen, of which rows; is_own, whether of
+    `masks` or of `others`. Out: lengths[i]."""
     pos = 0
     for i in range(len(chosen)):
-        size = masks.shape[1]
-        while size and masks[chosen[i], size - 1] == 0:
-            size -= 1
-        for k in range(size):
-            out[pos + k] = masks[chosen[i], k]
+        n, size = chosen[i], 0
+        for k in range(masks.shape[1]):
+            out[pos + k] = masks[n, k] if is_own[i] else others[n, k]
+            if out[pos + k]:
+                size = k + 1
         lengths[i] = size
         pos += size

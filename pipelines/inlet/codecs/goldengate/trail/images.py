@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from inlet.codecs.goldengate.trail import columns, frame, io_types, sequence
+from inlet.codecs.goldengate.trail import areas, columns, frame, io_types, sequence
 from inlet.codecs.goldengate.trail.layout import Layouts
 from inlet.codecs.goldengate.trail.piece import Piece
 from inlet.codecs.goldengate.trail.tables import Places
@@ -29,28 +29,24 @@ class Images:
 
     def _areas(self) -> None:
         """Where the lists of columns before and after each readable change are: first byte and end, -1 for none."""
-        read, groups, rows = self.piece, self.piece.groups[self.readable], self.piece.rows
+        read, groups, rows, num = self.piece, self.piece.groups, self.piece.rows, len(self.readable)
+        area, prior, in_parts = np.empty((num, 2), np.int64), np.empty((num, 2), np.int64), np.empty((num, 2), bool)
+        areas.find(groups, rows, self.readable, area, prior, in_parts)
         self.bytes_, joined, extra = read.bytes_, [], len(read.data)
-        first = groups[:, sequence.FIRST] + groups[:, sequence.NUM_BEFORE]
-        area = np.stack([rows[first, frame.D], rows[first, frame.D] + rows[first, frame.LEN_D]], axis=1)
-        prior = np.full_like(area, -1)
-        has_before = groups[:, sequence.NUM_BEFORE] > 0
-        start = groups[has_before, sequence.FIRST]
-        prior[has_before] = np.stack([rows[start, frame.D], rows[start, frame.D] + rows[start, frame.LEN_D]], axis=1)
-        for chained, lists, begin, end in (
-            (groups[:, sequence.BASE_END] - first > 1, area, first, groups[:, sequence.BASE_END]),
-            (groups[:, sequence.NUM_BEFORE] > 1, prior, groups[:, sequence.FIRST], first),
-        ):
-            for n in np.flatnonzero(chained):  # segments: their column areas one behind the other
-                whole = b"".join(read.payload(rows[k], frame.D) for k in range(begin[n], end[n]))
-                lists[n] = extra, extra + len(whole)
-                joined.append(whole)
-                extra += len(whole)
+        for n in np.flatnonzero(in_parts.any(axis=1)):  # segments: their column areas one behind the other
+            begun, num_before, end = groups[self.readable[n], [sequence.FIRST, sequence.NUM_BEFORE, sequence.BASE_END]]
+            for lists, k, segments in (
+                (area, 0, range(begun + num_before, end)),
+                (prior, 1, range(begun, begun + num_before)),
+            ):
+                if in_parts[n, k]:
+                    whole = b"".join(read.payload(rows[row], frame.D) for row in segments)
+                    lists[n] = extra, extra + len(whole)
+                    joined.append(whole)
+                    extra += len(whole)
         if joined:
             self.bytes_ = np.frombuffer(read.data + b"".join(joined), np.uint8)
-        has_none = area[:, 0] < 0
-        area[has_none] = rows[first[has_none], frame.END][:, None]  # no columns, at the end of the record
-        form = groups[:, sequence.FORM]
+        form, has_before = groups[self.readable, sequence.FORM], groups[self.readable, sequence.NUM_BEFORE] > 0
         none = np.full_like(area, -1)
         self.after = np.where((form == io_types.AFTER)[:, None], area, none)
         self.before = np.where((form == io_types.BEFORE)[:, None], area, prior)
@@ -81,10 +77,12 @@ class Images:
         for name, lists in (("before", self.before), ("after", self.after)):
             chosen = np.flatnonzero((lists[:, 0] >= 0) & (self.faults[self.readable, 0] == 0))
             self.buffers[name], self.lengths[name] = self._images(name, lists[chosen], self.readable[chosen])
-        keys = self.layouts.keys[self.places.layout[self.readable]]
-        supplied = self.masks["before"][self.readable] | self.masks["after"][self.readable]
-        is_row = self.piece.groups[self.readable, sequence.OPERATION] != io_types.TRUNCATE
-        lacks = ((supplied & keys) != keys).any(axis=1) & is_row & (self.faults[self.readable, 0] == 0)
+        lacks = np.empty(len(self.readable), bool)
+        columns.lacks_key(
+            self.layouts.keys, self.places.layout, self.masks["before"], self.masks["after"], self.readable, lacks
+        )
+        lacks &= self.piece.groups[self.readable, sequence.OPERATION] != io_types.TRUNCATE
+        lacks = np.flatnonzero(lacks & (self.faults[self.readable, 0] == 0))
         self.faults[self.readable[lacks], 0] = columns.MISSING_KEY
         self.faults[self.readable[lacks], 1] = np.maximum(self.after[lacks, 1], self.before[lacks, 1])
         self.faults[self.readable[lacks], 2] = -1
