@@ -75,8 +75,8 @@ def partial(rng, logged) -> tuple:
 
 
 def upserted(rng, logged) -> tuple:
-    """The same of a source that tells as UPSERT what stays at its key, and a new row. That of a customer may come before
-    the DELETE of another at its key (shift_by_copy), which an UPSERT does not tell apart."""
+    """The same of a source that tells as UPSERT what stays at its key, and a new row. A new customer may come before
+    the DELETE of another at its key (shift_by_copy): an UPSERT would not tell them apart."""
     operation, before, after = partial(rng, logged)
     is_moved = bool(before and after) and any(after[n] != before[n] for n in KEYS[logged.name])
     is_upsert = operation == "UPDATE" and not is_moved or operation == "INSERT" and logged.name != "customers"

@@ -35,7 +35,7 @@ CHANGES = (
         "total order within the source: `YYYYMMDDHHmmSShh` (16 zeros where the order tells no time) and 19 digits; "
         "compares as text",
     ),
-    Column("operation", "string", "REFRESH, INSERT, UPDATE, UPSERT (an UPDATE, or an INSERT where no row is there), DELETE or TRUNCATE"),
+    Column("operation", "string", "REFRESH, INSERT, UPDATE, UPSERT (update, or insert), DELETE or TRUNCATE"),
     Column("change_oper", "string", "its first letter: R, I, U (of an UPSERT too), D, T"),
     Column("transaction_id", "string", "the source's transaction; ids come back, so see silver.transactions"),
     Column("transaction_event_counter", "bigint", "1-based position within the transaction"),
