@@ -20,10 +20,12 @@ def upd(place, k=1, **columns):
     return Change("", "", seq(place), "UPDATE", after=_row(k, **columns))
 
 
-def move(place, old, new, transaction_id=None, **columns):
-    return Change(
-        "", "", seq(place), "UPDATE", before=_row(old), after=_row(new, **columns), transaction_id=transaction_id
-    )
+def ups(place, k=1, **columns):
+    return replace(upd(place, k, **columns), op="UPSERT")
+
+
+def move(place, old, new, transaction_id=None, op="UPDATE", **columns):
+    return Change("", "", seq(place), op, before=_row(old), after=_row(new, **columns), transaction_id=transaction_id)
 
 
 def of(transaction_id, *changes):
@@ -67,6 +69,13 @@ EXAMPLES = {  # sentence -> batches
     ],
     "a delete of nothing has no effect": [[dele(1)], [ins(2), dele(3), dele(4)]],
     "an insert over a row replaces it": [[ins(1)], [ins(2, NAME="b")]],
+    "an upsert of a row is an update": [[ins(1)], [ups(2, NAME="b")]],
+    "an upsert of nothing inserts what it supplies": [[ups(1, NAME="b")], [dele(2), ups(3, PRICE=None, MADE=None)]],
+    "an upsert that supplies every column makes a complete row": [[replace(ins(1), op="UPSERT")], [upd(2, NAME="b")]],
+    "a late insert gives an upsert its row": [[ups(5, NAME="b")], [ins(1)]],
+    "a late delete takes the row of an upsert": [[ins(1), ups(5, NAME="b")], [dele(3)]],
+    "an upsert moves its row to another key": [[ins(1)], [move(2, 1, 2, op="UPSERT", NAME="b")]],
+    "an upsert of nothing falls on a row of another key": [[ins(1, 2)], [move(2, 1, 2, op="UPSERT", NAME="b")]],
     "a null overwrites and an absent column does not": [[ins(1)], [upd(2, NAME=None)]],
     "a late insert is folded where it belongs": [[ins(1), dele(5)], [upd(3, NAME="late")]],
     "a late delete closes what was live then": [[ins(1), upd(9, NAME="b")], [dele(5)]],

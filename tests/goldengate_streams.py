@@ -136,7 +136,7 @@ def random_image(rng: random.Random, table: Table, kept: float) -> dict[str, Any
 def random_change(rng: random.Random, tables: list[Table]) -> dict[str, Any]:
     """Deletes have a key only, or all columns; so have images of before, which an update may lack (10)."""
     table = rng.choice(tables)
-    kind = rng.choices(["insert", "update", "delete", "key", "truncate"], [5, 5, 3, 2, 0.5])[0]
+    kind = rng.choices(["insert", "update", "upsert", "delete", "key", "truncate"], [5, 5, 2, 3, 2, 0.5])[0]
     change = {"table": table.name, "operation": "UPDATE", "before": None, "after": None}
     if kind == "truncate":
         return change | {"operation": "TRUNCATE"}
@@ -146,6 +146,8 @@ def random_change(rng: random.Random, tables: list[Table]) -> dict[str, Any]:
     if kind == "delete":
         return change | {"operation": "DELETE", "before": before}
     after = random_image(rng, table, rng.choice([0.4, 1]))
+    if kind == "upsert":
+        return change | {"operation": "UPSERT", "after": after}
     key = {} if kind == "key" else {name: after[name] for name in table.key}
     has_before = rng.random() < 0.5 or is_moved(table, before | key, after)
     return change | {"before": before | key if has_before else None, "after": after}
@@ -171,7 +173,7 @@ def transactions_of(changes: Iterable) -> Iterable[Transaction]:
         mine, places = places, places + bool(change.last)
         return mine
 
-    rows = [change for change in changes if change.op in ("INSERT", "UPDATE", "DELETE", "TRUNCATE")]
+    rows = [change for change in changes if change.op in ("INSERT", "UPDATE", "UPSERT", "DELETE", "TRUNCATE")]
     for place, run in groupby(rows, number):
         members = list(run)
         said = [{"table": c.table, "operation": c.op, "before": c.before, "after": c.after} for c in members]
@@ -247,6 +249,8 @@ def write_change(rng: random.Random, trail: Trail, change: dict, len_prefix: int
         return [trail.truncate(table.name, **said)]
     if change["operation"] == "INSERT":
         return [trail.insert(table.name, after, **said)]
+    if change["operation"] == "UPSERT":
+        return [trail.upsert(table.name, after, **said)]
     if change["operation"] == "DELETE":
         return [trail.delete(table.name, before, **said)]
     if before is None:

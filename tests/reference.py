@@ -32,6 +32,13 @@ ONTO_A_ROW = {
     "key_change_onto_row": None,
     "update_without_row_onto_row": "update_without_row",
 }  # conflict -> without the row
+UPDATES = ("UPDATE", "UPSERT")
+CONFLICT_OF_UPDATE = {  # does it lack the row that it asks for, does it fall on another
+    (False, False): None,
+    (False, True): "key_change_onto_row",
+    (True, False): "update_without_row",
+    (True, True): "update_without_row_onto_row",
+}
 
 
 class Rows:
@@ -111,19 +118,12 @@ def fold(changes, key: list[str], columns: list[str]) -> tuple[list[Version], li
             if not rows.take(old_key, change):
                 lost.append((seq, "delete_without_row"))
 
-        elif change.op == "UPDATE":
+        elif change.op in UPDATES:
             is_moved = old_key != new_key
             row = rows.take(old_key, change) if is_moved else rows.close(old_key, seq)
             replaced = rows.put(new_key, change) if is_moved else None
-            conflict = (
-                "key_change_onto_row"
-                if row and replaced
-                else None
-                if row
-                else "update_without_row_onto_row"
-                if replaced
-                else "update_without_row"
-            )
+            lacks_row = change.op == "UPDATE" and not row  # an UPSERT of no row is an insert of what it supplies
+            conflict = CONFLICT_OF_UPDATE[lacks_row, bool(replaced)]
             open_(new_key, seq, (row.values if row else {}) | supplied(change), conflict, is_moved)
 
     versions = sorted([*rows.closed, *rows.live.values()], key=lambda v: (v.key, v.valid_from_seq))
@@ -214,14 +214,14 @@ def before_after(changes, key: list[str], columns: list[str]) -> list[dict]:
             "mask_conflicts": [
                 n
                 for n in columns
-                if c.op == "UPDATE"
+                if c.op in UPDATES
                 and c.mask is not None
                 and n in (c.before or {})
                 and n in supplied(c)
                 and (n in c.mask) != (n in differing(c, columns))
             ],
-            "not_supplied": [n for n in columns if c.op in ("INSERT", "REFRESH", "UPDATE") and n not in supplied(c)],
-            "key_changed": c.op == "UPDATE" and before_key(c, key) != after_key(c, key),
+            "not_supplied": [n for n in columns if c.op in ("INSERT", "REFRESH", *UPDATES) and n not in supplied(c)],
+            "key_changed": c.op in UPDATES and before_key(c, key) != after_key(c, key),
         }
         for c in in_order(changes)
     ]

@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from tests.streams import COLUMNS, Change
 
-LETTER = {"REFRESH": "R", "INSERT": "I", "UPDATE": "U", "DELETE": "D", "TRUNCATE": "T"}
 IMAGES = ("before", "after")
 CHANGES = {
     "source": pa.string(),
@@ -78,7 +77,7 @@ def write_silver(
                             c.version,
                             c.seq,
                             c.op,
-                            LETTER[c.op],
+                            c.op[0],
                             c.transaction_id,
                             c.counter,
                             c.last,

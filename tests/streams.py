@@ -55,7 +55,7 @@ class Change:
     source: str
     table: str
     seq: str
-    op: str  # REFRESH INSERT UPDATE DELETE TRUNCATE EMPTY_LOAD LOAD_END
+    op: str  # REFRESH INSERT UPDATE UPSERT DELETE TRUNCATE EMPTY_LOAD LOAD_END
     before: dict[str, Any] | None = None
     after: dict[str, Any] | None = None
     transaction_id: str | None = None
@@ -91,12 +91,14 @@ def stream(
     *,
     partial: float = 0.4,
     key_changes: float = 0.15,
+    upserts: float = 0.3,
     wipes: float = 0.06,
     loads: int = 2,
     states: float = 0.1,
     keys: Keys = TEXT,
 ) -> list[Change]:
-    """A random stream of one source. Probabilities: of a partial image, a key change, a wipe, a column state."""
+    """A random stream of one source. Probabilities: of a partial image, a key change, an update
+    that is an UPSERT, a wipe, a column state."""
     changes: list[Change] = []
     place, transaction, left, put_at = 0, 0, 0, None
     image = functools.partial(_image, rng, keys.types)
@@ -143,7 +145,7 @@ def stream(
             before = image(key, partial) if new_key != key or rng.random() < 0.5 else None
             changes.append(
                 Change(
-                    op="UPDATE",
+                    op="UPSERT" if rng.random() < upserts else "UPDATE",
                     before=before,
                     after=image(new_key, partial),
                     states=_states(rng, states),

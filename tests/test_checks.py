@@ -181,7 +181,7 @@ def test_a_good_batch_passes_and_leaves_results_once_and_pages(project, spark, s
 
 
 def test_an_error_stops_after_its_results_are_kept(project, spark, silver):
-    silver([*GOOD, ("004", "UPDATE", None, None), ("04x", "INSERT", None, '{"PARCEL_ID":2}')])
+    silver([*GOOD, ("004", "UPSERT", None, None), ("04x", "INSERT", None, '{"PARCEL_ID":2}')])
     with pytest.raises(CheckFailed) as raised:
         checks.check(project, spark, "silver", [BATCH])
     text = str(raised.value)

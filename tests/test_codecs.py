@@ -259,11 +259,12 @@ def test_a_codec_that_loses_a_record_or_a_byte_is_named_with_its_unit_and_the_ru
     without = {name: value for name, value in row.items() if name != "change_seq"}
     for broken, why in (
         (row | {"colour": "red"}, "an unknown column colour"),
-        (row | {"operation": "UPSERT"}, "an unknown operation UPSERT"),
+        (row | {"operation": "MERGE"}, "an unknown operation MERGE"),
         (without, "no change_seq"),
         (row | {"header": "E"}, "a header that is no object: 'E'"),
         (row | {"change_seq": "1"}, "a change_seq that is not 35 digits: '1'"),
         (row | {"operation": "UPDATE", "after": None, "before": {"ID": 1}}, "no after-image, and is UPDATE"),
+        (row | {"operation": "UPSERT", "after": None}, "no after-image, and is UPSERT"),
         (row | {"operation": "DELETE", "after": None}, "no before or after-image, and is DELETE"),
         (row | {"source_table": "U"}, "a table or version that no contract has: S.U version 1"),
         (row | {"after": {"COLOUR": "red"}}, "a member COLOUR of its after-image that S.T version 1 does not have"),

@@ -293,7 +293,7 @@ def expected_live(table: str, applied: list[Change], pending: list[Change]) -> l
         c.seq
         for c in pending
         if c.op == "LOAD_END"
-        or c.op == "UPDATE"
+        or c.op in reference.UPDATES
         and reference.before_key(c, keys.types) != reference.after_key(c, keys.types)
     ]
     if applied and any(c.seq <= max(a.seq for a in applied) for c in pending):

@@ -34,7 +34,7 @@ def random_changes(rng: random.Random) -> list[dict]:
     """Partial and whole images, nulls, changes of the key."""
     changes = []
     for n in range(300):
-        operation = rng.choice(["INSERT", "UPDATE", "UPDATE", "DELETE"])
+        operation = rng.choice(["INSERT", "UPDATE", "UPDATE", "UPSERT", "DELETE"])
         images = {
             image: {"ITEM_ID": rng.randrange(1000)}
             | {
@@ -42,7 +42,7 @@ def random_changes(rng: random.Random) -> list[dict]:
                 for column in ("NAME", "PRICE")
                 if operation == "INSERT" or rng.random() < 0.6
             }
-            for image in {"INSERT": ["after"], "UPDATE": ["before", "after"], "DELETE": ["before"]}[operation]
+            for image in {"UPDATE": ["before", "after"], "DELETE": ["before"]}.get(operation, ["after"])
         }
         changes.append({"operation": operation, "seqno": 1, "rba": 1000 + 100 * n} | images)
     return changes
@@ -86,11 +86,13 @@ def test_the_same_changes_are_the_same_rows_in_every_form():
     changes = random_changes(random.Random(1))
     expected = rows_of("goldengate_json", changes, tables)
     assert [row["operation"] for row in expected] == [change["operation"] for change in changes]
-    for name in ("goldengate_avro", "goldengate_xml", "goldengate_text"):
+    for name in ("goldengate_avro", "goldengate_xml"):
         found = rows_of(name, changes, tables)
         assert [meant(row) for row in found] == [meant(row) for row in expected], name
-        if name != "goldengate_text":  # which has no pos
-            assert [row["change_seq"] for row in found] == [row["change_seq"] for row in expected], name
+        assert [row["change_seq"] for row in found] == [row["change_seq"] for row in expected], name
+    told = [change for change in changes if change["operation"] != "UPSERT"]  # text has no word for it, and no pos
+    found = rows_of("goldengate_text", told, tables)
+    assert [meant(row) for row in found] == [meant(row) for row in expected if row["operation"] != "UPSERT"]
 
 
 GG_ITEMS = {

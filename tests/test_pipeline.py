@@ -62,7 +62,7 @@ def random_stream(rng: random.Random) -> list[Change]:
         parts.append(
             (
                 [c.after for c in load if c.op == "INSERT"],
-                [c for c in stream(rng, length=14, loads=0) if c.op in ("INSERT", "UPDATE", "DELETE")],
+                [c for c in stream(rng, length=14, loads=0, upserts=0) if c.op in ("INSERT", "UPDATE", "DELETE")],
             )
         )
     return parts

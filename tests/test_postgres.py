@@ -74,6 +74,15 @@ def partial(rng, logged) -> tuple:
     return operation, before, after
 
 
+def upserted(rng, logged) -> tuple:
+    """The same of a source that tells as UPSERT what stays at its key, and a new row. A new customer may come before
+    the DELETE of another at its key (shift_by_copy): an UPSERT would not tell them apart."""
+    operation, before, after = partial(rng, logged)
+    is_moved = bool(before and after) and any(after[n] != before[n] for n in KEYS[logged.name])
+    is_upsert = operation == "UPDATE" and not is_moved or operation == "INSERT" and logged.name != "customers"
+    return ("UPSERT" if is_upsert else operation), before, after
+
+
 def wiped(rng, logged) -> tuple:
     """TRUNCATE as one change of the table (said again for each of its rows); no format here carries it."""
     return ("TRUNCATE", None, None) if logged.operation == "TRUNCATE" else full(rng, logged)
@@ -156,6 +165,7 @@ def as_extracted(source: str, commits, say=None) -> list[tuple[int, Change]]:
 FORMS = {
     "full": (as_messages, full),
     "partial": (as_messages, partial),
+    "upserted": (as_messages, upserted),
     "wiped": (as_messages, wiped),
     "linkexpress": (as_extracted, None),
 }

@@ -52,6 +52,28 @@ def test_an_update_without_a_row_makes_an_incomplete_row_until_every_column_came
     assert [v.is_complete for v in fold(changes, ["K"], AB)[0]] == [False, True]
 
 
+def test_an_upsert_of_a_row_is_an_update():
+    changes = change(2, "UPDATE", after={"K": 1, "A": None}), change(3, "UPDATE", {"K": 1}, {"K": 2, "B": 5})
+    assert rows(INSERT, *(replace(c, op="UPSERT") for c in changes)) == rows(INSERT, *changes)
+
+
+def test_an_upsert_of_nothing_inserts_what_it_supplies():
+    changes = change(1, "UPSERT", after={"K": 1, "A": 1}), change(2, "UPSERT", {"K": 7}, {"K": 8, "A": 1, "B": 2})
+    versions, odd = fold(changes, ["K"], AB)
+    assert [(v.values, v.is_complete) for v in versions] == [
+        ({"K": 1, "A": 1}, False),
+        ({"K": 8, "A": 1, "B": 2}, True),
+    ]
+    assert odd == []
+
+
+def test_an_upsert_that_falls_on_a_row_of_another_key_replaces_it():
+    assert rows(INSERT, change(2, "UPSERT", {"K": 7}, {"K": 1, "A": 5})) == [
+        (1, {"A": 1, "B": 1}, 1, 2, None),
+        (1, {"A": 5}, 2, None, "key_change_onto_row"),
+    ]
+
+
 def test_a_key_change_carries_what_it_does_not_supply():
     assert rows(INSERT, change(2, "UPDATE", {"K": 1}, {"K": 2, "A": 5})) == [
         (1, {"A": 1, "B": 1}, 1, 2, None),

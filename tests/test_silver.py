@@ -22,7 +22,7 @@ from inlet.errors import AccountingError, ConfigError, InletError
 from inlet.silver import decode, recover, transactions
 from inlet.silver.batch import Account
 from tests import projects
-from tests.encode import linkexpress, qlik
+from tests.encode import goldengate_json, linkexpress, qlik
 
 SHOP = {"codec": "qlik_json", "from": "landing/silver_shop/*.parquet", "tables": {"items": "DEPOT.ITEMS"}}
 COLUMNS = [c["name"] for c in projects.ITEMS["columns"]]
@@ -174,6 +174,21 @@ def test_repeats_conflicts_and_a_crash_before_the_ledger(spark, lakehouse, tmp_p
         "select num_changes, state from silver.transactions where source = 'silver_depot'"
     ).collect()
     assert [tuple(row) for row in transactions] == [(2, "complete"), (2, "complete")]
+
+
+def test_an_upsert_that_silver_has_as_an_update_is_a_repeat(spark, lakehouse, tmp_path):
+    """Lakehouses hold upserts as the updates that they were read as; their feed may send them again."""
+    of_upserts = {"codec": "goldengate_json", "from": "landing/silver_upserts/*.parquet"}
+    project = projects.make(tmp_path, {"silver_upserts": of_upserts}, lakehouse=lakehouse)
+    (tmp_path / "landing" / "silver_upserts").mkdir(parents=True)
+    after, found = {"ITEM_ID": 1, "NAME": "a", "PRICE": None}, []
+    for number, (operation, name) in enumerate([("UPDATE", "a"), ("UPSERT", "a"), ("UPSERT", "b")]):
+        change = {"operation": operation, "seqno": 1, "rba": 10, "after": after | {"NAME": name}}
+        rows = qlik.rows([goldengate_json.value(change, "DEPOT.ITEMS")], "items", offset=number)
+        qlik.write_parquet(rows, tmp_path / "landing" / "silver_upserts" / f"{number}.parquet")
+        account = silver.run(project, spark, land(project, spark))["silver_upserts"]
+        found.append((account.num_changes, account.num_repeats, account.num_rejected))
+    assert found == [(1, 0, 0), (0, 1, 0), (0, 0, 1)]
 
 
 def everything(root, name: str) -> dict:

@@ -17,12 +17,12 @@ from (
          if(change_mask is not null, {{ changed_by_mask(columns) }}, null) as masked,
          if(has_row and before is not null,
             array_intersect(array_intersect(unlike, before_supplies), after_supplies), null) as differing,
-         if(change_mask is not null and operation = 'UPDATE' and before is not null,
+         if(change_mask is not null and is_update and before is not null,
             array_except(array_intersect(array_intersect({{ names_of(columns) }}, before_supplies), after_supplies),
                          unlike), null) as equal,
          if(has_row, array_except({{ names_of(columns) }}, after_supplies),
             cast(array() as array<string>)) as not_supplied,
-         operation = 'UPDATE' and ({% for k in contract.key if k in members -%}
+         is_update and ({% for k in contract.key if k in members -%}
            {{ comparable('b', members[k]) }} <> {{ comparable('a', members[k]) }} or {% endfor -%}
          false) is true as key_changed
   from (

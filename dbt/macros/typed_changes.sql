@@ -14,7 +14,8 @@ logged as (
 
 {% endif -%}
 changes as (
-  select c.*, operation in ('INSERT', 'REFRESH', 'UPDATE') as has_row
+  select c.*, operation in ('UPDATE', 'UPSERT') as is_update,
+         operation in ('INSERT', 'REFRESH', 'UPDATE', 'UPSERT') as has_row
   from {{ changes }} c{{ ' left anti join logged l on l.source = c.source and l.batch_id = c.batch_id' if log }}
   where {{ of_table }}
 ),

@@ -18,7 +18,7 @@ class Column(NamedTuple):
     doc: str
 
 
-OPERATIONS = {"REFRESH": "R", "INSERT": "I", "UPDATE": "U", "DELETE": "D", "TRUNCATE": "T"}
+OPERATIONS = {"REFRESH": "R", "INSERT": "I", "UPDATE": "U", "UPSERT": "U", "DELETE": "D", "TRUNCATE": "T"}
 LEN_SEQ = 35
 LEN_TIME = 16  # YYYYMMDDHHmmSShh; the other 19 digits are ordinals
 NO_TIME = "0" * LEN_TIME  # of a source whose order tells no time (docs/adr/0014)
@@ -35,8 +35,8 @@ CHANGES = (
         "total order within the source: `YYYYMMDDHHmmSShh` (16 zeros where the order tells no time) and 19 digits; "
         "compares as text",
     ),
-    Column("operation", "string", "REFRESH, INSERT, UPDATE, DELETE or TRUNCATE"),
-    Column("change_oper", "string", "the same as one letter: R, I, U, D, T"),
+    Column("operation", "string", "REFRESH, INSERT, UPDATE, UPSERT (update, or insert), DELETE or TRUNCATE"),
+    Column("change_oper", "string", "its first letter: R, I, U (of an UPSERT too), D, T"),
     Column("transaction_id", "string", "the source's transaction; ids come back, so see silver.transactions"),
     Column("transaction_event_counter", "bigint", "1-based position within the transaction"),
     Column("transaction_last_event", "boolean", "closes the transaction; null only where the format cannot know"),

@@ -7,7 +7,7 @@ A change is a dict: operation, seqno, rba, before, after (dicts of Python values
 import json
 from xml.sax.saxutils import escape
 
-LETTERS = {"INSERT": "I", "UPDATE": "U", "DELETE": "D", "TRUNCATE": "T"}
+LETTERS = {"INSERT": "I", "UPDATE": "U", "UPSERT": "UPSERT", "DELETE": "D", "TRUNCATE": "T"}
 OP_TS, CURRENT_TS = "2026-01-02 03:04:05.000000", "2026-01-02T03:04:06.000001"
 TEXTS = ("table", "op_type", "op_ts", "current_ts", "pos")
 

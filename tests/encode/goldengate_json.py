@@ -7,7 +7,7 @@ A change is a dict: operation, seqno, rba, before, after (dicts of Python values
 import decimal
 import json
 
-LETTERS = {"INSERT": "I", "UPDATE": "U", "DELETE": "D", "TRUNCATE": "T"}
+LETTERS = {"INSERT": "I", "UPDATE": "U", "UPSERT": "UPSERT", "DELETE": "D", "TRUNCATE": "T"}
 SHAPES = ("operation", "row", "flattened", "envelope")
 
 

@@ -1,12 +1,12 @@
 {# Changes as entries in the timelines of the keys they touch: one row per change and key, a wipe has no key of its own.
 
-   Kinds: `set` (INSERT, REFRESH), `update`, `arrives` and `leaves` (a key change touches two keys), `gone` (DELETE),
-   `wipe` (TRUNCATE, empty load). A rewound source is read again from where it was rewound to, any other where it is
-   new. -#}
+   Kinds: `set` (INSERT, REFRESH), `update` (UPDATE, UPSERT), `arrives` and `leaves` (a key change touches two keys),
+   `gone` (DELETE), `wipe` (TRUNCATE, empty load). A rewound source is read again from where it was rewound to, any
+   other where it is new. -#}
 {% macro entries(name, batch) -%}
 {%- set key = contract(name).key -%}
 {%- set kind -%}
-case when operation = 'DELETE' then 'gone' when operation = 'UPDATE' then 'update'
+case when operation = 'DELETE' then 'gone' when operation in ('UPDATE', 'UPSERT') then 'update'
                  when operation in ('TRUNCATE', 'EMPTY_LOAD') then 'wipe' else 'set' end
 {%- endset -%}
 with log as (

@@ -10,10 +10,12 @@
    |--------------------|--------------------------------------|------------------------------------------------------|
    | set, INSERT        | a version                            | a version, `insert_over_row`; displacing: no conflict|
    | set, REFRESH       | a version                            | a version                                            |
-   | update             | a version, `update_without_row`      | a version, what it does not supply is carried over   |
+   | update             | a version, `update_without_row`;     | a version, what it does not supply is carried over   |
+   |                    | UPSERT: no conflict                  |                                                      |
    | arrives, of a row  | a version, what it lacks is carried  | the same, `key_change_onto_row`; displacing: none    |
    |                    | over from the key that was left      |                                                      |
-   | arrives, of no row | a version, `update_without_row`      | a version, `update_without_row_onto_row`             |
+   | arrives, of no row | a version, `update_without_row`;     | a version, `update_without_row_onto_row`;            |
+   |                    | UPSERT: no conflict                  | UPSERT: `key_change_onto_row`                        |
    | leaves, gone       | nothing                              | ends the version                                     |
    | base               | the version that gold has: written again only where it ends, or where a batch rewinds       |
 
@@ -50,10 +52,10 @@ judged as (
               when kind = 'base' then if(conflict = 'update_without_row_onto_row', 'update_without_row', null)
               when kind = 'set' and operation = 'INSERT' and not is_row_absent and not is_displacing
                 then 'insert_over_row'
-              when kind = 'arrives' and is_start and not is_row_absent and not is_displacing
-                then 'update_without_row_onto_row'
-              when kind = 'arrives' and is_start or kind = 'update' and is_row_absent then 'update_without_row'
-              when kind = 'arrives' and not is_row_absent and not is_displacing then 'key_change_onto_row'
+              when kind = 'arrives' and not is_row_absent and not is_displacing
+                then if(is_start and operation = 'UPDATE', 'update_without_row_onto_row', 'key_change_onto_row')
+              when operation = 'UPDATE' and (kind = 'arrives' and is_start or kind = 'update' and is_row_absent)
+                then 'update_without_row'
               end as conflict
   from traced
 ),

@@ -30,7 +30,7 @@ from inlet.table import OURS, Table
 STEPS = ("bronze", "silver", "gold")
 LISTS = {
     "{operations}": list(change.OPERATIONS),
-    "{change_opers}": list(change.OPERATIONS.values()),
+    "{change_opers}": sorted(set(change.OPERATIONS.values())),
     "{reject_kinds}": list(REJECT_KINDS),
 }
 

@@ -23,17 +23,17 @@ CHANGE = (  # columns of <t>__before_after, around the two images
     (
         "operation",
         "string",
-        "REFRESH, INSERT, UPDATE, DELETE, TRUNCATE, EMPTY_LOAD: a full load without rows, or LOAD_END: a full load "
-        "has sent all",
+        "REFRESH, INSERT, UPDATE, UPSERT, DELETE, TRUNCATE, EMPTY_LOAD: a full load without rows, or LOAD_END: a full "
+        "load has sent all",
     ),
-    ("change_oper", "string", "the same as one letter; E is an empty load, L the end of one"),
+    ("change_oper", "string", "its first letter; E is an empty load, L the end of one"),
     ("before", "{image}", "before-image as sent; what was not supplied is null"),
     ("after", "{image}", "after-image as sent; what was not supplied is null, see not_supplied"),
     ("changed", "array<string>", "columns that changed: by the source's mask, else where both images supply a value"),
     (
         "mask_conflicts",
         "array<string>",
-        "columns in which the source's mask of an UPDATE contradicts its images: said to have changed and equal, or "
+        "columns in which the source's mask of an update contradicts its images: said to have changed and equal, or "
         "the reverse; nothing is corrected",
     ),
     ("not_supplied", "array<string>", "columns that the after-image leaves open"),

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 ONTO_ROW = "('insert_over_row', 'key_change_onto_row', 'update_without_row_onto_row')"  # as the macro `onto_row`
 TRANSACTION = ("transaction_id", "transaction_event_counter", "transaction_last_event")
+UPDATES = "('UPDATE', 'UPSERT')"
 WIPES = "('TRUNCATE', 'EMPTY_LOAD')"
 NO_TRANSACTION = (
     "cast(null as struct<transaction_id: string, transaction_event_counter: bigint, transaction_last_event: boolean>)"
@@ -142,6 +143,7 @@ def query(table: Table, version: int, through_batch_id: int, row_function: str |
         no_image=NO_IMAGE,
         no_transaction=NO_TRANSACTION,
         onto_row=ONTO_ROW,
+        updates=UPDATES,
         wipes=WIPES,
     )
 

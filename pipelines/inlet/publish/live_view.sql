@@ -40,7 +40,7 @@ entries as (   -- hold: gold alone can tell what comes of this change
     case
       when is_moved or change_seq <= applied_seq then ''
       when operation = 'LOAD_END' then change_seq
-      when operation = 'UPDATE' and (
+      when operation in {{ updates }} and (
         {%- for key in keys %}{{ " or " if not loop.first }}b_{{ loop.index0 }} <> a_{{ loop.index0 }}{% endfor %})
         then change_seq
     end as hold
@@ -96,7 +96,7 @@ folded as (   -- one row per changed key: what its changes make of it
         then {{ row("true", "row.seq", no_transaction, "row.image") }}
       when change.operation = 'DELETE'
         then {{ row("false", "change.change_seq", no_transaction, no_image) }}
-      when change.operation = 'UPDATE'
+      when change.operation in {{ updates }}
         then {{ row("true", "change.change_seq", no_transaction,
                     "map_zip_with(row.image, change.image, (name, was, is) -> coalesce(is, was))") }}
       else {{ row("true", "change.change_seq",

@@ -111,7 +111,9 @@ class Batch:
 
 
 def content(project: Project) -> str:
-    """SQL for what a change says, its table by the name that it has now."""
+    """SQL for what a change says, its table by the name that it has now. An UPSERT says what an UPDATE does: silver may
+    hold one as the UPDATE that it was read as before (docs/adr/0015).
+    """
     table = "concat(source_schema, '.', source_table)"
     former = ", ".join(
         f"{literal(name)}, {literal(t.table)}"
@@ -119,8 +121,8 @@ def content(project: Project) -> str:
         if name != t.table
     )
     return (
-        f"sha2(to_json(struct({f'coalesce(map({former})[{table}], {table})' if former else table} as t, operation, "
-        "before, after)), 256)"
+        f"sha2(to_json(struct({f'coalesce(map({former})[{table}], {table})' if former else table} as t, "
+        "if(operation = 'UPSERT', 'UPDATE', operation) as operation, before, after)), 256)"
     )
 
 

@@ -15,10 +15,11 @@ IMAGES = {  # of which each operation has one at least
     "REFRESH": ("after",),
     "INSERT": ("after",),
     "UPDATE": ("after",),
+    "UPSERT": ("after",),
     "DELETE": ("before", "after"),
     "TRUNCATE": (),
 }
-OF_A_ROW = {"INSERT": ("after",), "REFRESH": ("after",), "UPDATE": ("after", "before"), "DELETE": ("before", "after")}
+OF_A_ROW = IMAGES | {"UPDATE": ("after", "before"), "UPSERT": ("after", "before")}
 
 
 def broken(row: dict, tables: dict[str, Table]) -> str | None:
@@ -43,7 +44,7 @@ def broken(row: dict, tables: dict[str, Table]) -> str | None:
                 return f"{value!r} in {member}, which is {column.type}"
             if value is None and place == "after" and not column.nullable and states.get(member) != "missing":
                 return f"null in {member}, which takes none"
-    images = [row.get(place) or {} for place in OF_A_ROW.get(row["operation"], ())]
+    images = [row.get(place) or {} for place in OF_A_ROW[row["operation"]]]
     for key in version.key if images else ():
         if all(image.get(key) is None for image in images):
             return f"no value of {key}, which is of the key"

@@ -89,7 +89,7 @@ class Shaped:
             for role, image in images.items():
                 field = next(self.left)
                 self.places[role, column.name] = field.start
-                is_supplied = role != "before" and word in ("INSERT", "UPDATE")
+                is_supplied = role != "before" and word in ("INSERT", "UPDATE", "UPSERT")
                 value = self._value(field, column.type == "string", is_supplied, role, column.name)
                 if value is not MISSING:
                     image[column.name] = value

@@ -6,7 +6,7 @@ or a reject, and the control events that come with the change.
 Table       the member `table`, two or three parts, by the source's `tables`, else as it is; where there is none, the
             topic by `tables`
 Operation   I, U, D, T [documented], INSERT, UPDATE, DELETE, UPSERT [documented: Data Streams]; other words by option.
-            An UPSERT is an UPDATE
+            An UPSERT has the images of an UPDATE
 Order       position. Nothing else: not op_ts, not arrival
 Key         that of the contract. `primary_keys` stays in the header: it may be absent, misspelt, or name all columns
 Images      operations/images
@@ -131,8 +131,8 @@ def _change(
 def contract_in_force(
     operation: Operation, topic: str, source: Source, tables: dict, options: OperationOptions, place: dict
 ) -> tuple[Table, str]:
-    """The contract of an operation's table as it is at its place, and INSERT, UPDATE, DELETE or TRUNCATE. In: `place`,
-    which is filled as far as it is known. Raises: Refused.
+    """The contract of an operation's table as it is at its place, and INSERT, UPDATE, UPSERT, DELETE or TRUNCATE.
+    In: `place`, which is filled as far as it is known. Raises: Refused.
     """
     contract = table_of(operation.table, topic, source, tables)
     place |= {"source_schema": contract.schema_name, "source_table": contract.table_name}
@@ -180,7 +180,7 @@ def table_of(word: str | None, topic: str, source: Source, tables: dict[str, Tab
 
 
 def operation_of(operation: Operation, options: OperationOptions) -> str:
-    """INSERT, UPDATE, DELETE or TRUNCATE. Raises: Refused."""
+    """INSERT, UPDATE, UPSERT, DELETE or TRUNCATE. Raises: Refused."""
     word = operation.op_type
     if word is None:
         raise Refused(
@@ -193,7 +193,7 @@ def operation_of(operation: Operation, options: OperationOptions) -> str:
         )
     if word not in options.words:
         raise Refused("unknown_operation", "op_type", " ".join(options.words), f"{word[:40]!r}")
-    return "UPDATE" if options.words[word] == "UPSERT" else options.words[word]
+    return options.words[word]
 
 
 def version_at(contract: Table, change_seq: str) -> Table:

@@ -1,8 +1,8 @@
 """The images of an operation of GoldenGate, held against the contract of its table.
 
-Operation   INSERT: after [documented]. UPDATE: after, maybe before [documented]. DELETE: before [documented]. TRUNCATE:
-            neither [documented]. An empty object says no more than none
-Row         one image: after of an INSERT and an UPDATE, before of a DELETE; a TRUNCATE has no value [documented]
+Operation   INSERT: after [documented]. UPDATE, UPSERT: after, maybe before [documented]. DELETE: before [documented].
+            TRUNCATE: neither [documented]. An empty object says no more than none
+Row         one image: after of an INSERT, UPDATE and UPSERT, before of a DELETE; a TRUNCATE has no value [documented]
 Absent      a column that an image lacks was not supplied [messages seen: an update without the column that stayed].
             Option `absent_means`
 Null        SQL NULL [documented]. Kafka Connect, and Avro without `_isMissing`, write null for what was not supplied,
@@ -32,6 +32,7 @@ from inlet.fields.wrong import Wrong
 from inlet.table import Table
 from inlet.table_column import DECIMAL
 
+UPDATES = ("UPDATE", "UPSERT")
 TIMES = ("date", "timestamp", "timestamp_ntz")
 SAFE_DIGITS = 15  # of a decimal number, which any double of it gives back
 INEXACT = "inexact"
@@ -47,16 +48,16 @@ class Images(NamedTuple):
 
 
 def images(operation: Operation, word: str, contract: Table, options: ImageOptions) -> Images:
-    """What an operation holds of its row. In: INSERT, UPDATE, DELETE or TRUNCATE. Raises: Refused."""
+    """What an operation holds of its row. In: INSERT, UPDATE, UPSERT, DELETE or TRUNCATE. Raises: Refused."""
     given = _given(operation, word)
     roles = {image: role for image, (role, _) in given.items()}
     before, after = (_read(*given[image], contract) if image in given else None for image in ("before", "after"))
     is_clear = operation.has_exact_nulls or options.null_means == "null"
     if before and (options.null_means == "missing" or not is_clear):
         before = _without_nulls(before)
-    if after and word == "UPDATE" and options.null_means == "missing":
+    if after and word in UPDATES and options.null_means == "missing":
         after = _without_nulls(after)
-    elif after and word == "UPDATE" and not is_clear:
+    elif after and word in UPDATES and not is_clear:
         _refuse_nulls(after, roles["after"])
     if after and options.absent_means == "null":
         after = {name: after.get(name) for name in contract.column_names}
@@ -72,7 +73,7 @@ def _given(operation: Operation, word: str) -> dict[str, tuple[str, Mapping[str,
     """The images that an operation of its kind has: before, after -> (role, image). Raises: Refused for one too few or
     too many.
     """
-    needed = {"INSERT": "after", "UPDATE": "after", "DELETE": "before"}.get(word)
+    needed = {"INSERT": "after", "UPDATE": "after", "UPSERT": "after", "DELETE": "before"}.get(word)
     if operation.row is not None:
         given = {needed: ("row", operation.row)}
     else:
@@ -81,7 +82,7 @@ def _given(operation: Operation, word: str) -> dict[str, tuple[str, Mapping[str,
         raise Refused("wrong_shape", given[needed][0], f"the {needed}-image of a message of {word}", "none")
     taken = {}
     for image, (role, values) in given.items():
-        if image and (image == needed or word == "UPDATE"):
+        if image and (image == needed or word in UPDATES):
             taken[image] = role, values
         else:
             _refuse_values(role, values, word)
@@ -138,7 +139,7 @@ def _check_keys(before: dict, after: dict, word: str, contract: Table, roles: di
         if name not in before and name not in after:
             raise Refused("missing_key", roles[image], "a value of the key", "none", name)
     lacking = [name for name in contract.key if name not in before]
-    if word == "UPDATE" and 0 < len(lacking) < len(contract.key):
+    if word in UPDATES and 0 < len(lacking) < len(contract.key):
         raise Refused(
             "missing_key", roles["before"], "the whole key in a before-image, or nothing of it", "none", lacking[0]
         )

@@ -9,8 +9,8 @@ import numpy as np
 
 # what a record is
 CHANGE, SEGMENT, METADATA, DDL, RESTART_ABEND, RESTART_OK, CONTROL, UNSUPPORTED, UNKNOWN = range(9)
-INSERT, UPDATE, DELETE, TRUNCATE = range(4)
-OPERATIONS = ("INSERT", "UPDATE", "DELETE", "TRUNCATE")
+INSERT, UPDATE, DELETE, TRUNCATE, UPSERT = range(5)
+OPERATIONS = ("INSERT", "UPDATE", "DELETE", "TRUNCATE", "UPSERT")
 # what stands in the column area of a change
 NO_IMAGE, AFTER, BEFORE, KEY_AND_AFTER, BEFORE_AND_AFTER = range(5)
 
@@ -49,7 +49,7 @@ IO_TYPES: dict[int, tuple] = {  # code: name, what it is; of a change its operat
     132: ("SequenceOp", CONTROL),
     134: ("GGSUnifiedUpdate", CHANGE, UPDATE, BEFORE_AND_AFTER),
     135: ("GGSUnifiedPKUpdate", CHANGE, UPDATE, BEFORE_AND_AFTER),
-    140: ("Upsert", CHANGE, UPDATE, AFTER),
+    140: ("Upsert", CHANGE, UPSERT, AFTER),
     150: ("RestartAbend", RESTART_ABEND),
     151: ("RestartOK", RESTART_OK),
     160: ("DDLOP", DDL),
@@ -57,8 +57,6 @@ IO_TYPES: dict[int, tuple] = {  # code: name, what it is; of a change its operat
     170: ("Metadata", METADATA),
     **{code: (f"NonStop{code}", CONTROL) for code in (*range(200, 206), *range(249, 255))},
 }
-UPDATES = (10, 15)  # a before-image is a record of its own in front of these and of key updates
-UPSERT = 140
 WHAT_OF = np.full(256, UNKNOWN, np.int64)
 OPERATION_OF = np.full(256, -1, np.int64)
 FORM_OF = np.full(256, NO_IMAGE, np.int64)
