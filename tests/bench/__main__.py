@@ -1,8 +1,9 @@
 """`make bench`: ratios measured in one run, printed and written to docs/performance.md.
 
 Absolute times of a busy machine mean little; each figure is a ratio between two things done one after the other here,
-best of a few rounds. `--quick` runs everything small to see that it works; with INLET_BENCH_LARGE set, gold has tables
-of 2 and 16 million rows instead of 250,000 and 2 million.
+best of a few rounds. `--quick` runs everything small to see that it works, and writes nothing; `--only PART` writes the
+rows of that part, each with its date; with INLET_BENCH_LARGE set, gold has tables of 2 and 16 million rows instead of
+250,000 and 2 million.
 """
 
 import argparse
@@ -52,10 +53,26 @@ def main() -> None:
                 for figure in measure(spark, Path(folder) / name.replace(" ", "_"), lakehouse, said.quick):
                     out.print("  " + figure.line())
                     lines.append(figure.row())
-    if not said.quick and not said.only:
-        said_by_hand = PAGE.read_text().partition(BY_HAND)[2]
-        PAGE.write_text(page(lines) + BY_HAND + said_by_hand)
-        out.print(f"written to {PAGE.relative_to(ROOT)}")
+    if said.quick:
+        return
+    written, _, said_by_hand = PAGE.read_text().partition(BY_HAND)
+    PAGE.write_text((with_rows(written, lines) if said.only else page(lines)) + BY_HAND + said_by_hand)
+    out.print(f"written to {PAGE.relative_to(ROOT)}")
+
+
+def with_rows(written: str, rows: list[str]) -> str:
+    """The page with these rows in place of those of the same figures, or behind the others."""
+    today = [f"{row.removesuffix(' |')} ({date.today():%Y-%m-%d}) |" for row in rows]
+    new = {name: [row for row in today if figure_of(row) == name] for name in map(figure_of, today)}
+    left, kept = dict(new), []
+    for line in written.rstrip().splitlines():
+        kept += left.pop(figure_of(line), []) if figure_of(line) in new else [line]
+    return "\n".join([*kept, *(row for rows in left.values() for row in rows), ""])
+
+
+def figure_of(row: str) -> tuple[str, ...]:
+    """What a row of the table is about: what, and against what."""
+    return tuple(row.split(" | ")[:2]) if row.startswith("| ") else ()
 
 
 def page(rows: list[str]) -> str:
