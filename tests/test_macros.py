@@ -50,7 +50,7 @@ def image(row: list | None) -> tuple | None:
 
 
 def change(seq: str, operation: str, before, after, *transaction) -> tuple:
-    is_key_change = bool(operation in ("UPDATE", "UPSERT") and before[0] != after[0])
+    is_key_change = bool(before and after and before[0] != after[0])
     not_supplied = ["name"] if after and len(after) < 2 else []
     load = "L" if operation == "REFRESH" else None
     return ("s", seq, image(before), image(after), not_supplied, load, *lineage(operation, is_key_change, *transaction))
