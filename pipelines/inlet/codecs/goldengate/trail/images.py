@@ -28,33 +28,41 @@ class Images:
         )
 
     def _areas(self) -> None:
-        """Where the lists of columns before and after each readable change are: first byte and end, -1 for none."""
+        """Where the images before and after each readable change are: first byte, end (-1 for none), system key as of
+        columns.images."""
         read, groups, rows = self.piece, self.piece.groups[self.readable], self.piece.rows
         self.bytes_, joined, extra = read.bytes_, [], len(read.data)
         first = groups[:, sequence.FIRST] + groups[:, sequence.NUM_BEFORE]
-        area = np.stack([rows[first, frame.D], rows[first, frame.D] + rows[first, frame.LEN_D]], axis=1)
+        area = self._payloads(first)
         prior = np.full_like(area, -1)
         has_before = groups[:, sequence.NUM_BEFORE] > 0
-        start = groups[has_before, sequence.FIRST]
-        prior[has_before] = np.stack([rows[start, frame.D], rows[start, frame.D] + rows[start, frame.LEN_D]], axis=1)
+        prior[has_before] = self._payloads(groups[has_before, sequence.FIRST])
         for chained, lists, begin, end in (
             (groups[:, sequence.BASE_END] - first > 1, area, first, groups[:, sequence.BASE_END]),
             (groups[:, sequence.NUM_BEFORE] > 1, prior, groups[:, sequence.FIRST], first),
         ):
             for n in np.flatnonzero(chained):  # segments: their column areas one behind the other
                 whole = b"".join(read.payload(rows[k], frame.D) for k in range(begin[n], end[n]))
-                lists[n] = extra, extra + len(whole)
+                lists[n, :2] = extra, extra + len(whole)
                 joined.append(whole)
                 extra += len(whole)
         if joined:
             self.bytes_ = np.frombuffer(read.data + b"".join(joined), np.uint8)
         has_none = area[:, 0] < 0
-        area[has_none] = rows[first[has_none], frame.END][:, None]  # no columns, at the end of the record
+        area[has_none, :2] = rows[first[has_none], frame.END][:, None]  # no columns, at the end of the record
         form = groups[:, sequence.FORM]
         none = np.full_like(area, -1)
         self.after = np.where((form == io_types.AFTER)[:, None], area, none)
         self.before = np.where((form == io_types.BEFORE)[:, None], area, prior)
         self._split(np.flatnonzero(form >= io_types.KEY_AND_AFTER), area, has_before)
+
+    def _payloads(self, chosen: np.ndarray) -> np.ndarray:
+        """Column areas of records; a full image of no bytes, which is too short, stands at the end of its record."""
+        rows, syskeys = self.piece.rows[chosen], self.piece.syskeys(chosen)
+        start, end = rows[:, frame.D], rows[:, frame.D] + rows[:, frame.LEN_D]
+        is_lacking = (start < 0) & (syskeys != columns.IS_LIST)
+        start, end = (np.where(is_lacking, rows[:, frame.END], at) for at in (start, end))
+        return np.stack([start, end, syskeys], axis=1)
 
     def _split(self, chosen, area, has_before) -> None:
         """Part the areas that hold both images."""
@@ -69,9 +77,9 @@ class Images:
         columns.split(self.bytes_, starts, ends, is_fixed, num_columns, self.piece.little, seen, middles, faults)
         self.faults[self.readable[chosen]] = faults
         good = faults[:, 0] == 0
-        self.after[chosen[good]] = np.stack([middles[good, 1], ends[good]], axis=1)
+        self.after[chosen[good], :2] = np.stack([middles[good, 1], ends[good]], axis=1)
         own = good & ~has_before[chosen]
-        self.before[chosen[own]] = middles[own]
+        self.before[chosen[own], :2] = middles[own]
 
     def _read(self) -> None:
         """Read the images; a fault of either is one of the change."""
@@ -91,18 +99,21 @@ class Images:
 
     def _images(self, name: str, lists: np.ndarray, groups: np.ndarray):
         """Out: one buffer of images; each group's length in it."""
-        starts, ends = np.ascontiguousarray(lists[:, 0]), np.ascontiguousarray(lists[:, 1])
-        out, lengths = np.empty(columns.bound(starts, ends), np.uint8), np.zeros(len(groups), np.int64)
+        layouts, layout = self.layouts, self.places.layout[groups]
+        starts, ends, syskeys = (np.ascontiguousarray(lists[:, n]) for n in range(3))
+        room = columns.bound(starts, ends, syskeys, np.diff(layouts.plan_starts)[layout])
+        out, lengths = np.empty(room, np.uint8), np.zeros(len(groups), np.int64)
         faults, masks = np.zeros((len(groups), 3), np.int64), np.zeros((len(groups), self.num_mask_bytes), np.uint8)
-        layouts = self.layouts
         if len(groups):
             columns.images(
                 self.bytes_,
                 starts,
                 ends,
-                self.places.layout[groups],
+                syskeys,
+                layout,
                 layouts.plans,
                 layouts.plan_starts,
+                layouts.record_lengths,
                 self.piece.little,
                 name == "after",
                 layouts.singles,

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from inlet import change
-from inlet.codecs.goldengate.trail import frame, io_types, metadata, sequence
+from inlet.codecs.goldengate.trail import columns, frame, io_types, metadata, sequence
 from inlet.errors import Reject
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -86,6 +86,13 @@ class Piece:
             return self.context["transaction"]
         first = int(np.searchsorted(self.groups[: group + 1, sequence.OPEN_TRANSACTION], transaction))
         return f"{self.context['seqno']}/{self.rbas[first]}"
+
+    def syskeys(self, rows: np.ndarray) -> np.ndarray:
+        """Of records of changes, the bytes of the system key in front of a full image; IS_LIST where the column area
+        is a list of columns."""
+        at = self.rows[rows, frame.H]
+        is_list = (self.bytes_[at + sequence.PARTITION] & sequence.FIELD_COMP) != 0
+        return np.where(is_list, columns.IS_LIST, self.bytes_[at + sequence.SYSKEY_LEN].astype(np.int64))
 
     def xid_of(self, transaction: int) -> str | None:
         """Id of a transaction as its first record says it."""

@@ -9,9 +9,9 @@ OF_RECORDS = {  # by kind: what was expected of a record
     "bad_frame": "a record: a token G whose length leads to a token Z with the same length",
     "bad_length": "tokens that end where the record does, and a RecLength that is the length of D",
     "unknown_token": "one H, D, U and T",
-    "bad_header": "E first; B or A as its operation has it; TransInd 0 to 3; an IO Time up to 2099",
+    "bad_header": "E first; B or A as its operation has it; TransInd 0 to 3; an IO Time up to 2099; SyskeyLen 0, 4 or 8",
     "unknown_operation": "an IOType that docs/formats/goldengate_trail.md lists",
-    "unsupported_record": "a column area with indexes of columns",
+    "unsupported_record": "a list of columns, or a full image of a Delete, Insert or Update",
     "part_missing": "a before-image and, behind it, the update that it belongs to",
     "bad_segment": "segments next to each other with RecCount 1, 2, 3 ..., and a LOB chunk behind its row",
 }
@@ -23,6 +23,7 @@ OF_COLUMNS = {
     "bad_text": "characters of the character set",
     "value_does_not_fit": "a value that fits the column's type without rounding",
     "bad_date": "a day of the calendar, and a time to the microsecond",
+    "bad_null_indicator": "0000 or FFFF",
     "missing_key": "a value of each column of the key",
     "null_not_allowed": "a value, for the contract says nullable: false",
     "ambiguous_layout": "a length of 2 or of 4 bytes before the images, with which both of them end exactly",
@@ -45,13 +46,16 @@ def of_group(found, n: int, source: Source) -> Reject:
         kind, place = columns.FAULTS[found.faults[n, 0]], int(found.faults[n, 1])
         expected = OF_COLUMNS[kind]
         table = found.layouts.tables[found.places.layout[n]]
-        index = int(found.faults[n, 2])
-        column = table.columns[index] if 0 <= index < len(table.columns) else None
+        index, is_length = int(found.faults[n, 2]), found.faults[n, 0] == columns.BAD_IMAGE_LENGTH
+        if is_length:
+            length = found.layouts.record_lengths[found.places.layout[n]]
+            expected = f"a full image of {length} bytes, behind a system key, as the contract's places say"
+        column = table.columns[index] if 0 <= index < len(table.columns) and not is_length else None
         if column:
             expected = f"{column.source_type} as {column.type}: {expected}"
         if place > end:  # in segments that are joined: the place is told by the record
             place = at
-        seen = f"column {index}" if kind in ("unknown_column", "column_twice") and column is None else _seen(
+        seen = f"{index} bytes" if is_length else f"column {index}" if kind in ("unknown_column", "column_twice") and column is None else _seen(
             bytes(found.bytes_[place : place + LEN_FOUND]), 0, LEN_FOUND
         )  # fmt: skip
     schema, table_name = (None, None)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from inlet.codecs.goldengate.options import TextOptions
-from inlet.codecs.goldengate.trail import frame, io_types, metadata, sequence
+from inlet.codecs.goldengate.trail import columns, frame, io_types, metadata, sequence
 from inlet.codecs.goldengate.trail import text_columns as text
 from inlet.codecs.goldengate.trail.layout import Layouts, compile_layouts
 from inlet.codecs.goldengate.trail.piece import Piece
@@ -56,7 +56,19 @@ def resolve(read: Piece, source: Source, contracts: dict[str, Table]) -> tuple[P
         own = np.flatnonzero((places.target == t) & (read.groups[:, sequence.WHAT] == io_types.CHANGE))
         if target.contract is not None and len(own):
             _versions(places, read, target, own, layouts)
+    _without_places(places, read, layouts)
     return places, layouts
+
+
+def _without_places(places: Places, read: Piece, layouts: Layouts) -> None:
+    """No layout reads a full image where the contract does not tell its places, or tells others than are known."""
+    own = np.flatnonzero(np.isin(places.layout, list(layouts.no_full_image)))
+    own = own[read.groups[own, sequence.OPERATION] != io_types.TRUNCATE]
+    first = read.groups[own, sequence.FIRST]
+    base = first + read.groups[own, sequence.NUM_BEFORE]
+    for n in own[(read.syskeys(first) != columns.IS_LIST) | (read.syskeys(base) != columns.IS_LIST)]:
+        places.whys[int(n)] = layouts.no_full_image[int(places.layout[n])]
+        places.layout[n] = -1
 
 
 def _lengths(read: Piece) -> np.ndarray:
