@@ -140,4 +140,4 @@ def test_definitions_are_imported_from_a_text_whose_source_has_options():
     text = encode.logdump(trail.records, encode.Style())
     [definition] = logdump.definitions_of(text.encode(), "a.txt", text_source(zone="+09:00", seqno=1))
     assert (definition.source_table, definition.key) == ("ITEMS", ["ID"])
-    assert [column["source_type"] for column in definition.columns] == ["INT64(23)", "ASCII_V(9)"]
+    assert [column["source_type"] for column in definition.columns] == ["INT64(23) AT 0:12", "ASCII_V(9) AT 12:26"]

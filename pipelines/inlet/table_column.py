@@ -20,11 +20,13 @@ SIMPLE_TYPES = (
     "timestamp_ntz",
 )
 DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+PLACE = re.compile(r" AT ([0-9]{1,9}):([0-9]{1,9})")  # first byte of a column in a record, and end
 
 
 class TableColumn(BaseModel):
     """One column. `type` is the Spark SQL type in gold; `source_type` is the vendor's, for layouts of binary
-    records; `charset` is the character set of its text, where that is not its source's. Codecs check both.
+    records, maybe with the column's place in them, ` AT 0:12`; `charset` is the character set of its text, where that
+    is not its source's. Codecs check both.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -55,6 +57,20 @@ class TableColumn(BaseModel):
         raise ValueError(f"expected one of {', '.join(SIMPLE_TYPES)}, decimal(p,s) with p up to 38; found {type_!r}")
 
     @property
+    def vendor_type(self) -> str:
+        """Its source_type without its place in a record; empty where there is none."""
+        return without_place(self.source_type or "")
+
+    @property
     def gold_name(self) -> str:
         """Its name in gold."""
         return self.name.lower()
+
+
+def without_place(source_type: str) -> str:
+    """A vendor's type without the place in a record.
+
+    >>> without_place("ASCII_V(20) AT 12:38"), without_place("ASCII_V(20)")
+    ('ASCII_V(20)', 'ASCII_V(20)')
+    """
+    return PLACE.sub("", source_type)

@@ -3,8 +3,9 @@ from definition files.
 
 A list that is none of the contract's versions becomes its newest version; the one before it moves under `earlier`, with
 the place up to which it was in force. What became of a column that is gone, a person says: it was renamed (`--renamed
-OLD=NEW`) or dropped (`--dropped OLD`). A contract that lacks the vendor's types takes them from a definition file.
-Nothing is written unless all of it can be, and what a contract says beside its columns stays as it is.
+OLD=NEW`) or dropped (`--dropped OLD`). A contract that lacks the vendor's types, or the places of columns in a record,
+takes them from a definition file. Nothing is written unless all of it can be, and what a contract says beside its
+columns stays as it is.
 """
 
 import io
@@ -21,7 +22,7 @@ from inlet.config import Project
 from inlet.errors import ConfigError, in_words
 from inlet.silver import table_versions
 from inlet.table import Table, by_name
-from inlet.table_column import TableColumn
+from inlet.table_column import PLACE, TableColumn, without_place
 
 FLOW_WIDTH = 150
 
@@ -160,7 +161,11 @@ def _updated(path: Path, name: str, rows: list[dict], answers: Answers) -> Contr
             num_completed += _complete(contract, row)
     if contract.get("version", 1) != before:
         return _made(path, contract, f"{name}: version {before} -> {contract['version']}", rows)
-    return _made(path, contract, f"{name}: {num_completed} columns get a source_type", rows) if num_completed else None
+    return (
+        _made(path, contract, f"{name}: {num_completed} columns get a source_type, or a place in it", rows)
+        if num_completed
+        else None
+    )
 
 
 def _is_same(version: Table, row: dict) -> bool:
@@ -176,15 +181,21 @@ def _is_same_column(known: TableColumn, found: dict, is_of_file: bool) -> bool:
     from a definition file; its codec checks whether the contract's type holds it.
     """
     if known.source_type and found.get("source_type"):
-        return known.source_type == found["source_type"] and found.get("charset") in (None, known.charset)
+        said = found["source_type"] if PLACE.search(known.source_type) else without_place(found["source_type"])
+        return known.source_type == said and found.get("charset") in (None, known.charset)
     return known.type == found["type"] or is_of_file and bool(found.get("source_type"))
 
 
 def _complete(contract: dict, row: dict) -> int:
-    """Give the columns that lack it the vendor's type. Out: how many."""
+    """Give the columns that lack it the vendor's type, or its place in a record. Out: how many."""
     found = {c["name"]: c for c in row["columns"] if c.get("source_type")}
     lacking = [
-        c for c in contract["columns"] if not c.get("source_type") and c["name"] in found and not c.get("dropped")
+        c
+        for c in contract["columns"]
+        if c["name"] in found
+        and not c.get("dropped")
+        and not PLACE.search(c.get("source_type") or "")
+        and c.get("source_type") != found[c["name"]]["source_type"]
     ]
     for column in lacking:
         column |= {k: v for k, v in found[column["name"]].items() if k in ("source_type", "charset")}
@@ -234,7 +245,8 @@ def _follow(contract: dict, name: str, row: dict, answers: Answers) -> None:
     for column in row["columns"]:
         known = kept.get(column["name"]) or kept.get(former.get(column["name"], "")) or {}
         entry = {name: value for name, value in known.items() if name != "dropped"} | _column(column)
-        if column.get("source_type") and column["source_type"] == known.get("source_type"):
+        said = column.get("source_type")
+        if said and without_place(said) == without_place(known.get("source_type") or ""):
             entry["type"] = known["type"]
         if column["name"] in former:
             entry["formerly"] = [*known.get("formerly", []), former[column["name"]]]

@@ -9,9 +9,12 @@ Layout of a file   *+- Defgen version 5.0, Encoding windows-1252     the first l
                    EMPNO  134  8  0  0 ...                           a line a column, its name maybe in quotes
                    End of definition
 Layout of logdump  the lines from `Definition for table` to `End of definition`, amid anything else; fields as 1)Name
-Fields             1 name . 2 data type . 3 external length . 5 scale . 7 null: 0 is not nullable . 12 most significant
-                   part of a DATETIME, 0 is the year . 16 elementary item . 17 occurs . 18 key . 19 sub data type
-                   . 21 character set . 23 LOB type; 25 remarks, in logdump. Files of version 2.0 end at 18 to 20
+Fields             1 name . 2 data type . 3 external length . 4 fetch offset . 5 scale . 7 null: 0 is not nullable
+                   . 12 most significant part of a DATETIME, 0 is the year . 16 elementary item . 17 occurs . 18 key
+                   . 19 sub data type . 21 character set . 23 LOB type; 25 remarks, in logdump. Files of version 2.0
+                   end at 18 to 20
+Places             a column's place in a full image is from its fetch offset up to the next one, the last one's up to
+                   the record length; trail/full_image.py says which of them are read
 Keys               Defgen calls every column of a table without a key its key. So where all are key columns the table
                    gets no key, and a person says one
 Facts              [dump seen] files of versions 2.0, 4.0 and 5.0, logdump 21.3. [documented] ids of character sets: the
@@ -39,6 +42,7 @@ FIELD_NAMES = {  # of those that are read
     1: ("name",),
     2: ("datatype",),
     3: ("externallength",),
+    4: ("fetchoffset",),
     5: ("scale",),
     7: ("null",),
     12: ("mostsignificantdt", "mostsigdt"),
@@ -171,8 +175,19 @@ def _definition(line: Line, lines: list[Line], fields: dict[int, str], source: S
     if heads.get("columns") != len(rows):
         line.refuse(f"`Columns: {len(rows)}`, since so many follow")
     columns, keys = [_column(one, *row, source) for one, row in rows], [row[0] for _, row in rows if row[1][18]]
+    for column, place in zip(columns, _places([row[4] for _, (_, row) in rows], heads.get("record length", 0))):
+        column["source_type"] += place
     schema, short = table.split(".")
     return Definition(schema, short, columns, keys if len(keys) < len(columns) else [], "", 0)
+
+
+def _places(offsets: list[int], record_length: int) -> list[str]:
+    """Of each column from its Fetch Offset up to the next one, or to the end of the record, as a source_type has it;
+    nothing where the file tells none.
+    """
+    bounds = sorted({*offsets, record_length})
+    ends = dict(zip(bounds, bounds[1:]))
+    return [f" AT {at}:{ends[at]}" if at >= 0 and at < record_length else "" for at in offsets]
 
 
 def _row(line: Line, fields: dict[int, str]) -> tuple[str, dict[int, int]]:

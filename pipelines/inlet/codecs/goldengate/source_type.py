@@ -18,11 +18,14 @@ TYPE_64_6(n)     64, sub 6                   binary: the bytes as they stand    
 
 n is the external length in bytes, s the scale. Both may be left out of the integers, and a scale of 0 of FIXED_PREC.
 ` LOB` follows where Defgen's LOB type is not 0: values may come in segments. Any other type or sub type is a TYPE_.
+` AT 0:12` is the column's place in a full image, first byte and end, which trail/full_image.py reads.
 
 Facts     [documented] type codes and sub types: the vendor's header SQLDataTypes.h (19.1); pages and dumps behind the
           marks: docs/formats/goldengate_types.md
 >>> parse("FIXED_PREC(50,2)")
-SourceType(name='FIXED_PREC', code=64, length=50, scale=2, is_lob=False)
+SourceType(name='FIXED_PREC', code=64, length=50, scale=2, is_lob=False, place=None)
+>>> parse("ASCII_V(20) AT 12:38").place
+(12, 38)
 >>> of_defgen(134, 3, 11, 2, 0), of_defgen(64, 0, 4000, 0, 1), of_defgen(140, 0, 8, 0, 0), of_defgen(64, 6, 8, 0, 0)
 ('INT64(11,2)', 'ASCII_V(4000) LOB', 'TYPE_140(8)', 'TYPE_64_6(8)')
 >>> spark_type(parse("INT64(11,2)")), spark_type(parse("DATETIME(10)")), spark_type(parse("UINT64"))
@@ -34,7 +37,7 @@ SourceType(name='FIXED_PREC', code=64, length=50, scale=2, is_lob=False)
 import re
 from typing import NamedTuple
 
-from inlet.table_column import DECIMAL
+from inlet.table_column import DECIMAL, PLACE
 
 ASCII_F, ASCII_V, DATETIME_CODE = 0, 64, 192
 UTF16_BE, FLOAT, FIXED_PREC, BINARY, CHAR, UTF8, GUID, FLOAT_UTF8, FIXED_PREC_UTF8 = 1, 2, 3, 4, 5, 7, 8, 27, 37
@@ -82,7 +85,7 @@ HOLDS = {
     "FIXED_PREC": {*BITS},
     "DATETIME": {"date", "timestamp", "timestamp_ntz"},
 }
-WRITTEN = re.compile(r"([A-Z]+[A-Z0-9_]*)(?:\(([0-9]{1,9})(?:,([0-9]{1,2}))?\))?( LOB)?")
+WRITTEN = re.compile(rf"([A-Z]+[A-Z0-9_]*)(?:\(([0-9]{{1,9}})(?:,([0-9]{{1,2}}))?\))?( LOB)?(?:{PLACE.pattern})?")
 RAW = re.compile(r"TYPE_([0-9]{1,5})(?:_[0-9]{1,5})?")
 
 
@@ -92,6 +95,7 @@ class SourceType(NamedTuple):
     length: int | None  # external length in bytes; None where an integer leaves it out
     scale: int
     is_lob: bool
+    place: tuple[int, int] | None = None  # in a full image: first byte, and end
 
     @property
     def is_raw(self) -> bool:
@@ -111,11 +115,14 @@ def parse(text: str) -> SourceType:
     if not match or not raw and match[1] not in CODES:
         raise ValueError(f"expected a GoldenGate type such as ASCII_V(150), INT64 or FIXED_PREC(50,2), found {text!r}")
     name, length, scale = match[1], int(match[2]) if match[2] else None, int(match[3] or 0)
-    type_ = SourceType(name, int(raw[1]) if raw else CODES[name], length, scale, bool(match[4]))
+    place = (int(match[5]), int(match[6])) if match[5] else None
+    type_ = SourceType(name, int(raw[1]) if raw else CODES[name], length, scale, bool(match[4]), place)
     if length is None and not type_.integer:
         raise ValueError(f"expected the length in parentheses, like {name}(10), found {text!r}")
     if match[3] and not type_.integer and name != "FIXED_PREC":
         raise ValueError(f"expected one number, since {name} has no scale, found {text!r}")
+    if place and place[0] >= place[1]:
+        raise ValueError(f"expected a place whose end is behind its first byte, like AT 0:12, found {text!r}")
     if scale > MAX_PRECISION:
         raise ValueError(f"expected a scale of at most {MAX_PRECISION}, found {text!r}")
     return type_

@@ -100,7 +100,12 @@ def _change_masks(found: Images, is_kept, has) -> pa.Array:
         found.bytes_,
         found.before[is_kept][pairs],
         found.after[is_kept][pairs],
+        found.places.layout[kept[pairs]],
+        found.layouts.plans,
+        found.layouts.plan_starts,
+        found.layouts.record_lengths,
         found.piece.little,
+        columns.scratch_of(found.layouts.plans, found.layouts.plan_starts),
         np.zeros((2, 8 * own.shape[1]), np.int64),
         own,
     )

@@ -1,13 +1,16 @@
-"""The column area of a GoldenGate record: a list of columns -> one VARIANT object, by a plan.
+"""The column area of a GoldenGate record: a list of columns, or a full image -> one VARIANT object, by a plan.
 
 Strategy. A list holds { index 2 bytes, length 2 bytes, value }, the value behind a null indicator of 2 bytes; a column
-that is not in it was not supplied. `images` walks each list, notes where each column's value is, and writes the members
-in the order of their names. A fault stops an image, and no other.
+that is not in it was not supplied. A full image has each column at its place (full_image.py). `images` walks each area,
+notes where each column's value is, and writes the members in the order of their names. A fault stops an image, and no
+other.
 
 Bounds: an item is held against the end of its list before it is read, and its value against the item. A value of n
 bytes becomes at most 4 n bytes (a character set makes 4 bytes of one at most) and its head at most 5; a number of an
 item of 8 bytes at least becomes 27 at most; id and offset of a member are 7. An item has 6 bytes in front of its value,
-so images take 6 bytes for each of the list, and 16.
+so images take 6 bytes for each of the list, and 16. A full image is as long as its plan says before a place in it is
+read; its places follow each other, each with 3 bytes at least around its value. A number takes 42 bytes at most (39
+digits, sign, point, head), so such an image takes LEN_NUMBER + 7 more for each column.
 Facts     [documented] the list, its null indicator (whatever is not 0 is NULL) . [dump seen] texts with an inner
           length, big-endian integers in trails of either order, dates without a length, the key in front of 115
           [impl] fixed texts, scales . [not public] the length in front of the images of 117, 134 and 135
@@ -25,22 +28,28 @@ from inlet.fields.compiled.interpreter import KEY, NEED, NOT_NULL, SLOT, WIDTH
 ENCODING, SOURCE_SCALE = interpreter.ENCODING, interpreter.UNIT
 DIGITS, SCALE = interpreter.DIGITS, interpreter.SCALE  # of a decimal in the contract; DIGITS of an integer: its bytes
 TARGET = interpreter.NUM_PLAN
-NUM_PLAN = interpreter.NUM_PLAN + 1
+PLACE = interpreter.NUM_PLAN + 1  # in a full image, behind the system key
+NUM_PLAN = interpreter.NUM_PLAN + 2
 VARTEXT, FIXTEXT, SIGNED, UNSIGNED, NUMBER, DATETIME, RAW = range(7)  # ENCODING
 TO_TEXT, TO_BINARY, TO_INTEGER, TO_DECIMAL, TO_FLOAT, TO_DATE, TO_TIMESTAMP = range(7)  # TARGET
 
 FAULTS = ("", "bad_length", "unknown_column", "column_twice", "bad_value_length", "bad_text", "value_does_not_fit",
-          "bad_date", "missing_key", "null_not_allowed", "ambiguous_layout")  # fmt: skip
+          "bad_date", "missing_key", "null_not_allowed", "ambiguous_layout", "bad_null_indicator",
+          "bad_length")  # fmt: skip
 (OK, BAD_LENGTH, UNKNOWN_COLUMN, COLUMN_TWICE, BAD_VALUE_LENGTH, BAD_TEXT, VALUE_DOES_NOT_FIT,
- BAD_DATE, MISSING_KEY, NULL_NOT_ALLOWED, AMBIGUOUS) = range(11)  # fmt: skip
+ BAD_DATE, MISSING_KEY, NULL_NOT_ALLOWED, AMBIGUOUS, BAD_NULL_INDICATOR, BAD_IMAGE_LENGTH) = range(13)  # fmt: skip
 MAX_DIGITS, MAX_SCALE = 38, 38
 LEN_ITEM = 4  # index and length
 LEN_NULL = 2
+LEN_INNER = 2
+LEN_NUMBER = 42
+IS_LIST = -1  # of an area, in place of the bytes of its system key
 
 
-def bound(starts: np.ndarray, ends: np.ndarray) -> int:
-    """Bytes that the images of these lists take at most."""
-    return int((6 * (ends - starts) + 16).sum())
+def bound(starts: np.ndarray, ends: np.ndarray, syskeys: np.ndarray, num_columns: np.ndarray) -> int:
+    """Bytes that the images of these areas take at most."""
+    own = np.where(syskeys == IS_LIST, 0, (LEN_NUMBER + 7) * num_columns)
+    return int((6 * (ends - starts) + 16 + own).sum())
 
 
 def scratch_of(plans: np.ndarray, plan_starts: np.ndarray) -> np.ndarray:
@@ -69,6 +78,40 @@ def _find(data, at, end, little, plans, first, num, scratch):
         scratch[0, slot], scratch[1, slot], scratch[2, slot] = at + LEN_ITEM, at + LEN_ITEM + size, first + index
         at, found = at + LEN_ITEM + size, found + 1
     return OK, at, -1, found
+
+
+@inlined
+def _find_full(data, at, end, syskey, record_length, little, plans, first, num, scratch):
+    """Note the place of each column's value in a full image. Out: as `_find`; of BAD_IMAGE_LENGTH the length found."""
+    for slot in range(num):
+        scratch[0, slot] = -1
+    if end - at != syskey + record_length:
+        return BAD_IMAGE_LENGTH, at, end - at, 0
+    for index in range(num):
+        r = first + index
+        start = at + syskey + plans[r, PLACE]
+        stop = start + LEN_NULL
+        if data[start] or data[start + 1]:
+            if data[start] != 0xFF or data[start + 1] != 0xFF:
+                return BAD_NULL_INDICATOR, start, index, index
+        elif plans[r, ENCODING] == VARTEXT or plans[r, ENCODING] == NUMBER:
+            size = uint(data, stop, LEN_INNER, little)
+            if size > plans[r, WIDTH]:
+                return BAD_VALUE_LENGTH, stop, index, index
+            stop += LEN_INNER + size
+        else:
+            stop += plans[r, WIDTH]
+        slot = plans[r, SLOT]
+        scratch[0, slot], scratch[1, slot], scratch[2, slot] = start, stop, r
+    return OK, at, -1, num
+
+
+@inlined
+def _find_in(data, at, end, syskey, record_length, little, plans, first, num, scratch):
+    """Note the place of each column's value in an area. In: bytes of its system key, IS_LIST. Out: as `_find`."""
+    if syskey == IS_LIST:
+        return _find(data, at, end, little, plans, first, num, scratch)
+    return _find_full(data, at, end, syskey, record_length, little, plans, first, num, scratch)
 
 
 @inlined
@@ -304,9 +347,11 @@ def images(
     data,
     starts,
     ends,
+    syskeys,
     layouts,
     plans,
     plan_starts,
+    record_lengths,
     little,
     is_after,
     singles,
@@ -317,18 +362,21 @@ def images(
     masks,
     faults,
 ):
-    """Write the image of every list.
+    """Write the image of every area.
 
-    In: data uint8[]; starts, ends: each list's bytes; layouts: its plan, plans[plan_starts[l]:plan_starts[l + 1]] in
-    the order of the columns; is_after: of an after-image, in which columns may not be null. Out: out uint8[], images
-    one behind the other; lengths[i], 0 where a fault stopped it; masks[i], the columns that it supplies, zero before;
-    faults[i] = code, place, index of the column.
+    In: data uint8[]; starts, ends: each area's bytes; syskeys: IS_LIST, or of a full image the bytes of its system key;
+    layouts: its plan, plans[plan_starts[l]:plan_starts[l + 1]] in the order of the columns, and record_lengths[l], the
+    bytes of a full image behind the system key; is_after: of an after-image, in which columns may not be null. Out: out
+    uint8[], images one behind the other; lengths[i], 0 where a fault stopped it; masks[i], the columns that it
+    supplies, zero before; faults[i] = code, place, index of the column (of BAD_IMAGE_LENGTH the length found).
     """
     pos, len_end = np.int64(0), 1
     for i in range(len(starts)):
         first = plan_starts[layouts[i]]
         num = plan_starts[layouts[i] + 1] - first
-        fault, at, column, found = _find(data, starts[i], ends[i], little, plans, first, num, scratch)
+        fault, at, column, found = _find_in(
+            data, starts[i], ends[i], syskeys[i], record_lengths[layouts[i]], little, plans, first, num, scratch
+        )
         lengths[i], len_id = 0, _size_of(max(num - 1, 0))
         base = pos + _len_head(found, len_id, len_end)  # guess: offsets as wide as in the last image
         write, n = base, 0
@@ -425,28 +473,32 @@ def split(data, starts, ends, is_fixed, num_columns, little, seen, middles, faul
 
 
 @compiled(nogil=True, _nrt=False)
-def changed(data, befores, afters, little, places, masks):
-    """Which columns differ between two lists of the same columns. In: befores, afters: first byte and end of each, both
-    walked before; places, working space of two rows for each column. Out: masks[i], zero before.
+def changed(data, befores, afters, layouts, plans, plan_starts, record_lengths, little, scratch, places, masks):
+    """Which columns differ between two images, where the one before has all columns of the one after. In: befores,
+    afters: first byte, end and system key of each area, as of `images`, which has read both; scratch as there; places,
+    working space of two rows for each column. Out: masks[i], zero before.
     """
     for i in range(len(befores)):
-        for k in range(places.shape[1]):
-            places[0, k] = -1
-        at, end = befores[i, 0], befores[i, 1]
-        while at < end:
-            index, size = uint(data, at, 2, little), uint(data, at + 2, 2, little)
-            places[0, index], places[1, index] = at + LEN_ITEM, size
-            at += LEN_ITEM + size
-        at, end = afters[i, 0], afters[i, 1]
-        while at < end:
-            index, size = uint(data, at, 2, little), uint(data, at + 2, 2, little)
-            start, differs = places[0, index], places[0, index] < 0 or places[1, index] != size
+        first, length = plan_starts[layouts[i]], record_lengths[layouts[i]]
+        num = plan_starts[layouts[i] + 1] - first
+        at, end, syskey = befores[i, 0], befores[i, 1], befores[i, 2]
+        _find_in(data, at, end, syskey, length, little, plans, first, num, scratch)
+        for slot in range(num):
+            places[0, slot], places[1, slot] = scratch[0, slot], scratch[1, slot]
+        at, end, syskey = afters[i, 0], afters[i, 1], afters[i, 2]
+        _find_in(data, at, end, syskey, length, little, plans, first, num, scratch)
+        for slot in range(num):
+            start, before = scratch[0, slot], places[0, slot]
+            if start < 0:
+                continue
+            size = scratch[1, slot] - start
+            differs = places[1, slot] - before != size
             for k in range(size):
-                if not differs and data[start + k] != data[at + LEN_ITEM + k]:
+                if not differs and data[before + k] != data[start + k]:
                     differs = True
             if differs:
+                index = scratch[2, slot] - first
                 masks[i, index >> 3] |= 1 << (index & 7)
-            at += LEN_ITEM + size
 
 
 @compiled(nogil=True, _nrt=False)

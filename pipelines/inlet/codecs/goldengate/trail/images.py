@@ -28,10 +28,11 @@ class Images:
         )
 
     def _areas(self) -> None:
-        """Where the lists of columns before and after each readable change are: first byte and end, -1 for none."""
+        """Where the images before and after each readable change are: first byte, end (-1 for none), system key as of
+        columns.images."""
         read, groups, rows, num = self.piece, self.piece.groups, self.piece.rows, len(self.readable)
-        area, prior, in_parts = np.empty((num, 2), np.int64), np.empty((num, 2), np.int64), np.empty((num, 2), bool)
-        areas.find(groups, rows, self.readable, area, prior, in_parts)
+        area, prior, in_parts = np.empty((num, 3), np.int64), np.empty((num, 3), np.int64), np.empty((num, 2), bool)
+        areas.find(read.bytes_, groups, rows, self.readable, area, prior, in_parts)
         self.bytes_, joined, extra = read.bytes_, [], len(read.data)
         for n in np.flatnonzero(in_parts.any(axis=1)):  # segments: their column areas one behind the other
             begun, num_before, end = groups[self.readable[n], [sequence.FIRST, sequence.NUM_BEFORE, sequence.BASE_END]]
@@ -41,7 +42,7 @@ class Images:
             ):
                 if in_parts[n, k]:
                     whole = b"".join(read.payload(rows[row], frame.D) for row in segments)
-                    lists[n] = extra, extra + len(whole)
+                    lists[n, :2] = extra, extra + len(whole)
                     joined.append(whole)
                     extra += len(whole)
         if joined:
@@ -65,9 +66,9 @@ class Images:
         columns.split(self.bytes_, starts, ends, is_fixed, num_columns, self.piece.little, seen, middles, faults)
         self.faults[self.readable[chosen]] = faults
         good = faults[:, 0] == 0
-        self.after[chosen[good]] = np.stack([middles[good, 1], ends[good]], axis=1)
+        self.after[chosen[good], :2] = np.stack([middles[good, 1], ends[good]], axis=1)
         own = good & ~has_before[chosen]
-        self.before[chosen[own]] = middles[own]
+        self.before[chosen[own], :2] = middles[own]
 
     def _read(self) -> None:
         """Read the images; a fault of either is one of the change."""
@@ -89,18 +90,21 @@ class Images:
 
     def _images(self, name: str, lists: np.ndarray, groups: np.ndarray):
         """Out: one buffer of images; each group's length in it."""
-        starts, ends = np.ascontiguousarray(lists[:, 0]), np.ascontiguousarray(lists[:, 1])
-        out, lengths = np.empty(columns.bound(starts, ends), np.uint8), np.zeros(len(groups), np.int64)
+        layouts, layout = self.layouts, self.places.layout[groups]
+        starts, ends, syskeys = (np.ascontiguousarray(lists[:, n]) for n in range(3))
+        room = columns.bound(starts, ends, syskeys, np.diff(layouts.plan_starts)[layout])
+        out, lengths = np.empty(room, np.uint8), np.zeros(len(groups), np.int64)
         faults, masks = np.zeros((len(groups), 3), np.int64), np.zeros((len(groups), self.num_mask_bytes), np.uint8)
-        layouts = self.layouts
         if len(groups):
             columns.images(
                 self.bytes_,
                 starts,
                 ends,
-                self.places.layout[groups],
+                syskeys,
+                layout,
                 layouts.plans,
                 layouts.plan_starts,
+                layouts.record_lengths,
                 self.piece.little,
                 name == "after",
                 layouts.singles,

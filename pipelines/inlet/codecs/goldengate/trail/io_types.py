@@ -57,9 +57,11 @@ IO_TYPES: dict[int, tuple] = {  # code: name, what it is; of a change its operat
     170: ("Metadata", METADATA),
     **{code: (f"NonStop{code}", CONTROL) for code in (*range(200, 206), *range(249, 255))},
 }
+FULL = (3, 5, 10)  # may have a full image in place of a list of columns [documented]
 WHAT_OF = np.full(256, UNKNOWN, np.int64)
 OPERATION_OF = np.full(256, -1, np.int64)
 FORM_OF = np.full(256, NO_IMAGE, np.int64)
+HAS_FULL_IMAGE = np.isin(np.arange(256), FULL)
 for _code, _type in IO_TYPES.items():
     WHAT_OF[_code] = _type[1]
     if _type[1] == CHANGE:

@@ -7,6 +7,7 @@ import numpy as np
 from inlet.codecs.goldengate import source_type as vendor
 from inlet.codecs.goldengate.options import TextOptions
 from inlet.codecs.goldengate.trail import columns as plan
+from inlet.codecs.goldengate.trail import full_image
 from inlet.errors import ConfigError
 from inlet.fields import variant
 from inlet.fields.charset import Charset, charset
@@ -38,6 +39,8 @@ class Layouts(NamedTuple):
     metadata: list[bytes]  # VARIANT dictionary of each
     keys: np.ndarray  # masks of the columns of each key
     lob_columns: list[list[str]]
+    record_lengths: np.ndarray  # bytes of the columns of a full image of each, 0 where none can be read
+    no_full_image: dict[int, full_image.Why]  # why not
     of: dict[tuple[str, int], int]  # (table, version) -> its place
 
 
@@ -68,6 +71,7 @@ def _compile(versions: dict[str, Table], used: frozenset[str], default_charset: 
     tables = [versions[name] for name in names]
     sets: dict[str, int] = {}
     rows, starts, metadata, of = [], [0], [], {}
+    record_lengths, no_full_image = np.zeros(len(tables), np.int64), {}
     most = max((len(table.columns) for table in tables), default=0)
     keys = np.zeros((len(tables), max((most + 7) // 8, 1)), np.uint8)
     for t, table in enumerate(tables):
@@ -83,6 +87,11 @@ def _compile(versions: dict[str, Table], used: frozenset[str], default_charset: 
                 keys[t, c >> 3] |= 1 << (c & 7)
         starts.append(len(rows))
         metadata.append(variant.metadata(list(slots)))
+        length = full_image.record_length(table)
+        if isinstance(length, int):
+            record_lengths[t] = length
+        else:
+            no_full_image[t] = length
     charsets = [_charset(name, "options.charset") for name in sets or [default_charset]]
     return Layouts(
         names,
@@ -93,7 +102,9 @@ def _compile(versions: dict[str, Table], used: frozenset[str], default_charset: 
         np.stack([one.double for one in charsets]),
         metadata,
         keys,
-        [[c.name for c in table.columns if (c.source_type or "").endswith(" LOB")] for table in tables],
+        [[c.name for c in table.columns if c.vendor_type.endswith(" LOB")] for table in tables],
+        record_lengths,
+        no_full_image,
         of,
     )
 
@@ -132,6 +143,7 @@ def _row(table: Table, column: TableColumn, slot: int, sets: dict[str, int], def
         else ENCODINGS[type_.name]
     )
     row[plan.SOURCE_SCALE] = type_.scale
+    row[plan.PLACE] = type_.place[0] if type_.place else 0
     row[interpreter.WIDTH] = integer.num_bytes if integer else type_.length or 0
     row[interpreter.SLOT] = slot
     row[interpreter.NEED] = (

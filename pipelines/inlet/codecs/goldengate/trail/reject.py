@@ -3,15 +3,16 @@
 from inlet.codecs.goldengate.trail import columns, sequence
 from inlet.errors import Event, Reject
 from inlet.source import Source
+from inlet.table_column import TableColumn
 
 LEN_FOUND = 16
 OF_RECORDS = {  # by kind: what was expected of a record
     "bad_frame": "a record: a token G whose length leads to a token Z with the same length",
     "bad_length": "tokens that end where the record does, and a RecLength that is the length of D",
     "unknown_token": "one H, D, U and T",
-    "bad_header": "E first; B or A as its operation has it; TransInd 0 to 3; an IO Time up to 2099",
+    "bad_header": "E first; B or A as its operation has it; TransInd 0 to 3; an IO Time up to 2099; SyskeyLen 0, 4, 8",
     "unknown_operation": "an IOType that docs/formats/goldengate_trail.md lists",
-    "unsupported_record": "a column area with indexes of columns",
+    "unsupported_record": "a list of columns, or a full image of a Delete, Insert or Update",
     "part_missing": "a before-image and, behind it, the update that it belongs to",
     "bad_segment": "segments next to each other with RecCount 1, 2, 3 ..., and a LOB chunk behind its row",
 }
@@ -23,6 +24,7 @@ OF_COLUMNS = {
     "bad_text": "characters of the character set",
     "value_does_not_fit": "a value that fits the column's type without rounding",
     "bad_date": "a day of the calendar, and a time to the microsecond",
+    "bad_null_indicator": "0000 or FFFF",
     "missing_key": "a value of each column of the key",
     "null_not_allowed": "a value, for the contract says nullable: false",
     "ambiguous_layout": "a length of 2 or of 4 bytes before the images, with which both of them end exactly",
@@ -42,18 +44,7 @@ def of_group(found, n: int, source: Source) -> Reject:
         kind, expected, seen = why
         place = at
     else:
-        kind, place = columns.FAULTS[found.faults[n, 0]], int(found.faults[n, 1])
-        expected = OF_COLUMNS[kind]
-        table = found.layouts.tables[found.places.layout[n]]
-        index = int(found.faults[n, 2])
-        column = table.columns[index] if 0 <= index < len(table.columns) else None
-        if column:
-            expected = f"{column.source_type} as {column.type}: {expected}"
-        if place > end:  # in segments that are joined: the place is told by the record
-            place = at
-        seen = f"column {index}" if kind in ("unknown_column", "column_twice") and column is None else _seen(
-            bytes(found.bytes_[place : place + LEN_FOUND]), 0, LEN_FOUND
-        )  # fmt: skip
+        kind, place, expected, seen, column = _of_columns(found, n, at, end)
     schema, table_name = (None, None)
     if target and target.table:
         schema, _, table_name = target.table.rpartition(".")
@@ -67,10 +58,34 @@ def of_group(found, n: int, source: Source) -> Reject:
         read.data[at:end],
         schema or None,
         table_name,
-        column and column.name,
+        column.name if column else None,
         read.change_seq(n),
         _event(found, n),
     )
+
+
+def _of_columns(found, n: int, at: int, end: int) -> tuple[str, int, str, str, TableColumn | None]:
+    """What is wrong with a column area: kind, place, expected, found, and the column."""
+    kind, place, index = columns.FAULTS[found.faults[n, 0]], int(found.faults[n, 1]), int(found.faults[n, 2])
+    layout = found.places.layout[n]
+    if place > end:  # in segments that are joined: the place is told by the record
+        place = at
+    if found.faults[n, 0] == columns.BAD_IMAGE_LENGTH:
+        length = found.layouts.record_lengths[layout]
+        return (
+            kind,
+            place,
+            f"a full image of {length} bytes, behind a system key of SyskeyLen bytes",
+            f"{index} bytes",
+            None,
+        )
+    table, expected = found.layouts.tables[layout], OF_COLUMNS[kind]
+    column = table.columns[index] if 0 <= index < len(table.columns) else None
+    if column:
+        expected = f"{column.vendor_type} as {column.type}: {expected}"
+    elif kind in ("unknown_column", "column_twice"):
+        return kind, place, expected, f"column {index}", None
+    return kind, place, expected, _seen(bytes(found.bytes_[place : place + LEN_FOUND]), 0, LEN_FOUND), column
 
 
 def _event(found, n: int) -> Event | None:

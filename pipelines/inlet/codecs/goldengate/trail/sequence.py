@@ -11,6 +11,7 @@ Facts     [documented] TransInd 0 first, 1 middle, 2 last, 3 only; Continued and
           failure Extract appends a marker and writes the open transaction again; inserts are marked A, deletes B
           [dump seen] bytes 0-8, 16-29 and 33 of H, and the time: microseconds since the Julian epoch, UTC . [recalled]
           a before-image is a record of its own in front of its update; ids stand at a transaction's first record
+          full images are those of IOType 3, 5 and 10, behind a system key of SyskeyLen bytes, 4 or 8
           [inferred] byte 30; Partition 0x04 a list of columns, 0x08 the tail is an index, 0x40 both images
           ASSUMED: a record is followed by its LOB chunks, a before-image by its update, a segment by the next one,
           without another record in between
@@ -96,6 +97,7 @@ def _is_next_segment(data, rows, i, j):
         and _byte(data, rows, i, BEFORE_AFTER) == _byte(data, rows, j, BEFORE_AFTER)
         and _byte(data, rows, j, REC_COUNT) == (_byte(data, rows, i, REC_COUNT) + 1) & 0xFF
         and _is_same_table(data, rows, i, j)
+        and (_byte(data, rows, i, PARTITION) ^ _byte(data, rows, j, PARTITION)) & FIELD_COMP == 0
     )
 
 
@@ -158,6 +160,11 @@ def _header_fault(data, rows, i, little):
     if time != 0 and not EARLIEST <= time - EPOCH < LATEST:
         return BAD_HEADER, at + IO_TIME
     form = io_types.FORM_OF[data[at + IO_TYPE]]
+    if data[at + PARTITION] & FIELD_COMP == 0 and form != io_types.NO_IMAGE:
+        if not io_types.HAS_FULL_IMAGE[data[at + IO_TYPE]]:
+            return UNSUPPORTED, at + PARTITION
+        if data[at + SYSKEY_LEN] != 0 and data[at + SYSKEY_LEN] != 4 and data[at + SYSKEY_LEN] != 8:
+            return BAD_HEADER, at + SYSKEY_LEN
     is_before = side == BEFORE
     if form == io_types.BEFORE and not is_before or is_before and form >= io_types.KEY_AND_AFTER:
         return BAD_HEADER, at + BEFORE_AFTER

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from inlet.codecs.goldengate.options import TextOptions
-from inlet.codecs.goldengate.trail import frame, io_types, metadata, sequence
+from inlet.codecs.goldengate.trail import areas, frame, io_types, metadata, sequence
 from inlet.codecs.goldengate.trail import text_columns as text
 from inlet.codecs.goldengate.trail.layout import Layouts, compile_layouts
 from inlet.codecs.goldengate.trail.piece import Piece
@@ -59,7 +59,21 @@ def resolve(read: Piece, source: Source, contracts: dict[str, Table]) -> tuple[P
     for t, target in enumerate(places.targets):
         if target.contract is not None and target.contract.earlier:
             _versions(places, read, target, own[places.target[own] == t], layouts)
+    _without_places(places, read, layouts)
     return places, layouts
+
+
+def _without_places(places: Places, read: Piece, layouts: Layouts) -> None:
+    """No layout reads a full image where the contract does not tell its places, or tells others than are known."""
+    is_without = np.zeros(len(layouts.names) + 1, bool)  # -1, of no layout, is the last one
+    is_without[list(layouts.no_full_image)] = True
+    own = np.flatnonzero(is_without[places.layout])
+    own = own[read.groups[own, sequence.OPERATION] != io_types.TRUNCATE]
+    has_full = np.empty(len(own), bool)
+    areas.find_full(read.bytes_, read.groups, read.rows, own, has_full)
+    for n in own[has_full]:
+        places.whys[int(n)] = layouts.no_full_image[int(places.layout[n])]
+        places.layout[n] = -1
 
 
 def _lengths(read: Piece) -> np.ndarray:
