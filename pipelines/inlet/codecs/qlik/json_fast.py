@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from inlet import change
+from inlet.codecs.json_batches import bytes_of
 from inlet.codecs.qlik import full_load, json_walk
-from inlet.codecs.qlik.json_arrow import EPOCH, WALKED_DDL, bytes_of, load_spans, walk
+from inlet.codecs.qlik.json_arrow import EPOCH, WALKED_DDL, load_spans, walk
 from inlet.codecs.qlik.json_contracts import Contracts
 from inlet.sql import literal
 
