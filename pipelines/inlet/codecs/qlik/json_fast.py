@@ -33,7 +33,7 @@ MARK = (
 )
 
 
-def marked(messages):
+def marked(messages, sources: list):
     """Messages with `seq`, the sequence that the text tells without a parse, and `mark`, what tells a change from any
     other: its sequence, or a full-load row's place in its topic. A message of another shape has neither."""
     return messages.selectExpr("*", f"{SEQ} as seq").selectExpr("*", f"{MARK} as mark")

@@ -126,19 +126,24 @@ def is_rest_blank(d, i, end):
 
 
 @inlined
-def put_text(d, i, out, pos):
-    """From behind the quote: (place behind the text, next place in the output)."""
-    end = text_end(d, i)
-    if end < 0:
-        return put_escaped(d, i, out, pos)
-    size = end - i
+def put_letters(d, i, size, out, pos):
+    """Bytes as a text: the place behind it."""
     if size < 64:
         out[pos] = size << 2 | 1
         pos += 1
     else:
         out[pos] = 16 << 2
         pos = put(out, pos + 1, size, 4)
-    return end + 1, move(d, i, size, out, pos)
+    return move(d, i, size, out, pos)
+
+
+@inlined
+def put_text(d, i, out, pos):
+    """From behind the quote: (place behind the text, next place in the output)."""
+    end = text_end(d, i)
+    if end < 0:
+        return put_escaped(d, i, out, pos)
+    return end + 1, put_letters(d, i, end - i, out, pos)
 
 
 @inlined
