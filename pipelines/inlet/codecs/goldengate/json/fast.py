@@ -15,15 +15,22 @@ from inlet import change
 from inlet.codecs.goldengate.json.arrow import WALKED_DDL, walked
 from inlet.codecs.goldengate.json.contracts import OPERATIONS, Contracts
 from inlet.codecs.goldengate.json.options import Options
+from inlet.codecs.goldengate.operations.position import LEN_MAX as LEN_POS
 from inlet.codecs.goldengate.operations.position import LEN_RBA
 from inlet.source import Source
 from inlet.sql import literal
 from inlet.table import Table
 
 READ = "unit_id", "source", "value"
+LEN_SEQUENCE = 9  # digits of a sequence number in change_seq
 MOST_BEFORE = 16  # members before pos
-LEN_SEQUENCE, LEN_READ = 9, 18  # digits of a sequence number in change_seq; of one that a bigint holds
-LARGEST = 10**LEN_SEQUENCE - 1
+MOST_DIGITS = 28  # of pos, zeros before it aside: the sequence number is one that a decimal holds
+SEQUENCE = f"cast(concat(if(startswith(pos, '-'), '-', ''), left(digits, {MOST_DIGITS - LEN_RBA})) as decimal(20,0))"
+IS_HELD = f"sequence between 0 and {10**LEN_SEQUENCE - 1}"
+SEQ = (
+    f"concat('{change.NO_TIME}', lpad(cast(cast(sequence as bigint) as string), {LEN_SEQUENCE}, '0'), "
+    f"right(digits, {LEN_RBA}))"
+)
 NAME = re.compile(r"[^\"\\\x00-\x1f]+")  # of a member that JSON spells as it is
 
 
@@ -31,27 +38,36 @@ def marked(messages, sources: list[Source]):
     """Messages with `seq`, the change_seq that the text tells without a parse, and `mark`, which is the same: each
     change has a place of its own. A message of another shape has neither.
     """
-    by_sql: dict[str, list[str]] = {}
-    for source in sources:
-        by_sql.setdefault(_seq(source.options_as(Options)), []).append(source.name)
-    cases = " ".join(f"when source in ({', '.join(map(literal, names))}) then {sql}" for sql, names in by_sql.items())
-    seq = f"case {cases} end" if cases else "cast(null as string)"
-    return messages.selectExpr("*", f"{seq} as seq").selectExpr("*", "seq as mark")
+    options = {source.name: source.options_as(Options) for source in sources}
+    pos = _by_source({name: _pos(of.names["pos"]) for name, of in options.items()})
+    shift = _by_source({name: f"{of.sequence_shift}BD" for name, of in options.items()})
+    return (
+        messages.selectExpr("*", f"{pos} as pos")
+        .selectExpr("*", f"lpad(ltrim('-0', pos), {MOST_DIGITS}, '0') as digits")
+        .selectExpr("*", f"{SEQUENCE} + {shift} as sequence")
+        .selectExpr("*", f"if(length(ltrim('-0', pos)) <= {MOST_DIGITS} and {IS_HELD}, {SEQ}, null) as seq")
+        .drop("pos", "digits", "sequence")
+        .selectExpr("*", "seq as mark")
+    )
 
 
-def _seq(options: Options) -> str:
-    """SQL for the change_seq of a message; null where its text does not tell it without a parse."""
-    name = options.names["pos"]
+def _by_source(values: dict[str, str]) -> str:
+    """SQL for what is one thing or another by source."""
+    names: dict[str, list[str]] = {}
+    for name, sql in values.items():
+        names.setdefault(sql, []).append(name)
+    cases = " ".join(f"when source in ({', '.join(map(literal, of))}) then {sql}" for sql, of in names.items())
+    return f"case {cases} end" if len(names) > 1 else next(iter(names))
+
+
+def _pos(name: str) -> str:
+    """SQL for the digits of `pos`, maybe with a minus, of a message that begins with texts up to it; else null."""
     if not NAME.fullmatch(name):
         return "cast(null as string)"
     text = r'"[^"\\]*"'
     before = rf"^\{{(?:\s*{text}\s*:\s*{text}\s*,){{0,{MOST_BEFORE}}}?\s*"
-    pos = rf'"{_escaped(name)}"\s*:\s*"(-?)0*([0-9]{{1,{LEN_READ + LEN_RBA}}})"'
-    found = "regexp_extract(cast(value as string), " + literal(before + pos) + ", {})"
-    digits = f"lpad({found.format(2)}, {LEN_READ + LEN_RBA}, '0')"
-    number = f"cast(concat({found.format(1)}, left({digits}, {LEN_READ})) as bigint) + {options.sequence_shift}"
-    seq = f"concat('{change.NO_TIME}', lpad(cast({number} as string), {LEN_SEQUENCE}, '0'), right({digits}, {LEN_RBA}))"
-    return f"if({found.format(2)} <> '' and {number} between 0 and {LARGEST}, {seq}, null)"
+    pos = rf'"{_escaped(name)}"\s*:\s*"(-?[0-9]{{1,{LEN_POS}}})"'
+    return f"nullif(regexp_extract(cast(value as string), {literal(before + pos)}, 1), '')"
 
 
 def _escaped(name: str) -> str:
