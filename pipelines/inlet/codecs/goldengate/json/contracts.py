@@ -31,7 +31,7 @@ ROLES = [
     "rba",
 ]  # as the walk numbers them
 IN_HEADER = ROLES[: walk.NUM_SLOTS]
-OPERATIONS = ["INSERT", "UPDATE", "DELETE"]  # as the walk numbers them; it reads no TRUNCATE
+OPERATIONS = ["INSERT", "UPDATE", "DELETE", "TRUNCATE"]  # as the walk numbers them
 TYPES = json_columns.TYPES | {"date": PARTED_DATE, "timestamp": PARTED_TIMESTAMP, "timestamp_ntz": PARTED_TIMESTAMP_NTZ}
 NO_TIME = "0" * walk.LEN_NO_TIME
 UTC = ("UTC", "Etc/UTC")
@@ -57,6 +57,8 @@ class Contracts:
             for name, table in tables.items()
             if (source, table.table) in by_name
         }
+        members = {s.name: _members(s.options_as(Options)) for s in self.sources}
+        self.doubles = np.array([bool({*t.column_names} & {*members[name]}) for name, t in self.places], np.bool_)
         self._plan_feeds([source.options_as(Options) for source in self.sources])
 
     def _plan_feeds(self, of_sources: list[Options]) -> None:
@@ -73,7 +75,7 @@ class Contracts:
             in_order = variant.in_order(header)
             token = options.transaction_token
             spelt = [*(options.names.get(role) for role in ROLES), *options.header_members]
-            read = {word: meaning for word, meaning in _words(options).items() if meaning in OPERATIONS}
+            read = _words(options)
             feeds.append(
                 [
                     *(len(members), len(spelt), len(words), len(read), options.sequence_shift),
@@ -131,6 +133,10 @@ class Contracts:
         return self.mapped.get((feed, self.sources[feed].table_of(name) or name), -1) if name else -1
 
 
+def _members(options: Options) -> list[str]:
+    return [*options.names.values(), *options.header_members]
+
+
 def _words(options: Options) -> dict[str, str]:
     """Words of op_type that are operations, and what they mean."""
     return {
@@ -144,7 +150,7 @@ def _is_walked(options: Options) -> bool:
     """Does the walk know a source's options? It reads a null and an absent column as they are, and each member has one
     role.
     """
-    names = [*options.names.values(), *options.header_members]
+    names = _members(options)
     of_header = {*names, *IN_HEADER}
     return (
         options.null_means in ("auto", "null")

@@ -1,8 +1,8 @@
 """The operation model at speed: Arrow batches of messages -> the compiled walk -> Arrow batches of changes.
 
 What the walk is sure of becomes a row; constants of a table or an operation are numbers on the way and are filled in by
-SQL text afterwards. What it is not sure of is left out: other shapes and options, several records in one message, a
-truncate, an op_ts of another zone than UTC.
+SQL text afterwards. What it is not sure of is left out: other shapes and options, several records in one message, an
+op_ts of another zone than UTC.
 
 Mark        the place in the order, of a message whose first members are texts up to `pos`: that of its only change, or
             of none. A message that says its `pos` elsewhere has none, and its batch is looked through for repeats

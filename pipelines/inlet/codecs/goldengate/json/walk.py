@@ -50,7 +50,7 @@ from inlet.fields.compiled.json_values import (
     read_number,
 )
 
-INSERT, UPDATE, DELETE = range(3)
+INSERT, UPDATE, DELETE, TRUNCATE = range(4)
 OP_TYPE, OP_TS, CURRENT_TS, POS, PRIMARY_KEYS, TOKENS = range(6)  # roles that the header has, each by its own slot
 TABLE, BEFORE, AFTER, XID, SEQNO, RBA, NUM_ROLES = range(6, 13)  # behind them the feed's header_members
 NUM_SLOTS = 6  # of the header, without header_members
@@ -462,9 +462,9 @@ def message(letters, start, end, feed, feeds, plan, names, scratch):
 
 
 @compiled(**COMPILED)
-def _operation(d, feed, feeds, fields, header_places):
-    """INSERT, UPDATE or DELETE, if the images are those that it asks for; else DOUBT. A word that says no more than the
-    letter is not in the header.
+def _operation(d, feed, feeds, has_doubles, fields, header_places):
+    """INSERT .. TRUNCATE, if the images are those that it asks for; else DOUBT. A word that is the letter alone is not
+    in the header. In: does a column go by the name of a member? Without images that may be either.
     """
     names, words = feeds[1], feeds[3]
     start, length = fields[OP_TYPE, 0], fields[OP_TYPE, 1]
@@ -476,9 +476,11 @@ def _operation(d, feed, feeds, fields, header_places):
             if words[row, 3]:
                 header_places[0, OP_TYPE] = -1
             has_before, has_after = fields[BEFORE, 1] == 1, fields[AFTER, 1] == 1
-            if oper == DELETE and has_before and not has_after or oper == UPDATE and has_after:
-                return oper
-            return oper if oper == INSERT and has_after and not has_before else DOUBT
+            if oper == UPDATE:
+                return oper if has_after else DOUBT
+            if has_before != (oper == DELETE) or has_after != (oper == INSERT) or oper == TRUNCATE and has_doubles:
+                return DOUBT
+            return oper
     return DOUBT
 
 
@@ -542,7 +544,7 @@ def _hold(oper, fields, plan, work, places):
     for k in range(len(plan)):
         has_old = fields[BEFORE, 1] == 1 and old[k] >= 0
         has_new = fields[AFTER, 1] == 1 and new[k] >= 0
-        if plan[k, NEED] == KEY:
+        if plan[k, NEED] == KEY and oper != TRUNCATE:
             if has_old and work[0, old[k]] == 0 or has_new and work[1, new[k]] == 0 or not (has_old or has_new):
                 return False
             num_key += 1
@@ -591,8 +593,10 @@ def _put_row(oper, first, last, feed, feeds, plan, order, scratch, texts, number
     token = len(fields) - 1
     of = XID if fields[XID, 1] >= 0 else token
     _copy(d, fields[of, 0], fields[of, 1], out[T_TRANSACTION], ends[T_TRANSACTION], valid[T_TRANSACTION], k)
-    supplied = places[0 if oper == DELETE else 1, 0]
-    ends[T_COLUMN_MASK, k + 1] = _put_supplied(supplied, len(plan), out[T_COLUMN_MASK], ends[T_COLUMN_MASK, k])
+    ends[T_COLUMN_MASK, k + 1] = ends[T_COLUMN_MASK, k]
+    if oper != TRUNCATE:
+        supplied = places[0 if oper == DELETE else 1, 0]
+        ends[T_COLUMN_MASK, k + 1] = _put_supplied(supplied, len(plan), out[T_COLUMN_MASK], ends[T_COLUMN_MASK, k])
     valid[T_COLUMN_MASK, k] = ends[T_COLUMN_MASK, k + 1] > ends[T_COLUMN_MASK, k]
     for column, n in ((T_BEFORE, 0), (T_AFTER, 1)):
         ends[column, k + 1], valid[column, k] = ends[column, k], fields[BEFORE + n, 1] == 1
@@ -611,13 +615,14 @@ def _put_row(oper, first, last, feed, feeds, plan, order, scratch, texts, number
 
 
 @compiled(**COMPILED)
-def rows(letters, ends, feed_of, places_of, tables, feeds, len_names, plans, texts, numbers, valid, scratch):
+def rows(letters, ends, feed_of, places_of, tables, feeds, len_names, plans, doubles, texts, numbers, valid, scratch):
     """Walk every message of a batch; the rows of those that are in no doubt. Out: their number.
 
     In: bytes, where each message begins and the last ends; its feed and its table, by what `find_tables` found, -1 for
     none. feeds: rows; letters; members; words: start, length, operation, whether it is the letter; slots of the header
-    by name; ends of their names. plans: rows of columns, first row by place, letters of names, columns by rank. texts:
-    bytes, ends by column of TEXTS; numbers, valid: columns of NUMBERS, all columns.
+    by name; ends of their names. plans: rows of columns, first row by place, letters of names, columns by rank.
+    doubles: by place, does a column go by the name of a member? texts: bytes, ends by column of TEXTS; numbers, valid:
+    columns of NUMBERS, all columns.
     """
     plan, first, names, orders = plans
     d, fields, header_places, k = scratch[0], scratch[3], scratch[5], 0
@@ -631,7 +636,7 @@ def rows(letters, ends, feed_of, places_of, tables, feeds, len_names, plans, tex
         token, last = message(letters, ends[i], ends[i + 1], feed, feeds, plan[a:b], names, scratch)
         if token < 0 or fields[TABLE, 1] < 0 or fields[TABLE, 0] != tables[i, 0] - ends[i]:
             continue
-        oper = _operation(d, feed, feeds, fields, header_places)
+        oper = _operation(d, feed, feeds, doubles[place], fields, header_places)
         if oper < 0 or not _put_row(
             oper, token, last, feed, feeds, plan[a:b], orders[a:b], scratch, texts, numbers, valid, k
         ):
