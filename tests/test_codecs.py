@@ -99,7 +99,7 @@ def test_a_codec_offers_what_a_face_declares_and_with_its_parameters(name):
                 == list(inspect.signature(declared).parameters)[1:]
             ), f"{name}.{word}"
     for helper, face in (
-        (getattr(module, "FAST", None), codec.FastMessages),
+        (getattr(module, "FAST", None), codec.FastLoads if getattr(module, "LOADS", None) else codec.FastMessages),
         (getattr(module, "LOADS", None), codec.MessageLoads),
     ):
         for word, declared in offered(face).items() if helper else ():

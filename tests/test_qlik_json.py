@@ -713,10 +713,10 @@ def test_both_paths_say_the_same_of_broken_messages(spark):
 def test_the_survey_tells_whether_a_change_is_there_twice(spark):
     messages = random_messages(60, 4, odd=0)
     asked = [f"{sql} as {name}" for name, sql in json_fast.survey_sql().items()]
-    once = json_fast.marked(frame(spark, messages)).selectExpr(*asked).collect()[0]
+    once = json_fast.marked(frame(spark, messages), [SOURCE]).selectExpr(*asked).collect()[0]
     assert once.num_records == once.num_distinct_seq == 60
     twice = (
-        json_fast.marked(frame(spark, messages + [messages[5] | {"offset": 99, "unit_id": "again"}]))
+        json_fast.marked(frame(spark, messages + [messages[5] | {"offset": 99, "unit_id": "again"}]), [SOURCE])
         .selectExpr(*asked)
         .collect()[0]
     )

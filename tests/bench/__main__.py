@@ -17,7 +17,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from tests.bench import binary, empty_run, gold_apply, kafka, messages, trails, wide
+from tests.bench import binary, empty_run, gold_apply, kafka, messages, operations, trails, wide
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "performance.md"
@@ -26,6 +26,7 @@ PARTS = {
     "binary": binary.measure,
     "trails": trails.measure,
     "messages": messages.measure,
+    "operations": operations.measure,
     "kafka": kafka.measure,
     "gold": gold_apply.measure,
     "wide tables": wide.measure,

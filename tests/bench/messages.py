@@ -1,7 +1,7 @@
 """Qlik JSON messages into silver against bare `parse_json` of the same values into Delta."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -35,7 +35,7 @@ SEQ = b"20260102030405000000000000000000000"
 def measure(spark, folder: Path, lakehouse: str, is_quick: bool) -> Iterator[Figure]:
     num = 20_000 if is_quick else 400_000
     project = make_project(folder, lakehouse)
-    whole = min(into_silver(spark, project, folder, first, num) for first in (0, num))
+    whole = min(into_silver(spark, project, folder, first, num, write) for first in (0, num))
     messages = spark.table("bronze.messages").where("source = 'bench_messages' and `offset` < " + str(num))
     size = messages.agg({"size_bytes": "avg"}).first()[0]
 
@@ -56,7 +56,7 @@ def measure(spark, folder: Path, lakehouse: str, is_quick: bool) -> Iterator[Fig
     )
 
 
-def into_silver(spark, project, folder: Path, first: int, num: int) -> float:
+def into_silver(spark, project, folder: Path, first: int, num: int, write: Callable[[Path, int, int], None]) -> float:
     """Seconds of the silver step for a new file of messages."""
     write(folder / "landing" / f"messages_{first}.parquet", first, num)
     new = bronze.plan_batch(project, list(project.sources.values()), bronze.landed(project))
@@ -66,30 +66,30 @@ def into_silver(spark, project, folder: Path, first: int, num: int) -> float:
     return time.perf_counter() - started
 
 
+def row(n: int) -> dict:
+    """One of many rows of COLUMNS."""
+    return {
+        "ID": n,
+        "REGION": "EAST",
+        "CODE": f"C{n:07d}",
+        "NAME": f"Item number {n}",
+        "STATE": "OK",
+        "QUANTITY": n % 999,
+        "PRICE": Decimal(n) / 100,
+        "TOTAL": Decimal(n * 7) / 100,
+        "ORDERED": "2026-01-02",
+        "CHANGED_AT": "2026-01-02T03:04:05.678",
+        "NOTE": "as agreed by telephone",
+        "STOCK": n * 3,
+    }
+
+
 def write(path: Path, first: int, num: int) -> None:
     """Enveloped updates with both images, a transaction each. A few thousand are encoded, and repeated with another
     sequence, transaction and offset each."""
     names, values = [n for n, _ in COLUMNS], []
     for n in range(NUM_DISTINCT):
-        after = dict(
-            zip(
-                names,
-                (
-                    n,
-                    "EAST",
-                    f"C{n:07d}",
-                    f"Item number {n}",
-                    "OK",
-                    n % 999,
-                    Decimal(n) / 100,
-                    Decimal(n * 7) / 100,
-                    "2026-01-02",
-                    "2026-01-02T03:04:05.678",
-                    "as agreed by telephone",
-                    n * 3,
-                ),
-            )
-        )
+        after = row(n)
         before = after | {"QUANTITY": n % 998, "STATE": "NEW"}
         values.append(
             qlik.value(

@@ -190,7 +190,7 @@ class StartsAnywhere(FileCodec, Protocol):
 class MessageCodec(Codec, Protocol):
     """A codec of messages. Its context is the message: a row of bronze.messages as a dict."""
 
-    FAST: Any  # a module with FastMessages, or None
+    FAST: Any  # a module with FastMessages, with FastLoads where there are LOADS, or None
     LOADS: Any  # a module with MessageLoads, or None
 
     def decode_message(self, message: dict, source: Source, tables: dict[str, Table], loads: list[dict]) -> Decoded:
@@ -217,7 +217,7 @@ class FastMessages(Protocol):
     the same.
     """
 
-    def marked(self, messages):
+    def marked(self, messages, sources: list[Source]):
         """Messages with `seq`, the change_seq that the text tells cheaply, and `mark`, what tells a change from any
         other; null where unknown.
         """
@@ -227,6 +227,10 @@ class FastMessages(Protocol):
 
     def fast(self, messages, sources: list[Source], tables: dict[str, Table], loads: list[dict]):
         """A DataFrame of changes, columns of silver.changes but for batch_id and decoded_at."""
+
+
+class FastLoads(FastMessages, Protocol):
+    """The same, of a codec with LOADS."""
 
     def find_loads(self, messages, sources: list[Source], tables: dict[str, Table], refresh_table) -> dict:
         """(source, SCHEMA.TABLE) -> [(first, last)]: times of full-load messages, as MessageLoads.assign_loads takes

@@ -25,11 +25,12 @@ def compile_walks() -> None:
 def _messages(tables: dict) -> None:
     import pyarrow as pa
 
+    from inlet.codecs.goldengate.json import arrow, contracts
     from inlet.codecs.qlik import json_arrow, json_contracts, json_fast
     from inlet.source import Source
 
     source = Source(name="s", codec="qlik_json", **{"from": "nowhere"}, tables={"topic": "A.B"})
-    contracts = json_contracts.Contracts([source], tables)
+    known = json_contracts.Contracts([source], tables)
     message = {
         "unit_id": "u",
         "source": source.name,
@@ -48,8 +49,10 @@ def _messages(tables: dict) -> None:
     messages = pa.RecordBatch.from_pylist(
         [message], pa.schema([(name, types.get(name, pa.string())) for name in message])
     )
-    list(json_arrow.walk(contracts, json_arrow.load_spans([], contracts, [source]))([messages]))
-    list(json_fast.refreshes(contracts, {source.name: source}, tables, lambda *of: None)([messages]))
+    list(json_arrow.walk(known, json_arrow.load_spans([], known, [source]))([messages]))
+    list(json_fast.refreshes(known, {source.name: source}, tables, lambda *of: None)([messages]))
+    operations = Source(name="s", codec="goldengate_json", **{"from": "nowhere"})
+    list(arrow.walked(contracts.Contracts([operations], tables))([messages]))
 
 
 def _blocks(tables: dict) -> None:

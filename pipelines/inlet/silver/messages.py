@@ -40,7 +40,7 @@ def _run_codec(batch: Batch, codec, sources: list) -> None:
     own = f"batch_id = {batch.batch_id} and {among([s.name for s in sources])}"
     messages = batch.spark.sql(f"select * from bronze.messages where {own}")
     tables = by_name(batch.project.tables.values())
-    spans, has_twice, loading = _survey(batch, codec, messages)
+    spans, has_twice, loading = _survey(batch, codec, messages, sources)
     loads = full_loads.in_messages(batch, codec, messages, sources, tables, loading) if codec.LOADS else []
     if batch.is_apart or not codec.FAST:  # the compiled walk may be what died
         _write_exact(batch, codec, messages, sources, loads)
@@ -91,7 +91,7 @@ def _bytes_of(messages: "DataFrame"):
     return messages.selectExpr("unit_id", "value as bytes")
 
 
-def _survey(batch: Batch, codec, messages: "DataFrame") -> tuple[dict, bool, set[str]]:
+def _survey(batch: Batch, codec, messages: "DataFrame", sources: list) -> tuple[dict, bool, set[str]]:
     """What the raw text tells cheaply: sizes, the range of change_seq, whether a change may be there twice (it cannot
     if every message has a place that the text tells, all are distinct, and none came to an offset that held another
     message), and the sources that may have full-load rows."""
@@ -103,7 +103,7 @@ def _survey(batch: Batch, codec, messages: "DataFrame") -> tuple[dict, bool, set
         "num_again": "count_if(contains(unit_id, '~'))",
     }
     rows = (
-        (fast.marked(messages) if fast else messages)
+        (fast.marked(messages, sources) if fast else messages)
         .groupBy("source")
         .agg(*[expr(sql).alias(name) for name, sql in asked.items()])
         .collect()

@@ -2,14 +2,17 @@
 
 import datetime
 import zlib
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from inlet.codecs import json_batches
 from inlet.codecs.codec import IMAGE
+from inlet.codecs.json_batches import LEN_MOST, bytes_of, groups
 from inlet.codecs.qlik import full_load, json_walk
-from inlet.codecs.qlik.json_contracts import Contracts, groups
+from inlet.codecs.qlik.json_contracts import Contracts
 from inlet.codecs.qlik.json_walk import (
     COUNT,
     IS_LAST,
@@ -34,7 +37,6 @@ from inlet.codecs.qlik.json_walk import (
 
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 NO_TIME = -(1 << 63)  # of a message that no broker has given a time: within no load
-LEN_MOST = (1 << 31) - 1  # bytes that the texts of one Arrow column hold
 WALKED = pa.schema(
     [
         ("unit_id", pa.string()),
@@ -89,28 +91,12 @@ def _micros(at: datetime.datetime) -> int:
     return (at - EPOCH) // datetime.timedelta(microseconds=1)
 
 
-def bytes_of(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Letters of all values, as they lie in Arrow's buffer; where each begins and the last ends."""
-    ends = np.frombuffer(column.buffers()[1], np.int32)[column.offset : column.offset + len(column) + 1]
-    return np.frombuffer(column.buffers()[2] or b"", np.uint8), ends.astype(np.int64)
-
-
-def _parts(batch: pa.RecordBatch, num_columns: int):
-    """The batch, in pieces whose images surely fit into an Arrow column. A message that is too long for one is left
-    out.
-    """
-    if json_walk.len_images(bytes_of(batch.column("value"))[1], num_columns) <= LEN_MOST:
-        yield batch
-    elif len(batch) > 1:
-        middle = len(batch) // 2
-        for part in (batch.slice(0, middle), batch.slice(middle)):
-            yield from _parts(part, num_columns)
-
-
 def walk(contracts: Contracts, load_spans):
     def batches(messages):
         for batch in messages:
-            for part in _parts(batch, contracts.num_columns):
+            for part in json_batches.parts(
+                batch, partial(json_walk.len_images, num_columns=contracts.num_columns), LEN_MOST
+            ):
                 yield _walked(part, contracts, load_spans)
 
     return batches
@@ -157,19 +143,13 @@ def _arrow(batch, ends, texts, numbers, valid, metadata, load_of) -> pa.RecordBa
     rows, count = numbers[ROW], numbers.shape[1]
 
     def text(column: int, type_) -> pa.Array:
-        stops = texts[1][column, : count + 1].astype(np.int32)
-        return pa.Array.from_buffers(
-            type_, count, [_bits(valid[column]), pa.py_buffer(stops), pa.py_buffer(texts[0][column])]
-        )
+        return json_batches.text(texts[0][column], texts[1][column], valid[column], type_)
 
     def number(column: int, validity: int, type_) -> pa.Array:
-        return pa.Array.from_buffers(
-            pa.int64(), count, [_bits(valid[validity]), pa.py_buffer(numbers[column].copy())]
-        ).cast(type_)
+        return json_batches.number(numbers[column], valid[validity], type_)
 
     def image(column: int) -> pa.Array:
-        value = pa.Array.from_buffers(pa.binary(), count, [None, *text(column, pa.binary()).buffers()[1:]])
-        return pa.StructArray.from_arrays([value, names], fields=list(IMAGE), mask=pa.array(~valid[column]))
+        return json_batches.image(text(column, pa.binary()), names, valid[column])
 
     names = metadata.take(pa.array(numbers[PLACE]))
     unit = batch.column("unit_id") if count == len(batch) else batch.column("unit_id").take(pa.array(rows))
@@ -192,7 +172,3 @@ def _arrow(batch, ends, texts, numbers, valid, metadata, load_of) -> pa.RecordBa
         ],
         schema=WALKED,
     )
-
-
-def _bits(valid: np.ndarray) -> pa.Buffer | None:
-    return None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))

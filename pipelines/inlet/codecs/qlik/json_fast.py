@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from inlet import change
+from inlet.codecs.json_batches import bytes_of
 from inlet.codecs.qlik import full_load, json_walk
-from inlet.codecs.qlik.json_arrow import EPOCH, WALKED_DDL, bytes_of, load_spans, walk
+from inlet.codecs.qlik.json_arrow import EPOCH, WALKED_DDL, load_spans, walk
 from inlet.codecs.qlik.json_contracts import Contracts
 from inlet.sql import literal
 
@@ -32,7 +33,7 @@ MARK = (
 )
 
 
-def marked(messages):
+def marked(messages, sources: list):
     """Messages with `seq`, the sequence that the text tells without a parse, and `mark`, what tells a change from any
     other: its sequence, or a full-load row's place in its topic. A message of another shape has neither."""
     return messages.selectExpr("*", f"{SEQ} as seq").selectExpr("*", f"{MARK} as mark")

@@ -4,31 +4,46 @@ Strategy. The walk accepts only what it fully understands: members of Qlik's sha
 escapes in names and headers, numbers without exponent up to 18 digits, values certainly of their column's type. At
 anything else it returns DOUBT and the message is left to the exact path; there are no errors here. Every function takes
 a place and returns the next one. A walk that ends not exactly at its message's end is in doubt. The plan of a table
-(columns, types, sorted names) is integers, see json_fast.
+(columns, types, sorted names) is integers, see json_contracts.
 
-Reads. Each message is copied into a buffer that holds it alone, with LEN_GAP zero bytes behind it. A walk steps only
-over bytes that it has looked at and that are not zero, so it stands at the first zero behind its message at most; it
-looks less than LEN_GAP bytes ahead. Hence it reads no other message and never leaves the buffer, whatever the bytes.
-Writes. A value is written at most once per column and image. It takes at most LEN_VALUE bytes more than its text has
-letters, also where the walk ends in doubt: an escape is never longer than it is spelt, a long text has 5 bytes of
-header, `1` takes 2 bytes, `0.1` takes 6. An image is its values and at most LEN_IMAGE bytes, and LEN_MEMBER for each
-column. `scratch_of` and `texts_of` make room by these figures, and `rows` raises IndexError before it walks a message
-for which there is no room. tests/test_fuzz.py holds all this with bounds checking on.
-
-All functions stand in one file because Numba's cache of a function does not notice a change in another file.
+Reads and writes: as fields/compiled/json_text and json_values say. `scratch_of` and `texts_of` make room by these
+figures, and `rows` raises IndexError before it walks a message for which there is no room. tests/test_fuzz.py holds all
+this with bounds checking on.
 """
 
 import numpy as np
 
-from inlet.fields.compiled.basics import put, put_decimal, put_integer, utf8_size
 from inlet.fields.compiled.cache import compiled
+from inlet.fields.compiled.json_text import (
+    DOUBT,
+    LEN_GAP,
+    LEN_VALUE,
+    copy_alone,
+    hex_digit,
+    is_null,
+    is_rest_blank,
+    is_same,
+    is_utf8,
+    move,
+    next_member,
+    read_member,
+    read_truth,
+    skip_blanks,
+    text_end,
+)
+from inlet.fields.compiled.json_values import (
+    KEY,
+    LEN_MEMBER,
+    LEN_OBJECT,
+    NEED,
+    NOT_NULL,
+    put_object,
+    read_digits,
+    read_image,
+    read_number,
+    read_time,
+)
 
-DOUBT = -1
-TEXT, INTEGER, DECIMAL, FLOAT, DATE, TIMESTAMP, TIMESTAMP_NTZ, BOOLEAN, HEX, NEVER = range(10)  # a column's type
-NAME, LEN_NAME, TYPE, FIRST, SECOND, NEED = range(
-    6
-)  # of a column; FIRST, SECOND: bytes of an integer, digits of a decimal
-OPTIONAL, NOT_NULL, KEY = range(3)  # NEED: NOT_NULL is never null in an after-image, KEY is in every image
 INSERT, UPDATE, DELETE, REFRESH = range(4)
 (
     TOP_MAGIC,
@@ -96,13 +111,7 @@ N_TIME, N_COUNTER, N_LAST, NUM_VALID = 7, 8, 9, 10  # validity of the numbers th
 ROW, PLACE, LOAD, OPER, TIME, COUNT, IS_LAST, NUM_NUMBERS = range(8)
 LETTERS = np.frombuffer("".join(WORDS).encode(), np.uint8)
 ENDS = np.cumsum([0] + [len(word) for word in WORDS])
-MONTH_DAYS = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
-ONE = np.uint64(1)
-STOPS = np.array([code < 32 or code in (34, 92) for code in range(256)])
 LEN_SEQ = 35
-LEN_GAP = 32  # zeros behind a message; `_time` looks farthest ahead, 20 bytes
-LEN_VALUE = 5  # bytes that a value takes beyond those of its text
-LEN_IMAGE, LEN_MEMBER = 9, 7  # of an object: header, count and last offset; id and offset of a member
 NONE = -2  # in place of a length: no value
 COMPILED = {"_nrt": False, "forceinline": True}
 
@@ -121,7 +130,7 @@ def scratch_of(ends: np.ndarray, num_columns: int) -> tuple:
 
 def len_images(ends: np.ndarray, num_columns: int) -> int:
     """Bytes that the before- or after-images of these messages take at most."""
-    return int(ends[-1] - ends[0]) + (len(ends) - 1) * (LEN_IMAGE + (LEN_MEMBER + LEN_VALUE) * num_columns)
+    return int(ends[-1] - ends[0]) + (len(ends) - 1) * (LEN_OBJECT + (LEN_MEMBER + LEN_VALUE) * num_columns)
 
 
 def texts_of(ends: np.ndarray, num_columns: int) -> tuple:
@@ -147,7 +156,7 @@ def _check_scratch(length, num_columns, scratch):
 @compiled(**COMPILED)
 def _check_texts(length, num_columns, texts, k):
     """Raise IndexError unless there is room for the texts of row k."""
-    image = length + LEN_IMAGE + (LEN_MEMBER + LEN_VALUE) * num_columns
+    image = length + LEN_OBJECT + (LEN_MEMBER + LEN_VALUE) * num_columns
     for text in range(len(texts[0])):
         most = LEN_SEQ if text == T_SEQ else image if text == T_BEFORE or text == T_AFTER else length
         if len(texts[0][text]) - texts[1][text, k] < most:
@@ -155,316 +164,39 @@ def _check_texts(length, num_columns, texts, k):
 
 
 @compiled(**COMPILED)
-def _alone(letters, start, length, out):
-    """A message alone in the buffer, zeros behind it. Out: all its bytes or'ed."""
-    a, some = np.uint64(start), np.uint8(0)
-    for k in range(np.uint64(length)):
-        out[k] = letters[a + k]
-        some |= letters[a + k]
-    for k in range(length, length + LEN_GAP):
-        out[k] = 0
-    return some
-
-
-@compiled(**COMPILED)
-def _move(source, start, size, out, pos):
-    """Copy, and the place behind it."""
-    a, b = np.uint64(start), np.uint64(pos)
-    for k in range(np.uint64(max(size, 0))):
-        out[b + k] = source[a + k]
-    return pos + size
-
-
-@compiled(**COMPILED)
-def _blank(d, i):
-    while d[i] == 32 or d[i] == 10 or d[i] == 13 or d[i] == 9:
-        i += 1
-    return i
-
-
-@compiled(**COMPILED)
-def _same(d, i, j, letters, a, b):
-    if j - i != b - a:
-        return False
-    at, of = np.uint64(i), np.uint64(a)
-    for k in range(np.uint64(b - a)):
-        if d[at + k] != letters[of + k]:
-            return False
-    return True
-
-
-@compiled(**COMPILED)
 def _word(d, i, j, first, last):
     """Which of the words first..last stands at i..j, else DOUBT."""
     for word in range(first, last + 1):
-        if _same(d, i, j, LETTERS, ENDS[word], ENDS[word + 1]):
+        if is_same(d, i, j, LETTERS, ENDS[word], ENDS[word + 1]):
             return word
     return DOUBT
 
 
 @compiled(**COMPILED)
-def _text_end(d, i):
-    """Where text that began before i ends (its quote); DOUBT at an escape or a control character."""
-    at = np.uint64(i)  # unsigned: no test for an index from the end
-    while not STOPS[d[at]]:
-        at += ONE
-    return np.int64(at) if d[at] == 34 else DOUBT
-
-
-@compiled(**COMPILED)
-def _member(d, i):
-    """From the quote of a name: start and end of the name, start of the value."""
-    if d[i] != 34:
-        return DOUBT, 0, 0
-    end = _text_end(d, i + 1)
-    if end < 0:
-        return DOUBT, 0, 0
-    at = _blank(d, end + 1)
-    if d[at] != 58:
-        return DOUBT, 0, 0
-    return i + 1, end, _blank(d, at + 1)
-
-
-@compiled(**COMPILED)
-def _next(d, i):
-    """Behind a value: (place, is there another member)."""
-    i = _blank(d, i)
-    if d[i] == 44:
-        i = _blank(d, i + 1)
-        return (i, True) if d[i] == 34 else (DOUBT, False)
-    return (i + 1, False) if d[i] == 125 else (DOUBT, False)
-
-
-@compiled(**COMPILED)
-def _is_null(d, i):
-    return d[i] == 110 and d[i + 1] == 117 and d[i + 2] == 108 and d[i + 3] == 108
-
-
-@compiled(**COMPILED)
-def _truth(d, i):
-    """(place behind, 1 or 0), or DOUBT."""
-    if d[i] == 116 and d[i + 1] == 114 and d[i + 2] == 117 and d[i + 3] == 101:
-        return i + 4, 1
-    if d[i] == 102 and d[i + 1] == 97 and d[i + 2] == 108 and d[i + 3] == 115 and d[i + 4] == 101:
-        return i + 5, 0
-    return DOUBT, 0
-
-
-@compiled(**COMPILED)
 def _header(d, i):
     """Text or null: (place behind, start, length), NONE for null and ""."""
-    if _is_null(d, i):
+    if is_null(d, i):
         return i + 4, i, NONE
     if d[i] != 34:
         return DOUBT, 0, 0
-    end = _text_end(d, i + 1)
+    end = text_end(d, i + 1)
     return (DOUBT, 0, 0) if end < 0 else (end + 1, i + 1, end - i - 1 if end > i + 1 else NONE)
-
-
-@compiled(**COMPILED)
-def _is_utf8(d, i, end):
-    while i < end:
-        size = utf8_size(d, i, end)
-        if size == 0:
-            return False
-        i += size
-    return True
-
-
-@compiled(**COMPILED)
-def _put_text(d, i, out, pos):
-    """From behind the quote: (place behind the text, next place in the output)."""
-    end = _text_end(d, i)
-    if end < 0:
-        return _put_escaped(d, i, out, pos)
-    size = end - i
-    if size < 64:
-        out[pos] = size << 2 | 1
-        pos += 1
-    else:
-        out[pos] = 16 << 2
-        pos = put(out, pos + 1, size, 4)
-    return end + 1, _move(d, i, size, out, pos)
-
-
-@compiled(**COMPILED)
-def _put_escaped(d, i, out, pos):
-    start = pos + 5
-    end, at = i, start
-    while d[end] != 34:
-        b = d[end]
-        if b < 32:
-            return DOUBT, 0
-        if b == 92:
-            end, b = _escape(d, end)
-            if end < 0:
-                return DOUBT, 0
-            if b >= 0x800:
-                out[at] = 0xE0 | b >> 12
-                out[at + 1] = 0x80 | b >> 6 & 63
-                at += 2
-                b = 0x80 | b & 63
-            elif b >= 0x80:
-                out[at] = 0xC0 | b >> 6
-                at += 1
-                b = 0x80 | b & 63
-        out[at] = b
-        at += 1
-        end += 1
-    size = at - start
-    if size < 64:
-        out[pos] = size << 2 | 1
-        for k in range(size):
-            out[pos + 1 + k] = out[start + k]
-        return end + 1, pos + 1 + size
-    out[pos] = 16 << 2
-    put(out, pos + 1, size, 4)
-    return end + 1, at
-
-
-@compiled(**COMPILED)
-def _escape(d, i):
-    """From the backslash: (last byte of the escape, character); surrogates are in doubt."""
-    b = d[i + 1]
-    if b == 34 or b == 92 or b == 47:
-        return i + 1, np.int64(b)
-    if b != 117:
-        code = 8 if b == 98 else 12 if b == 102 else 10 if b == 110 else 13 if b == 114 else 9 if b == 116 else 0
-        return (i + 1, code) if code else (DOUBT, 0)
-    code = 0
-    for k in range(2, 6):
-        digit = _hex(d[i + k])
-        if digit < 0:
-            return DOUBT, 0
-        code = code << 4 | digit
-    return (DOUBT, 0) if 0xD800 <= code < 0xE000 else (i + 5, code)
-
-
-@compiled(**COMPILED)
-def _hex(b):
-    return (
-        np.int64(b) - 48
-        if 48 <= b < 58
-        else np.int64(b) - 55
-        if 65 <= b < 71
-        else np.int64(b) - 87
-        if 97 <= b < 103
-        else np.int64(-1)
-    )
-
-
-@compiled(**COMPILED)
-def _number(d, i):
-    """Digits, maybe a point and digits: (place behind, number without its point, scale, digits before the point without
-    leading zeros, scale without trailing zeros, is there a leading zero). More than 18 digits are in doubt."""
-    minus = d[i] == 45
-    i += minus
-    n, start = 0, i
-    while 48 <= d[i] < 58 and (i - start < 18 or i - start == 18 and n < 922337203685477580):
-        n = n * 10 + (np.int64(d[i]) - 48)
-        i += 1
-    num_before, zeros = i - start, 0
-    while zeros < num_before and d[start + zeros] == 48:
-        zeros += 1
-    scale, needed = 0, 0
-    if d[i] == 46:
-        i += 1
-        while 48 <= d[i] < 58 and num_before + scale < 18:
-            n = n * 10 + (np.int64(d[i]) - 48)
-            scale += 1
-            needed = scale if d[i] != 48 else needed
-            i += 1
-        if scale == 0:
-            return DOUBT, 0, 0, 0, 0, False
-    if num_before == 0 or scale and num_before + scale > 18 or minus and n == 0:
-        return DOUBT, 0, 0, 0, 0, False
-    return i, -n if minus else n, scale, num_before - zeros, needed, zeros > 0 and num_before > 1
-
-
-@compiled(**COMPILED)
-def _put_number(d, i, type_, first, second, out, pos):
-    """A JSON number or text of one that fits the column."""
-    is_text = d[i] == 34
-    end, n, scale, num_before, needed, is_padded = _number(d, i + is_text)
-    if (
-        end < 0
-        or is_text
-        and d[end] != 34
-        or not is_text
-        and (is_padded or d[end] == 46 or d[end] == 101 or d[end] == 69)
-    ):
-        return DOUBT, 0
-    if type_ == INTEGER:
-        limit = np.int64(1) << min(8 * first - 1, 62)
-        if scale or first < 8 and not -limit <= n < limit:
-            return DOUBT, 0
-    if type_ == DECIMAL and (num_before > first or needed > second):
-        return DOUBT, 0
-    if is_text:
-        return _put_text(d, i + 1, out, pos)
-    return end, put_decimal(out, pos, n, scale) if scale else put_integer(out, pos, n)
-
-
-@compiled(**COMPILED)
-def _digits(d, i, num):
-    n = 0
-    for k in range(num):
-        if not 48 <= d[i + k] < 58:
-            return DOUBT
-        n = n * 10 + (np.int64(d[i + k]) - 48)
-    return n
-
-
-@compiled(**COMPILED)
-def _day(d, i):
-    """YYYY-MM-DD as days since 1970, or a number below any day in doubt."""
-    year, month, day = _digits(d, i, 4), _digits(d, i + 5, 2), _digits(d, i + 8, 2)
-    if year < 1 or d[i + 4] != 45 or d[i + 7] != 45 or not 1 <= month <= 12 or day < 1:
-        return -(1 << 40)
-    is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-    if day > MONTH_DAYS[month] + (month == 2 and is_leap):
-        return -(1 << 40)
-    y, m = year - (month <= 2), (month + 9) % 12
-    era_days = y // 400 * 146097 + y % 400 * 365 + y % 400 // 4 - y % 400 // 100
-    return era_days + (153 * m + 2) // 5 + day - 1 - 719468
-
-
-@compiled(**COMPILED)
-def _time(d, i):
-    """A time without a zone: (place behind, microseconds since 1970), or DOUBT."""
-    day, hour, minute, second = _day(d, i), _digits(d, i + 11, 2), _digits(d, i + 14, 2), _digits(d, i + 17, 2)
-    if day < -(1 << 30) or d[i + 10] != 84 and d[i + 10] != 32 or d[i + 13] != 58 or d[i + 16] != 58:
-        return DOUBT, 0
-    if not (0 <= hour < 24 and 0 <= minute < 60 and 0 <= second < 60):
-        return DOUBT, 0
-    i, fraction, unit = i + 19, 0, 100_000
-    if d[i] == 46:
-        i += 1
-        if not 48 <= d[i] < 58:
-            return DOUBT, 0
-        while 48 <= d[i] < 58:
-            if unit == 0 and d[i] != 48:
-                return DOUBT, 0
-            fraction += (np.int64(d[i]) - 48) * unit
-            unit //= 10
-            i += 1
-    return i, ((day * 24 + hour) * 60 + minute) * 60_000_000 + second * 1_000_000 + fraction
 
 
 @compiled(**COMPILED)
 def _header_time(d, i):
     """The header timestamp: (place behind, microseconds since 1970, 1 or NONE). A zone other than Z is in doubt."""
-    if _is_null(d, i):
+    if is_null(d, i):
         return i + 4, 0, NONE
     is_text = d[i] == 34
     i += is_text
     if is_text and d[i] == 34:
         return i + 1, 0, NONE
-    millis = _digits(d, i, 13)
+    millis = read_digits(d, i, 13)
     if millis >= 1_000_000_000_000 and not 48 <= d[i + 13] < 58:
         i, micros = i + 13, millis * 1000
     elif is_text:
-        i, micros = _time(d, i)
+        i, micros = read_time(d, i)
         i += i >= 0 and d[i] == 90
     else:
         return DOUBT, 0, 0
@@ -474,103 +206,20 @@ def _header_time(d, i):
 
 
 @compiled(**COMPILED)
-def _value(d, i, column, out, pos):
-    """A value, certainly of the column's type: (place behind, next place in the output)."""
-    type_ = column[TYPE]
-    if _is_null(d, i):
-        out[pos] = 0
-        return i + 4, pos + 1
-    if INTEGER <= type_ <= FLOAT:
-        return _put_number(d, i, type_, column[FIRST], column[SECOND], out, pos)
-    if type_ == BOOLEAN:
-        end, truth = _truth(d, i)
-        out[pos] = (1 if truth else 2) << 2
-        return end, pos + 1
-    if d[i] != 34 or type_ == NEVER:
-        return DOUBT, 0
-    if type_ == DATE and (_day(d, i + 1) < -(1 << 30) or d[i + 11] != 34):
-        return DOUBT, 0
-    if type_ == TIMESTAMP or type_ == TIMESTAMP_NTZ:
-        end = _time(d, i + 1)[0]
-        end += end >= 0 and type_ == TIMESTAMP and d[end] == 90
-        if end < 0 or d[end] != 34:
-            return DOUBT, 0
-    if type_ == HEX:
-        at = i + 1
-        while _hex(d[at]) >= 0:
-            at += 1
-        if d[at] != 34 or (at - i - 1) & 1:
-            return DOUBT, 0
-    return _put_text(d, i + 1, out, pos)
-
-
-@compiled(**COMPILED)
-def _image(d, i, plan, names, scratch, starts, ends):
-    """An object of columns: values go to the scratch, their places to starts and ends (-1: absent). The place behind
-    it.
-    """
-    num, guess, pos = len(plan), 0, 0
-    for k in range(num):
-        starts[k] = -1
-    if d[i] != 123:
-        return DOUBT
-    i, more = _blank(d, i + 1), True
-    while more:
-        a, b, i = _member(d, i)
-        if a < 0:
-            return DOUBT
-        tried = 0
-        while tried < num and not _same(d, a, b, names, plan[guess, NAME], plan[guess, NAME] + plan[guess, LEN_NAME]):
-            guess = guess + 1 if guess + 1 < num else 0
-            tried += 1
-        if tried == num or starts[guess] >= 0:
-            return DOUBT
-        starts[guess] = pos
-        i, pos = _value(d, i, plan[guess], scratch, pos)
-        if i < 0:
-            return DOUBT
-        ends[guess] = pos
-        guess = guess + 1 if guess + 1 < num else 0
-        i, more = _next(d, i)
-        if i < 0:
-            return DOUBT
-    return i
-
-
-@compiled(**COMPILED)
 def _put_image(scratch, starts, ends, plan, order, mask, num_mask, is_after, out, pos):
     """The supplied columns of an image as a VARIANT object, sorted by name; DOUBT if a column that it needs is null or
     absent.
     """
-    count, size = 0, 0
     for k in range(len(plan)):
         if num_mask >= 0 and (k >> 3 >= num_mask or not mask[k >> 3] >> (k & 7) & 1):
             if starts[k] >= 0 and scratch[starts[k]] != 0:
                 return DOUBT
             starts[k] = -1
-        if starts[k] >= 0:
-            count += 1
-            size += ends[k] - starts[k]
         if plan[k, NEED] == KEY and (starts[k] < 0 or scratch[starts[k]] == 0):
             return DOUBT
         if plan[k, NEED] == NOT_NULL and is_after and starts[k] >= 0 and scratch[starts[k]] == 0:
             return DOUBT
-    len_id = 1 if len(plan) <= 256 else 2 if len(plan) <= 65536 else 3
-    len_end = 1 if size < 256 else 2 if size < 65536 else 4
-    len_count = 4 if count > 255 else 1
-    out[pos] = (len_count == 4) << 6 | len_id - 1 << 4 | len_end - 1 << 2 | 2
-    ids = put(out, pos + 1, count, len_count)
-    offsets = ids + count * len_id
-    values = offsets + (count + 1) * len_end
-    at = values
-    for rank in range(len(plan)):
-        k = order[rank]
-        if starts[k] >= 0:
-            ids = put(out, ids, rank, len_id)
-            offsets = put(out, offsets, at - values, len_end)
-            at = _move(scratch, starts[k], ends[k] - starts[k], out, at)
-    put(out, offsets, at - values, len_end)
-    return at
+    return put_object(scratch, starts, ends, order, len(plan), len(plan), 0, out, pos)
 
 
 @compiled(**COMPILED)
@@ -584,7 +233,7 @@ def _put_mask(d, start, length, num_columns, out):
         return DOUBT
     num = 0
     for k in range(length // 2):
-        high, low = _hex(d[start + length - 2 * k - 2]), _hex(d[start + length - 2 * k - 1])
+        high, low = hex_digit(d[start + length - 2 * k - 2]), hex_digit(d[start + length - 2 * k - 1])
         if high < 0 or low < 0:
             return DOUBT
         byte = high << 4 | low
@@ -603,19 +252,19 @@ def _headers(d, i, fields):
     """The headers object; fields: (start, length) by header. The place behind it."""
     if d[i] != 123:
         return DOUBT
-    i, more = _blank(d, i + 1), True
+    i, more = skip_blanks(d, i + 1), True
     while more:
-        a, b, i = _member(d, i)
+        a, b, i = read_member(d, i)
         word = _word(d, a, b, OPERATION, LAST) if a >= 0 else DOUBT
         if word < 0 or fields[word, 1] != DOUBT:
             return DOUBT
-        if word == COUNTER and not _is_null(d, i):
-            end, n, scale, _, _, is_padded = _number(d, i)
+        if word == COUNTER and not is_null(d, i):
+            end, n, scale, _, _, is_padded = read_number(d, i)
             if end < 0 or scale or is_padded or n < 0 or d[end] == 101 or d[end] == 69:
                 return DOUBT
             i, fields[word, 0], fields[word, 1] = end, n, 1
-        elif word == LAST and not _is_null(d, i):
-            i, fields[word, 0] = _truth(d, i)
+        elif word == LAST and not is_null(d, i):
+            i, fields[word, 0] = read_truth(d, i)
             fields[word, 1] = 1
         elif word == AT:
             i, fields[word, 0], fields[word, 1] = _header_time(d, i)
@@ -625,7 +274,7 @@ def _headers(d, i, fields):
                 return DOUBT
         if i < 0:
             return DOUBT
-        i, more = _next(d, i)
+        i, more = next_member(d, i)
         if i < 0:
             return DOUBT
     return i
@@ -637,7 +286,7 @@ def _body(d, i, more, plan, names, work, places, fields):
     object.
     """
     while more:
-        a, b, i = _member(d, i)
+        a, b, i = read_member(d, i)
         word = _word(d, a, b, DATA, TABLE) if a >= 0 else DOUBT
         if word < 0 or fields[word, 1] != DOUBT:
             return DOUBT
@@ -646,14 +295,14 @@ def _body(d, i, more, plan, names, work, places, fields):
             fields[word, 1] = 1
         elif word == SCHEMA or word == TABLE:
             i, fields[word, 0], fields[word, 1] = _header(d, i)
-        elif _is_null(d, i):
+        elif is_null(d, i):
             i, fields[word, 1] = i + 4, NONE
         else:
             k = word - DATA
-            i, fields[word, 1] = _image(d, i, plan, names, work[k], places[k, 0], places[k, 1]), 1
+            i, fields[word, 1] = read_image(d, i, plan, names, work[k], places[k, 0], places[k, 1]), 1
         if i < 0:
             return DOUBT
-        i, more = _next(d, i)
+        i, more = next_member(d, i)
         if i < 0:
             return DOUBT
     return i
@@ -668,39 +317,39 @@ def message(letters, start, end, plan, names, scratch):
     fields[:, 1] = DOUBT
     end -= start
     _check_scratch(end, len(plan), scratch)
-    some = _alone(letters, start, end, d)
-    if some >= 128 and not _is_utf8(d, 0, end):
+    some = copy_alone(letters, start, end, d)
+    if some >= 128 and not is_utf8(d, 0, end):
         return False
-    i = _blank(d, 0)
+    i = skip_blanks(d, 0)
     if d[i] != 123:
         return False
-    i, more, is_envelope = _blank(d, i + 1), True, False
-    a, b, _ = _member(d, i)
+    i, more, is_envelope = skip_blanks(d, i + 1), True, False
+    a, b, _ = read_member(d, i)
     if a >= 0 and _word(d, a, b, DATA, TABLE) >= 0 and not _is_application_headers(d, a, b, i):
         i = _body(d, i, True, plan, names, work, places, fields)
-        return i >= 0 and _rest(d, i, end)
+        return i >= 0 and is_rest_blank(d, i, end)
     while more:
-        a, b, i = _member(d, i)
+        a, b, i = read_member(d, i)
         word = _word(d, a, b, TOP_MAGIC, TOP_MESSAGE) if a >= 0 else DOUBT
         if word < 0 or fields[word, 1] != DOUBT:
             return False
         if word == TOP_MESSAGE:
             if d[i] != 123:
                 return False
-            i, is_envelope = _body(d, _blank(d, i + 1), True, plan, names, work, places, fields), True
+            i, is_envelope = _body(d, skip_blanks(d, i + 1), True, plan, names, work, places, fields), True
             fields[word, 1] = 1
         else:
             i, fields[word, 0], fields[word, 1] = _header(d, i)
         if i < 0:
             return False
-        i, more = _next(d, i)
+        i, more = next_member(d, i)
         if i < 0:
             return False
     for word, wanted in ((TOP_MAGIC, MAGIC_IS), (TOP_TYPE, TYPE_IS)):
         at = fields[word, 0]
         if fields[word, 1] < 0 or _word(d, at, at + fields[word, 1], wanted, wanted) < 0:
             return False
-    return is_envelope and _rest(d, i, end)
+    return is_envelope and is_rest_blank(d, i, end)
 
 
 @compiled(**COMPILED)
@@ -708,20 +357,13 @@ def _is_application_headers(d, a, b, i):
     """`headers` as the first name: the body's is an object, the envelope's is null."""
     if _word(d, a, b, HEADERS, HEADERS) < 0:
         return False
-    return d[_member(d, i)[2]] != 123
-
-
-@compiled(**COMPILED)
-def _rest(d, i, end):
-    while i < end and (d[i] == 32 or d[i] == 10 or d[i] == 13 or d[i] == 9):
-        i += 1
-    return i == end
+    return d[read_member(d, i)[2]] != 123
 
 
 @compiled(**COMPILED)
 def _copy(d, start, length, out, ends, valid, k):
     """A text of the message into column k of an output; null for NONE and missing."""
-    ends[k + 1] = _move(d, start, max(length, 0), out, ends[k])
+    ends[k + 1] = move(d, start, max(length, 0), out, ends[k])
     valid[k] = length >= 0
 
 
@@ -763,7 +405,7 @@ def _is_named(d, fields, table_names, place, must):
         if length < 0 and must:
             return False
         a, b = table_names[1][2 * place + k], table_names[1][2 * place + k + 1]
-        if length >= 0 and not _same(d, start, start + length, table_names[0], a, b):
+        if length >= 0 and not is_same(d, start, start + length, table_names[0], a, b):
             return False
     return True
 

@@ -30,8 +30,9 @@ Rejects     invalid_utf8, invalid_json, trailing_data, duplicate_member, wrong_s
 
 from collections.abc import Iterator
 
+from inlet.codecs.goldengate.json import fast
 from inlet.codecs.goldengate.json.options import Options
-from inlet.codecs.goldengate.json.shapes import Shaped
+from inlet.codecs.goldengate.json.shapes import EVENTS, Shaped
 from inlet.codecs.goldengate.operations import change as operation_change
 from inlet.codecs.goldengate.operations.operation import Record, Refused
 from inlet.codecs.results import Control, Decoded
@@ -41,9 +42,8 @@ from inlet.fields.json_stream import Piece
 from inlet.fields.wrong import Wrong
 from inlet.source import Source
 
-OPTIONS, FAST, LOADS = Options, None, None
+OPTIONS, FAST, LOADS = Options, fast, None
 TOMBSTONE, JSON_SCHEMA = "tombstone", "json_schema"  # control events
-EVENTS = {"STREAM_METADATA": "stream_metadata", "OBJECT_METADATA": "object_metadata", "DDL": "ddl"}  # by op_type
 REGISTRY = b"\0"
 BLANKS = b" \t\r\n"
 

@@ -13,6 +13,7 @@ from inlet.fields.json_exact import Number
 TEXTS = ("table", "op_type", "op_ts", "current_ts", "pos", "xid", "seqno", "rba")  # roles whose members are texts
 NUMBERS = ("pos", "xid", "seqno", "rba")  # those that may be numbers
 OWN = (*TEXTS, "primary_keys", "tokens")
+EVENTS = {"STREAM_METADATA": "stream_metadata", "OBJECT_METADATA": "object_metadata", "DDL": "ddl"}  # by op_type
 ENVELOPE = {"schema", "payload"}
 FLOATING = ("float", "double")  # types of Kafka Connect
 
