@@ -76,9 +76,14 @@ def random_messages(num: int, seed: int) -> list[dict]:
     """Each operation, whole and partial images, nulls, tokens, changes of the key, tables by two names."""
     rng, values = random.Random(seed), []
     for n in range(num):
-        operation = rng.choice(["INSERT", "UPDATE", "UPDATE", "DELETE", "TRUNCATE"])
+        operation = rng.choice(["INSERT", "UPDATE", "UPSERT", "DELETE", "TRUNCATE"])
         said = {"operation": operation, "seqno": n // 100, "rba": 1000 + n, "op_ts": f"2026-01-02 03:04:{n % 60:02d}.5"}
-        images = {"INSERT": ["after"], "UPDATE": ["before", "after"], "DELETE": ["before"]}.get(operation, [])
+        images = {
+            "INSERT": ["after"],
+            "UPDATE": ["before", "after"],
+            "UPSERT": ["before", "after"],
+            "DELETE": ["before"],
+        }.get(operation, [])
         for image in images if rng.random() < 0.8 else images[-1:]:
             row = random_row(rng, n + rng.randrange(2))
             kept = {"ID", *rng.sample(list(row), rng.randrange(len(row)))} if rng.random() < 0.3 else set(row)

@@ -5,6 +5,7 @@ as bytes.
 import numpy as np
 import pyarrow as pa
 
+from inlet import change
 from inlet.codecs import json_columns
 from inlet.codecs.goldengate.json import walk
 from inlet.codecs.goldengate.json.options import Options
@@ -31,7 +32,7 @@ ROLES = [
     "rba",
 ]  # as the walk numbers them
 IN_HEADER = ROLES[: walk.NUM_SLOTS]
-OPERATIONS = ["INSERT", "UPDATE", "DELETE", "TRUNCATE"]  # as the walk numbers them
+OPERATIONS = ["INSERT", "UPDATE", "DELETE", "TRUNCATE", "UPSERT"]  # as the walk numbers them
 TYPES = json_columns.TYPES | {"date": PARTED_DATE, "timestamp": PARTED_TIMESTAMP, "timestamp_ntz": PARTED_TIMESTAMP_NTZ}
 NO_TIME = "0" * walk.LEN_NO_TIME
 UTC = ("UTC", "Etc/UTC")
@@ -86,7 +87,8 @@ class Contracts:
             )
             members += [put(name.encode() if name is not None else None) for name in spelt]
             words += [
-                (*put(word.encode()), OPERATIONS.index(meaning), word == meaning[0]) for word, meaning in read.items()
+                (*put(word.encode()), OPERATIONS.index(meaning), word == change.OPERATIONS[meaning])
+                for word, meaning in read.items()
             ]
             slots += order_of(header)
             name_ends += list(joined(in_order)[1][1:])
@@ -139,11 +141,7 @@ def _members(options: Options) -> list[str]:
 
 def _words(options: Options) -> dict[str, str]:
     """Words of op_type that are operations, and what they mean."""
-    return {
-        word: "UPDATE" if meaning == "UPSERT" else meaning
-        for word, meaning in options.words.items()
-        if word not in EVENTS
-    }
+    return {word: meaning for word, meaning in options.words.items() if word not in EVENTS}
 
 
 def _is_walked(options: Options) -> bool:

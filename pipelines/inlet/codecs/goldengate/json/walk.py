@@ -50,7 +50,7 @@ from inlet.fields.compiled.json_values import (
     read_number,
 )
 
-INSERT, UPDATE, DELETE, TRUNCATE = range(4)
+INSERT, UPDATE, DELETE, TRUNCATE, UPSERT = range(5)
 OP_TYPE, OP_TS, CURRENT_TS, POS, PRIMARY_KEYS, TOKENS = range(6)  # roles that the header has, each by its own slot
 TABLE, BEFORE, AFTER, XID, SEQNO, RBA, NUM_ROLES = range(6, 13)  # behind them the feed's header_members
 NUM_SLOTS = 6  # of the header, without header_members
@@ -463,7 +463,7 @@ def message(letters, start, end, feed, feeds, plan, names, scratch):
 
 @compiled(**COMPILED)
 def _operation(d, feed, feeds, has_doubles, fields, header_places):
-    """INSERT .. TRUNCATE, if the images are those that it asks for; else DOUBT. A word that is the letter alone is not
+    """INSERT .. UPSERT, if the images are those that it asks for; else DOUBT. A word that is the letter alone is not
     in the header. In: does a column go by the name of a member? Without images that may be either.
     """
     names, words = feeds[1], feeds[3]
@@ -476,7 +476,7 @@ def _operation(d, feed, feeds, has_doubles, fields, header_places):
             if words[row, 3]:
                 header_places[0, OP_TYPE] = -1
             has_before, has_after = fields[BEFORE, 1] == 1, fields[AFTER, 1] == 1
-            if oper == UPDATE:
+            if oper == UPDATE or oper == UPSERT:
                 return oper if has_after else DOUBT
             if has_before != (oper == DELETE) or has_after != (oper == INSERT) or oper == TRUNCATE and has_doubles:
                 return DOUBT
@@ -551,7 +551,7 @@ def _hold(oper, fields, plan, work, places):
             num_lacking += not has_old
         elif plan[k, NEED] == NOT_NULL and has_new and work[1, new[k]] == 0:
             return False
-    return oper != UPDATE or num_lacking == 0 or num_lacking == num_key
+    return oper != UPDATE and oper != UPSERT or num_lacking == 0 or num_lacking == num_key
 
 
 @compiled(**COMPILED)
