@@ -30,12 +30,14 @@ def source_of(**options) -> Source:
 
 def contract_of(table: columns.Table) -> Table:
     """The contract of a table that an encoder knows. Decimal texts are as wide as VARIANT takes them."""
-    rows = []
-    for c in table.columns:
+    rows, places = [], columns.offsets(table)
+    for c, start, end in zip(table.columns, places, places[1:]):
         type_ = source_type.of_defgen(c.data_type, c.sub_type, c.length, c.scale, 0)
         is_text = c.sub_type in (columns.FLOAT, columns.FIXED_PREC) and c.data_type == columns.ASCII_V
         spark = f"decimal(38,{c.scale})" if is_text else source_type.spark_type(source_type.parse(type_))
-        rows.append({"name": c.name, "type": spark, "source_type": type_, "nullable": c.is_nullable})
+        rows.append(
+            {"name": c.name, "type": spark, "source_type": f"{type_} AT {start}:{end}", "nullable": c.is_nullable}
+        )
     name = table.name.split(".")[-1].lower()
     return Table(table=table.name, name=name, key=table.key, columns=rows)
 

@@ -65,14 +65,18 @@ class How(NamedTuple):
 
 def random_trail(rng: random.Random, num_transactions: int = 20, how: How | None = None, **trail) -> Sent:
     """Random transactions of random tables. In: what `Trail` is to be, if not random."""
+    layout = trail.get("layout", "compressed")
     tables = [random_table(rng, f"SIM.T{n}") for n in range(rng.randint(1, 3))]
+    if layout == "full":
+        tables = [table._replace(is_even=rng.random() < 0.5) for table in tables]
     how = how or How(len_prefix=rng.choice([0, 2, 4]), each_has_ids=rng.random() < 0.3)
     settings = {
         "byte_order": rng.choice(["big", "little"]),
         "name_form": rng.choice(["name", "index"]),
         "definitions": rng.choice(["first use", "start"]),
     }
-    return send(rng, Trail(tables, **settings | trail), random_transactions(rng, tables, num_transactions), how)
+    transactions = random_transactions(rng, tables, num_transactions, is_whole=layout == "full")
+    return send(rng, Trail(tables, **settings | trail), transactions, how)
 
 
 NUMBERS = {
@@ -133,8 +137,10 @@ def random_image(rng: random.Random, table: Table, kept: float) -> dict[str, Any
     }
 
 
-def random_change(rng: random.Random, tables: list[Table]) -> dict[str, Any]:
-    """Deletes have a key only, or all columns; so have images of before, which an update may lack (10)."""
+def random_change(rng: random.Random, tables: list[Table], is_whole: bool = False) -> dict[str, Any]:
+    """Deletes have a key only, or all columns; so have images of before, which an update may lack (10). In: is_whole,
+    that each image has all columns.
+    """
     table = rng.choice(tables)
     kind = rng.choices(["insert", "update", "delete", "key", "truncate"], [5, 5, 3, 2, 0.5])[0]
     change = {"table": table.name, "operation": "UPDATE", "before": None, "after": None}
@@ -142,21 +148,23 @@ def random_change(rng: random.Random, tables: list[Table]) -> dict[str, Any]:
         return change | {"operation": "TRUNCATE"}
     if kind == "insert":
         return change | {"operation": "INSERT", "after": random_image(rng, table, 1)}
-    before = random_image(rng, table, rng.choice([0, 1]))
+    before = random_image(rng, table, 1 if is_whole else rng.choice([0, 1]))
     if kind == "delete":
         return change | {"operation": "DELETE", "before": before}
-    after = random_image(rng, table, rng.choice([0.4, 1]))
+    after = random_image(rng, table, 1 if is_whole else rng.choice([0.4, 1]))
     key = {} if kind == "key" else {name: after[name] for name in table.key}
     has_before = rng.random() < 0.5 or is_moved(table, before | key, after)
     return change | {"before": before | key if has_before else None, "after": after}
 
 
-def random_transactions(rng: random.Random, tables: list[Table], num_transactions: int) -> Iterable[Transaction]:
+def random_transactions(
+    rng: random.Random, tables: list[Table], num_transactions: int, is_whole: bool = False
+) -> Iterable[Transaction]:
     """Times mostly rise, may be equal, and go back at times (2.3)."""
     at = START
     for number in range(num_transactions):
         at += dt.timedelta(microseconds=rng.choice([0, 1, 999_999, 60_000_000, -1_000_000]))
-        changes = [random_change(rng, tables) for _ in range(rng.randint(1, 5))]
+        changes = [random_change(rng, tables, is_whole) for _ in range(rng.randint(1, 5))]
         yield Transaction(f"{number % 3}.{number % 7}.{1000 + number}", str(1_332_816 + number), at, changes)
 
 
@@ -245,17 +253,18 @@ def write_change(rng: random.Random, trail: Trail, change: dict, len_prefix: int
     table, before, after = trail.tables[change["table"]], change["before"], change["after"]
     if change["operation"] == "TRUNCATE":
         return [trail.truncate(table.name, **said)]
+    key = rng.randbytes(rng.choice([0, 0, 4, 8])) if trail.layout == "full" else b""  # a system key (2.4)
     if change["operation"] == "INSERT":
-        return [trail.insert(table.name, after, **said)]
+        return [trail.insert(table.name, after, key, **said)]
     if change["operation"] == "DELETE":
-        return [trail.delete(table.name, before, **said)]
+        return [trail.delete(table.name, before, key, **said)]
     if before is None:
-        return [trail.update(table.name, after, **said)]
+        return [trail.update(table.name, after, key, **said)]
     if len_prefix and rng.random() < 0.5 and not is_ambiguous(table, before, after, trail.order):
         return [trail.unified_update(table.name, before, after, len_prefix, **said)]
     if is_moved(table, before, after):
         return [trail.key_update(table.name, {name: before[name] for name in table.key}, after, **said)]
-    return trail.update_in_two(table.name, before, after, **said)
+    return trail.update_in_two(table.name, before, after, key, **said)
 
 
 def is_moved(table: Table, before: dict[str, Any], after: dict[str, Any]) -> bool:

@@ -17,9 +17,19 @@ from tests.goldengate import contract_of, decoded_image, random_deliveries, read
 @pytest.mark.parametrize("seed", range(40))
 def test_a_random_trail_is_read_as_it_was_written(seed):
     rng = random.Random(seed)
-    sent = streams.random_trail(rng)
+    assert_read_as_it_was_written(rng, streams.random_trail(rng), has_pauses=bool(seed % 2))
+
+
+@pytest.mark.parametrize("byte_order", ["big", "little"])
+@pytest.mark.parametrize("seed", range(15))
+def test_a_random_trail_of_full_images_is_read_as_it_was_written(seed, byte_order):
+    rng = random.Random(seed)
+    assert_read_as_it_was_written(rng, streams.random_trail(rng, layout="full", byte_order=byte_order))
+
+
+def assert_read_as_it_was_written(rng: random.Random, sent: streams.Sent, has_pauses: bool = False) -> None:
     tables = {name: contract_of(table) for name, table in sent.trail.tables.items()}
-    found = read_files(sent.trail.files, source_of(), tables, random_deliveries(rng) if seed % 2 else None)
+    found = read_files(sent.trail.files, source_of(), tables, random_deliveries(rng) if has_pauses else None)
     assert [str(reject) for reject in found["rejects"]] == []
     expected = [
         {

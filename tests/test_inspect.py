@@ -155,9 +155,10 @@ def assert_equal_to_the_message(case: dict, message: dict) -> None:
         assert not data or any(leaf.offset <= reject.byte_offset <= leaf.end for leaf in at_kind)
 
 
-def trail_case(rng: random.Random, num_transactions: int = 12) -> tuple[dict, bytes]:
+def trail_case(rng: random.Random, num_transactions: int = 12, layout: str = "compressed") -> tuple[dict, bytes]:
     """A random trail with all that streams do not write: segments, LOB chunks, user tokens, an empty text."""
-    sent = streams.random_trail(rng, num_transactions, streams.How(rng.choice([0, 2, 4]), restarts=0, rolls=0))
+    how = streams.How(rng.choice([0, 2, 4]), restarts=0, rolls=0)
+    sent = streams.random_trail(rng, num_transactions, how, layout=layout)
     trail, table = sent.trail, next(iter(sent.trail.tables.values()))
     image = streams.random_image(rng, table, 1)
     area = trail.image(table.name, image)
@@ -172,18 +173,20 @@ def trail_case(rng: random.Random, num_transactions: int = 12) -> tuple[dict, by
     return {"codec": codec, "source": source_of(), "tables": tables, "path": name}, data
 
 
+@pytest.mark.parametrize("layout", ["compressed", "full"])
 @pytest.mark.parametrize("seed", range(6))
-def test_what_is_shown_of_a_random_trail_is_what_the_decoder_reads(seed):
+def test_what_is_shown_of_a_random_trail_is_what_the_decoder_reads(seed, layout):
     rng = random.Random(seed)
-    case, data = trail_case(rng)
+    case, data = trail_case(rng, layout=layout)
     for unit, context in blocks(case | {"len_block": 2_000}, data):  # so that what was open before counts
         assert_equal_to_the_decoder(case["codec"], unit, context, case["source"], case["tables"])
 
 
+@pytest.mark.parametrize("layout", ["compressed", "full"])
 @pytest.mark.parametrize("seed", range(6))
-def test_damaged_bytes_of_a_trail_are_shown_as_the_decoder_rejects_them(seed):
+def test_damaged_bytes_of_a_trail_are_shown_as_the_decoder_rejects_them(seed, layout):
     rng = random.Random(seed)
-    case, data = trail_case(rng, 6)
+    case, data = trail_case(rng, 6, layout)
     case["source"].header = False  # a LOB chunk's IO Time may be one that Python cannot hold
     for _ in range(15):
         damaged = mutated(rng, data)

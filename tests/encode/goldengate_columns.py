@@ -178,10 +178,14 @@ def full(table: Table, image: dict[str, Any], order: str) -> bytes:
     ASSUMED: the null indicator stands at the offset and the value behind it; what is left over is zero. Only the
     offsets and sizes are documented.
     """
+    if image.keys() != {column.name for column in table.columns}:
+        raise ValueError(f"a full image of {table.name} has all of its columns")
     places = offsets(table)
     buffer = bytearray(places[-1])
     for column, place in zip(table.columns, places):
         value = bytes_of(column, image[column.name], order)
+        if len(value) > len_area(column, False) - 1:
+            raise ValueError(f"{len(value)} bytes do not fit the place of {column.name}")
         buffer[place : place + len(value)] = value
     return bytes(buffer)
 

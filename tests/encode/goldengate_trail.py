@@ -191,18 +191,23 @@ class Trail:
         area = self.image(table, after, syskey)
         return self.row(io_type, table, area, after=after, **{"syskey_len": len(syskey), **said})
 
-    def update_in_two(self, table: str, before: dict, after: dict, trans_ind: int = ONLY, **said) -> list[Record]:
+    def update_in_two(
+        self, table: str, before: dict, after: dict, syskey: bytes = b"", trans_ind: int = ONLY, **said
+    ) -> list[Record]:
         """GETUPDATEBEFORES: a record marked B, right behind it one marked A (10)."""
         first, second = spread(trans_ind, 2)
         io_type = FIELD_COMP_UPDATE if self.layout == "compressed" else UPDATE
-        area = self.image(table, before)
+        area = self.image(table, before, syskey)
+        said = {"syskey_len": len(syskey), **said}
         head = self.row(io_type, table, area, before=before, trans_ind=first, before_after="B", **said)
-        return [head, self.update(table, after, trans_ind=second, **said)]
+        return [head, self.update(table, after, syskey, trans_ind=second, **said)]
 
     def key_update(self, table: str, before: dict, after: dict, **said) -> Record:
-        """115: the key columns of before, the columns of after (4.5)."""
+        """115: the key columns of before, the columns of after (4.5). A list in any layout: full images are those
+        of 3, 5 and 10 (4.4).
+        """
         area = columns.key_update(self.tables[table], before, after, self.order)
-        return self.row(KEY_UPDATE, table, area, before, after, **said)
+        return self.row(KEY_UPDATE, table, area, before, after, FIELD_COMP, **said)
 
     def unified_update(self, table: str, before: dict, after: dict, len_prefix: int, **said) -> Record:
         """134, or 135 where a key differs. The prefix has 2 or 4 bytes; which one is not known (4.6, 19)."""
@@ -210,10 +215,11 @@ class Trail:
         is_moved = any(n in before and n in after and before[n] != after[n] for n in definition.key)
         area = columns.key_update(definition, before, after, self.order, len_prefix)
         io_type = UNIFIED_KEY_UPDATE if is_moved else UNIFIED_UPDATE
-        return self.row(io_type, table, area, before, after, UNIFIED, **said)
+        return self.row(io_type, table, area, before, after, UNIFIED | FIELD_COMP, **said)
 
     def upsert(self, table: str, after: dict, **said) -> Record:
-        return self.row(UPSERT, table, self.image(table, after), after=after, **said)
+        area = columns.compressed(self.tables[table], after, self.order)
+        return self.row(UPSERT, table, area, after=after, bits=FIELD_COMP, **said)
 
     def truncate(self, table: str, **said) -> Record:
         return self.row(TRUNCATE, table, **said)

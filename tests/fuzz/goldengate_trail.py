@@ -54,9 +54,26 @@ def _check_images(case: dict, unit: bytes, row: dict, order: str) -> None:
     for image in (row["before"], row["after"]):
         for index, column in enumerate(version.columns):
             if image and column.name in image:
-                start = index.to_bytes(2, order)
-                places = [at for at in range(len(area)) if area.startswith(start, at)]
-                assert any(_reads_as(area, at, column, image[column.name], order) for at in places), (column, image)
+                value = image[column.name]
+                in_list = (_in_list(area, at, order) for at in _found(area, index.to_bytes(2, order)))
+                in_full = _in_full(area, version, column) if column.source_type != column.vendor_type else []
+                assert any(_reads_as(own, column, value, order) for own in [*in_list, *in_full]), (column, image)
+
+
+def _found(area: bytes, start: bytes) -> list[int]:
+    return [at for at in range(len(area)) if area.startswith(start, at)]
+
+
+def _in_list(area: bytes, at: int, order: str) -> bytes:
+    """The value of a column whose index is there."""
+    return area[at + 4 : at + 4 + int.from_bytes(area[at + 2 : at + 4], order)]
+
+
+def _in_full(area: bytes, version, column) -> list[bytes]:
+    """The place of a column, wherever a full image may begin."""
+    end = int(version.columns[-1].source_type.rpartition(":")[2])
+    first, behind = map(int, column.source_type.rpartition(" ")[2].split(":"))
+    return [area[at + first : at + behind] for at in range(len(area) - end + 1)]
 
 
 def _payloads(data: bytes, order: str):
@@ -72,18 +89,25 @@ def _payloads(data: bytes, order: str):
         at += size
 
 
-def _reads_as(area: bytes, at: int, column, value, order: str) -> bool:
-    size = int.from_bytes(area[at + 2 : at + 4], order)
-    data = area[at + 4 : at + 4 + size]
+def _reads_as(data: bytes, column, value, order: str) -> bool:
+    """Do these bytes begin with a null indicator, and behind it with the value?"""
+    try:
+        return _value_is(data, column, value, order)
+    except (ValueError, ArithmeticError):  # bytes that are no text, or no number
+        return False
+
+
+def _value_is(data: bytes, column, value, order: str) -> bool:
     if value is None:
         return data[:2] not in (b"", b"\0", b"\0\0")
     if data[:2] != b"\0\0":
         return False
-    name, data = column.source_type.split("(")[0], data[2:]
+    name, data = column.vendor_type.split("(")[0], data[2:]
     if name.startswith("INT"):
-        scale = int(column.source_type.rstrip(")").split(",")[1]) if "," in column.source_type else 0
-        return Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-scale) == value
-    text = data if name == "DATETIME" else data[2:]
+        scale = int(column.vendor_type.rstrip(")").split(",")[1]) if "," in column.vendor_type else 0
+        whole = data[: int(name[3:]) // 8]
+        return Decimal(int.from_bytes(whole, "big", signed=True)).scaleb(-scale) == value
+    text = data[: len(str(value))] if name == "DATETIME" else data[2 : 2 + int.from_bytes(data[:2], order)]
     if name == "DATETIME":
         return text[:10] + b" " + text[11:] == str(value).encode() or text == str(value).encode()
     if isinstance(value, (int, Decimal)):

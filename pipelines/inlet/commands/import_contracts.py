@@ -3,8 +3,9 @@ from definition files.
 
 A list that is none of the contract's versions becomes its newest version; the one before it moves under `earlier`, with
 the place up to which it was in force. What became of a column that is gone, a person says: it was renamed (`--renamed
-OLD=NEW`) or dropped (`--dropped OLD`). A contract that lacks the vendor's types, or their places in a record, takes them from a definition file.
-Nothing is written unless all of it can be, and what a contract says beside its columns stays as it is.
+OLD=NEW`) or dropped (`--dropped OLD`). A contract that lacks the vendor's types, or the places of columns in a record,
+takes them from a definition file. Nothing is written unless all of it can be, and what a contract says beside its
+columns stays as it is.
 """
 
 import io

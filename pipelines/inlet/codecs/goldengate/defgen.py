@@ -9,9 +9,12 @@ Layout of a file   *+- Defgen version 5.0, Encoding windows-1252     the first l
                    EMPNO  134  8  0  0 ...                           a line a column, its name maybe in quotes
                    End of definition
 Layout of logdump  the lines from `Definition for table` to `End of definition`, amid anything else; fields as 1)Name
-Fields             1 name . 2 data type . 3 external length . 4 fetch offset . 5 scale . 7 null: 0 is not nullable . 12 most significant
-                   part of a DATETIME, 0 is the year . 16 elementary item . 17 occurs . 18 key . 19 sub data type
-                   . 21 character set . 23 LOB type; 25 remarks, in logdump. Files of version 2.0 end at 18 to 20
+Fields             1 name . 2 data type . 3 external length . 4 fetch offset . 5 scale . 7 null: 0 is not nullable
+                   . 12 most significant part of a DATETIME, 0 is the year . 16 elementary item . 17 occurs . 18 key
+                   . 19 sub data type . 21 character set . 23 LOB type; 25 remarks, in logdump. Files of version 2.0
+                   end at 18 to 20
+Places             a column's place in a full image is from its fetch offset up to the next one, the last one's up to
+                   the record length; trail/full_image.py says which of them are read
 Keys               Defgen calls every column of a table without a key its key. So where all are key columns the table
                    gets no key, and a person says one
 Facts              [dump seen] files of versions 2.0, 4.0 and 5.0, logdump 21.3. [documented] ids of character sets: the

@@ -10,6 +10,7 @@ from inlet.codecs.goldengate.notes import columns
 from inlet.codecs.goldengate.notes.events import FILE_HEADER, LACKS_BEGINNING, Event, Sequence
 from inlet.codecs.goldengate.notes.file_header import ddl_notes, file_header_notes
 from inlet.codecs.goldengate.notes.frames import NAMES, Frame, Order, Token, frames, next_record
+from inlet.codecs.goldengate.notes.full_image import full_notes
 from inlet.codecs.goldengate.notes.header import Fault, Header, head_note, header_notes, token_notes
 from inlet.codecs.goldengate.options import Options
 from inlet.codecs.goldengate.trail import io_types
@@ -67,6 +68,9 @@ class Images:
         """Why a change of a row without a column area cannot be read."""
         header, table = self.event.header, self.event.contract
         is_row = self.event.what == io_types.CHANGE and header and header.io_type != TRUNCATE
+        for is_prior in (True, False):
+            if is_row and table and self._full(is_prior) and not self._parts(is_prior):
+                return "bad_length", "no bytes of a full image"
         if not is_row or table is None or not table.key or self._parts(True) or self._parts(False):
             return None
         return "missing_key", f"no columns, and so no {', '.join(table.key)} of the key"
@@ -100,9 +104,9 @@ class Images:
         header, table = self.event.header, self.event.contract
         form = io_types.IO_TYPES.get(header.io_type if header else 0, ("", 0))[3:4]
         if is_prior or form == (io_types.BEFORE,):
-            return [self._list(area, 0, len(area), BEFORE)]
+            return [self._image(area, is_prior, BEFORE)]
         if form == (io_types.AFTER,):
-            return [self._list(area, 0, len(area), AFTER)]
+            return [self._image(area, is_prior, AFTER)]
         if not form or form == (io_types.NO_IMAGE,):
             return [Note(0, len(area), "data", printable(area))]
         num_columns = len(table.columns) if table else ANY_COLUMN
@@ -114,6 +118,19 @@ class Images:
         start, end = places[0]
         prefix = Note(0, start, "length of the before-image", f"{end - start}")
         return [prefix, self._list(area, start, end, BEFORE), self._list(area, end, len(area), AFTER)]
+
+    def _full(self, is_prior: bool) -> Header | None:
+        """The header of a full image; None where there is none, or a list of columns."""
+        rows = self.event.before if is_prior else self.event.base
+        header = rows[0][1] if rows else None
+        return header if header and header.is_full and header.io_type in io_types.FULL else None
+
+    def _image(self, area: bytes, is_prior: bool, image: str) -> Note:
+        header, table = self._full(is_prior), self.event.contract
+        if header is None:
+            return self._list(area, 0, len(area), image)
+        known = table if self.event.what == io_types.CHANGE else None
+        return full_notes(area, 0, len(area), header.syskey_len, self.order, known, self.options, image)
 
     def _list(self, area: bytes, start: int, end: int, image: str) -> Note:
         return columns.list_notes(area, start, end, self.order, self.event.contract, self.options, image)

@@ -52,7 +52,7 @@ def list_notes(data: bytes, at: int, end: int, order: Order, table: Table | None
             break
         seen.add(index)
         notes.append(Note(at, LEN_ITEM, f"column {_name(index, column)}", f"index {index}, length {size}"))
-        notes += _body_notes(data, at + LEN_ITEM, after, order, index, column, table, options, image == AFTER)
+        notes += body_notes(data, at + LEN_ITEM, after, order, index, column, table, options, image == AFTER)
         at = after
     return group(start, end, LIST[image], notes, "", image)
 
@@ -61,7 +61,7 @@ def _name(index: int, column: TableColumn | None) -> str:
     return f"{index} {column.name}" if column else f"{index}"
 
 
-def _body_notes(
+def body_notes(
     data: bytes,
     at: int,
     end: int,
@@ -100,7 +100,7 @@ def _value_notes(
     type_ = vendor.parse(column.source_type)
     if type_.name in ("ASCII_V", "FLOAT", "FIXED_PREC"):
         if end - at < LEN_INNER or size_at(data, at, order) != end - at - LEN_INNER:
-            expected = f"{column.source_type}: a length of 2 bytes, which is that of the text behind it"
+            expected = f"{column.vendor_type}: a length of 2 bytes, which is that of the text behind it"
             yield unreadable(at, end, "bad_value_length", expected, data[at : at + LEN_INNER].hex(), "value")
             return
         yield Note(at, LEN_INNER, "length of the text", f"{end - at - LEN_INNER}")
@@ -110,7 +110,7 @@ def _value_notes(
     except Wrong as wrong:
         yield of_wrong(at, end, "value", wrong, name)
     else:
-        yield _value_note(at, end, name, value, f"{column.source_type} {_shown(value)}")
+        yield _value_note(at, end, name, value, f"{column.vendor_type} {_shown(value)}")
 
 
 def _value_note(at: int, end: int, name: str, value, meaning: str) -> Note:

@@ -25,6 +25,7 @@ from inlet.codecs.goldengate.notes.header import (
     read_header,
 )
 from inlet.codecs.goldengate.trail import io_types, metadata
+from inlet.codecs.goldengate.trail.full_image import record_length
 from inlet.codecs.goldengate.trail.io_types import CHANGE, DDL, METADATA, RESTART_ABEND, SEGMENT
 from inlet.source import Source
 from inlet.table import Table
@@ -63,6 +64,12 @@ class Event:
     @property
     def frames(self) -> list[tuple[Frame, Header | None]]:
         return [*self.before, *self.base, *self.chunks]
+
+    @property
+    def has_full_image(self) -> bool:
+        """Is one of its images a full one?"""
+        rows = [*self.before[:1], *self.base[:1]]
+        return any(header.is_full and header.io_type in io_types.FULL for _, header in rows if header)
 
     @property
     def header(self) -> Header | None:
@@ -169,6 +176,10 @@ class Sequence:
         if event.what in (CHANGE, FAULTY) and event.name is not None and not why:
             found = self._contract_of(event.name, event.table or "", event.change_seq)
             event.contract, why = (found, None) if isinstance(found, Table) else (None, found)
+            if event.contract is not None and event.has_full_image:
+                length = record_length(event.contract)
+                if not isinstance(length, int):
+                    event.contract, why = None, (length[0], f"expected {length[1]}, found {length[2]}")
             if not self.tables:  # nobody expects them
                 why = None
         if event.what == CHANGE:
@@ -265,6 +276,7 @@ def _is_next_segment(header: Header, row) -> bool:
         and (other.io_type, other.side) == (header.io_type, header.side)
         and other.rec_count == (header.rec_count + 1) % 256
         and _is_same_table(header, other)
+        and other.is_full == header.is_full
     )
 
 

@@ -18,6 +18,7 @@ FIELD_COMP, HAS_INDEX, UNIFIED = 0x04, 0x08, 0x40
 PARTITION_BITS = {FIELD_COMP: "FieldComp layout", HAS_INDEX: "table by its TDR index", UNIFIED: "unified record"}
 FIRST, MIDDLE, LAST, WHOLE = range(4)
 TRANS_IND = {FIRST: "first of its transaction", MIDDLE: "middle", LAST: "last", WHOLE: "only one"}
+SYSKEY_LENGTHS = (0, 4, 8)
 SIDES = {"B": "before-image", "A": "after-image"}
 FORMATS = {"R": "read from the log", "F": "fetched from the database, maybe newer than the change"}
 TOKEN_NAMES = {"R": "ORAROWID", "L": "LOGCSN", "6": "TRANID", "t": "ORATAG", "D": "DDL"}
@@ -37,6 +38,7 @@ class Header(NamedTuple):
     io_time: int  # microseconds since 1970; None for none
     has_io_time: bool
     trans_ind: int
+    syskey_len: int
     continued: bool
     rec_count: int
     tail: bytes
@@ -44,6 +46,11 @@ class Header(NamedTuple):
     @property
     def has_index(self) -> bool:
         return bool(self.partition & HAS_INDEX) and len(self.tail) >= 2
+
+    @property
+    def is_full(self) -> bool:
+        """Is the column area of a change a full image, and not a list of columns?"""
+        return not self.partition & FIELD_COMP
 
     @property
     def name(self) -> str:
@@ -66,6 +73,7 @@ def read_header(data: bytes, frame: Frame, order: Order) -> Header | None:
         time - JULIAN_EPOCH,
         time != 0,
         data[at + 28],
+        data[at + 30],
         data[at + 32] != 0,
         data[at + 33],
         data[at + LEN_GHDR : token.end],
@@ -102,6 +110,11 @@ def header_fault(data: bytes, frame: Frame, header: Header, order: Order) -> Fau
     if header.has_io_time and not is_time(header.io_time):
         return "bad_header", "an IO Time outside 1970 to 2099"
     form = io_types.IO_TYPES[header.io_type][3]
+    if header.is_full and form != io_types.NO_IMAGE:
+        if header.io_type not in io_types.FULL:
+            return "unsupported_record", f"a full image of {io_types.name_of(header.io_type)}"
+        if header.syskey_len not in SYSKEY_LENGTHS:
+            return "bad_header", f"SyskeyLen {header.syskey_len}"
     if form == io_types.BEFORE and header.side != "B" or header.side == "B" and form > io_types.BEFORE:
         return "bad_header", f"BeforeAfter {header.side} of {io_types.name_of(header.io_type)}"
     return None

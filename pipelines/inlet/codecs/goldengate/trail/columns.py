@@ -34,7 +34,8 @@ VARTEXT, FIXTEXT, SIGNED, UNSIGNED, NUMBER, DATETIME, RAW = range(7)  # ENCODING
 TO_TEXT, TO_BINARY, TO_INTEGER, TO_DECIMAL, TO_FLOAT, TO_DATE, TO_TIMESTAMP = range(7)  # TARGET
 
 FAULTS = ("", "bad_length", "unknown_column", "column_twice", "bad_value_length", "bad_text", "value_does_not_fit",
-          "bad_date", "missing_key", "null_not_allowed", "ambiguous_layout", "bad_null_indicator", "bad_length")  # fmt: skip
+          "bad_date", "missing_key", "null_not_allowed", "ambiguous_layout", "bad_null_indicator",
+          "bad_length")  # fmt: skip
 (OK, BAD_LENGTH, UNKNOWN_COLUMN, COLUMN_TWICE, BAD_VALUE_LENGTH, BAD_TEXT, VALUE_DOES_NOT_FIT,
  BAD_DATE, MISSING_KEY, NULL_NOT_ALLOWED, AMBIGUOUS, BAD_NULL_INDICATOR, BAD_IMAGE_LENGTH) = range(13)  # fmt: skip
 MAX_DIGITS, MAX_SCALE = 38, 38
@@ -365,9 +366,9 @@ def images(
 
     In: data uint8[]; starts, ends: each area's bytes; syskeys: IS_LIST, or of a full image the bytes of its system key;
     layouts: its plan, plans[plan_starts[l]:plan_starts[l + 1]] in the order of the columns, and record_lengths[l], the
-    bytes of a full image behind the system key; is_after: of an after-image, in which columns may not be null. Out: out uint8[], images
-    one behind the other; lengths[i], 0 where a fault stopped it; masks[i], the columns that it supplies, zero before;
-    faults[i] = code, place, index of the column (of BAD_IMAGE_LENGTH the length found).
+    bytes of a full image behind the system key; is_after: of an after-image, in which columns may not be null. Out: out
+    uint8[], images one behind the other; lengths[i], 0 where a fault stopped it; masks[i], the columns that it
+    supplies, zero before; faults[i] = code, place, index of the column (of BAD_IMAGE_LENGTH the length found).
     """
     pos, len_end = np.int64(0), 1
     for i in range(len(starts)):

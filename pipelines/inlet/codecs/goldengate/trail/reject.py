@@ -3,13 +3,14 @@
 from inlet.codecs.goldengate.trail import columns, sequence
 from inlet.errors import Event, Reject
 from inlet.source import Source
+from inlet.table_column import TableColumn
 
 LEN_FOUND = 16
 OF_RECORDS = {  # by kind: what was expected of a record
     "bad_frame": "a record: a token G whose length leads to a token Z with the same length",
     "bad_length": "tokens that end where the record does, and a RecLength that is the length of D",
     "unknown_token": "one H, D, U and T",
-    "bad_header": "E first; B or A as its operation has it; TransInd 0 to 3; an IO Time up to 2099; SyskeyLen 0, 4 or 8",
+    "bad_header": "E first; B or A as its operation has it; TransInd 0 to 3; an IO Time up to 2099; SyskeyLen 0, 4, 8",
     "unknown_operation": "an IOType that docs/formats/goldengate_trail.md lists",
     "unsupported_record": "a list of columns, or a full image of a Delete, Insert or Update",
     "part_missing": "a before-image and, behind it, the update that it belongs to",
@@ -43,21 +44,7 @@ def of_group(found, n: int, source: Source) -> Reject:
         kind, expected, seen = why
         place = at
     else:
-        kind, place = columns.FAULTS[found.faults[n, 0]], int(found.faults[n, 1])
-        expected = OF_COLUMNS[kind]
-        table = found.layouts.tables[found.places.layout[n]]
-        index, is_length = int(found.faults[n, 2]), found.faults[n, 0] == columns.BAD_IMAGE_LENGTH
-        if is_length:
-            length = found.layouts.record_lengths[found.places.layout[n]]
-            expected = f"a full image of {length} bytes, behind a system key, as the contract's places say"
-        column = table.columns[index] if 0 <= index < len(table.columns) and not is_length else None
-        if column:
-            expected = f"{column.source_type} as {column.type}: {expected}"
-        if place > end:  # in segments that are joined: the place is told by the record
-            place = at
-        seen = f"{index} bytes" if is_length else f"column {index}" if kind in ("unknown_column", "column_twice") and column is None else _seen(
-            bytes(found.bytes_[place : place + LEN_FOUND]), 0, LEN_FOUND
-        )  # fmt: skip
+        kind, place, expected, seen, column = _of_columns(found, n, at, end)
     schema, table_name = (None, None)
     if target and target.table:
         schema, _, table_name = target.table.rpartition(".")
@@ -75,6 +62,24 @@ def of_group(found, n: int, source: Source) -> Reject:
         read.change_seq(n),
         _event(found, n),
     )
+
+
+def _of_columns(found, n: int, at: int, end: int) -> tuple[str, int, str, str, TableColumn | None]:
+    """What is wrong with a column area: kind, place, expected, found, and the column."""
+    kind, place, index = columns.FAULTS[found.faults[n, 0]], int(found.faults[n, 1]), int(found.faults[n, 2])
+    layout = found.places.layout[n]
+    if place > end:  # in segments that are joined: the place is told by the record
+        place = at
+    if found.faults[n, 0] == columns.BAD_IMAGE_LENGTH:
+        length = found.layouts.record_lengths[layout]
+        return kind, place, f"a full image of {length} bytes, behind the system key", f"{index} bytes", None
+    table, expected = found.layouts.tables[layout], OF_COLUMNS[kind]
+    column = table.columns[index] if 0 <= index < len(table.columns) else None
+    if column:
+        expected = f"{column.vendor_type} as {column.type}: {expected}"
+    elif kind in ("unknown_column", "column_twice"):
+        return kind, place, expected, f"column {index}", None
+    return kind, place, expected, _seen(bytes(found.bytes_[place : place + LEN_FOUND]), 0, LEN_FOUND), column
 
 
 def _event(found, n: int) -> Event | None:
