@@ -78,18 +78,37 @@ def test_a_contract_keeps_the_types_that_a_person_chose_and_gets_those_of_the_ve
     what, columns = imported(tmp_path, [ACCOUNT])
     assert what == [
         "SCOTT.BONUS: new, 2 columns, without a key: if the table has one, name it in the contract",
-        "SCOTT.CUSTOMER_ORDER: 3 columns get a source_type",
+        "SCOTT.CUSTOMER_ORDER: 3 columns get a source_type, or a place in it",
         "SCOTT.EMP: new, 4 columns",
     ]
     assert columns["SCOTT.CUSTOMER_ORDER"] == [
-        {"name": "ID", "type": "bigint", "source_type": "FLOAT(50)"},
-        {"name": "ORDER_DATE", "type": "date", "source_type": "DATETIME(29)"},
-        {"name": "TOTAL", "type": "decimal(9,2)", "source_type": "FLOAT(50)"},
+        {"name": "ID", "type": "bigint", "source_type": "FLOAT(50) AT 0:56"},
+        {"name": "ORDER_DATE", "type": "date", "source_type": "DATETIME(29) AT 56:144"},
+        {"name": "TOTAL", "type": "decimal(9,2)", "source_type": "FLOAT(50) AT 144:200"},
     ]
     assert imported(tmp_path, [ACCOUNT | {"columns": columns["SCOTT.CUSTOMER_ORDER"]}])[0] == []  # once
 
 
+def test_a_contract_that_has_types_gets_the_places_of_its_columns(tmp_path):
+    types = ["FLOAT(50)", "DATETIME(29)", "FLOAT(50)"]
+    typed = [column | {"source_type": type_} for column, type_ in zip(ACCOUNT["columns"], types)]
+    what, columns = imported(tmp_path, [ACCOUNT | {"columns": typed}])
+    assert what[1] == "SCOTT.CUSTOMER_ORDER: 3 columns get a source_type, or a place in it"
+    places = [" AT 0:56", " AT 56:144", " AT 144:200"]
+    assert columns["SCOTT.CUSTOMER_ORDER"] == [
+        column | {"source_type": column["source_type"] + place} for column, place in zip(typed, places)
+    ]
+
+
 def test_a_column_of_another_type_of_the_vendor_is_another_list(tmp_path):
-    other = [ACCOUNT["columns"][0] | {"source_type": "INT64(11)"}, *ACCOUNT["columns"][1:]]
+    assert_another_list(tmp_path, "INT64(11)")
+
+
+def test_a_column_at_another_place_is_another_list(tmp_path):
+    assert_another_list(tmp_path, "FLOAT(50) AT 0:55")
+
+
+def assert_another_list(tmp_path, source_type: str) -> None:
+    other = [ACCOUNT["columns"][0] | {"source_type": source_type}, *ACCOUNT["columns"][1:]]
     with pytest.raises(ConfigError, match="SCOTT.CUSTOMER_ORDER: the definition in .* is not that of the contract"):
         imported(tmp_path, [ACCOUNT | {"columns": other}])

@@ -23,6 +23,8 @@ TYPES = [
     "DATETIME(29)",
     "TYPE_140(8)",
     "TYPE_64_6(10) LOB",
+    "ASCII_V(150) AT 11:166",
+    "ASCII_V(4000) LOB AT 0:4006",
 ]
 
 
@@ -53,6 +55,8 @@ def test_what_defgen_says_is_read_back(code, sub_type):
         ("ASCII_V(10,2)", "ASCII_V has no scale"),
         ("DATETIME(29,6)", "DATETIME has no scale"),
         ("FIXED_PREC(50,39)", "a scale of at most 38"),
+        ("INT64 AT 12:12", "a place whose end is behind its first byte"),
+        ("INT64 AT 12", "a GoldenGate type such as"),
     ],
 )
 def test_what_is_no_type_says_what_is(text, expected):

@@ -107,6 +107,8 @@ def _value_is(data: bytes, column, value, order: str) -> bool:
         scale = int(column.vendor_type.rstrip(")").split(",")[1]) if "," in column.vendor_type else 0
         whole = data[: int(name[3:]) // 8]
         return Decimal(int.from_bytes(whole, "big", signed=True)).scaleb(-scale) == value
+    if name == "ASCII_F":
+        return data[: int(column.vendor_type[8:-1])].decode() == value
     text = data[: len(str(value))] if name == "DATETIME" else data[2 : 2 + int.from_bytes(data[:2], order)]
     if name == "DATETIME":
         return text[:10] + b" " + text[11:] == str(value).encode() or text == str(value).encode()

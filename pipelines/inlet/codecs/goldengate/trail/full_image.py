@@ -53,9 +53,12 @@ def record_length(version: Table) -> int | Why:
         start, behind = type_.place
         if start != end:
             return "unsupported_record", f"{name} at byte {end}, behind the column before", f"AT {start}:{behind}"
+        if type_.is_lob:
+            expected = f"{name} without LOB: how a full image holds one is not public"
+            return "unsupported_record", expected, column.source_type or ""
         length = len_column(type_)
         sizes = sorted({length + 1, length + 1 + (length + 1) % 2})
-        if type_.is_lob or behind - start not in sizes:
+        if behind - start not in sizes:
             expected = f"{name} in {' or '.join(map(str, sizes))} bytes, as a column with a null indicator takes"
             return "unsupported_record", expected, column.source_type or ""
         end = behind

@@ -72,7 +72,13 @@ def _of_columns(found, n: int, at: int, end: int) -> tuple[str, int, str, str, T
         place = at
     if found.faults[n, 0] == columns.BAD_IMAGE_LENGTH:
         length = found.layouts.record_lengths[layout]
-        return kind, place, f"a full image of {length} bytes, behind the system key", f"{index} bytes", None
+        return (
+            kind,
+            place,
+            f"a full image of {length} bytes, behind a system key of SyskeyLen bytes",
+            f"{index} bytes",
+            None,
+        )
     table, expected = found.layouts.tables[layout], OF_COLUMNS[kind]
     column = table.columns[index] if 0 <= index < len(table.columns) else None
     if column:
