@@ -56,7 +56,7 @@ def _check_images(case: dict, unit: bytes, row: dict, order: str) -> None:
             if image and column.name in image:
                 value = image[column.name]
                 in_list = (_in_list(area, at, order) for at in _found(area, index.to_bytes(2, order)))
-                in_full = _in_full(area, version, column) if column.source_type != column.vendor_type else []
+                in_full = _in_full(area, column) if column.source_type != column.vendor_type else []
                 assert any(_reads_as(own, column, value, order) for own in [*in_list, *in_full]), (column, image)
 
 
@@ -69,11 +69,10 @@ def _in_list(area: bytes, at: int, order: str) -> bytes:
     return area[at + 4 : at + 4 + int.from_bytes(area[at + 2 : at + 4], order)]
 
 
-def _in_full(area: bytes, version, column) -> list[bytes]:
+def _in_full(area: bytes, column) -> list[bytes]:
     """The place of a column, wherever a full image may begin."""
-    end = int(version.columns[-1].source_type.rpartition(":")[2])
     first, behind = map(int, column.source_type.rpartition(" ")[2].split(":"))
-    return [area[at + first : at + behind] for at in range(len(area) - end + 1)]
+    return [area[at + first : at + behind] for at in range(len(area) - behind + 1)]
 
 
 def _payloads(data: bytes, order: str):
