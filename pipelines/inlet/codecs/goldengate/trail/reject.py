@@ -58,7 +58,7 @@ def of_group(found, n: int, source: Source) -> Reject:
         read.data[at:end],
         schema or None,
         table_name,
-        column and column.name,
+        column.name if column else None,
         read.change_seq(n),
         _event(found, n),
     )
