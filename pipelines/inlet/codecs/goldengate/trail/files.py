@@ -16,9 +16,9 @@ Order     largest IO Time so far, number of the file, RBA of the record
 Transactions  from TransInd 0 to 2, or 3; records wait for the end of theirs. One that a restart interrupts, or that
           begins again under the same id, counts once; one that is interrupted otherwise stands, is never whole, and is
           told by a control event `transaction_unfinished`
-Tables    by name, or by the index of a definition in the file. Bodies of definitions are not public: names and types
-          come from contracts, which `inlet import` makes of Defgen files, so do places in full images; where the body changes a version of the
-          contract has to begin
+Tables    by name, or by the index of a definition in the file. Bodies of definitions are not public: names, types and
+          places in full images come from contracts, which `inlet import` makes of Defgen files; where the body changes
+          a version of the contract has to begin
 Files     follow each other by the number in their names; the next one is begun when it is there and this one ends with
           a whole record
 Facts     [dump seen] framing, header, list of columns, tokens . [documented] operations, transactions
