@@ -37,9 +37,11 @@ def session(sent: streams.Sent, style: encode.Style) -> str:
     return "\n".join([*shown, "Logdump 99 >exit", ""])
 
 
-def read_text(sent: streams.Sent, style: encode.Style, tables: dict, line_end: str = "\n", deliveries=None) -> dict:
+def read_text(
+    sent: streams.Sent, style: encode.Style, tables: dict, line_end: str = "\n", deliveries=None, **options
+) -> dict:
     sign, minutes = "-" if style.zone.days < 0 else "+", abs(style.zone) // datetime.timedelta(minutes=1)
-    source = text_source(zone=f"{sign}{minutes // 60:02d}:{minutes % 60:02d}")
+    source = text_source(zone=f"{sign}{minutes // 60:02d}:{minutes % 60:02d}", **options)
     text = session(sent, style).replace("\n", line_end).encode()
     return read_files([("session.txt", text)], source, tables, deliveries, logdump)
 
@@ -62,13 +64,15 @@ def compared(shown: dict, trail: dict, style: encode.Style, not_printed: frozens
     assert expected
 
 
+@pytest.mark.parametrize("layout", ["compressed", "full"])
 @pytest.mark.parametrize("seed", range(24))
-def test_text_of_a_random_trail_says_what_the_trail_says(seed):
+def test_text_of_a_random_trail_says_what_the_trail_says(seed, layout):
     rng, style = random.Random(seed), STYLES[seed % len(STYLES)]
-    sent = streams.random_trail(rng, 8, definitions="first use")  # an absent time is not public as text
+    sent = streams.random_trail(rng, 8, definitions="first use", layout=layout)  # an absent time is not public as text
     tables = {name: contract_of(table) for name, table in sent.trail.tables.items()}
     deliveries = random_deliveries(rng) if seed % 2 else None
-    shown = read_text(sent, style, tables, rng.choice(["\n", "\r\n"]), deliveries)
+    options = {"byte_order": sent.trail.byte_order} if layout == "full" else {}  # which such an image does not tell
+    shown = read_text(sent, style, tables, rng.choice(["\n", "\r\n"]), deliveries, **options)
     compared(shown, read_files(sent.trail.files, source_of(), tables), style)
 
 

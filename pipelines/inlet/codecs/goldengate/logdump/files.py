@@ -19,8 +19,8 @@ Yields    changes, groups and transactions as of a trail (goldengate_trail). A t
           its last transaction
 Order     largest IO Time so far, number of the trail file, RBA. A record at or before the place of the one before it
           comes from another command: the largest time begins anew. A change that is printed twice is a repeat
-Byte order  the one that the header, the column area and its lines, and the tokens fit; where both do, that of most
-          records before
+Byte order  the one that the header, the column area and its lines, and the tokens fit; where both do, as of a full
+          image without the header's bytes, that of most records before
 Checks    header in hex and in fields, lengths, name, image and column lines have to say the same
 Tables    by name. Definitions in the text are in force as in a trail; `inlet import` reads them
 Ignored   as framing: prompts, banners, COUNT and whatever else is no part of a record

@@ -208,7 +208,8 @@ def _orders(entry: Entry) -> list[str]:
     area, summary = joined(entry.data), entry.summary
     form = io_types.FORM_OF[_io_type(entry)]
     ways = [lambda order: order in logdump_header.order_of(entry)]
-    if summary and area and len(area) == summary.length and form in WIDTHS:
+    is_full = entry.image is not None and not entry.image.partition & sequence.FIELD_COMP
+    if summary and area and len(area) == summary.length and form in WIDTHS and not is_full:
         ways.append(lambda order: bool(_readings(area, order, form)))
         if entry.columns:
             ways.append(lambda order: _is_printed(entry, area, order, form))

@@ -170,6 +170,8 @@ class Sequence:
                 why = "definition_differs", f"TDR index {index}, whose definition another one has followed"
             elif event.name is None and not self.context.get(LACKS_BEGINNING):
                 why = "definition_missing", f"no definition with TDR index {index} before this record"
+        elif header.lacks_index:
+            why = "bad_header", "a header that ends before the index that Partition 0x08 says"
         elif event.what not in (DDL, io_types.RESTART_OK, RESTART_ABEND):
             event.name = header.name
         event.table = metadata.table_of(event.name, self.source) if event.name else None
@@ -275,13 +277,9 @@ def _is_next_segment(header: Header, row) -> bool:
         and other is not None
         and (other.io_type, other.side) == (header.io_type, header.side)
         and other.rec_count == (header.rec_count + 1) % 256
-        and _is_same_table(header, other)
+        and header.names_same_table(other)
         and other.is_full == header.is_full
     )
-
-
-def _is_same_table(one: Header, other: Header) -> bool:
-    return one.tail == other.tail and (one.partition ^ other.partition) & 0x08 == 0
 
 
 def _is_update_of(rows: list, at: int, behind: int) -> bool:
@@ -291,11 +289,11 @@ def _is_update_of(rows: list, at: int, behind: int) -> bool:
         and header is not None
         and header.side == "A"
         and header.io_type in UPDATES + KEY_UPDATES
-        and _is_same_table(rows[at][1], header)
+        and rows[at][1].names_same_table(header)
     )
 
 
 def _is_chunk_of(rows: list, base, at: int) -> bool:
     frame, header = rows[at]
     is_segment = header is not None and io_types.IO_TYPES.get(header.io_type, ("", None))[1] == SEGMENT
-    return not frame.fault and is_segment and _is_same_table(base[1], header)
+    return not frame.fault and is_segment and base[1].names_same_table(header)

@@ -48,9 +48,17 @@ class Header(NamedTuple):
         return bool(self.partition & HAS_INDEX) and len(self.tail) >= 2
 
     @property
+    def lacks_index(self) -> bool:
+        """Does it say that it has an index, and end before it?"""
+        return bool(self.partition & HAS_INDEX) and len(self.tail) < 2
+
+    @property
     def is_full(self) -> bool:
         """Is the column area of a change a full image, and not a list of columns?"""
         return not self.partition & FIELD_COMP
+
+    def names_same_table(self, other: "Header") -> bool:
+        return self.tail == other.tail and (self.partition ^ other.partition) & HAS_INDEX == 0
 
     @property
     def name(self) -> str:

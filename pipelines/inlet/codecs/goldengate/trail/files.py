@@ -8,16 +8,17 @@ Layout    a token: id . info . u2 length . payload; lengths in the byte order of
           H       0 hdr_ind E . 1 partition . 2 undo_flag . 3 before_after . 4 u2 rec_length . 6 io_type . 7 orig_node
                   8 i8 io_time . 16 i8 audit_pos . 24 u4 audit_rba . 28 trans_ind . 29 format_type . 30 syskey_len
                   31 incomplete . 32 continued . 33 rec_count . 34 name and NUL, or u2 index of a definition
-          D       { u2 index of a column . u2 length . null indicator . value }, of a key update behind the key before
+          D       { u2 index of a column . u2 length . null indicator . value }, of a key update behind the key before;
+                  without Partition 0x04 a full image, each column at its place (trail/full_image.py)
 Groups    a before-image and the update behind it, the segments of a record, a row and its LOB chunks are one change
 Yields    changes in file order; the images hold what the record supplies, absent columns were not supplied
 Order     largest IO Time so far, number of the file, RBA of the record
 Transactions  from TransInd 0 to 2, or 3; records wait for the end of theirs. One that a restart interrupts, or that
           begins again under the same id, counts once; one that is interrupted otherwise stands, is never whole, and is
           told by a control event `transaction_unfinished`
-Tables    by name, or by the index of a definition in the file. Bodies of definitions are not public: names and types
-          come from contracts, which `inlet import` makes of Defgen files; where the body changes a version of the
-          contract has to begin
+Tables    by name, or by the index of a definition in the file. Bodies of definitions are not public: names, types and
+          places in full images come from contracts, which `inlet import` makes of Defgen files; where the body changes
+          a version of the contract has to begin
 Files     follow each other by the number in their names; the next one is begun when it is there and this one ends with
           a whole record
 Facts     [dump seen] framing, header, list of columns, tokens . [documented] operations, transactions
@@ -26,8 +27,8 @@ Facts     [dump seen] framing, header, list of columns, tokens . [documented] op
           ASSUMED: TransInd of a definition, a restart marker or another control record says nothing about a transaction
 Rejects   bad_frame, bad_length, unknown_token, bad_header, unknown_operation, unsupported_record, part_missing,
           bad_segment, definition_missing, definition_differs, unknown_column, column_twice, bad_value_length, bad_text,
-          bad_date, value_does_not_fit, missing_key, null_not_allowed, ambiguous_layout, missing_change_seq,
-          encrypted_data
+          bad_date, bad_null_indicator, value_does_not_fit, missing_key, null_not_allowed, ambiguous_layout,
+          missing_change_seq, encrypted_data
 Source    Oracle's Logdump reference and user exit header; public dumps of releases 11.2 to 21.3. The parts below name
           what each rule rests on: [documented] by the vendor, [dump seen], [impl] read so by public code, [inferred]
           from these, [recalled] and not verified

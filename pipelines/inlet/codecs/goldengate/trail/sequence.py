@@ -14,7 +14,7 @@ Facts     [documented] TransInd 0 first, 1 middle, 2 last, 3 only; Continued and
           full images are those of IOType 3, 5 and 10, behind a system key of SyskeyLen bytes, 4 or 8
           [inferred] byte 30; Partition 0x04 a list of columns, 0x08 the tail is an index, 0x40 both images
           ASSUMED: a record is followed by its LOB chunks, a before-image by its update, a segment by the next one,
-          without another record in between
+          without another record in between, and segments in one file
 """
 
 from inlet.codecs.goldengate.trail import io_types
@@ -53,6 +53,7 @@ PARTITION, UNDO_FLAG, BEFORE_AFTER, REC_LENGTH, IO_TYPE, ORIG_NODE, IO_TIME, AUD
     24,
 )
 TRANS_IND, FORMAT_TYPE, SYSKEY_LEN, INCOMPLETE, CONTINUED, REC_COUNT, TAIL = 28, 29, 30, 31, 32, 33, 34
+LEN_INDEX = 2  # of a definition, in the tail
 FIELD_COMP, HAS_INDEX = 0x04, 0x08  # bits of PARTITION
 BEFORE, AFTER = ord("B"), ord("A")
 FIRST_OF, MIDDLE_OF, LAST_OF, WHOLE = range(4)  # TRANS_IND

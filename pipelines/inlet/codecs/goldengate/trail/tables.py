@@ -14,6 +14,11 @@ from inlet.source import Source
 from inlet.table import Table
 
 MAX_SPAN = 1 << 18  # of keys that are counted and not sorted
+NO_INDEX = (
+    "bad_header",
+    "an index of 2 bytes at the end of the header, as Partition 0x08 says",
+    "a header that ends before",
+)
 
 
 @dataclass
@@ -49,9 +54,13 @@ def resolve(read: Piece, source: Source, contracts: dict[str, Table]) -> tuple[P
     epochs = np.searchsorted(behind, chosen) - 1  # which definitions are in force
     last_rows = read.groups[chosen, sequence.BASE_END] - 1
     has_index = (read.bytes_[rows[chosen] + sequence.PARTITION] & sequence.HAS_INDEX) != 0
-    has_index &= read.rows[last_rows, frame.LEN_H] >= sequence.TAIL + 2
-    _by_index(places, read, source, contracts, chosen[has_index], epochs[has_index])
+    has_room = read.rows[last_rows, frame.LEN_H] >= sequence.TAIL + sequence.LEN_INDEX
+    whole, lacking = has_index & has_room, has_index & ~has_room
+    _by_index(places, read, source, contracts, chosen[whole], epochs[whole])
     _by_name(places, read, source, contracts, chosen[~has_index], epochs[~has_index])
+    if lacking.any():
+        places.target[chosen[lacking]] = len(places.targets)
+        places.targets.append(Target("", "", None, None, NO_INDEX))
     used = frozenset(target.contract.table for target in places.targets if target.contract)
     layouts = compile_layouts(contracts, used, source.options_as(TextOptions))
     own = np.flatnonzero((read.groups[:, sequence.WHAT] == io_types.CHANGE) & (places.target >= 0))
