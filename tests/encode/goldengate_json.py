@@ -31,13 +31,13 @@ def value(change: dict, table: str, shape: str = "operation", key: tuple[str, ..
         body |= images
     if shape == "envelope":
         body = {"schema": {"type": "struct", "fields": []}, "payload": {"before": None, "after": None} | body}
-    return _text(body).encode()
+    return text(body).encode()
 
 
-def _text(value) -> str:
+def text(value) -> str:
     """JSON; a decimal is a number with the digits that it has."""
     if isinstance(value, decimal.Decimal):
         return format(value, "f")
     if isinstance(value, dict):
-        return "{" + ",".join(f"{json.dumps(str(name))}:{_text(member)}" for name, member in value.items()) + "}"
+        return "{" + ",".join(f"{json.dumps(str(name))}:{text(member)}" for name, member in value.items()) + "}"
     return json.dumps(value, ensure_ascii=False)

@@ -13,7 +13,9 @@ LEN_MOST = (1 << 31) - 1  # bytes that the texts of one Arrow column hold
 def bytes_of(column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     """Letters of all values, as they lie in Arrow's buffer; where each begins and the last ends."""
     ends = np.frombuffer(column.buffers()[1], np.int32)[column.offset : column.offset + len(column) + 1]
-    return np.frombuffer(column.buffers()[2] or b"", np.uint8), ends.astype(np.int64)
+    letters = np.frombuffer(column.buffers()[2] or b"", np.uint8)
+    letters.flags.writeable = False  # as a worker's are: a walk is compiled anew for others
+    return letters, ends.astype(np.int64)
 
 
 def parts(batch: pa.RecordBatch, size_of: Callable[[np.ndarray], int], most: int) -> Iterator[pa.RecordBatch]:

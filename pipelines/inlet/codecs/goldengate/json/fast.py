@@ -4,8 +4,9 @@ What the walk is sure of becomes a row; constants of a table or an operation are
 SQL text afterwards. What it is not sure of is left out: other shapes and options, several records in one message, an
 op_ts of another zone than UTC.
 
-Mark        the place in the order, of a message whose first members are texts up to `pos`: that of its only change, or
-            of none. A message that says its `pos` elsewhere has none, and its batch is looked through for repeats
+Mark        the place in the order of the change that the walk reads from a message, where that begins with texts up to
+            `pos`. A message that says its `pos` elsewhere has none, and its batch is looked through for repeats; so is,
+            whatever its marks, what the exact path reads
 """
 
 import re
