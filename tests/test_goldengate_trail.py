@@ -93,6 +93,21 @@ def test_a_transaction_that_is_interrupted_by_another_one_is_told_and_never_whol
     assert "transaction_unfinished" in [control.kind for _, _, control in found["controls"]]
 
 
+def test_segments_that_break_off_are_one_reject_wherever_a_block_ends():
+    trail = Trail([NOTES], has_header=False)
+    trail.insert("HR.NOTES", {"ID": 1})
+    area = trail.image("HR.NOTES", {"ID": 2, "BODY": "a note"})
+    segments = [
+        trail.row(5, "HR.NOTES", piece, rec_count=n, continued=1, trans_ind=trans_ind)
+        for n, piece, trans_ind in ((1, area[:9], FIRST), (2, area[9:], LAST))
+    ]
+    trail.update_in_two("HR.NOTES", {"ID": 3}, {"ID": 3, "BODY": "b"})  # waits while its first record alone is there
+    for end in range(segments[0].rba + 1, len(trail.files[0][1])):
+        found = read_files(trail.files, source_of(), notes(), lambda data, end=end: [end])
+        assert [(r.kind, r.unit_length) for r in found["rejects"]] == [("bad_segment", sum(s.length for s in segments))]
+        assert [row["after"] for row in found["changes"]] == [{"ID": 1}, {"ID": 3, "BODY": "b"}]
+
+
 def test_a_flipped_bit_costs_no_other_record():
     """Whatever bit is flipped, every byte is accounted for and records that lie apart from it are read as before."""
     trail = Trail([NOTES], has_header=False)

@@ -69,7 +69,7 @@ def _find(data, at, end, little, plans, first, num, scratch):
             return BAD_LENGTH, at, -1, found
         index, size = uint(data, at, 2, little), uint(data, at + 2, 2, little)
         if index >= num:
-            return UNKNOWN_COLUMN, at, -1, found
+            return UNKNOWN_COLUMN, at, index, found
         if size < LEN_NULL or at + LEN_ITEM + size > end:
             return BAD_LENGTH, at + 2, index, found
         slot = plans[first + index, SLOT]

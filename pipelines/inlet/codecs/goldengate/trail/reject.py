@@ -68,8 +68,10 @@ def _of_columns(found, n: int, at: int, end: int) -> tuple[str, int, str, str, T
     """What is wrong with a column area: kind, place, expected, found, and the column."""
     kind, place, index = columns.FAULTS[found.faults[n, 0]], int(found.faults[n, 1]), int(found.faults[n, 2])
     layout = found.places.layout[n]
-    if place > end:  # in segments that are joined: the place is told by the record
-        place = at
+    group = found.piece.groups[n]
+    num_after = group[sequence.BASE_END] - group[sequence.FIRST] - group[sequence.NUM_BEFORE]
+    if max(num_after, group[sequence.NUM_BEFORE]) > 1 and place >= len(found.piece.data):
+        place = at  # in segments that are joined: the place is told by the record
     if found.faults[n, 0] == columns.BAD_IMAGE_LENGTH:
         length = found.layouts.record_lengths[layout]
         return (

@@ -220,7 +220,7 @@ def _extent(data, rows, i, num, behind, group):
         return True
     end, fault = _image_end(data, rows, i, num)
     if end < 0 and behind == BLOCK_ENDS:
-        end, fault = i + 1, BAD_SEGMENT
+        end, fault = num, BAD_SEGMENT
     if end < 0:
         return False
     is_pair = _byte(data, rows, i, BEFORE_AFTER) == BEFORE and _is_update(code)
@@ -232,10 +232,9 @@ def _extent(data, rows, i, num, behind, group):
         else:
             group[NUM_BEFORE] = end - i
             code = _byte(data, rows, end, IO_TYPE)
-            first = end
             end, fault = _image_end(data, rows, end, num)
             if end < 0 and behind == BLOCK_ENDS:
-                end, fault = first + 1, BAD_SEGMENT
+                end, fault = num, BAD_SEGMENT
             if end < 0:
                 return False
     group[OPERATION], group[FORM] = io_types.OPERATION_OF[code], io_types.FORM_OF[code]
