@@ -93,6 +93,52 @@ def test_a_transaction_that_is_interrupted_by_another_one_is_told_and_never_whol
     assert "transaction_unfinished" in [control.kind for _, _, control in found["controls"]]
 
 
+def test_chunks_of_a_table_without_lobs_make_every_column_incomplete_that_is_not_supplied():
+    trail = Trail([NOTES])
+    trail.insert("HR.NOTES", {"ID": 1}, trans_ind=FIRST)
+    trail.lob_chunk("HR.NOTES", b"\1", trans_ind=LAST)
+    (row,) = read_files(trail.files, source_of(), notes(source_type="ASCII_V(4000)"))["changes"]
+    assert row["column_states"] == {"BODY": "lob_incomplete"}
+
+
+def test_a_chunk_of_another_transaction_is_none_of_the_row_before_it():
+    trail = Trail([NOTES])
+    trail.insert("HR.NOTES", {"ID": 1}, trans_ind=ONLY)
+    chunk = trail.lob_chunk("HR.NOTES", b"\1", trans_ind=FIRST)
+    trail.insert("HR.NOTES", {"ID": 2}, trans_ind=LAST)
+    for end in range(150, len(trail.files[0][1]), 9):
+        found = read_files(trail.files, source_of(), notes(), lambda data, end=end: [end])
+        assert [(r.kind, r.unit_length) for r in found["rejects"]] == [("bad_segment", chunk.length)]
+        assert [(row["after"], row["column_states"]) for row in found["changes"]] == [
+            ({"ID": 1}, None),
+            ({"ID": 2}, None),
+        ]
+
+
+def test_a_record_whose_place_is_unreadable_does_not_end_its_transaction():
+    trail = Trail([NOTES])
+    for n, trans_ind in enumerate((FIRST, 5, MIDDLE, LAST)):
+        trail.insert("HR.NOTES", {"ID": n}, trans_ind=trans_ind, tokens=[("6", "1.1.1")] if n == 0 else [])
+    found = read_files(trail.files, source_of(), notes())
+    places = [
+        (r["transaction_id"], r["transaction_event_counter"], r["transaction_last_event"]) for r in found["changes"]
+    ]
+    assert places == [("1.1.1", 1, False), ("1.1.1", 3, False), ("1.1.1", 4, True)]
+    assert [r.kind for r in found["rejects"]] == ["bad_header"]
+
+
+@pytest.mark.parametrize("has_time", [False, True])
+def test_rows_behind_another_definition_wait_though_the_first_one_has_no_time(has_time):
+    trail = Trail([NOTES])
+    trail.define(NOTES, io_time=None)
+    trail.insert("HR.NOTES", {"ID": 1}, io_time=None)
+    trail.define(NOTES._replace(columns=NOTES.columns[::-1]), io_time=streams.START if has_time else None)
+    trail.insert("HR.NOTES", {"ID": 2}, io_time=streams.START if has_time else None)
+    found = read_files(trail.files, source_of(), notes())
+    assert [row["after"] for row in found["changes"]] == [{"ID": 1}]
+    assert [r.kind for r in found["rejects"]] == ["definition_missing"]
+
+
 def test_segments_that_break_off_are_one_reject_wherever_a_block_ends():
     trail = Trail([NOTES], has_header=False)
     trail.insert("HR.NOTES", {"ID": 1})

@@ -16,6 +16,7 @@ from inlet.codecs.goldengate.notes.header import (
     EPOCH,
     FIRST,
     LAST,
+    MIDDLE,
     WHOLE,
     Fault,
     Header,
@@ -30,7 +31,7 @@ from inlet.codecs.goldengate.trail.io_types import CHANGE, DDL, METADATA, RESTAR
 from inlet.source import Source
 from inlet.table import Table
 
-UPDATES, KEY_UPDATES = (10, 15), (115, 117)
+KEY_UPDATES = (115, 117)
 MAX_GROUP = 16 << 20  # bytes; LOB chunks behind that are records of their own
 FAULTY, FILE_HEADER, LOB_CHUNK = "faulty", "file header", "lob chunk"
 LACKS_BEGINNING = (
@@ -123,14 +124,15 @@ class Sequence:
 
     def _count(self, event: Event, first, last, is_counted: bool) -> None:
         has_header = _is_readable(first, last)
-        starts = has_header and first[1].trans_ind in (FIRST, WHOLE)
+        tells = has_header and max(first[1].trans_ind, last[1].trans_ind) <= WHOLE
+        starts = tells and first[1].trans_ind in (FIRST, WHOLE)
         if self.open is None or starts:
             ids = ids_of(self.data, first[0], self.context["order"]) if has_header else {}
             self.is_counting |= starts
             place = self._position(first[0].at) if self.is_counting else None
             self.open = Transaction(ids.get("6") or place, ids.get("L"))
             self.num_events = 0 if starts else 1  # of a beginning that is not there an event at least came before
-        ends = has_header and last[1].trans_ind >= LAST
+        ends = tells and last[1].trans_ind >= LAST
         event.transaction = self.open
         if is_counted:
             self.num_events += 1
@@ -192,7 +194,7 @@ class Sequence:
         payload, body = (self.data[t.start : t.end] if t else b"" for t in (frame.token("H"), frame.token("D")))
         said = metadata.read(payload, self.context["order"], body)
         time = self.largest or (header.io_time if is_time(header.io_time) else 0)
-        self.known = metadata.step(self.known, said, self._change_seq(frame.at, time) if time else None)
+        self.known = metadata.step(self.known, said, self._change_seq(frame.at, time) or change.NO_TIME)
         return said.name or None
 
     def _contract_of(self, name: str, table: str, change_seq: str | None) -> Table | Fault:
@@ -240,15 +242,20 @@ def _event_at(rows: list, at: int) -> tuple[Event, int]:
         return Event([rows[at]], what), at + 1
     end, is_whole = _segments(rows, at)
     event = Event(rows[at:end], CHANGE)
-    if header.side == "B" and header.io_type in UPDATES and is_whole:
-        if end == len(rows) or not _is_update_of(rows, at, end):
+    if header.side == "B" and header.io_type in io_types.UPDATES and is_whole:
+        if end == len(rows) or not _is_update_of(rows, at, end) or not _goes_on(rows, end):
             return _broken(event, "part_missing", "a before-image without its update behind it"), end
         event.before = rows[at:end]
         start, (end, is_whole) = end, _segments(rows, end)
         event.base = rows[start:end]
     if not is_whole:
         return _broken(event, "bad_segment", "segments that do not follow each other"), end
-    while end < len(rows) and rows[end - 1][0].end - frame.at < MAX_GROUP and _is_chunk_of(rows, event.base[-1], end):
+    while (
+        end < len(rows)
+        and rows[end - 1][0].end - frame.at < MAX_GROUP
+        and _is_chunk_of(rows, event.base[-1], end)
+        and _goes_on(rows, end)
+    ):
         event.chunks.append(rows[end])
         end += 1
     return event, end
@@ -282,13 +289,18 @@ def _is_next_segment(header: Header, row) -> bool:
     )
 
 
+def _goes_on(rows: list, at: int) -> bool:
+    """Is a record of the transaction of the one in front of it?"""
+    return rows[at - 1][1].trans_ind < LAST and rows[at][1].trans_ind in (MIDDLE, LAST)
+
+
 def _is_update_of(rows: list, at: int, behind: int) -> bool:
     frame, header = rows[behind]
     return (
         not frame.fault
         and header is not None
         and header.side == "A"
-        and header.io_type in UPDATES + KEY_UPDATES
+        and header.io_type in io_types.UPDATES + KEY_UPDATES
         and rows[at][1].names_same_table(header)
     )
 

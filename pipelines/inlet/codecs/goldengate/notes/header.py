@@ -123,7 +123,8 @@ def header_fault(data: bytes, frame: Frame, header: Header, order: Order) -> Fau
             return "unsupported_record", f"a full image of {io_types.name_of(header.io_type)}"
         if header.syskey_len not in SYSKEY_LENGTHS:
             return "bad_header", f"SyskeyLen {header.syskey_len}"
-    if form == io_types.BEFORE and header.side != "B" or header.side == "B" and form > io_types.BEFORE:
+    is_whole = form == io_types.AFTER and header.io_type not in io_types.UPDATES
+    if form == io_types.BEFORE and header.side != "B" or header.side == "B" and (form > io_types.BEFORE or is_whole):
         return "bad_header", f"BeforeAfter {header.side} of {io_types.name_of(header.io_type)}"
     return None
 

@@ -116,18 +116,23 @@ def _change_masks(found: Images, is_kept, has) -> pa.Array:
 
 
 def _states(found: Images, kept) -> pa.Array:
-    """lob_incomplete for the columns whose values are in chunks: those that the contract calls LOBs."""
+    """lob_incomplete for the columns whose values are in chunks: those that the contract calls LOBs; where it calls
+    none so, for each that the after-image does not supply."""
     groups = found.piece.groups
     has_chunks = groups[kept, sequence.CHUNKS_END] > groups[kept, sequence.BASE_END]
     if not has_chunks.any():
         return pa.nulls(len(kept), CHANGES.field("column_states").type)
     states = [
-        [(name, "lob_incomplete") for name in found.layouts.lob_columns[found.places.layout[g]]] or None
-        if lob
-        else None
-        for g, lob in zip(kept, has_chunks)
+        [(name, "lob_incomplete") for name in _in_chunks(found, g)] if lob else None for g, lob in zip(kept, has_chunks)
     ]
     return pa.array(states, CHANGES.field("column_states").type)
+
+
+def _in_chunks(found: Images, group: int) -> list[str]:
+    layout = found.places.layout[group]
+    supplied = np.unpackbits(found.masks["after"][group], bitorder="little")
+    names = found.layouts.tables[layout].column_names
+    return found.layouts.lob_columns[layout] or [name for name, is_there in zip(names, supplied) if not is_there]
 
 
 def transaction_ids(read: Piece, used: np.ndarray, groups: np.ndarray) -> pa.Array:

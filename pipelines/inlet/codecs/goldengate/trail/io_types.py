@@ -57,6 +57,7 @@ IO_TYPES: dict[int, tuple] = {  # code: name, what it is; of a change its operat
     170: ("Metadata", METADATA),
     **{code: (f"NonStop{code}", CONTROL) for code in (*range(200, 206), *range(249, 255))},
 }
+UPDATES = (10, 15)  # a before-image is a record of its own in front of these and of key updates
 FULL = (3, 5, 10)  # may have a full image in place of a list of columns [documented]
 WHAT_OF = np.full(256, UNKNOWN, np.int64)
 OPERATION_OF = np.full(256, -1, np.int64)

@@ -12,6 +12,7 @@ import re
 from hashlib import sha256
 from typing import Literal, NamedTuple
 
+from inlet import change
 from inlet.codecs.goldengate.trail.sequence import EARLIEST, EPOCH, IO_TIME, LATEST, ORIG_NODE, TAIL
 from inlet.source import Source
 from inlet.table import Table
@@ -19,6 +20,7 @@ from inlet.table import Table
 DDR, TDR, REFERENCE = 1, 2, 3  # ORIG_NODE of a metadata record
 KINDS = {DDR: "database definition", TDR: "table definition", REFERENCE: "reference to a table definition"}
 LEN_HASH = 16
+BEFORE_ALL = ""  # a place in the order
 
 
 class Metadata(NamedTuple):
@@ -58,8 +60,9 @@ def read(header: bytes, order: Literal["big", "little"], body: bytes) -> Metadat
     return Metadata(header[ORIG_NODE], time if EARLIEST < time < LATEST else 0, ddr, tdr, name_of(header[TAIL:]), body)
 
 
-def step(context: dict, found: Metadata, change_seq: str | None) -> dict:
-    """The context behind a metadata record. In: its place in the order, None where no time is known yet."""
+def step(context: dict, found: Metadata, change_seq: str) -> dict:
+    """The context behind a metadata record. In: its place in the order, without a time where none is known yet: a first
+    definition then holds from the beginning on (None)."""
     if found.kind not in (TDR, REFERENCE):
         return context
     tables, count = dict(context["tables"]), context["num_definitions"]
@@ -71,8 +74,11 @@ def step(context: dict, found: Metadata, change_seq: str | None) -> dict:
     tables[str(index)] = [found.name, mark]
     definitions = context["definitions"]
     known = definitions.get(found.name)
-    if known is None or known[0] != mark:
-        definitions = definitions | {found.name: [mark, change_seq, known[1] if known else None]}
+    if known is None:
+        since = None if change_seq.startswith(change.NO_TIME) else change_seq
+        definitions = definitions | {found.name: [mark, since, None]}
+    elif known[0] != mark:
+        definitions = definitions | {found.name: [mark, change_seq, known[1] or BEFORE_ALL]}
     return context | {"tables": tables, "num_definitions": max(count, index), "definitions": definitions}
 
 
@@ -84,7 +90,7 @@ def version_for(table: Table, definition: list | None, change_seq: str) -> Table
     if definition is None:
         return version
     _, since, before = definition
-    if since is None:
+    if since is None and before is None:
         return version
     if before is not None and table.at(since).version == table.at(before).version:
         return (

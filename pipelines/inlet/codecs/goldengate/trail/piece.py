@@ -65,8 +65,7 @@ class Piece:
         for n in np.flatnonzero(self.groups[:, sequence.WHAT] == io_types.METADATA):
             said = self.metadata_of(int(n))
             time = int(self.groups[n, sequence.TIME]) or said.microseconds  # in front of all changes: its own time
-            place = change_seq_of(self.context, time, int(self.starts[n])) if time else None
-            known = metadata.step(known, said, place)
+            known = metadata.step(known, said, change_seq_of(self.context, time, int(self.starts[n])))
             found.append((int(n), known))
         return found
 

@@ -140,6 +140,13 @@ def _is_after_of(data, rows, i, j):
 
 
 @inlined
+def _goes_on(data, rows, i, j):
+    """Are two records next to each other of one transaction?"""
+    first, second = _byte(data, rows, i, TRANS_IND), _byte(data, rows, j, TRANS_IND)
+    return first < LAST_OF and (second == MIDDLE_OF or second == LAST_OF)
+
+
+@inlined
 def _header_fault(data, rows, i, little):
     """What is wrong with the fixed part of a change's header: (fault, place)."""
     at = rows[i, H]
@@ -167,7 +174,8 @@ def _header_fault(data, rows, i, little):
         if data[at + SYSKEY_LEN] != 0 and data[at + SYSKEY_LEN] != 4 and data[at + SYSKEY_LEN] != 8:
             return BAD_HEADER, at + SYSKEY_LEN
     is_before = side == BEFORE
-    if form == io_types.BEFORE and not is_before or is_before and form >= io_types.KEY_AND_AFTER:
+    is_whole = form == io_types.AFTER and not _is_update(data[at + IO_TYPE])  # no part of an update in two records
+    if form == io_types.BEFORE and not is_before or is_before and (form >= io_types.KEY_AND_AFTER or is_whole):
         return BAD_HEADER, at + BEFORE_AFTER
     return OK, at
 
@@ -225,9 +233,9 @@ def _extent(data, rows, i, num, behind, group):
         return False
     is_pair = _byte(data, rows, i, BEFORE_AFTER) == BEFORE and _is_update(code)
     if is_pair and fault == OK:
-        if end == num and behind != BLOCK_ENDS:
+        if end == num and behind != BLOCK_ENDS and _byte(data, rows, end - 1, TRANS_IND) < LAST_OF:
             return False
-        if end == num or not _is_after_of(data, rows, i, end):
+        if end == num or not _is_after_of(data, rows, i, end) or not _goes_on(data, rows, end - 1, end):
             fault = PART_MISSING
         else:
             group[NUM_BEFORE] = end - i
@@ -243,7 +251,8 @@ def _extent(data, rows, i, num, behind, group):
         group[WHAT], group[FAULT], group[FAULT_AT] = FAULTY, fault, rows[end - 1, AT]
         return True
     size = rows[end - 1, END] - rows[i, AT]
-    while end < num and size < MAX_GROUP and _is_chunk_of(data, rows, group[BASE_END] - 1, end):
+    base = group[BASE_END] - 1
+    while end < num and size < MAX_GROUP and _is_chunk_of(data, rows, base, end) and _goes_on(data, rows, end - 1, end):
         end += 1
         size = rows[end - 1, END] - rows[i, AT]
     group[CHUNKS_END] = end
@@ -291,8 +300,9 @@ def groups(data, rows, num, little, behind, state, carried, out, transactions):
         is_event = what == io_types.CHANGE or what == FAULTY
         group[MARK], group[COUNTER], group[IS_LAST], group[TRANSACTION] = NO_MARK, -1, 0, -1
         has_header = _is_readable(rows, i) and _is_readable(rows, last_row)
-        first = data[rows[i, H] + TRANS_IND] if has_header else MIDDLE_OF
-        last = data[rows[last_row, H] + TRANS_IND] if has_header else MIDDLE_OF
+        first, last = MIDDLE_OF, MIDDLE_OF
+        if has_header and data[rows[i, H] + TRANS_IND] <= WHOLE and data[rows[last_row, H] + TRANS_IND] <= WHOLE:
+            first, last = data[rows[i, H] + TRANS_IND], data[rows[last_row, H] + TRANS_IND]
         if what == io_types.RESTART_ABEND:
             if is_open:
                 group[MARK] = ABANDONED_BEFORE
