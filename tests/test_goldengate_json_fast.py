@@ -219,8 +219,8 @@ def test_both_paths_read_a_time_alike(op_ts, zone):
         ({"transaction_token": "XID", "sequence_shift": 7}, True),
         ({"flatten_delimiter": "."}, True),
         ({"null_means": "null"}, True),
-        ({"null_means": "missing"}, False),
-        ({"absent_means": "null"}, False),
+        ({"null_means": "missing"}, True),
+        ({"absent_means": "null", "null_means": "missing"}, True),
         ({"time_zone": "Asia/Tokyo"}, False),
         ({"members": {"pos": "table"}}, False),
         ({"header_members": ["pos"]}, False),
@@ -240,7 +240,8 @@ def test_both_paths_read_the_options_alike(options, is_walked):
         spelt = {names.get(name, name): value for name, value in body.items()}
         shuffled = {name: spelt[name] for name in rng.sample(list(spelt), len(spelt))}
         given.append(message(goldengate_json.text(shuffled).encode(), n))
-    assert assert_walk_agrees(given, source) == 200 * is_walked
+    read = sum(exact(one, source, {TABLE.table: TABLE}) is not None for one in given)
+    assert assert_walk_agrees(given, source) == read * is_walked and (read > 100 or not is_walked)
 
 
 def test_a_member_that_is_there_twice_or_unknown_is_in_doubt():
