@@ -83,6 +83,7 @@ class Contracts:
                     *(options.time_zone in UTC, *put(token.encode() if token else None), len(slots)),
                     *put("".join(in_order).encode()),
                     *put(variant.metadata(in_order)),
+                    *(options.null_means == "missing", options.absent_means == "null"),
                 ]
             )
             members += [put(name.encode() if name is not None else None) for name in spelt]
@@ -145,15 +146,11 @@ def _words(options: Options) -> dict[str, str]:
 
 
 def _is_walked(options: Options) -> bool:
-    """Does the walk know a source's options? It reads a null and an absent column as they are, and each member has one
-    role.
-    """
+    """Does the walk know a source's options? Each member has one role."""
     names = _members(options)
     of_header = {*names, *IN_HEADER}
     return (
-        options.null_means in ("auto", "null")
-        and options.absent_means == "missing"
-        and len(names) == len(set(names))
+        len(names) == len(set(names))
         and not set(options.header_members) & set(IN_HEADER)
         and len(of_header) <= walk.MOST_NAMES
         and len("".join(of_header).encode()) <= LEN_MOST_NAMES

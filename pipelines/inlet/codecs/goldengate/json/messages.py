@@ -14,6 +14,8 @@ Shapes      operation model (format=json): the message's own members, `before` a
             documented but for op_type: the option members tells them
 Controls    `tombstone`: a message or a payload that is null. Data Streams: `stream_metadata`, `object_metadata`, `ddl`
             (op_type), `json_schema` ($schema and no op_type); `detail` is their text
+Two paths   `decode_message` reads any message exactly, in Python. `fast` (json/fast, json/walk: compiled, through
+            mapInArrow) answers at speed for those it is certain of: one object of the operation model in a message
 Meaning     operations/change, operations/images, position, operations/time
 Refused     by name, as unsupported_message: a value behind the byte 00 and an id of a schema registry, which is Avro or
             Protobuf

@@ -55,7 +55,8 @@ OP_TYPE, OP_TS, CURRENT_TS, POS, PRIMARY_KEYS, TOKENS = range(6)  # roles that t
 TABLE, BEFORE, AFTER, XID, SEQNO, RBA, NUM_ROLES = range(6, 13)  # behind them the feed's header_members
 NUM_SLOTS = 6  # of the header, without header_members
 MEMBER, NUM_MEMBERS, WORD, NUM_WORDS, SHIFT, IS_UTC = range(6)  # of a feed: first row and number; an option; a flag
-TOKEN, LEN_TOKEN, SLOT, NAMES, LEN_NAMES, METADATA, LEN_METADATA, NUM_FEED = range(6, 14)  # letters: place and length
+TOKEN, LEN_TOKEN, SLOT, NAMES, LEN_NAMES, METADATA, LEN_METADATA = range(6, 13)  # letters: place and length
+IS_NULL_MISSING, IS_ABSENT_NULL, NUM_FEED = range(13, 16)  # null_means, absent_means
 TEXTS = T_SEQ, T_POSITION, T_TRANSACTION, T_COLUMN_MASK, T_BEFORE, T_AFTER, T_HEADER, T_NAMES = range(8)
 N_TIME, NUM_VALID = 8, 9  # validity of the time, behind that of the texts
 ROW, PLACE, OPER, TIME, NUM_NUMBERS = range(5)
@@ -535,6 +536,37 @@ def _utc(d, fields, is_utc):
 
 
 @compiled(**COMPILED)
+def _drop_nulls(starts, values):
+    """Take nulls out of an image. Out: is anything left?"""
+    is_left = False
+    for k in range(len(starts)):
+        if starts[k] >= 0 and values[starts[k]] == 0:
+            starts[k] = -1
+        is_left |= starts[k] >= 0
+    return is_left
+
+
+@compiled(**COMPILED)
+def _settle(oper, feed, num, fields, work, places):
+    """Make of nulls and of absent columns what the source's options say. Out: False where that leaves no image that the
+    operation asks for.
+    """
+    has_after = fields[AFTER, 1] == 1
+    if feed[IS_NULL_MISSING]:
+        if fields[BEFORE, 1] == 1 and not _drop_nulls(places[0, 0, :num], work[0]):
+            fields[BEFORE, 1] = NONE
+        if oper == UPDATE:
+            has_after = _drop_nulls(places[1, 0, :num], work[1])
+    if feed[IS_ABSENT_NULL] and has_after:
+        last = work.shape[1] - 1  # no value reaches it: there are braces around them
+        work[1, last] = 0
+        for k in range(num):
+            if places[1, 0, k] < 0:
+                places[1, 0, k], places[1, 1, k] = last, last + 1
+    return oper != DELETE or fields[BEFORE, 1] == 1
+
+
+@compiled(**COMPILED)
 def _hold(oper, fields, plan, work, places):
     """Do the images hold to the contract: a value of each column of the key, in an update in either image, of before
     all of it or nothing; no null where it takes none?
@@ -584,6 +616,8 @@ def _put_row(oper, first, last, feed, feeds, plan, order, scratch, texts, number
     """All columns of one row; False in doubt, and then nothing counts of what was written."""
     d, work, places, fields, header, header_places, _, item_places = scratch
     out, ends = texts
+    if not _settle(oper, feed, len(plan), fields, work, places):
+        return False
     ends[T_SEQ, k + 1], valid[T_SEQ, k] = _put_seq(d, fields, feed[SHIFT], out[T_SEQ], ends[T_SEQ, k]), True
     numbers[TIME, k], has_time = _utc(d, fields, feed[IS_UTC])
     valid[N_TIME, k] = has_time == 1
