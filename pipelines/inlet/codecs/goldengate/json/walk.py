@@ -555,7 +555,7 @@ def _settle(oper, feed, num, fields, work, places):
     if feed[IS_NULL_MISSING]:
         if fields[BEFORE, 1] == 1 and not _drop_nulls(places[0, 0, :num], work[0]):
             fields[BEFORE, 1] = NONE
-        if oper == UPDATE:
+        if oper == UPDATE or oper == UPSERT:
             has_after = _drop_nulls(places[1, 0, :num], work[1])
     if feed[IS_ABSENT_NULL] and has_after:
         last = work.shape[1] - 1  # no value reaches it: there are braces around them
