@@ -21,7 +21,7 @@ def import_(
         typer.Argument(help="Definition files of the vendor; without any, the column lists that feeds gave."),
     ] = None,
     project: ProjectDir = HERE,
-    source: Annotated[str | None, typer.Option(help="Only what this source gave; needed with files.")] = None,
+    source: Annotated[str | None, typer.Option(help="Only what this source gave; of files, the source that they describe.")] = None,
     table: Annotated[str | None, typer.Option(help="Only this table, as SCHEMA.TABLE.")] = None,
     renamed: Annotated[
         list[str], typer.Option(metavar="OLD=NEW", help="A column that was renamed; may be given several times.")
@@ -37,8 +37,10 @@ def import_(
     from inlet.commands import import_contracts as importing
 
     loaded = config.load(project)
-    if source or files:
-        config.known(loaded.sources, source or "", "source")
+    if files and source is None:
+        source = _only_source(loaded)
+    if source:
+        config.known(loaded.sources, source, "source")
     if wrong := [pair for pair in renamed if pair.count("=") != 1]:
         raise ConfigError(f"--renamed {wrong[0]}: expected OLD=NEW", "Name the column as it was, and as it is")
     rows = importing.from_files(loaded, source or "", files) if files else importing.from_feeds(loaded, source, table)
@@ -53,6 +55,14 @@ def import_(
     importing.write(made)
     config.load(project)
     out.print("next: inlet generate, then inlet run; what was rejected for its columns is decoded again")
+
+
+def _only_source(loaded: config.Project) -> str:
+    """The source that files without one are of. Raises: ConfigError, where there are several or none."""
+    if len(loaded.sources) == 1:
+        return next(iter(loaded.sources))
+    names = ", ".join(loaded.sources) or "none in pipelines/inlet.yml"
+    raise ConfigError("Files need --source: the feed whose tables they describe", f"There are: {names}")
 
 
 @app.command()

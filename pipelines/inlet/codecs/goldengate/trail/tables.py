@@ -142,7 +142,8 @@ def _by_name(
 def _target(name: str, definition: list | None, source: Source, contracts: dict[str, Table]) -> Target:
     table = metadata.table_of(name, source)
     contract = contracts.get(table)
-    why = None if contract else ("definition_missing", f"a contract of {table}: `inlet import` makes one", "none")
+    how = f"`inlet import DEFGEN_FILE --source {source.name}` makes one"
+    why = None if contract else ("definition_missing", f"a contract of {table}: {how}", "none")
     return Target(name, table, contract, definition, why)
 
 
