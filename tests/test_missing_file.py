@@ -50,3 +50,7 @@ def test_files_behind_a_missing_one_wait_then_are_rejected_and_read_when_it_come
     deliver("tr000001", 0)
     assert planned() == ([(second, None), (third, None)], {})
     assert planned() == ([], {})
+    files["tr000001"] += trail.records[-1].data  # copied before it was whole: the third one went on without these bytes
+    deliver("tr000001", 0)
+    rows, held = planned()
+    assert not rows and "has grown to" in held[second] and "after file 2 was read" in held[second]

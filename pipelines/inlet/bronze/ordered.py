@@ -106,6 +106,11 @@ class Order:
             return f"file {place - 1} of {name}" + (" to end" if before else "")
         return None
 
+    def has_grown_late(self, place: int, file: Listed) -> bool:
+        """Has a file more bytes than it had when the next one was begun behind them?"""
+        is_begun = place + 1 in self.ends and place in self.ends
+        return bool(is_begun and file.known and file.info["size"] > file.known["ofs_end"])
+
     def lacks(self, place: int, numbered: dict[str, int]) -> bool:
         """Is the file before one that was never read not there at all? In: places of the files that are."""
         return place - 1 not in self.ends.keys() | self.stuck | set(numbered.values()) and place > min(
@@ -117,6 +122,15 @@ def missing(name: str, place: int) -> dict:
     """A row of bronze.files of a file whose predecessor has not come, though the file itself has settled."""
     expected = f"file {place} of {name}, behind which this file goes on"
     return as_problem(0, MISSING, expected, "no such file", "Deliver it: the next run reads both")
+
+
+def grown_late(name: str, place: int, file: Listed) -> str:
+    """What a file waits for that has grown after the next one was read."""
+    assert file.known is not None
+    return (
+        f"a person: file {place} of {name} has grown to {file.info['size']:,} bytes after file {place + 1} was read, "
+        f"which goes on behind its first {file.known['ofs_end']:,}; what came later is not read"
+    )
 
 
 def is_missing(row: dict | None) -> bool:
@@ -162,6 +176,8 @@ def plan(
             file.info["is_followed"] = True
         if isinstance(place, str):
             rows[file.path] = place
+        elif isinstance(place, int) and order.has_grown_late(place, file):
+            rows[file.path] = grown_late(name, place, file)
         elif place is None or file.known and file.known["context"]:
             rows[file.path] = planned(file)  # it goes on where it was, or is rejected as a whole
         elif why := order.waits_for(place, first):

@@ -21,7 +21,9 @@ def import_(
         typer.Argument(help="Definition files of the vendor; without any, the column lists that feeds gave."),
     ] = None,
     project: ProjectDir = HERE,
-    source: Annotated[str | None, typer.Option(help="Only what this source gave; of files, the source that they describe.")] = None,
+    source: Annotated[
+        str | None, typer.Option(help="Only what this source gave; of files, the source that they describe.")
+    ] = None,
     table: Annotated[str | None, typer.Option(help="Only this table, as SCHEMA.TABLE.")] = None,
     renamed: Annotated[
         list[str], typer.Option(metavar="OLD=NEW", help="A column that was renamed; may be given several times.")
