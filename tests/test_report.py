@@ -279,6 +279,21 @@ def test_doctor_says_what_is_rejected_and_fails_nothing_for_it(busy):
     assert rejects.open_rejects(busy) == Counter({("depot", "bad_digit"): 1})
 
 
+def test_a_file_that_may_be_purged_says_how_many_of_its_records_are_rejected(busy):
+    row = {
+        "source": "depot",
+        "path": "file",
+        "ofs_end": 9,
+        "size_bytes": 9,
+        "sha256": "",
+        "num_units": 1,
+        "batch_id": 1,
+    }
+    lakes.write(busy, "bronze.files", row)
+    is_safe, words = status.file_state(busy, str(busy.root / "file"))
+    assert is_safe and words.endswith("in batch 1; 1 record of it not decoded (`inlet rejects`)")
+
+
 def test_the_time_of_a_point_is_that_of_the_publication_that_moved_it(busy):
     lakes.write(busy, "gold.published", point(1, BEGAN + 2 * HOUR, depot=seq(10)))  # a run that moved nothing
     [row] = status.status(busy)["public"]

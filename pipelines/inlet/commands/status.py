@@ -114,11 +114,11 @@ def file_state(project: Project, file: str) -> tuple[bool, str]:
     }
     if open_ := sorted({row["batch_id"] for row in rows if (row["source"], row["batch_id"]) not in done}):
         return False, f"{path}: all {size} bytes are landed; batch {open_[0]} is not decoded yet"
-    return (
-        True,
-        f"{path}: all {size} bytes are landed and accounted for, in batch "
-        f"{', '.join(str(row['batch_id']) for row in rows if row['num_units']) or rows[-1]['batch_id']}",
-    )
+    batches = ", ".join(str(row["batch_id"]) for row in rows if row["num_units"]) or rows[-1]["batch_id"]
+    words = f"{path}: all {size} bytes are landed and accounted for, in batch {batches}"
+    blocks = tuple(f"{row['source']}/{path}@" for row in rows)
+    num = sum(r["unit_id"].startswith(blocks) and r["kind"] != replay.IGNORED for r in replay.unresolved(project))
+    return True, words + (f"; {num} record{'s'[: num > 1]} of it not decoded (`inlet rejects`)" if num else "")
 
 
 def _why_it_waits(project: Project, path: str, landed: list[dict]) -> str:
