@@ -487,3 +487,6 @@ def test_init_makes_a_project_with_a_source(tmp_path):
     done = inlet("init", made, "--source", "trail", "--codec", "goldengate_trail", "--from", "dirdat/ra*")
     assert done.returncode == 0 and "inlet import DEFINITION_FILE --source trail" in done.stdout
     assert config.load(made).sources["trail"].codec == "goldengate_trail"
+    said = ("--source", "gg", "--codec", "goldengate_json", "--from", "in/*.jsonl", "--transport", "lines")
+    assert inlet("init", tmp_path / "json", *said).returncode == 0
+    assert config.load(tmp_path / "json").sources["gg"].transport == "lines"

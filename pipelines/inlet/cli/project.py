@@ -137,6 +137,9 @@ def init(
     source: Annotated[str | None, typer.Option(help="Name of a first source, with --codec and --from.")] = None,
     codec: Annotated[str | None, typer.Option(help="Its format.")] = None,
     place: Annotated[str | None, typer.Option("--from", help="Where it comes from: files, a pattern, a URL.")] = None,
+    transport: Annotated[
+        str | None, typer.Option(help="What its files hold, as lines (one message each); of messages it is Parquet.")
+    ] = None,
 ):
     """Make a new project that runs as it is: config, a folder for contracts, dbt, expectations."""
     from inlet.commands import init as making
@@ -144,5 +147,5 @@ def init(
     given = [value for value in (source, codec, place) if value]
     if 0 < len(given) < 3:
         raise ConfigError("--source, --codec and --from belong together", "Give all three, or none")
-    for line in making.init(folder, making.FirstSource(*given) if given else None):
+    for line in making.init(folder, making.FirstSource(*given, transport) if given else None):
         out.print(line, markup=False)

@@ -50,10 +50,12 @@ class FirstSource(NamedTuple):
     name: str
     codec: str
     place: str  # `from`: a file, a folder, a pattern, a URL
+    transport: str | None = None  # what a file holds, where it is not what the codec reads first
 
     @property
     def text(self) -> str:
-        return yaml.safe_dump({"sources": {self.name: {"codec": self.codec, "from": self.place}}}, sort_keys=False)
+        place = {"transport": self.transport, "path": self.place} if self.transport else self.place
+        return yaml.safe_dump({"sources": {self.name: {"codec": self.codec, "from": place}}}, sort_keys=False)
 
 
 def init(folder: Path, source: FirstSource | None = None) -> list[str]:
