@@ -144,8 +144,8 @@ def init(
     """Make a new project that runs as it is: config, a folder for contracts, dbt, expectations."""
     from inlet.commands import init as making
 
-    given = [value for value in (source, codec, place) if value]
-    if 0 < len(given) < 3:
+    first = making.FirstSource(source, codec, place, transport) if source and codec and place else None
+    if first is None and (source or codec or place or transport):
         raise ConfigError("--source, --codec and --from belong together", "Give all three, or none")
-    for line in making.init(folder, making.FirstSource(*given, transport) if given else None):
+    for line in making.init(folder, first):
         out.print(line, markup=False)

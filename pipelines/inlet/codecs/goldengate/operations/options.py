@@ -82,8 +82,8 @@ class OperationOptions(ImageOptions):
     )
     operations: dict[str, Meaning] = Field(
         {},
-        description="words of op_type and what each means, as `{Q: INSERT}` (insertOpKey, ...), beside I, U, D, T, INSERT, "
-        "UPDATE, DELETE and UPSERT, or in their place",
+        description="words of op_type and what each means, as `{Q: INSERT}` (insertOpKey, ...), beside I, U, D, T, "
+        "INSERT, UPDATE, DELETE and UPSERT, or in their place",
     )
     transaction_token: str | None = Field(
         None,
