@@ -81,17 +81,26 @@ def _is_of_inspect(path: Path) -> bool:
 def _part(path: Path) -> str:
     """What a module beside the codec says of itself."""
     module = importlib.import_module(".".join(("inlet", *path.relative_to(PACKAGE).with_suffix("").parts)))
-    options = (
-        "".join(
-            f"| `{name}` | `{field.get_default(call_default_factory=True)}` | {field.description} |\n"
-            for name, field in module.Options.model_fields.items()
-        )
-        if hasattr(module, "Options") and module.Options.__module__ == module.__name__
-        else ""
+    name = path.relative_to(_family(path)).with_suffix("")
+    return f"\n## {name}\n\n```text\n{module.__doc__.strip()}\n```\n" + _options(module) + _io_types(module)
+
+
+def _options(module) -> str:
+    """The options that a module declares, as a table."""
+    if not hasattr(module, "Options") or module.Options.__module__ != module.__name__:
+        return ""
+    return "\n| option | default | meaning |\n|---|---|---|\n" + "".join(
+        f"| `{name}` | `{field.get_default(call_default_factory=True)}` | {field.description} |\n"
+        for name, field in module.Options.model_fields.items()
     )
-    return f"\n## {path.relative_to(_family(path)).with_suffix('')}\n\n```text\n{module.__doc__.strip()}\n```\n" + (
-        f"\n| option | default | meaning |\n|---|---|---|\n{options}" if options else ""
-    )
+
+
+def _io_types(module) -> str:
+    """The operation types that a module knows, as a table."""
+    if not hasattr(module, "documented"):
+        return ""
+    head = "\n| IOType | name | what it is | evidence |\n|---|---|---|---|\n"
+    return head + "".join("| {} | {} | {} | {} |\n".format(*row) for row in module.documented())
 
 
 def _semantics() -> str:

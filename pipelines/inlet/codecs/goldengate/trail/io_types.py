@@ -1,9 +1,10 @@
 """Operation types of a GoldenGate record (IOType): name, and what a decoder makes of each.
 
-Source: docs/formats/goldengate_trail.md, operations. [documented] all but 104-107, 117, 132, 150, 151, 161 and 200 on,
-whose codes are [recalled]. Compiled code reads these tables, so this is one of the sources that
-`inlet.fields.compiled.cache` looks at.
+Facts: [documented] or, of some codes, [recalled], as the table says. Compiled code reads these tables, so this is one
+of the sources that `inlet.fields.compiled.cache` looks at.
 """
+
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -57,6 +58,18 @@ IO_TYPES: dict[int, tuple] = {  # code: name, what it is; of a change its operat
     170: ("Metadata", METADATA),
     **{code: (f"NonStop{code}", CONTROL) for code in (*range(200, 206), *range(249, 255))},
 }
+RECALLED = (*range(104, 108), 117, 132, 150, 151, 161, *range(200, 256))  # codes that no public page shows
+WORDS = (
+    "a change",
+    "a chunk of a LOB",
+    "a definition",
+    "DDL",
+    "a restart after a failure",
+    "a restart",
+    "a control event",
+    "a reject",
+)
+IMAGES = ("no image", "after-image", "before-image", "key before, after-image", "both images")  # by form
 UPDATES = (10, 15)  # a before-image is a record of its own in front of these and of key updates
 FULL = (3, 5, 10)  # may have a full image in place of a list of columns [documented]
 WHAT_OF = np.full(256, UNKNOWN, np.int64)
@@ -72,3 +85,10 @@ for _code, _type in IO_TYPES.items():
 def name_of(code: int) -> str:
     """The vendor's name of an operation type; the number of one that is not known."""
     return IO_TYPES[code][0] if code in IO_TYPES else f"IOType {code}"
+
+
+def documented() -> Iterator[tuple[int, str, str, str]]:
+    """Of each operation type its code and name, what becomes of it, and the mark of its evidence."""
+    for code, (name, what, *of_change) in sorted(IO_TYPES.items()):
+        words = WORDS[what] if not of_change else f"{OPERATIONS[of_change[0]]}, {IMAGES[of_change[1]]}"
+        yield code, name, words, "recalled" if code in RECALLED else "documented"
