@@ -6,11 +6,12 @@ notes where each column's value is, and writes the members in the order of their
 other.
 
 Bounds: an item is held against the end of its list before it is read, and its value against the item. A value of n
-bytes becomes at most 4 n bytes (a character set makes 4 bytes of one at most) and its head at most 5; a number of an
-item of 8 bytes at least becomes 27 at most; id and offset of a member are 7. An item has 6 bytes in front of its value,
-so images take 6 bytes for each of the list, and 16. A full image is as long as its plan says before a place in it is
-read; its places follow each other, each with 3 bytes at least around its value. A number takes 42 bytes at most (39
-digits, sign, point, head), so such an image takes LEN_NUMBER + 7 more for each column.
+bytes becomes at most 4 n bytes (a character set makes 4 bytes of one at most) and its head at most 5; id and offset of
+a member are 7. An item has 6 bytes in front of its value, so images take 6 bytes for each of the list, and 16. A number
+takes 42 bytes at most (39 digits, sign, point, head) of an item of 8 at least: with an id of 2 bytes and an offset of
+3, for there are 65,536 members at most, 47 of 48. A full image is as long as its plan says before a place in it is
+read; its places follow each other, each with 3 bytes at least around its value. It takes LEN_NUMBER + 7 more for each
+column.
 Facts     [documented] the list, its null indicator (whatever is not 0 is NULL) . [dump seen] texts with an inner
           length, big-endian integers in trails of either order, dates without a length, the key in front of 115
           [impl] fixed texts, scales . [not public] the length in front of the images of 117, 134 and 135
