@@ -53,7 +53,8 @@ class Sent:
 class How(NamedTuple):
     """How a trail is written. Probabilities: that a transaction is given up and written again, that a file ends before
     a change, that there is DDL between transactions. `len_prefix` is that of unified updates; with 0 there are
-    none. CSN and transaction id stand at the first change of a transaction, or at `each_has_ids` (7).
+    none. CSN and transaction id stand at the first change of a transaction, or at `each_has_ids` (7); records say their
+    place in the source's log, or 0.
     """
 
     len_prefix: int = 2
@@ -61,6 +62,7 @@ class How(NamedTuple):
     rolls: float = 0.05
     ddl: float = 0.1
     each_has_ids: bool = False
+    has_positions: bool = False
 
 
 def random_trail(rng: random.Random, num_transactions: int = 20, how: How | None = None, **trail) -> Sent:
@@ -69,7 +71,9 @@ def random_trail(rng: random.Random, num_transactions: int = 20, how: How | None
     tables = [random_table(rng, f"SIM.T{n}") for n in range(rng.randint(1, 3))]
     if layout == "full":
         tables = [table._replace(is_even=rng.random() < 0.5) for table in tables]
-    how = how or How(len_prefix=rng.choice([0, 2, 4]), each_has_ids=rng.random() < 0.3)
+    how = how or How(
+        len_prefix=rng.choice([0, 2, 4]), each_has_ids=rng.random() < 0.3, has_positions=rng.random() < 0.5
+    )
     settings = {
         "byte_order": rng.choice(["big", "little"]),
         "name_form": rng.choice(["name", "index"]),
@@ -231,7 +235,10 @@ def _written(rng, trail: Trail, transaction: Transaction, how: How, begun: int |
             "io_time": transaction.at,
             "tokens": tokens if change["operation"] != "TRUNCATE" else tokens[1:],
         }
-        records = write_change(rng, trail, change, how.len_prefix, **said)
+        if how.has_positions:
+            said["audit_pos"] = 1000 * int(transaction.csn) + counter
+        form = random.Random(f"{transaction.id} {counter}")  # the same where it is written again
+        records = write_change(form, trail, change, how.len_prefix, **said)
         sent = {
             "table": change["table"],
             "operation": change["operation"],

@@ -152,8 +152,11 @@ def delivered_of(project: Project, row: dict) -> Iterator[dict]:
 def _blocks(project: Project, row: dict, stream, context, codec) -> Iterator[FileBlock]:
     source, has_tail = project.sources[row["source"]], True  # the plan already decided how far to read
     tables = project.tables_of(source)
-    name = unpacked_name(row["path"])
-    for block, _ in cut_file(source, tables, name, stream, row["ofs_start"], context, has_tail, codec=codec):
+    name, start = unpacked_name(row["path"]), row["ofs_start"]
+    is_followed = "problem" not in json.loads(row["context"] or "{}")  # then it was cut up to what is read here
+    for block, _ in cut_file(
+        source, tables, name, stream, start, context, has_tail, codec=codec, is_followed=is_followed
+    ):
         yield block
 
 

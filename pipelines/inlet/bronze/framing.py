@@ -73,7 +73,9 @@ def cut_file(
         return
     while rest:
         more = stream.read(LEN_READ)
-        cut = attempt(_cut, codec, rest, context, source, tables, LEN_BLOCK, not more and (has_settled or is_followed))
+        is_final = not more and (has_settled or is_followed)
+        follows = [is_followed and not more] if getattr(codec, "ENDS_WITH_NEXT", False) else []
+        cut = attempt(_cut, codec, rest, context, source, tables, LEN_BLOCK, is_final, *follows)
         if isinstance(cut, Reject):
             yield from unframed(offset, rest + more, stream, context, cut)
             return

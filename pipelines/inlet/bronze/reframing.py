@@ -122,11 +122,12 @@ def _frame(
         rows = []
         for path, context, place in sorted(starts, key=lambda s: (s.place is None, s.place or 0, s.path)):
             before, waits = None, None
+            known = [*order.ends, *order.stuck, *coming, *(s.place for s in starts if s.place is not None)] if order else []
             if order and context is None and place is not None:
-                known = [*order.ends, *order.stuck, *coming, *(s.place for s in starts if s.place is not None)]
                 before, waits = order.ends.get(place - 1), order.waits_for(place, min(known))
+            is_followed = place is not None and place < max(known)
             with staged[path].open("rb") as stream:
-                framed = _cut(project, source, found[path], stream, context, before, waits)
+                framed = _cut(project, source, found[path], stream, context, before, waits, is_followed)
                 row, end = _framed(found[path], framed, (before or {}) if context is None else None, batch_id, take)
             rows.append(row)
             if order and place is not None:
@@ -194,10 +195,17 @@ def _has_settled(source: Source, rest: Rest) -> bool:
 
 
 def _cut(
-    project: Project, source: Source, rest: Rest, stream, context: dict | None, before: dict | None, waits: str | None
+    project: Project,
+    source: Source,
+    rest: Rest,
+    stream,
+    context: dict | None,
+    before: dict | None,
+    waits: str | None,
+    is_followed: bool,
 ) -> Iterator[tuple[FileBlock, dict]]:
     """Blocks of a rest, each with the context after it; what a file that grows does not tell yet is rejected again. In:
-    what the file waits for, if it does.
+    what the file waits for, if it does; whether the next one is there.
     """
     companions = rest.pieces[0]["context"].get("companions")
     end, beside = rest.start, {"companions": companions} if companions else {}
@@ -206,7 +214,9 @@ def _cut(
         yield from unframed(end, stream.read(LEN_READ), stream, beside, why)
         return
     tables, name, is_final = project.tables_of(source), unpacked_name(rest.last["path"]), _has_settled(source, rest)
-    cut = cut_file(source, tables, name, stream, rest.start, context, is_final, companions, before)
+    cut = cut_file(
+        source, tables, name, stream, rest.start, context, is_final, companions, before, is_followed=is_followed
+    )
     for block, context in cut:  # noqa: B020  the last one is what is known behind them
         end = block.file_offset + len(block.data)
         yield block, context

@@ -48,12 +48,13 @@ FIRST_ROW = "first_row"  # member of the context of a unit of rows
 
 class Codec(Protocol):
     """What every codec offers. `join` is asked of codecs that give parts; `IDENTITY` is theirs whose feed can be sent
-    again at another place.
+    again at another place; `OTHER_EVENTS` theirs that have some.
     """
 
     OPTIONS: type[BaseModel]  # the source's `options`, each with a safe default
     # SQL over silver.changes for what identifies a change beside its place; with the same content it is a repeat
     IDENTITY: str
+    OTHER_EVENTS: tuple[str, ...]  # kinds of control events that may be events of a transaction (results.event_detail)
 
     def join(self, key: str, parts: list[Waiting], source: Source, tables: dict[str, Table]) -> Joined:
         """Settle the parts of a key, those that waited and new ones, in the order of change_seq, then of
@@ -108,7 +109,9 @@ class OrderedFiles(FileCodec, Protocol):
     for which it waits.
     """
 
-    ENDS_WITH_NEXT: bool  # is no record added to a file once the next one is there?
+    # Is no record added to a file once the next one is there? Then `cut` is given `is_followed`, that it is there: of
+    # records that belong together those that are lacking will not come.
+    ENDS_WITH_NEXT: bool
 
     def place(self, context: dict) -> int:
         """The place of a file among those of its source, from 0 or 1 on, without a gap. In: what `open_file` gave."""

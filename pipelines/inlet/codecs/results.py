@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from inlet.errors import Reject
+from inlet.errors import Event, Reject
 
 
 class Block(NamedTuple):
@@ -48,7 +48,8 @@ class Control(NamedTuple):
     """Something a feed says that is no change of a row: DDL, a checkpoint, an empty load. A row of
     silver.control_events.
 
-    It is a record of its own where the decoder counts it in `num_control`, else it comes with a change.
+    It is a record of its own where the decoder counts it in `num_control`, else it comes with a change. Where it is an
+    event of a transaction its detail says so, as `event_detail` has it.
     """
 
     kind: str
@@ -59,6 +60,21 @@ class Control(NamedTuple):
     change_seq: str | None = None  # its place in the order; the same event at the same place is kept once
     load_id: str | None = None
     detail: str = "{}"  # JSON
+
+
+def event_detail(first: Event, first_seq: str, last: Event | None = None, last_seq: str | None = None, num: int = 1):
+    """Members of a control event's detail, by which silver.transactions counts its records as events. In: where the
+    first of them stands, and the last one; their change_seq; how many they are."""
+    last = last or first
+    return {
+        "records": num,
+        "transaction_id": first.transaction_id,
+        "first_counter": first.counter,
+        "last_counter": last.counter,
+        "is_last": last.is_last,
+        "first_change_seq": first_seq,
+        "last_change_seq": last_seq or first_seq,
+    }
 
 
 class Definition(NamedTuple):

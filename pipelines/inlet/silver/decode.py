@@ -196,7 +196,7 @@ def _run(
     for source, account in batch.accounts.items():
         account.balance(source, batch_id)
     tell("following transactions")
-    transactions.update(spark, batch.rows, project.ignores)
+    transactions.update(spark, batch.rows, transactions.may_have_others(project))
     _table_versions(batch)
     header_views.write(spark, {project.sources[source].codec for source in batch.sources})
     _close(batch)

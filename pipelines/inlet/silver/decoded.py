@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from inlet import change, lake
 from inlet.bronze import guard
 from inlet.codecs.codec import FIRST_ROW
-from inlet.codecs.results import Control, Decoded, Part
+from inlet.codecs.results import Control, Decoded, Part, event_detail
 from inlet.errors import AccountingError, Reject
 from inlet.fields import variant
 from inlet.silver import contract_rules, unit_rules
@@ -127,7 +127,7 @@ def _ignored(rejects: list[Reject], ranges: list[list]) -> list[Control]:
             sum(reject.unit_length for reject in run),
             run[0].source_schema,
             run[0].source_table,
-            detail=json.dumps({"records": len(run)} | _events(run)),
+            detail=json.dumps(_detail(run)),
         )
         for run in runs
     ]
@@ -146,19 +146,12 @@ def _goes_on(last: Reject, reject: Reject) -> bool:
     )
 
 
-def _events(run: list[Reject]) -> dict:
-    """What silver.transactions has to know of a run of records: see transactions.py."""
+def _detail(run: list[Reject]) -> dict:
+    """What a run of records is; with what silver.transactions has to know of it, where they say it."""
     first, last = run[0], run[-1]
     if not first.event or not last.event or not first.change_seq or not last.change_seq:
-        return {}
-    return {
-        "transaction_id": first.event.transaction_id,
-        "first_counter": first.event.counter,
-        "last_counter": last.event.counter,
-        "is_last": last.event.is_last,
-        "first_change_seq": first.change_seq,
-        "last_change_seq": last.change_seq,
-    }
+        return {"records": len(run)}
+    return event_detail(first.event, first.change_seq, last.event, last.change_seq, len(run))
 
 
 def failed(source: str, unit_id: str, data: bytes, why: str, ranges: list[list] | None = None) -> list[dict]:

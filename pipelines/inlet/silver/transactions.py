@@ -3,15 +3,17 @@
 A transaction is an id *and* its first change_seq, because sources use ids again within minutes: a run of changes of one
 id begins at each change with counter 1, and behind each last event. It is complete when its last event was seen and
 there are as many events as that event's counter says, each with a counter of its own; records of tables that nobody
-wants are events, too. It is `impossible` where the last event was seen and others are missing, or two say the same; a
-change that comes late may still fix it. Most
-transactions of a batch are whole in it and are simply appended; only ids that are not, or that begin twice, are looked
-up in all of silver and told apart there.
+wants are events, too, and others that are no changes (results.event_detail). It is `impossible` where the last event
+was seen and others are missing, or two say the same; a change that comes late may still fix it. Most transactions of a
+batch are whole in it and are simply appended; only ids that are not, or that begin twice, are looked up in all of
+silver and told apart there.
 """
 
 from typing import TYPE_CHECKING
 
 from inlet import lake
+from inlet.codecs import CODECS
+from inlet.config import Project
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,14 +25,14 @@ select source, transaction_id, change_seq, change_seq as last_change_seq, transa
 from silver.changes
 where {rows} and transaction_id is not null and operation <> 'REFRESH'
 """
-IGNORED = """              -- and runs of records that nobody wants, but for those that were decoded again
+OTHERS = """              -- and records that are no changes: as of tables that nobody wants, but for those decoded again
 union all
 select source, e.transaction_id, e.first_change_seq, e.last_change_seq, e.first_counter, e.last_counter, e.is_last,
        cast(e.records as bigint), null, batch_id
 from (
   select *, from_json(detail, 'records bigint, transaction_id string, first_counter bigint, last_counter bigint, '
            || 'is_last boolean, first_change_seq string, last_change_seq string') as e
-  from silver.control_events where {rows} and kind = 'ignored') i
+  from silver.control_events where {rows} and detail like '%"transaction_id"%') i
 where e.transaction_id is not null
   and not exists (select 1 from bronze.replays p
       where p.source = i.source and p.unit_id = i.unit_id and p.unit_offset = i.unit_offset
@@ -53,51 +55,57 @@ group by source, transaction_id, run
 """
 
 
-def update(spark: "SparkSession", rows: str, may_ignore: bool = False) -> None:
-    """Bring silver.transactions up to a batch whose changes are stored. In: SQL that selects them; whether a source of
-    the project ignores tables.
+def may_have_others(project: Project) -> bool:
+    """May events of transactions be no changes?"""
+    codecs = (CODECS[source.codec] for source in project.sources.values())
+    return project.ignores or any(hasattr(codec, "OTHER_EVENTS") for codec in codecs)
+
+
+def update(spark: "SparkSession", rows: str, has_others: bool = False) -> None:
+    """Bring silver.transactions up to a batch whose changes are stored. In: SQL that selects them; `may_have_others` of
+    the project.
     """
-    events = _events(rows, may_ignore)
+    events = _events(rows, has_others)
     runs = spark.sql(RUNS.format(events=f"(select *, 0 as run from ({events}))")).persist()
     runs.where("num_changes > 0").createOrReplaceTempView("runs")
     open_ids = runs.where("state <> 'complete'").select("source", "transaction_id").distinct()
     if open_ids.isEmpty():
         lake.append(runs.where("num_changes > 0"), "silver.transactions")
     else:
-        _merge(spark, open_ids, may_ignore)
+        _merge(spark, open_ids, has_others)
     runs.unpersist()
 
 
-def _events(rows: str, may_ignore: bool) -> str:
+def _events(rows: str, has_others: bool) -> str:
     """SQL for the events of transactions. Nobody has looked whether an ignored record came before, as one or as a
     change: each place in the order counts once.
     """
-    if not may_ignore:
+    if not has_others:
         return EVENTS.format(rows=rows)
     return f"""
         select * except (nth) from (
           select *, row_number() over (
                    partition by source, transaction_id, change_seq order by table is null, batch_id) as nth
-          from ({EVENTS.format(rows=rows)} {IGNORED.format(rows=rows)}))
+          from ({EVENTS.format(rows=rows)} {OTHERS.format(rows=rows)}))
         where nth = 1"""
 
 
-def withdraw(spark: "SparkSession", rows: str, may_ignore: bool = False) -> None:
+def withdraw(spark: "SparkSession", rows: str, has_others: bool = False) -> None:
     """Tell the transactions that a batch brought changes of without it. In: SQL for the rows of a batch whose changes
     are gone; as for `update`.
     """
     touched = spark.sql(f"select distinct source, transaction_id from silver.transactions where {rows}").persist()
     spark.sql("select * from silver.transactions where false").createOrReplaceTempView("runs")
-    _merge(spark, touched, may_ignore)
+    _merge(spark, touched, has_others)
     touched.unpersist()
 
 
-def _merge(spark: "SparkSession", open_ids, may_ignore: bool) -> None:
+def _merge(spark: "SparkSession", open_ids, has_others: bool) -> None:
     """Tell the transactions of these ids anew from all of silver; the others as the view `runs` has them."""
     open_ids.createOrReplaceTempView("open_ids")
     by_id = "over (partition by source, transaction_id order by change_seq)"
     again = f"""(select *, count_if(first_counter = 1 or is_behind_last) {by_id} as run
-        from (select e.*, lag(is_last) {by_id} as is_behind_last from ({_events("true", may_ignore)}) e
+        from (select e.*, lag(is_last) {by_id} as is_behind_last from ({_events("true", has_others)}) e
               left semi join open_ids o on e.source = o.source and e.transaction_id = o.transaction_id))"""
     spark.sql(RUNS.format(events=again)).where("num_changes > 0").createOrReplaceTempView("runs_again")
     spark.sql("""

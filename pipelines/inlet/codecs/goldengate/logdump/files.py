@@ -44,7 +44,7 @@ from inlet.codecs.goldengate.logdump.record import Printed, printed
 from inlet.codecs.goldengate.trail import cuts, piece, sequence
 from inlet.codecs.goldengate.trail import files as trail
 from inlet.codecs.goldengate.trail.block import decoded as decoded_of
-from inlet.codecs.goldengate.trail.files import load_of, tables_of  # noqa: F401  part of what a codec offers
+from inlet.codecs.goldengate.trail.files import OTHER_EVENTS, load_of, tables_of  # noqa: F401  part of what a codec offers
 from inlet.codecs.goldengate.trail.images import Images
 from inlet.codecs.goldengate.trail.tables import resolve
 from inlet.codecs.results import STANDS, Block, Cut, Decoded, Mark

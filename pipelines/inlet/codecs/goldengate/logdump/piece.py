@@ -21,7 +21,7 @@ from inlet.codecs.goldengate.logdump.lines import joined
 from inlet.codecs.goldengate.logdump.record import Printed
 from inlet.codecs.goldengate.trail import file_header, frame, sequence
 from inlet.codecs.goldengate.trail.change_rows import CHANGES as OF_TRAIL
-from inlet.codecs.goldengate.trail.piece import Piece
+from inlet.codecs.goldengate.trail.piece import Piece, state_of
 from inlet.codecs.results import Control, Decoded
 from inlet.errors import Reject
 from inlet.fields import variant
@@ -65,9 +65,8 @@ def read(records: list[Printed], context: dict, behind: int) -> Printout:
     bytes_ = np.frombuffer(bytes(data), np.uint8)
     groups, transactions = np.empty((num, sequence.NUM_GROUP), np.int64), np.zeros((num + 2, 4), np.int64)
     carried = np.frombuffer((context["transaction"] or "").encode(), np.uint8)
-    state = np.array(context["state"], np.int64)
     num_groups, num_transactions = sequence.groups(
-        bytes_, rows, num, context["order"] == "little", behind, state, carried, groups, transactions
+        bytes_, rows, num, context["order"] == "little", behind, state_of(context), carried, groups, transactions
     )
     context = context | {"file_order": file_order}
     return Printout(

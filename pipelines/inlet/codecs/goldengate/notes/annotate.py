@@ -71,9 +71,22 @@ class Images:
         for is_prior in (True, False):
             if is_row and table and self._full(is_prior) and not self._parts(is_prior):
                 return "bad_length", "no bytes of a full image"
-        if not is_row or table is None or not table.key or self._parts(True) or self._parts(False):
+        if not is_row or table is None or not table.key:
             return None
+        if self._parts(True) or self._parts(False):
+            return self._of_keys(table.key)
         return "missing_key", f"no columns, and so no {', '.join(table.key)} of the key"
+
+    def _of_keys(self, key: list[str]) -> Fault | None:
+        """Why two records are not one update: their keys differ."""
+        header = self.event.header
+        if not self.event.before or header is None or header.io_type not in io_types.UPDATES:
+            return None
+        before, after = (
+            {leaf.column: leaf.value for leaf in leaves(self._area(is_prior))} for is_prior in (True, False)
+        )
+        differ = [name for name in key if name in before and name in after and before[name] != after[name]]
+        return ("part_missing", f"another {', '.join(differ)} in the image before") if differ else None
 
     def _parts(self, is_prior: bool) -> list[Token]:
         """The column areas that are read as one."""

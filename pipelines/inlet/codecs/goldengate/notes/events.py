@@ -32,7 +32,7 @@ from inlet.source import Source
 from inlet.table import Table
 
 KEY_UPDATES = (115, 117)
-MAX_GROUP = 16 << 20  # bytes; LOB chunks behind that are records of their own
+MAX_GROUP = 16 << 20  # bytes; LOB chunks behind that are records of their own, and segments belong to no record
 FAULTY, FILE_HEADER, LOB_CHUNK = "faulty", "file header", "lob chunk"
 LACKS_BEGINNING = (
     "lacks_beginning"  # member of the context of a place in the middle of a file: nothing is known of before
@@ -83,7 +83,7 @@ class Sequence:
 
     def __init__(self, data: bytes, context: dict, source: Source, tables: dict[str, Table]):
         self.data, self.context, self.source, self.tables = data, context, source, tables
-        is_open, self.num_events, self.largest, self.is_in_lob = context["state"]
+        is_open, self.num_events, self.largest, self.is_in_lob = context["state"][:4]
         self.open: Transaction | None = Transaction(context["transaction"], context["csn"]) if is_open else None
         self.is_counting = not context.get(LACKS_BEGINNING)
         self.known = {name: context[name] for name in ("tables", "num_definitions", "definitions")}
@@ -101,8 +101,10 @@ class Sequence:
     def _place(self, event: Event) -> None:
         """Its place in its transaction and in the order, and what that leaves behind."""
         if event.what == SEGMENT:
-            event.what = LOB_CHUNK if self.is_in_lob else FAULTY
-            event.fault = None if self.is_in_lob else ("bad_segment", "a segment behind no row that it belongs to")
+            header = event.frames[0][1]
+            is_chunk = self.is_in_lob and self.open and not (header and header.trans_ind in (FIRST, WHOLE))
+            event.what = LOB_CHUNK if is_chunk else FAULTY
+            event.fault = None if is_chunk else ("bad_segment", "a segment behind no row that it belongs to")
         if event.what == CHANGE and (fault := self._header_fault(event)):
             event.what, event.fault = FAULTY, fault
         first, last = event.frames[0], event.frames[-1]
@@ -126,13 +128,14 @@ class Sequence:
         has_header = _is_readable(first, last)
         tells = has_header and max(first[1].trans_ind, last[1].trans_ind) <= WHOLE
         starts = tells and first[1].trans_ind in (FIRST, WHOLE)
+        ends = tells and last[1].trans_ind >= LAST
+        is_counted |= self.open is not None and not starts and ends
         if self.open is None or starts:
             ids = ids_of(self.data, first[0], self.context["order"]) if has_header else {}
             self.is_counting |= starts
             place = self._position(first[0].at) if self.is_counting else None
             self.open = Transaction(ids.get("6") or place, ids.get("L"))
             self.num_events = 0 if starts else 1  # of a beginning that is not there an event at least came before
-        ends = tells and last[1].trans_ind >= LAST
         event.transaction = self.open
         if is_counted:
             self.num_events += 1
@@ -270,7 +273,10 @@ def _segments(rows: list, at: int) -> tuple[int, bool]:
     """The row behind the last segment of a record; whether all of them are there, one behind the other."""
     if rows[at][1].rec_count > 1:
         return at + 1, False
+    begun = rows[at][0].at
     while rows[at][1].continued:
+        if rows[at][0].end - begun > MAX_GROUP:
+            return at + 1, False
         if at + 1 == len(rows) or not _is_next_segment(rows[at][1], rows[at + 1]):
             return at + 1, False
         at += 1

@@ -9,6 +9,7 @@ from inlet.codecs.goldengate.trail import text_columns as text
 from inlet.codecs.goldengate.trail.images import Images
 from inlet.codecs.goldengate.trail.piece import Piece
 
+MAY_GO_ON = "may_go_on"  # member of a block's context: LOB chunks of its last record may be in the next file
 CHANGES = pa.schema(
     [
         pa.field("change_seq", pa.string(), nullable=False),
@@ -90,49 +91,36 @@ def _column_masks(found: Images, kept, has) -> pa.Array:
 
 def _change_masks(found: Images, is_kept, has) -> pa.Array:
     """Columns whose bytes differ, where the before-image has all that the after-image supplies."""
-    kept, pairs = found.readable[is_kept], np.flatnonzero(has["before"] & has["after"])
-    before, after = found.masks["before"][kept[pairs]], found.masks["after"][kept[pairs]]
-    pairs = pairs[~(after & ~before).any(axis=1)]
-    if not len(pairs):
+    kept = found.readable[is_kept]
+    knows = has["before"] & has["after"] & ~(found.masks["after"][kept] & ~found.masks["before"][kept]).any(axis=1)
+    if not knows.any():
         return pa.nulls(len(kept), pa.binary())
-    own, knows = np.zeros((len(pairs), after.shape[1]), np.uint8), np.zeros(len(kept), bool)
-    columns.changed(
-        found.bytes_,
-        found.before[is_kept][pairs],
-        found.after[is_kept][pairs],
-        found.places.layout[kept[pairs]],
-        found.layouts.plans,
-        found.layouts.plan_starts,
-        found.layouts.record_lengths,
-        found.piece.little,
-        columns.scratch_of(found.layouts.plans, found.layouts.plan_starts),
-        np.zeros((2, 8 * own.shape[1]), np.int64),
-        own,
-    )
-    knows[pairs] = True
-    masks = np.zeros((len(kept), own.shape[1]), np.uint8)
-    masks[pairs] = own
-    return mask_array(masks, masks, knows, np.arange(len(kept)), knows)
+    return mask_array(found.changed, found.changed, knows, kept, knows)
 
 
 def _states(found: Images, kept) -> pa.Array:
     """lob_incomplete for the columns whose values are in chunks: those that the contract calls LOBs; where it calls
-    none so, for each that the after-image does not supply."""
+    none so, for each that the after-image does not supply. Where chunks may follow in the next file, for the LOBs that
+    it does not supply."""
     groups = found.piece.groups
     has_chunks = groups[kept, sequence.CHUNKS_END] > groups[kept, sequence.BASE_END]
+    if found.piece.context.get(MAY_GO_ON):
+        has_chunks |= kept == len(groups) - 1
     if not has_chunks.any():
         return pa.nulls(len(kept), CHANGES.field("column_states").type)
-    states = [
-        [(name, "lob_incomplete") for name in _in_chunks(found, g)] if lob else None for g, lob in zip(kept, has_chunks)
-    ]
+    names = [_in_chunks(found, g) if is_lob else [] for g, is_lob in zip(kept, has_chunks)]
+    states = [[(name, "lob_incomplete") for name in of_row] or None for of_row in names]
     return pa.array(states, CHANGES.field("column_states").type)
 
 
 def _in_chunks(found: Images, group: int) -> list[str]:
-    layout = found.places.layout[group]
+    layout, of_group = found.places.layout[group], found.piece.groups[group]
     supplied = np.unpackbits(found.masks["after"][group], bitorder="little")
-    names = found.layouts.tables[layout].column_names
-    return found.layouts.lob_columns[layout] or [name for name, is_there in zip(names, supplied) if not is_there]
+    names, lobs = found.layouts.tables[layout].column_names, found.layouts.lob_columns[layout]
+    absent = [name for name, is_there in zip(names, supplied) if not is_there]
+    if of_group[sequence.CHUNKS_END] == of_group[sequence.BASE_END]:
+        return [name for name in lobs if name in absent]
+    return lobs or absent
 
 
 def transaction_ids(read: Piece, used: np.ndarray, groups: np.ndarray) -> pa.Array:

@@ -36,9 +36,9 @@ TO_TEXT, TO_BINARY, TO_INTEGER, TO_DECIMAL, TO_FLOAT, TO_DATE, TO_TIMESTAMP = ra
 
 FAULTS = ("", "bad_length", "unknown_column", "column_twice", "bad_value_length", "bad_text", "value_does_not_fit",
           "bad_date", "missing_key", "null_not_allowed", "ambiguous_layout", "bad_null_indicator",
-          "bad_length")  # fmt: skip
-(OK, BAD_LENGTH, UNKNOWN_COLUMN, COLUMN_TWICE, BAD_VALUE_LENGTH, BAD_TEXT, VALUE_DOES_NOT_FIT,
- BAD_DATE, MISSING_KEY, NULL_NOT_ALLOWED, AMBIGUOUS, BAD_NULL_INDICATOR, BAD_IMAGE_LENGTH) = range(13)  # fmt: skip
+          "bad_length", "part_missing")  # fmt: skip
+(OK, BAD_LENGTH, UNKNOWN_COLUMN, COLUMN_TWICE, BAD_VALUE_LENGTH, BAD_TEXT, VALUE_DOES_NOT_FIT, BAD_DATE, MISSING_KEY,
+ NULL_NOT_ALLOWED, AMBIGUOUS, BAD_NULL_INDICATOR, BAD_IMAGE_LENGTH, PART_MISSING) = range(14)  # fmt: skip
 MAX_DIGITS, MAX_SCALE = 38, 38
 LEN_ITEM = 4  # index and length
 LEN_NULL = 2
@@ -475,9 +475,9 @@ def split(data, starts, ends, is_fixed, num_columns, little, seen, middles, faul
 
 @compiled(nogil=True, _nrt=False)
 def changed(data, befores, afters, layouts, plans, plan_starts, record_lengths, little, scratch, places, masks):
-    """Which columns differ between two images, where the one before has all columns of the one after. In: befores,
-    afters: first byte, end and system key of each area, as of `images`, which has read both; scratch as there; places,
-    working space of two rows for each column. Out: masks[i], zero before.
+    """Which columns differ between two images that both supply them. In: befores, afters: first byte, end and system
+    key of each area, as of `images`, which has read both; scratch as there; places, working space of two rows for each
+    column. Out: masks[i], zero before.
     """
     for i in range(len(befores)):
         first, length = plan_starts[layouts[i]], record_lengths[layouts[i]]
@@ -490,13 +490,16 @@ def changed(data, befores, afters, layouts, plans, plan_starts, record_lengths, 
         _find_in(data, at, end, syskey, length, little, plans, first, num, scratch)
         for slot in range(num):
             start, before = scratch[0, slot], places[0, slot]
-            if start < 0:
+            if start < 0 or before < 0:
                 continue
             size = scratch[1, slot] - start
-            differs = places[1, slot] - before != size
-            for k in range(size):
-                if not differs and data[before + k] != data[start + k]:
-                    differs = True
+            is_null = data[start] != 0 or data[start + 1] != 0
+            differs = is_null != (data[before] != 0 or data[before + 1] != 0)
+            if not differs and not is_null:  # what stands behind a NULL says nothing
+                differs = places[1, slot] - before != size
+                for k in range(size):
+                    if not differs and data[before + k] != data[start + k]:
+                        differs = True
             if differs:
                 index = scratch[2, slot] - first
                 masks[i, index >> 3] |= 1 << (index & 7)

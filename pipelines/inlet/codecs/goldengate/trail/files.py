@@ -41,10 +41,11 @@ import numpy as np
 from inlet.codecs.goldengate.defgen import definitions_of  # noqa: F401  part of what a codec offers
 from inlet.codecs.goldengate.notes.annotate import annotate, find_record  # noqa: F401  part of what a codec offers
 from inlet.codecs.goldengate.options import Options
-from inlet.codecs.goldengate.trail import columns, cuts, frame, io_types, piece, sequence
+from inlet.codecs.goldengate.trail import columns, cuts, frame, io_types, metadata, piece, sequence
 from inlet.codecs.goldengate.trail.block import decode  # noqa: F401  part of what a codec offers
 from inlet.codecs.goldengate.trail.change_rows import CHANGES  # noqa: F401  part of what a codec offers
-from inlet.codecs.goldengate.trail.layout import versions_of
+from inlet.codecs.goldengate.trail.change_rows import MAY_GO_ON
+from inlet.codecs.goldengate.trail.layout import lobs_of, versions_of
 from inlet.codecs.results import STANDS, Block, Cut, Decoded, Mark
 from inlet.errors import Reject
 from inlet.fields import variant
@@ -61,9 +62,14 @@ COLUMNS = {
     "stream_position": "concat(seqno, '/', ofs_unit + unit_offset)",
 }
 ENDS_WITH_NEXT = True
+OTHER_EVENTS = ("lob_chunk", "ddl")
 LEN_HEAD = 1 << 20  # bytes of a file that are looked at when it is opened
 NUM_TRIED = 20  # records with columns that are looked at for encryption
-OWN = ("damaged", "last_seq")  # members of a block's context that are of the block alone
+ENCRYPTED = (  # expected, found
+    "columns in the records: write the trail without ENCRYPTTRAIL, or decrypt it with a pump (DECRYPTTRAIL)",
+    f"{NUM_TRIED} records in order, none of whose data is a list of columns",
+)
+OWN = ("damaged", "last_seq", MAY_GO_ON)  # members of a block's context that are of the block alone
 
 
 def open_file(path: str, head: bytes, is_whole: bool, source: Source, tables: dict) -> dict | Reject | None:
@@ -94,17 +100,11 @@ def open_file(path: str, head: bytes, is_whole: bool, source: Source, tables: di
         return _of_file("bad_frame", head, "a trail: it begins with a token F or G, and is not compressed", found, at)
     context["order"] = frame.order_of(head, at) if at < len(head) else None
     num, num_lists = _columns_in(head, context) if context["order"] else (0, 0)
-    if num and not num_lists and num < NUM_TRIED and not is_whole and len(head) < LEN_HEAD:
+    if not num_lists and 0 < num < NUM_TRIED and not is_whole and len(head) < LEN_HEAD:
         return None
-    if num == NUM_TRIED and not num_lists:
-        return _of_file(
-            "encrypted_data",
-            head,
-            "columns in the records: write the trail without ENCRYPTTRAIL, or decrypt it with a pump (DECRYPTTRAIL)",
-            f"{NUM_TRIED} records in order, none of whose data is a list of columns",
-            at,
-        )
-    return context
+    if _is_encrypted(num, num_lists):
+        return _of_file("encrypted_data", head, *ENCRYPTED, at)
+    return context | {"is_plain": num_lists > 0}
 
 
 def _of_file(kind: str, head: bytes, expected: str, found: str, at: int = 0) -> Reject:
@@ -119,6 +119,10 @@ def _columns_in(head: bytes, context: dict) -> tuple[int, int]:
     rows = rows[(rows[:, frame.LEN_D] > 0) & (rows[:, frame.FAULT] == 0)][:NUM_TRIED]
     rows = rows[(read.bytes_[rows[:, frame.H] + sequence.PARTITION] & sequence.FIELD_COMP) != 0]
     return len(rows), sum(columns.is_list(read.payload(row, frame.D), context["order"]) for row in rows)
+
+
+def _is_encrypted(num: int, num_lists: int) -> bool:
+    return num == NUM_TRIED and not num_lists
 
 
 def place(context: dict) -> int:
@@ -139,7 +143,9 @@ def is_ended(context: dict) -> bool:
     return not context["unfinished"]
 
 
-def cut(data: bytes, context: dict, source: Source, tables: dict, len_block: int, is_final: bool) -> Cut:
+def cut(
+    data: bytes, context: dict, source: Source, tables: dict, len_block: int, is_final: bool, is_followed: bool = False
+) -> Cut:
     """Cut whole groups into blocks, behind a transaction where it is not too long. A group that what follows may still
     be part of is left uncut."""
     context = {name: value for name, value in context.items() if name not in OWN} | {"unfinished": False}
@@ -153,18 +159,27 @@ def cut(data: bytes, context: dict, source: Source, tables: dict, len_block: int
         if context["order"] is None and must_tell and not frame.may_be_short(data, at):
             found = data[at : at + 8].hex(" ", 2).upper()
             rest = Reject("bad_frame", at, len(data) - at, at, "a record", found, data[at:])
-            blocks = [Block(0, at, of_header, 1)] if at else []
-            return Cut(blocks, context | {"offset": context["offset"] + at, "unfinished": True}, at, rest, [])
+            return _header_alone(context, of_header, at, len(data), rest)
     if context["order"] is None:
-        is_open = context["state"][sequence.OPEN]  # a transaction of the file before
-        blocks = [Block(0, at, of_header, 1)] if at else []
-        behind = {"offset": context["offset"] + at, "unfinished": at < len(data)}
-        return Cut(blocks, context | behind, at, None, [Mark(at, 1, STANDS)] if at and not is_open else [])
+        return _header_alone(context, of_header, at, len(data))
+    if not context.get("is_plain", True):
+        num, num_lists = _columns_in(data[:LEN_HEAD], context)
+        if not num_lists and 0 < num < NUM_TRIED and not is_final and len(data) < LEN_HEAD:
+            return _header_alone(context, of_header, at, len(data))
+        if _is_encrypted(num, num_lists):
+            rest = Reject("encrypted_data", at, len(data) - at, at, *ENCRYPTED, data[at:])
+            return _header_alone(context, of_header, at, len(data), rest)
+        context["is_plain"] = num_lists > 0
     read = piece.read(data, context, sequence.FILE_ENDS if is_final else sequence.MORE_MAY_COME)
+    if is_followed and read.end < len(data) == read.rows[-1:, frame.END].max(initial=0):
+        read = piece.read(data, context, sequence.BLOCK_ENDS)  # records of a group are lacking, and will not come
     blocks, start, before = [], 0, context
     for stop in cuts.stops(read.groups, read.starts, len_block):
         after = read.context_behind(stop)
         own = {"last_seq": read.change_seq(stop - 1)} | _damaged(read, start, stop)
+        if is_final and stop == len(read.groups) and _may_go_on(read, source, tables):
+            own[MAY_GO_ON] = True
+            after["state"][sequence.IN_LOB] = 1
         first, end = int(read.starts[start]), int(read.starts[stop])
         blocks.append(Block(first, end - first, before | own, stop - start))
         start, before = stop, after
@@ -173,6 +188,30 @@ def cut(data: bytes, context: dict, source: Source, tables: dict, len_block: int
         problem = piece.no_frame(read)
     marks = cuts.marks(read.groups, read.starts)
     return Cut(blocks, before | {"unfinished": read.end < len(data)}, read.end, problem, marks)
+
+
+def _header_alone(context: dict, of_header: dict, at: int, size: int, rest: Reject | None = None) -> Cut:
+    """The cut of a file's beginning behind whose header nothing is read: not yet, or (rest) never."""
+    is_open = context["state"][sequence.OPEN]  # a transaction of the file before
+    behind = context | {"offset": context["offset"] + at, "unfinished": at < size}
+    marks = [Mark(at, 1, STANDS)] if at and not is_open and not rest else []
+    return Cut([Block(0, at, of_header, 1)] if at else [], behind, at, rest, marks)
+
+
+def _may_go_on(read: piece.Piece, source: Source, tables: dict) -> bool:
+    """Is the last record one of a table with LOBs, whose transaction goes on in the next file, maybe with chunks?"""
+    group = read.groups[-1]
+    if group[sequence.WHAT] != io_types.CHANGE or not group[sequence.IS_OPEN]:
+        return False
+    header = read.payload(read.rows[group[sequence.BASE_END] - 1], frame.H)
+    name, tail = None, header[sequence.TAIL :]
+    if header[sequence.PARTITION] & sequence.HAS_INDEX:
+        index = int.from_bytes(tail[: sequence.LEN_INDEX], read.context["order"])
+        name, _ = read.definitions[-1][1]["tables"].get(str(index), (None, None))
+    else:
+        name = metadata.name_of(tail)
+    contract = tables.get(metadata.table_of(name, source)) if name else None
+    return contract is not None and any(map(lobs_of, contract.versions))
 
 
 def _num_whole(read: piece.Piece) -> int:

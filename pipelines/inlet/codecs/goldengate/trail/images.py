@@ -21,6 +21,7 @@ class Images:
         self.num_mask_bytes = layouts.keys.shape[1]
         self._areas()
         self._read()
+        self._compare()
         self.is_rejected = (
             (groups[:, sequence.WHAT] == sequence.FAULTY)
             | (groups[:, sequence.WHAT] == io_types.CHANGE) & (places.layout < 0)
@@ -87,6 +88,35 @@ class Images:
         self.faults[self.readable[lacks], 0] = columns.MISSING_KEY
         self.faults[self.readable[lacks], 1] = np.maximum(self.after[lacks, 1], self.before[lacks, 1])
         self.faults[self.readable[lacks], 2] = -1
+
+    def _compare(self) -> None:
+        """Which columns differ in pairs of images: changed[g]. Two records of an update are of one key."""
+        self.changed = np.zeros((len(self.piece.groups), self.num_mask_bytes), np.uint8)
+        has_both = (self.before[:, 0] >= 0) & (self.after[:, 0] >= 0) & (self.faults[self.readable, 0] == 0)
+        if not has_both.any():
+            return
+        pairs, layouts = self.readable[has_both], self.layouts
+        layout, own = self.places.layout[pairs], np.zeros((len(pairs), self.num_mask_bytes), np.uint8)
+        columns.changed(
+            self.bytes_,
+            self.before[has_both],
+            self.after[has_both],
+            layout,
+            layouts.plans,
+            layouts.plan_starts,
+            layouts.record_lengths,
+            self.piece.little,
+            columns.scratch_of(layouts.plans, layouts.plan_starts),
+            np.zeros((2, 8 * own.shape[1]), np.int64),
+            own,
+        )
+        self.changed[pairs] = own
+        groups = self.piece.groups[pairs]
+        in_two = (groups[:, sequence.NUM_BEFORE] > 0) & (groups[:, sequence.FORM] == io_types.AFTER)
+        apart = in_two & (own & layouts.keys[layout]).any(axis=1)
+        self.faults[pairs[apart], 0] = columns.PART_MISSING
+        self.faults[pairs[apart], 1] = self.after[has_both][apart, 0]
+        self.faults[pairs[apart], 2] = -1
 
     def _images(self, name: str, lists: np.ndarray, groups: np.ndarray):
         """Out: one buffer of images; each group's length in it."""

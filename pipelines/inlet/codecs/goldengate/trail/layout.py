@@ -102,11 +102,16 @@ def _compile(versions: dict[str, Table], used: frozenset[str], default_charset: 
         np.stack([one.double for one in charsets]),
         metadata,
         keys,
-        [[c.name for c in table.columns if c.vendor_type.endswith(" LOB")] for table in tables],
+        [lobs_of(table) for table in tables],
         record_lengths,
         no_full_image,
         of,
     )
+
+
+def lobs_of(table: Table) -> list[str]:
+    """The columns of a version of a contract whose values may come in chunks."""
+    return [column.name for column in table.columns if column.vendor_type.endswith(" LOB")]
 
 
 def _charset(name: str, place: str) -> Charset:

@@ -22,6 +22,8 @@ BEGINNING = {  # what is known before the first record of a trail
     "definitions": {},
     "unfinished": False,
 }
+# where a group says each of the state behind it
+STATE = sequence.IS_OPEN, sequence.NUM_EVENTS, sequence.TIME, sequence.IS_IN_LOB, sequence.FIRST_RECORD
 
 
 @dataclass
@@ -105,7 +107,7 @@ class Piece:
             return self.context
         last = self.groups[num - 1]
         is_open, transaction = bool(last[sequence.IS_OPEN]), int(last[sequence.OPEN_TRANSACTION])
-        state = [int(last[n]) for n in (sequence.IS_OPEN, sequence.NUM_EVENTS, sequence.TIME, sequence.IS_IN_LOB)]
+        state = [int(last[n]) for n in STATE]
         known = next(known for n, known in reversed(self.definitions) if n < num)
         return self.context | known | {
             "offset": self.context["offset"] + int(self.starts[num]),
@@ -133,12 +135,18 @@ def read(data: bytes, context: dict, behind: int) -> Piece:
     transactions = np.zeros((num + 2, 4), np.int64)
     carried = np.frombuffer((context["transaction"] or "").encode(), np.uint8)
     num_groups, num_transactions = sequence.groups(
-        bytes_, rows, num, little, behind, np.array(context["state"], np.int64), carried, groups, transactions
+        bytes_, rows, num, little, behind, state_of(context), carried, groups, transactions
     )
     groups = groups[:num_groups]
     if num_groups < num:
         end = int(rows[groups[-1, sequence.CHUNKS_END] - 1, frame.END]) if num_groups else 0
     return Piece(data, bytes_, context, rows[:num], groups, transactions[:num_transactions], end, how)
+
+
+def state_of(context: dict) -> np.ndarray:
+    """The state that a context holds; an earlier Inlet wrote none of the first record."""
+    known = context["state"]
+    return np.array([*known, *[0] * (sequence.NUM_STATE - len(known))], np.int64)
 
 
 def len_file_header(data: bytes, context: dict) -> int:

@@ -27,6 +27,7 @@ OF_COLUMNS = {
     "bad_null_indicator": "0000 or FFFF",
     "missing_key": "a value of each column of the key",
     "null_not_allowed": "a value, for the contract says nullable: false",
+    "part_missing": "a before-image of the same key in front of its update; the contract's key is to be the source's",
     "ambiguous_layout": "a length of 2 or of 4 bytes before the images, with which both of them end exactly",
 }
 

@@ -5,8 +5,8 @@ it; the segments of a record that is continued; a change with the LOB chunks beh
 transactions are never interleaved, so a transaction is a run of groups from TransInd 0 to TransInd 2, or one group of
 3.
 
-Bounds: `groups` reads the fixed part of `H` (34 bytes, which `walk` has made sure of), tails within `LEN_H`, and tokens
-within `LEN_T`. It writes one row of `out` and of `transactions` for each row of `rows` at most.
+Bounds: `groups` reads the fixed part of `H` (34 bytes, which `walk` has made sure of), tails within `LEN_H`, columns
+within `LEN_D` and tokens within `LEN_T`. It writes one row of `out` and of `transactions` for each row of `rows` at most.
 Facts     [documented] TransInd 0 first, 1 middle, 2 last, 3 only; Continued and RecCount put segments together; after a
           failure Extract appends a marker and writes the open transaction again; inserts are marked A, deletes B
           [dump seen] bytes 0-8, 16-29 and 33 of H, and the time: microseconds since the Julian epoch, UTC . [recalled]
@@ -14,11 +14,13 @@ Facts     [documented] TransInd 0 first, 1 middle, 2 last, 3 only; Continued and
           full images are those of IOType 3, 5 and 10, behind a system key of SyskeyLen bytes, 4 or 8
           [inferred] byte 30; Partition 0x04 a list of columns, 0x08 the tail is an index, 0x40 both images
           ASSUMED: a record is followed by its LOB chunks, a before-image by its update, a segment by the next one,
-          without another record in between, and segments in one file
+          without another record in between; a before-image and its update, and segments, are in one file
+          ASSUMED: what is written again begins with a record of the same table and the same place in the source's log;
+          where it tells no place, of the same IOType with the same columns
 """
 
 from inlet.codecs.goldengate.trail import io_types
-from inlet.codecs.goldengate.trail.frame import AT, END, LEN_D, LEN_H, LEN_T, H, T
+from inlet.codecs.goldengate.trail.frame import AT, END, LEN_D, LEN_H, LEN_T, D, H, T
 from inlet.codecs.goldengate.trail.frame import FAULT as ROW_FAULT
 from inlet.codecs.goldengate.trail.frame import FAULT_AT as ROW_FAULT_AT
 from inlet.fields.compiled.basics import inlined, uint
@@ -28,17 +30,19 @@ from inlet.fields.compiled.cache import compiled
 FIRST, NUM_BEFORE, BASE_END, CHUNKS_END, WHAT, OPERATION, FORM, FAULT, FAULT_AT = range(9)
 # its place among the events of its transaction; what it says of one that was open before it
 COUNTER, IS_LAST, TRANSACTION, MARK = range(9, 13)
-# the state behind it: is a transaction open, which, its events so far; the largest IO Time so far; does a LOB go on
-IS_OPEN, OPEN_TRANSACTION, NUM_EVENTS, TIME, IS_IN_LOB = range(13, 18)
-NUM_GROUP = 18
+# the state behind it: is a transaction open, which, its events so far, its first record; the largest IO Time so far; may
+# chunks of a LOB follow
+IS_OPEN, OPEN_TRANSACTION, NUM_EVENTS, FIRST_RECORD, TIME, IS_IN_LOB = range(13, 19)
+NUM_GROUP = 19
 FILE_HEADER, FAULTY, LOB_CHUNK = range(io_types.UNKNOWN + 1, io_types.UNKNOWN + 4)  # WHAT, beside those of io_types
 NO_MARK, ABANDONED_BEFORE, UNFINISHED_BEFORE = range(3)
-# what is known at the beginning: is a transaction open, its events so far, the largest IO Time, does a LOB go on
-OPEN, EVENTS, LARGEST_TIME, IN_LOB = range(4)
-NUM_STATE = 4
+# what is known at the beginning: is a transaction open, its events so far, the largest IO Time, may chunks of a LOB
+# follow, a number for the first record of the transaction (0: not known)
+OPEN, EVENTS, LARGEST_TIME, IN_LOB, RECORD = range(5)
+NUM_STATE = 5
 XID_AT, XID_LEN, CSN_AT, CSN_LEN = range(4)  # of `transactions`; row 0 is the one that was open at the beginning
 MORE_MAY_COME, FILE_ENDS, BLOCK_ENDS = range(3)  # behind the data; a block holds whole groups
-MAX_GROUP = 16 << 20  # bytes; LOB chunks behind that are records of their own
+MAX_GROUP = 16 << 20  # bytes; LOB chunks behind that are records of their own, and segments belong to no record
 
 # the fixed part of H
 PARTITION, UNDO_FLAG, BEFORE_AFTER, REC_LENGTH, IO_TYPE, ORIG_NODE, IO_TIME, AUDIT_POS, AUDIT_RBA = (
@@ -60,6 +64,7 @@ FIRST_OF, MIDDLE_OF, LAST_OF, WHOLE = range(4)  # TRANS_IND
 EPOCH = 210_866_760_000_000_000  # Julian microseconds of 1970-01-01
 EARLIEST, LATEST = 0, 4_102_444_800_000_000  # of an IO Time, from 1970: up to 2100
 LOGCSN, TRANID = ord("L"), ord("6")
+PRIME = 34_359_738_337  # below 2^35: 257 * 257 times a number below it is one of 64 bits
 
 FAULTS = ("", "bad_frame", "bad_length", "unknown_token", "bad_header", "unknown_operation", "unsupported_record",
           "part_missing", "bad_segment")  # fmt: skip
@@ -107,7 +112,10 @@ def _image_end(data, rows, i, num):
     """Behind the last segment of the record that begins at row i. Out: (row, fault); row -1 where more has to come."""
     if _byte(data, rows, i, REC_COUNT) > 1:
         return i + 1, BAD_SEGMENT
+    begun = rows[i, AT]
     while _byte(data, rows, i, CONTINUED):
+        if rows[i, END] - begun > MAX_GROUP:
+            return i + 1, BAD_SEGMENT
         if i + 1 == num:
             return -1, OK
         if not _is_next_segment(data, rows, i, i + 1):
@@ -208,6 +216,23 @@ def _is_same_id(data, carried, is_carried, row, at, size):
 
 
 @inlined
+def _number_of(data, rows, i):
+    """A number for a record, by which it is known again when it is written anew, whatever indexes tables have by then."""
+    at, n, has_place = rows[i, H], 1, False
+    for k in range(AUDIT_POS, TRANS_IND):
+        n = (n * 257 + data[at + k]) % PRIME
+        has_place |= data[at + k] != 0
+    if data[at + PARTITION] & HAS_INDEX == 0:
+        for k in range(TAIL, rows[i, LEN_H]):
+            n = (n * 257 + data[at + k]) % PRIME
+    if not has_place:
+        n = (n * 257 + data[at + IO_TYPE]) * 257 % PRIME
+        for k in range(rows[i, LEN_D]):
+            n = (n * 257 + data[rows[i, D] + k]) % PRIME
+    return n + 1
+
+
+@inlined
 def _extent(data, rows, i, num, behind, group):
     """Find the rows of the group that begins at row i, and what it is. Out: False where more has to come to tell."""
     group[FIRST], group[NUM_BEFORE], group[BASE_END], group[CHUNKS_END] = i, 0, i + 1, i + 1
@@ -280,13 +305,19 @@ def groups(data, rows, num, little, behind, state, carried, out, transactions):
     i, n, txn = 0, 0, 0
     transactions[0] = 0
     is_open, events, largest, in_lob = state[OPEN], state[EVENTS], state[LARGEST_TIME], state[IN_LOB]
+    record = state[RECORD]
     while i < num:
         group = out[n]
         if not _extent(data, rows, i, num, behind, group):
             break
         what, last_row = group[WHAT], group[CHUNKS_END] - 1
+        has_header = _is_readable(rows, i) and _is_readable(rows, last_row)
+        first, last = MIDDLE_OF, MIDDLE_OF
+        if has_header and data[rows[i, H] + TRANS_IND] <= WHOLE and data[rows[last_row, H] + TRANS_IND] <= WHOLE:
+            first, last = data[rows[i, H] + TRANS_IND], data[rows[last_row, H] + TRANS_IND]
+        is_first = first == FIRST_OF or first == WHOLE
         if what == io_types.SEGMENT:
-            if in_lob:
+            if in_lob and is_open and not is_first:
                 group[WHAT] = what = LOB_CHUNK
             else:
                 group[WHAT], group[FAULT], group[FAULT_AT] = FAULTY, BAD_SEGMENT, rows[i, AT]
@@ -299,27 +330,26 @@ def groups(data, rows, num, little, behind, state, carried, out, transactions):
             what = group[WHAT]
         is_event = what == io_types.CHANGE or what == FAULTY
         group[MARK], group[COUNTER], group[IS_LAST], group[TRANSACTION] = NO_MARK, -1, 0, -1
-        has_header = _is_readable(rows, i) and _is_readable(rows, last_row)
-        first, last = MIDDLE_OF, MIDDLE_OF
-        if has_header and data[rows[i, H] + TRANS_IND] <= WHOLE and data[rows[last_row, H] + TRANS_IND] <= WHOLE:
-            first, last = data[rows[i, H] + TRANS_IND], data[rows[last_row, H] + TRANS_IND]
         if what == io_types.RESTART_ABEND:
             if is_open:
                 group[MARK] = ABANDONED_BEFORE
-            is_open = events = 0
+            is_open = events = record = 0
         elif (is_event or what == io_types.DDL or what == LOB_CHUNK) and (has_header or is_open):
-            is_first = first == FIRST_OF or first == WHOLE
             if is_first and is_open:
                 row = transactions[txn + 1]
                 row[:] = 0
                 _find_ids(data, rows, i, little, row)
                 is_again = _is_same_id(data, carried, txn == 0, transactions[txn], row[XID_AT], row[XID_LEN])
+                is_again = is_again and (record == 0 or record == _number_of(data, rows, i))
                 group[MARK] = ABANDONED_BEFORE if is_again else UNFINISHED_BEFORE
                 is_open = 0
+            elif is_open and not is_event and last >= LAST_OF:
+                is_event = True  # a record that is no change, and ends its transaction
             if not is_open:
                 txn += 1
                 transactions[txn] = 0
                 events = 0 if is_first else 1  # its beginning is not there: what came before was an event at least
+                record = _number_of(data, rows, i) if is_first else 0
                 if has_header:
                     _find_ids(data, rows, i, little, transactions[txn])
             is_open = 1 if last == FIRST_OF or last == MIDDLE_OF else 0
@@ -332,13 +362,13 @@ def groups(data, rows, num, little, behind, state, carried, out, transactions):
             if EARLIEST <= time < LATEST and time > largest:
                 largest = time
         if not is_open:
-            events = 0
+            events = record = 0
         if what == io_types.CHANGE:
             in_lob = 1 if rows[last_row, END] - rows[i, AT] >= MAX_GROUP else 0
         elif what != LOB_CHUNK and what != io_types.METADATA:
             in_lob = 0
         group[IS_OPEN], group[OPEN_TRANSACTION], group[NUM_EVENTS] = is_open, txn, events
-        group[TIME], group[IS_IN_LOB] = largest, in_lob
+        group[FIRST_RECORD], group[TIME], group[IS_IN_LOB] = record, largest, in_lob
         i, n = group[CHUNKS_END], n + 1
     return n, txn + 1
 
