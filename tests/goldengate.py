@@ -61,8 +61,8 @@ def decoded_image(table: columns.Table, image: dict | None) -> dict | None:
 
 def read_files(files: list[tuple[str, bytes]], source: Source, tables: dict, deliveries=None, codec=trail) -> dict:
     """Read files in their order, each delivered in pieces that end at `deliveries(data)`, as bronze lands and silver
-    decodes them. Every byte and record is accounted for. Out: changes, rejects and controls that stand, with `seqno`
-    and `rba`; the ranges given up.
+    decodes them; the last one has settled. Every byte and record is accounted for. Out: changes, rejects and controls
+    that stand, with `seqno` and `rba`; the ranges given up.
     """
     before, batch = None, 0
     found = {"changes": [], "rejects": [], "controls": [], "abandoned": [], "undecided": []}
@@ -72,9 +72,9 @@ def read_files(files: list[tuple[str, bytes]], source: Source, tables: dict, del
         for end in [*(deliveries(data) if deliveries else []), len(data)]:
             batch += 1
             judged = Judged(undecided, path, start, batch)
-            is_settled = end == len(data)
-            stream = io.BytesIO(data[start:end])
-            for block, after in cut_file(source, tables, path, stream, start, context, is_settled, None, before, codec):
+            is_whole, is_last = end == len(data), (path, data) == files[-1]
+            given = start, context, is_whole and is_last, None, before, codec, is_whole and not is_last
+            for block, after in cut_file(source, tables, path, io.BytesIO(data[start:end]), *given):
                 judged.add(block)
                 blocks[path, block.file_offset, batch] = block
                 context, start = after, block.file_offset + len(block.data)

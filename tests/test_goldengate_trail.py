@@ -1,6 +1,7 @@
 """Trails: what an independent encoder writes is what the codec reads, whatever the trail's form and however it
 comes."""
 
+import json
 import random
 from decimal import Decimal
 
@@ -113,6 +114,113 @@ def test_a_chunk_of_another_transaction_is_none_of_the_row_before_it():
             ({"ID": 1}, None),
             ({"ID": 2}, None),
         ]
+
+
+def test_chunks_of_a_lob_may_go_on_in_the_next_file():
+    trail = Trail([NOTES])
+    trail.insert("HR.NOTES", {"ID": 1}, trans_ind=FIRST)
+    trail.insert("HR.NOTES", {"ID": 2}, trans_ind=MIDDLE)
+    trail.roll()
+    chunks = [trail.lob_chunk("HR.NOTES", b"\1" * 40, trans_ind=place) for place in (MIDDLE, LAST)]
+    trail.insert("HR.NOTES", {"ID": 3}, trans_ind=ONLY)
+    found = read_files(trail.files, source_of(), notes())
+    assert found["rejects"] == []
+    rows = [(row["after"]["ID"], row["column_states"], row["transaction_last_event"]) for row in found["changes"]]
+    assert rows == [(1, None, False), (2, {"BODY": "lob_incomplete"}, False), (3, None, True)]
+    chunks_read = [(rba, json.loads(c.detail)) for _, rba, c in found["controls"] if c.kind == "lob_chunk"]
+    assert [rba for rba, _ in chunks_read] == [chunk.rba for chunk in chunks]
+    # the chunk that ends the transaction is an event of it
+    assert "transaction_id" not in chunks_read[0][1]
+    last = chunks_read[1][1]
+    assert (last["transaction_id"], last["first_counter"], last["is_last"]) == (
+        found["changes"][0]["transaction_id"],
+        3,
+        True,
+    )
+
+
+def test_chunks_in_the_next_file_of_a_table_without_lobs_are_rejected():
+    trail = Trail([NOTES])
+    trail.insert("HR.NOTES", {"ID": 1}, trans_ind=FIRST)
+    trail.roll()
+    trail.lob_chunk("HR.NOTES", b"\1", trans_ind=LAST)
+    found = read_files(trail.files, source_of(), notes(source_type="ASCII_V(4000)"))
+    assert [r.kind for r in found["rejects"]] == ["bad_segment"]
+    assert [row["column_states"] for row in found["changes"]] == [None]
+
+
+@pytest.mark.parametrize("kind", ["bad_segment", "part_missing"])
+def test_records_that_lack_others_at_the_end_of_a_file_that_is_followed_are_rejected(kind):
+    trail = Trail([NOTES], has_header=False)
+    trail.insert("HR.NOTES", {"ID": 1})
+    if kind == "bad_segment":
+        area = trail.image("HR.NOTES", {"ID": 2, "BODY": "a note"})
+        lacking = trail.row(5, "HR.NOTES", area[:9], rec_count=1, continued=1, trans_ind=FIRST)
+    else:
+        area = trail.image("HR.NOTES", {"ID": 2, "BODY": "a note"})
+        lacking = trail.row(15, "HR.NOTES", area, before_after="B", trans_ind=FIRST)
+    trail.roll()
+    trail.insert("HR.NOTES", {"ID": 3}, trans_ind=LAST)
+    (name, data), (next_name, next_data) = trail.files
+    found = read_files(trail.files, source_of(), notes())
+    assert [(r.kind, r.unit_length) for r in found["rejects"]] == [(kind, lacking.length)]
+    assert [row["after"]["ID"] for row in found["changes"]] == [1, 3]
+    alone = read_files([(name, data)], source_of(), notes())  # settled, and may still grow
+    assert [r.kind for r in alone["rejects"]] == ["truncated"]
+
+
+def test_two_records_of_an_update_are_of_one_key():
+    trail = Trail([NOTES])
+    before, after = trail.update_in_two("HR.NOTES", {"ID": 1, "BODY": "a"}, {"ID": 2, "BODY": "b"})
+    trail.update_in_two("HR.NOTES", {"ID": 3, "BODY": None}, {"ID": 3, "BODY": "b"})
+    found = read_files(trail.files, source_of(), notes())
+    assert [(r.kind, r.unit_length) for r in found["rejects"]] == [("part_missing", before.length + after.length)]
+    assert [(row["after"]["ID"], row["change_mask"]) for row in found["changes"]] == [(3, b"\x02")]
+
+
+@pytest.mark.parametrize("trans_ind", [FIRST, ONLY])
+@pytest.mark.parametrize("has_place", [False, True])
+def test_a_record_that_wrongly_begins_its_transaction_anew_gives_up_nothing(trans_ind, has_place):
+    trail = Trail([NOTES])
+    for n, place in enumerate((FIRST, MIDDLE, trans_ind, LAST)):
+        said = {"audit_pos": 100 + n} if has_place else {}
+        trail.insert("HR.NOTES", {"ID": n}, trans_ind=place, tokens=[("6", "1.1.1")], **said)
+    for end in range(150, len(trail.files[0][1]), 31):
+        found = read_files(trail.files, source_of(), notes(), lambda data, end=end: [end])
+        assert [row["after"]["ID"] for row in found["changes"]] == [0, 1, 2, 3]
+        assert "transaction_unfinished" in [control.kind for _, _, control in found["controls"]]
+
+
+def test_a_transaction_that_begins_with_the_same_record_is_written_again():
+    trail = Trail([NOTES])
+    for id_, place in ((0, FIRST), (1, MIDDLE), (0, FIRST), (1, MIDDLE), (2, LAST)):
+        trail.insert("HR.NOTES", {"ID": id_}, trans_ind=place, tokens=[("6", "1.1.1")])
+    for end in range(150, len(trail.files[0][1]), 31):
+        found = read_files(trail.files, source_of(), notes(), lambda data, end=end: [end])
+        assert [row["after"]["ID"] for row in found["changes"]] == [0, 1, 2]
+
+
+def test_a_chain_of_segments_that_never_ends_is_rejected_in_bounded_pieces():
+    trail = Trail([NOTES], has_header=False)
+    segment = bytes(60_000)
+    for n in range(300):
+        trail.row(5, "HR.NOTES", segment, rec_count=n + 1 & 0xFF, continued=1, trans_ind=FIRST if n == 0 else MIDDLE)
+    trail.insert("HR.NOTES", {"ID": 2}, trans_ind=LAST)
+    found = read_files(trail.files, source_of(), notes())
+    assert {r.kind for r in found["rejects"]} == {"bad_segment"}
+    assert max(r.unit_length for r in found["rejects"]) < 17 << 20
+    assert [row["after"]["ID"] for row in found["changes"]] == [2]
+
+
+def test_encryption_is_seen_where_the_header_of_a_file_was_landed_alone():
+    trail, rng = Trail([NOTES]), random.Random(3)
+    for _ in range(25):
+        trail.row(5, "HR.NOTES", rng.randbytes(40))
+    (name, data) = trail.files[0]
+    first = trail.records[0].rba
+    found = read_files([(name, data)], source_of(), notes(), lambda data: [first, first + 500])
+    assert [r.kind for r in found["rejects"]] == ["encrypted_data"]
+    assert found["rejects"][0].unit_length == len(data) - first
 
 
 def test_a_record_whose_place_is_unreadable_does_not_end_its_transaction():

@@ -17,8 +17,9 @@ from inlet.bronze.guard import KIND
 from inlet.codecs import CODECS
 from inlet.codecs.linkexpress import group as linkexpress_codec
 from inlet.codecs.qlik import json_messages
+from inlet.codecs.results import event_detail
 from inlet.commands import doctor
-from inlet.errors import AccountingError, ConfigError, InletError
+from inlet.errors import AccountingError, ConfigError, Event, InletError
 from inlet.silver import decode, recover, transactions
 from inlet.silver.batch import Account
 from tests import projects
@@ -530,3 +531,25 @@ def test_a_run_keeps_the_batch_of_its_last_change_when_its_id_is_looked_up_again
 def test_a_transaction_with_a_gap_is_impossible_until_what_lacks_comes_late(spark):
     told = states(spark, [[(1, 1, False), (4, 3, False)], [(5, 4, True)], [(2, 2, False)]])
     assert list(told) == [[(1, 2, "open")], [(1, 3, "impossible")], [(1, 4, "complete")]]
+
+
+def test_a_transaction_that_ends_with_a_record_that_is_no_change_is_complete(spark):
+    """As one whose last record is a chunk of a LOB, in a batch of its own."""
+    place = "'{0:035d}'".format
+    insert = (
+        "insert into silver.changes (source, source_schema, source_table, change_seq, operation, transaction_id, "
+        f"transaction_event_counter, transaction_last_event, batch_id) values ('closed', 'S', 'T', {place(1)}, "
+        "'INSERT', 'A', 1, false, 970000000)"
+    )
+    spark.sql(insert)
+    transactions.update(spark, "batch_id = 970000000 and source = 'closed'", True)
+    detail = json.dumps(event_detail(Event("A", 2, True), f"{2:035d}"))
+    spark.sql(
+        "insert into silver.control_events (source, kind, unit_id, unit_offset, detail, batch_id) values "
+        f"('closed', 'lob_chunk', 'closed/a@0', 0, '{detail}', 970000001)"
+    )
+    transactions.update(spark, "batch_id = 970000001 and source = 'closed'", True)
+    found = spark.sql("select num_changes, last_change_seq, state from silver.transactions where source = 'closed'")
+    assert list(map(tuple, found.collect())) == [(1, f"{2:035d}", "complete")]
+    for table in ("changes", "control_events", "transactions"):
+        spark.sql(f"delete from silver.{table} where source = 'closed'")

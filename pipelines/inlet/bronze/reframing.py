@@ -122,7 +122,9 @@ def _frame(
         rows = []
         for path, context, place in sorted(starts, key=lambda s: (s.place is None, s.place or 0, s.path)):
             before, waits = None, None
-            known = [*order.ends, *order.stuck, *coming, *(s.place for s in starts if s.place is not None)] if order else []
+            known = (
+                [*order.ends, *order.stuck, *coming, *(s.place for s in starts if s.place is not None)] if order else []
+            )
             if order and context is None and place is not None:
                 before, waits = order.ends.get(place - 1), order.waits_for(place, min(known))
             is_followed = place is not None and place < max(known)

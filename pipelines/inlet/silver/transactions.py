@@ -25,7 +25,7 @@ select source, transaction_id, change_seq, change_seq as last_change_seq, transa
 from silver.changes
 where {rows} and transaction_id is not null and operation <> 'REFRESH'
 """
-OTHERS = """              -- and records that are no changes: as of tables that nobody wants, but for those decoded again
+OTHERS = """              -- and records that are no changes, as of tables that nobody wants; not those decoded again
 union all
 select source, e.transaction_id, e.first_change_seq, e.last_change_seq, e.first_counter, e.last_counter, e.is_last,
        cast(e.records as bigint), null, batch_id

@@ -120,7 +120,7 @@ class Sequence:
             self.num_events = 0
         if event.what == CHANGE:
             self.is_in_lob = last[0].end - first[0].at >= MAX_GROUP
-        elif event.what not in (LOB_CHUNK, METADATA):
+        elif event.what not in (LOB_CHUNK, METADATA, FILE_HEADER):
             self.is_in_lob = False
         event.change_seq = self._change_seq(first[0].at, self.largest)
 

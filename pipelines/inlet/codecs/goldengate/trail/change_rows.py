@@ -7,9 +7,8 @@ from inlet.codecs.codec import IMAGE
 from inlet.codecs.goldengate.trail import columns, frame, header_variant, sequence
 from inlet.codecs.goldengate.trail import text_columns as text
 from inlet.codecs.goldengate.trail.images import Images
-from inlet.codecs.goldengate.trail.piece import Piece
+from inlet.codecs.goldengate.trail.piece import MAY_GO_ON, Piece
 
-MAY_GO_ON = "may_go_on"  # member of a block's context: LOB chunks of its last record may be in the next file
 CHANGES = pa.schema(
     [
         pa.field("change_seq", pa.string(), nullable=False),

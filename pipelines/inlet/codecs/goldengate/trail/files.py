@@ -10,17 +10,19 @@ Layout    a token: id . info . u2 length . payload; lengths in the byte order of
                   31 incomplete . 32 continued . 33 rec_count . 34 name and NUL, or u2 index of a definition
           D       { u2 index of a column . u2 length . null indicator . value }, of a key update behind the key before;
                   without Partition 0x04 a full image, each column at its place (trail/full_image.py)
-Groups    a before-image and the update behind it, the segments of a record, a row and its LOB chunks are one change
+Groups    a before-image and the update of the same key behind it, the segments of a record (16 MiB at most), a row and
+          its LOB chunks are one change. Chunks may go on in the next file: LOBs that the last row of a file does not
+          supply are `lob_incomplete` where its transaction goes on
 Yields    changes in file order; the images hold what the record supplies, absent columns were not supplied
 Order     largest IO Time so far, number of the file, RBA of the record
 Transactions  from TransInd 0 to 2, or 3; records wait for the end of theirs. One that a restart interrupts, or that
-          begins again under the same id, counts once; one that is interrupted otherwise stands, is never whole, and is
-          told by a control event `transaction_unfinished`
+          begins again under the same id with the same record, counts once; one that is interrupted otherwise stands, is
+          never whole, and is told by a control event `transaction_unfinished`
 Tables    by name, or by the index of a definition in the file. Bodies of definitions are not public: names, types and
           places in full images come from contracts, which `inlet import` makes of Defgen files; where the body changes
           a version of the contract has to begin
 Files     follow each other by the number in their names; the next one is begun when it is there and this one ends with
-          a whole record
+          a whole record. What that record still lacks will not come then
 Facts     [dump seen] framing, header, list of columns, tokens . [documented] operations, transactions
           [not public] bodies of definitions, LOB chunks, user tokens: kept as they are
           ASSUMED: the length in front of the image before in 117, 134 and 135 has 2 or 4 bytes, by exact fit
@@ -44,7 +46,6 @@ from inlet.codecs.goldengate.options import Options
 from inlet.codecs.goldengate.trail import columns, cuts, frame, io_types, metadata, piece, sequence
 from inlet.codecs.goldengate.trail.block import decode  # noqa: F401  part of what a codec offers
 from inlet.codecs.goldengate.trail.change_rows import CHANGES  # noqa: F401  part of what a codec offers
-from inlet.codecs.goldengate.trail.change_rows import MAY_GO_ON
 from inlet.codecs.goldengate.trail.layout import lobs_of, versions_of
 from inlet.codecs.results import STANDS, Block, Cut, Decoded, Mark
 from inlet.errors import Reject
@@ -69,7 +70,7 @@ ENCRYPTED = (  # expected, found
     "columns in the records: write the trail without ENCRYPTTRAIL, or decrypt it with a pump (DECRYPTTRAIL)",
     f"{NUM_TRIED} records in order, none of whose data is a list of columns",
 )
-OWN = ("damaged", "last_seq", MAY_GO_ON)  # members of a block's context that are of the block alone
+OWN = ("damaged", "last_seq", piece.MAY_GO_ON)  # members of a block's context that are of the block alone
 
 
 def open_file(path: str, head: bytes, is_whole: bool, source: Source, tables: dict) -> dict | Reject | None:
@@ -178,7 +179,7 @@ def cut(
         after = read.context_behind(stop)
         own = {"last_seq": read.change_seq(stop - 1)} | _damaged(read, start, stop)
         if is_final and stop == len(read.groups) and _may_go_on(read, source, tables):
-            own[MAY_GO_ON] = True
+            own[piece.MAY_GO_ON] = True
             after["state"][sequence.IN_LOB] = 1
         first, end = int(read.starts[start]), int(read.starts[stop])
         blocks.append(Block(first, end - first, before | own, stop - start))

@@ -22,6 +22,7 @@ BEGINNING = {  # what is known before the first record of a trail
     "definitions": {},
     "unfinished": False,
 }
+MAY_GO_ON = "may_go_on"  # member of a block's context: LOB chunks of its last record may be in the next file
 # where a group says each of the state behind it
 STATE = sequence.IS_OPEN, sequence.NUM_EVENTS, sequence.TIME, sequence.IS_IN_LOB, sequence.FIRST_RECORD
 

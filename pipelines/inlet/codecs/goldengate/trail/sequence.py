@@ -6,7 +6,8 @@ transactions are never interleaved, so a transaction is a run of groups from Tra
 3.
 
 Bounds: `groups` reads the fixed part of `H` (34 bytes, which `walk` has made sure of), tails within `LEN_H`, columns
-within `LEN_D` and tokens within `LEN_T`. It writes one row of `out` and of `transactions` for each row of `rows` at most.
+within `LEN_D` and tokens within `LEN_T`. It writes one row of `out` and of `transactions` for each row of `rows` at
+most.
 Facts     [documented] TransInd 0 first, 1 middle, 2 last, 3 only; Continued and RecCount put segments together; after a
           failure Extract appends a marker and writes the open transaction again; inserts are marked A, deletes B
           [dump seen] bytes 0-8, 16-29 and 33 of H, and the time: microseconds since the Julian epoch, UTC . [recalled]
@@ -30,8 +31,8 @@ from inlet.fields.compiled.cache import compiled
 FIRST, NUM_BEFORE, BASE_END, CHUNKS_END, WHAT, OPERATION, FORM, FAULT, FAULT_AT = range(9)
 # its place among the events of its transaction; what it says of one that was open before it
 COUNTER, IS_LAST, TRANSACTION, MARK = range(9, 13)
-# the state behind it: is a transaction open, which, its events so far, its first record; the largest IO Time so far; may
-# chunks of a LOB follow
+# the state behind it: is a transaction open, which, its events so far, its first record; the largest IO Time so far;
+# may chunks of a LOB follow
 IS_OPEN, OPEN_TRANSACTION, NUM_EVENTS, FIRST_RECORD, TIME, IS_IN_LOB = range(13, 19)
 NUM_GROUP = 19
 FILE_HEADER, FAULTY, LOB_CHUNK = range(io_types.UNKNOWN + 1, io_types.UNKNOWN + 4)  # WHAT, beside those of io_types
@@ -217,7 +218,7 @@ def _is_same_id(data, carried, is_carried, row, at, size):
 
 @inlined
 def _number_of(data, rows, i):
-    """A number for a record, by which it is known again when it is written anew, whatever indexes tables have by then."""
+    """A number for a record, by which it is known again when it is written anew, whatever index its table has then."""
     at, n, has_place = rows[i, H], 1, False
     for k in range(AUDIT_POS, TRANS_IND):
         n = (n * 257 + data[at + k]) % PRIME
@@ -365,7 +366,7 @@ def groups(data, rows, num, little, behind, state, carried, out, transactions):
             events = record = 0
         if what == io_types.CHANGE:
             in_lob = 1 if rows[last_row, END] - rows[i, AT] >= MAX_GROUP else 0
-        elif what != LOB_CHUNK and what != io_types.METADATA:
+        elif what != LOB_CHUNK and what != io_types.METADATA and what != FILE_HEADER:
             in_lob = 0
         group[IS_OPEN], group[OPEN_TRANSACTION], group[NUM_EVENTS] = is_open, txn, events
         group[FIRST_RECORD], group[TIME], group[IS_IN_LOB] = record, largest, in_lob
