@@ -1,13 +1,19 @@
 """A file of a trail that is missing in the sequence: the next ones wait, and are rejects once they have settled; when
-it comes all are read."""
+it comes all are read. And one that ends before a record of several is whole: that holds up no other once the next one
+is there."""
 
 import json
 import os
 
 from inlet import bronze
+from inlet.bronze import blocks
+from inlet.commands import replay
 from tests import projects
 from tests.encode.goldengate_columns import Table, integer
+from tests.encode.goldengate_tokens import FIRST, LAST
 from tests.encode.goldengate_trail import Trail
+from tests.test_replay import again
+from tests.test_toy import run
 
 HOUR = 3600
 ITEMS = {
@@ -54,3 +60,56 @@ def test_files_behind_a_missing_one_wait_then_are_rejected_and_read_when_it_come
     deliver("tr000001", 0)
     rows, held = planned()
     assert not rows and "has grown to" in held[second] and "after file 2 was read" in held[second]
+
+
+def broken_off() -> Trail:
+    """Two files; the first one ends with a segment that another one should follow."""
+    trail = Trail([Table("T.ITEMS", (integer("ID", is_key=True, is_nullable=False),))], prefix="./dirdat/tr")
+    trail.insert("T.ITEMS", {"ID": 1})
+    area = trail.image("T.ITEMS", {"ID": 2})
+    trail.row(5, "T.ITEMS", area[:6], rec_count=1, continued=1, trans_ind=FIRST)
+    trail.roll()
+    trail.insert("T.ITEMS", {"ID": 3}, trans_ind=LAST)
+    return trail
+
+
+def test_a_file_that_ends_in_a_record_of_several_is_read_up_to_it_until_the_next_one_is_there(tmp_path):
+    source = {"codec": "goldengate_trail", "from": "landing/tr*"}
+    project = projects.make(tmp_path, {"trail": source}, [ITEMS], str(tmp_path / "lakehouse"))
+    (first, data), (second, after) = broken_off().files
+    (tmp_path / "landing").mkdir()
+    (tmp_path / "landing" / first).write_bytes(data)
+    rows = bronze.plan_batch(project, list(project.sources.values()), []).files
+    assert [row["path"] for row in rows] == [f"landing/{first}"] and rows[0]["ofs_end"] < len(data)
+    (tmp_path / "landing" / second).write_bytes(after)
+    before = [row | {"landed_at": None} for row in rows]
+    rows += bronze.plan_batch(project, list(project.sources.values()), before).files
+    assert [(row["path"], row["problem"]) for row in rows[1:]] == [
+        (f"landing/{name}", None) for name in (first, second)
+    ]
+    units = [unit for row in rows for unit in blocks.units_of(project, row)]
+    assert b"".join(unit["bytes"] for unit in units) == data + after
+    assert not any("problem" in json.loads(unit["context"]) for unit in units)
+
+
+def test_a_settled_file_that_ends_in_a_record_of_several_goes_on_by_a_replay(spark, lakehouse, tmp_path):
+    landing = tmp_path / "landing" / "broken_off"
+    landing.mkdir(parents=True)
+    source = {"codec": "goldengate_trail", "from": "landing/broken_off/tr*", "settle_minutes": 0}
+    project = projects.make(tmp_path, {"broken_off": source}, [ITEMS], lakehouse)
+    (first, data), (second, after) = broken_off().files
+    (landing / first).write_bytes(data)
+    run(project, spark)
+    (landing / second).write_bytes(after)
+    held = bronze.plan_batch(project, list(project.sources.values()), bronze.landed(project)).held
+    assert "whose rest was rejected: `inlet replay`" in held[f"landing/broken_off/{second}"]
+    [reject] = replay.unresolved(project, "broken_off")
+    assert reject["kind"] == "truncated"
+    again(project, spark, source="broken_off")
+    run(project, spark)
+    [reject] = replay.unresolved(project, "broken_off")
+    assert (reject["kind"], reject["source_table"]) == ("bad_segment", "ITEMS")
+    ids = spark.sql(
+        "select after:ID::int from silver.changes where source = 'broken_off' order by change_seq"
+    ).collect()
+    assert [row[0] for row in ids] == [1, 3]
