@@ -1,8 +1,7 @@
 """What the records of a trail are one after another, for `inlet inspect`: changes, some of several records, in their
 transactions, with the tables that they are of.
 
-The same rules as trail/sequence.py and trail/tables.py, in plain Python. Source: docs/formats/goldengate_trail.md,
-transactions.
+The same rules as trail/sequence.py and trail/tables.py, in plain Python. Source: docs/formats/goldengate_trail.md.
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """What a trail says beside its rows, for `inlet inspect`: the header record of a file, metadata, DDL.
 
-Source: docs/formats/goldengate_trail.md, file header, metadata, DDL. Tokens that nothing public names stay as they are.
+Source: docs/formats/goldengate_trail.md. Tokens that nothing public names stay as they are.
 """
 
 import re

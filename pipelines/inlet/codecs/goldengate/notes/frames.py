@@ -1,7 +1,7 @@
 """Frames of a trail for `inlet inspect`: records and their tokens, byte by byte, in plain Python.
 
 The same rules as frame.py, which is compiled, and read without it; tests hold the two equal.
-Source: docs/formats/goldengate_trail.md, framing.
+Source: docs/formats/goldengate_trail.md.
 """
 
 from collections.abc import Iterator

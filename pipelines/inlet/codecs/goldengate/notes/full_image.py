@@ -1,7 +1,6 @@
 """A full image for `inlet inspect`: the system key, and each column at its place.
 
-The same rules as trail/full_image.py and trail/columns.py, in plain Python. Source: docs/formats/goldengate_trail.md,
-full image.
+The same rules as trail/full_image.py and trail/columns.py, in plain Python. Source: docs/formats/goldengate_trail.md.
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """The header of a trail's record for `inlet inspect`: every field of the GHDR with what its bits say, every GGS token.
 
-Source: docs/formats/goldengate_trail.md, header and tokens. What is not public is shown as it stands.
+Source: docs/formats/goldengate_trail.md. What is not public is shown as it stands.
 """
 
 from collections.abc import Iterator

@@ -2,7 +2,7 @@
 
 Unit      a token `F` whose length is that of the whole record; groups of tokens in it; a trailer `Z`
 Facts     TrailInfo [dump seen] in part; the other groups and their tokens [recalled]; value types [impl]
-Source    docs/formats/goldengate_trail.md, file header. A token that is not known stays as hex
+Source    docs/formats/goldengate_trail.md. A token that is not known stays as hex
 """
 
 from collections.abc import Callable, Iterator

@@ -50,7 +50,11 @@ HEADER = (
     Column("continued", "string", "Continued: `Y` where the next record goes on with the data, else `N` [documented]"),
     Column("rec_count", "int", "RecCount: puts segments together [documented]; 1 where there is one [dump seen]"),
     Column("tdr_index", "int", "TDR index: the table's definition, where the header names no table [inferred]"),
-    Column("record_name", "string", "the table's name in the header, where it has one [dump seen]"),
+    Column(
+        "record_name",
+        "string",
+        "the trail's name of the table: that of the header, or of the definition which its index means [dump seen]",
+    ),
     Column("info", "int", "info byte of the record's `G` token; what it means is not public [dump seen]"),
     Column(
         "csn", "string", "commit sequence number (LOGCSN), carried through the transaction; its form is the source's"
