@@ -1,7 +1,7 @@
 """The column area of a trail's record for `inlet inspect`: index, length, null indicator and value of each column.
 
-Values are read by the contract, with the same rules as trail/columns.py, in plain Python; without one a column is
-called by its index and its value is its bytes. Source: docs/formats/goldengate_trail.md.
+Values are read by the contract, with the same rules as trail/columns.py and trail/values.py, in plain Python; without
+one a column is called by its index and its value is its bytes. Source: docs/formats/goldengate_trail.md.
 """
 
 import datetime

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from inlet.codecs.goldengate.trail import areas, columns, frame, io_types, sequence
+from inlet.codecs.goldengate.trail import areas, columns, frame, io_types, plan, sequence
 from inlet.codecs.goldengate.trail.layout import Layouts
 from inlet.codecs.goldengate.trail.piece import Piece
 from inlet.codecs.goldengate.trail.tables import Places
@@ -10,7 +10,7 @@ from inlet.codecs.goldengate.trail.tables import Places
 
 class Images:
     """The images of a piece's changes. `places` says of each group which layout reads it, and why where none does;
-    faults[g] = code of columns.FAULTS, byte, index of the column.
+    faults[g] = code of plan.FAULTS, byte, index of the column.
     """
 
     def __init__(self, read: Piece, places: Places, layouts: Layouts):
@@ -85,7 +85,7 @@ class Images:
         )
         lacks &= self.piece.groups[self.readable, sequence.OPERATION] != io_types.TRUNCATE
         lacks = np.flatnonzero(lacks & (self.faults[self.readable, 0] == 0))
-        self.faults[self.readable[lacks], 0] = columns.MISSING_KEY
+        self.faults[self.readable[lacks], 0] = plan.MISSING_KEY
         self.faults[self.readable[lacks], 1] = np.maximum(self.after[lacks, 1], self.before[lacks, 1])
         self.faults[self.readable[lacks], 2] = -1
 
@@ -114,7 +114,7 @@ class Images:
         groups = self.piece.groups[pairs]
         in_two = (groups[:, sequence.NUM_BEFORE] > 0) & (groups[:, sequence.FORM] == io_types.AFTER)
         apart = in_two & (own & layouts.keys[layout]).any(axis=1)
-        self.faults[pairs[apart], 0] = columns.PART_MISSING
+        self.faults[pairs[apart], 0] = plan.PART_MISSING
         self.faults[pairs[apart], 1] = self.after[has_both][apart, 0]
         self.faults[pairs[apart], 2] = -1
 

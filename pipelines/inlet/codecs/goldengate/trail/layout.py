@@ -6,8 +6,7 @@ import numpy as np
 
 from inlet.codecs.goldengate import source_type as vendor
 from inlet.codecs.goldengate.options import TextOptions
-from inlet.codecs.goldengate.trail import columns as plan
-from inlet.codecs.goldengate.trail import full_image
+from inlet.codecs.goldengate.trail import full_image, plan
 from inlet.errors import ConfigError
 from inlet.fields import variant
 from inlet.fields.charset import Charset, charset

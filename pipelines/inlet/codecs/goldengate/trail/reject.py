@@ -1,6 +1,6 @@
 """Rejects of a trail: what was expected and what was found, in words, for the few records that fail."""
 
-from inlet.codecs.goldengate.trail import columns, sequence
+from inlet.codecs.goldengate.trail import plan, sequence
 from inlet.errors import Event, Reject
 from inlet.source import Source
 from inlet.table_column import TableColumn
@@ -67,13 +67,13 @@ def of_group(found, n: int, source: Source) -> Reject:
 
 def _of_columns(found, n: int, at: int, end: int) -> tuple[str, int, str, str, TableColumn | None]:
     """What is wrong with a column area: kind, place, expected, found, and the column."""
-    kind, place, index = columns.FAULTS[found.faults[n, 0]], int(found.faults[n, 1]), int(found.faults[n, 2])
+    kind, place, index = plan.FAULTS[found.faults[n, 0]], int(found.faults[n, 1]), int(found.faults[n, 2])
     layout = found.places.layout[n]
     group = found.piece.groups[n]
     num_after = group[sequence.BASE_END] - group[sequence.FIRST] - group[sequence.NUM_BEFORE]
     if max(num_after, group[sequence.NUM_BEFORE]) > 1 and place >= len(found.piece.data):
         place = at  # in segments that are joined: the place is told by the record
-    if found.faults[n, 0] == columns.BAD_IMAGE_LENGTH:
+    if found.faults[n, 0] == plan.BAD_IMAGE_LENGTH:
         length = found.layouts.record_lengths[layout]
         return (
             kind,
