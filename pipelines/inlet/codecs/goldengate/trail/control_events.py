@@ -23,9 +23,9 @@ def controls(found: Images, chosen: np.ndarray, source: Source) -> list[Control]
         if kind == "restart_ok" or kind == "restart_abend":
             name = None
         schema, table = _split_name(name, source)
-        if group[sequence.COUNTER] >= 0:
-            id_ = read.id_of(int(group[sequence.TRANSACTION]), n)
-            detail |= event_detail(Event(id_, int(group[sequence.COUNTER]), True), read.change_seq(n))
+        counter, transaction = int(group[sequence.COUNTER]), int(group[sequence.TRANSACTION])
+        if counter >= 0 and (id_ := read.id_of(transaction, n)):
+            detail |= event_detail(Event(id_, counter, True), read.change_seq(n))
         events.append(Control(kind, at, size, schema, table, read.change_seq(n), None, json.dumps(detail)))
     for n in np.flatnonzero(read.groups[:, sequence.MARK] == sequence.UNFINISHED_BEFORE):
         events.append(Control("transaction_unfinished", int(read.starts[n]), 0, change_seq=read.change_seq(int(n))))
