@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from inlet import lake, unit
 from inlet.bronze import parquet_rows
-from inlet.bronze.files import MAX_TASKS, as_problem, hash_bytes, is_compressed, open_file, unpacked_name
+from inlet.bronze.files import MAX_TASKS, as_problem, hash_bytes, is_compressed, open_file, read_again, unpacked_name
 from inlet.bronze.framing import FileBlock, cut_file
 from inlet.bronze.judged import UNDECIDED, Judged
 from inlet.bronze.whole_files import check, plan_whole, planned_file
@@ -88,11 +88,13 @@ def _plan_blocks(
 def read(project: Project, spark: "SparkSession", files: list[dict], before: list[dict]):
     """A DataFrame of bronze.blocks rows: each file is read where Spark runs, cut again and checked against its plan."""
     codecs = {row["source"]: CODECS[project.sources[row["source"]].codec] for row in files}
+    again = read_again(project, [*before, *files])
 
     def units(row: dict) -> Iterator[dict]:
-        if _has_rows(project, row):
-            return parquet_rows.units_of(project, row)
-        return units_of(project, row, codecs[row["source"]])
+        has_rows = _has_rows(project, row)
+        found = parquet_rows.units_of(project, row) if has_rows else units_of(project, row, codecs[row["source"]])
+        behind = f"~{row['batch_id']}" if row["batch_id"] in again.get((row["source"], row["path"]), []) else ""
+        return (unit | {"unit_id": unit["unit_id"] + behind} for unit in found)
 
     return _read(spark, files, unit.BLOCKS, units)
 

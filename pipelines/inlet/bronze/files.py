@@ -154,6 +154,22 @@ def beside(project: Project, path: str) -> str | None:
         return None
 
 
+def read_again(project: Project, files: list[dict]) -> dict[tuple[str, str], list[int]]:
+    """By (source, path), the batches that read a file again which was landed before, from its first byte. In: rows of
+    bronze.files.
+    """
+    found: dict[tuple[str, str], list[int]] = {}
+    for row in sorted(files, key=lambda row: row["batch_id"]):
+        source, place = project.sources.get(row["source"]), (row["source"], row["path"])
+        if row["problem"] or source and source.broker:
+            continue
+        if place in found and row["ofs_start"] == 0 and row["num_units"]:
+            found[place].append(row["batch_id"])
+        if row["ofs_end"]:
+            found.setdefault(place, [])
+    return {place: batches for place, batches in found.items() if batches}
+
+
 def as_problem(start: int, kind: str, expected: str, found: str, remedy: str) -> dict:
     problem = {"kind": kind, "byte_offset": start, "expected": expected, "found": found, "remedy": remedy}
     return {

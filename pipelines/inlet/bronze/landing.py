@@ -30,11 +30,16 @@ def land(project: Project, spark: "SparkSession", new: Plan) -> None:
     """Write a planned batch: the plan, then its blocks and messages; each write happens once however often it is
     tried.
     """
+    write_plan(spark, new)
+    write_units(project, spark, new)
+
+
+def write_plan(spark: "SparkSession", new: Plan) -> None:
+    """Write the plan of a batch; the next run, or `write_units`, follows it."""
     now = datetime.now(UTC)
     rows = [tuple((row | {"landed_at": now})[c.name] for c in unit.FILES) for row in new.files]
     files = spark.createDataFrame(rows, ", ".join(f"{c.name} {c.type}" for c in unit.FILES))
     lake.append(files.coalesce(1), "bronze.files", "inlet-bronze-files", new.batch_id)
-    write_units(project, spark, new)
 
 
 def write_units(project: Project, spark: "SparkSession", new: Plan) -> None:
