@@ -170,6 +170,12 @@ def read_again(project: Project, files: list[dict]) -> dict[tuple[str, str], lis
     return {place: batches for place, batches in found.items() if batches}
 
 
+def rewritten(path: str, start: int, expected: str, found: str) -> dict:
+    """The problem of a file that is not what was landed of it."""
+    remedy = f"Take it as it is now with `inlet replay --file {path}`, or deliver new content under a new name"
+    return as_problem(start, "file_rewritten", expected, found, remedy)
+
+
 def as_problem(start: int, kind: str, expected: str, found: str, remedy: str) -> dict:
     problem = {"kind": kind, "byte_offset": start, "expected": expected, "found": found, "remedy": remedy}
     return {

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from inlet import lake, unit
 from inlet.bronze import blocks, kafka, lookups, messages, ordered
-from inlet.bronze.files import as_problem, ends_its_reader, first_line, why
+from inlet.bronze.files import as_problem, ends_its_reader, first_line, rewritten, why
 from inlet.bronze.guard import Died, apart, said_by_worker
 from inlet.bronze.plan import Plan, landed
 from inlet.bronze.transports import TRANSPORTS
@@ -200,13 +200,7 @@ def _problem_now(project: Project, row: dict) -> dict | None:
         )
     else:
         return None
-    return row | as_problem(
-        row["ofs_start"],
-        "file_rewritten",
-        "the file as it was planned",
-        found,
-        "Deliver changed content under a new name",
-    )
+    return row | rewritten(row["path"], row["ofs_start"], "the file as it was planned", found)
 
 
 def _set_aside(spark: "SparkSession", row: dict, is_range: bool) -> None:

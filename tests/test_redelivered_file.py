@@ -1,0 +1,197 @@
+"""A file that was landed damaged, or cut short, and is delivered again under its name: `inlet replay --file` takes it
+anew, and all is as if it had been good from the start.
+"""
+
+import datetime as dt
+import gzip
+import json
+
+import pytest
+
+from inlet import bronze, silver
+from inlet.commands import replay
+from inlet.commands import run as running
+from inlet.commands.status import file_state
+from inlet.errors import ConfigError
+from inlet.log import Log
+from tests import projects
+from tests.encode import linkexpress, qlik
+from tests.encode.goldengate_columns import Table, integer, varchar
+from tests.encode.goldengate_tokens import FIRST, LAST, MIDDLE, ONLY
+from tests.encode.goldengate_trail import Trail
+
+CARGO = {
+    "table": "T.CARGO",
+    "name": "cargo",
+    "key": ["ID"],
+    "columns": [
+        {"name": "ID", "type": "bigint", "source_type": "INT64", "nullable": False},
+        {"name": "NAME", "type": "string", "source_type": "ASCII_V(10)"},
+    ],
+}
+TRAIL = {"codec": "goldengate_trail", "settle_minutes": 0}
+DEPOT = projects.DEPOT | {"settle_minutes": 0, "options": {"charset": "cp932", "null_areas": "yes"}}
+SHOP = {"codec": "qlik_json", "settle_minutes": 0}
+COLUMNS = [c["name"] for c in projects.ITEMS["columns"]]
+
+
+def trail_of_three() -> Trail:
+    """Three files; a transaction goes on from each in the next one, and one is given up in the second and the third."""
+    trail, started = Trail([Table("T.CARGO", (integer("ID", is_key=True, is_nullable=False), varchar("NAME", 10)))]), 0
+
+    def write(transaction: str, numbers: list[int], begins: bool = True, ends: bool = True) -> None:
+        nonlocal started
+        for n, number in enumerate(numbers):
+            is_first, is_last = begins and n == 0, ends and n == len(numbers) - 1
+            kind = ONLY if is_first and is_last else FIRST if is_first else LAST if is_last else MIDDLE
+            tokens = [("L", f"{1000 + started}"), ("6", transaction)] if is_first else []
+            started += is_first
+            at = dt.datetime(2026, 1, 2, 3, tzinfo=dt.UTC) + dt.timedelta(seconds=started)
+            trail.insert("T.CARGO", {"ID": number, "NAME": f"name {number}"}, trans_ind=kind, tokens=tokens, io_time=at)
+
+    write("A", [0, 1])
+    write("B", [2], ends=False)
+    trail.roll()
+    write("B", [3, 4], begins=False)
+    write("C", [5, 6, 7])
+    write("D", [8, 9, 10])
+    write("E", [90, 91], ends=False)
+    trail.roll()
+    trail.restart(is_clean=False, io_time=dt.datetime(2026, 1, 2, 4, tzinfo=dt.UTC))
+    write("E", [11, 12, 13])
+    return trail
+
+
+def with_bytes(data: bytes, behind: bytes, at: int, put: bytes) -> bytes:
+    """Data that is damaged in transit: other bytes, counted from the first place of some that are known."""
+    place = data.index(behind) + at
+    return data[:place] + put + data[place + len(put) :]
+
+
+def message(number: int, name: str) -> bytes:
+    row = {"ITEM_ID": number, "NAME": name, "PRICE": None}
+    said = {"operation": "INSERT", "change_seq": f"2026010203040500{number:019d}", "after": row}
+    of_transaction = {"transaction_event_counter": 1, "transaction_last_event": True}
+    return qlik.value(said | of_transaction, COLUMNS, schema="DEPOT", table="ITEMS")
+
+
+def put(root, source: str, name: str, data: bytes) -> str:
+    (root / "landing" / source).mkdir(parents=True, exist_ok=True)
+    (root / "landing" / source / name).write_bytes(data)
+    return f"landing/{source}/{name}"
+
+
+def run(project, steps=("bronze", "silver")) -> None:
+    running.run(project, running.find_work(project, steps, [], []), steps, [], Log(False), lambda spark: None)
+
+
+def take_anew(project, spark, path: str) -> bronze.Plan:
+    anew = replay.file_anew(project, str(project.root / path), None)
+    bronze.write_plan(spark, anew.plan)
+    run(project, ("silver",))
+    return anew.plan
+
+
+def rejects(project, source: str) -> list[tuple]:
+    return sorted((r["kind"], r["batch_id"]) for r in replay.unresolved(project, source))
+
+
+def stored(spark, source: str) -> dict[str, list[tuple]]:
+    """What silver has of a source, but for where it came from."""
+    changes = spark.sql(f"""
+        select source_schema, source_table, change_seq, operation, to_json(before), to_json(after), transaction_id,
+               transaction_event_counter, transaction_last_event
+        from silver.changes where source = '{source}' order by change_seq""").collect()
+    transactions = spark.sql(f"""
+        select transaction_id, first_change_seq, num_changes, state from silver.transactions where source = '{source}'
+        order by first_change_seq""").collect()
+    return {"changes": [tuple(row) for row in changes], "transactions": [tuple(row) for row in transactions]}
+
+
+def test_a_file_that_is_taken_anew_gives_what_it_would_have_given_from_the_start(
+    spark, lakehouse, tmp_path, monkeypatch
+):
+    (tmp_path / "expectations").mkdir()
+    for step in ("bronze", "silver"):
+        (tmp_path / "expectations" / f"{step}.yml").write_text("[]")
+    monkeypatch.setattr("inlet.lake.spark.session", lambda *given: spark)
+    kinds = {"hurt": TRAIL, "short": TRAIL, "whole": TRAIL, "depot": DEPOT, "depot_whole": DEPOT}
+    sources = {name: kind | {"from": f"landing/{name}"} for name, kind in kinds.items()}
+    for name in ("shop", "shop_whole"):
+        sources[name] = SHOP | {"from": {"transport": "lines", "path": f"landing/{name}"}}
+    project = projects.make(tmp_path, sources, [CARGO, projects.ITEMS], lakehouse)
+
+    trail = trail_of_three()
+    second, good = trail.files[1]
+    at = {record.after["ID"]: record.rba for record in trail.records if record.after and record.seqno == 1}
+    hurt = with_bytes(good, b"name 3", 5, b"\xff")  # no text
+    hurt = with_bytes(hurt, good[at[6] : at[6] + 20], 2, b"\0\x60")  # a length that is not the record's
+    short = good[: at[6] + 20]
+    group = linkexpress.encode_file(projects.item_records(1, 6, 3), True, "big", "cp932", {1: projects.LAYOUT})
+    lines = b"".join(message(n, f"item {n}") + b"\n" for n in range(4))
+    group_name = "20260105031500_000012.lxg.gz"
+    for source, data in (("hurt", hurt), ("short", short), ("whole", good)):
+        for name, whole in trail.files:
+            put(tmp_path, source, name, data if name == second else whole)
+    put(tmp_path, "depot", group_name, gzip.compress(with_bytes(group, b"item 2", 0, b"\xfd\xff")))
+    put(tmp_path, "depot_whole", group_name, gzip.compress(group))
+    put(tmp_path, "shop", "1.jsonl", with_bytes(lines, b'"item 1"', 5, b"\n"))
+    put(tmp_path, "shop_whole", "1.jsonl", lines)
+    run(project)
+    third = "landing/short/ra000002"
+    assert bronze.plan_batch(project, list(project.sources.values()), bronze.landed(project)).held == {
+        third: "file 1 of short, whose rest was rejected: `inlet replay`, or `inlet replay --file PATH` once it is "
+        "delivered anew"
+    }
+    anew = {
+        "hurt": put(tmp_path, "hurt", second, good),
+        "short": put(tmp_path, "short", second, good),
+        "depot": put(tmp_path, "depot", group_name, gzip.compress(group)),
+        "shop": put(tmp_path, "shop", "1.jsonl", lines),
+    }
+    assert {source: [kind for kind, _ in rejects(project, source)] for source in anew} == {
+        "hurt": ["bad_text", "bad_header"][::-1],
+        "short": ["truncated"],
+        "depot": ["bad_text"],
+        "shop": ["invalid_json", "invalid_json"],
+    }
+    run(project)  # says of each that it was rewritten
+    rows = {row["source"]: row for row in bronze.landed(project) if row["problem"]}
+    assert {source: json.loads(row["problem"])["kind"] for source, row in rows.items()} == dict.fromkeys(
+        anew, "file_rewritten"
+    )
+
+    # one dies between the plan and its units; the command that comes again, or the next run, goes on from there
+    bronze.write_plan(spark, replay.file_anew(project, str(tmp_path / anew["short"]), None).plan)
+    assert replay.file_anew(project, str(tmp_path / anew["short"]), None) is None
+    run(project, ("silver",))
+    run(project)  # and the file that waited is read
+    for source in ("hurt", "depot", "shop"):
+        take_anew(project, spark, anew[source])
+    for source, path in anew.items():
+        as_good = {"hurt": "whole", "short": "whole"}.get(source, f"{source}_whole")
+        assert stored(spark, source) == stored(spark, as_good)
+        assert rejects(project, source) == []
+        is_done, words = file_state(project, str(tmp_path / path))
+        assert is_done and "not decoded" not in words
+        with pytest.raises(ConfigError, match="is as it was landed"):
+            replay.file_anew(project, str(tmp_path / path), None)
+    assert silver.pending(project) == []
+    left = spark.sql("select unit_id, kind from silver.rejects where resolved_by is null").collect()
+    assert left == []
+
+    # other content at a known place: the first stays, and a person sees it; another place for known content is a repeat
+    later = with_bytes(good, good[at[8] : at[8] + 20], 0, good[at[8] : at[8] + 20])
+    before = stored(spark, "whole")
+    take_anew(project, spark, put(tmp_path, "whole", second, later.replace(b"name 7", b"name X")))
+    assert stored(spark, "whole") == before
+    assert [kind for kind, _ in rejects(project, "whole")] == ["conflicting_duplicate"]
+
+    put(tmp_path, "whole", second, short)
+    for file, why in (
+        (anew["hurt"].replace("000001", "000009"), "No source of pipelines/inlet.yml has a file"),
+        (f"landing/whole/{second}", "is shorter than what was landed of it"),
+        (put(tmp_path, "depot", "20260105031500_000013.lxg", group), "was never landed"),
+    ):
+        with pytest.raises(ConfigError, match=why):
+            replay.file_anew(project, str(tmp_path / file), None)
