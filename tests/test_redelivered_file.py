@@ -5,10 +5,12 @@ anew, and all is as if it had been good from the start.
 import datetime as dt
 import gzip
 import json
+import struct
 
 import pytest
 
 from inlet import bronze, silver
+from inlet.bronze.redelivered import Redelivered
 from inlet.commands import replay
 from inlet.commands import run as running
 from inlet.commands.status import file_state
@@ -17,7 +19,7 @@ from inlet.log import Log
 from tests import projects
 from tests.encode import linkexpress, qlik
 from tests.encode.goldengate_columns import Table, integer, varchar
-from tests.encode.goldengate_tokens import FIRST, LAST, MIDDLE, ONLY
+from tests.encode.goldengate_tokens import FIRST, LAST, MIDDLE, ONLY, julian
 from tests.encode.goldengate_trail import Trail
 
 CARGO = {
@@ -62,9 +64,8 @@ def trail_of_three() -> Trail:
     return trail
 
 
-def with_bytes(data: bytes, behind: bytes, at: int, put: bytes) -> bytes:
-    """Data that is damaged in transit: other bytes, counted from the first place of some that are known."""
-    place = data.index(behind) + at
+def with_bytes(data: bytes, place: int, put: bytes) -> bytes:
+    """Data that is damaged in transit: other bytes from a place on."""
     return data[:place] + put + data[place + len(put) :]
 
 
@@ -85,11 +86,11 @@ def run(project, steps=("bronze", "silver")) -> None:
     running.run(project, running.find_work(project, steps, [], []), steps, [], Log(False), lambda spark: None)
 
 
-def take_anew(project, spark, path: str) -> bronze.Plan:
+def take_anew(project, spark, path: str) -> Redelivered:
     anew = replay.file_anew(project, str(project.root / path), None)
     bronze.write_plan(spark, anew.plan)
     run(project, ("silver",))
-    return anew.plan
+    return anew
 
 
 def rejects(project, source: str) -> list[tuple]:
@@ -124,8 +125,8 @@ def test_a_file_that_is_taken_anew_gives_what_it_would_have_given_from_the_start
     trail = trail_of_three()
     second, good = trail.files[1]
     at = {record.after["ID"]: record.rba for record in trail.records if record.after and record.seqno == 1}
-    hurt = with_bytes(good, b"name 3", 5, b"\xff")  # no text
-    hurt = with_bytes(hurt, good[at[6] : at[6] + 20], 2, b"\0\x60")  # a length that is not the record's
+    hurt = with_bytes(good, good.index(b"name 3"), b"\xff")  # no text
+    hurt = with_bytes(hurt, at[6] + 2, b"\0\x60")  # a length that is not the record's
     short = good[: at[6] + 20]
     group = linkexpress.encode_file(projects.item_records(1, 6, 3), True, "big", "cp932", {1: projects.LAYOUT})
     lines = b"".join(message(n, f"item {n}") + b"\n" for n in range(4))
@@ -133,9 +134,9 @@ def test_a_file_that_is_taken_anew_gives_what_it_would_have_given_from_the_start
     for source, data in (("hurt", hurt), ("short", short), ("whole", good)):
         for name, whole in trail.files:
             put(tmp_path, source, name, data if name == second else whole)
-    put(tmp_path, "depot", group_name, gzip.compress(with_bytes(group, b"item 2", 0, b"\xfd\xff")))
+    put(tmp_path, "depot", group_name, gzip.compress(with_bytes(group, group.index(b"item 2"), b"\xfd\xff")))
     put(tmp_path, "depot_whole", group_name, gzip.compress(group))
-    put(tmp_path, "shop", "1.jsonl", with_bytes(lines, b'"item 1"', 5, b"\n"))
+    put(tmp_path, "shop", "1.jsonl", with_bytes(lines, lines.index(b"item 1") + 4, b"\n"))
     put(tmp_path, "shop_whole", "1.jsonl", lines)
     run(project)
     third = "landing/short/ra000002"
@@ -150,16 +151,17 @@ def test_a_file_that_is_taken_anew_gives_what_it_would_have_given_from_the_start
         "shop": put(tmp_path, "shop", "1.jsonl", lines),
     }
     assert {source: [kind for kind, _ in rejects(project, source)] for source in anew} == {
-        "hurt": ["bad_text", "bad_header"][::-1],
+        "hurt": ["bad_frame", "bad_text"],
         "short": ["truncated"],
         "depot": ["bad_text"],
         "shop": ["invalid_json", "invalid_json"],
     }
-    run(project)  # says of each that it was rewritten
-    rows = {row["source"]: row for row in bronze.landed(project) if row["problem"]}
-    assert {source: json.loads(row["problem"])["kind"] for source, row in rows.items()} == dict.fromkeys(
-        anew, "file_rewritten"
+    run(project)  # of the one that was cut short it takes the end, which has no known beginning
+    problems = {row["source"]: json.loads(row["problem"]) for row in bronze.landed(project) if row["problem"]}
+    assert {source: problem["kind"] for source, problem in problems.items()} == dict.fromkeys(
+        ("hurt", "depot", "shop"), "file_rewritten"
     )
+    assert problems["hurt"]["remedy"].startswith(f"Take it as it is now with `inlet replay --file {anew['hurt']}`")
 
     # one dies between the plan and its units; the command that comes again, or the next run, goes on from there
     bronze.write_plan(spark, replay.file_anew(project, str(tmp_path / anew["short"]), None).plan)
@@ -181,9 +183,12 @@ def test_a_file_that_is_taken_anew_gives_what_it_would_have_given_from_the_start
     assert left == []
 
     # other content at a known place: the first stays, and a person sees it; another place for known content is a repeat
-    later = with_bytes(good, good[at[8] : at[8] + 20], 0, good[at[8] : at[8] + 20])
+    first = next(record for record in trail.records if record.after and record.after["ID"] == 8)
+    was, is_now = (struct.pack(">Q", julian(first.header["io_time"] + dt.timedelta(hours=n))) for n in (0, 9))
+    later = good.replace(was, is_now).replace(b"name 7", b"name X")
     before = stored(spark, "whole")
-    take_anew(project, spark, put(tmp_path, "whole", second, later.replace(b"name 7", b"name X")))
+    anew_again = take_anew(project, spark, put(tmp_path, "whole", second, later))
+    assert anew_again.read_behind == "landing/whole/ra000002"
     assert stored(spark, "whole") == before
     assert [kind for kind, _ in rejects(project, "whole")] == ["conflicting_duplicate"]
 

@@ -68,8 +68,8 @@ FILES = (  # written first: the plan of a batch, from which a crashed run is fin
         "verdicts",
         "string",
         "JSON: [path, first byte, end, records, batch that landed them, verdict] of each range of the source that "
-        "this file's records judge: `stands`, or `abandoned` by its writer, or because the file was read again; null where all "
-        "that lands stands",
+        "this file's records judge: `stands`, or `abandoned` by its writer, or as the file was read again; null "
+        "where all that lands stands",
     ),
 )
 

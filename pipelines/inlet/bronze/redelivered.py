@@ -60,7 +60,8 @@ def plan_again(project: Project, file: str, only: str | None = None) -> Redelive
     row = _planned(project, file_, before)
     began = max(row["batch_id"] for row in rows if row["path"] == path and row["ofs_start"] == 0 and row["num_units"])
     first = next(row for row in rows if (row["path"], row["batch_id"]) == (path, began))
-    if (row["sha256"], row["ofs_end"]) == (known["sha256"], known["ofs_end"]) and _start(row) == _start(first):
+    is_same = (row["sha256"], row["ofs_end"]) == (known["sha256"], known["ofs_end"]) and _start(row) == _start(first)
+    if is_same and (known is first or "problem" not in json.loads(known["context"] or "{}")):  # else its end came late
         return Redelivered(None, path)
     num_good = _check_length(project, source, path, row, [r for r in rows if r["batch_id"] >= began])
     is_read_on = place is not None and last > place
