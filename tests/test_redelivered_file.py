@@ -16,7 +16,7 @@ from inlet.commands import run as running
 from inlet.commands.status import file_state
 from inlet.errors import ConfigError
 from inlet.log import Log
-from tests import projects
+from tests import lakes, projects
 from tests.encode import linkexpress, qlik
 from tests.encode.goldengate_columns import Table, integer, varchar
 from tests.encode.goldengate_tokens import FIRST, LAST, MIDDLE, ONLY, julian
@@ -168,7 +168,12 @@ def test_a_file_that_is_taken_anew_gives_what_it_would_have_given_from_the_start
     assert replay.file_anew(project, str(tmp_path / anew["short"]), None) is None
     run(project, ("silver",))
     run(project)  # and the file that waited is read
-    for source in ("hurt", "depot", "shop"):
+    with monkeypatch.context() as dying:  # ... as where it dies in silver, when all but the ledger is written
+        dying.setattr("inlet.silver.decode._close", lambda batch: [][0])
+        with pytest.raises(IndexError):
+            take_anew(project, spark, anew["hurt"])
+    run(project, ("silver",))
+    for source in ("depot", "shop"):
         take_anew(project, spark, anew[source])
     for source, path in anew.items():
         as_good = {"hurt": "whole", "short": "whole"}.get(source, f"{source}_whole")
@@ -200,3 +205,30 @@ def test_a_file_that_is_taken_anew_gives_what_it_would_have_given_from_the_start
     ):
         with pytest.raises(ConfigError, match=why):
             replay.file_anew(project, str(tmp_path / file), None)
+
+
+def refused(project, file, source: str | None = None) -> str:
+    with pytest.raises(ConfigError) as error:
+        replay.file_anew(project, str(file), source)
+    return str(error.value)
+
+
+def test_a_file_that_cannot_be_taken_anew_is_refused_with_the_next_step(tmp_path):
+    depots = {name: DEPOT | {"from": "landing/depot"} for name in ("depot", "other")}
+    broker = {"codec": "qlik_json", "from": {"transport": "kafka", "servers": "h:1", "topics": ["shop"]}}
+    project = projects.make(tmp_path, depots | {"shop": broker}, lakehouse=str(tmp_path / "lakehouse"))
+    file = tmp_path / put(tmp_path, "depot", "20260105031500_000012.lxg", b"")
+    lakes.write(project, "bronze.files", {"source": "shop", "path": "shop/0", "batch_id": 1})
+    assert refused(project, file) == (f"depot, other read {file}. Say which one is to take it anew with --source")
+    assert refused(project, file, "depot") == (
+        "landing/depot/20260105031500_000012.lxg was never landed: there is nothing to take anew. `inlet run` reads it"
+    )
+    assert refused(project, "shop/0") == (
+        "shop/0 is a partition of shop, whose messages a broker keeps. Only files are delivered anew; `inlet replay` "
+        "decodes rejected messages again"
+    )
+    assert refused(project, "9.lxg") == (
+        "No source of pipelines/inlet.yml has a file 9.lxg. Put the good file in the place of the damaged one, in its "
+        "source's folder and under its name"
+    )
+    assert refused(project, "9.lxg", "depot").startswith("Source depot has no file 9.lxg.")
