@@ -63,7 +63,7 @@ def plan_again(project: Project, file: str, only: str | None = None) -> Redelive
     is_same = (row["sha256"], row["ofs_end"]) == (known["sha256"], known["ofs_end"]) and _start(row) == _start(first)
     if is_same and (known is first or "problem" not in json.loads(known["context"] or "{}")):  # else its end came late
         return Redelivered(None, path)
-    num_good = _check_length(project, source, path, row, [r for r in rows if r["batch_id"] >= began])
+    num_good = _check_length(project, file_, row, [r for r in rows if r["batch_id"] >= began])
     is_read_on = place is not None and last > place
     next_place = place + 1 if is_read_on and place is not None else None
     if row.get("verdicts"):
@@ -211,11 +211,12 @@ def _known_at_end(row: dict) -> dict:
     return {name: v for name, v in json.loads(row["context"] or "{}").items() if name != UNDECIDED}
 
 
-def _check_length(project: Project, source: Source, path: str, row: dict, since: list[dict]) -> int:
+def _check_length(project: Project, file: ordered.Listed, row: dict, since: list[dict]) -> int:
     """How far the records reach that were landed of a file, but for a rest that was rejected. In: its new row; the rows
     of bronze.files since it was read from its first byte. Raises: ConfigError where the file now ends before: what lies
-    behind its end would stand, though the file does not hold it.
+    behind its end would stand, though the file does not hold it; or where its end may still go on.
     """
+    source, path, size_now = file.source, file.path, file.info["size"]
     words, new = "bytes", row["ofs_end"]
     own = [r for r in since if r["path"] == path and not r["problem"]]
     if source.brings_messages and source.transport in ("parquet", "avro"):
@@ -244,6 +245,12 @@ def _check_length(project: Project, source: Source, path: str, row: dict, since:
             default=0,
         )
         new = _num_rows(project, path) if has_rows else _num_bytes(project, path) if is_compressed(path) else new
+    if new < old <= size_now and words == "bytes" and not file.has_settled:
+        raise ConfigError(
+            f"The last {size_now - new:,} bytes of {path} may still go on: it has not rested for settle_minutes "
+            f"({source.settle_minutes:g})",
+            "Try again once it has; a copy that keeps the file's time (cp -p) need not wait",
+        )
     if new < old:
         raise ConfigError(
             f"{path} is shorter than what was landed of it: {new:,} {words}, {old:,} were read as records, of which "
