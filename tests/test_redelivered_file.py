@@ -199,10 +199,6 @@ def test_a_file_that_is_taken_anew_gives_what_it_would_have_given_from_the_start
 
     put(tmp_path, "whole", second, short)
     assert "is shorter than what was landed of it" in refused(project, tmp_path / "landing" / "whole" / second)
-    project.sources["whole"].settle_minutes = 60
-    last, data = trail.files[2]
-    file = tmp_path / put(tmp_path, "whole", last, data.replace(b"name 11", b"name 1X"))
-    assert f"bytes of landing/whole/{last} may still go on" in refused(project, file)
 
 
 def refused(project, file, source: str | None = None) -> str:
@@ -230,3 +226,23 @@ def test_a_file_that_cannot_be_taken_anew_is_refused_with_the_next_step(tmp_path
         "source's folder and under its name"
     )
     assert refused(project, "9.lxg", "depot").startswith("Source depot has no file 9.lxg.")
+
+
+def test_an_end_that_may_still_go_on_is_waited_for_and_one_that_came_sooner_is_refused(tmp_path):
+    source = SHOP | {"from": {"transport": "lines", "path": "landing/shop"}, "settle_minutes": 60}
+    project = projects.make(tmp_path, {"shop": source}, lakehouse=str(tmp_path / "lakehouse"))
+    path = put(tmp_path, "shop", "1.jsonl", b"{}\n{}\n{} ")
+    row = {"source": "shop", "path": path, "batch_id": 1, "ofs_start": 0, "ofs_end": 9, "size_bytes": 9, "num_units": 3}
+    lakes.write(project, "bronze.files", row | {"sha256": "of other bytes", "context": '{"next": 3}'})
+    assert refused(project, tmp_path / path) == (
+        f"The last 3 bytes of {path} may still go on: it has not rested for settle_minutes (60). Try again once it "
+        "has; a copy that keeps the file's time (cp -p) need not wait"
+    )
+    put(tmp_path, "shop", "1.jsonl", b"{}\n{}\n")
+    assert refused(project, tmp_path / path).startswith(
+        f"{path} is shorter than what was landed of it: 6 bytes, 9 were read as records, of which those behind its end"
+    )
+    put(tmp_path, "shop", "1.jsonl", b"{}\n{}\n[]\n")
+    lakes.write(project, "silver.batches", lakes.batch(1, "shop", lakes.seq(1)))
+    [planned] = replay.file_anew(project, str(tmp_path / path), None).plan.files
+    assert (planned["ofs_start"], planned["ofs_end"], planned["num_units"], planned["batch_id"]) == (0, 9, 3, 2)
