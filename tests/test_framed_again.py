@@ -93,7 +93,8 @@ def test_a_rest_that_came_in_pieces_is_framed_as_one_and_its_marks_judge(spark, 
             assert counts(run(project, spark)["pieces"]) == expected
         (landing / "2.toy").write_bytes(encode.file(2, insert(5)))
         assert plan(project).held == {
-            "landing/pieces/2.toy": "file 1 of pieces, whose rest was rejected: `inlet replay`"
+            "landing/pieces/2.toy": "file 1 of pieces, whose rest was rejected: `inlet replay`, or `inlet replay "
+            "--file PATH` once it is delivered anew"
         }
     first, second = [row["unit_id"] for row in replay.unresolved(project, "pieces")]
 

@@ -294,8 +294,10 @@ def test_a_file_before_the_first_and_one_that_was_read_under_another_name_wait_f
     (landing / "d.toy").write_bytes(encode.record("file", 3, "2026010203040500") + b"\0")
     again = bronze.plan_batch(project, list(project.sources.values()), landed)
     assert again.held == {
-        "landing/toy/a.toy": "a person: toy was begun with file 2, and this is file 1",
-        "landing/toy/c.toy": "a person: file 2 of toy was read under another name",
+        "landing/toy/a.toy": "a person: toy was begun with file 2, and this is file 1; read it as a source of its own, "
+        "or take it away",
+        "landing/toy/c.toy": "a person: file 2 of toy was read under another name; if this is that file delivered "
+        "anew, put it in that one's place, under its name, then `inlet replay --file PATH`; or take it away",
     }
     assert [row["path"] for row in again.files] == ["landing/toy/d.toy"] and again.waiting == {"landing/toy/d.toy": 1}
 

@@ -202,5 +202,6 @@ REJECT_KINDS = {  # every kind there is; docs/rejects.md is made from this and a
     "cut_by_reclen": "logdump printed only the beginning of the record; print it again with a longer RECLEN",
     "contradiction": "two places of a record's text say different things of it",
     "encrypted_data": "the data of the file's records is encrypted, or nothing that the format defines",
-    "file_rewritten": "bytes of a file that were landed before have changed since",
+    "file_rewritten": "bytes of a file that were landed before have changed since: `inlet replay --file PATH` takes it "
+    "as it is now; or deliver new content under a new name",
 }

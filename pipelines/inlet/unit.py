@@ -68,12 +68,15 @@ FILES = (  # written first: the plan of a batch, from which a crashed run is fin
         "verdicts",
         "string",
         "JSON: [path, first byte, end, records, batch that landed them, verdict] of each range of the source that "
-        "this file's records judge: `stands`, or `abandoned` by its writer; null where all that lands stands",
+        "this file's records judge: `stands`, or `abandoned` by its writer, or as the file was read again; null "
+        "where all that lands stands",
     ),
 )
 
 BLOCKS = (
-    Column("unit_id", "string", "`<source>/<path>@<file_offset>`"),
+    Column(
+        "unit_id", "string", "`<source>/<path>@<file_offset>`; `~` and the batch behind it where that was landed before"
+    ),
     Column("source", "string", "the ordered feed"),
     Column("path", "string", "the file"),
     Column(

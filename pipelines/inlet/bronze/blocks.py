@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from inlet import lake, unit
 from inlet.bronze import parquet_rows
-from inlet.bronze.files import MAX_TASKS, as_problem, hash_bytes, is_compressed, open_file, unpacked_name
+from inlet.bronze.files import MAX_TASKS, hash_bytes, is_compressed, open_file, read_again, rewritten, unpacked_name
 from inlet.bronze.framing import FileBlock, cut_file
 from inlet.bronze.judged import UNDECIDED, Judged
 from inlet.bronze.whole_files import check, plan_whole, planned_file
@@ -42,14 +42,10 @@ def plan_file(
         if start:
             hash_bytes(stream, digest, start)
             if digest.hexdigest() != known["sha256"] or info["size"] < start:
-                return _rewritten(start, f"the first {start} bytes as landed before")
+                return rewritten(path, start, f"the first {start} bytes as landed before", "other bytes")
         listed = _Limited(stream, info["size"] - start)  # what comes after the listing is the next run's
         planned, end = _plan_blocks(project, source, path, info, known, has_settled, before, listed, start, digest)
     return planned | {"ofs_start": start, "ofs_end": end, "sha256": digest.hexdigest()}
-
-
-def _rewritten(start: int, expected: str) -> dict:
-    return as_problem(start, "file_rewritten", expected, "other bytes", "Deliver changed content under a new name")
 
 
 def _plan_blocks(
@@ -88,11 +84,13 @@ def _plan_blocks(
 def read(project: Project, spark: "SparkSession", files: list[dict], before: list[dict]):
     """A DataFrame of bronze.blocks rows: each file is read where Spark runs, cut again and checked against its plan."""
     codecs = {row["source"]: CODECS[project.sources[row["source"]].codec] for row in files}
+    again = read_again(project, [*before, *files])
 
     def units(row: dict) -> Iterator[dict]:
-        if _has_rows(project, row):
-            return parquet_rows.units_of(project, row)
-        return units_of(project, row, codecs[row["source"]])
+        has_rows = _has_rows(project, row)
+        found = parquet_rows.units_of(project, row) if has_rows else units_of(project, row, codecs[row["source"]])
+        behind = f"~{row['batch_id']}" if row["batch_id"] in again.get((row["source"], row["path"]), []) else ""
+        return (unit | {"unit_id": unit["unit_id"] + behind} for unit in found)
 
     return _read(spark, files, unit.BLOCKS, units)
 

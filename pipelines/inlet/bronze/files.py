@@ -154,6 +154,28 @@ def beside(project: Project, path: str) -> str | None:
         return None
 
 
+def read_again(project: Project, files: list[dict]) -> dict[tuple[str, str], list[int]]:
+    """By (source, path), the batches that read a file again which was landed before, from its first byte. In: rows of
+    bronze.files.
+    """
+    found: dict[tuple[str, str], list[int]] = {}
+    for row in sorted(files, key=lambda row: row["batch_id"]):
+        source, place = project.sources.get(row["source"]), (row["source"], row["path"])
+        if row["problem"] or source and source.broker:
+            continue
+        if place in found and row["ofs_start"] == 0 and row["num_units"]:
+            found[place].append(row["batch_id"])
+        if row["ofs_end"]:
+            found.setdefault(place, [])
+    return {place: batches for place, batches in found.items() if batches}
+
+
+def rewritten(path: str, start: int, expected: str, found: str) -> dict:
+    """The problem of a file that is not what was landed of it."""
+    remedy = f"Take it as it is now with `inlet replay --file {path}`, or deliver new content under a new name"
+    return as_problem(start, "file_rewritten", expected, found, remedy)
+
+
 def as_problem(start: int, kind: str, expected: str, found: str, remedy: str) -> dict:
     problem = {"kind": kind, "byte_offset": start, "expected": expected, "found": found, "remedy": remedy}
     return {

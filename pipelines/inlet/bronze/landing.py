@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from inlet import lake, unit
 from inlet.bronze import blocks, kafka, lookups, messages, ordered
-from inlet.bronze.files import as_problem, ends_its_reader, first_line, why
+from inlet.bronze.files import as_problem, ends_its_reader, first_line, rewritten, why
 from inlet.bronze.guard import Died, apart, said_by_worker
 from inlet.bronze.plan import Plan, landed
 from inlet.bronze.transports import TRANSPORTS
@@ -30,11 +30,16 @@ def land(project: Project, spark: "SparkSession", new: Plan) -> None:
     """Write a planned batch: the plan, then its blocks and messages; each write happens once however often it is
     tried.
     """
+    write_plan(spark, new)
+    write_units(project, spark, new)
+
+
+def write_plan(spark: "SparkSession", new: Plan) -> None:
+    """Write the plan of a batch; the next run, or `write_units`, follows it."""
     now = datetime.now(UTC)
     rows = [tuple((row | {"landed_at": now})[c.name] for c in unit.FILES) for row in new.files]
     files = spark.createDataFrame(rows, ", ".join(f"{c.name} {c.type}" for c in unit.FILES))
     lake.append(files.coalesce(1), "bronze.files", "inlet-bronze-files", new.batch_id)
-    write_units(project, spark, new)
 
 
 def write_units(project: Project, spark: "SparkSession", new: Plan) -> None:
@@ -195,13 +200,7 @@ def _problem_now(project: Project, row: dict) -> dict | None:
         )
     else:
         return None
-    return row | as_problem(
-        row["ofs_start"],
-        "file_rewritten",
-        "the file as it was planned",
-        found,
-        "Deliver changed content under a new name",
-    )
+    return row | rewritten(row["path"], row["ofs_start"], "the file as it was planned", found)
 
 
 def _set_aside(spark: "SparkSession", row: dict, is_range: bool) -> None:

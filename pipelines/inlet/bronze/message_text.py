@@ -18,7 +18,7 @@ import json
 import re
 from typing import NamedTuple
 
-from inlet.bronze.files import as_problem, hash_bytes, is_compressed, open_file
+from inlet.bronze.files import as_problem, hash_bytes, is_compressed, open_file, rewritten
 from inlet.bronze.kept_message import as_messages
 from inlet.bronze.whole_files import check, plan_whole, planned_file, rest_of
 from inlet.config import Project
@@ -62,12 +62,12 @@ def plan_file(project: Project, source: Source, path, info, known, has_settled) 
     with open_file(project, path) as stream:
         hash_bytes(stream, digest, start)
         if known and (digest.hexdigest() != known["sha256"] or info["size"] < start):
-            return _rewritten(start, f"the first {start} bytes as landed before", "other bytes")
+            return rewritten(path, start, f"the first {start} bytes as landed before", "other bytes")
         if info["size"] - start > MAX_BYTES:
             return _too_large(start, f"{info['size'] - start}")
         data = stream.read(info["size"] - start)
     if known and data and not _may_follow(source.transport, json.loads(known["context"]), data):
-        return _rewritten(start, "the file as landed before", "more bytes")
+        return rewritten(path, start, "the file as landed before", "more bytes")
     planned = _plan(source, path, data, start, known, has_settled)
     if planned["problem"]:
         return planned
@@ -119,10 +119,6 @@ def _no_values(data: bytes, start: int, at: int) -> dict:
 def _too_large(start: int, found: str) -> dict:
     expected = f"at most {MAX_BYTES} bytes at a time"
     return as_problem(start, "unreadable_file", expected, found, "Deliver it in smaller files")
-
-
-def _rewritten(start: int, expected: str, found: str) -> dict:
-    return as_problem(start, "file_rewritten", expected, found, "Deliver new messages in a new file")
 
 
 def units_of(project: Project, row: dict):

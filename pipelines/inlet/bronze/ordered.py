@@ -94,14 +94,23 @@ class Order:
         least place that is known."""
         name, known = self.source.name, self.ends.keys() | self.stuck
         if place in known:
-            return f"a person: file {place} of {name} was read under another name"
+            return (
+                f"a person: file {place} of {name} was read under another name; if this is that file delivered anew, "
+                "put it in that one's place, under its name, then `inlet replay --file PATH`; or take it away"
+            )
         if known and place < min(known):
-            return f"a person: {name} was begun with file {min(known)}, and this is file {place}"
+            return (
+                f"a person: {name} was begun with file {min(known)}, and this is file {place}; read it as a source of "
+                "its own, or take it away"
+            )
         if place == first:
             return next(iter(self.unplaced), None)
         before = self.ends.get(place - 1)
         if place - 1 in self.stuck:
-            return f"file {place - 1} of {name}, whose rest was rejected: `inlet replay`"
+            return (
+                f"file {place - 1} of {name}, whose rest was rejected: `inlet replay`, or `inlet replay --file PATH` "
+                "once it is delivered anew"
+            )
         if before is None or not self.codec.is_ended(before):
             return f"file {place - 1} of {name}" + (" to end" if before else "")
         return None
@@ -129,7 +138,7 @@ def grown_late(name: str, place: int, file: Listed) -> str:
     assert file.known is not None
     return (
         f"a person: file {place} of {name} has grown to {file.info['size']:,} bytes after file {place + 1} was read, "
-        f"which goes on behind its first {file.known['ofs_end']:,}; what came later is not read"
+        f"which goes on behind its first {file.known['ofs_end']:,}; `inlet replay --file {file.path}` reads it all"
     )
 
 

@@ -74,7 +74,7 @@ def plan_batch(project: Project, sources: list[Source], before: list[dict], now:
         listed = _listed(project, source, new)
         may_end_others = ordered.ends_with_next(source) and any((source.name, path) not in last for path, _ in listed)
         for path, info in listed:
-            names = _companions(source, path)
+            names = companions_of(source, path)
             if names is None:
                 continue  # comes with another file
             if isinstance(names, Reject):
@@ -90,7 +90,7 @@ def plan_batch(project: Project, sources: list[Source], before: list[dict], now:
                 info["is_told_missing"] = ordered.is_missing(known)
                 if not info["is_told_missing"] and not (tail and (is_settled or may_end_others)):
                     continue
-            companions = _content_of(project, names)
+            companions = content_of(project, names)
             if isinstance(companions, str):
                 info["held"] = companions
             info |= {"batch_id": new.batch_id, "companions": companions}
@@ -150,7 +150,7 @@ def next_batch(project: Project, before: list[dict]) -> int:
     return 1 + max((row["batch_id"] for row in [*before, *replay.planned(project)]), default=0)
 
 
-def _companions(source: Source, path: str) -> list[str] | Reject | None:
+def companions_of(source: Source, path: str) -> list[str] | Reject | None:
     """The files that come with one; None for a file that is a companion itself; why the codec does not say."""
     codec = CODECS[source.codec]
     if source.brings_messages or not hasattr(codec, "companions"):
@@ -163,7 +163,7 @@ def fails(source: Source, why: Reject) -> str:
     return f"a person: codec {source.codec} fails: {why.found}"
 
 
-def _content_of(project: Project, names: list[str]) -> dict[str, str] | str:
+def content_of(project: Project, names: list[str]) -> dict[str, str] | str:
     """The companions of a file by their names, in hex; or what the file waits for."""
     found: dict[str, str | None] = {}
     for name in names:

@@ -176,8 +176,10 @@ def _start(project: Project, source: Source, path: str, rest: Rest, files: list[
     codec = CODECS[source.codec]
     if rest.start:
         context = {name: value for name, value in rest.pieces[0]["context"].items() if name != "problem"}
-        for row in files:  # what was framed again since says more of the place than what was known when it was landed
-            if row["path"] == path and row["ofs_end"] == rest.start and not is_compressed(path):
+        own = [row for row in files if row["path"] == path]
+        began = max((row["batch_id"] for row in own if row["ofs_start"] == 0), default=0)
+        for row in own:  # what was framed again since says more of the place than what was known when it was landed
+            if row["batch_id"] >= began and row["ofs_end"] == rest.start and not is_compressed(path):
                 after = json.loads(row["context"] or "{}")
                 context = context if "problem" in after else after
         context.pop(UNDECIDED, None)

@@ -51,9 +51,9 @@ def pieces(project: Project, units: set[str]) -> list[dict]:
 
 
 def rests(project: Project, units: set[str], before: int | None = None) -> dict[tuple[str, str], Rest]:
-    """By (source, path), what is not framed of the files of these units, but for what a replay has framed since. An
-    earlier Inlet framed pieces alone, so all of a file count that no row of bronze.files of a replay stands for. In:
-    units; the batch before which pieces were landed. Read without Spark.
+    """By (source, path), what is not framed of the files of these units, but for what a replay has framed since, or a
+    batch that read the file again. An earlier Inlet framed pieces alone, so all of a file count that no row of
+    bronze.files of a replay stands for. In: units; the batch before which pieces were landed. Read without Spark.
     """
     last, again, framed = {}, {row["batch_id"] for row in replay.planned(project)}, dict[tuple[str, str], int]()
     for row in sorted(landed(project), key=lambda row: row["batch_id"]):
@@ -61,7 +61,7 @@ def rests(project: Project, units: set[str], before: int | None = None) -> dict[
         if row["problem"] or before is not None and row["batch_id"] >= before:
             continue
         last[place] = row
-        if row["batch_id"] in again:
+        if row["batch_id"] in again or row["ofs_start"] == 0 and row["num_units"]:
             framed[place] = row["batch_id"]
     found: dict[tuple[str, str], list[dict]] = {}
     for piece in pieces(project, units):

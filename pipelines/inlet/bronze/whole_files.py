@@ -10,12 +10,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import IO
 
-from inlet.bronze.files import DAMAGED, as_problem, first_line, hash_bytes, is_compressed, open_file, unpacked
+from inlet.bronze.files import (
+    DAMAGED,
+    as_problem,
+    first_line,
+    hash_bytes,
+    is_compressed,
+    open_file,
+    rewritten,
+    unpacked,
+)
 from inlet.config import Project
 from inlet.errors import InletError
 from inlet.source import Source
-
-REMEDY = "Deliver changed content under a new name"
 
 
 def rest_of(source: Source, info: dict) -> str:
@@ -60,7 +67,7 @@ def plan_whole(
     if known:
         if digest.hexdigest() == known["sha256"]:
             return known | {"num_units": 0, "verdicts": None}  # its marks have judged already
-        return as_problem(0, "file_rewritten", "the file as landed before", "other bytes", REMEDY)
+        return rewritten(path, 0, "the file as landed before", "other bytes")
     try:
         with unpacked(project, path) if is_compressed(path) else open_file(project, path) as stream:
             planned = read(stream)

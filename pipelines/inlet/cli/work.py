@@ -10,7 +10,7 @@ import typer
 
 from inlet import config
 from inlet.cli.app import HERE, ProjectDir, app, out
-from inlet.errors import REJECT_KINDS, InletError, together
+from inlet.errors import REJECT_KINDS, ConfigError, InletError, together
 from inlet.log import Log, print_rows
 
 
@@ -68,11 +68,15 @@ def replay(
     kind: Annotated[str | None, typer.Option(help="Only rejects of this kind.")] = None,
     batch: Annotated[int | None, typer.Option(help="Only rejects of this batch.")] = None,
     unit: Annotated[str | None, typer.Option(help="Only rejects of this unit; `inlet rejects` shows it.")] = None,
+    file: Annotated[
+        str | None,
+        typer.Option(help="Instead, read this file again as it is now: one that was landed damaged or cut short."),
+    ] = None,
 ):
     """Decode again what was rejected, after a contract, an option or a codec was fixed; then build, check and
-    publish.
+    publish. With --file, take a file anew that was delivered again under its name.
     """
-    from inlet import lake
+    from inlet import bronze, lake
     from inlet.commands import replay as replaying
     from inlet.commands import run as running
     from inlet.lake.spark import session
@@ -83,7 +87,21 @@ def replay(
             config.known(loaded.sources, source, "source")
         if kind:
             config.known(dict.fromkeys([*REJECT_KINDS, replaying.IGNORED]), kind, "kind of reject")
-        if rejects := replaying.chosen(loaded, source, kind, batch, unit):
+        if file:
+            if kind or batch is not None or unit:
+                raise ConfigError("--file goes with --source alone", "A file is read again as a whole")
+            anew = replaying.file_anew(loaded, file, source)
+            if anew and anew.plan:
+                spark = session(loaded.lakehouse_path())
+                hold(spark)
+                bronze.write_plan(spark, anew.plan)
+                log.say({"step": "replay", "batch": anew.plan.batch_id, "file": anew.path})
+                if anew.read_behind:
+                    because = "it was read with what the damaged file said: `inlet replay --file` takes it anew, too"
+                    log.say({"step": "warning", "file": anew.read_behind, "because": because})
+            else:
+                log.say({"step": "replay", "because": "a run that ended early had planned it"})
+        elif rejects := replaying.chosen(loaded, source, kind, batch, unit):
             spark = session(loaded.lakehouse_path())
             hold(spark)
             number = replaying.plan(loaded, spark, rejects)

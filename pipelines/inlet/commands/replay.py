@@ -1,5 +1,5 @@
 """`inlet replay`: decode again what was rejected, from the bytes that bronze keeps, after a contract, an option or a
-codec was fixed.
+codec was fixed; or take a file anew that was landed damaged, and is delivered again under its name.
 
 Rejects that only wait for a contract are replayed by the next `inlet run` after their table's contract has changed;
 those of parts whose others came late, by the next one after these.
@@ -8,8 +8,9 @@ those of parts whose others came late, by the next one after these.
 import json
 from typing import TYPE_CHECKING
 
-from inlet import bronze, lake
+from inlet import bronze, lake, silver
 from inlet.bronze import lookups, replay
+from inlet.bronze.redelivered import Redelivered
 from inlet.bronze.rests import rests
 from inlet.config import Project
 from inlet.errors import FILE_KINDS, ConfigError
@@ -74,8 +75,12 @@ def _of_whole_batches(project: Project, rejects: list[dict]) -> list[dict]:
 
 
 def _wanted_now(project: Project) -> list[dict]:
-    """Records that were ignored, of tables that are wanted now and have a contract. As rejects of kind `ignored`."""
+    """Records that were ignored, of tables that are wanted now and have a contract, but for those of files as they were
+    before they were read again. As rejects of kind `ignored`.
+    """
     replayed = {_key(row, "rejected_in") for row in replay.planned(project)}
+    again = bronze.read_again(project, bronze.landed(project))
+    anew = {(source, f"{source}/{path}"): batches[-1] for (source, path), batches in again.items()}
     rows = lake.peek(
         project.lakehouse_path(),
         "silver.control_events",
@@ -86,6 +91,7 @@ def _wanted_now(project: Project) -> list[dict]:
         row | {"resolved_by": None, "contract": None, "num_records": json.loads(row["detail"])["records"]}
         for row in rows
         if _key(row, "batch_id") not in replayed
+        and row["batch_id"] >= anew.get((row["source"], row["unit_id"].rsplit("@", 1)[0]), 0)
         and row["source"] in project.sources
         and f"{row['source_schema']}.{row['source_table']}" in project.tables_of(project.sources[row["source"]])
     ]
@@ -136,6 +142,34 @@ def plan(project: Project, spark: "SparkSession", rejects: list[dict]) -> int:
     return batch_id
 
 
+def file_anew(project: Project, file: str, source: str | None) -> Redelivered | None:
+    """What reads a file again that was delivered anew; None where a batch that does so is planned, and the next run
+    decodes it. In: its path or address; the source, where several read it.
+
+    Raises: what `bronze.plan_again` raises; ConfigError where an earlier batch is not decoded yet.
+    """
+    table_versions.check(project)
+    found, pending = bronze.plan_again(project, file, source), silver.pending(project)
+    if found.plan is None:
+        again = [
+            batches
+            for (_, path), batches in bronze.read_again(project, bronze.landed(project)).items()
+            if path == found.path
+        ]
+        if any(batch in pending for batches in again for batch in batches):
+            return None
+        raise ConfigError(
+            f"{found.path} is as it was landed: there is nothing to take anew",
+            "`inlet replay` decodes what was rejected of it again; or put the good file in its place",
+        )
+    if pending:
+        raise ConfigError(
+            f"Batch {pending[0]} is not decoded yet, and may change what is known of {found.path}",
+            "`inlet run` finishes it, then `inlet replay --file` again",
+        )
+    return found
+
+
 def _with_rests(project: Project, rejects: list[dict]) -> tuple[list[dict], dict[str, str]]:
     """These rejects, and where they are a piece of a file that could not be framed the other pieces of that file: they
     are framed together. With the units of files of which silver has not decoded all pieces yet, and the file of each.
@@ -174,7 +208,7 @@ def chosen(project: Project, source: str | None, kind: str | None, batch: int | 
         raise ConfigError(
             f"There is no reject to decode again{' of ' + filters if filters else ''}",
             "`inlet rejects` lists them; files that could not be read at all are read again once they are delivered "
-            "anew",
+            "anew, those that were landed damaged by `inlet replay --file PATH`",
         )
     if gone := sorted(_gone(project, rows)):
         raise ConfigError(

@@ -178,7 +178,7 @@ def _finish_landing(project: Project, spark: "SparkSession", work: Work, log: Lo
     planned = bronze.landed(project)
     for batch_id in work.unlanded:
         if files := [row for row in planned if row["batch_id"] == batch_id]:
-            with log.step("bronze", batch=batch_id, finishing="an earlier run"):
+            with log.step("bronze", batch=batch_id, finishing="what was planned"):
                 bronze.write_units(project, spark, bronze.Plan(batch_id, files))
         bronze.frame_again(project, spark, batch_id)
 

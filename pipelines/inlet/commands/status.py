@@ -93,7 +93,10 @@ def file_state(project: Project, file: str) -> tuple[bool, str]:
         return False, f"{path}: nothing of it is landed" + _why_it_waits(project, path, landed)
     if rows[-1]["problem"]:
         problem = json.loads(rows[-1]["problem"])
-        return False, f"{path}: it is not landed: expected {problem['expected']}, found {problem['found']}"
+        return (
+            False,
+            f"{path}: it is not landed: expected {problem['expected']}, found {problem['found']}. {problem['remedy']}",
+        )
     size, digest = rows[-1]["size_bytes"], hashlib.sha256()
     try:
         with open_file(project, path) as stream:

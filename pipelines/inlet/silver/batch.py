@@ -14,7 +14,7 @@ from inlet.config import Project
 from inlet.errors import AccountingError
 from inlet.sql import literal
 from inlet.table import by_name, fingerprint
-from inlet.unit import ORDER
+from inlet.unit import OFFSET, ORDER
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -74,6 +74,7 @@ class Batch:
     batch_id: int
     sources: list[str]
     is_apart: bool = False  # a worker has died: every try to decode is a process of its own
+    again: dict[tuple[str, str], dict] = field(default_factory=dict)  # files that it reads again: their rows
     accounts: dict[str, Account] = field(default_factory=dict)
 
     @property
@@ -149,13 +150,14 @@ def write_changes(batch: Batch, changes: "DataFrame", may_repeat: bool, codec=No
     caller.
     """
     identity = getattr(codec, "IDENTITY", None)
-    if not may_repeat and not identity:
+    blocks_again = [place for place in batch.again if not batch.project.sources[place[0]].brings_messages]
+    if not may_repeat and not identity and not blocks_again:
         batch.append(changes, "silver.changes")
         return None
     with_content = changes.selectExpr("*", f"{content(batch.project)} as content").persist()
-    judged = (
-        _sent_elsewhere(batch, _judge(batch, with_content), identity) if identity else _judge(batch, with_content)
-    ).persist()
+    judged = _judge(batch, with_content)
+    judged = _sent_elsewhere(batch, judged, identity) if identity else judged
+    judged = (_read_before(batch, judged, blocks_again) if blocks_again else judged).persist()
     batch.append(judged.where("verdict = 'new'"), "silver.changes")
     found = judged.groupBy("source", "verdict").agg({"*": "count", "unit_length": "sum"}).collect()
     with_content.unpersist()
@@ -243,6 +245,34 @@ def _sent_elsewhere(batch: Batch, judged, identity: str):
     return found.selectExpr(
         *[name for name in judged.columns if name != "verdict"],
         f"case when verdict = 'new' and (of_seq is not null or {twice}) then 'repeat' else verdict end as verdict",
+    )
+
+
+def _read_before(batch: Batch, judged, files: list[tuple[str, str]]):
+    """Judged changes of files that are read again, where a new one that stands where its file held a change before is
+    that change: a repeat, or other content. Damage may have given the one before another place in the order. In:
+    (source, path) of the files.
+    """
+    of_files = " or ".join(
+        f"source = {literal(source)} and startswith(unit_id, {literal(f'{source}/{path}@')})" for source, path in files
+    )
+    place = (
+        f"regexp_replace(unit_id, '{OFFSET}', '') as of_file",
+        f"cast(regexp_extract(unit_id, '{OFFSET}', 1) as bigint) + unit_offset as ofs_file",
+    )
+    known = batch.spark.sql(
+        f"select of_file, ofs_file, collect_set(content) as contents, collect_set(unit_length) as lengths from ("
+        f"select {', '.join(place)}, {content(batch.project)} as content, unit_length from silver.changes "
+        f"where batch_id < {batch.batch_id} and ({of_files})) group by of_file, ofs_file"
+    )
+    return (
+        judged.selectExpr("*", *place)
+        .join(known, ["of_file", "ofs_file"], "left")
+        .selectExpr(
+            *[name for name in judged.columns if name != "verdict"],
+            "case when verdict = 'new' and array_contains(contents, content) then 'repeat' "
+            "when verdict = 'new' and array_contains(lengths, unit_length) then 'conflict' else verdict end as verdict",
+        )
     )
 
 

@@ -27,6 +27,7 @@ from inlet.silver import (
     messages,
     parts,
     recover,
+    redelivered,
     replayed,
     table_versions,
     transactions,
@@ -168,6 +169,12 @@ def _run(
     is_apart: bool = False,
 ) -> dict[str, Account]:
     batch = Batch(spark, project, batch_id, sorted({row["source"] for row in [*files, *replays]}), is_apart)
+    batch.again = {
+        place: row
+        for place, batches in bronze.read_again(project, bronze.landed(project)).items()
+        for row in files
+        if batch_id in batches and place == (row["source"], row["path"])
+    }
     recover.run(project, spark, batch_id, among(batch.sources))
     for source in batch.sources:
         batch.account(source)
@@ -176,6 +183,7 @@ def _run(
         sorted({row["source"] for row in bronze.Plan(batch_id, landed).of(has_messages, project)})
         for has_messages in (False, True)
     )
+    redelivered.resolve(batch)
     if of_files:
         tell(f"decoding files of {', '.join(of_files)}")
         blocks.run(batch, of_files, files)

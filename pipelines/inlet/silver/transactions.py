@@ -37,6 +37,9 @@ where e.transaction_id is not null
   and not exists (select 1 from bronze.replays p
       where p.source = i.source and p.unit_id = i.unit_id and p.unit_offset = i.unit_offset
         and p.rejected_in = i.batch_id)
+  and not exists (select 1 from bronze.files f              -- nor of a file as it was before it was read again
+      where f.source = i.source and startswith(i.unit_id, concat(f.source, '/', f.path, '@')) and f.ofs_start = 0
+        and f.num_units > 0 and f.problem is null and f.batch_id > i.batch_id)
 """
 RUNS = """
 select source, transaction_id, min(change_seq) as first_change_seq, max(last_change_seq) as last_change_seq,

@@ -20,7 +20,7 @@ def reject(batch: Batch, files: list[dict]) -> None:
                     problem["kind"],
                     problem["byte_offset"],
                     problem["expected"],
-                    f"{row['path']}: {problem['found']}",
+                    f"{row['path']}: {problem['found']}{_step(problem)}",
                     f"{row['source']}/{row['path']}",
                 )
             )
@@ -29,6 +29,11 @@ def reject(batch: Batch, files: list[dict]) -> None:
             rows, "source string, kind string, byte_offset bigint, expected string, found string, unit_id string"
         )
         batch.append(rejects.selectExpr("*", "0L as unit_offset", "0L as unit_length"), "silver.rejects")
+
+
+def _step(problem: dict) -> str:
+    """What to do about a file that no delivery under its name cures by itself."""
+    return f"; {problem['remedy']}" if problem["kind"] == "file_rewritten" else ""
 
 
 def resolve(batch: Batch, files: list[dict]) -> None:

@@ -1,0 +1,333 @@
+"""A file that was landed damaged and is delivered anew under its name: a batch that reads it again from its first byte.
+
+It is read as a new file is, behind the one before it as that is known now; its units have the batch's number behind
+their ids. Files after it that were read already stay as they are. What the feed's marks have judged stays judged: only
+what waits for a verdict is judged anew, and of what was landed before nothing waits any more.
+"""
+
+import json
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+from inlet import lake
+from inlet.bronze import framing, ordered
+from inlet.bronze.files import has_settled, is_compressed, listing, open_file, unpacked
+from inlet.bronze.guard import Died, apart
+from inlet.bronze.judged import UNDECIDED
+from inlet.bronze.plan import Plan, companions_of, content_of, fails, landed, next_batch
+from inlet.bronze.transports import TRANSPORTS
+from inlet.codecs import CODECS
+from inlet.codecs.results import ABANDONED, STANDS
+from inlet.config import Project
+from inlet.errors import ConfigError, Reject, TryAgain
+from inlet.source import ROW_TRANSPORTS, Source
+from inlet.sql import literal
+
+AGAIN = "Deliver the whole file under its name, then `inlet replay --file` again"
+
+
+class Redelivered(NamedTuple):
+    """What reads a file again."""
+
+    plan: Plan | None  # None where the file is as it was landed: there is nothing to read again
+    path: str
+    read_behind: str | None = None  # the file after it, where that was read with other knowledge than is there now
+
+
+def plan_again(project: Project, file: str, only: str | None = None) -> Redelivered:
+    """What reads a file again from its first byte, as it lies in its source's folder now. In: its path or address; the
+    source, where several read it. Nothing is written.
+
+    Raises: ConfigError where there is nothing to read, or where the result would not be that of the good file; TryAgain
+    where a source's files cannot be listed.
+    """
+    source, path, info = _listed(project, file, only)
+    rows = sorted((row for row in landed(project) if row["source"] == source.name), key=lambda row: row["batch_id"])
+    good = {row["path"]: row for row in rows if not row["problem"]}
+    known = good.get(path)
+    if not known or not known["ofs_end"]:
+        raise ConfigError(f"{path} was never landed: there is nothing to take anew", "`inlet run` reads it")
+    if hasattr(CODECS[source.codec], "join"):
+        raise ConfigError(
+            f"{path}: codec {source.codec} makes changes of several records, which cannot be told apart from those "
+            "that were read before",
+            "Deliver what was rejected in a new file",
+        )
+    batch_id = next_batch(project, landed(project))
+    info |= {"batch_id": batch_id, "companions": _companions(project, source, path)}
+    file_ = ordered.Listed(source, path, info, None, _is_whole(source, path, info))
+    before, place, last = _order(project, file_, known, good)
+    row = _planned(project, file_, before)
+    began = max(row["batch_id"] for row in rows if row["path"] == path and row["ofs_start"] == 0 and row["num_units"])
+    first = next(row for row in rows if (row["path"], row["batch_id"]) == (path, began))
+    is_same = (row["sha256"], row["ofs_end"]) == (known["sha256"], known["ofs_end"]) and _start(row) == _start(first)
+    if is_same and (known is first or "problem" not in json.loads(known["context"] or "{}")):  # else its end came late
+        return Redelivered(None, path)
+    num_good = _check_length(project, file_, row, [r for r in rows if r["batch_id"] >= began])
+    is_read_on = place is not None and last > place
+    next_place = place + 1 if is_read_on and place is not None else None
+    if row.get("verdicts"):
+        row = _judged_once(source, path, row | {"batch_id": batch_id}, rows, num_good, is_read_on)
+    behind = next((p for p, r in good.items() if is_read_on and _place(source, r) == next_place), None)
+    is_other = behind and _known_at_end(row) != _known_at_end(known)
+    planned = (
+        {"verdicts": None}
+        | row
+        | {
+            "source": source.name,
+            "path": path,
+            "size_bytes": info["size"],
+            "modified_at": info["modified"],
+            "batch_id": batch_id,
+        }
+    )
+    return Redelivered(Plan(batch_id, [planned]), path, behind if is_other else None)
+
+
+def _listed(project: Project, file: str, only: str | None) -> tuple[Source, str, dict]:
+    """The source of a file, its path there, and what is listed of it."""
+    names = [file] if "://" in file else [str(Path(file).absolute()), str(Path(file).resolve())]
+    paths = {name.removeprefix(f"{project.root}/") for name in names} | {file}
+    found = []
+    for source in project.sources.values():
+        if source.broker or only not in (None, source.name):
+            continue
+        try:
+            found += [(source, path, info) for path, info in listing(project, source) if path in paths]
+        except (OSError, ValueError) as error:
+            raise TryAgain(f"{source.path}: {error}", "Try again once it can be listed") from error
+    if not found:
+        if ranges := [r for r in landed(project) if r["path"] in paths and _is_broker(project, r["source"])]:
+            raise ConfigError(
+                f"{file} is a partition of {ranges[0]['source']}, whose messages a broker keeps",
+                "Only files are delivered anew; `inlet replay` decodes rejected messages again",
+            )
+        raise ConfigError(
+            f"Source {only} has no file {file}" if only else f"No source of pipelines/inlet.yml has a file {file}",
+            "Put the good file in the place of the damaged one, in its source's folder and under its name",
+        )
+    if len(found) > 1:
+        names = [source.name for source, _, _ in found]
+        raise ConfigError(f"{', '.join(names)} read {file}", "Say which one is to take it anew with --source")
+    source, path, info = found[0]
+    if why := info["held"] or (info["problem"] and json.loads(info["problem"]["problem"])["found"]):
+        raise ConfigError(f"{path} cannot be read: {why}", AGAIN)
+    return source, path, info
+
+
+def _is_broker(project: Project, name: str) -> bool:
+    return name in project.sources and project.sources[name].broker is not None
+
+
+def _companions(project: Project, source: Source, path: str) -> dict[str, str]:
+    names = companions_of(source, path)
+    if names is None:
+        raise ConfigError(f"{path} comes with another file", "Name that one: it is read with what lies beside it")
+    if isinstance(names, Reject):
+        raise ConfigError(f"{path}: it waits for {fails(source, names)}", "Report it with the file")
+    content = content_of(project, names)
+    if isinstance(content, str):
+        raise ConfigError(f"{path} waits for {content}", "Deliver that, too, then `inlet replay --file` again")
+    return content
+
+
+def _is_whole(source: Source, path: str, info: dict) -> bool:
+    """Will no more follow what is there? Of a file that only its rest tells whole, the one who asks says so."""
+    has_no_end = is_compressed(path) or source.transport in ("avro", "whole_file")
+    return has_no_end or has_settled(source, info["modified"])
+
+
+def _order(
+    project: Project, file: ordered.Listed, known: dict, good: dict[str, dict]
+) -> tuple[dict | None, int | None, int]:
+    """What is known at the end of the file before one, its place, and the last place that was read; where files do not
+    follow each other, nothing.
+    """
+    source, path = file.source, file.path
+    if not ordered.is_ordered(source):
+        return None, None, 0
+    order = ordered.Order(source, {p: row for p, row in good.items() if p != path}, [])
+    try:
+        place = apart(lambda: framing.attempt(ordered.place, project, CODECS[source.codec], file), path)
+    except Died as death:
+        _not_better(path, str(death))
+    if not isinstance(place, int):
+        _not_better(path, place if isinstance(place, str) else "it does not say which file of its source it is")
+    others = order.ends.keys() | order.stuck
+    if _place(source, known) not in (None, place):
+        raise ConfigError(
+            f"{path} is file {place} of {source.name} now; what was read under this name is file "
+            f"{_place(source, known)}",
+            "Deliver each file under its own name",
+        )
+    first = min([*others, place])
+    if place in others or place > first:
+        why = order.waits_for(place, first)
+        if why:
+            raise ConfigError(f"{path} waits for {why}", "Do that first")
+    last = max([*others, place])
+    file.info["is_followed"] = place < last and ordered.ends_with_next(source)
+    return (order.ends.get(place - 1) if place > first else None), place, last
+
+
+def _place(source: Source, row: dict) -> int | None:
+    """The place of a landed file, where its codec has opened it."""
+    context = json.loads(row["context"] or "{}")
+    is_placed = ordered.is_ordered(source) and framing.is_opened(context)
+    return CODECS[source.codec].place(context) if is_placed else None
+
+
+def _planned(project: Project, file: ordered.Listed, before: dict | None) -> dict:
+    """The row of bronze.files of a file that is read from its first byte."""
+    follows = {"before": before} if before else {}
+    try:
+        row = apart(lambda: TRANSPORTS[file.source.transport].plan_file(project, *file, **follows), file.path)
+    except Died as death:
+        _not_better(file.path, str(death))
+    except OSError as error:
+        raise ConfigError(f"{file.path} cannot be opened: {error}", "See that Inlet may read it") from error
+    if not isinstance(row, dict):
+        raise ConfigError(
+            f"{file.path} waits for {row or 'its writer, which still writes it'}", "Try again once it is whole"
+        )
+    problem = row["problem"] and json.loads(row["problem"]) or json.loads(row["start_context"] or "{}").get("problem")
+    if problem:
+        _not_better(file.path, f"expected {problem['expected']}, found {problem['found']}")
+    if not row["num_units"]:
+        _not_better(file.path, "it holds no whole record")
+    return row
+
+
+def _not_better(path: str, why: str) -> NoReturn:
+    raise ConfigError(f"{path} cannot be read as it is now: {why}", AGAIN)
+
+
+def _start(row: dict) -> dict:
+    """What was known at the first byte, but for what waits for a verdict."""
+    return {name: v for name, v in json.loads(row["start_context"] or "{}").items() if name != UNDECIDED}
+
+
+def _known_at_end(row: dict) -> dict:
+    return {name: v for name, v in json.loads(row["context"] or "{}").items() if name != UNDECIDED}
+
+
+def _check_length(project: Project, file: ordered.Listed, row: dict, since: list[dict]) -> int:
+    """How far the records reach that were landed of a file, but for a rest that was rejected. In: its new row; the rows
+    of bronze.files since it was read from its first byte. Raises: ConfigError where the file now ends before: what lies
+    behind its end would stand, though the file does not hold it; or where its end may still go on.
+    """
+    source, path, size_now = file.source, file.path, file.info["size"]
+    words, new = "bytes", row["ofs_end"]
+    own = [r for r in since if r["path"] == path and not r["problem"]]
+    if source.brings_messages and source.transport in ("parquet", "avro"):
+        words, new, old = "messages", row["num_units"], sum(r["num_units"] for r in own)
+    elif source.transport == "whole_file":
+        return 0  # one message, which another one replaces
+    elif source.brings_messages:
+        if is_compressed(path):
+            return 0  # what its messages say is told apart by their places in the order
+        old = own[-1]["ofs_end"]
+    else:
+        has_rows = source.transport in ROW_TRANSPORTS
+        words, size = ("rows", "num_records") if has_rows else ("bytes", "size_bytes")
+        old = max(
+            (
+                block["file_offset"] + block[size]
+                for block in lake.peek(
+                    project.lakehouse_path(),
+                    "bronze.blocks",
+                    ["file_offset", size, "case when context like '%\"problem\"%' then context end as context"],
+                    f"where source = {literal(source.name)} and path = {literal(path)} "
+                    f"and batch_id >= {own[0]['batch_id']}",
+                )
+                if "problem" not in json.loads(block["context"] or "{}")
+            ),
+            default=0,
+        )
+        new = _num_rows(project, path) if has_rows else _num_bytes(project, path) if is_compressed(path) else new
+    if new < old <= size_now and words == "bytes" and not file.has_settled:
+        raise ConfigError(
+            f"The last {size_now - new:,} bytes of {path} may still go on: it has not rested for settle_minutes "
+            f"({source.settle_minutes:g})",
+            "Try again once it has; a copy that keeps the file's time (cp -p) need not wait",
+        )
+    if new < old:
+        raise ConfigError(
+            f"{path} is shorter than what was landed of it: {new:,} {words}, {old:,} were read as records, of which "
+            "those behind its end would stand",
+            AGAIN,
+        )
+    return old
+
+
+def _num_rows(project: Project, path: str) -> int:
+    import pyarrow.parquet as pq
+
+    with (unpacked if is_compressed(path) else open_file)(project, path) as stream:
+        return pq.ParquetFile(stream).metadata.num_rows
+
+
+def _num_bytes(project: Project, path: str) -> int:
+    with unpacked(project, path) as stream:
+        return stream.seek(0, 2)
+
+
+def _judged_once(source: Source, path: str, row: dict, rows: list[dict], num_good: int, is_read_on: bool) -> dict:
+    """A row of bronze.files whose verdicts judge only what waits for one. In: what its file's marks judge; the source's
+    rows so far; how far the records reach that were landed of the file; whether files after it were read.
+
+    Raises: ConfigError where what was judged before would be judged otherwise, or waits for a file after this one.
+    """
+    context, waiting = json.loads(row["context"]), ordered.undecided(source, rows)
+    said, batch_id = _said(rows), row["batch_id"]
+    verdicts, undecided = list[list](), list[list]()
+    for one in json.loads(row["verdicts"]):
+        of, start, end, _, by, verdict = one
+        is_own = by == batch_id and of == path
+        old = _verdicts_on(said, of, start, min(end, num_good) if is_own else end)
+        if is_own and verdict == ABANDONED and STANDS in old or not is_own and old not in ({verdict}, {None}):
+            raise ConfigError(
+                f"{path} says that records of {of} from byte {start} on are {verdict}, and they were taken as "
+                f"{', '.join(sorted(filter(None, old)))} before: what is in silver stays",
+                "Only a lakehouse that is built anew, from the good files, is without it",
+            )
+        if is_own or old == {None}:
+            verdicts.append(one)
+    for one in context[UNDECIDED]:
+        of, start, end, _, by = one
+        old = _verdicts_on(said, of, start, end)
+        if by == batch_id and of == path and is_read_on:
+            if len(old) > 1 or None in old:
+                _waits_for_a_verdict(path)
+            verdicts.append([*one, *old])
+        elif by == batch_id and of == path or old == {None}:
+            undecided.append(one)
+    if superseded := [one for one in waiting if one[0] == path]:
+        if is_read_on:
+            _waits_for_a_verdict(path)
+        verdicts += [[*one, ABANDONED] for one in superseded]
+    return row | {"verdicts": json.dumps(verdicts), "context": json.dumps(context | {UNDECIDED: undecided})}
+
+
+def _waits_for_a_verdict(path: str) -> NoReturn:
+    raise ConfigError(
+        f"Records of {path} belong to a transaction whose end no file has told yet",
+        "`inlet run` once the next file has come, then `inlet replay --file` again",
+    )
+
+
+def _said(rows: list[dict]) -> list[list]:
+    """The verdicts on each file as it was read last. In: rows of bronze.files, by batch."""
+    began = {row["path"]: row["batch_id"] for row in rows if row["ofs_start"] == 0 and row["num_units"]}
+    said = [one for row in rows for one in json.loads(row["verdicts"] or "[]")]
+    return sorted(one for one in said if one[4] >= began.get(one[0], 0))
+
+
+def _verdicts_on(said: list[list], path: str, start: int, end: int) -> set[str | None]:
+    """What was said of the bytes of a range; None among it where some were not judged."""
+    found, at = set[str | None](), start
+    for of, low, high, _, _, verdict in said:
+        if of == path and low < end and high > start:
+            found |= {verdict, None} if low > at else {verdict}
+            at = max(at, high)
+    return found | {None} if at < end else found
