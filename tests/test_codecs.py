@@ -56,7 +56,7 @@ def offered(*faces) -> dict[str, object]:
     """What faces declare: functions and constants by name."""
     found: dict[str, object] = {}
     for face in faces:
-        for one in face.__mro__:
+        for one in reversed(face.__mro__):
             found |= getattr(one, "__annotations__", {}) | {
                 name: value
                 for name, value in vars(one).items()
@@ -87,10 +87,10 @@ def test_a_codec_offers_what_a_face_declares_and_with_its_parameters(name):
             (codec.StartsAnywhere, "find_record"),
         )
         if hasattr(module, has)
-    ]
+    ] + [codec.EndedByNext] * getattr(module, "ENDS_WITH_NEXT", False)
     assert faces and module.OPTIONS()
     for word, declared in offered(*faces).items():
-        if word in ("join", "IDENTITY") and not hasattr(module, word) or word == "refresh_table" and not module.LOADS:
+        if word in ("join", "IDENTITY", "OTHER_EVENTS") and not hasattr(module, word) or word == "refresh_table" and not module.LOADS:
             continue  # of codecs that give parts, and of those that tell loads apart
         assert hasattr(module, word), f"{name} has no {word}"
         if inspect.isfunction(declared):

@@ -109,9 +109,7 @@ class OrderedFiles(FileCodec, Protocol):
     for which it waits.
     """
 
-    # Is no record added to a file once the next one is there? Then `cut` is given `is_followed`, that it is there: of
-    # records that belong together those that are lacking will not come.
-    ENDS_WITH_NEXT: bool
+    ENDS_WITH_NEXT: bool  # is no record added to a file once the next one is there? Then it is EndedByNext
 
     def place(self, context: dict) -> int:
         """The place of a file among those of its source, from 0 or 1 on, without a gap. In: what `open_file` gave."""
@@ -123,6 +121,24 @@ class OrderedFiles(FileCodec, Protocol):
 
     def is_ended(self, context: dict) -> bool:
         """Is the file whole, so that the next one may follow?"""
+
+
+class EndedByNext(OrderedFiles, Protocol):
+    """A codec of such files, to which no record is added once the next one is there."""
+
+    def cut(
+        self,
+        data: bytes,
+        context: dict,
+        source: Source,
+        tables: dict[str, Table],
+        len_block: int,
+        is_final: bool,
+        is_followed: bool,
+    ) -> Cut:
+        """As of a FileCodec. In: is_followed, that the next file is there: of records that belong together those that
+        are lacking will not come.
+        """
 
 
 class Accompanied(FileCodec, Protocol):
