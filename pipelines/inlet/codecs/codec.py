@@ -134,7 +134,7 @@ class EndedByNext(OrderedFiles, Protocol):
         tables: dict[str, Table],
         len_block: int,
         is_final: bool,
-        is_followed: bool,
+        is_followed: bool = False,
     ) -> Cut:
         """As of a FileCodec. In: is_followed, that the next file is there: of records that belong together those that
         are lacking will not come.
