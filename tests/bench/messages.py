@@ -9,7 +9,7 @@ from pathlib import Path
 import yaml
 
 from inlet import bronze, config, silver
-from inlet.codecs.qlik import json_messages
+from inlet.codecs import CODECS
 from tests.bench.figure import Figure, best
 from tests.encode import qlik
 
@@ -33,26 +33,35 @@ SEQ = b"20260102030405000000000000000000000"
 
 
 def measure(spark, folder: Path, lakehouse: str, is_quick: bool) -> Iterator[Figure]:
+    yield from compare(spark, make_project(folder, lakehouse), "JSON", folder, write, is_quick)
+
+
+def compare(
+    spark, project: config.Project, words: str, folder: Path, write: Callable[[Path, int, int], None], is_quick: bool
+) -> Iterator[Figure]:
+    """Decoding of messages, and the whole silver step, against bare `parse_json` of the same values. In: a project of
+    one source; what its figures are called; what writes a file of messages.
+    """
     num = 20_000 if is_quick else 400_000
-    project = make_project(folder, lakehouse)
+    [source] = project.sources.values()
     whole = min(into_silver(spark, project, folder, first, num, write) for first in (0, num))
-    messages = spark.table("bronze.messages").where("source = 'bench_messages' and `offset` < " + str(num))
+    messages = spark.table("bronze.messages").where(f"source = '{source.name}' and `offset` < {num}")
     size = messages.agg({"size_bytes": "avg"}).first()[0]
 
+    def into_delta(frame, table: str) -> None:
+        frame.write.format("delta").mode("overwrite").saveAsTable(table)
+
     def bare():
-        messages.selectExpr("unit_id", "parse_json(cast(value as string)) as value").write.format("delta").mode(
-            "overwrite"
-        ).saveAsTable("bench_bare")
+        into_delta(messages.selectExpr("unit_id", "parse_json(cast(value as string)) as value"), "bench_bare")
 
     def fast():
-        changes = json_messages.FAST.fast(messages, list(project.sources.values()), project.tables, [])
-        changes.write.format("delta").mode("overwrite").saveAsTable("bench_fast")
+        into_delta(CODECS[source.codec].FAST.fast(messages, [source], project.tables, []), f"fast_{source.name}")
 
     alone, decoded = best(bare), best(fast)
     told = f"{num} messages of {size:.0f} bytes; {num / alone / 1e3:.0f}k messages/s bare"
-    yield Figure("JSON decoded into Delta", "bare parse_json", alone / decoded, "at least 0.7", told)
+    yield Figure(f"{words} decoded into Delta", "bare parse_json", alone / decoded, "at least 0.7", told)
     yield Figure(
-        "JSON into silver, survey, accounts and transactions included", "bare parse_json", alone / whole, "", told
+        f"{words} into silver, survey, accounts and transactions included", "bare parse_json", alone / whole, "", told
     )
 
 

@@ -6,40 +6,15 @@ from pathlib import Path
 import yaml
 
 from inlet import config
-from inlet.codecs.goldengate.json import messages as json_messages
 from tests.bench import messages
-from tests.bench.figure import Figure, best
+from tests.bench.figure import Figure
 from tests.encode import goldengate_json, qlik
 
 POS = b"00000000010000000000"
 
 
 def measure(spark, folder: Path, lakehouse: str, is_quick: bool) -> Iterator[Figure]:
-    num = 20_000 if is_quick else 400_000
-    project = make_project(folder, lakehouse)
-    whole = min(messages.into_silver(spark, project, folder, first, num, write) for first in (0, num))
-    units = spark.table("bronze.messages").where("source = 'bench_operations' and `offset` < " + str(num))
-    size = units.agg({"size_bytes": "avg"}).first()[0]
-
-    def bare():
-        units.selectExpr("unit_id", "parse_json(cast(value as string)) as value").write.format("delta").mode(
-            "overwrite"
-        ).saveAsTable("bench_bare_operations")
-
-    def fast():
-        changes = json_messages.FAST.fast(units, list(project.sources.values()), project.tables, [])
-        changes.write.format("delta").mode("overwrite").saveAsTable("bench_fast_operations")
-
-    alone, decoded = best(bare), best(fast)
-    told = f"{num} messages of {size:.0f} bytes; {num / alone / 1e3:.0f}k messages/s bare"
-    yield Figure("GoldenGate JSON decoded into Delta", "bare parse_json", alone / decoded, "at least 0.7", told)
-    yield Figure(
-        "GoldenGate JSON into silver, survey, accounts and transactions included",
-        "bare parse_json",
-        alone / whole,
-        "",
-        told,
-    )
+    yield from messages.compare(spark, make_project(folder, lakehouse), "GoldenGate JSON", folder, write, is_quick)
 
 
 def write(path: Path, first: int, num: int) -> None:
