@@ -9,6 +9,7 @@ import json
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -144,6 +145,11 @@ def time_left(seconds: float, done: int, of: int, ago: float = 0) -> str:
     return f"about {rest / 60:.0f} min left" if rest >= 90 else f"about {rest:.0f} s left"
 
 
+def counted(counts: Mapping[str, int]) -> str:
+    """Counts by name, the greatest first: `bad_date 2, missing_key 1`."""
+    return ", ".join(f"{name} {num:,}" for name, num in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
 class Log:
     """In: whether to speak to a person; by default, whether standard error is a terminal; seconds between the lines of
     a long step where there is no terminal."""
@@ -219,10 +225,20 @@ class Log:
             line = json.dumps({"at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())} | entry, default=str)
             print(line + "\n", end="", file=sys.stderr, flush=True)  # at once, for another thread may say one, too
 
+    def error(self, message: str, remedy: str) -> None:
+        """What ended the command, as the last line: a sentence for a person, else a line as the others are."""
+        if self.is_human:
+            print(f"inlet: {message}. {remedy}" if remedy else f"inlet: {message}", file=sys.stderr)
+        else:
+            self.say({"step": "error", "level": "error", "message": message, "remedy": remedy or None})
+
 
 def _plain(figures: dict) -> str:
-    shown = {
-        k.replace("_", " "): f"{v:,}" if isinstance(v, int) and not isinstance(v, bool) and k != "seed" else v
-        for k, v in figures.items()
-    }
+    shown = {k.replace("_", " "): _figure(k, v) for k, v in figures.items()}
     return "  ".join(f"{k} {v}" for k, v in shown.items() if v not in (None, ""))
+
+
+def _figure(name: str, value):
+    if isinstance(value, dict):
+        return counted(value)
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) and name != "seed" else value

@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from inlet import config
-from inlet.cli.app import HERE, ProjectDir, app, out
+from inlet.cli.app import HERE, ProjectDir, app, begin_log, out
 from inlet.errors import REJECT_KINDS, InletError, together
-from inlet.log import Log, print_rows
+from inlet.log import print_rows
 
 
 @app.command()
@@ -33,7 +33,7 @@ def run(
     from inlet.commands import run as running
     from inlet.commands import runs
 
-    log = Log()
+    log = begin_log()
     loaded = config.load(project)
     steps = running.steps_to_run(step, until)
     if follow:
@@ -77,7 +77,7 @@ def replay(
     from inlet.commands import run as running
     from inlet.lake.spark import session
 
-    log, loaded = Log(), config.load(project)
+    log, loaded = begin_log(), config.load(project)
     with lake.writing(loaded.lakehouse_path(), tell=log.say) as hold:
         if source:
             config.known(loaded.sources, source, "source")
@@ -104,13 +104,13 @@ def verify(
     from inlet import gold, lake
     from inlet.lake.spark import session
 
-    loaded = config.load(project)
+    log, loaded = begin_log(), config.load(project)
     names = loaded.table_names(table) or sorted(t.name for t in loaded.tables.values())
     if not names:
         out.print("there are no tables to verify")
         return
     logs = {t.name for t in loaded.tables.values() if not t.key}
-    num_differing, log = 0, Log()
+    num_differing = 0
     with lake.writing(loaded.lakehouse_path(), tell=log.say) as hold:  # what it compares must stand still
         with log.working("spark"):
             spark = session(loaded.lakehouse_path())
@@ -194,7 +194,7 @@ def rebuild(
     from inlet.commands import runs
     from inlet.lake.spark import session
 
-    loaded, log = config.load(project), Log()
+    log, loaded = begin_log(), config.load(project)
     names = loaded.table_names(table)
     with lake.writing(loaded.lakehouse_path(), tell=log.say) as hold, runs.recorded(loaded, log, "rebuild"):
         spark = session(loaded.lakehouse_path())
