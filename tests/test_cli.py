@@ -245,6 +245,17 @@ def test_every_column_of_a_wide_answer_shows(num_columns):
     ) and "[0]" in to.file.getvalue().replace("\n", "")
 
 
+def test_a_long_column_has_the_whole_width_where_rows_are_upright():
+    to, header = Console(width=60), {"xid": "1.2.3", "io_type_name": "FieldComp"}
+    with to.capture() as shown:
+        print_table(to, ["operation", "header"], [["UPDATE", header]], is_upright=True)
+    assert [" ".join(line.split()) for line in shown.get().splitlines()] == [
+        "row 1",
+        "operation UPDATE",
+        'header {"xid": "1.2.3", "io_type_name": "FieldComp"}',
+    ]
+
+
 def test_null_and_empty_text_look_different():
     to = Console(file=StringIO(), width=80)
     print_table(to, ["note"], [[None], [""]], null="NULL")

@@ -40,9 +40,10 @@ def print_rows(to: Console, rows: list[dict], title: str = "") -> None:
     )
 
 
-def print_table(to: Console, columns: list[str], rows: list, null: str = "") -> None:
+def print_table(to: Console, columns: list[str], rows: list, null: str = "", is_upright: bool = False) -> None:
     """A table: numbers to the right with separators, ids as they are, null as `null` says. Where there are more columns
-    than have room, each row stands upright. In: rows as lists, for two columns may have one name."""
+    than have room, or that is asked for, each row stands upright. In: rows as lists, for two columns may have one name.
+    """
     if not rows:
         to.print("none")
         return
@@ -50,7 +51,7 @@ def print_table(to: Console, columns: list[str], rows: list, null: str = "") -> 
         [Text(null, "dim") if value is None else Text(_cell(name, value)) for name, value in zip(columns, row)]
         for row in rows
     ]
-    if len(columns) * MIN_COLUMN > to.width:
+    if is_upright or len(columns) * MIN_COLUMN > to.width:
         for number, row in enumerate(cells, 1):
             upright = Table(
                 title=f"row {number}",
@@ -145,8 +146,16 @@ def time_left(seconds: float, done: int, of: int, ago: float = 0) -> str:
     return f"about {rest / 60:.0f} min left" if rest >= 90 else f"about {rest:.0f} s left"
 
 
-def counted(counts: Mapping[str, int]) -> str:
-    """Counts by name, the greatest first: `bad_date 2, missing_key 1`."""
+def counted(num: int, what: str) -> str:
+    """
+    >>> counted(1, "file"), counted(2_000, "record")
+    ('1 file', '2,000 records')
+    """
+    return f"{num:,} {what}" + "s" * (num != 1)
+
+
+def _by_name(counts: Mapping[str, int]) -> str:
+    """Counts, the greatest first: `bad_date 2, missing_key 1`."""
     return ", ".join(f"{name} {num:,}" for name, num in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
@@ -240,5 +249,5 @@ def _plain(figures: dict) -> str:
 
 def _figure(name: str, value):
     if isinstance(value, dict):
-        return counted(value)
+        return _by_name(value)
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) and name != "seed" else value

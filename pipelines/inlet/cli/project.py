@@ -12,7 +12,7 @@ from rich.markup import escape
 from inlet import config
 from inlet.cli.app import HERE, ProjectDir, app, out
 from inlet.errors import ConfigError
-from inlet.log import Log, as_json
+from inlet.log import Log, as_json, counted
 
 
 @app.command("import")
@@ -126,11 +126,12 @@ def generate(
     stale = generating.stale(loaded)
     if check and stale:
         raise ConfigError(
-            f"{len(stale)} generated files are stale: {', '.join(map(str, stale[:5]))}", "Run `inlet generate`"
+            f"{counted(len(stale), 'generated file')} stale: {', '.join(map(str, stale[:5]))}", "Run `inlet generate`"
         )
     if not check:
         generating.write(loaded)
-    out.print(f"{len(stale)} files {'would change' if check else 'written'}; {len(loaded.tables)} contracts")
+    files, contracts = counted(len(stale), "file"), counted(len(loaded.tables), "contract")
+    out.print(f"{files} {'would change' if check else 'written'}; {contracts}")
     for sentence in filter(None, (table.without_key for table in loaded.tables.values())):
         out.print(sentence, markup=False)
 

@@ -11,7 +11,7 @@ import typer
 from inlet import config
 from inlet.cli.app import HERE, ProjectDir, app, begin_log, out
 from inlet.errors import REJECT_KINDS, InletError, together
-from inlet.log import print_rows
+from inlet.log import counted, print_rows
 
 
 @app.command()
@@ -55,7 +55,7 @@ def run(
                 log.say(
                     {"step": "run", "nothing_new": True}
                     if not log.is_human
-                    else {"step": "nothing", "new": f"in {num_asked} sources since the last run"}
+                    else {"step": "nothing", "new": f"in {counted(num_asked, 'source')} since the last run"}
                 )
     if why := together(work.plan.unlisted.values()):  # all other sources went on
         raise why
@@ -121,8 +121,8 @@ def verify(
                 log.now("folds all that silver holds of it", done=n, of=len(names), since=began)
                 num_versions, num, rows = gold.verify(loaded, spark, name, limit)
             out.print(
-                f"{name}: {num_versions:,} {'changes' if name in logs else 'versions'} compared, "
-                + (f"[red]{num:,} differences[/]" if num else "[green]equal[/]")
+                f"{name}: {counted(num_versions, 'change' if name in logs else 'version')} compared, "
+                + (f"[red]{counted(num, 'difference')}[/]" if num else "[green]equal[/]")
             )
             if rows:
                 print_rows(out, rows)
@@ -174,8 +174,9 @@ def reconcile(
     found = reconciling.reconcile(loaded, spark, contract, source, live, wait)
     num_in_flight = len(found.rows) - found.num_differing
     out.print(
-        f"{name}: {found.num_source:,} rows in {live.table}, {found.num_gold:,} in gold of {source} through {through}, "
-        + (f"[red]{found.num_differing:,} differences[/]" if found.num_differing else "[green]equal[/]")
+        f"{name}: {counted(found.num_source, 'row')} in {live.table}, "
+        f"{found.num_gold:,} in gold of {source} through {through}, "
+        + (f"[red]{counted(found.num_differing, 'difference')}[/]" if found.num_differing else "[green]equal[/]")
         + (f", {num_in_flight:,} in flight" if num_in_flight else "")
     )
     if found.rows:
@@ -245,7 +246,7 @@ def pin(
     found = pins.find(loaded, database, point)
     tables = pins.pin(loaded, session(loaded.lakehouse_path()), database, found)
     out.print(
-        f"{database} shows {len(tables)} tables at point {found.number}: inlet sql --database {database} "
+        f"{database} shows {counted(len(tables), 'table')} at point {found.number}: inlet sql --database {database} "
         f'"select * from {tables[0] if tables else "..."}"',
         markup=False,
     )

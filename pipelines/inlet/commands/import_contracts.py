@@ -20,6 +20,7 @@ from ruamel.yaml import YAML
 from inlet.codecs import CODECS
 from inlet.config import Project
 from inlet.errors import ConfigError, in_words
+from inlet.log import counted
 from inlet.silver import table_versions
 from inlet.table import Table, by_name
 from inlet.table_column import PLACE, TableColumn, without_place
@@ -144,7 +145,7 @@ def _new(project: Project, name: str, rows: list[dict], answers: Answers) -> Con
     return _made(
         project.root / "pipelines" / "tables" / f"{word}.yml",
         contract,
-        f"{name}: new, {len(contract['columns'])} columns"
+        f"{name}: new, {counted(len(contract['columns']), 'column')}"
         + ("" if contract["key"] else ", without a key: if the table has one, name it in the contract"),
         rows,
     )
@@ -162,7 +163,7 @@ def _updated(path: Path, name: str, rows: list[dict], answers: Answers) -> Contr
     if contract.get("version", 1) != before:
         return _made(path, contract, f"{name}: version {before} -> {contract['version']}", rows)
     return (
-        _made(path, contract, f"{name}: {num_completed} columns get a source_type, or a place in it", rows)
+        _made(path, contract, f"{name}: a source_type, or a place in it, for {counted(num_completed, 'column')}", rows)
         if num_completed
         else None
     )

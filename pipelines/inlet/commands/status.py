@@ -10,6 +10,7 @@ from inlet import bronze, change, gold, lake, publish, silver
 from inlet.bronze.files import hash_bytes, listing, open_file, why
 from inlet.commands import replay
 from inlet.config import Project
+from inlet.log import counted
 from inlet.silver import full_loads
 from inlet.table import by_name, present
 
@@ -116,7 +117,7 @@ def file_state(project: Project, file: str) -> tuple[bool, str]:
     words = f"{path}: all {size} bytes are landed and accounted for, in batch {batches}"
     blocks = tuple(f"{row['source']}/{path}@" for row in rows)
     num = sum(r["unit_id"].startswith(blocks) and r["kind"] != replay.IGNORED for r in replay.unresolved(project))
-    return True, words + (f"; {num} record{'s'[: num > 1]} of it not decoded (`inlet rejects`)" if num else "")
+    return True, words + (f"; {counted(num, 'record')} of it not decoded (`inlet rejects`)" if num else "")
 
 
 def _why_it_waits(project: Project, path: str, landed: list[dict]) -> str:
