@@ -47,7 +47,7 @@ def compiled(data: bytes, little: bool = False, name: str = "ascii", set_=None, 
     for field, value in {"WIDTH": len(data), "MODE": set_.mode, **fields}.items():
         plan[0, getattr(interpreter, field)] = value
     bound = interpreter.bound(np.array([0]), np.array([len(data)]), np.array([1]))
-    out, lengths, faults = np.full(bound + 64, 0xA5, np.uint8), np.zeros(1, np.int64), np.zeros((1, 3), np.int64)
+    out, lengths, faults = np.full(bound + 64, 0xA5, np.uint8), np.zeros(1, np.int64), np.zeros((1, 4), np.int64)
     interpreter.images(
         np.frombuffer(data or b"\0", np.uint8),
         np.array([0]),

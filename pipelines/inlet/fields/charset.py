@@ -23,7 +23,8 @@ Source: docs/formats/linkexpress_group.md, docs/formats/goldengate_types.md. Rej
 """
 
 import re
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -45,12 +46,13 @@ class Charset(NamedTuple):
     mode: int
     single: np.ndarray  # int32[256]
     double: np.ndarray  # int32[65536]
+    name: str = ""  # as it was asked for
 
 
 def text(data: bytes, charset: Charset) -> str:
     """All of `data` as text. The plain spec of the interpreter's text functions."""
     if charset.mode in UNICODE:
-        return UNICODE[charset.mode](data)
+        return UNICODE[charset.mode](data, charset.name)
     chars, at, in_pairs = [], 0, charset.mode == DOUBLE
     while at < len(data):
         byte = data[at]
@@ -66,10 +68,15 @@ def text(data: bytes, charset: Charset) -> str:
         else:
             code, width = int(charset.single[byte]), 1
         if code < 0:
-            raise Wrong("bad_text", at, "a character of the set", data[at : at + width].hex().upper())
+            raise Wrong("bad_text", at, said(charset.name), data[at : at + width].hex().upper())
         chars.append(chr(code))
         at += width
     return "".join(chars)
+
+
+def said(name: str) -> str:
+    """What is expected of text, by the name of its set."""
+    return f"text in {name}" if name else "a character of the set"
 
 
 def _euc(data: bytes, double: np.ndarray) -> tuple[int, int]:
@@ -80,25 +87,25 @@ def _euc(data: bytes, double: np.ndarray) -> tuple[int, int]:
     return int(double[data[0] << 8 | data[1]]) if len(data) > 1 and data[1] >= 0xA1 else -1, 2
 
 
-def _unicode(data: bytes, codec: str, name: str) -> str:
+def _unicode(data: bytes, name: str, codec: str) -> str:
     try:
         return data.decode(codec)
     except UnicodeDecodeError as error:
         found = data[error.start : error.start + 4].hex().upper()
-        raise Wrong("bad_text", error.start, name, found) from None
+        raise Wrong("bad_text", error.start, said(name or codec.upper()), found) from None
 
 
-def _cesu8(data: bytes) -> str:
+def _cesu8(data: bytes, name: str) -> str:
     end = CESU8_TEXT.match(data).end()
     if end < len(data):
-        raise Wrong("bad_text", end, "CESU-8", data[end : end + 6].hex().upper())
+        raise Wrong("bad_text", end, said(name or "CESU-8"), data[end : end + 6].hex().upper())
     return data.decode("utf-8", "surrogatepass").encode("utf-16-be", "surrogatepass").decode("utf-16-be")
 
 
-UNICODE = {
-    UTF8: lambda data: _unicode(data, "utf-8", "UTF-8"),
+UNICODE: dict[int, Callable[[bytes, str], str]] = {
+    UTF8: partial(_unicode, codec="utf-8"),
     CESU8: _cesu8,
-    UTF16: lambda data: _unicode(data, "utf-16-be", "UTF-16, the high byte first"),
+    UTF16: partial(_unicode, codec="utf-16-be"),
 }
 
 
@@ -121,7 +128,7 @@ def charset(
     In: jef_mapping glyph | modern; mixed, for EBCDIC: shift | single | double; overrides as ((hex of 1 or 2 bytes,
     character), ...), checked by `checked_overrides`. Raises: KeyError for an unknown name.
     """
-    name = known_as(name)
+    asked, name = name, known_as(name)
     mode, single, double = SETS[name]()
     if name.startswith("ebcdic_"):
         mode = {"shift": SHIFT, "single": SINGLE, "double": DOUBLE}[mixed]
@@ -129,7 +136,7 @@ def charset(
         double = jef.table(jef_mapping, pua_base)
     for code, char in overrides:
         (single if len(code) == 2 else double)[int(code, 16)] = ord(char)
-    return Charset(mode, single, double)
+    return Charset(mode, single, double, asked)
 
 
 def _ascii():

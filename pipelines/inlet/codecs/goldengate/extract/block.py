@@ -17,6 +17,7 @@ from inlet.codecs.goldengate.operations import time as operation_time
 from inlet.codecs.goldengate.operations.operation import Operation, Record, Refused
 from inlet.codecs.results import Control, Decoded
 from inlet.errors import Event, Reject
+from inlet.fields import charset
 from inlet.source import Source
 from inlet.table import Table
 
@@ -117,7 +118,7 @@ class _Row:
             text = self.raw.decode(self.options.charset)
         except UnicodeDecodeError as error:
             bad = self.raw[error.start : error.end].hex().upper()
-            no = Refused("bad_text", "row", f"characters of {self.options.charset}", f"0x{bad}")
+            no = Refused("bad_text", "row", charset.said(self.options.charset), f"0x{bad}")
             at = self.at + error.start
             return replace(operation_change.rejected(no, record, **self.place), byte_offset=at, event=self.event)
         self.shaped = SHAPES[self.options.format](text, self.options, self._contract_of)
