@@ -182,8 +182,10 @@ def _is_same_column(known: TableColumn, found: dict, is_of_file: bool) -> bool:
     from a definition file; its codec checks whether the contract's type holds it.
     """
     if known.source_type and found.get("source_type"):
-        said = found["source_type"] if PLACE.search(known.source_type) else without_place(found["source_type"])
-        return known.source_type == said and found.get("charset") in (None, known.charset)
+        types = known.source_type, found["source_type"]
+        if not all(map(PLACE.search, types)):  # a place that one of them lacks contradicts nothing
+            types = without_place(types[0]), without_place(types[1])
+        return types[0] == types[1] and found.get("charset") in (None, known.charset)
     return known.type == found["type"] or is_of_file and bool(found.get("source_type"))
 
 

@@ -29,6 +29,7 @@ Facts       [documented] Oracle GoldenGate Reference, FORMATASCII, FORMATSQL, FO
             for NonStop, FORMATASCII, FORMATSQL. [recalled] NAME=value, quotes, column numbers in V without names, where
             statements end, all elements of XML
             ASSUMED: a quote in a text is written twice; numbers of columns begin with 0; a line of text ends a record
+Contracts   `inlet import` makes them of Defgen's files, too: defgen, on the page goldengate_trail
 Not read    SQLLOADER (fixed length) and record timestamps (DATE, TIME, TS): nothing public tells their places. What
             BCP stands for has to be said option by option
 Rejects     bad_frame, truncated, bad_text, bad_segment, bad_column_count, column_twice, wrong_shape, invalid_xml,
@@ -44,6 +45,7 @@ from inlet.codecs.goldengate.extract import frame as extract_frame
 from inlet.codecs.goldengate.extract.block import decode  # noqa: F401  part of what a codec offers
 from inlet.codecs.goldengate.extract.frame import BETWEEN, COMMIT, ROW, Piece
 from inlet.codecs.goldengate.extract.options import Options
+from inlet.codecs.goldengate.message_definitions import definitions_of  # noqa: F401  part of what a codec offers
 from inlet.codecs.results import Block, Cut
 from inlet.errors import Reject
 from inlet.source import Source
