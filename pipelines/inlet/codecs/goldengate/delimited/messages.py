@@ -12,6 +12,7 @@ Count       the number of fields has to be that of the options and the contract.
 Values      text. null_text: SQL NULL. missing_text: not supplied; an empty one in a text column may be an empty text,
             too: option empty_means. Quoted, a field is its text, whatever it spells
             ASSUMED: no value is spelt like null_text, or like a missing_text that is not empty
+Charset     UTF-8, or that of the option charset. A byte that is none of it rejects its record alone
 Tokens      name=value, with commas between
 Controls    `tombstone`: a message that is null
 Contracts   `inlet import` makes them of Defgen's files, too: defgen, on the page goldengate_trail

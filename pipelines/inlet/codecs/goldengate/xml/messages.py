@@ -16,10 +16,11 @@ Count       numCols is the number of elements col, where it is there
 Controls    `tombstone`: a message that is null
 Contracts   `inlet import` makes them of Defgen's files, too: defgen, on the page goldengate_trail
 Meaning     operations/change, operations/images, position, operations/time
-Safety      a document type is refused, so there are no entities but those of XML; the text is UTF-8
+Safety      a document type is refused, so there are no entities but those of XML
+Charset     UTF-8, or that of the XML declaration, strictly; a set that has ASCII
 Facts       [message seen] the elements and attributes above, missing='true', CDATA, in a published message.
             [documented] Oracle, "Using the Pluggable Formatters". [recalled] isNull
-Rejects     invalid_xml, wrong_shape, bad_column_count, column_twice, and those of operations/change
+Rejects     invalid_xml, bad_text, wrong_shape, bad_column_count, column_twice, and those of operations/change
 """
 
 from collections.abc import Iterator
