@@ -99,8 +99,9 @@ def _error(line: str) -> str:
         entry = json.loads(line)
     except ValueError:  # of a library
         return ""
-    is_error = isinstance(entry, dict) and entry.get("level") == "error"
-    return ". ".join(filter(None, (entry["message"], entry["remedy"]))) if is_error else ""
+    if not isinstance(entry, dict) or entry.get("level") != "error":
+        return ""
+    return "inlet: " + ". ".join(filter(None, (entry["message"], entry["remedy"])))
 
 
 def make_dag(project: InletProject) -> DAG:
