@@ -143,6 +143,7 @@ def test_a_run_with_nothing_new_needs_no_java_and_logs_json_off_a_terminal(proje
 
 def test_missing_java_is_said_in_one_sentence(project):
     deliver(project, extract(projects.item_records(1, 2)))
+    generate.write(project)
     done = inlet("run", "--project", project.root, PATH="/nowhere", JAVA_HOME="/nowhere")
     assert (
         done.returncode == 5
@@ -150,6 +151,27 @@ def test_missing_java_is_said_in_one_sentence(project):
         and "Install Java 17" in done.stderr
         and "Traceback" not in done.stderr
     )
+
+
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_an_error_is_a_line_of_the_log_and_a_sentence_for_a_person(project, monkeypatch, is_terminal):
+    monkeypatch.setattr("rich.console.Console.is_terminal", is_terminal)
+    done = inlet("run", "--table", "nothing", "--project", project.root)
+    if is_terminal:
+        assert done.stderr == "inlet: There is no table nothing. There are: DEPOT.ITEMS, items\n"
+    else:
+        line = json.loads(done.stderr)
+        assert line.pop("at") and line == {
+            "step": "error",
+            "level": "error",
+            "message": "There is no table nothing",
+            "remedy": "There are: DEPOT.ITEMS, items",
+        }
+    assert done.returncode == 2
+
+
+def test_an_error_of_a_command_without_a_log_is_a_sentence(project):
+    assert inlet("show", "nothing", "--project", project.root).stderr.startswith("inlet: There is no table nothing. ")
 
 
 def test_an_old_java_is_said_with_its_version(project, tmp_path):
@@ -191,8 +213,18 @@ def test_before_the_first_delivery_nothing_is_wrong(project):
     )
 
 
-def test_models_that_are_not_generated_are_said_before_spark_starts(project):
+def test_a_run_without_models_ends_at_once_and_lands_nothing(project):
     deliver(project, extract(projects.item_records(1, 2)))
+    done = inlet("run", "--project", project.root, PATH="/nowhere", JAVA_HOME="/nowhere")
+    [said] = map(json.loads, done.stderr.splitlines())
+    assert (said["message"], said["remedy"]) == ("dbt has no models of items", "Run `inlet generate` first")
+    assert done.returncode == 2 and not lake.exists(project.lakehouse_path(), "bronze.files")
+
+
+def test_models_that_are_stale_are_said_before_spark_starts(project):
+    deliver(project, extract(projects.item_records(1, 2)))
+    [changed, *_] = generate.write(project)
+    (project.root / changed).write_text("")
     done = inlet("run", "--project", project.root, PATH="/nowhere", JAVA_HOME="/nowhere")
     first = json.loads(done.stderr.splitlines()[0])
     assert (first["step"], first["remedy"]) == ("warning", "inlet generate") and done.returncode == 5
@@ -211,6 +243,17 @@ def test_every_column_of_a_wide_answer_shows(num_columns):
     assert all(
         re.search(rf"v{n}\b", to.file.getvalue()) for n in range(num_columns)
     ) and "[0]" in to.file.getvalue().replace("\n", "")
+
+
+def test_a_long_column_has_the_whole_width_where_rows_are_upright():
+    to, header = Console(width=60), {"xid": "1.2.3", "io_type_name": "FieldComp"}
+    with to.capture() as shown:
+        print_table(to, ["operation", "header"], [["UPDATE", header]], is_upright=True)
+    assert [" ".join(line.split()) for line in shown.get().splitlines()] == [
+        "row 1",
+        "operation UPDATE",
+        'header {"xid": "1.2.3", "io_type_name": "FieldComp"}',
+    ]
 
 
 def test_null_and_empty_text_look_different():

@@ -47,7 +47,7 @@ def compiled(data: bytes, little: bool = False, name: str = "ascii", set_=None, 
     for field, value in {"WIDTH": len(data), "MODE": set_.mode, **fields}.items():
         plan[0, getattr(interpreter, field)] = value
     bound = interpreter.bound(np.array([0]), np.array([len(data)]), np.array([1]))
-    out, lengths, faults = np.full(bound + 64, 0xA5, np.uint8), np.zeros(1, np.int64), np.zeros((1, 3), np.int64)
+    out, lengths, faults = np.full(bound + 64, 0xA5, np.uint8), np.zeros(1, np.int64), np.zeros((1, 4), np.int64)
     interpreter.images(
         np.frombuffer(data or b"\0", np.uint8),
         np.array([0]),
@@ -79,6 +79,28 @@ def plain(function, *arguments):
 
 def test_every_fault_is_a_kind_of_reject():
     assert set(interpreter.FAULTS[1:]) <= set(REJECT_KINDS)
+
+
+WITH_ASCII = [name for name in charset.SETS if charset.charset(name).mode in charset.MODES_WITH_ASCII]
+
+
+@pytest.mark.parametrize("name", WITH_ASCII)
+@given(data=st.binary(max_size=12))
+@example(data=b"a\x81|b\x80\n")
+def test_characters_are_those_of_the_text_up_to_its_first_fault(name, data):
+    set_ = charset.with_ascii(name)
+    read = charset.characters(data, set_)
+    assert (read.starts[-1], len(read.starts)) == (len(data), len(read.text) + 1)
+    try:
+        whole = charset.text(data, set_)
+    except Wrong as wrong:
+        first = read.faults[0]
+        assert (first.offset, first.expected) == (wrong.offset, wrong.expected)
+        assert read.text[: read.starts.index(first.offset)] == charset.text(data[: first.offset], set_)
+    else:
+        assert (read.text, read.faults) == (whole, [])
+    for char, start, end in zip(read.text, read.starts, read.starts[1:]):
+        assert char == "\ufffd" or charset.text(charset.encoded(char, set_), set_) == char or end - start > 2
 
 
 # numbers

@@ -127,8 +127,11 @@ def test_a_rest_that_came_in_pieces_is_framed_as_one_and_its_marks_judge(spark, 
     assert notes(spark, "pieces") == [(3, "A", 1), (4, None, None), (5, None, None)]
 
 
-def test_a_rest_that_is_replayed_by_itself_while_its_file_grows_loses_nothing(spark, lakehouse, tmp_path, monkeypatch):
-    """By the run itself: a third of an extract lands before its table is mapped, the rest comes with the mapping."""
+def test_a_rest_that_is_replayed_by_itself_while_its_file_grows_loses_nothing(
+    spark, lakehouse, tmp_path, monkeypatch, capsys
+):
+    """By the run itself: a third of an extract lands before its table is mapped, the rest comes with the mapping. Each
+    run ends with what it rejected."""
     landing = tmp_path / "landing" / "grows"
     landing.mkdir(parents=True)
     (tmp_path / "expectations").mkdir()
@@ -151,8 +154,14 @@ def test_a_rest_that_is_replayed_by_itself_while_its_file_grows_loses_nothing(sp
         )
         return [tuple(row) for row in rows.collect()]
 
+    def said_of_rejects() -> list[dict]:
+        said = [json.loads(line) for line in capsys.readouterr().err.splitlines() if line.startswith("{")]
+        return [{n: v for n, v in line.items() if n in ("new", "kinds")} for line in said if line["step"] == "rejects"]
+
     assert go(data[: len(data) // 3], {"2": "DEPOT.ITEMS"}) == []
+    assert said_of_rejects() == [{"new": 1, "kinds": {"unknown_extraction_id": 1}}]
     assert go(data, {"1": "DEPOT.ITEMS"}) == [(n, f"{n - 1:010d}") for n in range(1, 7)]
+    assert said_of_rejects() == []
 
 
 @pytest.mark.proof

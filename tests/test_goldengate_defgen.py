@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from inlet import config
+from inlet.codecs import CODECS
 from inlet.codecs.goldengate.defgen import definitions_of
 from inlet.commands import import_contracts as importing
 from inlet.errors import ConfigError
@@ -48,6 +49,55 @@ def test_a_file_gives_these_columns_or_says_what_is_wrong_in_which_line(path, li
     assert found == wanted["expected"]
 
 
+MESSAGES = [f"goldengate_{form}" for form in ("json", "avro", "delimited", "xml", "text")]
+
+
+@pytest.mark.parametrize("codec", MESSAGES)
+def test_a_file_gives_messages_names_types_and_keys(codec):
+    _, data, _ = case(CASES[0].with_name("ok_version_5.txt"))
+    source = Source(**SOURCE | {"codec": codec}, name="gg")
+    definitions = CODECS[codec].definitions_of(data, "gg.def", source)
+    found = {d.source_table: (d.key, [shown(c) for c in d.columns]) for d in definitions}
+    assert found == {
+        "CUSTOMER_ORDER": (
+            ["ID"],
+            ["ID decimal(38,10) FLOAT(50)", "ORDER_DATE timestamp_ntz DATETIME(29)", "TOTAL decimal(38,10) FLOAT(50)"],
+        ),
+        "EMP": (
+            ["EMPNO"],
+            [
+                "EMPNO bigint INT64(8)",
+                "ENAME string ASCII_V(10)",
+                "HIREDATE timestamp_ntz DATETIME(19)",
+                "SAL decimal(19,2) INT64(9,2)",
+            ],
+        ),
+        "BONUS": ([], ["ENAME string ASCII_V(10)", "SAL decimal(38,10) FLOAT(50)"]),
+    }
+
+
+def test_a_file_gives_messages_no_character_sets_and_text_where_bytes_are_not_public():
+    _, data, _ = case(CASES[0].with_name("ok_character_sets_and_lobs.txt"))
+    source = Source(**SOURCE | {"codec": "goldengate_json"}, name="gg")
+    [definition] = CODECS["goldengate_json"].definitions_of(data, "gg.def", source)
+    assert [shown(column) for column in definition.columns] == [
+        "ID bigint not null UINT32(10)",
+        "NNAME string ASCII_V(60)",
+        "RAW16 binary ASCII_V(16)",
+        "NOTE string ASCII_V(4000) LOB",
+        "CYR string ASCII_V(30)",
+        "OPENS string DATETIME(8)",
+        "WEIGHT string TYPE_142(4)",
+    ]
+
+
+def test_a_file_of_messages_fits_a_contract_that_a_trail_has_the_places_of(tmp_path):
+    _, columns = imported(tmp_path, [ACCOUNT])
+    project = projects.make(tmp_path, {"gg": SOURCE | {"codec": "goldengate_json"}}, [])
+    rows = importing.from_files(project, "gg", [tmp_path / "gg.def"])
+    assert importing.contracts(project, rows, importing.Answers()) == []
+
+
 ACCOUNT = {
     "table": "SCOTT.CUSTOMER_ORDER",
     "name": "orders",
@@ -78,7 +128,7 @@ def test_a_contract_keeps_the_types_that_a_person_chose_and_gets_those_of_the_ve
     what, columns = imported(tmp_path, [ACCOUNT])
     assert what == [
         "SCOTT.BONUS: new, 2 columns, without a key: if the table has one, name it in the contract",
-        "SCOTT.CUSTOMER_ORDER: 3 columns get a source_type, or a place in it",
+        "SCOTT.CUSTOMER_ORDER: a source_type, or a place in it, for 3 columns",
         "SCOTT.EMP: new, 4 columns",
     ]
     assert columns["SCOTT.CUSTOMER_ORDER"] == [
@@ -93,7 +143,7 @@ def test_a_contract_that_has_types_gets_the_places_of_its_columns(tmp_path):
     types = ["FLOAT(50)", "DATETIME(29)", "FLOAT(50)"]
     typed = [column | {"source_type": type_} for column, type_ in zip(ACCOUNT["columns"], types)]
     what, columns = imported(tmp_path, [ACCOUNT | {"columns": typed}])
-    assert what[1] == "SCOTT.CUSTOMER_ORDER: 3 columns get a source_type, or a place in it"
+    assert what[1] == "SCOTT.CUSTOMER_ORDER: a source_type, or a place in it, for 3 columns"
     places = [" AT 0:56", " AT 56:144", " AT 144:200"]
     assert columns["SCOTT.CUSTOMER_ORDER"] == [
         column | {"source_type": column["source_type"] + place} for column, place in zip(typed, places)

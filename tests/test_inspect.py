@@ -365,6 +365,15 @@ def test_operations_are_counted_by_table_and_records_are_chosen(trail_file):
     assert not inlet(*words, "--table", "HR.OTHER").stdout
 
 
+@pytest.mark.parametrize("more", [[], ["--count"]])
+def test_where_no_record_is_found_what_is_there_is_said(trail_file, more):
+    words = ["inspect", trail_file, "--codec", "goldengate_trail", "--table", "HR.OTHER", "--transaction", "9.9"]
+    assert inlet(*words, *more).stdout == (
+        "no record of table HR.OTHER and transaction 9.9; the file has 5 records: tables HR.JOBS; "
+        "transactions 10.2.2016, 2, 3; commits 1332816, 2, 3\n"
+    )
+
+
 def test_a_large_trail_is_read_from_the_middle_on(trail_file, monkeypatch):
     project = inspection.without_project(trail_file, "goldengate_trail", "", {})
     everything = list(inspection.inspect(project, trail_file, None, None, inspection.Selection()))

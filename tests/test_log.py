@@ -5,7 +5,9 @@ import threading
 
 from rich.console import Console
 
+from inlet.commands.run import say_rejects
 from inlet.log import Doing, Log
+from tests import lakes, projects
 
 
 def said(capsys) -> list[dict]:
@@ -23,6 +25,23 @@ def test_each_part_of_a_long_step_gets_a_line_when_it_is_done(capsys):
         {"step": "gold", "table": "orders", "done": 1, "of": 2},
         {"step": "gold", "tables": 2, "models": 6},
     ]
+
+
+def test_what_a_run_rejected_is_one_line_by_kind_and_none_where_nothing_was(tmp_path, capsys):
+    project = projects.make(tmp_path)
+    kinds = {1: ["bad_date", "missing_key", "bad_date"], 2: ["bad_text"]}
+    rows = [lakes.rejected("depot", kind, batch_id=n) for n, found in kinds.items() for kind in found]
+    say_rejects(project, [1], Log(is_human=False))
+    lakes.write(project, "silver.rejects", *rows)
+    say_rejects(project, [3], Log(is_human=False))
+    say_rejects(project, [], Log(is_human=False))
+    assert capsys.readouterr().err == ""
+    say_rejects(project, [1], Log(is_human=False))
+    kinds = {"bad_date": 2, "missing_key": 1}
+    assert said(capsys) == [{"step": "rejects", "new": 3, "kinds": kinds, "see": "inlet rejects"}]
+    say_rejects(project, [1], Log(is_human=True))
+    line = "rejects  new 3  kinds bad_date 2, missing_key 1  see inlet rejects"
+    assert capsys.readouterr().err.strip() == line
 
 
 def test_a_step_that_goes_on_says_so_again_and_again(capsys):

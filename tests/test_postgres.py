@@ -593,7 +593,7 @@ def test_reconcile_on_the_command_line(server, project, landed, live):
     unlogged(server, "insert into lines (order_no, line) values (77, 1)")
     done = apart(*words, "--source", "pg_linkexpress", "--wait", "0", PASSWORD=there.password)
     assert done.returncode == 3, done.stderr
-    assert "1 differences" in done.stdout and "order_no 77, line 1" in done.stdout and "only in source" in done.stdout
+    assert "1 difference" in done.stdout and "order_no 77, line 1" in done.stdout and "only in source" in done.stdout
 
 
 def test_what_reconcile_lacks_is_said_without_spark(monkeypatch):

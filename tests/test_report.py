@@ -294,6 +294,15 @@ def test_a_file_that_may_be_purged_says_how_many_of_its_records_are_rejected(bus
     assert is_safe and words.endswith("in batch 1; 1 record of it not decoded (`inlet rejects`)")
 
 
+def test_the_status_counts_the_changes_that_a_table_lacks(busy):
+    of_items = {"source_schema": "DEPOT", "source_table": "ITEMS"}
+    rows = [of_items, of_items, of_items | {"resolved_by": 2}, {"source_schema": "DEPOT", "source_table": "OTHERS"}]
+    lakes.write(busy, "silver.rejects", *(rejected("depot", "bad_date", **row) for row in rows))
+    assert status.status(busy)["gold"] == [
+        {"table": "items", "sources": "depot", "through batch": 1, "is current": False, "rejected": 2}
+    ]
+
+
 def test_the_time_of_a_point_is_that_of_the_publication_that_moved_it(busy):
     lakes.write(busy, "gold.published", point(1, BEGAN + 2 * HOUR, depot=seq(10)))  # a run that moved nothing
     [row] = status.status(busy)["public"]

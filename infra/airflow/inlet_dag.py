@@ -75,7 +75,7 @@ class InletRun(BaseOperator):
             self.log.info("%s", lines[-1])
         if code := self.process.wait():
             meaning, is_retried = outcome(code)
-            said = next((line for line in reversed(lines) if line.startswith("inlet: ")), "see the lines above")
+            said = next(filter(None, map(_error, reversed(lines))), "see the lines above")
             raise (AirflowException if is_retried else AirflowFailException)(f"exit code {code}, {meaning}: {said}")
         return lines
 
@@ -89,6 +89,19 @@ class InletRun(BaseOperator):
             raise AirflowSkipException("The public views show what they did before")
         for outlet in self.outlets:
             context["outlet_events"][outlet].extra = {"point": point}
+
+
+def _error(line: str) -> str:
+    """What a line says that tells why a command ended; "" for any other."""
+    if line.startswith("inlet: "):
+        return line
+    try:
+        entry = json.loads(line)
+    except ValueError:  # of a library
+        return ""
+    if not isinstance(entry, dict) or entry.get("level") != "error":
+        return ""
+    return "inlet: " + ". ".join(filter(None, (entry["message"], entry["remedy"])))
 
 
 def make_dag(project: InletProject) -> DAG:

@@ -61,7 +61,7 @@ def parts_of(codec: Path) -> list[Path]:
                 continue
             module = family.joinpath(*str(node.module).removeprefix(prefix).split("."))
             paths = {module.with_suffix(".py"), *(module / f"{alias.name}.py" for alias in node.names)}
-            new = {p for p in paths - found - {codec} if p.exists() and not _is_of_inspect(p)}
+            new = {p for p in paths - found - {codec} if p.exists() and not _is_apart(p)}
             found |= new
             left += new
     return sorted(found)
@@ -73,9 +73,10 @@ def _family(path: Path) -> Path:
     return codecs / path.relative_to(codecs).parts[0]
 
 
-def _is_of_inspect(path: Path) -> bool:
-    """Whether a module reads what the others say, for `inlet inspect`."""
-    return path.stem.startswith("annotate") or path.parent.name == "notes"
+def _is_apart(path: Path) -> bool:
+    """Whether a module is no part of decoding: it reads what the others say, for `inlet inspect`, or definition files
+    that the page of another codec describes."""
+    return path.stem == "message_definitions" or path.stem.startswith("annotate") or path.parent.name == "notes"
 
 
 def _part(path: Path) -> str:

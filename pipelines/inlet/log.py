@@ -9,6 +9,7 @@ import json
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -39,9 +40,10 @@ def print_rows(to: Console, rows: list[dict], title: str = "") -> None:
     )
 
 
-def print_table(to: Console, columns: list[str], rows: list, null: str = "") -> None:
+def print_table(to: Console, columns: list[str], rows: list, null: str = "", is_upright: bool = False) -> None:
     """A table: numbers to the right with separators, ids as they are, null as `null` says. Where there are more columns
-    than have room, each row stands upright. In: rows as lists, for two columns may have one name."""
+    than have room, or that is asked for, each row stands upright. In: rows as lists, for two columns may have one name.
+    """
     if not rows:
         to.print("none")
         return
@@ -49,7 +51,7 @@ def print_table(to: Console, columns: list[str], rows: list, null: str = "") -> 
         [Text(null, "dim") if value is None else Text(_cell(name, value)) for name, value in zip(columns, row)]
         for row in rows
     ]
-    if len(columns) * MIN_COLUMN > to.width:
+    if is_upright or len(columns) * MIN_COLUMN > to.width:
         for number, row in enumerate(cells, 1):
             upright = Table(
                 title=f"row {number}",
@@ -144,6 +146,19 @@ def time_left(seconds: float, done: int, of: int, ago: float = 0) -> str:
     return f"about {rest / 60:.0f} min left" if rest >= 90 else f"about {rest:.0f} s left"
 
 
+def counted(num: int, what: str) -> str:
+    """
+    >>> counted(1, "file"), counted(2_000, "record")
+    ('1 file', '2,000 records')
+    """
+    return f"{num:,} {what}" + "s" * (num != 1)
+
+
+def _by_name(counts: Mapping[str, int]) -> str:
+    """Counts, the greatest first: `bad_date 2, missing_key 1`."""
+    return ", ".join(f"{name} {num:,}" for name, num in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
 class Log:
     """In: whether to speak to a person; by default, whether standard error is a terminal; seconds between the lines of
     a long step where there is no terminal."""
@@ -219,10 +234,20 @@ class Log:
             line = json.dumps({"at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())} | entry, default=str)
             print(line + "\n", end="", file=sys.stderr, flush=True)  # at once, for another thread may say one, too
 
+    def error(self, message: str, remedy: str) -> None:
+        """What ended the command, as the last line: a sentence for a person, else a line as the others are."""
+        if self.is_human:
+            print(f"inlet: {message}. {remedy}" if remedy else f"inlet: {message}", file=sys.stderr)
+        else:
+            self.say({"step": "error", "level": "error", "message": message, "remedy": remedy or None})
+
 
 def _plain(figures: dict) -> str:
-    shown = {
-        k.replace("_", " "): f"{v:,}" if isinstance(v, int) and not isinstance(v, bool) and k != "seed" else v
-        for k, v in figures.items()
-    }
+    shown = {k.replace("_", " "): _figure(k, v) for k, v in figures.items()}
     return "  ".join(f"{k} {v}" for k, v in shown.items() if v not in (None, ""))
+
+
+def _figure(name: str, value):
+    if isinstance(value, dict):
+        return _by_name(value)
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) and name != "seed" else value

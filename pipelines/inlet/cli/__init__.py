@@ -15,7 +15,7 @@ from inlet.cli import project  # noqa: F401
 from inlet.cli import inspect  # noqa: F401
 from inlet.cli.app import app, state
 from inlet.errors import InletError
-from inlet.log import console
+from inlet.log import Log, console
 
 __all__ = ["app", "main"]
 
@@ -38,21 +38,24 @@ def _interrupted(*_) -> None:
 
 def main() -> None:
     """Entry point: errors become one line on standard error and an exit code."""
+    state["log"] = None
     signal.signal(signal.SIGINT, _interrupted)
     try:
         app()
     except InletError as error:
         if state["debug"]:
             raise
-        print(f"inlet: {error}", file=sys.stderr)
+        _say(error.message, error.remedy)
         sys.exit(error.exit_code)
     except Exception as error:  # below the command line nothing is swallowed; here it is put in words
         if state["debug"]:
             raise
         first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        print(
-            f"inlet: {type(error).__name__}: {first}\nThis is a fault of Inlet or of its setting; "
-            "`inlet --debug ...` shows the whole trace.",
-            file=sys.stderr,
-        )
+        why = "This is a fault of Inlet or of its setting; `inlet --debug ...` shows the whole trace"
+        _say(f"{type(error).__name__}: {first}", why)
         sys.exit(1)
+
+
+def _say(message: str, remedy: str) -> None:
+    """Why a command ends: a line of its log, of a command without one a sentence."""
+    (state["log"] or Log(is_human=True)).error(message, remedy)

@@ -1,11 +1,11 @@
 """The application, and what its commands share."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from inlet.log import console
+from inlet.log import Log, console
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -22,7 +22,13 @@ ProjectDir = Annotated[
     Path, typer.Option("--project", metavar="DIR", help="Project folder (holds pipelines/inlet.yml).")
 ]
 HERE = Path(".")
-state = {"debug": False}
+state: dict[str, Any] = {"debug": False, "log": None}  # the log of the command, once it has one
+
+
+def begin_log() -> Log:
+    """The log of a command; an error that ends the command is a line of it."""
+    state["log"] = Log()
+    return state["log"]
 
 
 @app.callback()

@@ -57,20 +57,31 @@ def inspect(
         raise ConfigError("--transport and --option go with --codec", "A project says both in its inlet.yml")
     loaded = inspection.without_project(file, codec, transport, _options(option)) if codec else config.load(project)
     selection = inspection.Selection(at, table, transaction, csn)
-    found = islice(inspection.inspect(loaded, file, None if codec else source, name, selection), records)
+    source = None if codec else source
+    found = islice(inspection.inspect(loaded, file, source, name, selection), records)
+
+    def print_nothing() -> None:
+        everything = inspection.inspect(loaded, file, source, name, inspection.Selection())
+        out.print(inspection.nothing(everything, selection), markup=False, soft_wrap=True)
+
     if is_count:
         rows = inspection.count(found)
-        if not is_json:
+        if not is_json and rows:
             print_rows(out, rows)
+        elif not is_json:
+            print_nothing()
         for row in rows if is_json else ():
             print(json.dumps(row, ensure_ascii=False))
         return
+    shown = None
     for shown in found:
         if is_json:
             print(json.dumps(shown.as_json(), ensure_ascii=False, default=as_json))
             continue
         for line in hex_view.lines_of(shown, full):
             out.print(line, soft_wrap=True)
+    if shown is None and not is_json:
+        print_nothing()
 
 
 def _options(given: list[str]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +12,7 @@ from rich.markup import escape
 from inlet import config
 from inlet.cli.app import HERE, ProjectDir, app, out
 from inlet.errors import ConfigError
-from inlet.log import as_json
+from inlet.log import Log, as_json, counted
 
 
 @app.command("import")
@@ -84,14 +85,17 @@ def decode(
     """
     from inlet.commands import decode
 
-    num_changes = num_rejects = 0
+    num_changes, rejected = 0, Counter[str]()
     for kind, row in decode.decode_file(config.load(project), file, source):
         if kind == "change" and num_changes == limit:
             break
         num_changes += kind == "change"
-        num_rejects += kind == "reject"
+        rejected.update([row["kind"]] if kind == "reject" else [])
         print(json.dumps(row, ensure_ascii=False, default=as_json), file=sys.stderr if kind == "reject" else sys.stdout)
-    raise typer.Exit(3 if num_rejects else 0)
+    log = Log()
+    if rejected and log.is_human:  # who reads the lines by a program counts them
+        log.say({"step": "rejects", "found": rejected.total(), "kinds": rejected})
+    raise typer.Exit(3 if rejected else 0)
 
 
 @app.command()
@@ -122,11 +126,12 @@ def generate(
     stale = generating.stale(loaded)
     if check and stale:
         raise ConfigError(
-            f"{len(stale)} generated files are stale: {', '.join(map(str, stale[:5]))}", "Run `inlet generate`"
+            f"{counted(len(stale), 'generated file')} stale: {', '.join(map(str, stale[:5]))}", "Run `inlet generate`"
         )
     if not check:
         generating.write(loaded)
-    out.print(f"{len(stale)} files {'would change' if check else 'written'}; {len(loaded.tables)} contracts")
+    files, contracts = counted(len(stale), "file"), counted(len(loaded.tables), "contract")
+    out.print(f"{files} {'would change' if check else 'written'}; {contracts}")
     for sentence in filter(None, (table.without_key for table in loaded.tables.values())):
         out.print(sentence, markup=False)
 

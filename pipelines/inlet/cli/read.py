@@ -13,7 +13,7 @@ from rich.markup import escape
 from inlet import config
 from inlet.cli.app import HERE, ProjectDir, app, out
 from inlet.errors import REJECT_KINDS, ConfigError, InletError
-from inlet.log import as_json, as_text, print_rows, print_table
+from inlet.log import as_json, as_text, counted, print_rows, print_table
 
 
 @app.command()
@@ -140,7 +140,7 @@ def show(
         config.known(loaded.sources, source, "source")
     num = _limit(limit, format, 20)
     found = showing.show(loaded, contract, view, key, at, num, source, header)
-    _print(found.columns, found.rows, found.is_more, format, num)
+    _print(found.columns, found.rows, found.is_more, format, num, is_upright=header)
 
 
 def _check_format(format: str) -> None:
@@ -153,20 +153,23 @@ def _limit(limit: int | None, format: str, of_table: int) -> int:
     return limit if limit is not None else of_table if format == "table" else 0
 
 
-def _print(columns: list[str], rows: list[tuple], is_more: bool, format: str, limit: int) -> None:
-    """Rows as a table, CSV or JSON lines. Raises: ConfigError where a JSON object cannot hold them."""
+def _print(
+    columns: list[str], rows: list[tuple], is_more: bool, format: str, limit: int, is_upright: bool = False
+) -> None:
+    """Rows as a table (or each upright, where a column is long), CSV or JSON lines. Raises: ConfigError where a
+    JSON object cannot hold them."""
     if format == "json" and (twice := {name for name in columns if columns.count(name) > 1}):
         raise ConfigError(
             f"Several columns are called {', '.join(sorted(twice))}",
             "A JSON object has one of a name: rename them with `as`, or use --format csv",
         )
     if format == "table":
-        print_table(out, columns, rows, null="NULL")
+        print_table(out, columns, rows, null="NULL", is_upright=is_upright)
         if is_more:
-            out.print(f"[dim]the first {limit} rows; --limit 0 shows all[/]")
+            out.print(f"[dim]{_first(limit)}; --limit 0 shows all[/]")
         return
     if is_more:
-        print(f"inlet: the first {limit} rows; there are more", file=sys.stderr)
+        print(f"inlet: {_first(limit)}; there are more", file=sys.stderr)
     import csv
 
     writer = csv.writer(sys.stdout)
@@ -177,6 +180,10 @@ def _print(columns: list[str], rows: list[tuple], is_more: bool, format: str, li
             writer.writerow(map(as_text, row))
         else:
             print(json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False, default=as_json))
+
+
+def _first(limit: int) -> str:
+    return f"the first {counted(limit, 'row')}" if limit > 1 else "the first row"
 
 
 @app.command()

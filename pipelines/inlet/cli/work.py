@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from inlet import config
-from inlet.cli.app import HERE, ProjectDir, app, out
+from inlet.cli.app import HERE, ProjectDir, app, begin_log, out
 from inlet.errors import REJECT_KINDS, ConfigError, InletError, together
-from inlet.log import Log, print_rows
+from inlet.log import counted, print_rows
 
 
 @app.command()
@@ -33,7 +33,7 @@ def run(
     from inlet.commands import run as running
     from inlet.commands import runs
 
-    log = Log()
+    log = begin_log()
     loaded = config.load(project)
     steps = running.steps_to_run(step, until)
     if follow:
@@ -55,7 +55,7 @@ def run(
                 log.say(
                     {"step": "run", "nothing_new": True}
                     if not log.is_human
-                    else {"step": "nothing", "new": f"in {num_asked} sources since the last run"}
+                    else {"step": "nothing", "new": f"in {counted(num_asked, 'source')} since the last run"}
                 )
     if why := together(work.plan.unlisted.values()):  # all other sources went on
         raise why
@@ -81,7 +81,7 @@ def replay(
     from inlet.commands import run as running
     from inlet.lake.spark import session
 
-    log, loaded = Log(), config.load(project)
+    log, loaded = begin_log(), config.load(project)
     with lake.writing(loaded.lakehouse_path(), tell=log.say) as hold:
         if source:
             config.known(loaded.sources, source, "source")
@@ -122,13 +122,13 @@ def verify(
     from inlet import gold, lake
     from inlet.lake.spark import session
 
-    loaded = config.load(project)
+    log, loaded = begin_log(), config.load(project)
     names = loaded.table_names(table) or sorted(t.name for t in loaded.tables.values())
     if not names:
         out.print("there are no tables to verify")
         return
     logs = {t.name for t in loaded.tables.values() if not t.key}
-    num_differing, log = 0, Log()
+    num_differing = 0
     with lake.writing(loaded.lakehouse_path(), tell=log.say) as hold:  # what it compares must stand still
         with log.working("spark"):
             spark = session(loaded.lakehouse_path())
@@ -139,8 +139,8 @@ def verify(
                 log.now("folds all that silver holds of it", done=n, of=len(names), since=began)
                 num_versions, num, rows = gold.verify(loaded, spark, name, limit)
             out.print(
-                f"{name}: {num_versions:,} {'changes' if name in logs else 'versions'} compared, "
-                + (f"[red]{num:,} differences[/]" if num else "[green]equal[/]")
+                f"{name}: {counted(num_versions, 'change' if name in logs else 'version')} compared, "
+                + (f"[red]{counted(num, 'difference')}[/]" if num else "[green]equal[/]")
             )
             if rows:
                 print_rows(out, rows)
@@ -192,8 +192,9 @@ def reconcile(
     found = reconciling.reconcile(loaded, spark, contract, source, live, wait)
     num_in_flight = len(found.rows) - found.num_differing
     out.print(
-        f"{name}: {found.num_source:,} rows in {live.table}, {found.num_gold:,} in gold of {source} through {through}, "
-        + (f"[red]{found.num_differing:,} differences[/]" if found.num_differing else "[green]equal[/]")
+        f"{name}: {counted(found.num_source, 'row')} in {live.table}, "
+        f"{found.num_gold:,} in gold of {source} through {through}, "
+        + (f"[red]{counted(found.num_differing, 'difference')}[/]" if found.num_differing else "[green]equal[/]")
         + (f", {num_in_flight:,} in flight" if num_in_flight else "")
     )
     if found.rows:
@@ -212,7 +213,7 @@ def rebuild(
     from inlet.commands import runs
     from inlet.lake.spark import session
 
-    loaded, log = config.load(project), Log()
+    log, loaded = begin_log(), config.load(project)
     names = loaded.table_names(table)
     with lake.writing(loaded.lakehouse_path(), tell=log.say) as hold, runs.recorded(loaded, log, "rebuild"):
         spark = session(loaded.lakehouse_path())
@@ -263,7 +264,7 @@ def pin(
     found = pins.find(loaded, database, point)
     tables = pins.pin(loaded, session(loaded.lakehouse_path()), database, found)
     out.print(
-        f"{database} shows {len(tables)} tables at point {found.number}: inlet sql --database {database} "
+        f"{database} shows {counted(len(tables), 'table')} at point {found.number}: inlet sql --database {database} "
         f'"select * from {tables[0] if tables else "..."}"',
         markup=False,
     )

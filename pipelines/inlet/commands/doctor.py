@@ -18,6 +18,7 @@ from inlet.errors import ConfigError, EnvironmentLacks, InletError
 from inlet.gold import generate
 from inlet.lake import jars
 from inlet.lake.java import check_java
+from inlet.log import counted
 from inlet.silver import recover, table_versions
 from inlet.source import Source
 
@@ -49,7 +50,8 @@ def examine(root: Path) -> Iterator[Finding]:
     except ConfigError as error:
         yield Finding("project", False, error.message, error.remedy, error.exit_code)
         return
-    yield Finding("project", True, f"{project.root.name}: {len(project.sources)} sources, {len(project.tables)} tables")
+    sources, tables = counted(len(project.sources), "source"), counted(len(project.tables), "table")
+    yield Finding("project", True, f"{project.root.name}: {sources}, {tables}")
     yield from _lakehouse(project)
     for source in project.sources.values():
         yield _source(project, source)
@@ -169,7 +171,7 @@ def _source(project: Project, source: Source) -> Finding:
         num = sum(1 for _ in listing(project, source))
     except (OSError, ImportError, ValueError, InletError) as error:
         return Finding(what, False, f"{source.path}: {error}", fix, ConfigError.exit_code)
-    return Finding(what, True, f"{num} files at {source.path}" + ("" if num else " (nothing delivered yet)"))
+    return Finding(what, True, f"{counted(num, 'file')} at {source.path}" + ("" if num else " (nothing delivered yet)"))
 
 
 def _broker(what: str, project: Project, source: Source) -> Finding:

@@ -6,6 +6,7 @@ from rich.text import Text
 
 from inlet.codecs.notes import Note
 from inlet.commands.inspection import Shown
+from inlet.log import counted
 
 WIDTH_OFFSET, WIDTH_NAME, LEN_ROW = 10, 26, 16
 MAX_ROWS, MAX_MEANING = 4, 160
@@ -36,7 +37,7 @@ def _heading(shown: Shown) -> Text:
         parts.append(f"CSN {record.csn}")
     if shown.place:
         parts.append(f"message {shown.place['topic']}/{shown.place['partition']}/{shown.place['message']}")
-    parts.append(f"{record.length:,} bytes")
+    parts.append(counted(record.length, "byte"))
     if record.change_seq:
         parts.append(record.change_seq)
     return Text(f"{shown.offset:>{WIDTH_OFFSET}}  " + "  ".join(map(_safe, parts)), STYLES["heading"])

@@ -20,6 +20,7 @@ from ruamel.yaml import YAML
 from inlet.codecs import CODECS
 from inlet.config import Project
 from inlet.errors import ConfigError, in_words
+from inlet.log import counted
 from inlet.silver import table_versions
 from inlet.table import Table, by_name
 from inlet.table_column import PLACE, TableColumn, without_place
@@ -144,7 +145,7 @@ def _new(project: Project, name: str, rows: list[dict], answers: Answers) -> Con
     return _made(
         project.root / "pipelines" / "tables" / f"{word}.yml",
         contract,
-        f"{name}: new, {len(contract['columns'])} columns"
+        f"{name}: new, {counted(len(contract['columns']), 'column')}"
         + ("" if contract["key"] else ", without a key: if the table has one, name it in the contract"),
         rows,
     )
@@ -162,7 +163,7 @@ def _updated(path: Path, name: str, rows: list[dict], answers: Answers) -> Contr
     if contract.get("version", 1) != before:
         return _made(path, contract, f"{name}: version {before} -> {contract['version']}", rows)
     return (
-        _made(path, contract, f"{name}: {num_completed} columns get a source_type, or a place in it", rows)
+        _made(path, contract, f"{name}: a source_type, or a place in it, for {counted(num_completed, 'column')}", rows)
         if num_completed
         else None
     )
@@ -181,8 +182,10 @@ def _is_same_column(known: TableColumn, found: dict, is_of_file: bool) -> bool:
     from a definition file; its codec checks whether the contract's type holds it.
     """
     if known.source_type and found.get("source_type"):
-        said = found["source_type"] if PLACE.search(known.source_type) else without_place(found["source_type"])
-        return known.source_type == said and found.get("charset") in (None, known.charset)
+        types = known.source_type, found["source_type"]
+        if not all(map(PLACE.search, types)):  # a place that one of them lacks contradicts nothing
+            types = without_place(types[0]), without_place(types[1])
+        return types[0] == types[1] and found.get("charset") in (None, known.charset)
     return known.type == found["type"] or is_of_file and bool(found.get("source_type"))
 
 

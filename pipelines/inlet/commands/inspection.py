@@ -17,11 +17,13 @@ from inlet.codecs.notes import UNREADABLE, Annotated, Note, bare
 from inlet.commands.decode import opened, planned, source_of
 from inlet.config import Project
 from inlet.errors import ConfigError
+from inlet.log import counted
 from inlet.source import ROW_TRANSPORTS, Source
 
 FAR = (
     256 << 20
 )  # bytes in front of `at` that are read, if a codec could do without: what they say of the rest is known then
+NUM_NAMED = 5  # tables, transactions and commits that are named where none was found
 BEHIND = 1 << 17  # bytes in front of `at` in which a record is looked for: two of the longest
 
 
@@ -156,6 +158,27 @@ def count(records: Iterator[Shown]) -> list[dict]:
     return [
         {"table": t or None, "operation": o, "number": number[t, o], "bytes": sizes[t, o]} for t, o in sorted(sizes)
     ]
+
+
+def nothing(records: Iterator[Shown], selection: Selection) -> str:
+    """That no record was found: what was looked for, and what is there. In: all records."""
+    place, own = selection._asdict(), Selection()._asdict()
+    asked = {"table": "table", "transaction": "transaction", "csn": "commit", "at": "byte"}
+    sought = [f"{word} {place[name]}" for name, word in asked.items() if place[name] != own[name]]
+    there: dict[str, dict[str, None]] = {"tables": {}, "transactions": {}, "commits": {}}
+    num = 0
+    for shown in records:
+        record, num = shown.record, num + 1
+        for values, value in zip(there.values(), (record.table, record.transaction_id, record.csn)):
+            if value and len(values) <= NUM_NAMED:
+                values[value] = None
+    named = (
+        f"{what} {', '.join([*values][:NUM_NAMED])}{', ...' * (len(values) > NUM_NAMED)}"
+        for what, values in there.items()
+        if values
+    )
+    of = f" of {' and '.join(sought)}" if sought else ""
+    return f"no record{of}; the file has {counted(num, 'record')}: {'; '.join(named)}".removesuffix(": ")
 
 
 def _of_records(project: Project, source: Source, file: Path, name: str | None, at: int) -> Iterator[Shown]:

@@ -28,6 +28,17 @@ def open_rejects(project: Project) -> Counter[tuple[str, str]]:
     return Counter({(row["source"], row["kind"]): row["num"] for row in rows})
 
 
+def of_batches(project: Project, batches: list[int]) -> Counter[str]:
+    """Kind -> how many records were rejected in batches, whatever became of them."""
+    rows = lake.peek(
+        project.lakehouse_path(),
+        "silver.rejects",
+        ["kind", "count(*) as num"],
+        f"where batch_id in ({', '.join(map(str, batches))}) group by kind",
+    )
+    return Counter({row["kind"]: row["num"] for row in rows})
+
+
 def first_of(project: Project, rejects: list[dict]) -> dict[tuple[str, str], str]:
     """(source, change_seq) -> where the change lies that stays, for rejects that came to its place with other content.
     Files of silver.changes that cannot hold them are not read: their statistics tell."""

@@ -21,6 +21,7 @@ from inlet.commands import charts, facts, rejects, runs, status
 from inlet.config import Project
 from inlet.errors import REJECT_KINDS, EnvironmentLacks
 from inlet.gold import generate
+from inlet.log import counted
 
 NUM_BATCHES, NUM_RUNS, NUM_FAILED = 60, 20, 10
 OUTCOMES = ("changes", "repeats", "control", "rejected", "waiting")  # of a batch's records
@@ -208,14 +209,6 @@ def _checks(results: list[dict]) -> list[dict]:
 def _run_chart(past: list[dict]) -> charts.Chart:
     """Seconds per step of the last runs, the oldest at the left."""
     return charts.bars([(run["began"][:16].replace("T", " "), run["by_step"]) for run in reversed(past)], " s")
-
-
-def counted(num: int, what: str) -> str:
-    """
-    >>> counted(1, "file"), counted(2_000, "record")
-    ('1 file', '2,000 records')
-    """
-    return f"{num:,} {what}" + "s" * (num != 1)
 
 
 def words(text: str) -> Markup:

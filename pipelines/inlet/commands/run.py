@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from inlet import bronze, checks, config, gold, publish, silver
 from inlet.checks import suite
-from inlet.commands import replay, runs, warm
+from inlet.commands import rejects, replay, runs, warm
 from inlet.config import Project
 from inlet.errors import AccountingError, CheckFailed, ConfigError
 from inlet.gold import generate
@@ -38,6 +38,7 @@ class Work:
     is_unchecked: bool = False  # is there a batch that no passed check has seen
     is_unpublished: bool = False  # ... that the published point does not know of
     sources: list = field(default_factory=list)  # that are looked at
+    decoded: list[int] = field(default_factory=list)  # batches that the run has decoded so far
 
     def __bool__(self) -> bool:
         return bool(
@@ -80,14 +81,17 @@ def run(
     AccountingError in silver; what was done before stays done.
     """
     with runs.recorded(project, log, command, work.plan.unlisted):
-        _run(project, work, steps, tables, log, hold)
+        try:
+            _run(project, work, steps, tables, log, hold)
+        finally:  # a run that ends at a gate has decoded, too
+            say_rejects(project, work.decoded, log)
 
 
 def _run(project: Project, work: Work, steps: tuple[str, ...], tables: list[str], log: Log, hold) -> None:
     from inlet.lake.spark import session
 
     if "gold" in steps:
-        warn_of_stale_models(project, log)
+        check_models(project, tables, log)
     with log.step("spark"), warm.importing_checks():
         spark = session(project.lakehouse_path())
         hold(spark)
@@ -104,7 +108,7 @@ def _run(project: Project, work: Work, steps: tuple[str, ...], tables: list[str]
     if "bronze" in steps or "silver" in steps:
         _gate(project, spark, "bronze", [], log)
     if "silver" in steps:
-        stopped = _silver(project, spark, pending, log)
+        stopped = _silver(project, spark, pending, work.decoded, log)
     if "silver" in steps or "gold" in steps:
         _gate(project, spark, "silver", [], log)
     if "gold" in steps:
@@ -124,17 +128,35 @@ def _run(project: Project, work: Work, steps: tuple[str, ...], tables: list[str]
         raise stopped
 
 
-def warn_of_stale_models(project: Project, log: Log) -> None:
-    """Say before the work that gold will refuse it, so that nobody waits to hear so."""
+def check_models(project: Project, tables: list[str], log: Log) -> None:
+    """Say before the work that gold will refuse it, so that nobody waits to hear so. In: names of gold tables, none for
+    all. Raises: ConfigError where models of one were never generated."""
+    if missing := generate.missing(project, project.table_names(tables)):
+        raise ConfigError(f"dbt has no models of {_some(missing)}", "Run `inlet generate` first")
     if stale := generate.stale(project):
-        named = ", ".join(stale[:3]) + (f" and {len(stale) - 3} more" if len(stale) > 3 else "")
-        log.say({"step": "warning", "models": f"{named}: not what the contracts say", "remedy": "inlet generate"})
+        log.say(
+            {"step": "warning", "models": f"{_some(stale)}: not what the contracts say", "remedy": "inlet generate"}
+        )
 
 
-def _silver(project: Project, spark: "SparkSession", pending: list[int], log: Log) -> AccountingError | None:
-    """Decode batches. A source whose codec loses something stops; the others go on. Out: why one stopped."""
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def say_rejects(project: Project, batches: list[int], log: Log) -> None:
+    """One line of what was rejected in batches; none where nothing was."""
+    if batches and (kinds := rejects.of_batches(project, batches)):
+        log.say({"step": "rejects", "new": kinds.total(), "kinds": kinds, "see": "inlet rejects"})
+
+
+def _silver(
+    project: Project, spark: "SparkSession", pending: list[int], decoded: list[int], log: Log
+) -> AccountingError | None:
+    """Decode batches. A source whose codec loses something stops; the others go on. In: a list that gets the batches
+    that are tried. Out: why one stopped."""
     stopped = None
     for batch_id in pending:
+        decoded.append(batch_id)
         try:
             with log.step("silver", batch=batch_id) as figures:
                 accounts = silver.run(project, spark, batch_id, log.now).values()

@@ -13,6 +13,7 @@ from inlet.errors import ConfigError, InletError
 from inlet.fields import variant
 from inlet.fields.fit import fit
 from inlet.fields.wrong import Wrong
+from inlet.log import counted
 from inlet.table import Table
 
 VIEWS, IMAGES = ("live", "history", "changes"), ("before", "after")
@@ -196,7 +197,7 @@ def _key(table: Table, values: list[str]) -> list[tuple[str, str]]:
     """(column of gold, SQL for its value) of a key. Raises: ConfigError."""
     if len(values) > len(table.key):
         raise ConfigError(
-            f"The key of {table.name} is {', '.join(table.key)}, found {len(values)} values",
+            f"The key of {table.name} is {', '.join(table.key)}, found {counted(len(values), 'value')}",
             f"Say --key {len(table.key)} times, in this order, or fewer for all rows that begin so",
         )
     found = []

@@ -10,8 +10,9 @@ from inlet import bronze, change, gold, lake, publish, silver
 from inlet.bronze.files import hash_bytes, listing, open_file, why
 from inlet.commands import replay
 from inlet.config import Project
+from inlet.log import counted
 from inlet.silver import full_loads
-from inlet.table import present
+from inlet.table import by_name, present
 
 
 def status(project: Project) -> dict[str, list[dict]]:
@@ -21,10 +22,8 @@ def status(project: Project) -> dict[str, list[dict]]:
     files = bronze.landed(project)
     last = {(row["source"], row["path"]): row for row in sorted(files, key=lambda row: row["batch_id"])}
     waiting = bronze.plan_batch(project, list(project.sources.values()), files)
-    sources, rejected = (
-        [],
-        Counter(row["source"] for row in replay.unresolved(project) if row["kind"] != replay.IGNORED),
-    )
+    unresolved = [row for row in replay.unresolved(project) if row["kind"] != replay.IGNORED]
+    sources, rejected = [], Counter(row["source"] for row in unresolved)
     for name, source in project.sources.items():
         mine = [row for row in ledger if row["source"] == name]
         names = ("num_records", "num_changes", "num_repeats", "num_control")
@@ -50,7 +49,7 @@ def status(project: Project) -> dict[str, list[dict]]:
     ]
     return {
         "sources": sources,
-        "gold": _gold(project, ledger),
+        "gold": _gold(project, ledger, unresolved),
         "public": _public(project),
         **({"tables without a key": logs} if logs else {}),
         **({"full loads that have not ended": loading} if loading else {}),
@@ -121,7 +120,7 @@ def file_state(project: Project, file: str) -> tuple[bool, str]:
     words = f"{path}: all {size} bytes are landed and accounted for, in batch {batches}"
     blocks = tuple(f"{row['source']}/{path}@" for row in rows)
     num = sum(r["unit_id"].startswith(blocks) and r["kind"] != replay.IGNORED for r in replay.unresolved(project))
-    return True, words + (f"; {num} record{'s'[: num > 1]} of it not decoded (`inlet rejects`)" if num else "")
+    return True, words + (f"; {counted(num, 'record')} of it not decoded (`inlet rejects`)" if num else "")
 
 
 def _why_it_waits(project: Project, path: str, landed: list[dict]) -> str:
@@ -170,10 +169,13 @@ def _waiting(project: Project, files: list[dict]) -> list[dict]:
     ]
 
 
-def _gold(project: Project, ledger: list[dict]) -> list[dict]:
-    """How far each table is, per source that feeds it: the last batch in gold, and how many of the ledger are still to
-    come.
+def _gold(project: Project, ledger: list[dict], rejects: list[dict]) -> list[dict]:
+    """How far each table is: the sources that feed it, the last batch in gold, and how many changes it lacks because
+    they are rejected.
     """
+    contracts = by_name(project.tables.values())
+    named = (contracts.get(f"{row['source_schema']}.{row['source_table']}") for row in rejects)
+    rejected = Counter(table.name for table in named if table)
     applied: dict[tuple, int] = {}
     for row in lake.peek(project.lakehouse_path(), "gold.applied", ["table_name", "source", "through_batch_id"]):
         place = row["table_name"], row["source"]
@@ -188,6 +190,7 @@ def _gold(project: Project, ledger: list[dict]) -> list[dict]:
                 "sources": ", ".join(sorted(s for name, s in applied if name == table.name)),
                 "through batch": max(batches, default=None),
                 "is current": table.name not in behind and bool(batches),
+                "rejected": rejected[table.name],
             }
         )
     return rows

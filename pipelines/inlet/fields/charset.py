@@ -23,7 +23,8 @@ Source: docs/formats/linkexpress_group.md, docs/formats/goldengate_types.md. Rej
 """
 
 import re
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -33,24 +34,34 @@ from inlet.fields.pairs import pairs, undefined
 from inlet.fields.wrong import Wrong
 
 SINGLE, LEAD, SHIFT, DOUBLE, UTF8, EUC, CESU8, UTF16 = range(8)
+MODES_WITH_ASCII = SINGLE, LEAD, EUC, UTF8, CESU8
 SHIFT_TO_DOUBLE, SHIFT_TO_SINGLE = (0x28, 0x38), 0x29
 ALIASES = {"sjisms": "cp932", "gs_kana": "ebcdic_kana", "gs_ascii": "ebcdic_ascii"} | database_sets.NAMES
-CESU8_TEXT = re.compile(
-    rb"(?:[\0-\x7f]|[\xc2-\xdf][\x80-\xbf]|\xe0[\xa0-\xbf][\x80-\xbf]|[\xe1-\xec\xee\xef][\x80-\xbf]{2}"
-    rb"|\xed[\x80-\x9f][\x80-\xbf]|\xed[\xa0-\xaf][\x80-\xbf]\xed[\xb0-\xbf][\x80-\xbf])*"
+UP_TO_FFFF = (
+    rb"[\0-\x7f]|[\xc2-\xdf][\x80-\xbf]|\xe0[\xa0-\xbf][\x80-\xbf]|[\xe1-\xec\xee\xef][\x80-\xbf]{2}"
+    rb"|\xed[\x80-\x9f][\x80-\xbf]"
 )
+TWO_SURROGATES = rb"\xed[\xa0-\xaf][\x80-\xbf]\xed[\xb0-\xbf][\x80-\xbf]"
+FOUR_BYTES = rb"\xf0[\x90-\xbf][\x80-\xbf]{2}|[\xf1-\xf3][\x80-\xbf]{3}|\xf4[\x80-\x8f][\x80-\xbf]{2}"
+CESU8_TEXT = re.compile(b"(?:%b|%b)*" % (UP_TO_FFFF, TWO_SURROGATES))
+ONE_OF_UTF8 = {
+    UTF8: re.compile(b"%b|%b" % (UP_TO_FFFF, FOUR_BYTES)),
+    CESU8: re.compile(b"%b|%b" % (UP_TO_FFFF, TWO_SURROGATES)),
+}
+REPLACEMENT = 0xFFFD
 
 
 class Charset(NamedTuple):
     mode: int
     single: np.ndarray  # int32[256]
     double: np.ndarray  # int32[65536]
+    name: str = ""  # as it was asked for
 
 
 def text(data: bytes, charset: Charset) -> str:
     """All of `data` as text. The plain spec of the interpreter's text functions."""
     if charset.mode in UNICODE:
-        return UNICODE[charset.mode](data)
+        return UNICODE[charset.mode](data, charset.name)
     chars, at, in_pairs = [], 0, charset.mode == DOUBLE
     while at < len(data):
         byte = data[at]
@@ -59,17 +70,88 @@ def text(data: bytes, charset: Charset) -> str:
             continue
         if charset.mode == SHIFT and in_pairs and byte == 0x40 and data[at + 1 : at + 2] in (b"", b"\x29"):
             code, width = 0x20, 1  # ASSUMED: half an ideographic space is a blank
-        elif charset.mode == EUC and byte >= 0x80:
-            code, width = _euc(data[at : at + 3], charset.double)
-        elif in_pairs or charset.single[byte] < 0 and charset.mode == LEAD:
-            code, width = int(charset.double[byte << 8 | data[at + 1]]) if at + 1 < len(data) else -1, 2
+        elif in_pairs:
+            code, width = _pair(data, at, charset.double), 2
         else:
-            code, width = int(charset.single[byte]), 1
+            code, width = _one(data, at, charset)
         if code < 0:
-            raise Wrong("bad_text", at, "a character of the set", data[at : at + width].hex().upper())
+            raise Wrong("bad_text", at, said(charset.name), data[at : at + width].hex().upper())
         chars.append(chr(code))
         at += width
     return "".join(chars)
+
+
+class Characters(NamedTuple):
+    """A text, of which what is no character of its set is U+FFFD. Offsets of `faults` count from its first byte."""
+
+    text: str
+    starts: list[int]  # the byte at which each character begins, and that behind the last one
+    faults: list[Wrong]
+
+
+def characters(data: bytes, charset: Charset) -> Characters:
+    """Text in a set `with_ascii`, character by character: what is none takes one byte, so that no delimiter is lost."""
+    chars, starts, faults, at = [], [], list[Wrong](), 0
+    while at < len(data):
+        code, width = _one(data, at, charset)
+        if code < 0:
+            bad = data[at : at + width] if min(data[at : at + width]) >= 0x80 else data[at : at + 1]
+            faults.append(Wrong("bad_text", at, said(charset.name), bad.hex().upper()))
+            code, width = REPLACEMENT, 1
+        chars.append(chr(code))
+        starts.append(at)
+        at += width
+    return Characters("".join(chars), [*starts, at], faults)
+
+
+def encoded(char: str, charset: Charset) -> bytes:
+    """A character in a set `with_ascii`. Raises: ValueError where the set has none."""
+    if charset.mode in (UTF8, CESU8):
+        return char.encode()
+    if len(found := np.flatnonzero(charset.single == ord(char))):
+        return bytes([found[0]])
+    if len(found := np.flatnonzero(charset.double == ord(char))):
+        return int(found[0]).to_bytes(2, "big")
+    raise ValueError(f"{charset.name} has no {char!r}")
+
+
+def with_ascii(name: str) -> Charset:
+    """A set whose bytes below 80 are ASCII where they begin a character. Raises: ValueError for another set, and for a
+    name that is none."""
+    known = known_as(name)
+    found = charset(name) if known in SETS else None
+    if found is None or found.mode not in MODES_WITH_ASCII:
+        raise ValueError(f"expected a character set that has ASCII, such as AL32UTF8 or WE8MSWIN1252, found {name!r}")
+    return found
+
+
+def said(name: str) -> str:
+    """What is expected of text, by the name of its set."""
+    return f"text in {name}" if name else "a character of the set"
+
+
+def _one(data: bytes, at: int, charset: Charset) -> tuple[int, int]:
+    """Code point, -1 for none, and width of the character at a byte, outside of what shifts."""
+    byte = data[at]
+    if charset.mode in (UTF8, CESU8):
+        return _of_utf8(data, at, charset.mode)
+    if charset.mode == EUC and byte >= 0x80:
+        return _euc(data[at : at + 3], charset.double)
+    if charset.single[byte] < 0 and charset.mode == LEAD:
+        return _pair(data, at, charset.double), 2
+    return int(charset.single[byte]), 1
+
+
+def _of_utf8(data: bytes, at: int, mode: int) -> tuple[int, int]:
+    found = ONE_OF_UTF8[mode].match(data, at)
+    if not found:
+        return -1, 1
+    read = found[0].decode("utf-8", "surrogatepass")
+    return ord(read.encode("utf-16-be", "surrogatepass").decode("utf-16-be")), len(found[0])
+
+
+def _pair(data: bytes, at: int, double: np.ndarray) -> int:
+    return int(double[data[at] << 8 | data[at + 1]]) if at + 1 < len(data) else -1
 
 
 def _euc(data: bytes, double: np.ndarray) -> tuple[int, int]:
@@ -80,25 +162,25 @@ def _euc(data: bytes, double: np.ndarray) -> tuple[int, int]:
     return int(double[data[0] << 8 | data[1]]) if len(data) > 1 and data[1] >= 0xA1 else -1, 2
 
 
-def _unicode(data: bytes, codec: str, name: str) -> str:
+def _unicode(data: bytes, name: str, codec: str) -> str:
     try:
         return data.decode(codec)
     except UnicodeDecodeError as error:
-        found = data[error.start : error.start + 4].hex().upper()
-        raise Wrong("bad_text", error.start, name, found) from None
+        found = data[error.start : error.end].hex().upper()
+        raise Wrong("bad_text", error.start, said(name or codec.upper()), found) from None
 
 
-def _cesu8(data: bytes) -> str:
+def _cesu8(data: bytes, name: str) -> str:
     end = CESU8_TEXT.match(data).end()
     if end < len(data):
-        raise Wrong("bad_text", end, "CESU-8", data[end : end + 6].hex().upper())
+        raise Wrong("bad_text", end, said(name or "CESU-8"), data[end : end + 6].hex().upper())
     return data.decode("utf-8", "surrogatepass").encode("utf-16-be", "surrogatepass").decode("utf-16-be")
 
 
-UNICODE = {
-    UTF8: lambda data: _unicode(data, "utf-8", "UTF-8"),
+UNICODE: dict[int, Callable[[bytes, str], str]] = {
+    UTF8: partial(_unicode, codec="utf-8"),
     CESU8: _cesu8,
-    UTF16: lambda data: _unicode(data, "utf-16-be", "UTF-16, the high byte first"),
+    UTF16: partial(_unicode, codec="utf-16-be"),
 }
 
 
@@ -121,7 +203,7 @@ def charset(
     In: jef_mapping glyph | modern; mixed, for EBCDIC: shift | single | double; overrides as ((hex of 1 or 2 bytes,
     character), ...), checked by `checked_overrides`. Raises: KeyError for an unknown name.
     """
-    name = known_as(name)
+    asked, name = name, known_as(name)
     mode, single, double = SETS[name]()
     if name.startswith("ebcdic_"):
         mode = {"shift": SHIFT, "single": SINGLE, "double": DOUBLE}[mixed]
@@ -129,7 +211,7 @@ def charset(
         double = jef.table(jef_mapping, pua_base)
     for code, char in overrides:
         (single if len(code) == 2 else double)[int(code, 16)] = ord(char)
-    return Charset(mode, single, double)
+    return Charset(mode, single, double, asked)
 
 
 def _ascii():

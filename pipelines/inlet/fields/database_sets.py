@@ -61,6 +61,7 @@ NAMES = {  # what else databases and GoldenGate call a set; none of them means a
     "windows_1251": "cl8mswin1251",
     "win1252": "we8mswin1252",
     "windows_1252": "we8mswin1252",
+    "cp1252": "we8mswin1252",
 }
 
 

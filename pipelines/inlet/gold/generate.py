@@ -52,7 +52,12 @@ CHANGE = (  # columns of <t>__before_after, around the two images
 FROM = ("valid_from_seq", "string", "change_seq of the change that opened this version")
 TO = ("valid_to_seq", "string", "change_seq that closed it; the period is half-open, null is still open")
 TIMES = (
-    ("valid_from", "timestamp", "UTC time in valid_from_seq; where that tells none, of the change (in public views)"),
+    (
+        "valid_from",
+        "timestamp",
+        "UTC time in valid_from_seq, cut to hundredths of a second: change_timestamp has the source's time with all "
+        "its digits; where valid_from_seq tells none, of the change (in public views)",
+    ),
     ("valid_to", "timestamp", "UTC time in valid_to_seq, the same way"),
 )
 QUALITY = (
@@ -130,6 +135,15 @@ def stale(project: Project) -> list[str]:
         str(p.relative_to(project.root)) for p in (project.root / FOLDER).rglob("*") if p.is_file() and MARK in _text(p)
     }
     return sorted({p for p, text in files.items() if _text(project.root / p) != text} | existing - set(files))
+
+
+def missing(project: Project, names: list[str]) -> list[str]:
+    """Tables that `inlet generate` has never written models of. In: names of gold tables, none for all."""
+    return sorted(
+        t.name
+        for t in project.tables.values()
+        if (not names or t.name in names) and not (project.root / FOLDER / t.name).is_dir()
+    )
 
 
 def _text(path: Path) -> str:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from inlet import lake
 from inlet.config import Project
+from inlet.log import counted
 from inlet.publish.point import Point
 from inlet.publish.times import time_of
 from inlet.sql import literal
@@ -97,7 +98,7 @@ def holds_of(project: Project, spark: "SparkSession", last: Point) -> dict[str, 
             f"transaction {r.transaction_id} lacks events; {r.num_changes} are there, the first at {r.hold_seq}"
             + (f"; {r.num_open - 1} more lack some" if r.num_open > 1 else "")
             + (
-                f"; {num} records from there on are rejected: `inlet rejects`"
+                f"; {counted(num, 'record')} from there on rejected: `inlet rejects`"
                 if (num := _num_from(rejected, r))
                 else ""
             )

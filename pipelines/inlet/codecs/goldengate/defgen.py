@@ -20,6 +20,9 @@ Keys               Defgen calls every column of a table without a key its key. S
 Facts              [dump seen] files of versions 2.0, 4.0 and 5.0, logdump 21.3. [documented] ids of character sets: the
                    vendor's header ucharset.h. Pages: docs/formats/goldengate_types.md
                    ASSUMED: quotes around a name as in SQL; a name is read up to the fields, counted from the right
+Messages           (JSON, Avro, delimited text, XML, Extract's text files): names, types and keys, but no place and no
+                   character set of a column, and text where a trail's bytes are not public; the database's set may be
+                   any (message_definitions.py)
 Neither tells from when on a list is in force. Raises: ConfigError with the line for what is read otherwise.
 """
 
@@ -89,15 +92,27 @@ class Line(NamedTuple):
         raise ConfigError(f"{self.file}, line {self.number}: expected {expected}, found {self.text.strip()!r}", remedy)
 
 
+class Feed(NamedTuple):
+    """The source whose tables a file describes, and the character set of the text in its records, None of messages."""
+
+    source: Source
+    charset: str | None
+
+
 def definitions_of(data: bytes, name: str, source: Source) -> list[Definition]:
-    """The column lists in a file of Defgen, or in text of logdump. Their change_seq is empty."""
+    """The column lists in a file of Defgen, or in text of logdump, of a trail's tables. Their change_seq is empty."""
+    return read(data, name, Feed(source, source.options_as(TextOptions).charset))
+
+
+def read(data: bytes, name: str, feed: Feed) -> list[Definition]:
+    """The column lists that a file gives of the tables of a feed."""
     first = FIRST_LINE.match(data.removeprefix(b"\xef\xbb\xbf"))
     text = _text(data, name, first[1].decode("ascii", "replace") if first else "UTF-8")
     lines = [Line(name, number, line.rstrip("\r")) for number, line in enumerate(text.split("\n"), 1)]
     if not first and not LOGDUMP.search(text):
         lines[0].refuse("`*+- Defgen version ...`, or text of logdump with `TDR version: ...`")
     found: dict[tuple, Definition] = {}
-    for at, definition in _definitions(lines, is_logdump=not first, source=source):
+    for at, definition in _definitions(lines, is_logdump=not first, feed=feed):
         before = found.setdefault(definition[:2], definition)
         if before != definition:
             at.refuse("each table once, or with the same columns", "Leave one list of it in the file, the one in force")
@@ -116,7 +131,7 @@ def _text(data: bytes, name: str, encoding: str) -> str:
         Line(name, line, wrong.found).refuse(f"text in {encoding}, as the first line says")
 
 
-def _definitions(lines: list[Line], is_logdump: bool, source: Source) -> Iterator[tuple[Line, Definition]]:
+def _definitions(lines: list[Line], is_logdump: bool, feed: Feed) -> Iterator[tuple[Line, Definition]]:
     """Each column list with its first line."""
     fields: dict[int, str] = {}
     at = 0
@@ -127,12 +142,12 @@ def _definitions(lines: list[Line], is_logdump: bool, source: Source) -> Iterato
             end = next((n for n in range(at, len(lines)) if lines[n].text.strip() == "End of definition"), None)
             if end is None:
                 line.refuse("`End of definition` behind it")
-            yield line, _definition(line, lines[at:end], fields, source)
+            yield line, _definition(line, lines[at:end], fields, feed)
             at = end + 1
         elif listed := _listed(line, is_logdump):
             fields = listed if 1 in listed else fields | listed
         elif match := re.fullmatch(r"Character set ID\s*:\s*(\S+)\s*", line.text, re.I):
-            _check_charset(line, match[1], source)
+            _check_charset(line, match[1], feed)
         elif not is_logdump and line.text.strip() and line.text[0] != "*" and not OTHER_HEADS.fullmatch(line.text):
             line.refuse("a comment, `Definition for table ...` or what the file says of the database")
 
@@ -152,20 +167,20 @@ def _listed(line: Line, is_logdump: bool) -> dict[int, str]:
     return fields
 
 
-def _check_charset(line: Line, name: str, source: Source) -> None:
+def _check_charset(line: Line, name: str, feed: Feed) -> None:
     """The source's option has to be the set of the database, or its text would be read wrongly."""
-    said = source.options_as(TextOptions).charset
-    if charset.known_as(name) != charset.known_as(said):
-        line.refuse(f"{said}, as options.charset of {source.name} says", f"Set options.charset of {source.name} to it")
+    if feed.charset and charset.known_as(name) != charset.known_as(feed.charset):
+        option = f"options.charset of {feed.source.name}"
+        line.refuse(f"{feed.charset}, as {option} says", f"Set {option} to it")
 
 
-def _definition(line: Line, lines: list[Line], fields: dict[int, str], source: Source) -> Definition:
+def _definition(line: Line, lines: list[Line], fields: dict[int, str], feed: Feed) -> Definition:
     """A column list. In: its lines, without the first and the last one; the fields that the file lists, maybe none."""
     name = line.text.removeprefix("Definition for table ").strip()
-    table = table_of(name, source)
+    table = table_of(name, feed.source)
     if table.count(".") != 1:
         line.refuse(
-            "a schema and a table", f"Map the name under `tables` of {source.name}, like {{{name}: SCHEMA.TABLE}}"
+            "a schema and a table", f"Map the name under `tables` of {feed.source.name}, like {{{name}: SCHEMA.TABLE}}"
         )
     heads: dict[str, int] = {}
     while lines and (match := re.fullmatch(r"(Record length|Syskey|Columns)\s*:\s*(\d+)\s*", lines[0].text, re.I)):
@@ -174,7 +189,7 @@ def _definition(line: Line, lines: list[Line], fields: dict[int, str], source: S
     rows = [(one, _row(one, fields)) for one in lines if one.text.strip() and one.text[0] != "*"]
     if heads.get("columns") != len(rows):
         line.refuse(f"`Columns: {len(rows)}`, since so many follow")
-    columns, keys = [_column(one, *row, source) for one, row in rows], [row[0] for _, row in rows if row[1][18]]
+    columns, keys = [_column(one, *row, feed) for one, row in rows], [row[0] for _, row in rows if row[1][18]]
     for column, place in zip(columns, _places([row[4] for _, (_, row) in rows], heads.get("record length", 0))):
         column["source_type"] += place
     schema, short = table.split(".")
@@ -210,7 +225,7 @@ def _row(line: Line, fields: dict[int, str]) -> tuple[str, dict[int, int]]:
     return name, numbers | dict(enumerate(map(int, match[2].split()), 2))
 
 
-def _column(line: Line, name: str, field: dict[int, int], source: Source) -> dict:
+def _column(line: Line, name: str, field: dict[int, int], feed: Feed) -> dict:
     code, length, sub_type = field[2], field[3], field[19]
     if field[16] != 1 or field[17] != 0:
         line.refuse("an elementary item that occurs once")
@@ -222,7 +237,7 @@ def _column(line: Line, name: str, field: dict[int, int], source: Source) -> dic
         line.refuse(str(error).removeprefix("expected "))
     parsed = source_type.parse(vendor)
     column = {"name": name, "type": _type(parsed, sub_type, field), "nullable": field[7] != 0, "source_type": vendor}
-    set_ = _charset(line, parsed, sub_type, field[21], source)
+    set_ = _charset(line, parsed, sub_type, field[21], feed)
     return column | ({"charset": set_} if set_ else {})
 
 
@@ -234,9 +249,9 @@ def _type(parsed: source_type.SourceType, sub_type: int, field: dict[int, int]) 
     return "string" if parsed.name == "DATETIME" and is_cut else source_type.spark_type(parsed)
 
 
-def _charset(line: Line, parsed: source_type.SourceType, sub_type: int, id_: int, source: Source) -> str | None:
+def _charset(line: Line, parsed: source_type.SourceType, sub_type: int, id_: int, feed: Feed) -> str | None:
     """The character set of a column's text, where it is not that of its source."""
-    if parsed.name not in ("ASCII_F", "ASCII_V") or sub_type == source_type.BINARY:
+    if feed.charset is None or parsed.name not in ("ASCII_F", "ASCII_V") or sub_type == source_type.BINARY:
         return None
     if sub_type not in SUB_TYPE_CHARSETS and id_ != -1 and id_ not in CHARSETS:
         known = ", ".join(map(str, CHARSETS))
@@ -245,4 +260,4 @@ def _charset(line: Line, parsed: source_type.SourceType, sub_type: int, id_: int
             "Take the table out of the file, and write its contract by hand, with `charset`",
         )
     set_ = SUB_TYPE_CHARSETS.get(sub_type) or CHARSETS.get(id_)
-    return set_ if set_ and charset.known_as(set_) != charset.known_as(source.options_as(TextOptions).charset) else None
+    return set_ if set_ and charset.known_as(set_) != charset.known_as(feed.charset) else None

@@ -166,7 +166,7 @@ def decode(data: bytes, context: dict, source: Source, tables: dict) -> Decoded:
     heads, offsets, bytes_ = framed.heads, framed.offsets, np.frombuffer(data, np.uint8)
     is_change = heads[:, frame.WHAT] == frame.CHANGE
     is_delete = is_change & (heads[:, frame.OPERATION] == frame.DELETE)
-    faults = np.zeros((len(heads), 3), np.int64)
+    faults = np.zeros((len(heads), 4), np.int64)
     after, after_lengths = _images(
         bytes_, np.flatnonzero(is_change & ~is_delete), framed, _reading(context, source, True), faults
     )
@@ -210,7 +210,7 @@ def _images(bytes_, chosen, framed: Frames, reading, faults):
     starts, ends = framed.heads[chosen, frame.ITEMS], framed.offsets[chosen + 1]
     of_table, layouts = framed.heads[chosen, frame.TABLE], framed.layouts
     out = np.empty(interpreter.bound(starts, ends, np.diff(layouts.plan_starts)[of_table]), np.uint8)
-    lengths, chosen_faults = np.zeros(len(chosen), np.int64), np.zeros((len(chosen), 3), np.int64)
+    lengths, chosen_faults = np.zeros(len(chosen), np.int64), np.zeros((len(chosen), 4), np.int64)
     if len(chosen):
         interpreter.images(
             bytes_,

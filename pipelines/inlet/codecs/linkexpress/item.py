@@ -94,7 +94,8 @@ def _compile(names, columns, options_json: str, byte_order: str, numeric_sign: s
     )
 
 
-def _pairs_name(options: Options, byte_order: str) -> str | None:
+def pairs_name(options: Options, byte_order: str) -> str | None:
+    """The set of pairs that NCHAR is read in; None for none."""
     name: str | None = options.nchar_charset
     if name == "auto":
         name = (
@@ -117,7 +118,7 @@ def _char_set(options: Options):
 
 
 def _nchar_set(options: Options, byte_order: str):
-    name = _pairs_name(options, byte_order)
+    name = pairs_name(options, byte_order)
     return name and charset(
         name, options.jef_mapping, "shift", tuple(options.nchar_overrides.items()), options.jef_pua_base
     )
@@ -194,7 +195,7 @@ def _varchar(numbers, options, _):
 
 
 def _nchar(numbers, options, _):
-    if not _pairs_name(options, "big"):
+    if not pairs_name(options, "big"):
         raise ValueError(f"charset {options.charset} has no pairs for it; set nchar_charset")
     (size,) = numbers or (1,)
     return {

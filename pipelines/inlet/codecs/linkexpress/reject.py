@@ -2,7 +2,10 @@
 
 from inlet import change
 from inlet.codecs.linkexpress import frame as frame
+from inlet.codecs.linkexpress.item import pairs_name
+from inlet.codecs.linkexpress.options import Options
 from inlet.errors import Event, Reject
+from inlet.fields import charset
 from inlet.fields.compiled import interpreter
 from inlet.source import Source
 
@@ -15,7 +18,6 @@ EXPECTED = {  # by kind; an item's kinds are followed by the column's type
     "unknown_table": "a file name that names the table of a full extract",
     "bad_digit": "digits 0-9",
     "bad_sign": "a sign that the type defines",
-    "bad_text": "characters of the character set",
     "bad_date": "a day of the calendar and a time up to 23:59:59, reserved bytes zero",
     "bad_value_length": "a length within the column's, zero if null",
     "value_does_not_fit": "no more digits than the column has",
@@ -49,6 +51,7 @@ def change_seq_of(context: dict, record: int) -> str | None:
 def record(i: int, data: bytes, framed, faults, context: dict, tables: dict, source: Source) -> Reject:
     """The reject of record `i`: of its head, or of an item."""
     head, start, end = framed.heads[i], int(framed.offsets[i]), int(framed.offsets[i + 1])
+    behind = end
     table = tables[sorted(tables)[head[frame.TABLE]]] if head[frame.TABLE] >= 0 else None
     column = None
     if head[frame.WHAT] == frame.FAULTY:
@@ -60,7 +63,12 @@ def record(i: int, data: bytes, framed, faults, context: dict, tables: dict, sou
     if kind == "bad_column_count":
         num_items = 0 if head[frame.OPERATION] == frame.OP_EMPTY_LOAD else len(table.columns)
         expected = f"{num_items + 2} columns, {num_items} of the table and 2"
-    found = _found(data, at, end, kind)
+    if kind == "bad_text":
+        options = source.options_as(Options)
+        pairs = pairs_name(options, context["byte_order"]) if column.source_type.startswith("N") else None
+        expected = charset.said(pairs or options.charset)
+        behind = int(faults[i, 3])
+    found = _found(data, at, behind, kind)
     schema, name = (table.schema_name, table.table_name) if table else (None, None)
     if kind == "unknown_extraction_id" and (
         mapped := source.tables.get(

@@ -364,11 +364,12 @@ def _stripped(out, start, stop):
 
 @inlined
 def _text(data, at, stop, plans, r, singles, doubles, out, pos):
+    """A value of text. Out: where reading ended, next place in the output (on a fault the value's end), fault."""
     set_ = plans[r, SET]
     start = pos + 5 if stop - at > 63 else pos + 1  # long and short strings differ in their header
     at, end, fault = _chars(data, at, stop, plans[r, MODE], set_, singles, doubles, out, start)
     if fault:
-        return at, pos, fault
+        return at, stop, fault
     if plans[r, STRIP]:
         end = _stripped(out, start, end)
     size = end - start
@@ -595,7 +596,7 @@ def images(data, starts, ends, layouts, plans, plan_starts, reading, singles, do
 
     In: data uint8[]; starts, ends: byte range of each record's items; layouts: its plan, plans[plan_starts[l]:[l+1]].
     scratch: `scratch_of` the plans; nothing is allocated here. Out: out uint8[], images one behind the other;
-    lengths[i], 0 where a fault stopped it; faults[i] = code, byte, column.
+    lengths[i], 0 where a fault stopped it; faults[i] = code, byte, column, and of BAD_TEXT the value's end.
     """
     offsets = scratch[2]
     pos, len_end = np.int64(0), 1
@@ -612,7 +613,7 @@ def images(data, starts, ends, layouts, plans, plan_starts, reading, singles, do
                 break
         if fault == 0 and at != end:
             fault = TRAILING_BYTES
-        faults[i, 0], faults[i, 1], faults[i, 2] = fault, at, column
+        faults[i, 0], faults[i, 1], faults[i, 2], faults[i, 3] = fault, at, column, write
         lengths[i] = 0
         if fault:
             continue

@@ -20,6 +20,7 @@ Missing     a column whose companion <COLUMN>_isMissing is true was not supplied
 Values      numbers with their digits; float and double as the shortest text that gives the same double, which stays
             inexact; bytes as hex digits; logical types as what they mean
 Controls    `tombstone`: a message that is null
+Contracts   `inlet import` makes them of Defgen's files, too: defgen, on the page goldengate_trail
 Meaning     operations/change, operations/images, position, operations/time
 Facts       [messages seen] the row model's schema. [documented] bare data, the wrapper, the schema topic: Oracle,
             "Using the Kafka Handler". [recalled] field order of the operation model, `_isMissing`, the wrapper's fields
@@ -35,6 +36,7 @@ from inlet.codecs.goldengate.avro import schema as avro_schema
 from inlet.codecs.goldengate.avro.framing import Framed
 from inlet.codecs.goldengate.avro.operation import Shaped
 from inlet.codecs.goldengate.avro.options import Options
+from inlet.codecs.goldengate.message_definitions import definitions_of  # noqa: F401  part of what a codec offers
 from inlet.codecs.goldengate.operations import change as operation_change
 from inlet.codecs.goldengate.operations.operation import Record, Refused
 from inlet.codecs.results import Control, Decoded

@@ -8,11 +8,14 @@ r"""Records of delimited text, and their fields, with the byte at which each beg
 """
 
 import re
+from collections import deque
 from collections.abc import Iterator
 from functools import cache
+from itertools import accumulate
 from typing import NamedTuple
 
 from inlet.codecs.goldengate.delimited.options import Options
+from inlet.fields import charset
 from inlet.fields.json_exact import LEN_FOUND
 from inlet.fields.wrong import Wrong
 
@@ -36,6 +39,26 @@ class Line(NamedTuple):
 
 def lines(data: bytes, options: Options) -> Iterator[Line]:
     """The records of a message; empty ones are none."""
+    set_ = charset.with_ascii(options.charset)
+    yield from _lines(data, options) if set_.mode == charset.UTF8 else _lines_in(data, options, set_)
+
+
+def _lines_in(data: bytes, options: Options, set_: charset.Charset) -> Iterator[Line]:
+    """The same in a set that is not UTF-8: what is cut is its text in UTF-8, what is told are bytes of the message."""
+    text, starts, faults = charset.characters(data, set_)
+    places = dict(zip(accumulate((len(char.encode()) for char in text), initial=0), starts))
+    left = deque(faults)
+    for line in _lines(text.encode(), options):
+        start, end = places[line.start], places[line.end]
+        while left and left[0].offset < start:
+            left.popleft()
+        wrong = line.wrong and Wrong(line.wrong.kind, places[line.wrong.offset], line.wrong.expected, line.wrong.found)
+        if left and left[0].offset < (wrong.offset if wrong else end):
+            wrong = left[0]
+        yield Line(start, end, [field._replace(start=places[field.start]) for field in line.fields], wrong)
+
+
+def _lines(data: bytes, options: Options) -> Iterator[Line]:
     separator, quoted = _patterns(options.field_delimiter, options.line_delimiter, options.quote)
     mark, at = options.quote and options.quote.encode(), 0
     while at < len(data):

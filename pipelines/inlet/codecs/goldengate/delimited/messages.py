@@ -12,8 +12,10 @@ Count       the number of fields has to be that of the options and the contract.
 Values      text. null_text: SQL NULL. missing_text: not supplied; an empty one in a text column may be an empty text,
             too: option empty_means. Quoted, a field is its text, whatever it spells
             ASSUMED: no value is spelt like null_text, or like a missing_text that is not empty
+Charset     UTF-8, or that of the option charset. A byte that is none of it rejects its record alone
 Tokens      name=value, with commas between
 Controls    `tombstone`: a message that is null
+Contracts   `inlet import` makes them of Defgen's files, too: defgen, on the page goldengate_trail
 Meaning     operations/change, operations/images, position, operations/time
 Facts       [documented] the formatter has one image of a row, metadata fields that can be left out, names of columns by
             includeColumnNames, delimiters, texts for null and for missing: Oracle, "Using the Pluggable Formatters".
@@ -26,6 +28,7 @@ Rejects     bad_column_count, wrong_shape, invalid_utf8, bad_text, and those of 
 from inlet.codecs.goldengate.delimited.lines import Line, lines
 from inlet.codecs.goldengate.delimited.operation import Shaped
 from inlet.codecs.goldengate.delimited.options import Options
+from inlet.codecs.goldengate.message_definitions import definitions_of  # noqa: F401  part of what a codec offers
 from inlet.codecs.goldengate.operations import change as operation_change
 from inlet.codecs.goldengate.operations.operation import Record, Refused
 from inlet.codecs.results import Control, Decoded

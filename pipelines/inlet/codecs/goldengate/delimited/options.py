@@ -6,6 +6,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from inlet.codecs.goldengate.operations.options import OperationOptions, Role
+from inlet.fields import charset
 
 CDATA = re.compile(r"CDATA\[(.*)\]", re.DOTALL)
 ESCAPE = re.compile(r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|(.))", re.DOTALL)
@@ -42,6 +43,9 @@ class Options(OperationOptions):
         description="the metadata fields before the columns, in their order: table, op_type, op_ts, current_ts, pos, "
         "primary_keys, tokens, xid, seqno, rba; any other name is one of the message's own, which `header` keeps",
     )
+    charset: str = Field(
+        "AL32UTF8", description="character set of the messages (encoding), one that has ASCII; `UTF-8`, `WE8MSWIN1252`"
+    )
     model: Literal["row", "operation"] = Field(
         "row",
         description="a value for each column (delimitedtext, delimitedtext_row), or two, before and after "
@@ -73,6 +77,12 @@ class Options(OperationOptions):
     )
     key_value_delimiter: Written = Field("=", min_length=1, description="between a token and its value")
     key_value_pair_delimiter: Written = Field(",", min_length=1, description="between tokens")
+
+    @field_validator("charset")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        charset.with_ascii(name)
+        return name
 
     @field_validator("metadata_fields")
     @classmethod

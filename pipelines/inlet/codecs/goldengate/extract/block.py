@@ -17,6 +17,8 @@ from inlet.codecs.goldengate.operations import time as operation_time
 from inlet.codecs.goldengate.operations.operation import Operation, Record, Refused
 from inlet.codecs.results import Control, Decoded
 from inlet.errors import Event, Reject
+from inlet.fields import charset
+from inlet.fields.wrong import Wrong
 from inlet.source import Source
 from inlet.table import Table
 
@@ -33,7 +35,7 @@ def change_seq(context: dict, ordinal: int) -> str:
 def step(context: dict, piece: Piece, data: bytes, options: Options) -> dict:
     """The context behind a piece."""
     if piece.kind == BEGIN:
-        text = data[piece.start : piece.end].decode(options.charset, "replace").strip()
+        text = charset.characters(data[piece.start : piece.end], options.set).text.strip()
         return context | {"begin": _begin(text, context, options), "counter": 0}
     if piece.kind == COMMIT:
         return context | {"begin": None, "counter": 0}
@@ -114,11 +116,9 @@ class _Row:
         """The row's change, or its reject."""
         record = Record("", "", self.at, self.raw, self._offset_of)
         try:
-            text = self.raw.decode(self.options.charset)
-        except UnicodeDecodeError as error:
-            bad = self.raw[error.start : error.end].hex().upper()
-            no = Refused("bad_text", "row", f"characters of {self.options.charset}", f"0x{bad}")
-            at = self.at + error.start
+            text = charset.text(self.raw, self.options.set)
+        except Wrong as wrong:
+            no, at = Refused(wrong.kind, "row", wrong.expected, wrong.found), self.at + wrong.offset
             return replace(operation_change.rejected(no, record, **self.place), byte_offset=at, event=self.event)
         self.shaped = SHAPES[self.options.format](text, self.options, self._contract_of)
         try:
@@ -130,7 +130,7 @@ class _Row:
         """The byte of a part, from the record's start."""
         places = self.shaped.places if self.shaped else {}
         at = places.get((role, column), places.get((role, None), places.get(("row", None), 0)))
-        return len(self.shaped.text[:at].encode(self.options.charset)) if self.shaped else 0
+        return charset.characters(self.raw, self.options.set).starts[at] if self.shaped else 0
 
     def _contract_of(self, word: str | None) -> Table:
         """The contract in force of a table, which the row's place then names. Raises: Refused."""
@@ -145,7 +145,8 @@ class _Row:
         word = WORDS[operation.op_type] if operation.op_type else str(self.options.rows_are)
         images = operation_images.images(operation, word, contract, self.options)
         letter, op_ts = change.OPERATIONS[word], self.begin.get("op_ts")
-        header = {"op_ts": op_ts, "op_type": operation.op_type if operation.op_type != letter else None}
+        op_type = operation.op_type if operation.op_type != letter else None
+        header = {"op_ts": op_ts, "op_type": op_type, "tokens": operation.tokens or None}
         return {
             **self.place,
             "unit_offset": self.at,

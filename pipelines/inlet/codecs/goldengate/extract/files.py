@@ -14,8 +14,10 @@ SQL         B and C as in text, with commas [documented]; between them INSERT IN
             TO_TIMESTAMP (option ORACLE [documented]). Any other statement is rejected. SET is the after-image, WHERE
             the before-image
 XML         <transaction timestamp=> <dbupdate table= type=insert|update|delete> <columns> <column name= key=>text
-            [recalled], maybe within <OracleGoldenGateFormatXML> [documented]. A delete has the before-image, the others
-            the after-image. An element without text is rejected, for nothing public says what it is
+            [published messages], maybe within <OracleGoldenGateFormatXML> [documented]. A delete has the before-image,
+            the others the after-image. status="null" of a column: SQL NULL [impl]. An element with neither text nor
+            status: option empty_element. <tokens> <token name=>text behind the columns [published messages]: `tokens`
+            of the header
 Order       the file's number by its name, then the row's place in it (option file_name); no RBA of a row is in the
             format. The time part is that of the name where it has one, else zeros (docs/adr/0014)
 Transaction transaction_id and stream_position are log sequence and RBA of the commit, each pair of which is unique
@@ -27,8 +29,10 @@ Time        the commit timestamp, in the zone of the option time_zone. One that 
             null, and the control event `unreadable_timestamp` says what was there
 Facts       [documented] Oracle GoldenGate Reference, FORMATASCII, FORMATSQL, FORMATXML, OUTPUTFORMAT; Oracle GoldenGate
             for NonStop, FORMATASCII, FORMATSQL. [recalled] NAME=value, quotes, column numbers in V without names, where
-            statements end, all elements of XML
+            statements end. [published messages, impl] elements and attributes of XML: linkedin/databus, tests of
+            ggParser, and its ColumnState, which takes status="null" for SQL NULL
             ASSUMED: a quote in a text is written twice; numbers of columns begin with 0; a line of text ends a record
+Contracts   `inlet import` makes them of Defgen's files, too: defgen, on the page goldengate_trail
 Not read    SQLLOADER (fixed length) and record timestamps (DATE, TIME, TS): nothing public tells their places. What
             BCP stands for has to be said option by option
 Rejects     bad_frame, truncated, bad_text, bad_segment, bad_column_count, column_twice, wrong_shape, invalid_xml,
@@ -44,6 +48,7 @@ from inlet.codecs.goldengate.extract import frame as extract_frame
 from inlet.codecs.goldengate.extract.block import decode  # noqa: F401  part of what a codec offers
 from inlet.codecs.goldengate.extract.frame import BETWEEN, COMMIT, ROW, Piece
 from inlet.codecs.goldengate.extract.options import Options
+from inlet.codecs.goldengate.message_definitions import definitions_of  # noqa: F401  part of what a codec offers
 from inlet.codecs.results import Block, Cut
 from inlet.errors import Reject
 from inlet.source import Source

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
-from inlet.codecs.goldengate.extract.options import Options
+from inlet.codecs.goldengate.extract.options import Options, encoded
 
 BEGIN, ROW, COMMIT, BETWEEN = "begin", "row", "commit", "between"
 CDATA = rb"<!\[CDATA\[.*?\]\]>"
@@ -73,7 +73,7 @@ def may_begin(rest: bytes) -> bool:
 @cache
 def _marks(delimiter: str, charset: str, transactions: bool) -> tuple[bytes, ...]:
     """How lines begin that begin and end a transaction."""
-    mark = delimiter.encode(charset)
+    mark = encoded(delimiter, charset)
     return (b"B" + mark, b"C" + mark) if transactions else ()
 
 
@@ -103,7 +103,7 @@ def _image(line: bytes, options: Options) -> str | None:
     """The image indicator of an update's line."""
     if not (options.operation_indicator and options.image_indicator):
         return None
-    mark = re.escape(options.delimiter.encode(options.charset))
+    mark = re.escape(encoded(options.delimiter, options.charset))
     found = re.match(b"[UV]%b([BA])%b" % (mark, mark), line)
     return found[1].decode() if found else None
 

@@ -1,14 +1,23 @@
 """The options of a source of Extract's text files: what FORMATASCII, FORMATSQL, FORMATXML (OUTPUTFORMAT) were told."""
 
 import re
+from functools import cache
 from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from inlet.codecs.goldengate.operations.options import ImageOptions
+from inlet.fields import charset
+from inlet.fields.charset import Charset
 
 FILE_NAME = r"[A-Za-z]{2}(?P<ordinal>\d{6}(?:\d{3})?)(?:\.\w+)*"
 TAB = "TAB"
+
+
+@cache
+def encoded(text: str, name: str) -> bytes:
+    """Some characters in a set. Raises: ValueError where it has not all of them."""
+    return b"".join(charset.encoded(char, charset.with_ascii(name)) for char in text)
 
 
 class Options(ImageOptions):
@@ -22,8 +31,10 @@ class Options(ImageOptions):
         description="pattern of a whole file name: group ordinal, up to 9 digits; optional group time (14 or 16 "
         "digits), which comes before it in the order. The default is that of a trail: two letters and a number",
     )
-    charset: Literal["utf_8", "ascii", "latin_1", "cp1252", "cp932", "euc_jp"] = Field(
-        "utf_8", description="character set of the files: that of Extract's system, or UTF-8 by ENCODING"
+    charset: str = Field(
+        "AL32UTF8",
+        description="character set of the files, one that has ASCII, as Oracle, MySQL or PostgreSQL names it: that of "
+        "Extract's system, or UTF-8 by ENCODING",
     )
     delimiter: str = Field(
         ",",
@@ -51,6 +62,11 @@ class Options(ImageOptions):
     null_is_space: bool = Field(
         False, description="NULLISSPACE: whether an empty field stands for SQL NULL, in place of NULL, in text"
     )
+    empty_element: Literal["auto", "null", "text"] = Field(
+        "auto",
+        description='a column without text and without status="null", in XML: `null`, SQL NULL; `text`, an empty text; '
+        "`auto`: a reject, for nothing public says which",
+    )
     transactions: bool = Field(
         True, description="TRANSTMTS or NOTRANSTMTS: whether records B and C stand around each transaction"
     )
@@ -62,6 +78,16 @@ class Options(ImageOptions):
     rows_are: Literal["INSERT"] | None = Field(
         None, description="what rows without an operation indicator are: INSERT, those of an initial load"
     )
+
+    @field_validator("charset")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        charset.with_ascii(name)
+        return name
+
+    @property
+    def set(self) -> Charset:
+        return charset.with_ascii(self.charset)
 
     @field_validator("delimiter", "name_mark")
     @classmethod
@@ -85,4 +111,5 @@ class Options(ImageOptions):
             raise ValueError("operation_indicator: false needs rows_are, for nothing tells what a row is then")
         if self.delimiter in "'\r\n":
             raise ValueError(f"expected a delimiter that is no quote and no line end, found {self.delimiter!r}")
+        encoded(self.delimiter, self.charset)
         return self

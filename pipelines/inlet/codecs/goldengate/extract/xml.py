@@ -15,7 +15,7 @@ class Shaped:
     """A record's text, and where its parts stand in it."""
 
     def __init__(self, text: str, options: Options, contract_of: Callable[[str | None], Table]):
-        self.text, self.contract_of = text, contract_of
+        self.text, self.options, self.contract_of = text, options, contract_of
         self.places: dict[tuple[str, str | None], int] = {}
 
     def operation(self) -> Operation:
@@ -28,17 +28,30 @@ class Shaped:
             raise Refused("unknown_operation", "op_type", "insert, update or delete", word)
         role = "before" if word == "delete" else "after"
         image: dict[str, str | None] = {}
+        tokens: dict[str, str] = {}
         for columns in element.children:
+            if columns.name == "tokens":
+                self._read_tokens(columns, tokens)
+                continue
             self._check(columns, "columns", set(), set())
             for column in columns.children:
-                self._check(column, "column", {"name"}, {"name", "key"})
+                self._check(column, "column", {"name"}, {"name", "key", "status"})
                 name = column.attributes["name"]
                 if name in image:
                     raise Refused("column_twice", role, "each column once", name, name)
                 self.places[role, name] = self._place(column)
                 image[name] = self._value(column, role)
         before, after = (image, None) if role == "before" else (None, image)
-        return Operation(element.attributes["table"], LETTERS[word], None, before=before, after=after)
+        return Operation(element.attributes["table"], LETTERS[word], None, before=before, after=after, tokens=tokens)
+
+    def _read_tokens(self, element: Element, tokens: dict[str, str]) -> None:
+        self._check(element, "tokens", set(), set())
+        for token in element.children:
+            self._check(token, "token", {"name"}, {"name"})
+            name = token.attributes["name"]
+            if name in tokens:
+                raise Refused("wrong_shape", "row", "each token once", name)
+            tokens[name] = token.text
 
     def _element(self) -> Element:
         found = next(iter(xml_exact.documents(self.text.encode())))
@@ -57,11 +70,16 @@ class Shaped:
             found = f"{element.name} with {', '.join(element.attributes) or 'none'}"
             raise Refused("wrong_shape", "row", f"{name} with {', '.join(sorted(known)) or 'no attribute'}", found)
 
-    def _value(self, column: Element, role: str) -> str:
+    def _value(self, column: Element, role: str) -> str | None:
         name = column.attributes["name"]
         if column.children:
             raise Refused("wrong_shape", role, "text", column.children[0].name, name)
-        if not column.text:
-            expected = "text: nothing public says what an element without text is, null or an empty text"
+        status, means = column.attributes.get("status"), self.options.empty_element
+        if status not in (None, "null") or status and column.text:
+            raise Refused("wrong_shape", role, "status null without text, or no status", f"status {status}", name)
+        if status or not column.text and means == "null":
+            return None
+        if not column.text and means == "auto":
+            expected = 'text, or status="null"; say by the option empty_element what an element without both is'
             raise Refused("ambiguous_layout", role, expected, "none", name)
         return column.text

@@ -16,6 +16,7 @@ Controls    `tombstone`: a message or a payload that is null. Data Streams: `str
             (op_type), `json_schema` ($schema and no op_type); `detail` is their text
 Two paths   `decode_message` reads any message exactly, in Python. `fast` (json/fast, json/walk: compiled, through
             mapInArrow) answers at speed for those it is certain of: one object of the operation model in a message
+Contracts   `inlet import` makes them of Defgen's files, too: defgen, on the page goldengate_trail
 Meaning     operations/change, operations/images, position, operations/time
 Refused     by name, as unsupported_message: a value behind the byte 00 and an id of a schema registry, which is Avro or
             Protobuf
@@ -35,6 +36,7 @@ from collections.abc import Iterator
 from inlet.codecs.goldengate.json import fast
 from inlet.codecs.goldengate.json.options import Options
 from inlet.codecs.goldengate.json.shapes import EVENTS, Shaped
+from inlet.codecs.goldengate.message_definitions import definitions_of  # noqa: F401  part of what a codec offers
 from inlet.codecs.goldengate.operations import change as operation_change
 from inlet.codecs.goldengate.operations.operation import Record, Refused
 from inlet.codecs.results import Control, Decoded

@@ -14,6 +14,7 @@ from inlet.codecs.goldengate.notes.frames import Order, size_at
 from inlet.codecs.goldengate.options import Options
 from inlet.codecs.notes import AFTER, Note, group, of_wrong, printable, unreadable
 from inlet.fields.charset import charset, text
+from inlet.fields.charset import said as charset_said
 from inlet.fields.wrong import Wrong
 from inlet.table import Table
 from inlet.table_column import DECIMAL, TableColumn
@@ -181,7 +182,7 @@ def _moment(data: bytes, column: TableColumn) -> str:
         raise Wrong("bad_date", 0, "a day and a time to the microsecond", repr(spelled[:40]))
     for at, byte in enumerate(data):
         if not 32 <= byte < 127:
-            raise Wrong("bad_text", at, "characters of ASCII", f"{byte:02x}")
+            raise Wrong("bad_text", at, charset_said("ASCII"), f"{byte:02X}")
     return spelled[:10] + " " + spelled[11:] if spelled[10:11] in (":", "T") else spelled
 
 

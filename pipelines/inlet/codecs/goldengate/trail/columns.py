@@ -151,7 +151,8 @@ def images(
     layouts: its plan, plans[plan_starts[l]:plan_starts[l + 1]] in the order of the columns, and record_lengths[l], the
     bytes of a full image behind the system key; is_after: of an after-image, in which columns may not be null. Out: out
     uint8[], images one behind the other; lengths[i], 0 where a fault stopped it; masks[i], the columns that it
-    supplies, zero before; faults[i] = code, place, index of the column (of BAD_IMAGE_LENGTH the length found).
+    supplies, zero before; faults[i] = code, place, index of the column (of BAD_IMAGE_LENGTH the length found), and of
+    BAD_TEXT the value's end.
     """
     pos, len_end = np.int64(0), 1
     for i in range(len(starts)):
@@ -185,7 +186,7 @@ def images(
                     data, start + LEN_NULL, end, little, plans, r, singles, doubles, scratch, out, write
                 )
             n += 1
-        faults[i, 0], faults[i, 1], faults[i, 2] = fault, at, column
+        faults[i, 0], faults[i, 1], faults[i, 2], faults[i, 3] = fault, at, column, write
         if fault:
             continue
         total = write - base

@@ -10,13 +10,13 @@ from inlet.codecs.goldengate.trail.tables import Places
 
 class Images:
     """The images of a piece's changes. `places` says of each group which layout reads it, and why where none does;
-    faults[g] = code of plan.FAULTS, byte, index of the column.
+    faults[g] = code of plan.FAULTS, byte, index of the column, and of bad_text the value's end.
     """
 
     def __init__(self, read: Piece, places: Places, layouts: Layouts):
         groups = read.groups
         self.piece, self.places, self.layouts = read, places, layouts
-        self.faults = np.zeros((len(groups), 3), np.int64)
+        self.faults = np.zeros((len(groups), 4), np.int64)
         self.readable = np.flatnonzero((groups[:, sequence.WHAT] == io_types.CHANGE) & (places.layout >= 0))
         self.num_mask_bytes = layouts.keys.shape[1]
         self._areas()
@@ -60,7 +60,7 @@ class Images:
             return
         layout = self.places.layout[self.readable[chosen]]
         num_columns = np.diff(self.layouts.plan_starts)[layout]
-        middles, faults = np.zeros((len(chosen), 2), np.int64), np.zeros((len(chosen), 3), np.int64)
+        middles, faults = np.zeros((len(chosen), 2), np.int64), np.zeros((len(chosen), 4), np.int64)
         is_fixed = self.piece.groups[self.readable[chosen], sequence.FORM] == io_types.KEY_AND_AFTER
         seen = np.zeros(int(num_columns.max()) + 1, np.int64)
         starts, ends = np.ascontiguousarray(area[chosen, 0]), np.ascontiguousarray(area[chosen, 1])
@@ -124,7 +124,7 @@ class Images:
         starts, ends, syskeys = (np.ascontiguousarray(lists[:, n]) for n in range(3))
         room = columns.bound(starts, ends, syskeys, np.diff(layouts.plan_starts)[layout])
         out, lengths = np.empty(room, np.uint8), np.zeros(len(groups), np.int64)
-        faults, masks = np.zeros((len(groups), 3), np.int64), np.zeros((len(groups), self.num_mask_bytes), np.uint8)
+        faults, masks = np.zeros((len(groups), 4), np.int64), np.zeros((len(groups), self.num_mask_bytes), np.uint8)
         if len(groups):
             columns.images(
                 self.bytes_,

@@ -1,7 +1,10 @@
 """Rejects of a trail: what was expected and what was found, in words, for the few records that fail."""
 
+from inlet.codecs.goldengate import source_type as vendor
+from inlet.codecs.goldengate.options import TextOptions
 from inlet.codecs.goldengate.trail import plan, sequence
 from inlet.errors import Event, Reject
+from inlet.fields import charset
 from inlet.source import Source
 from inlet.table_column import TableColumn
 
@@ -21,7 +24,6 @@ OF_COLUMNS = {
     "unknown_column": "an index of a column that the contract has",
     "column_twice": "each column once",
     "bad_value_length": "a length that the type has",
-    "bad_text": "characters of the character set",
     "value_does_not_fit": "a value that fits the column's type without rounding",
     "bad_date": "a day of the calendar, and a time to the microsecond",
     "bad_null_indicator": "0000 or FFFF",
@@ -45,7 +47,7 @@ def of_group(found, n: int, source: Source) -> Reject:
         kind, expected, seen = why
         place = at
     else:
-        kind, place, expected, seen, column = _of_columns(found, n, at, end)
+        kind, place, expected, seen, column = _of_columns(found, n, at, end, source)
     schema, table_name = (None, None)
     if target and target.table:
         schema, _, table_name = target.table.rpartition(".")
@@ -65,7 +67,7 @@ def of_group(found, n: int, source: Source) -> Reject:
     )
 
 
-def _of_columns(found, n: int, at: int, end: int) -> tuple[str, int, str, str, TableColumn | None]:
+def _of_columns(found, n: int, at: int, end: int, source: Source) -> tuple[str, int, str, str, TableColumn | None]:
     """What is wrong with a column area: kind, place, expected, found, and the column."""
     kind, place, index = plan.FAULTS[found.faults[n, 0]], int(found.faults[n, 1]), int(found.faults[n, 2])
     layout = found.places.layout[n]
@@ -82,13 +84,22 @@ def _of_columns(found, n: int, at: int, end: int) -> tuple[str, int, str, str, T
             f"{index} bytes",
             None,
         )
-    table, expected = found.layouts.tables[layout], OF_COLUMNS[kind]
+    table, expected, behind = found.layouts.tables[layout], OF_COLUMNS.get(kind, ""), place + LEN_FOUND
     column = table.columns[index] if 0 <= index < len(table.columns) else None
+    if column and kind == "bad_text":
+        expected, behind = charset.said(_charset_of(column, source)), int(found.faults[n, 3])
     if column:
         expected = f"{column.vendor_type} as {column.type}: {expected}"
     elif kind in ("unknown_column", "column_twice"):
         return kind, place, expected, f"column {index}", None
-    return kind, place, expected, _seen(bytes(found.bytes_[place : place + LEN_FOUND]), 0, LEN_FOUND), column
+    return kind, place, expected, _seen(bytes(found.bytes_[place:behind]), 0, behind - place), column
+
+
+def _charset_of(column: TableColumn, source: Source) -> str:
+    """The name of the character set that a column is read in."""
+    if vendor.parse(column.source_type or "").name in ("DATETIME", "FLOAT", "FIXED_PREC"):
+        return "ASCII"
+    return column.charset or source.options.get("charset", TextOptions().charset)
 
 
 def _event(found, n: int) -> Event | None:

@@ -221,7 +221,7 @@ def _datetime(data, at, end, plans, r, out, pos):
     for k in range(size):
         byte = data[at + k]
         if byte < 32 or byte > 126:
-            return BAD_TEXT, at + k, pos
+            return BAD_TEXT, at + k, end
         out[start + k] = 32 if k == 10 and (byte == 58 or byte == 84) else byte
     if size > 63:
         out[pos] = 16 << 2

@@ -14,15 +14,18 @@ Image       missing='true': not supplied [message seen]. isNull='true': SQL NULL
 Count       numCols is the number of elements col, where it is there
             ASSUMED: that
 Controls    `tombstone`: a message that is null
+Contracts   `inlet import` makes them of Defgen's files, too: defgen, on the page goldengate_trail
 Meaning     operations/change, operations/images, position, operations/time
-Safety      a document type is refused, so there are no entities but those of XML; the text is UTF-8
+Safety      a document type is refused, so there are no entities but those of XML
+Charset     UTF-8, or that of the XML declaration, strictly; a set that has ASCII
 Facts       [message seen] the elements and attributes above, missing='true', CDATA, in a published message.
             [documented] Oracle, "Using the Pluggable Formatters". [recalled] isNull
-Rejects     invalid_xml, wrong_shape, bad_column_count, column_twice, and those of operations/change
+Rejects     invalid_xml, bad_text, wrong_shape, bad_column_count, column_twice, and those of operations/change
 """
 
 from collections.abc import Iterator
 
+from inlet.codecs.goldengate.message_definitions import definitions_of  # noqa: F401  part of what a codec offers
 from inlet.codecs.goldengate.operations import change as operation_change
 from inlet.codecs.goldengate.operations.operation import Record, Refused
 from inlet.codecs.goldengate.xml.operation import Shaped
