@@ -82,8 +82,8 @@ def _plan_blocks(
 
 
 def read(project: Project, spark: "SparkSession", files: list[dict], before: list[dict]):
-    """A DataFrame of bronze.blocks rows: each file is read where Spark runs, cut again and checked against its plan. In:
-    files that are planned; the rows of bronze.files, theirs among them.
+    """A DataFrame of bronze.blocks rows: each file is read where Spark runs, cut again and checked against its plan.
+    In: files that are planned; the rows of bronze.files, theirs among them.
     """
     codecs = {row["source"]: CODECS[project.sources[row["source"]].codec] for row in files}
     again = read_again(project, before)
