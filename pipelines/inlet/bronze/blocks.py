@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from inlet import lake, unit
-from inlet.bronze import parquet_rows
+from inlet.bronze import ordered, parquet_rows
 from inlet.bronze.files import MAX_TASKS, hash_bytes, is_compressed, open_file, read_again, rewritten, unpacked_name
 from inlet.bronze.framing import FileBlock, cut_file
 from inlet.bronze.judged import UNDECIDED, Judged
@@ -153,11 +153,17 @@ def _blocks(project: Project, row: dict, stream, context, codec) -> Iterator[Fil
     source, has_tail = project.sources[row["source"]], True  # the plan already decided how far to read
     tables = project.tables_of(source)
     name, start = unpacked_name(row["path"]), row["ofs_start"]
-    is_followed = "problem" not in json.loads(row["context"] or "{}")  # then it was cut up to what is read here
+    is_followed = ordered.ends_with_next(source) and _is_ended(codec or CODECS[source.codec], row)
     for block, _ in cut_file(
         source, tables, name, stream, start, context, has_tail, codec=codec, is_followed=is_followed
     ):
         yield block
+
+
+def _is_ended(codec, row: dict) -> bool:
+    """Was a file cut up to its end, so that nothing of it was left?"""
+    end = json.loads(row["context"] or "{}")
+    return "problem" not in end and codec.is_ended(end)
 
 
 def _has_rows(project: Project, row: dict) -> bool:

@@ -235,7 +235,7 @@ def place(project: Project, codec, file: Listed) -> int | str | None:
         with (unpacked if is_compressed(path) else open_file)(project, path) as stream:
             head = stream.read(LEN_HEAD + 1)
         if not head:
-            return "its beginning"
+            return "a person: it is empty; deliver it whole, or take it away" if has_settled else "its beginning"
         opened = codec.open_file(
             unpacked_name(path),
             head[:LEN_HEAD],

@@ -17,6 +17,7 @@ from inlet.errors import AccountingError, Reject
 from inlet.fields import variant
 from inlet.silver import contract_rules, unit_rules
 from inlet.silver.batch import Batch, reject_conflicts, write_changes
+from inlet.silver.transactions import IGNORED
 from inlet.source import Source
 from inlet.table import Table
 
@@ -35,7 +36,6 @@ DDL = ", ".join(f"{name} {type_}" for name, type_ in COLUMNS.items())
 NEEDED = ("source_schema", "source_table", "table_version", "change_seq", "operation", "unit_offset", "unit_length")
 OBJECTS = ("before", "after", "header")
 NOTHING = Decoded([])
-IGNORED = "ignored"  # kind of a control event: records of a table that is not wanted
 
 
 def batch_of(rows: list[dict]):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from inlet import lake
 from inlet.codecs import CODECS
 from inlet.config import Project
+from inlet.sql import literal
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,6 +26,7 @@ select source, transaction_id, change_seq, change_seq as last_change_seq, transa
 from silver.changes
 where {rows} and transaction_id is not null and operation <> 'REFRESH'
 """
+IGNORED = "ignored"  # kind of a control event: records of a table that is not wanted
 OTHERS = """              -- and records that are no changes, as of tables that nobody wants; not those decoded again
 union all
 select source, e.transaction_id, e.first_change_seq, e.last_change_seq, e.first_counter, e.last_counter, e.is_last,
@@ -32,8 +34,8 @@ select source, e.transaction_id, e.first_change_seq, e.last_change_seq, e.first_
 from (
   select *, from_json(detail, 'records bigint, transaction_id string, first_counter bigint, last_counter bigint, '
            || 'is_last boolean, first_change_seq string, last_change_seq string') as e
-  from silver.control_events where {rows} and detail like '%"transaction_id"%') i
-where e.transaction_id is not null
+  from silver.control_events where {rows} and kind in ({kinds}) and detail like '%"transaction_id"%') i
+where e.transaction_id is not null and e.first_counter is not null
   and not exists (select 1 from bronze.replays p
       where p.source = i.source and p.unit_id = i.unit_id and p.unit_offset = i.unit_offset
         and p.rejected_in = i.batch_id)
@@ -85,11 +87,13 @@ def _events(rows: str, has_others: bool) -> str:
     """
     if not has_others:
         return EVENTS.format(rows=rows)
+    of_codecs = {kind for codec in CODECS.values() for kind in getattr(codec, "OTHER_EVENTS", ())}
+    kinds = ", ".join(map(literal, [IGNORED, *sorted(of_codecs)]))
     return f"""
         select * except (nth) from (
           select *, row_number() over (
                    partition by source, transaction_id, change_seq order by table is null, batch_id) as nth
-          from ({EVENTS.format(rows=rows)} {OTHERS.format(rows=rows)}))
+          from ({EVENTS.format(rows=rows)} {OTHERS.format(rows=rows, kinds=kinds)}))
         where nth = 1"""
 
 

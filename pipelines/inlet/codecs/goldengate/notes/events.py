@@ -27,6 +27,8 @@ from inlet.codecs.goldengate.notes.header import (
 from inlet.codecs.goldengate.trail import io_types, metadata
 from inlet.codecs.goldengate.trail.full_image import record_length
 from inlet.codecs.goldengate.trail.io_types import CHANGE, DDL, METADATA, RESTART_ABEND, SEGMENT
+from inlet.codecs.goldengate.trail.layout import lobs_of
+from inlet.codecs.goldengate.trail.sequence import IN_NEXT_FILE
 from inlet.source import Source
 from inlet.table import Table
 
@@ -179,6 +181,10 @@ class Sequence:
         elif event.what not in (DDL, io_types.RESTART_OK, RESTART_ABEND):
             event.name = header.name
         event.table = metadata.table_of(event.name, self.source) if event.name else None
+        if event.what == LOB_CHUNK and self.is_in_lob == IN_NEXT_FILE:
+            contract = self.tables.get(event.table or "")
+            if contract is not None and not any(map(lobs_of, contract.versions)):
+                event.what, event.fault = FAULTY, ("bad_segment", "a chunk behind a row of a table without LOBs")
         if event.what in (CHANGE, FAULTY) and event.name is not None and not why:
             found = self._contract_of(event.name, event.table or "", event.change_seq)
             event.contract, why = (found, None) if isinstance(found, Table) else (None, found)

@@ -43,10 +43,10 @@ import numpy as np
 from inlet.codecs.goldengate.defgen import definitions_of  # noqa: F401  part of what a codec offers
 from inlet.codecs.goldengate.notes.annotate import annotate, find_record  # noqa: F401  part of what a codec offers
 from inlet.codecs.goldengate.options import Options
-from inlet.codecs.goldengate.trail import columns, cuts, frame, io_types, metadata, piece, sequence
+from inlet.codecs.goldengate.trail import columns, cuts, frame, io_types, piece, sequence
 from inlet.codecs.goldengate.trail.block import decode  # noqa: F401  part of what a codec offers
 from inlet.codecs.goldengate.trail.change_rows import CHANGES  # noqa: F401  part of what a codec offers
-from inlet.codecs.goldengate.trail.layout import lobs_of, versions_of
+from inlet.codecs.goldengate.trail.layout import versions_of
 from inlet.codecs.results import STANDS, Block, Cut, Decoded, Mark
 from inlet.errors import Reject
 from inlet.fields import variant
@@ -118,7 +118,8 @@ def _columns_in(head: bytes, context: dict) -> tuple[int, int]:
     read = piece.read(head, context, sequence.MORE_MAY_COME)
     rows = read.rows[read.groups[read.groups[:, sequence.FORM] == io_types.AFTER, sequence.FIRST]]
     rows = rows[(rows[:, frame.LEN_D] > 0) & (rows[:, frame.FAULT] == 0)][:NUM_TRIED]
-    rows = rows[(read.bytes_[rows[:, frame.H] + sequence.PARTITION] & sequence.FIELD_COMP) != 0]
+    is_list = (read.bytes_[rows[:, frame.H] + sequence.PARTITION] & sequence.FIELD_COMP) != 0
+    rows = rows[is_list & (read.bytes_[rows[:, frame.H] + sequence.CONTINUED] == 0)]  # a segment is a part of a list
     return len(rows), sum(columns.is_list(read.payload(row, frame.D), context["order"]) for row in rows)
 
 
@@ -178,9 +179,9 @@ def cut(
     for stop in cuts.stops(read.groups, read.starts, len_block):
         after = read.context_behind(stop)
         own = {"last_seq": read.change_seq(stop - 1)} | _damaged(read, start, stop)
-        if is_final and stop == len(read.groups) and _may_go_on(read, source, tables):
+        if is_followed and stop == len(read.groups) and read.end == len(data) and _is_open_change(read.groups[-1]):
             own[piece.MAY_GO_ON] = True
-            after["state"][sequence.IN_LOB] = 1
+            after["state"][sequence.IN_LOB] = sequence.IN_NEXT_FILE
         first, end = int(read.starts[start]), int(read.starts[stop])
         blocks.append(Block(first, end - first, before | own, stop - start))
         start, before = stop, after
@@ -199,20 +200,9 @@ def _header_alone(context: dict, of_header: dict, at: int, size: int, rest: Reje
     return Cut([Block(0, at, of_header, 1)] if at else [], behind, at, rest, marks)
 
 
-def _may_go_on(read: piece.Piece, source: Source, tables: dict) -> bool:
-    """Is the last record one of a table with LOBs, whose transaction goes on in the next file, maybe with chunks?"""
-    group = read.groups[-1]
-    if group[sequence.WHAT] != io_types.CHANGE or not group[sequence.IS_OPEN]:
-        return False
-    header = read.payload(read.rows[group[sequence.BASE_END] - 1], frame.H)
-    name, tail = None, header[sequence.TAIL :]
-    if header[sequence.PARTITION] & sequence.HAS_INDEX:
-        index = int.from_bytes(tail[: sequence.LEN_INDEX], read.context["order"])
-        name, _ = read.definitions[-1][1]["tables"].get(str(index), (None, None))
-    else:
-        name = metadata.name_of(tail)
-    contract = tables.get(metadata.table_of(name, source)) if name else None
-    return contract is not None and any(map(lobs_of, contract.versions))
+def _is_open_change(group: np.ndarray) -> bool:
+    """Is it a change whose transaction goes on, maybe with chunks of its LOBs?"""
+    return bool(group[sequence.WHAT] == io_types.CHANGE and group[sequence.IS_OPEN])
 
 
 def _num_whole(read: piece.Piece) -> int:

@@ -76,6 +76,16 @@ class Piece:
         row = self.rows[self.groups[group, sequence.FIRST]]
         return metadata.read(self.payload(row, frame.H), self.context["order"], self.payload(row, frame.D))
 
+    def name_of(self, group: int) -> str:
+        """The trail's name for the table of a group's first record; empty where it is not known."""
+        header = self.payload(self.rows[self.groups[group, sequence.FIRST]], frame.H)
+        tail = header[sequence.TAIL :]
+        if not header[sequence.PARTITION] & sequence.HAS_INDEX:
+            return metadata.name_of(tail)
+        index = int.from_bytes(tail[: sequence.LEN_INDEX], self.context["order"])
+        known = next(known for n, known in reversed(self.definitions) if n < group)
+        return known["tables"].get(str(index), ("", None))[0]
+
     def payload(self, row: np.ndarray, token: int) -> bytes:
         """Bytes of a token of a record; none where it has no such token."""
         return self.data[row[token] : row[token] + row[token + 1]] if row[token] >= 0 else b""

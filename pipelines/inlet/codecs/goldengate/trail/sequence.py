@@ -41,6 +41,9 @@ NO_MARK, ABANDONED_BEFORE, UNFINISHED_BEFORE = range(3)
 # follow, a number for the first record of the transaction (0: not known)
 OPEN, EVENTS, LARGEST_TIME, IN_LOB, RECORD = range(5)
 NUM_STATE = 5
+IN_NEXT_FILE = (
+    2  # IN_LOB where they may, if the table has LOBs: the last record of a file was one of an open transaction
+)
 XID_AT, XID_LEN, CSN_AT, CSN_LEN = range(4)  # of `transactions`; row 0 is the one that was open at the beginning
 MORE_MAY_COME, FILE_ENDS, BLOCK_ENDS = range(3)  # behind the data; a block holds whole groups
 MAX_GROUP = 16 << 20  # bytes; LOB chunks behind that are records of their own, and segments belong to no record
@@ -217,16 +220,15 @@ def _is_same_id(data, carried, is_carried, row, at, size):
 
 
 @inlined
-def _number_of(data, rows, i):
+def _number_of(data, rows, i, little):
     """A number for a record, by which it is known again when it is written anew, whatever index its table has then."""
-    at, n, has_place = rows[i, H], 1, False
-    for k in range(AUDIT_POS, TRANS_IND):
-        n = (n * 257 + data[at + k]) % PRIME
-        has_place |= data[at + k] != 0
+    at = rows[i, H]
+    place, log = uint(data, at + AUDIT_POS, 8, little), uint(data, at + AUDIT_RBA, 4, little)
+    n = (place % PRIME * 257 + log) % PRIME
     if data[at + PARTITION] & HAS_INDEX == 0:
         for k in range(TAIL, rows[i, LEN_H]):
             n = (n * 257 + data[at + k]) % PRIME
-    if not has_place:
+    if place == 0 and log == 0:
         n = (n * 257 + data[at + IO_TYPE]) * 257 % PRIME
         for k in range(rows[i, LEN_D]):
             n = (n * 257 + data[rows[i, D] + k]) % PRIME
@@ -341,7 +343,7 @@ def groups(data, rows, num, little, behind, state, carried, out, transactions):
                 row[:] = 0
                 _find_ids(data, rows, i, little, row)
                 is_again = _is_same_id(data, carried, txn == 0, transactions[txn], row[XID_AT], row[XID_LEN])
-                is_again = is_again and (record == 0 or record == _number_of(data, rows, i))
+                is_again = is_again and (record == 0 or record == _number_of(data, rows, i, little))
                 group[MARK] = ABANDONED_BEFORE if is_again else UNFINISHED_BEFORE
                 is_open = 0
             elif is_open and not is_event and last >= LAST_OF:
@@ -350,7 +352,7 @@ def groups(data, rows, num, little, behind, state, carried, out, transactions):
                 txn += 1
                 transactions[txn] = 0
                 events = 0 if is_first else 1  # its beginning is not there: what came before was an event at least
-                record = _number_of(data, rows, i) if is_first else 0
+                record = _number_of(data, rows, i, little) if is_first else 0
                 if has_header:
                     _find_ids(data, rows, i, little, transactions[txn])
             is_open = 1 if last == FIRST_OF or last == MIDDLE_OF else 0
