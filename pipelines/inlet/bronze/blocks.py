@@ -153,17 +153,12 @@ def _blocks(project: Project, row: dict, stream, context, codec) -> Iterator[Fil
     source, has_tail = project.sources[row["source"]], True  # the plan already decided how far to read
     tables = project.tables_of(source)
     name, start = unpacked_name(row["path"]), row["ofs_start"]
-    is_followed = ordered.ends_with_next(source) and _is_ended(codec or CODECS[source.codec], row)
-    for block, _ in cut_file(
-        source, tables, name, stream, start, context, has_tail, codec=codec, is_followed=is_followed
-    ):
-        yield block
-
-
-def _is_ended(codec, row: dict) -> bool:
-    """Was a file cut up to its end, so that nothing of it was left?"""
     end = json.loads(row["context"] or "{}")
-    return "problem" not in end and codec.is_ended(end)
+    is_cut = ordered.ends_with_next(source) and "problem" not in end  # else its end was as it is here
+    is_ended = is_cut and (codec or CODECS[source.codec]).is_ended(end)
+    given = {"codec": codec, "is_followed": is_ended, "goes_on": is_cut and not is_ended}
+    for block, _ in cut_file(source, tables, name, stream, start, context, has_tail, **given):
+        yield block
 
 
 def _has_rows(project: Project, row: dict) -> bool:

@@ -40,12 +40,14 @@ def cut_file(
     before=None,
     codec=None,
     is_followed=False,
+    goes_on=False,
 ) -> Iterator[tuple[FileBlock, dict]]:
     """Blocks of a stream from `start` on, each with the context after it. Bytes from there on are read once, in pieces.
 
     What cannot be framed (a reject of `open_file` or `cut`, or a tail that has settled) is a block, or several, whose
     context carries the problem, so that silver rejects it and no byte is lost. In: is_followed, that no record behind
-    those that are there belongs to them, though one may still be unfinished.
+    those that are there belongs to them, though one may still be unfinished; goes_on, that these are planned, and that
+    the file had more behind them.
     """
     codec = codec or CODECS[source.codec]
     offset, rest = start, stream.read(LEN_READ)
@@ -73,8 +75,9 @@ def cut_file(
         return
     while rest:
         more = stream.read(LEN_READ)
-        is_final = not more and (has_settled or is_followed)
-        follows = [is_followed and not more] if getattr(codec, "ENDS_WITH_NEXT", False) else []
+        is_final, follows = not more and (has_settled or is_followed), []
+        if getattr(codec, "ENDS_WITH_NEXT", False):
+            is_final, follows = is_final and not goes_on, [not more and (is_followed or goes_on)]
         cut = attempt(_cut, codec, rest, context, source, tables, LEN_BLOCK, is_final, *follows)
         if isinstance(cut, Reject):
             yield from unframed(offset, rest + more, stream, context, cut)

@@ -137,7 +137,7 @@ class EndedByNext(OrderedFiles, Protocol):
         is_followed: bool = False,
     ) -> Cut:
         """As of a FileCodec. In: is_followed, that the next file is there: of records that belong together those that
-        are lacking will not come.
+        are lacking will not come. Where it is not final either, the bytes are those of blocks that were cut before.
         """
 
 

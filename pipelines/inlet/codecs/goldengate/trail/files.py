@@ -172,18 +172,20 @@ def cut(
             rest = Reject("encrypted_data", at, len(data) - at, at, *ENCRYPTED, data[at:])
             return _header_alone(context, of_header, at, len(data), rest)
         context["is_plain"] = num_lists > 0
-    read = piece.read(data, context, sequence.FILE_ENDS if is_final else sequence.MORE_MAY_COME)
-    if is_followed and read.end < len(data) == read.rows[-1:, frame.END].max(initial=0):
+    behind = sequence.FILE_ENDS if is_final else sequence.BLOCK_ENDS if is_followed else sequence.MORE_MAY_COME
+    read = piece.read(data, context, behind)
+    if is_final and is_followed and read.end < len(data) == read.rows[-1:, frame.END].max(initial=0):
         read = piece.read(data, context, sequence.BLOCK_ENDS)  # records of a group are lacking, and will not come
     blocks, start, before = [], 0, context
     for stop in cuts.stops(read.groups, read.starts, len_block):
         after = read.context_behind(stop)
         own = {"last_seq": read.change_seq(stop - 1)} | _damaged(read, start, stop)
-        if is_followed and stop == len(read.groups) and read.end == len(data) and _is_open_change(read.groups[-1]):
+        if is_final and stop == len(read.groups) and read.end == len(data) and _is_open_change(read.groups[-1]):
             own[piece.MAY_GO_ON] = True
             after["state"][sequence.IN_LOB] = sequence.IN_NEXT_FILE
         first, end = int(read.starts[start]), int(read.starts[stop])
-        blocks.append(Block(first, end - first, before | own, stop - start))
+        known = {name: value for name, value in before.items() if name != "is_plain"}
+        blocks.append(Block(first, end - first, known | own, stop - start))
         start, before = stop, after
     problem = None
     if read.how == frame.NO_RECORD and len(read.groups) == _num_whole(read):
