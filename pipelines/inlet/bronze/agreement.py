@@ -29,7 +29,7 @@ OF_MESSAGE = ["topic", '"partition"', '"offset"']
 class _Stray(NamedTuple):
     """A change of before that is not there now as it was."""
 
-    place: int | str
+    place: int
     was: str
     is_now: str | None = None
 
@@ -85,32 +85,35 @@ def of_messages(project: Project, planned: dict) -> str | None:
     looked_up = {name: text.encode() for name, text in brought.items()} | known
     same = {_message_mark(message) for message in old}
 
-    def read_now() -> tuple[set[tuple], set[str]]:
+    def read_now(is_all: bool) -> tuple[set[tuple], set[str]]:
         marks, found = set(), set[str]()
         for batch in TRANSPORTS[source.transport].units_of(project, planned):
             for message in batch.to_pylist():
                 mark = _message_mark(message | {"sha256": hashlib.sha256(message["value"] or b"").hexdigest()})
                 marks.add(mark)
-                if mark not in same:
+                if is_all or mark not in same:
                     found.update(seq for seq, _ in _changes_in(project, source, message, looked_up))
         return marks, found
 
-    marks, now = apart(read_now, path)
+    marks, now = apart(lambda: read_now(False), path)
     other = [message["unit_id"] for message in old if _message_mark(message) not in marks]
     columns = [*OF_MESSAGE, '"timestamp"', "timestamp_type", '"key"', "value", "headers"]
-    strays = list[_Stray]()
+    found = list[tuple[int, str, bool]]()
     for some in _some(other, NUM_MESSAGES):
         messages = lake.peek(project.lakehouse_path(), "bronze.messages", columns, f"{own} and {_among(some)}")
 
-        def compare(messages: list[dict] = messages) -> list[_Stray]:
+        def compare(messages: list[dict] = messages) -> list[tuple[int, str, bool]]:
             return [
-                _Stray(f"{message['topic']}/{message['partition']}/{message['offset']}", seq)
+                (message["offset"], seq, is_load)
                 for message in messages
                 for seq, is_load in _changes_in(project, source, message, looked_up)
                 if is_load or seq not in now
             ]
 
-        strays += apart(compare, path)
+        found += apart(compare, path)
+    if any(not is_load for _, _, is_load in found):  # a message that came twice may be left at its other place
+        now |= apart(lambda: read_now(True), path)[1]
+    strays = [_Stray(offset, was) for offset, was, is_load in found if is_load or was not in now]
     return _told(path, strays, "message ")
 
 
@@ -177,7 +180,7 @@ def _changes_in(project: Project, source: Source, message: dict, looked_up: dict
 def _told(path: str, strays: list[_Stray], words: str) -> str | None:
     if not strays:
         return None
-    first = min(strays, key=lambda stray: stray.place)  # type: ignore[arg-type, return-value]
+    first = min(strays, key=lambda stray: stray.place)
     num = (
         f"{len(strays):,} changes that were read of {path} are"
         if strays[1:]

@@ -239,7 +239,8 @@ def _not_standing(source: Source, path: str, rows: list[dict]) -> list[tuple[int
 
 def _lengths(project: Project, file: ordered.Listed, row: dict, own: list[dict]) -> tuple[int, int, str]:
     """How far the records reach that were landed of a file, but for a rest that was rejected; how far those that are
-    there now; in what. In: its new row of bronze.files; those since it was read from its first byte. Raises: ConfigError where its end may still go on.
+    there now; in what. In: its new row of bronze.files; those since it was read from its first byte. Raises:
+    ConfigError where its end may still go on.
     """
     source, path, size_now = file.source, file.path, file.info["size"]
     words, new = "bytes", row["ofs_end"]
