@@ -124,10 +124,9 @@ def at_end(source: Source, known: dict, planned: dict) -> str | None:
     before, now = (json.loads(row["context"] or "{}") for row in (known, planned))
     if not (ordered.is_ordered(source) and framing.is_opened(before) and framing.is_opened(now)):
         return None
-    spans = [framing.attempt(CODECS[source.codec].span, context, 0) for context in (before, now)]
-    was, is_now = (span[0] if isinstance(span, tuple) else None for span in spans)
-    if was and is_now and is_now < was:
-        return f"files after {planned['path']} would go on at {is_now} in the order, and {was} was reached before"
+    was, is_now = (CODECS[source.codec].reached(context) for context in (before, now))
+    if is_now < was:
+        return f"Files after {planned['path']} would go on at {is_now} in the order, and {was} was reached before"
     return None
 
 
