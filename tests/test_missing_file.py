@@ -5,7 +5,7 @@ is there."""
 import json
 import os
 
-from inlet import bronze
+from inlet import bronze, silver
 from inlet.bronze import blocks
 from inlet.commands import replay
 from tests import projects
@@ -113,3 +113,22 @@ def test_a_settled_file_that_ends_in_a_record_of_several_goes_on_by_a_replay(spa
         "select after:ID::int from silver.changes where source = 'broken_off' order by change_seq"
     ).collect()
     assert [row[0] for row in ids] == [1, 3]
+
+
+def test_a_file_that_goes_on_behind_a_rest_that_was_rejected_is_read_whole_by_itself(spark, lakehouse, tmp_path):
+    landing = tmp_path / "landing" / "paused"
+    landing.mkdir(parents=True)
+    source = {"codec": "goldengate_trail", "from": "landing/paused/tr*", "settle_minutes": 0}
+    project = projects.make(tmp_path, {"paused": source}, [ITEMS], lakehouse)
+    trail = Trail([Table("T.ITEMS", (integer("ID", is_key=True, is_nullable=False),))], prefix="./dirdat/tr")
+    for number in range(3):
+        trail.insert("T.ITEMS", {"ID": number})
+    [(name, data)] = trail.files
+    (landing / name).write_bytes(data[:-30])
+    run(project, spark)
+    assert replay.due(project, ["paused"]) == []
+    (landing / name).write_bytes(data)
+    run(project, spark)
+    silver.run(project, spark, replay.plan(project, spark, replay.due(project, ["paused"])))
+    ids = spark.sql("select after:ID::int from silver.changes where source = 'paused' order by change_seq").collect()
+    assert [row[0] for row in ids] == [0, 1, 2] and replay.unresolved(project, "paused") == []

@@ -5,7 +5,6 @@ anew, and all is as if it had been good from the start.
 import datetime as dt
 import gzip
 import json
-import struct
 
 import pytest
 
@@ -19,7 +18,7 @@ from inlet.log import Log
 from tests import lakes, projects
 from tests.encode import linkexpress, qlik
 from tests.encode.goldengate_columns import Table, integer, varchar
-from tests.encode.goldengate_tokens import FIRST, LAST, MIDDLE, ONLY, julian
+from tests.encode.goldengate_tokens import FIRST, LAST, MIDDLE, ONLY
 from tests.encode.goldengate_trail import Trail
 
 CARGO = {
@@ -187,18 +186,28 @@ def test_a_file_that_is_taken_anew_gives_what_it_would_have_given_from_the_start
     left = spark.sql("select unit_id, kind from silver.rejects where resolved_by is null").collect()
     assert left == []
 
-    # other content at a known place: the first stays, and a person sees it; another place for known content is a repeat
-    first = next(record for record in trail.records if record.after and record.after["ID"] == 8)
-    was, is_now = (struct.pack(">Q", julian(first.header["io_time"] + dt.timedelta(hours=n))) for n in (0, 9))
-    later = good.replace(was, is_now).replace(b"name 7", b"name X")
+    # other content at a known place, and another transaction: the first stays, and a person sees it
+    later = good.replace(b"name 7", b"name X").replace(b"6\0\0\x01D", b"6\0\0\x01Z")
     before = stored(spark, "whole")
-    anew_again = take_anew(project, spark, put(tmp_path, "whole", second, later))
-    assert anew_again.read_behind == "landing/whole/ra000002"
+    take_anew(project, spark, put(tmp_path, "whole", second, later))
     assert stored(spark, "whole") == before
-    assert [kind for kind, _ in rejects(project, "whole")] == ["conflicting_duplicate"]
+    told = spark.sql("""
+        select kind, expected, found from silver.rejects where source = 'whole' and resolved_by is null
+        order by unit_offset""").collect()
+    assert [tuple(row) for row in told] == [
+        ("conflicting_duplicate", "the content that came first", 'INSERT {"ID":7,"NAME":"name X"}'),
+        *(
+            (
+                "conflicting_duplicate",
+                f"as it came first, transaction D, event {event}",
+                f"transaction Z, event {event}",
+            )
+            for event in ("1", "2", "3, its last")
+        ),
+    ]
 
     put(tmp_path, "whole", second, short)
-    assert "is shorter than what was landed of it" in refused(project, tmp_path / "landing" / "whole" / second)
+    assert "are not there as it is now: the first, at byte" in refused(project, tmp_path / "landing" / "whole" / second)
 
 
 def refused(project, file, source: str | None = None) -> str:
@@ -240,7 +249,7 @@ def test_an_end_that_may_still_go_on_is_waited_for_and_one_that_came_sooner_is_r
     )
     put(tmp_path, "shop", "1.jsonl", b"{}\n{}\n")
     assert refused(project, tmp_path / path).startswith(
-        f"{path} is shorter than what was landed of it: 6 bytes, 9 were read as records, of which those behind its end"
+        f"{path} is shorter than what was landed of it: 6 bytes, 9 were read as records. Where it is not whole yet"
     )
     put(tmp_path, "shop", "1.jsonl", b"{}\n{}\n[]\n")
     lakes.write(project, "silver.batches", lakes.batch(1, "shop", lakes.seq(1)))

@@ -151,7 +151,8 @@ REJECT_KINDS = {  # every kind there is; docs/rejects.md is made from this and a
     "unknown_operation": "the operation is none of those that the format defines",
     "ambiguous_table": "two rules name different tables for one record",
     "ambiguous_layout": "two readings of the bytes both fit to the last byte, so neither is taken",
-    "conflicting_duplicate": "the same source and change_seq came before with other content; the first stays",
+    "conflicting_duplicate": "the same source and change_seq came before with other content, or, in a file that is "
+    "delivered anew, in another transaction; the first stays",
     "missing_key": "a key column is null or was not supplied",
     "null_not_allowed": "a column that the contract declares `nullable: false` is null in an after-image",
     "definition_missing": "the record belongs to a table whose column list the feed has not given yet",
@@ -181,7 +182,7 @@ REJECT_KINDS = {  # every kind there is; docs/rejects.md is made from this and a
     "unreadable_file": "the file cannot be opened as what its source declares",
     # binary formats
     "bad_length": "a record length that no record can have: zero, negative, too short, too long",
-    "truncated": "the file ends inside a record",
+    "truncated": "the file ends inside a record; when more of it has come, the next run decodes it again",
     "file_before_missing": "the file goes on where another one ends that is not there, or not read yet; once it is, "
     "the next run reads both",
     "bad_column_count": "the record's number of columns is not that of the table",

@@ -159,6 +159,11 @@ def is_ended(context: dict) -> bool:
     return context["is_ended"]
 
 
+def reached(context: dict) -> str:
+    """The change_seq before which no change of the next file is."""
+    return change.change_seq(context["time"], context["number"], context["offset"])
+
+
 def _length(data: bytes, at: int) -> int:
     return int.from_bytes(data[at : at + LEN_LENGTH], "big")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from inlet import lake
-from inlet.bronze import framing, ordered
+from inlet.bronze import agreement, framing, ordered
 from inlet.bronze.files import has_settled, is_compressed, listing, open_file, unpacked
 from inlet.bronze.guard import Died, apart
 from inlet.bronze.judged import UNDECIDED
@@ -24,6 +24,7 @@ from inlet.source import ROW_TRANSPORTS, Source
 from inlet.sql import literal
 
 AGAIN = "Deliver the whole file under its name, then `inlet replay --file` again"
+STAYS = "What silver holds of it stays. Only a lakehouse that is built anew, from the good files, is right"
 
 
 class Redelivered(NamedTuple):
@@ -58,30 +59,21 @@ def plan_again(project: Project, file: str, only: str | None = None) -> Redelive
     file_ = ordered.Listed(source, path, info, None, _is_whole(source, path, info))
     before, place, last = _order(project, file_, known, good)
     row = _planned(project, file_, before)
+    row |= {"source": source.name, "path": path, "batch_id": batch_id}
+    row |= {"size_bytes": info["size"], "modified_at": info["modified"]}
     began = max(row["batch_id"] for row in rows if row["path"] == path and row["ofs_start"] == 0 and row["num_units"])
     first = next(row for row in rows if (row["path"], row["batch_id"]) == (path, began))
     is_same = (row["sha256"], row["ofs_end"]) == (known["sha256"], known["ofs_end"]) and _start(row) == _start(first)
     if is_same and (known is first or "problem" not in json.loads(known["context"] or "{}")):  # else its end came late
         return Redelivered(None, path)
-    num_good = _check_length(project, file_, row, [r for r in rows if r["batch_id"] >= began])
+    num_good = _check_agreement(project, file_, row, rows, began)
     is_read_on = place is not None and last > place
     next_place = place + 1 if is_read_on and place is not None else None
     if row.get("verdicts"):
-        row = _judged_once(source, path, row | {"batch_id": batch_id}, rows, num_good, is_read_on)
+        row = _judged_once(source, path, row, rows, num_good, is_read_on)
     behind = next((p for p, r in good.items() if is_read_on and _place(source, r) == next_place), None)
     is_other = behind and _known_at_end(row) != _known_at_end(known)
-    planned = (
-        {"verdicts": None}
-        | row
-        | {
-            "source": source.name,
-            "path": path,
-            "size_bytes": info["size"],
-            "modified_at": info["modified"],
-            "batch_id": batch_id,
-        }
-    )
-    return Redelivered(Plan(batch_id, [planned]), path, behind if is_other else None)
+    return Redelivered(Plan(batch_id, [{"verdicts": None} | row]), path, behind if is_other else None)
 
 
 def _listed(project: Project, file: str, only: str | None) -> tuple[Source, str, dict]:
@@ -211,21 +203,54 @@ def _known_at_end(row: dict) -> dict:
     return {name: v for name, v in json.loads(row["context"] or "{}").items() if name != UNDECIDED}
 
 
-def _check_length(project: Project, file: ordered.Listed, row: dict, since: list[dict]) -> int:
-    """How far the records reach that were landed of a file, but for a rest that was rejected. In: its new row; the rows
-    of bronze.files since it was read from its first byte. Raises: ConfigError where the file now ends before: what lies
-    behind its end would stand, though the file does not hold it; or where its end may still go on.
+def _check_agreement(project: Project, file: ordered.Listed, row: dict, rows: list[dict], began: int) -> int:
+    """How far the records reach that were landed of a file, but for a rest that was rejected. In: its new row of
+    bronze.files; those of its source so far, by batch; the batch that read it last from its first byte. Raises:
+    ConfigError where a change that was read before would stand though the file does not hold it.
+    """
+    source, path = file.source, file.path
+    own = [r for r in rows if r["path"] == path and r["batch_id"] >= began and not r["problem"]]
+    old, new, words = _lengths(project, file, row, own)
+    given = {"verdicts": None} | row
+    try:
+        if source.brings_messages:
+            why = agreement.of_messages(project, given)
+        else:
+            why = agreement.of_blocks(project, given, began, _not_standing(source, path, rows))
+    except Died as death:
+        _not_better(path, str(death))
+    if why := why or agreement.at_end(source, own[-1], row):
+        raise ConfigError(why, STAYS)
+    if new < old:
+        raise ConfigError(
+            f"{path} is shorter than what was landed of it: {new:,} {words}, {old:,} were read as records",
+            "Where it is not whole yet, deliver it whole, then `inlet replay --file` again; where it is, only a "
+            "lakehouse that is built anew, from the good files, is without what lies behind its end",
+        )
+    return old
+
+
+def _not_standing(source: Source, path: str, rows: list[dict]) -> list[tuple[int, int]]:
+    """Ranges of a file of which silver holds no change: those that were abandoned, or wait for a verdict."""
+    abandoned = [one[:3] for one in _said(rows) if one[5] == ABANDONED]
+    waiting = [one[:3] for one in ordered.undecided(source, rows)]
+    return [(start, end) for of, start, end in [*abandoned, *waiting] if of == path]
+
+
+def _lengths(project: Project, file: ordered.Listed, row: dict, own: list[dict]) -> tuple[int, int, str]:
+    """How far the records reach that were landed of a file, but for a rest that was rejected; how far those that are
+    there now; in what. In: its new row of bronze.files; those since it was read from its first byte. Raises:
+    ConfigError where its end may still go on.
     """
     source, path, size_now = file.source, file.path, file.info["size"]
     words, new = "bytes", row["ofs_end"]
-    own = [r for r in since if r["path"] == path and not r["problem"]]
     if source.brings_messages and source.transport in ("parquet", "avro"):
         words, new, old = "messages", row["num_units"], sum(r["num_units"] for r in own)
     elif source.transport == "whole_file":
-        return 0  # one message, which another one replaces
+        return 0, 0, words  # one message, which another one replaces
     elif source.brings_messages:
         if is_compressed(path):
-            return 0  # what its messages say is told apart by their places in the order
+            return 0, 0, words  # what its messages say is told apart by their places in the order
         old = own[-1]["ofs_end"]
     else:
         has_rows = source.transport in ROW_TRANSPORTS
@@ -251,13 +276,7 @@ def _check_length(project: Project, file: ordered.Listed, row: dict, since: list
             f"({source.settle_minutes:g})",
             "Try again once it has; a copy that keeps the file's time (cp -p) need not wait",
         )
-    if new < old:
-        raise ConfigError(
-            f"{path} is shorter than what was landed of it: {new:,} {words}, {old:,} were read as records, of which "
-            "those behind its end would stand",
-            AGAIN,
-        )
-    return old
+    return old, new, words
 
 
 def _num_rows(project: Project, path: str) -> int:

@@ -122,6 +122,9 @@ class OrderedFiles(FileCodec, Protocol):
     def is_ended(self, context: dict) -> bool:
         """Is the file whole, so that the next one may follow?"""
 
+    def reached(self, context: dict) -> str:
+        """The change_seq before which no change of the next file is. In: the context at the end of a file."""
+
 
 class EndedByNext(OrderedFiles, Protocol):
     """A codec of such files, to which no record is added once the next one is there."""

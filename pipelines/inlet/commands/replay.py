@@ -99,8 +99,9 @@ def _wanted_now(project: Project) -> list[dict]:
 
 def due(project: Project, sources: list[str]) -> list[dict]:
     """Rejects that wait for a contract, whose table has one that is not what it was; of no known table, whose source
-    maps its names otherwise; and parts of changes that were rejected because the others had not come, and of whose
-    others one has. A source with a batch that is not decoded yet waits for the next run.
+    maps its names otherwise; records whose end was lacking, where more of their files has come; and parts of changes
+    that were rejected because the others had not come, and of whose others one has. A source with a batch that is not
+    decoded yet waits for the next run.
     """
     prints = {name: fingerprint(table) for name, table in by_name(project.tables.values()).items()}
     rows = lake.peek(
@@ -118,6 +119,7 @@ def due(project: Project, sources: list[str]) -> list[dict]:
     changed = [row for row in rows if row["source"] in sources and now(row) not in (None, row["contract"])]
     arrived = lookups.arrived(project, [name for name in sources if lookups.needs_any(project.sources[name])])
     changed += [r for r in rows if r["kind"] == LACKS_NAME and (r["source"], r["batch_id"]) in arrived]
+    changed += _grown(project, sources)
     back = parts.returning(project)
     changed += [
         row
@@ -130,6 +132,15 @@ def due(project: Project, sources: list[str]) -> list[dict]:
     gone = _gone(project, found)
     found, parts_of_rests = _with_rests(project, [row for row in found if row["unit_id"] not in gone])
     return [row for row in found if row["unit_id"] not in parts_of_rests]
+
+
+def _grown(project: Project, sources: list[str]) -> list[dict]:
+    """Rejects of records whose end was lacking, of files of which more has come since."""
+    cut = lake.peek(project.lakehouse_path(), "silver.rejects", PLACE, "where kind = 'truncated'")
+    cut = [row for row in cut if row["source"] in sources and row["resolved_by"] is None]
+    found = rests(project, {row["unit_id"] for row in cut}) if cut else {}
+    units = [rest.units for rest in found.values() if len({piece["batch_id"] for piece in rest.pieces}) > 1]
+    return [row for row in cut if any(row["unit_id"] in of_rest for of_rest in units)]
 
 
 def plan(project: Project, spark: "SparkSession", rejects: list[dict]) -> int:

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 MAX_PRUNED = 20
+IN_TRANSACTION = (  # SQL: what a change says of its transaction, in words
+    "concat(coalesce(concat('transaction ', transaction_id), 'no transaction'), "
+    "coalesce(concat(', event ', transaction_event_counter), ''), if(transaction_last_event, ', its last', ''))"
+)
 
 
 @dataclass
@@ -186,6 +190,11 @@ def raw_of_units(changes: "DataFrame", units):
 
 
 def _conflicts(judged):
+    expected = "'the content that came first'"
+    found = "concat(operation, ' ', coalesce(to_json(after), to_json(before), ''))"
+    if "transaction_was" in judged.columns:
+        expected = f"coalesce(concat('as it came first, ', transaction_was), {expected})"
+        found = f"if(transaction_was is null, {found}, in_transaction)"
     return judged.where("verdict = 'conflict'").selectExpr(
         "source",
         "source_schema",
@@ -193,8 +202,8 @@ def _conflicts(judged):
         "cast(null as string) as column_name",
         "'conflicting_duplicate' as kind",
         "unit_offset as byte_offset",
-        "'the content that came first' as expected",
-        "concat(operation, ' ', coalesce(to_json(after), to_json(before), '')) as found",
+        f"{expected} as expected",
+        f"{found} as found",
         "change_seq",
         "unit_id",
         "unit_offset",
@@ -250,8 +259,8 @@ def _sent_elsewhere(batch: Batch, judged, identity: str):
 
 def _read_before(batch: Batch, judged, files: list[tuple[str, str]]):
     """Judged changes of files that are read again, where a new one that stands where its file held a change before is
-    that change: a repeat, or other content. Damage may have given the one before another place in the order. In:
-    (source, path) of the files.
+    that change: a repeat, or other content. A repeat that is of another transaction, or has another place in it, is a
+    conflict, which says so (`transaction_was`). In: (source, path) of the files.
     """
     of_files = " or ".join(
         f"source = {literal(source)} and startswith(unit_id, {literal(f'{source}/{path}@')})" for source, path in files
@@ -261,16 +270,22 @@ def _read_before(batch: Batch, judged, files: list[tuple[str, str]]):
         f"cast(regexp_extract(unit_id, '{OFFSET}', 1) as bigint) + unit_offset as ofs_file",
     )
     known = batch.spark.sql(
-        f"select of_file, ofs_file, collect_set(content) as contents, collect_set(unit_length) as lengths from ("
-        f"select {', '.join(place)}, {content(batch.project)} as content, unit_length from silver.changes "
+        f"select of_file, ofs_file, collect_set(content) as contents, collect_set(unit_length) as lengths, "
+        "map_from_arrays(collect_list(change_seq), collect_list(in_transaction)) as transactions from ("
+        f"select {', '.join(place)}, {content(batch.project)} as content, unit_length, change_seq, "
+        f"{IN_TRANSACTION} as in_transaction from silver.changes "
         f"where batch_id < {batch.batch_id} and ({of_files})) group by of_file, ofs_file"
     )
     return (
-        judged.selectExpr("*", *place)
+        judged.selectExpr("*", *place, f"{IN_TRANSACTION} as in_transaction")
         .join(known, ["of_file", "ofs_file"], "left")
+        .selectExpr("*", "if(verdict = 'repeat', transactions[change_seq], null) as transaction_before")
         .selectExpr(
             *[name for name in judged.columns if name != "verdict"],
-            "case when verdict = 'new' and array_contains(contents, content) then 'repeat' "
+            "if(transaction_before <> in_transaction, transaction_before, null) as transaction_was",
+            "in_transaction",
+            "case when transaction_before <> in_transaction then 'conflict' "
+            "when verdict = 'new' and array_contains(contents, content) then 'repeat' "
             "when verdict = 'new' and array_contains(lengths, unit_length) then 'conflict' else verdict end as verdict",
         )
     )

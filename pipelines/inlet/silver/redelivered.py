@@ -5,10 +5,12 @@ its place in the order; what still fails is a reject of this batch.
 """
 
 import json
+import re
 
 from inlet import lake
 from inlet.silver.batch import Batch
 from inlet.sql import literal
+from inlet.unit import OFFSET
 
 
 def resolve(batch: Batch) -> None:
@@ -28,7 +30,7 @@ def resolve(batch: Batch) -> None:
         if batch.project.sources[source].brings_messages:
             units = _replaced(batch, source, path, json.loads(row["context"])["offsets"], set(earlier))
         else:
-            units = {unit for unit in earlier if unit.startswith(f"{source}/{path}@")}
+            units = {unit for unit in earlier if re.sub(OFFSET, "", unit) == f"{source}/{path}@"}
         if units:
             batch.spark.sql(f"""
                 update silver.rejects set resolved_by = {batch.batch_id}

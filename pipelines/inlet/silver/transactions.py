@@ -15,6 +15,7 @@ from inlet import lake
 from inlet.codecs import CODECS
 from inlet.config import Project
 from inlet.sql import literal
+from inlet.unit import OFFSET
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,8 +41,9 @@ where e.transaction_id is not null and e.first_counter is not null
       where p.source = i.source and p.unit_id = i.unit_id and p.unit_offset = i.unit_offset
         and p.rejected_in = i.batch_id)
   and not exists (select 1 from bronze.files f              -- nor of a file as it was before it was read again
-      where f.source = i.source and startswith(i.unit_id, concat(f.source, '/', f.path, '@')) and f.ofs_start = 0
-        and f.num_units > 0 and f.problem is null and f.batch_id > i.batch_id)
+      where f.source = i.source and regexp_replace(i.unit_id, '{OFFSET}', '') = concat(f.source, '/', f.path, '@')
+        and f.ofs_start = 0 and f.num_units > 0 and f.problem is null
+        and f.batch_id > i.batch_id)
 """
 RUNS = """
 select source, transaction_id, min(change_seq) as first_change_seq, max(last_change_seq) as last_change_seq,
@@ -93,7 +95,7 @@ def _events(rows: str, has_others: bool) -> str:
         select * except (nth) from (
           select *, row_number() over (
                    partition by source, transaction_id, change_seq order by table is null, batch_id) as nth
-          from ({EVENTS.format(rows=rows)} {OTHERS.format(rows=rows, kinds=kinds)}))
+          from ({EVENTS.format(rows=rows)} {OTHERS.format(rows=rows, kinds=kinds, OFFSET=OFFSET)}))
         where nth = 1"""
 
 

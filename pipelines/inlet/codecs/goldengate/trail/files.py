@@ -145,6 +145,11 @@ def is_ended(context: dict) -> bool:
     return not context["unfinished"]
 
 
+def reached(context: dict) -> str:
+    """The change_seq before which no change of the next file is."""
+    return piece.change_seq_of(context, context["state"][sequence.LARGEST_TIME], 0)
+
+
 def cut(
     data: bytes, context: dict, source: Source, tables: dict, len_block: int, is_final: bool, is_followed: bool = False
 ) -> Cut:
@@ -152,7 +157,7 @@ def cut(
     be part of is left uncut."""
     context = {name: value for name, value in context.items() if name not in OWN} | {"unfinished": False}
     at = piece.len_file_header(data, context)
-    of_header = context | {"last_seq": piece.change_seq_of(context, context["state"][sequence.LARGEST_TIME], 0)}
+    of_header = context | {"last_seq": reached(context)}
     if context["order"] is None and at < len(data):
         context["order"] = frame.order_of(data, at)
         must_tell = is_final or len(data) - at > frame.LEN_MAX
@@ -223,7 +228,7 @@ def _damaged(read: piece.Piece, start: int, stop: int) -> dict:
 
 def span(context: dict, num_records: int) -> tuple[str, str] | None:
     """Bounds of the change_seq of a block's changes."""
-    return piece.change_seq_of(context, context["state"][sequence.LARGEST_TIME], 0), context["last_seq"]
+    return reached(context), context["last_seq"]
 
 
 def constants(context: dict) -> dict:
