@@ -143,3 +143,9 @@ def test_the_command_says_what_it_did_and_what_comes_next(project, monkeypatch):
     assert yaml.safe_load((project.root / "pipelines" / "tables" / "items.yml").read_text())["version"] == 2
     again = run.invoke(cli.app, ["import", "--project", str(project.root)])
     assert again.output == "contracts say what the feeds say\n"
+
+
+def test_a_definition_file_that_is_not_there_is_named(tmp_path):
+    project = projects.make(tmp_path, {"trail": {"codec": "goldengate_trail", "from": "landing/tr*"}})
+    with pytest.raises(ConfigError, match="nothing.def cannot be read: No such file or directory"):
+        importing.from_files(project, "trail", [tmp_path / "nothing.def"])

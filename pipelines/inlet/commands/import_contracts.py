@@ -17,6 +17,7 @@ from typing import Any
 from pydantic import ValidationError
 from ruamel.yaml import YAML
 
+from inlet.bronze.files import why
 from inlet.codecs import CODECS
 from inlet.config import Project
 from inlet.errors import ConfigError, in_words
@@ -79,8 +80,15 @@ def from_files(project: Project, source: str, files: list[Path]) -> list[dict]:
             "unit_id": str(path),
         }
         for path in files
-        for d in codec.definitions_of(path.read_bytes(), path.name, project.sources[source])
+        for d in codec.definitions_of(_content(path), path.name, project.sources[source])
     ]
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {why(error)}", "Name a definition file that is there") from error
 
 
 def contracts(project: Project, definitions: list[dict], answers: Answers) -> list[Contract]:
