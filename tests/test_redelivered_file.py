@@ -108,6 +108,8 @@ def stored(spark, source: str) -> dict[str, list[tuple]]:
     return {"changes": [tuple(row) for row in changes], "transactions": [tuple(row) for row in transactions]}
 
 
+@pytest.mark.proof
+@pytest.mark.gate
 def test_a_file_that_is_taken_anew_gives_what_it_would_have_given_from_the_start(
     spark, lakehouse, tmp_path, monkeypatch
 ):
