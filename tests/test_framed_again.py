@@ -245,7 +245,7 @@ def test_status_stands_while_a_file_waits_for_the_one_before_it(spark, lakehouse
     assert (waits["source"], waits["records"]) == ("before", 2)
 
 
-def test_an_empty_file_of_an_order_waits_for_its_beginning(tmp_path):
+def test_an_empty_file_of_an_order_waits_for_a_person(tmp_path):
     landing = tmp_path / "landing" / "empty"
     landing.mkdir(parents=True)
     source = {"codec": "toy", "from": "landing/empty", "settle_minutes": 0}
@@ -255,7 +255,7 @@ def test_an_empty_file_of_an_order_waits_for_its_beginning(tmp_path):
     found = plan(project)
     assert found.files == [] and found.held == {
         "landing/empty/1.toy": "landing/empty/2.toy, which may be the first of empty",
-        "landing/empty/2.toy": "its beginning",
+        "landing/empty/2.toy": "a person: it is empty; deliver it whole, or take it away",
     }
 
 

@@ -21,6 +21,8 @@ SOURCE = {"codec": "goldengate_trail", "from": "landing/tr*"}
 def random_trail(rng: random.Random) -> list[tuple[str, bytes]]:
     """Changes of one and of two records, segments with and without their next one, chunks, over files."""
     trail = Trail([NOTES], prefix="./dirdat/tr", has_header=rng.random() < 0.5)
+    for n in range(2):
+        trail.insert("HR.NOTES", {"ID": 100 + n})
     for n in range(rng.randint(4, 14)):
         place = rng.choice([FIRST, MIDDLE, LAST, ONLY])
         kind = rng.choice(["insert", "pair", "before", "segments", "segment", "chunk", "roll"])

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from inlet import lake, unit
-from inlet.bronze import ordered, parquet_rows
+from inlet.bronze import parquet_rows
 from inlet.bronze.files import MAX_TASKS, hash_bytes, is_compressed, open_file, read_again, rewritten, unpacked_name
 from inlet.bronze.framing import FileBlock, cut_file
 from inlet.bronze.judged import UNDECIDED, Judged
@@ -154,8 +154,9 @@ def _blocks(project: Project, row: dict, stream, context, codec) -> Iterator[Fil
     tables = project.tables_of(source)
     name, start = unpacked_name(row["path"]), row["ofs_start"]
     end = json.loads(row["context"] or "{}")
-    is_cut = ordered.ends_with_next(source) and "problem" not in end  # else its end was as it is here
-    is_ended = is_cut and (codec or CODECS[source.codec]).is_ended(end)
+    codec = codec or CODECS[source.codec]
+    is_cut = getattr(codec, "ENDS_WITH_NEXT", False) and "problem" not in end  # else its end was as it is here
+    is_ended = is_cut and codec.is_ended(end)
     given = {"codec": codec, "is_followed": is_ended, "goes_on": is_cut and not is_ended}
     for block, _ in cut_file(source, tables, name, stream, start, context, has_tail, **given):
         yield block
