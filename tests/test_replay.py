@@ -337,7 +337,8 @@ def test_a_name_that_is_mapped_and_a_file_that_is_delivered_again_come_back_by_t
     file.write_bytes(packed[:-1] + b"x")
     assert status.file_state(project, str(file)) == (
         False,
-        "landing/back/items.jsonl.gz: it does not hold the bytes that were landed",
+        "landing/back/items.jsonl.gz: it does not hold the bytes that were landed; `inlet replay --file "
+        "landing/back/items.jsonl.gz` takes it as it is now",
     )
     file.write_bytes(packed)
 

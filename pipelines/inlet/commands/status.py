@@ -102,7 +102,8 @@ def file_state(project: Project, file: str) -> tuple[bool, str]:
             hash_bytes(stream, digest, rows[-1]["ofs_end"])
             size = stream.seek(0, os.SEEK_END)
         if digest.hexdigest() != rows[-1]["sha256"]:
-            return False, f"{path}: it does not hold the bytes that were landed"
+            anew = f"`inlet replay --file {path}` takes it as it is now"
+            return False, f"{path}: it does not hold the bytes that were landed; {anew}"
     except FileNotFoundError:  # purged already
         pass
     except PermissionError as error:
