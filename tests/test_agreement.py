@@ -138,6 +138,23 @@ def test_an_order_that_would_go_back_in_the_next_file_is_refused(tmp_path):
     )
 
 
+def test_a_file_after_it_that_was_read_with_other_knowledge_is_named(tmp_path):
+    trail = new()
+    change(trail, 1, 0, "a")
+    change(trail, 3, 1, "last one")
+    trail.roll()
+    change(trail, 2, 2, "b")
+    trail.roll()
+    (_, good), (_, second) = trail.files[:2]
+    sooner = good.replace(struct.pack(">Q", julian(at(3))), struct.pack(">Q", julian(at(1))))
+    hurt = with_bytes(sooner, sooner.index(b"last one"), b"\xff")  # the next file's time part begins at 1
+    project = projects.make(tmp_path, {"feed": TRAIL | {"from": "landing/feed"}}, [CARGO], str(tmp_path / "lakehouse"))
+    file, behind = tmp_path / put(tmp_path, "feed", "ra000000", hurt), put(tmp_path, "feed", "ra000001", second)
+    land(project)
+    file.write_bytes(good)
+    assert replay.file_anew(project, str(file), None).read_behind == behind
+
+
 def test_a_file_whose_changes_are_where_they_were_is_taken(tmp_path):
     trail = new()
     for number in range(4):

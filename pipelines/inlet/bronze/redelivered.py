@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from inlet import lake
-from inlet.bronze import agreement, framing, ordered
+from inlet.bronze import agreement, framing, ordered, rejudged
 from inlet.bronze.files import has_settled, is_compressed, listing, open_file, unpacked
 from inlet.bronze.guard import Died, apart
 from inlet.bronze.judged import UNDECIDED
 from inlet.bronze.plan import Plan, companions_of, content_of, fails, landed, next_batch
 from inlet.bronze.transports import TRANSPORTS
 from inlet.codecs import CODECS
-from inlet.codecs.results import ABANDONED, STANDS
+from inlet.codecs.results import ABANDONED
 from inlet.config import Project
 from inlet.errors import ConfigError, Reject, TryAgain
 from inlet.source import ROW_TRANSPORTS, Source
@@ -70,7 +70,7 @@ def plan_again(project: Project, file: str, only: str | None = None) -> Redelive
     is_read_on = place is not None and last > place
     next_place = place + 1 if is_read_on and place is not None else None
     if row.get("verdicts"):
-        row = _judged_once(source, path, row, rows, num_good, is_read_on)
+        row = rejudged.judge(source, path, row, rows, num_good, is_read_on)
     behind = next((p for p, r in good.items() if is_read_on and _place(source, r) == next_place), None)
     is_other = behind and _known_at_end(row) != _known_at_end(known)
     return Redelivered(Plan(batch_id, [{"verdicts": None} | row]), path, behind if is_other else None)
@@ -232,7 +232,7 @@ def _check_agreement(project: Project, file: ordered.Listed, row: dict, rows: li
 
 def _not_standing(source: Source, path: str, rows: list[dict]) -> list[tuple[int, int]]:
     """Ranges of a file of which silver holds no change: those that were abandoned, or wait for a verdict."""
-    abandoned = [one[:3] for one in _said(rows) if one[5] == ABANDONED]
+    abandoned = [one[:3] for one in rejudged.verdicts(rows) if one[5] == ABANDONED]
     waiting = [one[:3] for one in ordered.undecided(source, rows)]
     return [(start, end) for of, start, end in [*abandoned, *waiting] if of == path]
 
@@ -289,64 +289,3 @@ def _num_rows(project: Project, path: str) -> int:
 def _num_bytes(project: Project, path: str) -> int:
     with unpacked(project, path) as stream:
         return stream.seek(0, 2)
-
-
-def _judged_once(source: Source, path: str, row: dict, rows: list[dict], num_good: int, is_read_on: bool) -> dict:
-    """A row of bronze.files whose verdicts judge only what waits for one. In: what its file's marks judge; the source's
-    rows so far; how far the records reach that were landed of the file; whether files after it were read.
-
-    Raises: ConfigError where what was judged before would be judged otherwise, or waits for a file after this one.
-    """
-    context, waiting = json.loads(row["context"]), ordered.undecided(source, rows)
-    said, batch_id = _said(rows), row["batch_id"]
-    verdicts, undecided = list[list](), list[list]()
-    for one in json.loads(row["verdicts"]):
-        of, start, end, _, by, verdict = one
-        is_own = by == batch_id and of == path
-        old = _verdicts_on(said, of, start, min(end, num_good) if is_own else end)
-        if is_own and verdict == ABANDONED and STANDS in old or not is_own and old not in ({verdict}, {None}):
-            raise ConfigError(
-                f"{path} says that records of {of} from byte {start} on are {verdict}, and they were taken as "
-                f"{', '.join(sorted(filter(None, old)))} before: what is in silver stays",
-                "Only a lakehouse that is built anew, from the good files, is without it",
-            )
-        if is_own or old == {None}:
-            verdicts.append(one)
-    for one in context[UNDECIDED]:
-        of, start, end, _, by = one
-        old = _verdicts_on(said, of, start, end)
-        if by == batch_id and of == path and is_read_on:
-            if len(old) > 1 or None in old:
-                _waits_for_a_verdict(path)
-            verdicts.append([*one, *old])
-        elif by == batch_id and of == path or old == {None}:
-            undecided.append(one)
-    if superseded := [one for one in waiting if one[0] == path]:
-        if is_read_on:
-            _waits_for_a_verdict(path)
-        verdicts += [[*one, ABANDONED] for one in superseded]
-    return row | {"verdicts": json.dumps(verdicts), "context": json.dumps(context | {UNDECIDED: undecided})}
-
-
-def _waits_for_a_verdict(path: str) -> NoReturn:
-    raise ConfigError(
-        f"Records of {path} belong to a transaction whose end no file has told yet",
-        "`inlet run` once the next file has come, then `inlet replay --file` again",
-    )
-
-
-def _said(rows: list[dict]) -> list[list]:
-    """The verdicts on each file as it was read last. In: rows of bronze.files, by batch."""
-    began = {row["path"]: row["batch_id"] for row in rows if row["ofs_start"] == 0 and row["num_units"]}
-    said = [one for row in rows for one in json.loads(row["verdicts"] or "[]")]
-    return sorted(one for one in said if one[4] >= began.get(one[0], 0))
-
-
-def _verdicts_on(said: list[list], path: str, start: int, end: int) -> set[str | None]:
-    """What was said of the bytes of a range; None among it where some were not judged."""
-    found, at = set[str | None](), start
-    for of, low, high, _, _, verdict in said:
-        if of == path and low < end and high > start:
-            found |= {verdict, None} if low > at else {verdict}
-            at = max(at, high)
-    return found | {None} if at < end else found

@@ -14,7 +14,7 @@ from inlet.config import Project
 from inlet.errors import AccountingError
 from inlet.sql import literal
 from inlet.table import by_name, fingerprint
-from inlet.unit import OFFSET, ORDER
+from inlet.unit import ORDER
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -161,7 +161,7 @@ def write_changes(batch: Batch, changes: "DataFrame", may_repeat: bool, codec=No
     with_content = changes.selectExpr("*", f"{content(batch.project)} as content").persist()
     judged = _judge(batch, with_content)
     judged = _sent_elsewhere(batch, judged, identity) if identity else judged
-    judged = (_read_before(batch, judged, blocks_again) if blocks_again else judged).persist()
+    judged = (_told_again(batch, judged, blocks_again) if blocks_again else judged).persist()
     batch.append(judged.where("verdict = 'new'"), "silver.changes")
     found = judged.groupBy("source", "verdict").agg({"*": "count", "unit_length": "sum"}).collect()
     with_content.unpersist()
@@ -257,36 +257,27 @@ def _sent_elsewhere(batch: Batch, judged, identity: str):
     )
 
 
-def _read_before(batch: Batch, judged, files: list[tuple[str, str]]):
-    """Judged changes of files that are read again, where a new one that stands where its file held a change before is
-    that change: a repeat, or other content. A repeat that is of another transaction, or has another place in it, is a
-    conflict, which says so (`transaction_was`). In: (source, path) of the files.
+def _told_again(batch: Batch, judged, files: list[tuple[str, str]]):
+    """Judged changes, among them those of files that are read again: a repeat that is of another transaction than the
+    change that came first, or has another place in it, is a conflict, which says so (`transaction_was`). In: (source,
+    path) of the files.
     """
     of_files = " or ".join(
         f"source = {literal(source)} and startswith(unit_id, {literal(f'{source}/{path}@')})" for source, path in files
     )
-    place = (
-        f"regexp_replace(unit_id, '{OFFSET}', '') as of_file",
-        f"cast(regexp_extract(unit_id, '{OFFSET}', 1) as bigint) + unit_offset as ofs_file",
-    )
     known = batch.spark.sql(
-        f"select of_file, ofs_file, collect_set(content) as contents, collect_set(unit_length) as lengths, "
-        "map_from_arrays(collect_list(change_seq), collect_list(in_transaction)) as transactions from ("
-        f"select {', '.join(place)}, {content(batch.project)} as content, unit_length, change_seq, "
-        f"{IN_TRANSACTION} as in_transaction from silver.changes "
-        f"where batch_id < {batch.batch_id} and ({of_files})) group by of_file, ofs_file"
+        f"select source, change_seq, {IN_TRANSACTION} as transaction_was from silver.changes "
+        f"where batch_id < {batch.batch_id} and ({of_files})"
     )
+    is_other = "verdict = 'repeat' and transaction_was <> in_transaction"
     return (
-        judged.selectExpr("*", *place, f"{IN_TRANSACTION} as in_transaction")
-        .join(known, ["of_file", "ofs_file"], "left")
-        .selectExpr("*", "if(verdict = 'repeat', transactions[change_seq], null) as transaction_before")
+        judged.selectExpr("*", f"{IN_TRANSACTION} as in_transaction")
+        .join(known, ["source", "change_seq"], "left")
         .selectExpr(
             *[name for name in judged.columns if name != "verdict"],
-            "if(transaction_before <> in_transaction, transaction_before, null) as transaction_was",
+            f"if({is_other}, transaction_was, null) as transaction_was",
             "in_transaction",
-            "case when transaction_before <> in_transaction then 'conflict' "
-            "when verdict = 'new' and array_contains(contents, content) then 'repeat' "
-            "when verdict = 'new' and array_contains(lengths, unit_length) then 'conflict' else verdict end as verdict",
+            f"if({is_other}, 'conflict', verdict) as verdict",
         )
     )
 
