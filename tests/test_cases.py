@@ -8,7 +8,8 @@ A case holds
     text                the file as it is, of a codec of texts
     bytes | messages    commented hex | {topic, partition, offset, timestamp, key, value or value_hex, headers; lookups,
                         texts by name} | records of tests/toy
-    junk                the kind of reject that bytes 00000000deadbeef after the last record are, if not bad_length
+    junk                what bytes 00000000deadbeef after the last record are, if not a reject of kind bad_length:
+                        another kind, or `rest`, the beginning of a record
     expected            changes: rows of the change table without source, unit_id, batch_id and decoded_at, and what is
                         null left out (change_oper too, where a codec gives dicts); rejects, controls, parts and
                         definitions: at least the members that the case names. File formats: `file` for a file that is
@@ -240,9 +241,12 @@ def test_case_cut_at_every_byte(path):
 
 @pytest.mark.parametrize("path", OK_FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_case_with_junk_behind(path):
-    """The junk is one reject that holds all of it; nothing before it is lost."""
+    """The junk is one reject that holds all of it, or waits; nothing before it is lost."""
     case = load(path)
     whole, found = decode_file(case, case["data"]), decode_file(case, case["data"] + JUNK)
+    if case.get("junk") == "rest":
+        assert found == whole | {"rest": len(JUNK)}
+        return
     if not case["data"]:
         assert found["file"] or len(found["rejects"]) == 1
         return

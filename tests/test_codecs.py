@@ -320,6 +320,12 @@ def encoded_linkexpress(rows: list[dict]) -> tuple[str, bytes]:
     return "20260105031500_000012.lxg", data
 
 
+def encoded_linkexpress_table(rows: list[dict]) -> tuple[str, bytes]:
+    records = [("insert", row) for row in rows]
+    data = linkexpress.encode_table_file(records, "journal", True, "big", "cp932", projects.LAYOUT)
+    return "ITEMS_20260105031500_000012.dat", data
+
+
 def encoded_toy(rows: list[dict]) -> tuple[str, bytes]:
     columns = [[c["name"], c["type"]] for c in projects.ITEMS["columns"]]
     plain = [[row["ITEM_ID"], row["NAME"], row["PRICE"] and str(row["PRICE"])] for row in rows]
@@ -402,6 +408,7 @@ ENCODERS = {  # codec -> what its source says, its encoder: a file's name and by
     "goldengate_trail": ({}, encoded_trail),
     "goldengate_logdump": ({}, encoded_logdump),
     "linkexpress_group": ({"tables": {"1": "DEPOT.ITEMS"}, "options": projects.DEPOT["options"]}, encoded_linkexpress),
+    "linkexpress_table": ({"options": {"difftype": "journal"}}, encoded_linkexpress_table),
     "toy": ({}, encoded_toy),
     "qlik_json": ({"tables": {"items": "DEPOT.ITEMS"}}, encoded_qlik),
     "goldengate_json": ({"options": {"flatten_delimiter": "."}}, encoded_goldengate_json),

@@ -107,6 +107,42 @@ def encode_file(
     return b"".join(_record(record, items, how) for record in records)
 
 
+def encode_table_file(
+    records,
+    layout: str,
+    null_areas: bool,
+    byte_order: str,
+    charset: str,
+    columns: list,
+    logtype: str = "normal",
+    **knobs,
+) -> bytes:
+    """An extract of one table: ("row" | "insert" | "update" | "delete", row) or ("empty",). In: layout open | journal,
+    in which the latter has null areas and no logtype little.
+    """
+    how = {
+        "null_areas": null_areas or layout == "journal",
+        "order": ">" if byte_order == "big" else "<",
+        "charset": charset,
+        "logtype": "normal" if layout == "journal" else logtype,
+        "null_var_body": "len0",
+        "numeric_sign": "separate",
+        "float_form": "hex" if charset.startswith("ebcdic") else "ieee",
+        **knobs,
+    }
+    items, order = [(name, *_type(type_)) for name, type_ in columns], how["order"]
+    data = bytearray()
+    for word, *row in records:
+        code = struct.pack(order + "H", 0xFFFF if word == "empty" else OPERATIONS[word])
+        body = code + b"".join(_item(row[0][name], type_, sizes, how) for name, type_, sizes in items if row)
+        if layout == "journal":
+            body = struct.pack(order + "HH", len(items) + 1, 0) + body
+        if layout == "journal" or how["logtype"] == "little":
+            body = struct.pack(order + "I", len(body) + 4) + body
+        data += body
+    return bytes(data)
+
+
 def _type(text: str):
     name, _, numbers = text.upper().rstrip(")").partition("(")
     sizes = [int(n) for n in re.findall(r"\d+", numbers)]

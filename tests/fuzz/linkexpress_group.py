@@ -1,4 +1,4 @@
-"""Linkexpress group extracts: files cut, spliced and damaged; every image and every fault of an item against the plain
+"""Linkexpress extracts: files cut, spliced and damaged; every image and every fault of an item against the plain
 readers of inlet.fields, record by record; each record alone and among the others."""
 
 import numpy as np
@@ -70,6 +70,8 @@ def _contexts(case: dict) -> list[dict]:
     context = case["codec"].open_file(case["path"], case["data"], True, case["source"], case["tables"])
     if not isinstance(context, Reject) and context["byte_order"]:
         return [context]
+    if case["source"].codec == "linkexpress_table":
+        return []
     known = {
         "time": "2026010203040500",
         "file_ordinal": 7,
@@ -92,7 +94,8 @@ def _check_records(case: dict, data: bytes, context: dict) -> int:
     rejects = {reject.unit_offset: reject for reject in found.rejects}
     for i, head in enumerate(framed.heads):
         start, end = int(framed.offsets[i]), int(framed.offsets[i + 1])
-        alone = block.decode(data[start:end], context, source, tables) if i < NUM_ALONE else None
+        of_record = context | {"record_ordinal": context["record_ordinal"] + i}
+        alone = block.decode(data[start:end], of_record, source, tables) if i < NUM_ALONE else None
         if head[frame.WHAT] != frame.CHANGE:
             assert (
                 alone is None

@@ -10,12 +10,14 @@ from inlet.codecs.goldengate.logdump import files as goldengate_logdump
 from inlet.codecs.goldengate.trail import files as goldengate_trail
 from inlet.codecs.goldengate.xml import messages as goldengate_xml
 from inlet.codecs.linkexpress import group as linkexpress_group
+from inlet.codecs.linkexpress import table as linkexpress_table
 from inlet.codecs.qlik import json_messages as qlik_json
 from inlet.source import FILE_TRANSPORTS, MESSAGE_TRANSPORTS, ROW_TRANSPORTS
 
 CODECS = {
     "qlik_json": qlik_json,
     "linkexpress_group": linkexpress_group,
+    "linkexpress_table": linkexpress_table,
     "goldengate_trail": goldengate_trail,
     "goldengate_logdump": goldengate_logdump,
     "goldengate_json": goldengate_json,

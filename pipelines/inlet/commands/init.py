@@ -24,7 +24,7 @@ lakehouse: lakehouse
 NO_SOURCES = """\
 sources: {}
 #  shop:                                # one ordered feed: one Qlik task, one extract definition
-#    codec: qlik_json                   # or linkexpress_group
+#    codec: qlik_json                   # or linkexpress_group, linkexpress_table, goldengate_trail, ...
 #    from: landing/shop/*.parquet       # a folder or pattern, any fsspec URL;
 #                                       # or {transport: lines, path: landing/shop/*.jsonl}
 #                                       # or {transport: kafka, servers: "host:9092", topics: [shop.orders]}

@@ -1,7 +1,7 @@
-"""Every byte of a Linkexpress group extract with its field and meaning: what `inlet inspect` shows of one.
+"""Every byte of a Linkexpress extract with its field and meaning: what `inlet inspect` shows of one.
 
 Records, heads and items are read anew, in plain Python; only the layouts of the contracts are those of the decoder.
-Source: docs/formats/linkexpress_group.md; the layout is in group.py.
+Source: docs/formats/linkexpress_group.md, linkexpress_table.md; the layouts are in group.py and table.py.
 """
 
 from collections.abc import Callable, Iterator
@@ -9,8 +9,17 @@ from typing import Any, NamedTuple
 
 from inlet.codecs.linkexpress import item
 from inlet.codecs.linkexpress.annotate_items import ItemReader
-from inlet.codecs.linkexpress.block import LEN_COMMIT, LEN_HEAD, LEN_VENDOR_RECORD, ids_of, tables_of
-from inlet.codecs.linkexpress.options import Options
+from inlet.codecs.linkexpress.block import (
+    FULL,
+    GROUP,
+    JOURNAL,
+    LEN_COMMIT,
+    LEN_HEAD,
+    LEN_VENDOR_RECORD,
+    ids_of,
+    tables_of,
+)
+from inlet.codecs.linkexpress.options import options_of
 from inlet.codecs.linkexpress.reject import change_seq_of, change_seq_prefix
 from inlet.codecs.notes import Annotated, Note, bare, printable, unreadable
 from inlet.source import Source
@@ -38,14 +47,15 @@ def annotate(data: bytes, context: dict, source: Source, tables: dict) -> list[A
     """The records of a block, with the notes of all its bytes."""
     if context["byte_order"] is None:
         return [bare("no record", 0, len(data), "truncated", "a whole record", f"{len(data)} bytes")] if data else []
-    return list(_Block(data, context, source, tables).records())
+    block = _Block if context.get("layout", GROUP) == GROUP else _TableBlock
+    return list(block(data, context, source, tables).records())
 
 
 class _Block:
     def __init__(self, data: bytes, context: dict, source: Source, tables: dict):
         self.data, self.context, self.source = data, context, source
-        self.tables, options = tables_of(context, tables), source.options_as(Options)
-        self.ids = ids_of(source, self.tables)
+        self.tables, options = tables_of(context, tables), options_of(source)
+        self.ids = ids_of(source, self.tables) if context.get("layout", GROUP) == GROUP else {}
         self.places = {name: n for n, name in enumerate(sorted(self.tables))}
         self.order, self.len_null = context["byte_order"], 2 if context["null_areas"] == "yes" else 0
         wanted = frozenset(self.ids.values()) | {context.get("table")}
@@ -168,10 +178,6 @@ class _Block:
 
     def _reader(self, start: int, end: int, head: Head) -> Callable[[], Iterator[Note]]:
         def read() -> Iterator[Note]:
-            yield Note(start, 4, "length", f"{end - start}")
-            yield self._field(
-                start + 4, 2, "columns", head, "1, a commit" if head.num_columns == 1 else f"{head.num_columns}"
-            )
             yield from self._head_notes(start, end, head)
             if head.items >= end and (head.problem or not head.table or head.operation == EMPTY_LOAD):
                 return
@@ -189,6 +195,10 @@ class _Block:
         return read
 
     def _head_notes(self, start: int, end: int, head: Head) -> Iterator[Note]:
+        yield Note(start, 4, "length", f"{end - start}")
+        yield self._field(
+            start + 4, 2, "columns", head, "1, a commit" if head.num_columns == 1 else f"{head.num_columns}"
+        )
         at = start + 6
         if head.num_columns != 1 and head.operation is None:
             if at < end:
@@ -201,12 +211,83 @@ class _Block:
         if self.len_null:
             yield self._field(at, 2, "null indicator", head, "present")
             at += 2
+        yield self._operation(at, head)
+
+    def _operation(self, at: int, head: Head) -> Note:
         said = OPERATIONS | {COMMIT: "commit", EMPTY_LOAD: "full extract without rows"}
         operation = head.operation or 0
-        yield self._field(at, 2, "operation", head, f"{operation:04x} {said.get(operation, 'unknown')}")
+        return self._field(at, 2, "operation", head, f"{operation:04x} {said.get(operation, 'unknown')}")
 
     def _field(self, at: int, size: int, name: str, head: Head, meaning: str) -> Note:
         """A field of the head; the one that is wrong says so."""
         if head.problem and (head.problem[1], head.problem[2]) == (at, at + size):
             return unreadable(at, at + size, head.problem[0], head.problem[3], self.data[at : at + size].hex(), name)
         return Note(at, size, name, meaning)
+
+
+class _TableBlock(_Block):
+    """A block of an extract by table, whose records are of no transaction."""
+
+    def __init__(self, data: bytes, context: dict, source: Source, tables: dict):
+        super().__init__(data, context, source, tables)
+        self.is_journal, self.is_full = context["layout"] == JOURNAL, context["extract"] == FULL
+        self.has_lengths = self.is_journal or context["logtype"] == "little"
+        self.len_before = 8 if self.is_journal else 4 if self.has_lengths else 0
+        self.table = self.tables[context["table"]]
+        if self.has_lengths:
+            self.len_min = self.len_before + 2
+        else:
+            self.len_min = 2 + self.items.len_full(self.places[context["table"]])
+
+    def _spans(self) -> tuple[list[tuple[int, int]], int]:
+        if self.has_lengths:
+            return super()._spans()
+        if self._is_alone():
+            return [(0, 2)], 2
+        num = len(self.data) // self.len_min
+        return [(n * self.len_min, (n + 1) * self.len_min) for n in range(num)], num * self.len_min
+
+    def _is_alone(self) -> bool:
+        """Is what begins here the FFFF of a full extract without rows, in the form without lengths?"""
+        is_first = self.is_full and not self.has_lengths and self.context["record_ordinal"] == 0
+        return is_first and self._number(0, 2) == EMPTY_LOAD and len(self.data) >= 2
+
+    def _rest(self, at: int) -> Annotated:
+        if self._is_alone():
+            rest, expected = len(self.data) - at, "the end of the file behind FFFF, a full extract without rows"
+            return bare("no record", at, len(self.data), "trailing_bytes", expected, f"{rest} bytes more")
+        if self.has_lengths:
+            return super()._rest(at)
+        return bare("no record", at, len(self.data), "truncated", "a whole record", f"{len(self.data) - at} bytes")
+
+    def _head(self, at: int, end: int) -> Head:
+        place, problem, num_items = at + self.len_before, None, len(self.table.columns)
+        operation, num_columns = self._number(place, 2), self._number(at + 4, 2) if self.is_journal else 0
+        is_known = operation == REFRESH if self.is_full else INSERT <= operation <= DELETE
+        is_empty = self.is_full and operation == EMPTY_LOAD and (self.has_lengths or self._is_alone())
+        if self.is_journal and self._number(at + 6, 2) != 0:
+            problem = "bad_null_indicator", at + 6, at + 8, "0000"
+        elif is_empty and place + 2 != end:
+            problem = "trailing_bytes", place + 2, end, "the end of the record"
+        elif not is_known and not is_empty:
+            expected = "operation 0000 of a full extract" if self.is_full else "operation 0001-0003 of differences"
+            problem = "unknown_operation", place, place + 2, expected
+        elif self.is_journal and num_columns != num_items + 1:
+            problem = "bad_column_count", at + 4, at + 6, f"{num_items + 1}: {num_items} of the table and 1"
+        table = None if problem and problem[0] != "bad_column_count" else self.table
+        return Head(num_columns, None, operation, place + 2, table, self.places[self.table.table], problem)
+
+    def records(self) -> Iterator[Annotated]:
+        spans, end = self._spans()
+        for n, (start, stop) in enumerate(spans):
+            yield self._record(n, start, stop, self._head(start, stop))
+        if end < len(self.data):
+            yield self._rest(end)
+
+    def _head_notes(self, start: int, end: int, head: Head) -> Iterator[Note]:
+        if self.has_lengths:
+            yield Note(start, 4, "length", f"{end - start}")
+        if self.is_journal:
+            yield self._field(start + 4, 2, "columns", head, f"{head.num_columns}")
+            yield self._field(start + 6, 2, "null indicator", head, "present")
+        yield self._operation(head.items - 2, head)

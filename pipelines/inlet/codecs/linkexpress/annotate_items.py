@@ -25,8 +25,20 @@ class ItemReader:
 
     def __init__(self, layouts: Layouts, context: dict, options: Options):
         self.layouts, self.order = layouts, context["byte_order"]
-        self.has_null_areas, self.has_actual_lengths = context["null_areas"] == "yes", options.logtype == "little"
+        self.has_null_areas, self.has_actual_lengths = (
+            context["null_areas"] == "yes",
+            context.get("logtype", options.logtype) == "little",
+        )
         self.null_body = context.get("null_var_body") or "len0"
+
+    def len_full(self, layout: int) -> int:
+        """Bytes of all items of a table where each has its defined length. In: its place among the layouts."""
+        size = 0
+        for row in self.layouts.plans[self.layouts.plan_starts[layout] : self.layouts.plan_starts[layout + 1]].tolist():
+            size += 2 * self.has_null_areas + row[plan.WIDTH]
+            size += 2 if row[plan.ENCODING] == plan.VARTEXT else 0
+            size += (row[plan.UNIT] >> 4) + (row[plan.UNIT] & 15) if row[plan.ENCODING] == plan.BLOB else 0
+        return size
 
     def notes(self, data: bytes, at: int, end: int, table: Table, layout: int, is_delete: bool) -> Iterator[Note]:
         """The image that the items of a record are, and what follows it. In: the table's place among the layouts."""

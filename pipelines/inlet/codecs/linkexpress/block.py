@@ -1,7 +1,7 @@
-"""Linkexpress blocks: frame the records of a piece of a file, cut it, decode a block. Format: group.py.
+"""Linkexpress blocks: frame the records of a piece of a file, cut it, decode a block. Formats: group.py, table.py.
 
-A record is framed (its length), headed (what it is, frame.py) and imaged (its items, fields/interpreter.py); nothing
-here looks at one record after the other in Python, except at rejected ones.
+A record is framed (its length), headed (what it is, frame.py and table_frame.py) and imaged (its items,
+fields/interpreter.py); nothing here looks at one record after the other in Python, except at rejected ones.
 """
 
 from dataclasses import dataclass
@@ -13,8 +13,9 @@ from inlet import change
 from inlet.codecs.codec import IMAGE
 from inlet.codecs.linkexpress import frame as frame
 from inlet.codecs.linkexpress import reject as reject
-from inlet.codecs.linkexpress.item import Layouts, compile_layouts
-from inlet.codecs.linkexpress.options import Options
+from inlet.codecs.linkexpress import table_frame
+from inlet.codecs.linkexpress.item import Layouts, compile_layouts, len_items
+from inlet.codecs.linkexpress.options import Options, options_of
 from inlet.codecs.results import Block, Control, Cut, Decoded
 from inlet.errors import ConfigError
 from inlet.fields.compiled import interpreter
@@ -38,6 +39,8 @@ CHANGES = pa.schema(
 BODIES = {"full": interpreter.BODY_FULL, "len0": interpreter.BODY_LENGTH_ZERO, "absent": interpreter.BODY_ABSENT}
 LEN_VENDOR_RECORD = 32_000 + 1_024 * 4  # vendor's limits: edited data, items of 2 + 2 bytes around it
 LEN_COMMIT, LEN_HEAD = 8, 10  # without null areas; 2 more with them
+GROUP, OPEN, JOURNAL = "group", "open", "journal"  # layouts
+FULL, DIFFERENCES = "full", "differences"  # what an extract by table is
 LONG_TRANSACTION = 4  # blocks that a transaction may fill before it is cut
 
 
@@ -57,19 +60,20 @@ class Frames:
 
 def frames(data: bytes, context: dict, source: Source, tables: dict) -> Frames:
     """Find the records and read their heads."""
-    options, tables = source.options_as(Options), tables_of(context, tables)
+    if context.get("layout", GROUP) != GROUP:
+        return _frames_of_table(data, context, source, tables)
+    options, tables = options_of(source), tables_of(context, tables)
     ids, names = ids_of(source, tables), sorted(tables)
     layouts = compile_layouts(tables, frozenset(ids.values()) | {context.get("table")}, options, context)
     little, has_null_areas = context["byte_order"] == "little", context["null_areas"] == "yes"
-    len_min = LEN_COMMIT + 2 * has_null_areas
-    len_max = options.max_record_bytes or max(LEN_VENDOR_RECORD, layouts.len_record + LEN_HEAD + 2)
+    len_min, len_max = LEN_COMMIT + 2 * has_null_areas, _len_max(layouts, options)
     bytes_ = np.frombuffer(data, np.uint8)
-    offsets = np.empty(len(data) // len_min + 2, np.int64)
-    num, _, is_bad_length = frame.walk(bytes_, little, len_min, len_max, offsets)
+    offsets, is_bad_length = _walk(bytes_, little, len_min, len_max)
     table_of = np.full(65536, -1, np.int64)
     for extraction_id, name in ids.items():
         table_of[extraction_id] = names.index(name)
     full_table = names.index(context["table"]) if context.get("table") else -1
+    num = len(offsets) - 1
     heads = np.empty((num, frame.NUM_HEAD), np.int64)
     transaction, counter = frame.heads(
         bytes_,
@@ -84,7 +88,43 @@ def frames(data: bytes, context: dict, source: Source, tables: dict) -> Frames:
         context["counter"],
         heads,
     )
-    return Frames(offsets[: num + 1], heads, is_bad_length, len_min, len_max, layouts, transaction, counter)
+    return Frames(offsets, heads, is_bad_length, len_min, len_max, layouts, transaction, counter)
+
+
+def _frames_of_table(data: bytes, context: dict, source: Source, tables: dict) -> Frames:
+    """The same of an extract by table."""
+    options, tables = options_of(source), tables_of(context, tables)
+    layouts = compile_layouts(tables, frozenset({context["table"]}), options, context)
+    little, is_journal = context["byte_order"] == "little", context["layout"] == JOURNAL
+    bytes_, is_bad_length = np.frombuffer(data, np.uint8), False
+    if is_journal or context["logtype"] == "little":
+        len_before = table_frame.LEN_JOURNAL_HEAD - 2 if is_journal else table_frame.LEN_LENGTH
+        len_min, len_max = len_before + table_frame.LEN_OPERATION, _len_max(layouts, options)
+        offsets, is_bad_length = _walk(bytes_, little, len_min, len_max)
+    else:
+        len_before, place = 0, sorted(tables).index(context["table"])
+        plans = layouts.plans[layouts.plan_starts[place] : layouts.plan_starts[place + 1]]
+        len_min = len_max = table_frame.LEN_OPERATION + len_items(plans, context["null_areas"] == "yes")
+        is_alone = context["extract"] == FULL and context["record_ordinal"] == 0
+        offsets = table_frame.walk_strides(bytes_, len_min, is_alone)
+        is_bad_length = len(offsets) == 2 and offsets[1] < len_min and len(data) > offsets[1]
+    place = sorted(tables).index(context["table"])
+    num_items = int(layouts.plan_starts[place + 1] - layouts.plan_starts[place])
+    heads = table_frame.heads(
+        bytes_, offsets, little, len_before, context["extract"] == FULL, is_journal, num_items, place
+    )
+    return Frames(offsets, heads, is_bad_length, len_min, len_max, layouts, 0, 0)
+
+
+def _walk(data: np.ndarray, little: bool, len_min: int, len_max: int) -> tuple[np.ndarray, bool]:
+    """Places of records that say their length, and where the last whole one ends; is the length there impossible?"""
+    offsets = np.empty(len(data) // len_min + 2, np.int64)
+    num, _, is_bad_length = frame.walk(data, little, len_min, len_max, offsets)
+    return offsets[: num + 1], is_bad_length
+
+
+def _len_max(layouts: Layouts, options: Options) -> int:
+    return options.max_record_bytes or max(LEN_VENDOR_RECORD, layouts.len_record + LEN_HEAD + 2)
 
 
 def tables_of(context: dict, tables: dict) -> dict:
@@ -192,12 +232,12 @@ def decode(data: bytes, context: dict, source: Source, tables: dict) -> Decoded:
 
 
 def _reading(context: dict, source: Source, is_after: bool) -> np.ndarray:
-    options = source.options_as(Options)
+    options = options_of(source)
     return np.array(
         [
             context["byte_order"] == "little",
             context["null_areas"] == "yes",
-            options.logtype == "little",
+            context.get("logtype", options.logtype) == "little",
             BODIES[context.get("null_var_body") or "len0"],
             is_after,
         ],

@@ -59,10 +59,18 @@ def compile_layouts(tables: dict[str, Table], wanted: frozenset, options: Option
     return _compile(
         tuple(sorted(tables)),
         columns,
-        options.model_dump_json(),
+        options.model_dump_json(include=set(Options.model_fields)),
         context["byte_order"] or "big",
         context.get("numeric_sign") or "separate",
     )
+
+
+def len_items(plans: np.ndarray, has_null_areas: bool) -> int:
+    """Bytes of the items of a record whose variable ones have their defined length. In: the rows of its table."""
+    length, unit = plans[:, plan.WIDTH].sum(), plans[:, plan.UNIT]
+    length += 2 * (plans[:, plan.ENCODING] == plan.VARTEXT).sum()
+    length += ((unit >> 4) + (unit & 15))[plans[:, plan.ENCODING] == plan.BLOB].sum()
+    return int(length) + 2 * has_null_areas * len(plans)
 
 
 def _need(column, table: Table) -> int:

@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from inlet.fields.charset import checked_overrides
+from inlet.source import Source
 
 FILE_NAME = (
     r"(?:(?P<table>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)?)[._-])?(?P<time>\d{14}(?:\d\d)?)"
@@ -25,8 +26,8 @@ class Options(BaseModel):
         "auto", description="of lengths, counts, codes and binary items"
     )
     null_areas: Literal["auto", "yes", "no"] = Field("auto", description="NULLIND: a null indicator before every item")
-    logtype: Literal["normal", "little"] = Field(
-        "normal", description="LOGTYPE: variable items at defined or actual length"
+    logtype: Literal["auto", "normal", "little"] = Field(
+        "auto", description="LOGTYPE: variable items at defined or actual length"
     )
     charset: Literal[
         "cp932",
@@ -71,3 +72,16 @@ class Options(BaseModel):
     )
 
     _overrides = field_validator("charset_overrides", "nchar_overrides", mode="before")(checked_overrides)
+
+
+class TableOptions(Options):
+    """`options` of a source of extracts by table."""
+
+    difftype: Literal["auto", "open", "journal"] = Field(
+        "auto", description="DIFFTYPE: OPEN, or JNL, whose full extracts are in the open form"
+    )
+
+
+def options_of(source: Source) -> Options:
+    """The options of a source of extracts."""
+    return source.options_as(TableOptions if source.codec == "linkexpress_table" else Options)

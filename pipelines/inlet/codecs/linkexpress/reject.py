@@ -3,7 +3,7 @@
 from inlet import change
 from inlet.codecs.linkexpress import frame as frame
 from inlet.codecs.linkexpress.item import pairs_name
-from inlet.codecs.linkexpress.options import Options
+from inlet.codecs.linkexpress.options import options_of
 from inlet.errors import Event, Reject
 from inlet.fields import charset
 from inlet.fields.compiled import interpreter
@@ -59,12 +59,16 @@ def record(i: int, data: bytes, framed, faults, context: dict, tables: dict, sou
     else:
         kind, at = interpreter.FAULTS[faults[i, 0]], int(faults[i, 1])
         column = table.columns[faults[i, 2]] if faults[i, 2] >= 0 else None
-    expected = EXPECTED.get(kind, "")
+    layout, expected = context.get("layout", "group"), EXPECTED.get(kind, "")
     if kind == "bad_column_count":
         num_items = 0 if head[frame.OPERATION] == frame.OP_EMPTY_LOAD else len(table.columns)
-        expected = f"{num_items + 2} columns, {num_items} of the table and 2"
+        more = 2 if layout == "group" else 1
+        expected = f"{num_items + more} columns, {num_items} of the table and {more}"
+    if kind == "unknown_operation" and layout != "group":
+        is_full = context["extract"] == "full"
+        expected = "operation 0000 of a full extract" if is_full else "operation 0001-0003 of differences"
     if kind == "bad_text":
-        options = source.options_as(Options)
+        options = options_of(source)
         pairs = pairs_name(options, context["byte_order"]) if column.source_type.startswith("N") else None
         expected = charset.said(pairs or options.charset)
         behind = int(faults[i, 3])
@@ -112,6 +116,17 @@ def rest(data: bytes, framed, context: dict) -> Reject:
     """What follows the last whole record: an impossible length, or a record that does not end."""
     at, num = int(framed.offsets[-1]), len(framed.heads)
     seq = change_seq_of(context, num)
+    if framed.is_bad_length and framed.len_min == framed.len_max:
+        return Reject(
+            "trailing_bytes",
+            at,
+            len(data) - at,
+            at,
+            "the end of the file behind FFFF, a full extract without rows",
+            "more bytes",
+            data[at:],
+            change_seq=seq,
+        )
     if framed.is_bad_length:
         return Reject(
             "bad_length",

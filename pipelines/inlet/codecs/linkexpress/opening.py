@@ -1,0 +1,213 @@
+"""A Linkexpress extract is opened: what its name says, and the one reading of its bytes that fits.
+
+What a source's options leave open (`auto`) is settled by exact fit over a file's first records: of all readings, the
+one under which each record is read to its last byte, and the file to its end where all of it is there. Where damage
+lets none fit, the one that reads by far the most. Several that decode differently are no choice.
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from itertools import product
+
+from inlet import change
+from inlet.codecs.linkexpress.block import DIFFERENCES, JOURNAL, OPEN, decode, frames, tables_of
+from inlet.codecs.linkexpress.frame import REFRESH
+from inlet.codecs.linkexpress.item import compile_layouts
+from inlet.codecs.linkexpress.options import options_of
+from inlet.codecs.linkexpress.reject import change_seq_prefix, of_file
+from inlet.errors import Reject
+from inlet.fields import sql_type
+from inlet.source import Source
+
+NUM_FITTED = 4_096  # records that each candidate reading is tried on
+LEN_FITTED = 1 << 20
+NEARLY = 7 / 8  # of bytes: what a damaged file still lets be read, and what counts as no less than another
+NUM_TOLD = 4  # readings that a refusal lists
+SETTLED = ("layout", "extract", "byte_order", "null_areas", "numeric_sign", "logtype", "null_var_body")  # of a reading
+VARIABLE = {"VARCHAR", "NVARCHAR", "BLOB"}
+
+
+def named(path: str, head: bytes, source: Source) -> tuple[dict, str] | Reject:
+    """What a file's name says: the context before its first byte, in which nothing of its bytes is known yet; the word
+    that names its table, "" for none.
+    """
+    name = base_name(path)
+    match = re.fullmatch(options_of(source).file_name, name)
+    name_parts = match.groupdict() if match else {}
+    time = (name_parts.get("time") or "").ljust(change.LEN_TIME, "0")
+    if not match or not _is_time(time):
+        return of_file(
+            "missing_change_seq",
+            head,
+            "a file name with a time YYYYMMDDHHmmSS or YYYYMMDDHHmmSShh (option file_name)",
+            name,
+        )
+    return {
+        "byte_order": None,
+        "null_areas": None,
+        "time": time,
+        "file_ordinal": int(name_parts.get("ordinal") or 0),
+        "table": None,
+        "load_id": None,
+        "record_ordinal": 0,
+        "transaction_ordinal": 0,
+        "counter": 0,
+    }, name_parts.get("table") or ""
+
+
+def base_name(path: str) -> str:
+    return re.split(r"[/\\]", path)[-1]
+
+
+def _is_time(time: str) -> bool:
+    try:
+        return len(time) == change.LEN_TIME and bool(datetime.strptime(time[:14], "%Y%m%d%H%M%S"))
+    except ValueError:
+        return False
+
+
+def tables_named(word: str, source: Source, tables: dict) -> list[str]:
+    """Tables of this source (all, if it maps none) that a word names, whole or by the part behind the dot."""
+    word = word.lower()
+    return sorted(
+        {
+            tables[t].table
+            for t in set(source.tables.values()) or tables
+            if t in tables and word in (t.lower(), t.lower().split(".")[-1])
+        }
+    )
+
+
+def settled(
+    context: dict,
+    head: bytes,
+    is_whole: bool,
+    layouts: tuple[tuple[str, str | None], ...],
+    carried: set[str],
+    source: Source,
+    tables: dict,
+) -> dict | Reject | None:
+    """The context of a file's first byte. In: what its name says; its first MiB, or what is there of it; whether no
+    more will come; the layouts that it may have, and what it is in each; the tables whose rows it may hold.
+
+    Out: the context; with byte_order None where a whole file holds no whole record. None while no reading, or more than
+    one, fits what is there. A Reject where none can be chosen.
+    """
+    tables = tables_of(context, tables)
+    readings = list(_readings(context, layouts, carried, source, tables))
+    is_all = is_whole and len(head) <= LEN_FITTED
+    fits = [_Fit(head[:LEN_FITTED], context | reading, is_all, source, tables) for reading in readings]
+    may_grow = not is_whole and len(head) < LEN_FITTED
+    if len(fits) > 1 and not any(fit.len_good for fit in fits) and any(fit.is_open for fit in fits):
+        return None if may_grow else context | {"byte_order": None, "null_areas": None}
+    chosen = _choose(fits, head, is_whole, source, tables)
+    if may_grow and (isinstance(chosen, Reject) or len(fits) > 1 and chosen.decoded.rejects):
+        return None  # more of it may tell more
+    if isinstance(chosen, Reject):
+        return chosen
+    return chosen.context | {"load_id": change_seq_prefix(context) if chosen.has_load else None}
+
+
+def _readings(
+    context: dict, layouts: tuple[tuple[str, str | None], ...], carried: set[str], source: Source, tables: dict
+) -> Iterator[dict]:
+    """Every reading that the options leave open. Knobs that no column of the tables depends on are not varied."""
+    options = options_of(source)
+    compile_layouts(tables, frozenset(carried), options, context)  # so that a wrong type is named by its column
+    types = {sql_type.parse(c.source_type)[0] for t in carried for c in tables[t].columns if c.source_type}
+    orders = _open(options.byte_order, ("big", "little"))
+    signs = _open(options.numeric_sign, ("separate", "overpunch") if "NUMERIC" in types else ("separate",))
+    bodies = _open(options.null_var_body, ("len0", "full", "absent") if types & VARIABLE else ("len0",))
+    for layout, extract in layouts:
+        null_areas, logtypes = _open(options.null_areas, ("yes", "no")), _open(options.logtype, ("normal", "little"))
+        if layout == JOURNAL:
+            null_areas, logtypes = ("yes",), ("normal",)
+        elif layout != OPEN and options.logtype == "auto" and not types & VARIABLE:
+            logtypes = ("normal",)
+        elif (JOURNAL, DIFFERENCES) in layouts and (OPEN, DIFFERENCES) not in layouts:
+            null_areas = ("yes",)
+        for order, areas, sign, logtype in product(orders, null_areas, signs, logtypes):
+            for body in bodies if logtype == "little" else bodies[:1]:
+                yield dict(zip(SETTLED, (layout, extract, order, areas, sign, logtype, body)))
+
+
+def _open(option: str, values: tuple) -> tuple:
+    return values if option == "auto" else (option,)
+
+
+class _Fit:
+    """How well one reading fits the first records of a file. In: whether they are all of it."""
+
+    def __init__(self, head: bytes, context: dict, is_all: bool, source: Source, tables: dict):
+        self.context = context
+        framed = frames(head, context, source, tables)
+        self.num_records = min(len(framed.heads), NUM_FITTED)
+        self.is_possible = not framed.is_bad_length or self.num_records == NUM_FITTED
+        self.decoded = decode(head[: int(framed.offsets[self.num_records])], context, source, tables)
+        has_lengths = context["layout"] != OPEN or context["logtype"] == "little"
+        rejects, controls = self.decoded.rejects, self.decoded.controls
+        self.len_good = int(framed.offsets[self.num_records]) - sum(reject.unit_length for reject in rejects)
+        self.is_exact = self.is_possible and not rejects
+        self.is_credible = has_lengths or self.len_good >= NEARLY * int(framed.offsets[self.num_records])
+        self.is_open = self.is_possible and not self.num_records  # its first record may be one of which more is to come
+        self.first_trouble = rejects[0].byte_offset if rejects else len(head)
+        self.is_to_the_end = self.is_exact and is_all and int(framed.offsets[-1]) == len(head)
+        operations = self.decoded.changes.column("operation")
+        self.has_load = bool(controls) or REFRESH in operations.unique().to_pylist()
+
+    def tells_the_same(self, other) -> bool:
+        return self.decoded.changes.equals(other.decoded.changes) and self.decoded.controls == other.decoded.controls
+
+    def told(self, varied: list[str]) -> str:
+        """What the reading is, and how far it got."""
+        words = ", ".join(f"{name} {self.context[name]}" for name in varied)
+        rejects = self.decoded.rejects
+        num = self.num_records - len(rejects)
+        first = f", {rejects[0].kind} at byte {rejects[0].byte_offset}" if rejects else ""
+        return f"{words}: {num} record{'' if num == 1 else 's'} read{first}"
+
+
+def _choose(fits: list[_Fit], head: bytes, is_whole: bool, source: Source, tables: dict) -> _Fit | Reject:
+    """The one reading that fits, or that reads most records before trouble. Raises nothing: no choice is a Reject."""
+    most = max(fit.len_good for fit in fits)
+    near = sorted((fit for fit in fits if fit.len_good >= NEARLY * most), key=lambda fit: -fit.len_good)
+    if not near[0].is_credible and any(fit.len_good for fit in fits if fit not in near):
+        near = [fit for fit in fits if fit.len_good]
+    best = (
+        [fit for fit in fits if fit.is_to_the_end]
+        or [fit for fit in fits if fit.is_exact and (fit.len_good or not is_whole)]
+        or [fit for fit in near if not fit.decoded.rejects]
+        or near
+    )
+    if len(fits) == 1 or all(fit.tells_the_same(best[0]) for fit in best) and best[0].len_good:
+        return best[0]
+    if any(fit.len_good for fit in best):
+        others = [fit for n, fit in enumerate(best) if not any(fit.tells_the_same(one) for one in best[:n])]
+        return of_file(
+            "ambiguous_layout",
+            head,
+            f"one reading that fits best; set the options that are auto: {', '.join(_varied(others))}",
+            _tried(others),
+        )
+    longest = max(fits, key=lambda fit: fit.num_records)
+    first = (longest.decoded.rejects or decode(head, longest.context, source, tables).rejects)[0]
+    return of_file(
+        first.kind,
+        head,
+        f"a reading under which a record fits; so far {first.expected}",
+        f"{first.found}; tried {_tried(fits)}",
+        first.byte_offset,
+    )
+
+
+def _varied(fits: list[_Fit]) -> list[str]:
+    """In which members readings differ."""
+    return [name for name in SETTLED if len({fit.context[name] for fit in fits}) > 1]
+
+
+def _tried(fits: list[_Fit]) -> str:
+    """Readings in words, the one that got farthest first."""
+    varied, ordered = _varied(fits), sorted(fits, key=lambda fit: (-fit.len_good, -fit.first_trouble))
+    more = f"; and {len(ordered) - NUM_TOLD} more" if ordered[NUM_TOLD:] else ""
+    return "; ".join(fit.told(varied) for fit in ordered[:NUM_TOLD]) + more

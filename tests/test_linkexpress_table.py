@@ -1,0 +1,176 @@
+"""linkexpress_table against an independent encoder: any table, rows and layout, told or found by exact fit, whatever
+the blocks; and no reading is guessed.
+"""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inlet.codecs.linkexpress import table as codec
+from inlet.errors import ConfigError, Reject
+from tests import test_linkexpress
+from tests.encode.linkexpress import encode_table_file
+from tests.test_linkexpress import PATH, PREFIX, TEXTS, blank, column_types, quick
+
+LOADS = ("row",)
+DIFFERENCES = ("insert", "update", "delete")
+
+
+@st.composite
+def files(draw):
+    """A table, records of it, and how they are written."""
+    layout = draw(st.sampled_from(("open", "journal")))
+    how = {
+        "layout": layout,
+        "null_areas": layout == "journal" or draw(st.booleans()),
+        "byte_order": draw(st.sampled_from(("big", "little"))),
+        "charset": draw(st.sampled_from(sorted(TEXTS))),
+        "logtype": draw(st.sampled_from(("normal", "little"))),
+        "null_var_body": draw(st.sampled_from(("len0", "full", "absent"))),
+        "numeric_sign": draw(st.sampled_from(("separate", "trailing", "overpunch"))),
+    }
+    names = draw(st.lists(st.text("ABCDEFGH", min_size=1, max_size=2), min_size=1, max_size=6, unique=True))
+    columns = [(name, *draw(column_types(how["charset"]))) for name in names]
+    row = st.fixed_dictionaries(
+        {
+            name: st.one_of(v, st.none()) if how["null_areas"] and n else v  # the first is the key
+            for n, (name, _, v) in enumerate(columns)
+        }
+    )
+    words = DIFFERENCES if layout == "journal" or draw(st.booleans()) else LOADS
+    records = draw(st.lists(st.tuples(st.sampled_from(words), row), max_size=14))
+    return how, [(name, type_) for name, type_, _ in columns], records
+
+
+def project(columns: list, **options):
+    source, tables = test_linkexpress.project({1: columns}, **options)
+    return source.model_copy(update={"codec": "linkexpress_table", "tables": {"T1": "SHOP.T1"}}), tables
+
+
+def told(how: dict, *names: str) -> dict:
+    options = test_linkexpress.told(how) | {"difftype": how["layout"], "byte_order": how["byte_order"]}
+    options |= {"null_areas": "yes" if how["null_areas"] else "no"}
+    return {name: options[name] for name in ("charset", *names)}
+
+
+ALL = ("logtype", "numeric_sign", "null_var_body", "difftype", "byte_order", "null_areas")
+
+
+def rows_of(data: bytes, blocks, source, tables) -> list[tuple]:
+    rows = []
+    for block in blocks:
+        decoded = codec.decode(data[block.offset : block.offset + block.length], block.context, source, tables)
+        assert not decoded.rejects
+        rows += [
+            (row["change_seq"], row["operation"], row["before"], row["after"], row["load_id"])
+            for row in codec.changes_as_rows(decoded, block.context, source, tables)
+        ]
+        assert {decoded.changes.column(name).null_count for name in ("transaction_ordinal", "counter", "last")} == {
+            decoded.changes.num_rows
+        }
+    return rows
+
+
+def expected_rows(columns: list, records: list, charset: str) -> list[tuple]:
+    rows = []
+    for n, (word, row) in enumerate(records):
+        image = {name: blank(row[name], type_, charset) for name, type_ in columns}
+        images = (image, None) if word == "delete" else (None, image)
+        of_load = ("REFRESH", *images, PREFIX) if word == "row" else (word.upper(), *images, None)
+        rows.append((f"{PREFIX}{n:010}", *of_load))
+    return rows
+
+
+@quick
+@given(files(), st.integers(1, 400), st.booleans())
+def test_what_was_encoded_is_decoded_whatever_the_blocks(file, len_block, is_told):
+    how, columns, records = file
+    data = encode_table_file(records, columns=columns, **how)
+    source, tables = project(columns, **told(how, *(ALL if is_told else ())))
+    context = codec.open_file(PATH, data, True, source, tables)
+    if isinstance(context, Reject):
+        assert not is_told and context.kind == "ambiguous_layout"
+        return
+    cut = codec.cut(data, context, source, tables, len_block)
+    assert cut.consumed == len(data) and not cut.problem and sum(b.num_records for b in cut.blocks) == len(records)
+    assert rows_of(data, cut.blocks, source, tables) == expected_rows(columns, records, how["charset"])
+
+
+@quick
+@given(files(), st.integers(0, 3000), st.integers(1, 300))
+def test_a_file_that_grows_gives_the_same_changes(file, at, len_block):
+    how, columns, records = file
+    data = encode_table_file(records, columns=columns, **how)
+    source, tables = project(columns, **told(how, *ALL))
+    context = codec.open_file(PATH, data, True, source, tables)
+    first = codec.cut(data[:at], context, source, tables, len_block, is_final=False)
+    second = codec.cut(data[first.consumed :], first.context, source, tables, len_block)
+    rows = rows_of(data, first.blocks, source, tables)
+    rows += rows_of(data[first.consumed :], second.blocks, source, tables)
+    assert rows == expected_rows(columns, records, how["charset"])
+
+
+@quick
+@given(files(), st.data())
+def test_damage_never_crashes_and_every_byte_is_accounted_for(file, data):
+    how, columns, records = file
+    damaged = bytearray(encode_table_file(records, columns=columns, **how))
+    for _ in range(data.draw(st.integers(1, 4)) if damaged else 0):
+        damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+    source, tables = project(columns, **told(how))
+    context = codec.open_file(PATH, bytes(damaged), True, source, tables)
+    if isinstance(context, Reject):
+        assert context.unit_length == len(damaged)
+        return
+    cut = codec.cut(bytes(damaged), context, source, tables, 100)
+    assert sum(b.length for b in cut.blocks) == cut.consumed
+    for block in cut.blocks:
+        unit = bytes(damaged[block.offset : block.offset + block.length])
+        found = codec.decode(unit, block.context, source, tables)
+        decoded = sum(found.changes.column("unit_length").to_pylist())
+        assert decoded + found.bytes_framing + sum(r.unit_length for r in found.rejects) == len(unit)
+        assert found.changes.num_rows + found.num_control + len(found.rejects) == block.num_records
+
+
+COLUMNS = [("N", "INTEGER")]
+HOW = {"layout": "open", "null_areas": True, "byte_order": "big", "charset": "cp932", "columns": COLUMNS}
+
+
+def test_a_damaged_record_leaves_the_reading_of_the_others():
+    """One of 40 records of one size is damaged, the first of all: the reading that takes the others stands."""
+    data = encode_table_file([("insert", {"N": n}) for n in range(1, 40)], **HOW)
+    source, tables = project(COLUMNS)
+    context = codec.open_file(PATH, b"\x00\x07" + data[2:], True, source, tables)
+    assert (context["layout"], context["byte_order"], context["null_areas"]) == ("open", "big", "yes")
+    found = codec.decode(b"\x00\x07" + data[2:], context, source, tables)
+    assert [(r.kind, r.byte_offset) for r in found.rejects] == [("unknown_operation", 0)]
+
+
+@pytest.mark.parametrize(
+    ("tables", "name", "expected"),
+    [
+        ({"T1": "SHOP.T1"}, "T1_20260102030405.dat", "SHOP.T1"),
+        ({"STOCK": "SHOP.T1"}, "STOCK_20260102030405.dat", "SHOP.T1"),
+        ({"STOCK": "SHOP.T1"}, "20260102030405.dat", "SHOP.T1"),
+        ({"STOCK*": "SHOP.T1"}, "STOCK7_20260102030405.dat", "SHOP.T1"),
+        ({}, "SHOP.T1_20260102030405.dat", "SHOP.T1"),
+        ({}, "20260102030405.dat", "unknown_table"),
+        ({"STOCK": "SHOP.T1"}, "OTHER_20260102030405.dat", "unknown_table"),
+    ],
+)
+def test_the_table_of_a_file(tables, name, expected):
+    source, contracts = project(COLUMNS)
+    source = source.model_copy(update={"tables": tables})
+    data = encode_table_file([("insert", {"N": 1})], **HOW)
+    context = codec.open_file(name, data, True, source, contracts)
+    assert (context.kind if isinstance(context, Reject) else context["table"]) == expected
+
+
+def test_a_file_of_a_table_without_a_contract_says_what_to_write():
+    source, contracts = project(COLUMNS)
+    source = source.model_copy(update={"tables": {"T2": "SHOP.T2"}})
+    with pytest.raises(ConfigError, match=r"SHOP.T2, which has no contract.*Write pipelines/tables/t2.yml"):
+        codec.open_file("T2_20260102030405.dat", b"", True, source, contracts)
+    unwanted = source.model_copy(update={"ignore": ["SHOP.T2"]})
+    reject = codec.open_file("T2_20260102030405.dat", b"\0", True, unwanted, contracts)
+    assert (reject.kind, reject.source_schema, reject.source_table) == ("unknown_table", "SHOP", "T2")
