@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import shlex
 import signal
 import sys
 from pathlib import Path
@@ -249,9 +250,15 @@ def rejects(
             of_first = (
                 {"stays": stays.get((row["source"], row["change_seq"]))} if row["kind"] == reading.CONFLICT else {}
             )
-            shown = row | of_first | {"raw": (row["raw"] or b"").hex()}
+            shown = row | {"file_offset": place[1] if (place := reading.in_file(known, row)) else None}
+            shown |= of_first | {"raw": (row["raw"] or b"").hex()}
             print(json.dumps(shown, default=str, ensure_ascii=False))
         return
-    print_rows(out, [reading.reject_line(row, raw, stays) for row in rows[:limit]], "rejects")
+    places = [reading.in_file(known, row) for row in rows[:limit]]
+    lines = [reading.reject_line(row, raw, stays, place[1] if place else None) for row, place in zip(rows, places)]
+    print_rows(out, lines, "rejects")
+    if first := next(filter(None, places), None):
+        words = f"{shlex.quote(first[0])} --at {first[1]} --records 1"
+        out.print(f"bytes of a file's record: inlet inspect {words}", style="dim", markup=False, soft_wrap=True)
     if len(rows) > limit:
         out.print(f"[dim]{limit} of {len(rows)}; --limit shows more[/]")
