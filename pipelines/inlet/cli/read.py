@@ -258,7 +258,8 @@ def rejects(
     lines = [reading.reject_line(row, raw, stays, place[1] if place else None) for row, place in zip(rows, places)]
     print_rows(out, lines, "rejects")
     if first := next(filter(None, places), None):
-        words = f"{shlex.quote(first[0])} --at {first[1]} --records 1"
-        out.print(f"bytes of a file's record: inlet inspect {words}", style="dim", markup=False, soft_wrap=True)
+        where = [] if project == HERE else ["--project", f"{project}"]
+        words = shlex.join([f"{project / first[0]}", "--at", f"{first[1]}", "--records", "1", *where])
+        out.print(f"the bytes of such a record: inlet inspect {words}", style="dim", markup=False, soft_wrap=True)
     if len(rows) > limit:
         out.print(f"[dim]{limit} of {len(rows)}; --limit shows more[/]")

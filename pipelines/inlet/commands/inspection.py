@@ -2,7 +2,7 @@
 
 import fnmatch
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -185,7 +185,7 @@ class Counts(NamedTuple):
 def count(records: Iterable[Shown]) -> Counts:
     """A change that comes in several records is one."""
     number, sizes, rejected = Counter[tuple[str, str]](), Counter[tuple[str, str]](), Counter[tuple[str, str]]()
-    kinds: dict[tuple[str, str], dict[str, None]] = {}
+    kinds = defaultdict[tuple[str, str], set[str]](set)
     faults: dict[str, str] = {}
     is_rejected = False
     for shown in records:
@@ -194,7 +194,7 @@ def count(records: Iterable[Shown]) -> Counts:
         number[key] += record.part == 0
         sizes[key] += record.length
         found = first_of_each(shown.faults(), faults)
-        kinds.setdefault(key, {}).update(dict.fromkeys(found))
+        kinds[key].update(found)
         was_rejected = is_rejected and record.part > 0
         is_rejected = was_rejected or bool(found)
         rejected[key] += is_rejected and not was_rejected
@@ -340,11 +340,7 @@ def _of_message(
     place = {"topic": message["topic"], "partition": message["partition"], "message": message["offset"]}
     data, name = message["value"] or b"", "/".join(map(str, place.values()))
     message = message | {"source": source.name, "unit_id": f"{source.name}/{name}"}
-    if hasattr(codec, "annotate"):
-        records = codec.annotate(data, message, source, tables)
-    else:
-        records = message_records.annotate(codec, given(message), source, tables)
-    for record in records:
+    for record in message_records.annotate(codec, given(message), source, tables):
         yield Shown(record, data, base or 0, place, base is None)
 
 

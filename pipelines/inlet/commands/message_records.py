@@ -1,14 +1,16 @@
-"""The records of a message whose codec does not explain its bytes: where they stand, what they say of their places, and
-why those that cannot be read cannot.
+"""The records of a message, for `inlet inspect`: what their codec shows of them; else where they stand, what they say
+of their places, and their bytes as JSON or text. Why a record cannot be read is asked of the decoder.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from inlet.bronze.framing import attempt
 from inlet.codecs import json_notes
-from inlet.codecs.notes import Annotated, Note, Said, clipped, group
+from inlet.codecs.notes import Annotated, Note, Said, clipped, group, leaves
+from inlet.codecs.results import Control
 from inlet.commands.decode import loads_of
 from inlet.errors import Reject
 from inlet.source import Source
@@ -17,68 +19,78 @@ UNKNOWN_TABLE = "unknown_table"
 
 
 def annotate(codec, message: dict, source: Source, tables: dict) -> list[Annotated]:
-    """The records of a message, in order, with what stands between them. Bytes are notes of JSON or text. In: the
-    message as the codec is given it; without contracts no table is a known one, and that is no fault.
+    """The records of a message, in order, with what stands between them. In: the message as the codec is given it;
+    without contracts no table is a known one, and that is no fault.
     """
     data = message["value"] or b""
-    records = list(_records(codec, message, source, tables)) if data else []
-    if len(records) < 2:  # its bytes are all of the message
-        told = records[0][2] if records else {"title": "message"}
-        return [Annotated(0, len(data), read=lambda: json_notes.notes_of(data), **told)]
-    found, at = list[Annotated](), 0
-    for start, end, told in [*records, (len(data), len(data), {})]:
-        if at < start:
-            found.append(Annotated(at, start - at, "between records", partial(_between, at, start)))
-        if start < end:
-            found.append(Annotated(start, end - start, read=partial(_notes, data[start:end], start), **told))
-        at = end
-    return found
-
-
-def _records(codec, message: dict, source: Source, tables: dict) -> Iterator[tuple[int, int, dict[str, Any]]]:
-    """(first byte, end, members of Annotated) of each record; none lies in another one."""
-    said = attempt(codec.says, message, source, tables) if hasattr(codec, "says") else []
+    rejects, controls = _decoded(codec, message, source, tables)
+    faults = {at: _fault(one) for at, one in rejects.items() if tables or one.kind != UNKNOWN_TABLE}
+    if hasattr(codec, "annotate"):
+        shown = codec.annotate(data, message, source, tables)
+        return [one if _has_fault(one) else replace(one, **faults.get(one.offset, {})) for one in shown]
+    said = attempt(codec.says, message, source, tables) if data and hasattr(codec, "says") else []
     places: dict[int, Said] = {} if isinstance(said, Reject) else {one.offset: one for one in said}
+    ends = {at: at + one.length for at, one in places.items()}
+    others: list[Reject | Control] = [*rejects.values(), *controls.values()]
+    ends |= {one.unit_offset: one.unit_offset + one.unit_length for one in others}
+    records = [
+        (at, end, _told(places.get(at), controls.get(at) or rejects.get(at)) | faults.get(at, {}))
+        for at, end in _apart(ends)
+    ]
+    if len(records) < 2:  # all bytes of the message are its
+        told = records[0][2] if records else {"title": "message"} | faults.get(0, {})
+        return [Annotated(0, len(data), read=partial(json_notes.notes_of, data), **told)]
+    return list(_with_between(data, records))
+
+
+def _decoded(codec, message: dict, source: Source, tables: dict) -> tuple[dict[int, Reject], dict[int, Control]]:
+    """The rejects and the control events of a message, by their first bytes."""
     loads = loads_of(codec, source, tables, [message])
-    decoded = attempt(codec.decode_message, message, source, tables, loads)
-    rejects = [decoded] if isinstance(decoded, Reject) else decoded.rejects
-    controls = [] if isinstance(decoded, Reject) else decoded.controls
-    spans = {at: one.length for at, one in places.items()}
-    spans |= {one.unit_offset: one.unit_length for one in (*rejects, *controls)}
-    wrong = {one.unit_offset: one for one in rejects if tables or one.kind != UNKNOWN_TABLE}
-    events = {one.unit_offset: one for one in controls}
-    end = 0
-    for at, length in sorted(spans.items()):
-        if at < end or not length:
-            continue
-        end = at + length
-        yield at, end, _told(places.get(at), wrong.get(at), events.get(at))
+    found = attempt(codec.decode_message, message, source, tables, loads)
+    rejects, controls = ([found], []) if isinstance(found, Reject) else (found.rejects, found.controls)
+    return {one.unit_offset: one for one in rejects}, {one.unit_offset: one for one in controls}
 
 
-def _told(said: Said | None, reject: Reject | None, event) -> dict[str, Any]:
-    """What is told of a record, as members of Annotated."""
-    told: dict[str, Any] = {"title": "message"}
+def _fault(reject: Reject) -> dict[str, Any]:
+    """As members of Annotated."""
+    why = f"expected {reject.expected}, found {reject.found}"
+    return {"fault": (reject.kind, why), "fault_at": reject.byte_offset}
+
+
+def _has_fault(record: Annotated) -> bool:
+    return record.fault is not None or any(leaf.fault for leaf in leaves(record.notes))
+
+
+def _told(said: Said | None, other: Control | Reject | None) -> dict[str, Any]:
+    """What is told of a record, as members of Annotated; of one that says nothing by what else is known of it."""
     if said:
-        named = said._asdict()
-        told = {"title": said.operation or "message"} | {name: named[name] for name in Said._fields[2:]}
-    elif event:
-        told = {"title": event.kind, "table": _name(event)}
-    if reject:
-        told |= {"fault": (reject.kind, f"expected {reject.expected}, found {reject.found}")}
-        told |= {"fault_at": reject.byte_offset, "table": told.get("table") or _name(reject)}
-    return told
+        place = said._asdict()
+        return {"title": said.operation or "message"} | {name: place[name] for name in Said._fields[2:]}
+    table = ".".join(filter(None, (other.source_schema, other.source_table))) if other else ""
+    return {"title": other.kind if isinstance(other, Control) else "message", "table": table or None}
 
 
-def _name(one) -> str | None:
-    return ".".join(filter(None, (one.source_schema, one.source_table))) or None
+def _apart(ends: dict[int, int]) -> Iterator[tuple[int, int]]:
+    """First byte and end of each that has bytes, and lies in no other one."""
+    last = 0
+    for at, end in sorted(ends.items()):
+        if last <= at < end:
+            yield at, end
+            last = end
 
 
-def _between(start: int, end: int) -> list[Note]:
-    return [Note(start, end - start, "between records", "blanks, commas, brackets, or what is around records")]
+def _with_between(data: bytes, records: list[tuple[int, int, dict[str, Any]]]) -> Iterator[Annotated]:
+    last = 0
+    for start, end, told in [*records, (len(data), len(data), {})]:
+        if last < start:
+            note = Note(last, start - last, "between records", "blanks, commas, brackets, or what is around records")
+            yield Annotated(last, start - last, "between records", partial(list, [note]))
+        if start < end:
+            yield Annotated(start, end - start, read=partial(_notes, data[start:end], start), **told)
+        last = end
 
 
 def _notes(data: bytes, start: int) -> list[Note]:
     """Notes of a record that begins there."""
-    whole = group(0, len(data), "", json_notes.notes_of(data))
-    moved = clipped(whole, 0, len(data), start)
+    moved = clipped(group(0, len(data), "", json_notes.notes_of(data)), 0, len(data), start)
     return list(moved.children) if moved else []

@@ -184,7 +184,7 @@ def _annotated(data: bytes, event: Event, images: Images, part: int, context: di
             yield from _record_notes(data, event, images, frame, order)
 
     transaction = event.transaction
-    of_change = io_types.IO_TYPES.get(event.header.io_type, ())[2:3] if event.header and event.fault_at is None else ()
+    of_change = io_types.IO_TYPES.get(event.header.io_type, ())[2:3] if event.header else ()
     operation = io_types.OPERATIONS[of_change[0]] if of_change and header else None
     return Annotated(
         frame.at,
