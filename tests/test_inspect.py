@@ -415,31 +415,38 @@ def test_operations_are_counted_by_table_and_records_are_chosen(trail_file):
     assert not inlet(*words, "--table", "HR.OTHER").stdout
 
 
-def test_rejected_records_are_counted_with_their_kinds(trail_file):
-    """Data whose length leads beyond its record, and so a before-image that is alone."""
+@pytest.mark.parametrize(
+    ("byte", "number", "kinds", "sentences"),
+    [
+        (-21, 1, ["column_twice"], ["column_twice at byte 420: expected each column once, found column 1 again"]),
+        (
+            -23,
+            2,
+            ["bad_length", "part_missing"],
+            [
+                "part_missing at byte 254: a before-image without its update behind it",
+                "bad_length at byte 631: expected a record, whole and with a header",
+            ],
+        ),
+    ],
+)
+def test_rejected_records_are_counted_with_their_kinds(trail_file, byte, number, kinds, sentences):
+    """An update in two records is one that is rejected, or two where it is none."""
     data = bytearray(trail_file.read_bytes())
-    data[data.index(b"x" * 200) - 21] += 1
+    data[data.index(b"x" * 200) + byte] += 1
     trail_file.write_bytes(data)
     words = ["inspect", trail_file, "--codec", "goldengate_trail", "--count"]
-    counted = inlet(*words)
-    assert counted.returncode == 3
-    assert counted.stdout.splitlines()[-3].split() == [
-        "HR.JOBS",
-        "UPDATE",
-        "2",
-        "464",
-        "2",
-        "bad_length,",
-        "part_missing",
-    ]
-    assert [line.partition(":")[0] for line in counted.stdout.splitlines()[-2:]] == []
     rows = [json.loads(line) for line in inlet(*words, "--json").stdout.splitlines()]
-    assert [(row["operation"], row["rejected"], row["kinds"]) for row in rows] == [
-        ("File Header", 0, []),
-        ("DELETE", 0, []),
-        ("INSERT", 0, []),
-        ("UPDATE", 2, ["bad_length", "part_missing"]),
+    assert [(row["operation"], row["number"], row["rejected"], row["kinds"]) for row in rows] == [
+        ("File Header", 1, 0, []),
+        ("DELETE", 1, 0, []),
+        ("INSERT", 1, 0, []),
+        ("UPDATE", number, number, kinds),
     ]
+    counted = inlet(*words)
+    head, *_, update = counted.stdout.splitlines()[: -len(sentences)]
+    assert head.split()[-2:] == ["rejected", "kinds"] and update.split()[-1:] == kinds[-1:]
+    assert (counted.stdout.splitlines()[-len(sentences) :], counted.returncode) == (sentences, 3)
 
 
 def trail_that_is_encrypted(folder: Path) -> Path:
