@@ -497,6 +497,15 @@ def test_a_file_of_another_codec_is_counted_as_what_cannot_be_read(trail_file, c
     assert counted.returncode == 3 and said in counted.stdout
 
 
+@pytest.mark.parametrize(("codec", "kind"), [("qlik_json", "wrong_shape"), ("goldengate_json", "unknown_table")])
+def test_messages_of_another_codec_are_rejected_each(tmp_path, codec, kind):
+    (tmp_path / "file").write_text('{"a": 1}\n{"table": "HR.A", "op_type": "T", "pos": "00000000020000000001"}')
+    counted = inlet("inspect", tmp_path / "file", "--codec", codec, "--transport", "lines", "--count", "--json")
+    rows = {row["operation"]: row for row in map(json.loads, counted.stdout.splitlines())}
+    assert rows["message"]["kinds"] == [kind] and counted.returncode == 3
+    assert "TRUNCATE" not in rows or rows["TRUNCATE"]["rejected"] == 0
+
+
 def test_messages_are_chosen_by_table_transaction_and_position(tmp_path):
     file = tmp_path / "messages.jsonl"
     one = {"table": "HR.A", "op_type": "I", "pos": "00000000020000000001", "tokens": {"X": "1.2.3"}, "after": {"ID": 1}}

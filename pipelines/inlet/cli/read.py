@@ -257,7 +257,7 @@ def rejects(
     places = [reading.in_file(known, row) for row in rows[:limit]]
     lines = [reading.reject_line(row, raw, stays, place[1] if place else None) for row, place in zip(rows, places)]
     print_rows(out, lines, "rejects")
-    if first := next(filter(None, places), None):
+    if first := reading.to_inspect(known, rows[:limit]):
         where = [] if project == HERE else ["--project", f"{project}"]
         words = shlex.join([f"{project / first[0]}", "--at", f"{first[1]}", "--records", "1", *where])
         out.print(f"the bytes of such a record: inlet inspect {words}", style="dim", markup=False, soft_wrap=True)

@@ -20,16 +20,19 @@ UNKNOWN_TABLE = "unknown_table"
 
 def annotate(codec, message: dict, source: Source, tables: dict) -> list[Annotated]:
     """The records of a message, in order, with what stands between them. In: the message as the codec is given it;
-    without contracts no table is a known one, and that is no fault.
+    without contracts no table is a known one, and that is no fault of what says an operation or a table.
     """
     data = message["value"] or b""
     rejects, controls = _decoded(codec, message, source, tables)
-    faults = {at: _fault(one) for at, one in rejects.items() if tables or one.kind != UNKNOWN_TABLE}
-    if hasattr(codec, "annotate"):
-        shown = codec.annotate(data, message, source, tables)
-        return [one if _has_fault(one) else replace(one, **faults.get(one.offset, {})) for one in shown]
+    is_explained = hasattr(codec, "annotate")
+    shown = codec.annotate(data, message, source, tables) if is_explained else []
     said = attempt(codec.says, message, source, tables) if data and hasattr(codec, "says") else []
     places: dict[int, Said] = {} if isinstance(said, Reject) else {one.offset: one for one in said}
+    known = {one.offset for one in (*shown, *places.values()) if one.operation or one.table}
+    is_meant = {at for at, one in rejects.items() if not tables and one.kind == UNKNOWN_TABLE and at in known}
+    faults = {at: _fault(one) for at, one in rejects.items() if at not in is_meant}
+    if is_explained:
+        return [one if _has_fault(one) else replace(one, **faults.get(one.offset, {})) for one in shown]
     ends = {at: at + one.length for at, one in places.items()}
     others: list[Reject | Control] = [*rejects.values(), *controls.values()]
     ends |= {one.unit_offset: one.unit_offset + one.unit_length for one in others}

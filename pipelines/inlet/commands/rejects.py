@@ -3,6 +3,7 @@
 from collections import Counter
 
 from inlet import change, lake
+from inlet.codecs import CODECS
 from inlet.config import Project
 from inlet.source import ROW_TRANSPORTS
 from inlet.sql import literal
@@ -68,6 +69,15 @@ def in_file(project: Project, row: dict) -> tuple[str, int] | None:
     if place is None or source is not None and source.transport in ROW_TRANSPORTS or row["unit_offset"] is None:
         return None
     return place[0], place[1] + row["unit_offset"]
+
+
+def to_inspect(project: Project, rows: list[dict]) -> tuple[str, int] | None:
+    """As `in_file`, of the first row whose codec says what the bytes of its files are."""
+    for row in rows:
+        source, place = project.sources.get(row["source"]), in_file(project, row)
+        if source and place and "://" not in place[0] and hasattr(CODECS[source.codec], "annotate"):
+            return place
+    return None
 
 
 def reject_line(
