@@ -47,7 +47,9 @@ FACES = (
     codec.LooksUp,
     codec.DefinitionFiles,
     codec.Annotates,
+    codec.AnnotatesHeaders,
     codec.StartsAnywhere,
+    codec.SaysPlaces,
 )
 HELPERS = (codec.FastMessages, codec.MessageLoads)
 
@@ -84,7 +86,9 @@ def test_a_codec_offers_what_a_face_declares_and_with_its_parameters(name):
             (codec.LooksUp, "lookups"),
             (codec.DefinitionFiles, "definitions_of"),
             (codec.Annotates, "annotate"),
+            (codec.AnnotatesHeaders, "annotate_header"),
             (codec.StartsAnywhere, "find_record"),
+            (codec.SaysPlaces, "says"),
         )
         if hasattr(module, has)
     ] + [codec.EndedByNext] * getattr(module, "ENDS_WITH_NEXT", False)

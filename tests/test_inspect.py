@@ -6,18 +6,21 @@ import json
 import random
 from collections.abc import Iterator
 from decimal import Decimal
+from io import BytesIO
 from pathlib import Path
 
 import pytest
 
+from inlet import config
+from inlet.bronze.framing import cut_file
 from inlet.codecs import CODECS
 from inlet.codecs.codec import change_rows, decode_block
 from inlet.codecs.notes import Annotated, leaves
-from inlet.commands import inspection
+from inlet.commands import inspection, message_records
 from inlet.errors import Reject
 from inlet.fields.fit import fit
 from tests import goldengate_streams as streams
-from tests import test_cases
+from tests import lakes, test_cases
 from tests.encode import goldengate_columns as columns
 from tests.encode.goldengate_trail import Trail
 from tests.goldengate import contract_of, source_of
@@ -26,6 +29,7 @@ from tests.test_cli import inlet
 CASES = [path for path in test_cases.CASES if hasattr(test_cases.ALL_CODECS[path.parent.name], "annotate")]
 OF_PLACE = ("operation", "table", "transaction_id", "event", "is_last", "change_seq")
 INSERT = 5  # IOType
+SAYING = [path for path in test_cases.CASES if hasattr(test_cases.ALL_CODECS[path.parent.name], "says")]
 OF_TEXT = {"invalid_json", "invalid_utf8", "trailing_data", "duplicate_member"}  # kinds that a message's text tells
 
 
@@ -156,6 +160,34 @@ def assert_equal_to_the_message(case: dict, message: dict) -> None:
         assert not data or any(leaf.offset <= reject.byte_offset <= leaf.end for leaf in at_kind)
 
 
+@pytest.mark.parametrize("path", SAYING, ids=name_of)
+def test_the_records_of_messages_say_their_places_with_contracts_and_without(path):
+    case = test_cases.load(path)
+    codec, source, tables = case["codec"], case["source"], case["tables"]
+    for written in case["messages"]:
+        message = {"unit_id": "s/t/0/0"} | test_cases._message(written)
+        decoded = codec.decode_message(message, source, tables, [])
+        for known in (tables, {}):
+            records = message_records.annotate(codec, message, source, known)
+            assert_each_byte_is_in_one_leaf(message["value"] or b"", records)
+            shown = {place_shown(one) for one in records}
+            for row in decoded.changes:
+                schema, table, seq = row["source_schema"], row["source_table"], row["change_seq"]
+                assert (
+                    row["operation"],
+                    f"{schema}.{table}",
+                    row["transaction_id"],
+                    row["stream_position"],
+                    seq,
+                ) in shown
+        faults = [one.fault for one in message_records.annotate(codec, message, source, tables) if one.fault]
+        assert [kind for kind, _ in faults] == [one.kind for one in decoded.rejects]
+
+
+def place_shown(record: Annotated) -> tuple:
+    return record.operation, record.table, record.transaction_id, record.position, record.change_seq
+
+
 def trail_case(rng: random.Random, num_transactions: int = 12, layout: str = "compressed") -> tuple[dict, bytes]:
     """A random trail with all that streams do not write: segments, LOB chunks, user tokens, an empty text."""
     how = streams.How(rng.choice([0, 2, 4]), restarts=0, rolls=0)
@@ -203,6 +235,20 @@ def test_a_row_without_columns_has_no_key():
     ((data, context),) = blocks(case, trail.files[0][1])
     _, record = case["codec"].annotate(data, context, case["source"], case["tables"])
     assert record.fault == ("missing_key", "no columns, and so no ID of the key")
+
+
+@pytest.mark.parametrize("is_same", [True, False])
+def test_keys_of_two_records_are_one_where_their_bytes_are(is_same):
+    table = columns.Table("HR.PAY", (columns.decimal_text("ID", 2, is_key=True), columns.varchar("NAME", 9)))
+    trail = Trail([table])
+    before, after = {"ID": Decimal("1.5"), "NAME": "a"}, {"ID": Decimal("1.5" if is_same else "1.50"), "NAME": "b"}
+    trail.update_in_two("HR.PAY", before, after, io_time=streams.START)
+    case = {"codec": CODECS["goldengate_trail"], "path": trail.files[0][0]}
+    case |= {"source": source_of(), "tables": {"HR.PAY": contract_of(table)}}
+    ((data, context),) = blocks(case, trail.files[0][1])
+    assert_equal_to_the_decoder(case["codec"], data, context, case["source"], case["tables"])
+    *_, record = case["codec"].annotate(data, context, case["source"], case["tables"])
+    assert (record.fault is None) == is_same
 
 
 def mutated(rng: random.Random, data: bytes) -> bytes:
@@ -306,12 +352,16 @@ def test_a_trail_is_shown_without_a_project(trail_file):
     assert "more" not in full.stdout and "x" * 200 in full.stdout
 
 
-def test_a_contract_gives_columns_their_names_and_values(trail_file, tmp_path):
+def write_project(folder: Path) -> None:
     contract = contract_of(JOBS).model_dump(include={"table", "name", "key", "columns"})
-    (tmp_path / "pipelines" / "tables").mkdir(parents=True)
-    (tmp_path / "pipelines" / "tables" / "jobs.yml").write_text(json.dumps(contract))
+    (folder / "pipelines" / "tables").mkdir(parents=True)
+    (folder / "pipelines" / "tables" / "jobs.yml").write_text(json.dumps(contract))
     source = {"codec": "goldengate_trail", "from": "*", "options": {"charset": "utf_8"}}
-    (tmp_path / "pipelines" / "inlet.yml").write_text(json.dumps({"sources": {"trail": source}}))
+    (folder / "pipelines" / "inlet.yml").write_text(json.dumps({"sources": {"trail": source}}))
+
+
+def test_a_contract_gives_columns_their_names_and_values(trail_file, tmp_path):
+    write_project(tmp_path)
     shown = inlet("inspect", trail_file, "--project", tmp_path, "--records", 2)
     assert "column 0 ID " in shown.stdout and "INT64(11,2) 1.50\n" in shown.stdout
     assert "ASCII_V(300) rob\\x1b\n" in shown.stdout  # nothing that a terminal would obey
@@ -324,8 +374,8 @@ def test_json_lines_hold_every_byte_of_a_file(trail_file, tmp_path):
     (tmp_path / "cut").write_bytes(trail_file.read_bytes()[:-3])
     shown = inlet("inspect", tmp_path / "cut", *words, "--name", "ra000007")
     assert bytes_shown(shown.stdout) == trail_file.read_bytes()[:-3]
-    last = json.loads(shown.stdout.splitlines()[-1])["notes"][0]
-    assert (last["fault"], last["meaning"][:20]) == ("truncated", "unreadable: expected")
+    last = json.loads(shown.stdout.splitlines()[-1])
+    assert (last["notes"][0]["fault"], last["fault"]["kind"]) == ("truncated", "truncated") and shown.returncode == 3
     messages = tmp_path / "messages.jsonl"
     messages.write_bytes(b'\xef\xbb\xbf{"a": 1}\r\n\n {"headers": {}}\n{"b"')
     shown = inlet("inspect", messages, "--codec", "qlik_json", "--transport", "lines", "--json")
@@ -363,6 +413,150 @@ def test_operations_are_counted_by_table_and_records_are_chosen(trail_file):
     (shown,) = inlet(*words, "--transaction", 3).stdout.splitlines()
     assert json.loads(shown)["operation"] == "DELETE"
     assert not inlet(*words, "--table", "HR.OTHER").stdout
+
+
+@pytest.mark.parametrize(
+    ("byte", "number", "kinds", "sentences"),
+    [
+        (-21, 1, ["column_twice"], ["column_twice at byte 420: expected each column once, found column 1 again"]),
+        (
+            -23,
+            2,
+            ["bad_length", "part_missing"],
+            [
+                "part_missing at byte 254: a before-image without its update behind it",
+                "bad_length at byte 631: expected a record, whole and with a header",
+            ],
+        ),
+    ],
+)
+def test_rejected_records_are_counted_with_their_kinds(trail_file, byte, number, kinds, sentences):
+    """An update in two records is one that is rejected, or two where it is none."""
+    data = bytearray(trail_file.read_bytes())
+    data[data.index(b"x" * 200) + byte] += 1
+    trail_file.write_bytes(data)
+    words = ["inspect", trail_file, "--codec", "goldengate_trail", "--count"]
+    rows = [json.loads(line) for line in inlet(*words, "--json").stdout.splitlines()]
+    assert [(row["operation"], row["number"], row["rejected"], row["kinds"]) for row in rows] == [
+        ("File Header", 1, 0, []),
+        ("DELETE", 1, 0, []),
+        ("INSERT", 1, 0, []),
+        ("UPDATE", number, number, kinds),
+    ]
+    counted = inlet(*words)
+    head, *_, update = counted.stdout.splitlines()[: -len(sentences)]
+    assert head.split()[-2:] == ["rejected", "kinds"] and update.split()[-1:] == kinds[-1:]
+    assert (counted.stdout.splitlines()[-len(sentences) :], counted.returncode) == (sentences, 3)
+
+
+def trail_that_is_encrypted(folder: Path) -> Path:
+    trail, rng = Trail([JOBS], seqno=7), random.Random(3)
+    for _ in range(25):
+        trail.row(INSERT, "HR.JOBS", rng.randbytes(40), trans_ind=streams.ONLY)
+    (folder / "ra000007").write_bytes(trail.files[0][1])
+    return folder / "ra000007"
+
+
+ENCRYPTED = (
+    "encrypted_data at byte 142: expected columns in the records: write the trail without ENCRYPTTRAIL, or decrypt it "
+    "with a pump (DECRYPTTRAIL), found 20 records in order, none of whose data is a list of columns\n"
+)
+
+
+def test_what_an_encrypted_trail_says_is_shown_and_why_the_rest_is_not(tmp_path):
+    file = trail_that_is_encrypted(tmp_path)
+    words = ["inspect", file, "--codec", "goldengate_trail"]
+    shown = inlet(*words)
+    assert shown.returncode == 3 and shown.stdout.count(ENCRYPTED) == 1
+    header, rest = shown.stdout.split("\n\n", 1)
+    assert "file_name                ./dirdat/" in header and rest.startswith("       142  no record  ")
+    assert bytes_shown(inlet(*words, "--json").stdout) == file.read_bytes()
+    counted = inlet(*words, "--count")
+    assert counted.returncode == 3 and counted.stdout.endswith(ENCRYPTED)
+    assert [line.split() for line in counted.stdout.splitlines()[:3]] == [
+        ["table", "operation", "number", "bytes", "rejected", "kinds"],
+        ["File", "Header", "1", "142"],
+        ["no", "record", "1", f"{file.stat().st_size - 142:,}", "1", "encrypted_data"],
+    ]
+    counted = inlet(*words, "--count", "--json")
+    assert counted.stderr == f"inlet: {ENCRYPTED}"
+    assert json.loads(counted.stdout.splitlines()[1])["kinds"] == ["encrypted_data"]
+    assert inlet(*words, "--table", "HR.JOBS").stdout.endswith(f"none of them tells a table\n{ENCRYPTED}")
+
+
+@pytest.mark.parametrize(
+    ("codec", "said"),
+    [
+        ("linkexpress_group", "missing_change_seq at byte 0: expected a file name with a time"),
+        ("goldengate_json --transport lines", "invalid_utf8 at byte 3: expected UTF-8, found 0x8E"),
+        ("qlik_json --transport whole_file", "invalid_utf8 at byte 3: expected UTF-8, found b'"),
+    ],
+)
+def test_a_file_of_another_codec_is_counted_as_what_cannot_be_read(trail_file, codec, said):
+    counted = inlet("inspect", trail_file, "--codec", *codec.split(), "--count")
+    assert counted.returncode == 3 and said in counted.stdout
+
+
+@pytest.mark.parametrize(("codec", "kind"), [("qlik_json", "wrong_shape"), ("goldengate_json", "unknown_table")])
+def test_messages_of_another_codec_are_rejected_each(tmp_path, codec, kind):
+    (tmp_path / "file").write_text('{"a": 1}\n{"table": "HR.A", "op_type": "T", "pos": "00000000020000000001"}')
+    counted = inlet("inspect", tmp_path / "file", "--codec", codec, "--transport", "lines", "--count", "--json")
+    rows = {row["operation"]: row for row in map(json.loads, counted.stdout.splitlines())}
+    assert rows["message"]["kinds"] == [kind] and counted.returncode == 3
+    assert "TRUNCATE" not in rows or rows["TRUNCATE"]["rejected"] == 0
+
+
+def test_messages_are_chosen_by_table_transaction_and_position(tmp_path):
+    file = tmp_path / "messages.jsonl"
+    one = {"table": "HR.A", "op_type": "I", "pos": "00000000020000000001", "tokens": {"X": "1.2.3"}, "after": {"ID": 1}}
+    two = {"table": "HR.B", "op_type": "D", "pos": "00000000020000000002", "before": {"ID": 1}}
+    file.write_text(f"{json.dumps(one)}{json.dumps(two)}\n[{json.dumps(two)}]")
+    words = ["inspect", file, "--codec", "goldengate_json", "--transport", "lines", "--option", "transaction_token=X"]
+    shown = {
+        given: [json.loads(line)["operation"] for line in inlet(*words, "--json", *given).stdout.splitlines()]
+        for given in (("--table", "HR.B"), ("--transaction", "1.2.3"), ("--position", two["pos"]))
+    }
+    assert [*shown.values()] == [["DELETE", "DELETE"], ["INSERT"], ["DELETE", "DELETE"]]
+    assert bytes_shown(inlet(*words, "--json").stdout) == file.read_bytes()
+    nothing = inlet(*words, "--csn", "7", "--json")
+    assert (nothing.stdout, nothing.returncode) == ("", 0)
+    assert nothing.stderr == (
+        "inlet: no record of commit 7; the file has 4 records: tables HR.A, HR.B; transactions 1.2.3; none of them "
+        "tells a commit\n"
+    )
+
+
+def test_the_place_of_a_reject_in_a_file_that_came_in_pieces_is_the_one_to_inspect(trail_file, tmp_path):
+    """As bronze cuts a file that grows: what was landed first, then the rest from there on."""
+    write_project(tmp_path)
+    project, data = config.load(tmp_path), bytearray(trail_file.read_bytes())
+    data[data.index(b"\0\0\0\x0a\0\0", -80) + 4] = 7  # the null indicator of the key in the delete, which comes last
+    trail_file.write_bytes(data)
+    source, codec = project.sources["trail"], CODECS["goldengate_trail"]
+    tables, context, blocks_ = project.tables_of(source), None, []
+    for size in (500, len(data)):
+        start = sum(len(block.data) for block in blocks_)
+        stream = BytesIO(data[start:size])
+        for block, after in cut_file(source, tables, trail_file.name, stream, start, context, size == len(data)):
+            blocks_.append(block)
+            context = after
+    (place, reject) = next(
+        (block.file_offset, reject)
+        for block in blocks_
+        for reject in decode_block(codec, block.data, block.context, source, tables).rejects
+    )
+    assert place > 0 and reject.kind == "missing_key"
+    told = {name: getattr(reject, name) for name in ("unit_offset", "byte_offset", "expected", "found", "raw")}
+    unit_id = f"trail/{trail_file.name}@{place}"
+    lakes.write(project, "silver.rejects", lakes.rejected("trail", reject.kind, unit_id=unit_id, **told))
+    (row,) = map(json.loads, inlet("rejects", "--json", "--project", tmp_path).stdout.splitlines())
+    assert (row["byte_offset"], row["file_offset"]) == (reject.byte_offset, place + reject.unit_offset)
+    told = inlet("rejects", "--project", tmp_path).stdout
+    assert f"{place + reject.byte_offset}" in told
+    command = next(line for line in told.splitlines() if "inlet inspect" in line).partition("inlet inspect ")[2]
+    shown = inlet("inspect", *command.split())
+    assert shown.stdout.startswith(f"{row['file_offset']:>10}  Delete  HR.JOBS") and shown.returncode == 3
+    assert f"{place + reject.byte_offset:>10}  " in shown.stdout and "expected a value, for a key" in shown.stdout
 
 
 @pytest.mark.parametrize("more", [[], ["--count"]])

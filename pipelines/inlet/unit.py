@@ -30,6 +30,16 @@ ORDER = (  # SQL: records in the order of their feed, that is by the offsets of 
 )
 
 
+def place_in_file(source: str, unit_id: str) -> tuple[str, int] | None:
+    """(path, offset) of a unit that is a piece of a file; None of a message.
+
+    >>> place_in_file("s", "s/in/ra000007@4096~2"), place_in_file("s", "s/in/a@b.jsonl/0/7")
+    (('in/ra000007', 4096), None)
+    """
+    match = re.fullmatch(f"{re.escape(source)}/(.*)@{OFFSET}", unit_id)
+    return (match[1], int(match[2])) if match else None
+
+
 def order(unit_id: str) -> tuple[str, int, str]:
     """What sorts units as ORDER does.
 

@@ -1,6 +1,8 @@
 """`inlet inspect`."""
 
 import json
+import sys
+from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 from typing import Annotated
@@ -41,6 +43,10 @@ def inspect(
     table: Annotated[str | None, typer.Option(help="Only records of this SCHEMA.TABLE, or of a pattern of it.")] = None,
     transaction: Annotated[str | None, typer.Option(help="Only records of the transaction with this id.")] = None,
     csn: Annotated[str | None, typer.Option(help="Only records of the commit with this number.")] = None,
+    position: Annotated[
+        str | None,
+        typer.Option(help="Only records at this place in their feed, as they say it (`position` of --json)."),
+    ] = None,
     is_count: Annotated[bool, typer.Option("--count", help="Count operations by table, and show no record.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Show long values whole.")] = False,
     is_json: Annotated[
@@ -48,6 +54,7 @@ def inspect(
     ] = False,
 ):
     """Show every byte of a file: offset, bytes, field, meaning. Needs no lakehouse; `--codec` needs no project either.
+    Exit code 3 if any of what is shown cannot be read.
 
     What stands in a record is read by itself here, not by what decodes; tests hold both equal.
     """
@@ -56,32 +63,49 @@ def inspect(
     if (transport or option) and not codec:
         raise ConfigError("--transport and --option go with --codec", "A project says both in its inlet.yml")
     loaded = inspection.without_project(file, codec, transport, _options(option)) if codec else config.load(project)
-    selection = inspection.Selection(at, table, transaction, csn)
+    selection = inspection.Selection(at, table, transaction, csn, position)
     source = None if codec else source
     found = islice(inspection.inspect(loaded, file, source, name, selection), records)
 
-    def print_nothing() -> None:
-        everything = inspection.inspect(loaded, file, source, name, inspection.Selection())
-        out.print(inspection.nothing(everything, selection), markup=False, soft_wrap=True)
-
+    num_shown, faults = 0, dict[str, str]()
     if is_count:
-        rows = inspection.count(found)
-        if not is_json and rows:
-            print_rows(out, rows)
-        elif not is_json:
-            print_nothing()
-        for row in rows if is_json else ():
-            print(json.dumps(row, ensure_ascii=False))
-        return
-    shown = None
+        rows, faults = inspection.count(found)
+        num_shown = len(rows)
+        if is_json:
+            for row in rows:
+                print(json.dumps(row, ensure_ascii=False))
+        elif rows:
+            print_rows(out, [_row(row, bool(faults)) for row in rows])
+        _say(faults.values(), is_json)
     for shown in found:
+        num_shown += 1
+        inspection.first_of_each(shown.faults(), faults)
         if is_json:
             print(json.dumps(shown.as_json(), ensure_ascii=False, default=as_json))
             continue
         for line in hex_view.lines_of(shown, full):
             out.print(line, soft_wrap=True)
-    if shown is None and not is_json:
-        print_nothing()
+    if not num_shown:
+        everything = inspection.inspect(loaded, file, source, name, inspection.Selection())
+        said, faults = inspection.nothing(everything, selection)
+        _say([said, *faults.values()], is_json)
+    raise typer.Exit(3 if faults else 0)
+
+
+def _row(row: dict, is_rejected: bool) -> dict:
+    """A row of counts for a person: the kinds in words, and nothing of rejects where there are none."""
+    if is_rejected:
+        return row | {"rejected": row["rejected"] or None, "kinds": ", ".join(row["kinds"])}
+    return {name: row[name] for name in ("table", "operation", "number", "bytes")}
+
+
+def _say(lines: Iterable[str], is_json: bool) -> None:
+    """Sentences for people, on standard error where a program reads the output."""
+    for line in lines:
+        if is_json:
+            print(f"inlet: {line}", file=sys.stderr)
+        else:
+            out.print(line, markup=False, soft_wrap=True)
 
 
 def _options(given: list[str]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import shlex
 import signal
 import sys
 from pathlib import Path
@@ -249,9 +250,16 @@ def rejects(
             of_first = (
                 {"stays": stays.get((row["source"], row["change_seq"]))} if row["kind"] == reading.CONFLICT else {}
             )
-            shown = row | of_first | {"raw": (row["raw"] or b"").hex()}
+            shown = row | {"file_offset": place[1] if (place := reading.in_file(known, row)) else None}
+            shown |= of_first | {"raw": (row["raw"] or b"").hex()}
             print(json.dumps(shown, default=str, ensure_ascii=False))
         return
-    print_rows(out, [reading.reject_line(row, raw, stays) for row in rows[:limit]], "rejects")
+    places = [reading.in_file(known, row) for row in rows[:limit]]
+    lines = [reading.reject_line(row, raw, stays, place[1] if place else None) for row, place in zip(rows, places)]
+    print_rows(out, lines, "rejects")
+    if first := reading.to_inspect(known, rows[:limit]):
+        where = [] if project == HERE else ["--project", f"{project}"]
+        words = shlex.join([f"{project / first[0]}", "--at", f"{first[1]}", "--records", "1", *where])
+        out.print(f"the bytes of such a record: inlet inspect {words}", style="dim", markup=False, soft_wrap=True)
     if len(rows) > limit:
         out.print(f"[dim]{limit} of {len(rows)}; --limit shows more[/]")

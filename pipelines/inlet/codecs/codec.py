@@ -32,7 +32,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 from pydantic import BaseModel
 
-from inlet.codecs.notes import Annotated
+from inlet.codecs.notes import Annotated, Said
 from inlet.codecs.results import Cut, Decoded, Definition, Joined, Waiting
 from inlet.errors import Reject
 from inlet.source import Source
@@ -197,6 +197,13 @@ class Annotates(Codec, Protocol):
         the value of a message, and the message as its context."""
 
 
+class AnnotatesHeaders(Annotates, Protocol):
+    """A codec whose files have a header that can be shown though `open_file` refused the file."""
+
+    def annotate_header(self, data: bytes) -> list[Annotated]:
+        """The header of a file, of whose first bytes these are; nothing where it is none, or not whole."""
+
+
 class StartsAnywhere(FileCodec, Protocol):
     """A file codec that finds its records from any place of a file on, so that `inlet inspect --at` need not read all
     that is before it.
@@ -232,6 +239,15 @@ class LooksUp(MessageCodec, Protocol):
 
     def lookups(self, message: dict, source: Source) -> list[str]:
         """The names that a message needs, maybe by the options of its source."""
+
+
+class SaysPlaces(MessageCodec, Protocol):
+    """A message codec without `annotate`, whose records can be found by what they say of their places."""
+
+    def says(self, message: dict, source: Source, tables: dict[str, Table]) -> list[Said]:
+        """The records of a message that has a value, those that can be read so far. It needs no contract, and fails
+        for no bytes. In: as of `decode_message`.
+        """
 
 
 class FastMessages(Protocol):

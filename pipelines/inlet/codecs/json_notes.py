@@ -10,9 +10,8 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from inlet.codecs.notes import Annotated, Note, group, printable, unreadable
+from inlet.codecs.notes import UNREADABLE, Note, group, printable
 from inlet.fields.json_exact import Number
-from inlet.source import Source
 
 BLANKS = re.compile(rb"[ \t\r\n]*")
 TEXT = re.compile(rb'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"')
@@ -75,24 +74,20 @@ def json_notes(data: bytes, mark: Mark | None = None, is_stream: bool = False) -
         if (bad := _bad_utf8(data)) is not None:
             kind, place, expected = "invalid_utf8", bad, "UTF-8"
         found = data[place : place + 16]
-        where = f"{found!r} at byte {place}" if found else "the end"
-        notes.append(unreadable(start, len(data), kind, expected, where))
+        meaning = f"expected {expected}, found {found!r}" if found else f"expected {expected}, found the end"
+        notes.append(Note(start, len(data) - start, UNREADABLE, meaning, fault=kind, fault_at=place))
         return JsonNotes(notes, reader.members, reader.twice)
     assert reader.done is not None
     return JsonNotes([*notes, reader.done], reader.members, reader.twice)
 
 
-def annotate(data: bytes, context: dict, source: Source, tables: dict) -> list[Annotated]:
+def notes_of(data: bytes) -> list[Note]:
     """What is shown of a message where its codec says nothing: its members if it looks like JSON (several values may
     stand one behind the other), else its text.
     """
-
-    def read() -> list[Note]:
-        if data.lstrip(b" \t\r\n")[:1] in (b"{", b"["):
-            return json_notes(data, is_stream=True).notes
-        return [Note(0, len(data), "text", printable(data))] if data else []
-
-    return [Annotated(0, len(data), "message", read)]
+    if data.lstrip(b" \t\r\n")[:1] in (b"{", b"["):
+        return json_notes(data, is_stream=True).notes
+    return [Note(0, len(data), "text", printable(data))] if data else []
 
 
 def _bad_utf8(data: bytes) -> int | None:

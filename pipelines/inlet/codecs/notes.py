@@ -43,7 +43,7 @@ class Note(NamedTuple):
 class Annotated:
     """A record, or bytes that are none. What it is a part of is said where the bytes tell it: of a change that comes in
     several records each of them says the same. `operation` is of `change.OPERATIONS`; `fault` is why the record as a
-    whole cannot be read, (kind, in words).
+    whole cannot be read, (kind, in words), `fault_at` at which byte where that is not its first one.
     """
 
     offset: int
@@ -60,10 +60,23 @@ class Annotated:
     change_seq: str | None = None
     fault: tuple[str, str] | None = None
     part: int = 0  # which of the records of its change it is
+    fault_at: int | None = None
 
     @cached_property
     def notes(self) -> tuple[Note, ...]:
         return tuple(self.read())
+
+
+class Said(NamedTuple):
+    """A record of a message, and what it says of its place; None for what it does not say."""
+
+    offset: int
+    length: int
+    operation: str | None
+    table: str | None
+    transaction_id: str | None
+    position: str | None
+    change_seq: str | None
 
 
 def leaves(notes: Iterable[Note]) -> Iterator[Note]:
@@ -94,10 +107,11 @@ def of_wrong(offset: int, end: int, name: str, wrong: Wrong, column: str | None 
     return Note(offset, end - offset, name, meaning, column=column, fault=wrong.kind, fault_at=at)
 
 
-def bare(title: str, offset: int, end: int, kind: str, expected: str, found: str, **told) -> Annotated:
-    """Bytes that are no record."""
-    note = unreadable(offset, end, kind, expected, found)
-    return Annotated(offset, end - offset, title, lambda: [note], **told)
+def bare(title: str, offset: int, end: int, kind: str, expected: str, found: str, at: int | None = None) -> Annotated:
+    """Bytes that are no record. In: at which of them that shows, where it is not the first."""
+    note = Note(offset, end - offset, UNREADABLE, fault=kind)
+    fault = kind, f"expected {expected}, found {found}"
+    return Annotated(offset, end - offset, title, lambda: [note], fault=fault, fault_at=at)
 
 
 def clipped(note: Note, start: int, end: int, shift: int) -> Note | None:

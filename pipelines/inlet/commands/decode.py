@@ -3,7 +3,7 @@
 import fnmatch
 import glob
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -140,15 +140,11 @@ def _decode_messages(project: Project, source: Source, file: Path) -> Iterator[t
     ]
     for message in messages:
         message["unit_id"] = f"{source.name}/{message['topic']}/{message['partition']}/{message['offset']}"
-    loads = _loads(codec, source, tables, messages)
-    brought = json.loads(plan["start_context"] or "{}").get("lookups", {})
-    looked_up = {name: text.encode() for name, text in brought.items()}
+    loads = loads_of(codec, source, tables, messages)
+    given = with_lookups(project, source, plan)
 
     def decoded(message: dict):
-        for name in codec.lookups(message, source) if lookups.needs_any(source) else ():
-            if name not in looked_up and (value := lookups.fetch(project, source, name)) is not None:
-                looked_up[name] = value
-        return codec.decode_message(lookups.with_lookups(codec, message, source, looked_up), source, tables, loads)
+        return codec.decode_message(given(message), source, tables, loads)
 
     for message in messages:
         found = attempt(decoded, message)
@@ -163,7 +159,24 @@ def _decode_messages(project: Project, source: Source, file: Path) -> Iterator[t
             yield "reject", reject_row(reject) | {"unit_id": message["unit_id"]}
 
 
-def _loads(codec, source: Source, tables: dict, messages: list[dict]) -> list[dict]:
+def with_lookups(project: Project, source: Source, plan: dict | None = None) -> Callable[[dict], dict]:
+    """What makes of a message what its codec is given: with what it names, looked up once. In: the row of bronze.files
+    of the container that brought the messages.
+    """
+    codec = CODECS[source.codec]
+    brought = json.loads((plan or {}).get("start_context") or "{}").get("lookups", {})
+    looked_up = {name: text.encode() for name, text in brought.items()}
+
+    def given(message: dict) -> dict:
+        for name in codec.lookups(message, source) if lookups.needs_any(source) else ():
+            if name not in looked_up and (value := lookups.fetch(project, source, name)) is not None:
+                looked_up[name] = value
+        return lookups.with_lookups(codec, message, source, looked_up)
+
+    return given
+
+
+def loads_of(codec, source: Source, tables: dict, messages: list[dict]) -> list[dict]:
     """The full loads that these messages are of."""
     seen: dict[tuple, list] = {}
     for message in messages if codec.LOADS else ():

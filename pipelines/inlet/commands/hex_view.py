@@ -16,8 +16,9 @@ STYLES = {"offset": "dim", "name": "cyan", "group": "bold cyan", "fault": "bold 
 def lines_of(shown: Shown, is_full: bool) -> Iterator[Text]:
     """In: whether long values are shown whole."""
     yield _heading(shown)
-    if fault := shown.record.fault:
-        yield Text(f"{'':{WIDTH_OFFSET}}  {fault[0]}: {_safe(fault[1])}", STYLES["fault"])
+    if shown.record.fault:
+        _, sentence = next(shown.faults())
+        yield Text(f"{'':{WIDTH_OFFSET}}  {_safe(sentence)}", STYLES["fault"])
     for note in shown.record.notes:
         yield from _rows(shown, note, 0, is_full)
     yield Text("")
@@ -36,7 +37,7 @@ def _heading(shown: Shown) -> Text:
     if record.csn:
         parts.append(f"CSN {record.csn}")
     if shown.place:
-        parts.append(f"message {shown.place['topic']}/{shown.place['partition']}/{shown.place['message']}")
+        parts.append(f"message {shown.message}")
     parts.append(counted(record.length, "byte"))
     if record.change_seq:
         parts.append(record.change_seq)

@@ -2,8 +2,8 @@
 
 import fnmatch
 import math
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -12,9 +12,10 @@ from inlet.bronze import message_text
 from inlet.bronze.files import LEN_READ, is_compressed
 from inlet.bronze.framing import LEN_HEAD, attempt, cut_file
 from inlet.bronze.transports import TRANSPORTS
-from inlet.codecs import CODECS, json_notes, transports_of
-from inlet.codecs.notes import UNREADABLE, Annotated, Note, bare
-from inlet.commands.decode import opened, planned, source_of
+from inlet.codecs import CODECS, transports_of
+from inlet.codecs.notes import UNREADABLE, Annotated, Note, bare, leaves
+from inlet.commands import message_records
+from inlet.commands.decode import opened, planned, source_of, with_lookups
 from inlet.config import Project
 from inlet.errors import ConfigError
 from inlet.log import counted
@@ -34,6 +35,7 @@ class Selection(NamedTuple):
     table: str | None = None  # SCHEMA.TABLE, or a pattern
     transaction: str | None = None
     csn: str | None = None
+    position: str | None = None
 
     def has(self, shown: "Shown") -> bool:
         record = shown.record
@@ -43,19 +45,21 @@ class Selection(NamedTuple):
             and is_of_table
             and self.transaction in (None, record.transaction_id)
             and self.csn in (None, record.csn)
+            and self.position in (None, record.position)
         )
 
 
 @dataclass(frozen=True)
 class Shown:
     """A record with its bytes. `base` is where in the file the bytes begin that the offsets of its notes count; of a
-    message that is no part of the file's bytes as they are it is 0, and `place` says which message it is.
+    message that is no part of the file's bytes as they are (`is_apart`) it is 0. `place` says which message it is.
     """
 
     record: Annotated
     data: bytes = field(repr=False)
     base: int
     place: dict[str, Any] = field(default_factory=dict)
+    is_apart: bool = False
 
     @property
     def offset(self) -> int:
@@ -70,10 +74,33 @@ class Shown:
             return note.meaning
         return f"{UNREADABLE}: byte {self.base + note.fault_at}: {note.meaning}"
 
+    def faults(self) -> Iterator[tuple[str, str]]:
+        """(kind, sentence) of all that cannot be read, as `inlet decode` says it; the bytes are those of the file."""
+        record = self.record
+        if record.fault:
+            at = record.offset if record.fault_at is None else record.fault_at
+            yield record.fault[0], self._sentence(*record.fault, at)
+        for leaf in leaves(record.notes):
+            if leaf.fault and leaf.meaning:  # a rest that is no record says it itself
+                at = leaf.offset if leaf.fault_at is None else leaf.fault_at
+                yield leaf.fault, self._sentence(leaf.fault, leaf.meaning.removeprefix(f"{UNREADABLE}: "), at)
+
+    def _sentence(self, kind: str, why: str, at: int) -> str:
+        of = f" of message {self.message}" if self.is_apart else ""
+        return f"{kind} at byte {self.base + at}{of}: {why}"
+
+    @property
+    def message(self) -> str:
+        """Which message it is."""
+        return f"{self.place['topic']}/{self.place['partition']}/{self.place['message']}"
+
     def as_json(self) -> dict:
         """All of it: a member that says nothing is left out."""
         record = self.record
-        fault = {"kind": record.fault[0], "why": record.fault[1]} if record.fault else None
+        fault = None
+        if record.fault:
+            at = record.offset if record.fault_at is None else record.fault_at
+            fault = {"kind": record.fault[0], "byte": self.base + at, "why": record.fault[1]}
         said = {
             "offset": self.offset,
             "length": record.length,
@@ -147,38 +174,80 @@ def inspect(
     return (shown for shown in found if selection.has(shown))
 
 
-def count(records: Iterator[Shown]) -> list[dict]:
-    """How many of each operation there are of each table; a change that comes in several records is one."""
-    number, sizes = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+class Counts(NamedTuple):
+    """How many of each operation there are of each table, and of them how many cannot be read, by which kinds; of each
+    kind the first one, as a sentence."""
+
+    rows: list[dict]
+    faults: dict[str, str]
+
+
+def count(records: Iterable[Shown]) -> Counts:
+    """A change that comes in several records is one."""
+    number, sizes, rejected = Counter[tuple[str, str]](), Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+    kinds = defaultdict[tuple[str, str], set[str]](set)
+    faults: dict[str, str] = {}
+    is_rejected = False
     for shown in records:
         record = shown.record
         key = record.table or "", record.operation or record.title
         number[key] += record.part == 0
         sizes[key] += record.length
-    return [
-        {"table": t or None, "operation": o, "number": number[t, o], "bytes": sizes[t, o]} for t, o in sorted(sizes)
+        found = first_of_each(shown.faults(), faults)
+        kinds[key].update(found)
+        was_rejected = is_rejected and record.part > 0
+        is_rejected = was_rejected or bool(found)
+        rejected[key] += is_rejected and not was_rejected
+    rows = [
+        {
+            "table": t or None,
+            "operation": o,
+            "number": number[t, o],
+            "bytes": sizes[t, o],
+            "rejected": rejected[t, o],
+            "kinds": sorted(kinds[t, o]),
+        }
+        for t, o in sorted(sizes)
     ]
+    return Counts(rows, faults)
 
 
-def nothing(records: Iterator[Shown], selection: Selection) -> str:
-    """That no record was found: what was looked for, and what is there. In: all records."""
+def first_of_each(found: Iterable[tuple[str, str]], faults: dict[str, str]) -> list[str]:
+    """Note the first sentence of each kind. Out: the kinds that were found."""
+    kinds = []
+    for kind, sentence in found:
+        faults.setdefault(kind, sentence)
+        kinds.append(kind)
+    return kinds
+
+
+def nothing(records: Iterable[Shown], selection: Selection) -> tuple[str, dict[str, str]]:
+    """That no record was found: what was looked for, and what is there; of bytes that are no record, the first
+    sentence of each kind. In: all records.
+    """
     place, own = selection._asdict(), Selection()._asdict()
-    asked = {"table": "table", "transaction": "transaction", "csn": "commit", "at": "byte"}
-    sought = [f"{word} {place[name]}" for name, word in asked.items() if place[name] != own[name]]
-    there: dict[str, dict[str, None]] = {"tables": {}, "transactions": {}, "commits": {}}
+    asked = {"table": "table", "transaction": "transaction", "csn": "commit", "position": "position", "at": "byte"}
+    sought = {name: f"{word} {place[name]}" for name, word in asked.items() if place[name] != own[name]}
+    there: dict[str, dict[str, None]] = {"table": {}, "transaction": {}, "csn": {}, "position": {}}
+    faults: dict[str, str] = {}
     num = 0
     for shown in records:
         record, num = shown.record, num + 1
-        for values, value in zip(there.values(), (record.table, record.transaction_id, record.csn)):
+        said = record.table, record.transaction_id, record.csn, record.position
+        for values, value in zip(there.values(), said):
             if value and len(values) <= NUM_NAMED:
                 values[value] = None
-    named = (
-        f"{what} {', '.join([*values][:NUM_NAMED])}{', ...' * (len(values) > NUM_NAMED)}"
-        for what, values in there.items()
-        if values
-    )
-    of = f" of {' and '.join(sought)}" if sought else ""
-    return f"no record{of}; the file has {counted(num, 'record')}: {'; '.join(named)}".removesuffix(": ")
+        if record.fault and not record.table:
+            first_of_each(shown.faults(), faults)
+    named = [
+        f"{asked[name]}s {', '.join([*values][:NUM_NAMED])}{', ...' * (len(values) > NUM_NAMED)}"
+        for name, values in there.items()
+        if values and (name != "position" or name in sought)
+    ]
+    lacking = [f"none of them tells a {asked[name]}" for name in there if name in sought and num and not there[name]]
+    of = f" of {' and '.join(sought.values())}" if sought else ""
+    what = f"no record{of}; the file has {counted(num, 'record')}: {'; '.join(named + lacking)}".removesuffix(": ")
+    return what, faults
 
 
 def _of_records(project: Project, source: Source, file: Path, name: str | None, at: int) -> Iterator[Shown]:
@@ -192,14 +261,20 @@ def _of_records(project: Project, source: Source, file: Path, name: str | None, 
         for block, _ in cut_file(source, tables, name or own_name, stream, start, context, True):
             if block.file_offset + len(block.data) <= at:
                 continue
-            for record in _annotated(codec, block.data, block.context, source, tables):
+            for record in _annotated(codec, block.data, block.context, source, tables, not block.file_offset):
                 yield Shown(record, block.data, block.file_offset)
 
 
-def _annotated(codec, data: bytes, context: dict, source: Source, tables: dict) -> list[Annotated]:
-    if problem := context.get("problem"):
-        return [bare("no record", 0, len(data), problem["kind"], problem["expected"], problem["found"])]
-    return codec.annotate(data, context, source, tables)
+def _annotated(codec, data: bytes, context: dict, source: Source, tables: dict, is_first: bool) -> list[Annotated]:
+    """In: whether the file begins with these bytes."""
+    problem = context.get("problem")
+    if not problem:
+        return codec.annotate(data, context, source, tables)
+    header = codec.annotate_header(data) if is_first and hasattr(codec, "annotate_header") else []
+    start = header[-1].offset + header[-1].length if header else 0
+    at = min(max(problem["byte_offset"], start), len(data))
+    rest = bare("no record", start, len(data), problem["kind"], problem["expected"], problem["found"], at)
+    return [*header, rest]
 
 
 def _far(codec, source: Source, tables: dict, name: str, stream: IO[bytes], at: int) -> tuple[int, dict | None]:
@@ -219,7 +294,7 @@ def _far(codec, source: Source, tables: dict, name: str, stream: IO[bytes], at: 
 def _of_text(project: Project, source: Source, file: Path, at: int) -> Iterator[Shown]:
     """Of messages in a text; what lies between them is shown, too."""
     codec, tables = CODECS[source.codec], project.tables_of(source)
-    topic = str(file.resolve()).removeprefix(f"{project.root}/")
+    topic, given = str(file.resolve()).removeprefix(f"{project.root}/"), with_lookups(project, source)
     with opened(project, file) as (_, stream):
         pieces = _lines(stream) if source.transport == "lines" else iter([(0, stream.read())])
         number = 0
@@ -231,11 +306,14 @@ def _of_text(project: Project, source: Source, file: Path, at: int) -> Iterator[
             for start, stop in cut.spans:
                 yield from _between(data, base, end, start)
                 if base + stop > at:
-                    yield from _message(codec, source, tables, data[start:stop], base + start, topic, number)
+                    message = {"topic": topic, "partition": 0, "offset": number, "value": data[start:stop]}
+                    message |= {"timestamp": None, "key": None, "headers": None}
+                    yield from _of_message(codec, source, tables, given, message, base + start)
                 number, end = number + 1, stop
             if cut.trouble is not None:
-                found = f"{data[cut.trouble : cut.trouble + 16]!r} at byte {base + cut.trouble}"
-                why = bare("no message", end, len(data), "unreadable_file", "JSON values, or one array of them", found)
+                found = f"{data[cut.trouble : cut.trouble + 16]!r}"
+                expected = "JSON values, or one array of them"
+                why = bare("no message", end, len(data), "unreadable_file", expected, found, cut.trouble)
                 yield Shown(why, data, base)
             else:
                 yield from _between(data, base, end, len(data))
@@ -255,24 +333,21 @@ def _between(data: bytes, base: int, start: int, end: int) -> Iterator[Shown]:
         yield Shown(Annotated(start, end - start, "between messages", lambda: [note]), data, base)
 
 
-def _message(codec, source: Source, tables: dict, data: bytes, base: int, topic: str, number: int) -> Iterator[Shown]:
-    place = {"topic": topic, "partition": 0, "message": number}
-    message = {"topic": topic, "partition": 0, "offset": number, "timestamp": None, "key": None, "headers": None}
-    for record in _annotated_message(codec, data, message | {"value": data, "source": source.name}, source, tables):
-        yield Shown(record, data, base, place)
-
-
-def _annotated_message(codec, data: bytes, message: dict, source: Source, tables: dict) -> list[Annotated]:
-    annotate = codec.annotate if hasattr(codec, "annotate") else json_notes.annotate
-    return annotate(data, message, source, tables)
+def _of_message(
+    codec, source: Source, tables: dict, given: Callable[[dict], dict], message: dict, base: int | None = None
+) -> Iterator[Shown]:
+    """In: `given`, what makes of a message what its codec is given; where in the file it begins, if it does."""
+    place = {"topic": message["topic"], "partition": message["partition"], "message": message["offset"]}
+    data, name = message["value"] or b"", "/".join(map(str, place.values()))
+    message = message | {"source": source.name, "unit_id": f"{source.name}/{name}"}
+    for record in message_records.annotate(codec, given(message), source, tables):
+        yield Shown(record, data, base or 0, place, base is None)
 
 
 def _of_messages(project: Project, source: Source, file: Path) -> Iterator[Shown]:
     """Of messages that are kept in a container; offsets are those in each message."""
-    codec, tables = CODECS[source.codec], project.tables_of(source)
-    for batch in TRANSPORTS[source.transport].units_of(project, planned(project, source, file)):
+    codec, tables, plan = CODECS[source.codec], project.tables_of(source), planned(project, source, file)
+    given = with_lookups(project, source, plan)
+    for batch in TRANSPORTS[source.transport].units_of(project, plan):
         for message in batch.to_pylist():
-            data = message["value"] or b""
-            place = {"topic": message["topic"], "partition": message["partition"], "message": message["offset"]}
-            for record in _annotated_message(codec, data, message, source, tables):
-                yield Shown(record, data, 0, place)
+            yield from _of_message(codec, source, tables, given, message)

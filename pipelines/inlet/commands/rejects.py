@@ -3,8 +3,11 @@
 from collections import Counter
 
 from inlet import change, lake
+from inlet.codecs import CODECS
 from inlet.config import Project
+from inlet.source import ROW_TRANSPORTS
 from inlet.sql import literal
+from inlet.unit import place_in_file
 
 COLUMNS = [c.name for c in change.REJECTS]
 CONFLICT = "conflicting_duplicate"
@@ -58,8 +61,31 @@ def first_of(project: Project, rejects: list[dict]) -> dict[tuple[str, str], str
     }
 
 
-def reject_line(row: dict, with_raw: bool, stays: dict[tuple[str, str], str] | None = None) -> dict:
-    """A reject as a person wants to see it. In: what `first_of` found."""
+def in_file(project: Project, row: dict) -> tuple[str, int] | None:
+    """(path, first byte in it) of a rejected record, where its unit is a piece of a file: what `inlet inspect --at`
+    begins with. Of a compressed file it is the byte in what that unpacks to.
+    """
+    place, source = place_in_file(row["source"], row["unit_id"]), project.sources.get(row["source"])
+    if place is None or source is not None and source.transport in ROW_TRANSPORTS or row["unit_offset"] is None:
+        return None
+    return place[0], place[1] + row["unit_offset"]
+
+
+def to_inspect(project: Project, rows: list[dict]) -> tuple[str, int] | None:
+    """As `in_file`, of the first row whose codec says what the bytes of its files are."""
+    for row in rows:
+        source, place = project.sources.get(row["source"]), in_file(project, row)
+        if source and place and "://" not in place[0] and hasattr(CODECS[source.codec], "annotate"):
+            return place
+    return None
+
+
+def reject_line(
+    row: dict, with_raw: bool, stays: dict[tuple[str, str], str] | None = None, start: int | None = None
+) -> dict:
+    """A reject as a person wants to see it. In: what `first_of` found; where in its file the record begins, so that
+    its bytes are those of the file."""
+    shift = 0 if start is None else start - row["unit_offset"]
     place = ".".join(filter(None, (row["source_table"], row["column_name"])))
     first = (stays or {}).get((row["source"], row["change_seq"])) if row["kind"] == CONFLICT else None
     line = {
@@ -68,8 +94,8 @@ def reject_line(row: dict, with_raw: bool, stays: dict[tuple[str, str], str] | N
         "where": place,
         "change_seq": row["change_seq"],
         "unit": row["unit_id"],
-        "record at": row["unit_offset"],
-        "byte": row["byte_offset"],
+        "record at": row["unit_offset"] + shift if shift else row["unit_offset"],
+        "byte": row["byte_offset"] + shift if shift else row["byte_offset"],
         "expected": row["expected"] + (f", of {first}, which stays" if first else ""),
         "found": row["found"],
     }

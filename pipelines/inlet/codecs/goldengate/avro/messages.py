@@ -38,7 +38,8 @@ from inlet.codecs.goldengate.avro.operation import Shaped
 from inlet.codecs.goldengate.avro.options import Options
 from inlet.codecs.goldengate.message_definitions import definitions_of  # noqa: F401  part of what a codec offers
 from inlet.codecs.goldengate.operations import change as operation_change
-from inlet.codecs.goldengate.operations.operation import Record, Refused
+from inlet.codecs.goldengate.operations.operation import Operation, Record, Refused
+from inlet.codecs.notes import Said
 from inlet.codecs.results import Control, Decoded
 from inlet.errors import Reject
 from inlet.fields.wrong import Wrong
@@ -50,11 +51,14 @@ LEN_FOUND = 8
 
 
 class Reading(NamedTuple):
-    """What a record is by one schema: where it ends, its change or its reject, and the control events beside it."""
+    """What a record is by one schema: where it stands, its change or its reject, and the control events beside it; what
+    it says."""
 
+    start: int
     end: int
     row: dict | Reject
     beside: list[Control]
+    operation: Operation | None = None
     is_read: bool = True  # the datum is one of the schema
 
 
@@ -75,6 +79,18 @@ def decode_message(message: dict, source: Source, tables: dict, loads: list[dict
         0,
         int(not readings),
     )
+
+
+def says(message: dict, source: Source, tables: dict) -> list[Said]:
+    """What the records of a message say of their places, those whose schema is there."""
+    options = source.options_as(Options)
+    return [
+        operation_change.said(
+            read.operation, read.start, read.end - read.start, message["topic"], source, tables, options
+        )
+        for read in _readings(message, source, tables)
+        if read.operation
+    ]
 
 
 def _readings(message: dict, source: Source, tables: dict) -> Iterator[Reading]:
@@ -132,9 +148,11 @@ def _by_schema(schema: dict, framed: Framed, message: dict, source: Source, tabl
     raw = data[framed.start : end]
     record = Record(message["unit_id"], message["topic"], framed.start, raw, shaped.offset_of)
     try:
-        return Reading(end, *operation_change.decode(shaped.operation(), record, source, tables, options))
+        operation = shaped.operation()
     except Refused as no:
-        return Reading(end, operation_change.rejected(no, record), [])
+        return Reading(framed.start, end, operation_change.rejected(no, record), [])
+    row, beside = operation_change.decode(operation, record, source, tables, options)
+    return Reading(framed.start, end, row, beside, operation)
 
 
 def _broken(data: bytes, start: int, wrong: Wrong, end: int | None = None) -> Reading:
@@ -142,4 +160,4 @@ def _broken(data: bytes, start: int, wrong: Wrong, end: int | None = None) -> Re
     end = len(data) if end is None else end
     raw = data[start:end]
     reject = Reject(wrong.kind, start, len(raw), wrong.offset, wrong.expected, wrong.found, raw)
-    return Reading(end, reject, [], is_read=False)
+    return Reading(start, end, reject, [], is_read=False)

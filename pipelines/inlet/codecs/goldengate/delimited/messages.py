@@ -25,12 +25,15 @@ Facts       [documented] the formatter has one image of a row, metadata fields t
 Rejects     bad_column_count, wrong_shape, invalid_utf8, bad_text, and those of operations/change
 """
 
+from contextlib import suppress
+
 from inlet.codecs.goldengate.delimited.lines import Line, lines
 from inlet.codecs.goldengate.delimited.operation import Shaped
 from inlet.codecs.goldengate.delimited.options import Options
 from inlet.codecs.goldengate.message_definitions import definitions_of  # noqa: F401  part of what a codec offers
 from inlet.codecs.goldengate.operations import change as operation_change
 from inlet.codecs.goldengate.operations.operation import Record, Refused
+from inlet.codecs.notes import Said
 from inlet.codecs.results import Control, Decoded
 from inlet.errors import Reject
 from inlet.source import Source
@@ -55,6 +58,19 @@ def decode_message(message: dict, source: Source, tables: dict, loads: list[dict
         controls += beside
         bytes_framing -= line.end - line.start
     return Decoded(changes, rejects, controls, bytes_framing, int(not (changes or rejects)))
+
+
+def says(message: dict, source: Source, tables: dict) -> list[Said]:
+    """What the lines of a message say of their places."""
+    options, found = source.options_as(Options), list[Said]()
+    for line in lines(message["value"], options):
+        with suppress(Refused):
+            if not line.wrong:
+                operation, length = Shaped(line, options).said(), line.end - line.start
+                found.append(
+                    operation_change.said(operation, line.start, length, message["topic"], source, tables, options)
+                )
+    return found
 
 
 def _decode(

@@ -31,8 +31,7 @@ class Shaped:
     def operation(self, topic: str, source: Source, tables: dict[str, Table]) -> Operation:
         """What the record says. Raises: Refused."""
         own = self._own()
-        texts = {role: own[role] or None for role in own if role in operation_members.TEXTS}
-        told = operation_members.operation(texts, row={} if self.options.model == "row" else None)
+        told = self._told(own)
         contract, word = operation_change.contract_in_force(told, topic, source, tables, self.options, self.place)
         self._check_count(contract)
         images = self._images(contract, word)
@@ -46,6 +45,15 @@ class Shaped:
             extra={name: text for name, text in own.items() if name not in OWN},
             has_exact_nulls=self.has_exact_nulls,
         )
+
+    def said(self) -> Operation:
+        """What the metadata fields say, without a contract. Raises: Refused."""
+        own = self._own()
+        return replace(self._told(own), tokens=self._tokens(own.get("tokens", "")))
+
+    def _told(self, own: dict[str, str]) -> Operation:
+        texts = {role: own[role] or None for role in own if role in operation_members.TEXTS}
+        return operation_members.operation(texts, row={} if self.options.model == "row" else None)
 
     def _own(self) -> dict[str, str]:
         """The texts of the metadata fields, by role or name."""

@@ -32,6 +32,7 @@ Rejects     invalid_utf8, invalid_json, trailing_data, duplicate_member, wrong_s
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 from inlet.codecs.goldengate.json import fast
 from inlet.codecs.goldengate.json.options import Options
@@ -39,6 +40,7 @@ from inlet.codecs.goldengate.json.shapes import EVENTS, Shaped
 from inlet.codecs.goldengate.message_definitions import definitions_of  # noqa: F401  part of what a codec offers
 from inlet.codecs.goldengate.operations import change as operation_change
 from inlet.codecs.goldengate.operations.operation import Record, Refused
+from inlet.codecs.notes import Said
 from inlet.codecs.results import Control, Decoded
 from inlet.errors import Reject
 from inlet.fields import json_exact, json_stream
@@ -80,6 +82,21 @@ def decode_message(message: dict, source: Source, tables: dict, loads: list[dict
         bytes_framing -= len(raw)
     num_control += not (changes or rejects or num_control)
     return Decoded(changes, rejects, controls, bytes_framing, num_control)
+
+
+def says(message: dict, source: Source, tables: dict) -> list[Said]:
+    """What the objects of a message say of their places, those that are operations."""
+    options, found = source.options_as(Options), list[Said]()
+    for piece, whole in _objects(message["value"]):
+        shaped, length = Shaped(whole, options), piece.end - piece.start
+        with suppress(Refused):
+            if piece.wrong is None and not _event(shaped, piece, b"", source, tables):
+                found.append(
+                    operation_change.said(
+                        shaped.operation(), piece.start, length, message["topic"], source, tables, options
+                    )
+                )
+    return found
 
 
 def _objects(data: bytes) -> Iterator[tuple[Piece, dict]]:

@@ -5,11 +5,12 @@ Source: docs/formats/goldengate_trail.md.
 """
 
 from collections.abc import Iterator
+from functools import partial
 
 from inlet.codecs.goldengate.notes import columns
 from inlet.codecs.goldengate.notes.events import FILE_HEADER, LACKS_BEGINNING, Event, Sequence
 from inlet.codecs.goldengate.notes.file_header import ddl_notes, file_header_notes
-from inlet.codecs.goldengate.notes.frames import NAMES, Frame, Order, Token, frames, next_record
+from inlet.codecs.goldengate.notes.frames import NAMES, ORDERS, Frame, Order, Token, frames, header_end, next_record
 from inlet.codecs.goldengate.notes.full_image import full_notes
 from inlet.codecs.goldengate.notes.header import Fault, Header, head_note, header_notes, token_notes
 from inlet.codecs.goldengate.options import Options
@@ -31,6 +32,15 @@ def annotate(data: bytes, context: dict, source: Source, tables: dict) -> list[A
         images = Images(data, event, context["order"], options)
         found += [_annotated(data, event, images, part, context) for part in range(len(event.frames))]
     return found
+
+
+def annotate_header(data: bytes) -> list[Annotated]:
+    """The header record of a file, of whose first bytes these are."""
+    for order in ORDERS:
+        end = header_end(data, order)
+        if end is not None:
+            return [Annotated(0, end, "File Header", partial(file_header_notes, data, end, order))]
+    return []
 
 
 def find_record(data: bytes, offset: int, context: dict, is_final: bool) -> tuple[int, dict] | None:
@@ -78,15 +88,21 @@ class Images:
         return "missing_key", f"no columns, and so no {', '.join(table.key)} of the key"
 
     def _of_keys(self, key: list[str]) -> Fault | None:
-        """Why two records are not one update: their keys differ."""
+        """Why two records are not one update: their keys differ. As the decoder does, by the bytes of values: two
+        spellings of a number are two values."""
         header = self.event.header
         if not self.event.before or header is None or header.io_type not in io_types.UPDATES:
             return None
-        before, after = (
-            {leaf.column: leaf.value for leaf in leaves(self._area(is_prior))} for is_prior in (True, False)
-        )
+        if any(leaf.fault for is_prior in (True, False) for leaf in leaves(self._area(is_prior))):
+            return None
+        before, after = self._values(True), self._values(False)
         differ = [name for name in key if name in before and name in after and before[name] != after[name]]
         return ("part_missing", f"another {', '.join(differ)} in the image before") if differ else None
+
+    def _values(self, is_prior: bool) -> dict[str | None, bytes]:
+        """The bytes of each column's value."""
+        whole = self._whole_area(is_prior)
+        return {leaf.column: whole[leaf.offset : leaf.end] for leaf in leaves(self._area(is_prior))}
 
     def _parts(self, is_prior: bool) -> list[Token]:
         """The column areas that are read as one."""
@@ -95,9 +111,11 @@ class Images:
 
     def _area(self, is_prior: bool) -> list[Note]:
         if is_prior not in self.areas:
-            whole = b"".join(self.data[part.start : part.end] for part in self._parts(is_prior))
-            self.areas[is_prior] = self._whole(whole, is_prior)
+            self.areas[is_prior] = self._whole(self._whole_area(is_prior), is_prior)
         return self.areas[is_prior]
+
+    def _whole_area(self, is_prior: bool) -> bytes:
+        return b"".join(self.data[part.start : part.end] for part in self._parts(is_prior))
 
     def _missing_key(self) -> list[Note]:
         """What is told behind the column area where neither image has a column of the key."""
@@ -166,8 +184,8 @@ def _annotated(data: bytes, event: Event, images: Images, part: int, context: di
             yield from _record_notes(data, event, images, frame, order)
 
     transaction = event.transaction
-    is_change = event.what == io_types.CHANGE and header is not None
-    operation = io_types.OPERATIONS[io_types.IO_TYPES[event.header.io_type][2]] if is_change and event.header else None
+    of_change = io_types.IO_TYPES.get(event.header.io_type, ())[2:3] if event.header else ()
+    operation = io_types.OPERATIONS[of_change[0]] if of_change and header else None
     return Annotated(
         frame.at,
         frame.end - frame.at,
@@ -183,6 +201,7 @@ def _annotated(data: bytes, event: Event, images: Images, part: int, context: di
         event.change_seq,
         event.fault or images.fault,
         part,
+        event.fault_at,
     )
 
 
@@ -219,6 +238,6 @@ def _record_notes(data: bytes, event: Event, images: Images, frame: Frame, order
     end = frame.end - LEN_TRAILER
     if at < end:
         kind, place = frame.fault or ("bad_length", at)
-        found = f"{data[place : min(place + 8, end)].hex(' ')} at byte {place}"
+        found = data[place : min(place + 8, end)].hex(" ")
         yield unreadable(at, end, kind, "tokens H, D, U and T, each once, up to the trailer", found)
     yield head_note(data, end, "Z", NAMES["Z"], order)

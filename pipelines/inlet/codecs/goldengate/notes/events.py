@@ -35,6 +35,7 @@ from inlet.table import Table
 KEY_UPDATES = (115, 117)
 MAX_GROUP = 16 << 20  # bytes; LOB chunks behind that are records of their own, and segments belong to no record
 FAULTY, FILE_HEADER, LOB_CHUNK = "faulty", "file header", "lob chunk"
+WHOLE_RECORD = "expected a record, whole and with a header"
 LACKS_BEGINNING = (
     "lacks_beginning"  # member of the context of a place in the middle of a file: nothing is known of before
 )
@@ -55,6 +56,7 @@ class Event:
     before: list[tuple[Frame, Header | None]] = field(default_factory=list)
     chunks: list[tuple[Frame, Header | None]] = field(default_factory=list)
     fault: Fault | None = None
+    fault_at: int | None = None  # where that is a fault of the frame
     counter: int | None = None
     is_last: bool | None = None
     transaction: Transaction | None = None
@@ -241,7 +243,7 @@ def _event_at(rows: list, at: int) -> tuple[Event, int]:
         return Event([rows[at]], FILE_HEADER), at + 1
     if frame.fault or header is None:
         kind, place = frame.fault or ("bad_header", frame.at)
-        return Event([rows[at]], FAULTY, fault=(kind, f"at byte {place}")), at + 1
+        return Event([rows[at]], FAULTY, fault=(kind, WHOLE_RECORD), fault_at=place), at + 1
     what = io_types.IO_TYPES.get(header.io_type, ("", io_types.UNKNOWN))[1]
     if what in (io_types.UNKNOWN, io_types.UNSUPPORTED):
         kind = "unknown_operation" if what == io_types.UNKNOWN else "unsupported_record"

@@ -12,6 +12,7 @@ LEN_MIN = 3 * LEN_TOKEN + LEN_GHDR
 GHDR = "H"
 NAMES = {"G": "Record Header", "H": "GHDR", "D": "Data", "U": "User Tokens", "T": "GGS Tokens", "Z": "Record Trailer"}
 Order = Literal["big", "little"]
+ORDERS: tuple[Order, ...] = ("big", "little")
 
 
 class Token(NamedTuple):
@@ -39,6 +40,14 @@ class Frame(NamedTuple):
 def size_at(data: bytes, at: int, order: Order) -> int:
     """A length of two bytes."""
     return int.from_bytes(data[at : at + 2], order)
+
+
+def header_end(data: bytes, order: Order) -> int | None:
+    """Where the header record of a file ends; None where it has none by this byte order, or not the whole of it."""
+    end = size_at(data, 2, order)
+    trailer = data[max(end - LEN_TOKEN, 0) : end]
+    is_header = data[:1] == b"F" and trailer[:1] == b"Z" and size_at(trailer, 2, order) == end
+    return end if is_header else None
 
 
 def frames(data: bytes, context: dict) -> Iterator[Frame]:

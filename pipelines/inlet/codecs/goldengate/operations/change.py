@@ -33,6 +33,7 @@ from inlet.codecs.goldengate.operations import position
 from inlet.codecs.goldengate.operations import time as operation_time
 from inlet.codecs.goldengate.operations.operation import Operation, Record, Refused
 from inlet.codecs.goldengate.operations.options import OperationOptions
+from inlet.codecs.notes import Said
 from inlet.codecs.results import Control
 from inlet.errors import Reject
 from inlet.fields.json_exact import Number
@@ -62,6 +63,20 @@ def decode(
         for kind, detail in events
     ]
     return row, controls
+
+
+def said(
+    operation: Operation, offset: int, length: int, topic: str, source: Source, tables: dict, options: OperationOptions
+) -> Said:
+    """What an operation says of its place, whatever contracts there are."""
+    name = (source.table_of(operation.table) or operation.table) if operation.table else source.table_of(topic)
+    word = options.words.get(operation.op_type or "")
+    try:
+        seq = _change_seq(operation, word, options) if word else None
+    except Refused:
+        seq = None
+    table = tables[name].table if name in tables else name
+    return Said(offset, length, word, table, _transaction(operation, options), operation.pos, seq)
 
 
 def rejected(

@@ -41,7 +41,7 @@ import re
 import numpy as np
 
 from inlet.codecs.goldengate.defgen import definitions_of  # noqa: F401  part of what a codec offers
-from inlet.codecs.goldengate.notes.annotate import annotate, find_record  # noqa: F401  part of what a codec offers
+from inlet.codecs.goldengate.notes.annotate import annotate, annotate_header, find_record  # noqa: F401  part of what a codec offers
 from inlet.codecs.goldengate.options import Options
 from inlet.codecs.goldengate.trail import columns, cuts, frame, io_types, piece, sequence
 from inlet.codecs.goldengate.trail.block import decode  # noqa: F401  part of what a codec offers

@@ -24,12 +24,14 @@ Rejects     invalid_xml, bad_text, wrong_shape, bad_column_count, column_twice, 
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 from inlet.codecs.goldengate.message_definitions import definitions_of  # noqa: F401  part of what a codec offers
 from inlet.codecs.goldengate.operations import change as operation_change
 from inlet.codecs.goldengate.operations.operation import Record, Refused
 from inlet.codecs.goldengate.xml.operation import Shaped
 from inlet.codecs.goldengate.xml.options import Options
+from inlet.codecs.notes import Said
 from inlet.codecs.results import Control, Decoded
 from inlet.errors import Reject
 from inlet.fields import xml_exact
@@ -67,6 +69,18 @@ def decode_message(message: dict, source: Source, tables: dict, loads: list[dict
         controls += beside
     found.changes, found.rejects, found.controls = changes, rejects, controls
     found.num_control = int(not (changes or rejects))
+    return found
+
+
+def says(message: dict, source: Source, tables: dict) -> list[Said]:
+    """What the operations of a message say of their places."""
+    options, found = source.options_as(Options), list[Said]()
+    for element in _records(message["value"]):
+        if isinstance(element, Element) and element.name == OPERATION:
+            at, length = element.start, element.end - element.start
+            with suppress(Refused):
+                operation = Shaped(element, options).operation()
+                found.append(operation_change.said(operation, at, length, message["topic"], source, tables, options))
     return found
 
 
