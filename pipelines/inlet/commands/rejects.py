@@ -1,9 +1,12 @@
 """`inlet rejects`: what could not be decoded, read without Spark."""
 
+import re
+import shlex
 from collections import Counter
 
 from inlet import change, lake
-from inlet.config import Project
+from inlet.config import Project, known
+from inlet.source import ROW_TRANSPORTS
 from inlet.sql import literal
 
 COLUMNS = [c.name for c in change.REJECTS]
@@ -15,6 +18,27 @@ def rejects(project: Project, source: str | None, kind: str | None) -> list[dict
     rows = [row for row in lake.peek(project.lakehouse_path(), "silver.rejects", COLUMNS) if row["resolved_by"] is None]
     rows = [r for r in rows if (not source or r["source"] == source) and (not kind or r["kind"] == kind)]
     return sorted(rows, key=lambda r: (-r["batch_id"], r["unit_id"], r["unit_offset"] or 0))
+
+
+def of_table(project: Project, rows: list[dict], table: str) -> tuple[list[dict], int]:
+    """Those of a table, then those of its sources that name no table, and may be of it; and how many these are. In: the
+    name of a contract, or a SCHEMA.TABLE that a reject names. Raises: ConfigError where there is no such table."""
+    contracts = {name: t for t in project.tables.values() for name in (t.name, *t.names)}
+    contract = contracts.get(table)
+    named = {f"{row['source_schema']}.{row['source_table']}" for row in rows if row["source_table"]}
+    known(contracts | dict.fromkeys(named), table, "table")
+    names = contract.names if contract else [table]
+    sources = [s.name for s in project.sources.values() if not contract or contract.table in project.tables_of(s)]
+    own = [row for row in rows if f"{row['source_schema']}.{row['source_table']}" in names]
+    unnamed = [row for row in rows if row["source_table"] is None and row["source"] in sources]
+    return own + unnamed, len(unnamed)
+
+
+def counts(rows: list[dict]) -> list[dict]:
+    """How many there are of each source and kind, the most first."""
+    num = Counter((row["source"], row["kind"]) for row in rows)
+    places = sorted(num, key=lambda place: (-num[place], place))
+    return [{"source": source, "kind": kind, "rejects": num[source, kind]} for source, kind in places]
 
 
 def open_rejects(project: Project) -> Counter[tuple[str, str]]:
@@ -56,6 +80,19 @@ def first_of(project: Project, rejects: list[dict]) -> dict[tuple[str, str], str
             f"where source = {literal(source)} and change_seq in ({', '.join(map(literal, sorted(asked)))})",
         )
     }
+
+
+def how_to_inspect(project: Project, rows: list[dict]) -> str | None:
+    """The command that shows each byte of the first of them that lies in a file as it stands there: its key, too, where
+    that can be read. None where none does."""
+    for row in rows:
+        source = project.sources.get(row["source"])
+        place = re.fullmatch(r"(.+)@([0-9]+)(~[0-9a-f]*)?", row["unit_id"].removeprefix(f"{row['source']}/"))
+        is_shown = source and source.transport not in ROW_TRANSPORTS and "://" not in row["unit_id"]
+        if place and row["unit_length"] and is_shown:
+            at = int(place[2]) + row["unit_offset"]
+            return f"inlet inspect {shlex.quote(place[1])} --source {source.name} --at {at} --records 1"
+    return None
 
 
 def reject_line(row: dict, with_raw: bool, stays: dict[tuple[str, str], str] | None = None) -> dict:
