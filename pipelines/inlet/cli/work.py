@@ -111,8 +111,8 @@ def replay(
         steps = running.STEPS[1:]
         running.run(loaded, running.find_work(loaded, steps, [], []), steps, [], log, hold, "replay")
         if anew and (others := replaying.not_landed(loaded, anew.path)):
-            told = f"{counted(len(others), 'other file')} of its source, from {others[0]} on: `inlet run` lands those that are ready"
-            log.say({"step": "bronze", "waiting": told})
+            told = f"{counted(len(others), 'other file')} of its source, from {others[0]} on"
+            log.say({"step": "bronze", "waiting": f"{told}: `inlet run` lands those that are ready"})
 
 
 @app.command()
