@@ -21,6 +21,7 @@ from rich.console import Console
 
 from infra.local import preflight
 from inlet import cli, config, lake
+from inlet.cli.app import LOGGED
 from inlet.commands import doctor
 from inlet.commands.sql import ask
 from inlet.errors import ConfigError, InletError
@@ -172,6 +173,35 @@ def test_an_error_is_a_line_of_the_log_and_a_sentence_for_a_person(project, monk
 
 def test_an_error_of_a_command_without_a_log_is_a_sentence(project):
     assert inlet("show", "nothing", "--project", project.root).stderr.startswith("inlet: There is no table nothing. ")
+
+
+SHOWS = "`inlet {} --help` shows what there is"
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "remedy"),
+    [
+        (["statu"], "No such command 'statu'", "Did you mean 'status'?"),
+        (["show"], "Missing argument 'table'", SHOWS.format("show")),
+        (["run", "--sourc", "depot"], "No such option: --sourc (Possible options: --source)", SHOWS.format("run")),
+    ],
+)
+def test_wrong_usage_is_a_box_for_a_person_and_one_line_elsewhere(monkeypatch, words, message, remedy):
+    done = inlet(*words)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    if words[0] in LOGGED:
+        line = json.loads(done.stderr)
+        assert (line["level"], line["message"], line["remedy"]) == ("error", message, remedy)
+    else:
+        assert done.stderr == f"inlet: {message}. {remedy}\n"
+    monkeypatch.setattr("rich.console.Console.is_terminal", True)
+    done = inlet(*words)
+    assert done.returncode == 2 and "╰───" in done.stderr
+
+
+def test_wrong_usage_is_a_line_of_the_log_of_each_command_that_has_one():
+    begin = {c.callback.__name__ for c in cli.app.registered_commands if "begin_log" in c.callback.__code__.co_names}
+    assert begin == set(LOGGED)
 
 
 def test_an_old_java_is_said_with_its_version(project, tmp_path):
@@ -350,10 +380,12 @@ def test_ctrl_c_is_one_line_and_the_next_run_goes_on(project):
     first = json.loads(run.stderr.readline())
     os.killpg(run.pid, signal.SIGINT)
     rest = run.stderr.read()
-    assert (first["step"], run.wait(), rest) == (
+    told = json.loads(rest)
+    assert (first["step"], run.wait(), told["step"], told["message"]) == (
         "spark",
         130,
-        "inlet: interrupted; nothing is lost, the next `inlet run` goes on from here\n",
+        "error",
+        "interrupted; nothing is lost, the next `inlet run` goes on from here",
     )
 
 

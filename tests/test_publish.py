@@ -5,6 +5,7 @@ test_gold; after each batch the views must equal the reference's fold of the cha
 """
 
 import datetime as dt
+import json
 import random
 import re
 import threading
@@ -186,6 +187,7 @@ def test_inlet_show_says_what_the_views_say(spark, here):
             assert len(shown.rows) > 50 and sorted(map(plain, shown.rows), key=repr) == of_view(shown, of)
             few = show.show(here, table, view, limit=7)
             assert (few.rows, few.is_more) == (shown.rows[:7], True)
+        assert_images_have_what_was_sent(spark, show.as_supplied(here, table, shown), shown)
         [times] = spark.sql(f"select min(valid_from_seq), max(valid_from_seq) from {name}__history").collect()
         at = f"{times[1][:4]}-{times[1][4:6]}-{times[1][6:8]} {times[1][8:10]}:{times[1][10:12]}:{times[1][12:14]}"
         shown = show.show(here, table, "live", at=at, limit=0)
@@ -212,6 +214,34 @@ def test_inlet_show_says_what_the_views_say(spark, here):
         show.show(here, table, key=["1", "2", "3"])
     with pytest.raises(ConfigError, match="unused is not published yet"):
         show.show(here, table.model_copy(update={"name": "unused"}))
+
+
+def assert_images_have_what_was_sent(spark, told: show.Shown, shown: show.Shown):
+    """Null is SQL NULL; what silver's image does not have, or calls missing, is left out."""
+    sent = {
+        tuple(row[:2]): (row[4] or {}, [image and json.loads(image) for image in row[2:4]])
+        for row in spark.sql(
+            "select source, change_seq, to_json(before), to_json(after), column_states from silver.changes"
+        ).collect()
+    }
+    at, num_left_out, num_null = (
+        [told.columns.index(name) for name in ("source", "change_seq", *show.IMAGES)],
+        [0, 0],
+        0,
+    )
+    for row, with_nulls in zip(told.rows, shown.rows, strict=True):
+        states, images = sent.get((row[at[0]], row[at[1]]), ({}, [None, None]))
+        for n, image in enumerate(images):
+            is_, was = row[at[2 + n]], with_nulls[at[2 + n]]
+            lacking = {
+                c.lower()
+                for c in COLUMNS
+                if was and was[c.lower()] is None and (c not in image or states.get(c) in ("missing", "lob_incomplete"))
+            }
+            assert is_ == (was and {c: v for c, v in was.items() if c not in lacking})
+            num_left_out[n] += len(lacking)
+            num_null += list((is_ or {}).values()).count(None)
+    assert all(num_left_out) and num_null
 
 
 def assert_every_boundary_is_shown_by_as_of_and_committed(spark, streams):

@@ -3,6 +3,7 @@
 import contextlib
 import gzip
 import html
+import json
 import os
 import pty
 import re
@@ -14,7 +15,7 @@ from datetime import timedelta
 
 import pytest
 
-from inlet.commands import charts, doctor, facts, rejects, report, runs, status
+from inlet.commands import charts, doctor, facts, rejects, replay, report, runs, status
 from inlet.errors import CheckFailed, ConfigError, EnvironmentLacks, TryAgain
 from inlet.log import Log
 from tests import lakes, projects
@@ -273,6 +274,41 @@ def test_rejects_name_the_change_that_stays(project):
     assert '"stays": "first at 7"' in inlet("rejects", "--json", "--project", project.root).stdout
 
 
+def test_rejects_of_a_table_come_with_those_that_may_be_of_it(busy):
+    """As a person and a program get them: how many there are of each kind, which are shown, how to see more."""
+    of_items = {"source_schema": "DEPOT", "source_table": "ITEMS"}
+    in_file = [of_items | {"unit_id": "depot/landing/a file@40", "unit_offset": n} for n in range(25)]
+    others = (
+        rejected("depot", "unknown_table", source_schema="SHOP", source_table="NEW"),
+        rejected("depot", "bad_frame"),
+    )
+    lakes.write(busy, "silver.rejects", *(rejected("depot", "bad_date", **row) for row in in_file), *others)
+
+    def told(*words) -> str:
+        return inlet("rejects", *words, "--project", busy.root).stdout
+
+    lines = told().splitlines()
+    assert [line.split() for line in lines[2:6]] == [
+        ["depot", "bad_date", "25"],
+        ["depot", "bad_digit", "1"],
+        ["depot", "bad_frame", "1"],
+        ["depot", "unknown_table", "1"],
+    ]
+    assert "20 of 28; --limit 0 shows all" in told() and len(told("--json").splitlines()) == 28
+    of_table = told("--table", "items", "--limit", "0").splitlines()
+    assert "by source and kind" not in of_table[0] and sum("bad_date" in line for line in of_table) == 25
+    assert of_table[-3].split()[:2] == ["1", "bad_frame"] and not any("unknown_table" in line for line in of_table)
+    assert of_table[-2:] == [
+        "1 reject without a table, the last ones, may be of items, too",
+        f"the bytes of such a record: inlet inspect '{busy.root}/landing/a file' --at 40 --records 1 --project {busy.root}",
+    ]
+    assert [json.loads(line)["kind"] for line in told("--table", "SHOP.NEW", "--json").splitlines()] == [
+        "unknown_table",
+        "bad_frame",
+    ]
+    assert inlet("rejects", "--table", "nothing", "--project", busy.root).returncode == 2
+
+
 def test_doctor_says_what_is_rejected_and_fails_nothing_for_it(busy):
     [finding] = [f for f in doctor.examine(busy.root) if f.what == "rejects"]
     assert finding.is_good and "1 records are rejected (1 bad_digit); `inlet rejects` says why" in finding.found
@@ -292,6 +328,15 @@ def test_a_file_that_may_be_purged_says_how_many_of_its_records_are_rejected(bus
     lakes.write(busy, "bronze.files", row)
     is_safe, words = status.file_state(busy, str(busy.root / "file"))
     assert is_safe and words.endswith("in batch 1; 1 record of it not decoded (`inlet rejects`)")
+    messages = [("depot/topic/0/5", "file"), ("depot/topic/0/6", "file"), ("depot/topic/0/7", "other")]
+    of_depot = {"source": "depot", "batch_id": 1}
+    lakes.write(busy, "bronze.messages", *(of_depot | {"unit_id": unit, "path": path} for unit, path in messages))
+    units = ("depot/topic/0/5", "depot/topic/0/7")
+    lakes.write(busy, "silver.rejects", *(rejected("depot", "wrong_shape", unit_id=unit) for unit in units))
+    done = inlet("status", "--file", busy.root / "file", "--json", "--project", busy.root)
+    told = json.loads(done.stdout)
+    assert (done.returncode, told["is_safe"], told["file"]) == (0, True, str(busy.root / "file"))
+    assert told["state"].endswith("in batch 1; 2 records of it not decoded (`inlet rejects`)")
 
 
 def test_the_status_counts_the_changes_that_a_table_lacks(busy):
@@ -325,6 +370,15 @@ def test_a_file_that_is_not_landed_says_why(tmp_path, name, cut, why):
     is_safe, words = status.file_state(project, str(tmp_path / "landing" / "depot" / name))
     assert not is_safe and words.startswith(f"landing/depot/{name}: nothing of it is landed"), words
     assert why in words, words
+
+
+def test_files_that_are_not_landed_are_told_beside_one_that_is(project):
+    names = [f"2026010203040{n}_00000{n}.lxg" for n in range(3)]
+    for name in names:
+        deliver(project, b"", name)
+    paths = [f"landing/depot/{name}" for name in names]
+    lakes.write(project, "bronze.files", {"source": "depot", "path": paths[1], "batch_id": 1})
+    assert replay.not_landed(project, paths[1]) == [paths[0], paths[2]] and replay.not_landed(project, paths[0]) == []
 
 
 def test_only_known_metrics_can_be_asked_for(tmp_path):

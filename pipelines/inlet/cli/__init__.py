@@ -8,16 +8,20 @@ accounting of a batch does not add up, 5 the environment lacks something, 6 some
 import os
 import signal
 import sys
+from typing import Any
+
+import typer
 
 from inlet.cli import work  # noqa: F401  each module brings its commands, in the order of the help
 from inlet.cli import read  # noqa: F401, I001
 from inlet.cli import project  # noqa: F401
 from inlet.cli import inspect  # noqa: F401
-from inlet.cli.app import app, state
+from inlet.cli.app import LOGGED, app, begin_log, state
 from inlet.errors import InletError
 from inlet.log import Log, console
 
 __all__ = ["app", "main"]
+UsageError: Any = typer.BadParameter.__base__  # typer has no public name for it
 
 
 def _interrupted(*_) -> None:
@@ -28,7 +32,7 @@ def _interrupted(*_) -> None:
     if "pyspark" in sys.modules and (gateway := sys.modules["pyspark"].SparkContext._gateway):
         gateway.proc.kill()
         gateway.proc.wait()
-    print("inlet: interrupted; nothing is lost, the next `inlet run` goes on from here", file=sys.stderr, flush=True)
+    _say("interrupted; nothing is lost, the next `inlet run` goes on from here", "")
     try:
         if catalog := sys.modules.get("inlet.lake.catalog"):
             catalog.leave_all()
@@ -41,7 +45,15 @@ def main() -> None:
     state["log"] = None
     signal.signal(signal.SIGINT, _interrupted)
     try:
-        app()
+        sys.exit(
+            app(prog_name="inlet", standalone_mode=Log().is_human)
+        )  # a person gets typer's own words for wrong usage
+    except UsageError as error:
+        _say_usage(error)
+        sys.exit(error.exit_code)
+    except typer.Abort:  # the input ended where something was asked for
+        _say("aborted", "")
+        sys.exit(1)
     except InletError as error:
         if state["debug"]:
             raise
@@ -54,6 +66,18 @@ def main() -> None:
         why = "This is a fault of Inlet or of its setting; `inlet --debug ...` shows the whole trace"
         _say(f"{type(error).__name__}: {first}", why)
         sys.exit(1)
+
+
+def _say_usage(error: Any) -> None:
+    """Wrong usage, where no person reads it: what is wrong, and what was maybe meant."""
+    command, text = error.ctx and error.ctx.command.name, " ".join(error.format_message().split())
+    if not text:  # no command at all: the help is printed
+        return
+    if command in LOGGED:
+        begin_log()
+    message, meant, near = text.partition(" Did you mean")
+    path = error.ctx.command_path if error.ctx else "inlet"
+    _say(message.rstrip("."), (meant + near).strip() or f"`{path} --help` shows what there is")
 
 
 def _say(message: str, remedy: str) -> None:

@@ -20,7 +20,9 @@ from inlet.log import as_json, as_text, counted, print_rows, print_table
 @app.command()
 def status(
     project: ProjectDir = HERE,
-    is_json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
+    is_json: Annotated[
+        bool, typer.Option("--json", help="As one JSON object; of --file: file, is_safe to purge, state in words.")
+    ] = False,
     file: Annotated[
         str | None,
         typer.Option(help="Is every byte of this delivered file landed and accounted for? Exit code 0 if so, else 3."),
@@ -38,7 +40,10 @@ def status(
         return
     if file:
         is_safe, words = reading.file_state(config.load(project), file)
-        out.print(escape(words), soft_wrap=True)
+        if is_json:
+            print(json.dumps({"file": file, "is_safe": is_safe, "state": words}, ensure_ascii=False))
+        else:
+            out.print(escape(words), soft_wrap=True)
         raise typer.Exit(0 if is_safe else 3)
     found = reading.status(config.load(project))
     if is_json:
@@ -113,7 +118,9 @@ def show(
     history: Annotated[
         bool, typer.Option("--history", help="Its versions, each with the places where it held.")
     ] = False,
-    changes: Annotated[bool, typer.Option("--changes", help="Its changes, with both images.")] = False,
+    changes: Annotated[
+        bool, typer.Option("--changes", help="Its changes, with both images: what was not supplied is not in them.")
+    ] = False,
     header: Annotated[
         bool, typer.Option("--header", help="With --changes: what the feed's own header says of each.")
     ] = False,
@@ -141,6 +148,8 @@ def show(
         config.known(loaded.sources, source, "source")
     num = _limit(limit, format, 20)
     found = showing.show(loaded, contract, view, key, at, num, source, header)
+    if changes:
+        found = showing.as_supplied(loaded, contract, found)
     _print(found.columns, found.rows, found.is_more, format, num, is_upright=header)
 
 
@@ -232,7 +241,11 @@ def rejects(
     project: ProjectDir = HERE,
     source: str | None = None,
     kind: str | None = None,
-    limit: Annotated[int, typer.Option(help="Rows shown at most.")] = 20,
+    table: Annotated[
+        str | None,
+        typer.Option(help="Only those of this table, with those of its sources that name none: they may be of it."),
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=0, help="Rows at most; 0 for all. A table has 20, JSON all.")] = None,
     raw: Annotated[bool, typer.Option(help="Show the record's bytes as hex and text.")] = False,
     is_json: Annotated[bool, typer.Option("--json", help="As JSON lines.")] = False,
 ):
@@ -243,23 +256,34 @@ def rejects(
     for word, names, what in ((source, known.sources, "source"), (kind, REJECT_KINDS, "kind of reject")):
         if word and word not in names:
             raise ConfigError(f"There is no {what} {word!r}", f"There are: {', '.join(sorted(names))}")
-    rows = reading.rejects(known, source, kind)
-    stays = reading.first_of(known, rows[:limit])
+    rows, num_unnamed = reading.rejects(known, source, kind), 0
+    if table:
+        rows, num_unnamed = reading.of_table(known, rows, table)
+    num = _limit(limit, "json" if is_json else "table", 20)
+    shown = rows[:num] if num else rows
+    stays = reading.first_of(known, shown)
     if is_json:
-        for row in rows[:limit]:
+        for row in shown:
             of_first = (
                 {"stays": stays.get((row["source"], row["change_seq"]))} if row["kind"] == reading.CONFLICT else {}
             )
-            shown = row | {"file_offset": place[1] if (place := reading.in_file(known, row)) else None}
-            shown |= of_first | {"raw": (row["raw"] or b"").hex()}
-            print(json.dumps(shown, default=str, ensure_ascii=False))
+            printed = row | {"file_offset": place[1] if (place := reading.in_file(known, row)) else None}
+            printed |= of_first | {"raw": (row["raw"] or b"").hex()}
+            print(json.dumps(printed, default=str, ensure_ascii=False))
         return
-    places = [reading.in_file(known, row) for row in rows[:limit]]
-    lines = [reading.reject_line(row, raw, stays, place[1] if place else None) for row, place in zip(rows, places)]
+    if len(rows) > len(shown):
+        print_rows(out, reading.counts(rows), "rejects by source and kind")
+    places = [reading.in_file(known, row) for row in shown]
+    lines = [reading.reject_line(row, raw, stays, place[1] if place else None) for row, place in zip(shown, places)]
     print_rows(out, lines, "rejects")
-    if first := reading.to_inspect(known, rows[:limit]):
+    if len(rows) > len(shown):
+        out.print(
+            f"[dim]{len(shown):,} of {len(rows):,}; --limit 0 shows all, --kind, --source and --table "
+            "choose, --json has them whole[/]"
+        )
+    if num_unnamed:
+        out.print(f"[dim]{counted(num_unnamed, 'reject')} without a table, the last ones, may be of {table}, too[/]")
+    if first := reading.to_inspect(known, shown):
         where = [] if project == HERE else ["--project", f"{project}"]
         words = shlex.join([f"{project / first[0]}", "--at", f"{first[1]}", "--records", "1", *where])
         out.print(f"the bytes of such a record: inlet inspect {words}", style="dim", markup=False, soft_wrap=True)
-    if len(rows) > limit:
-        out.print(f"[dim]{limit} of {len(rows)}; --limit shows more[/]")

@@ -81,7 +81,7 @@ def replay(
     from inlet.commands import run as running
     from inlet.lake.spark import session
 
-    log, loaded = begin_log(), config.load(project)
+    log, loaded, anew = begin_log(), config.load(project), None
     with lake.writing(loaded.lakehouse_path(), tell=log.say) as hold:
         if source:
             config.known(loaded.sources, source, "source")
@@ -110,6 +110,9 @@ def replay(
             log.say({"step": "replay", "because": "a run that ended early had planned it"})
         steps = running.STEPS[1:]
         running.run(loaded, running.find_work(loaded, steps, [], []), steps, [], log, hold, "replay")
+        if anew and (others := replaying.not_landed(loaded, anew.path)):
+            told = f"{counted(len(others), 'other file')} of its source, from {others[0]} on"
+            log.say({"step": "bronze", "waiting": f"{told}: `inlet run` lands those that are ready"})
 
 
 @app.command()

@@ -4,7 +4,7 @@ from collections import Counter
 
 from inlet import change, lake
 from inlet.codecs import CODECS
-from inlet.config import Project
+from inlet.config import Project, known
 from inlet.source import ROW_TRANSPORTS
 from inlet.sql import literal
 from inlet.unit import place_in_file
@@ -18,6 +18,27 @@ def rejects(project: Project, source: str | None, kind: str | None) -> list[dict
     rows = [row for row in lake.peek(project.lakehouse_path(), "silver.rejects", COLUMNS) if row["resolved_by"] is None]
     rows = [r for r in rows if (not source or r["source"] == source) and (not kind or r["kind"] == kind)]
     return sorted(rows, key=lambda r: (-r["batch_id"], r["unit_id"], r["unit_offset"] or 0))
+
+
+def of_table(project: Project, rows: list[dict], table: str) -> tuple[list[dict], int]:
+    """Those of a table, then those of its sources that name no table, and may be of it; and how many these are. In: the
+    name of a contract, or a SCHEMA.TABLE that a reject names. Raises: ConfigError where there is no such table."""
+    contracts = {name: t for t in project.tables.values() for name in (t.name, *t.names)}
+    contract = contracts.get(table)
+    named = {f"{row['source_schema']}.{row['source_table']}" for row in rows if row["source_table"]}
+    known(contracts | dict.fromkeys(named), table, "table")
+    names = contract.names if contract else [table]
+    sources = [s.name for s in project.sources.values() if not contract or contract.table in project.tables_of(s)]
+    own = [row for row in rows if f"{row['source_schema']}.{row['source_table']}" in names]
+    unnamed = [row for row in rows if row["source_table"] is None and row["source"] in sources]
+    return own + unnamed, len(unnamed)
+
+
+def counts(rows: list[dict]) -> list[dict]:
+    """How many there are of each source and kind, the most first."""
+    num = Counter((row["source"], row["kind"]) for row in rows)
+    places = sorted(num, key=lambda place: (-num[place], place))
+    return [{"source": source, "kind": kind, "rejects": num[source, kind]} for source, kind in places]
 
 
 def open_rejects(project: Project) -> Counter[tuple[str, str]]:

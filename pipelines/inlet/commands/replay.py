@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from inlet import bronze, lake, silver
 from inlet.bronze import lookups, replay
+from inlet.bronze.files import listing
+from inlet.bronze.plan import companions_of
 from inlet.bronze.redelivered import Redelivered
 from inlet.bronze.rests import rests
 from inlet.config import Project
@@ -179,6 +181,19 @@ def file_anew(project: Project, file: str, source: str | None) -> Redelivered | 
             "`inlet run` finishes it, then `inlet replay --file` again",
         )
     return found
+
+
+def not_landed(project: Project, path: str) -> list[str]:
+    """Files of the sources that have landed this one of which nothing is landed. They are listed, and not looked into:
+    some may wait for others, or for their end."""
+    landed = {(row["source"], row["path"]) for row in bronze.landed(project)}
+    sources = [project.sources[source] for source, known in landed if known == path and source in project.sources]
+    return [
+        name
+        for source in sources
+        for name, _ in listing(project, source)
+        if (source.name, name) not in landed and companions_of(source, name) is not None
+    ]
 
 
 def _with_rests(project: Project, rejects: list[dict]) -> tuple[list[dict], dict[str, str]]:

@@ -5,6 +5,7 @@ versions that gold.published names. Free SQL is Spark's alone (`inlet sql`).
 """
 
 from datetime import UTC, datetime
+from operator import itemgetter
 from typing import NamedTuple
 
 from inlet import change, lake, publish
@@ -17,6 +18,8 @@ from inlet.log import counted
 from inlet.table import Table
 
 VIEWS, IMAGES = ("live", "history", "changes"), ("before", "after")
+MOST_NAMED = 1000  # changes that a query asks for one by one
+NOT_SUPPLIED = ("missing", "lob_incomplete")  # states of a column that its change leaves as it was
 # what the engine that reads calls a type of Spark, where it differs
 TYPES = {"string": "varchar", "float": "real", "binary": "bytea", "timestamp_ntz": "timestamp"}
 UNTIMED = f"change_seq < '{change.FIRST_TIMED}'"  # SQL: its place tells no time
@@ -74,20 +77,54 @@ def show(
 
 def with_headers(project: Project, found: Shown) -> Shown:
     """Changes with the header that silver keeps of each, as a dict."""
-    at_source, at_seq = found.columns.index("source"), found.columns.index("change_seq")
-    seqs: dict[str, list[str]] = {}
+    kept, at = _in_silver(project, found, found.rows, ["header"]), _place(found)
+    headers = {place: variant.decode(**row["header"]) for place, row in kept.items() if row["header"]}
+    return Shown([*found.columns, "header"], [(*row, headers.get(at(row))) for row in found.rows], found.is_more)
+
+
+def as_supplied(project: Project, table: Table, found: Shown) -> Shown:
+    """Changes whose images lack what their source did not supply, where gold has null for it as for SQL NULL. Silver
+    tells the two apart. In: changes as `show` gives them."""
+    at, images = _place(found), [found.columns.index(name) for name in IMAGES]
+    unclear = [row for row in found.rows if any(row[n] and None in row[n].values() for n in images)]
+    kept = _in_silver(project, found, unclear, [*IMAGES, "table_version", "column_states"])
+    members = {
+        version.version: [(c.gold_name, then.name) for c in table.columns if (then := table.column_in(version, c))]
+        for version in table.versions
+    }
+    rows = []
     for row in found.rows:
-        seqs.setdefault(row[at_source], []).append(row[at_seq])
-    headers = {}
-    for source, shown in seqs.items():
-        wanted = set(shown)
-        span = f"change_seq between {_text(min(shown))} and {_text(max(shown))}"
-        where = f"where source = {_text(source)} and {span}"
-        for kept in lake.peek(project.lakehouse_path(), "silver.changes", ["change_seq", "header"], where):
-            if kept["header"] and kept["change_seq"] in wanted:
-                headers[source, kept["change_seq"]] = variant.decode(**kept["header"])
-    rows = [(*row, headers.get((row[at_source], row[at_seq]))) for row in found.rows]
-    return Shown([*found.columns, "header"], rows, found.is_more)
+        told = list(row)
+        if sent := kept.get(at(row)):
+            own = members.get(sent["table_version"], members[table.version])
+            states = dict(sent["column_states"] or ())
+            for n, name in zip(images, IMAGES):
+                image = variant.decode(**sent[name]) if sent[name] else {}
+                supplied = {gold for gold, was in own if was in image and states.get(was) not in NOT_SUPPLIED}
+                told[n] = row[n] and {k: v for k, v in row[n].items() if v is not None or k in supplied}
+        rows.append(tuple(told))
+    return Shown(found.columns, rows, found.is_more)
+
+
+def _place(found: Shown):
+    """What tells the place in the order, (source, change_seq), of a row."""
+    return itemgetter(found.columns.index("source"), found.columns.index("change_seq"))
+
+
+def _in_silver(project: Project, found: Shown, rows: list[tuple], columns: list[str]) -> dict[tuple[str, str], dict]:
+    """What silver's columns hold of some of the changes that were found, by their place."""
+    seqs: dict[str, set[str]] = {}
+    for source, seq in map(_place(found), rows):
+        seqs.setdefault(source, set()).add(seq)
+    kept = {}
+    for source, wanted in seqs.items():
+        where = f"where source = {_text(source)} and change_seq between {_text(min(wanted))} and {_text(max(wanted))}"
+        if len(wanted) <= MOST_NAMED:
+            where += f" and change_seq in ({', '.join(map(_text, sorted(wanted)))})"
+        for row in lake.peek(project.lakehouse_path(), "silver.changes", ["change_seq", *columns], where):
+            if row["change_seq"] in wanted:
+                kept[source, row["change_seq"]] = row
+    return kept
 
 
 def _until(project: Project, places: dict, at: str, untimed: list[str], source: str) -> str:

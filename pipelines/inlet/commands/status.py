@@ -119,9 +119,22 @@ def file_state(project: Project, file: str) -> tuple[bool, str]:
         return False, f"{path}: all {size} bytes are landed; batch {open_[0]} is not decoded yet"
     batches = ", ".join(str(row["batch_id"]) for row in rows if row["num_units"]) or rows[-1]["batch_id"]
     words = f"{path}: all {size} bytes are landed and accounted for, in batch {batches}"
-    blocks = tuple(f"{row['source']}/{path}@" for row in rows)
-    num = sum(r["unit_id"].startswith(blocks) and r["kind"] != replay.IGNORED for r in replay.unresolved(project))
+    num = _num_rejected(project, path, rows)
     return True, words + (f"; {counted(num, 'record')} of it not decoded (`inlet rejects`)" if num else "")
+
+
+def _num_rejected(project: Project, path: str, landed: list[dict]) -> int:
+    """How many records of a file no run has decoded yet: of its blocks, and of the messages that it holds. In: its rows
+    of bronze.files."""
+    sources = {row["source"] for row in landed}
+    open_ = [row for row in replay.unresolved(project) if row["source"] in sources and row["kind"] != replay.IGNORED]
+    if not open_:
+        return 0
+    blocks = tuple(f"{source}/{path}@" for source in sources)
+    of_batches = f"where batch_id in ({', '.join(str(row['batch_id']) for row in landed)})"
+    kept = lake.peek(project.lakehouse_path(), "bronze.messages", ["source", "path", "unit_id"], of_batches)
+    messages = {(row["source"], row["unit_id"]) for row in kept if row["path"] == path}
+    return sum(row["unit_id"].startswith(blocks) or (row["source"], row["unit_id"]) in messages for row in open_)
 
 
 def _why_it_waits(project: Project, path: str, landed: list[dict]) -> str:

@@ -142,7 +142,7 @@ def table(schema: str | None, name: str | None, topic: str, tables: dict, source
         raise Refused(
             "unknown_table",
             path if not any(parts) else (*path, "table"),
-            "a table with a contract, by topic or by schema and table",
+            "a table with a contract in pipelines/tables/, by topic (`tables` maps it) or by schema and table",
             full or f"neither in topic {topic}",
             named=tuple(full.split(".")) if all(parts) and full.count(".") == 1 else (),
         )

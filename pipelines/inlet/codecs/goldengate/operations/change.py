@@ -183,11 +183,12 @@ def table_of(word: str | None, topic: str, source: Source, tables: dict[str, Tab
     name = (source.table_of(word) or word) if word else source.table_of(topic)
     contract = tables.get(name) if name else None
     if contract is None or contract.sources and source.name not in contract.sources:
+        how = f"; `inlet import DEFGEN_FILE --source {source.name}` makes one" if name else ""
         raise Refused(
             "unknown_table",
             "table",
             "a table with a contract, by the message's own name for it (`tables` maps it, parts of three too) or by "
-            "its topic",
+            f"its topic{how}",
             name or f"no name, and topic {topic}",
             table=name,
         )
