@@ -300,7 +300,8 @@ def test_rejects_of_a_table_come_with_those_that_may_be_of_it(busy):
     assert of_table[-3].split()[:2] == ["1", "bad_frame"] and not any("unknown_table" in line for line in of_table)
     assert of_table[-2:] == [
         "1 reject without a table, the last ones, may be of items, too",
-        f"the bytes of such a record: inlet inspect '{busy.root}/landing/a file' --at 40 --records 1 --project {busy.root}",
+        f"the bytes of such a record: inlet inspect '{busy.root}/landing/a file' --at 40 --records 1 "
+        f"--project {busy.root}",
     ]
     assert [json.loads(line)["kind"] for line in told("--table", "SHOP.NEW", "--json").splitlines()] == [
         "unknown_table",
