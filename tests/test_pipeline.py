@@ -142,6 +142,8 @@ def write_linkexpress(rng: random.Random, source: str, landing: Path) -> tuple[d
         "byte_order": rng.choice(["big", "little"]),
         "charset": rng.choice(["cp932", "ebcdic_kana"]),
     }
+    by_table = rng.choice([None, None, "open", "journal"])  # the layout of extracts of one table
+    how["null_areas"] |= by_table == "journal"
     files, expected, at = [], [], dt.datetime(2026, 1, 2)
     for load, changes in random_stream(rng):
         if load or rng.random() < 0.2:
@@ -152,13 +154,16 @@ def write_linkexpress(rng: random.Random, source: str, landing: Path) -> tuple[d
             files.append((f"PARTS_{at:%Y%m%d%H%M%S}_{len(files):03d}", records))
         for cut in range(0, len(changes), 5):
             at += dt.timedelta(hours=1)
-            files.append((f"{at:%Y%m%d%H%M%S}_{len(files):03d}", list(records_of(rng, changes[cut : cut + 5], how))))
+            records = list(records_of(rng, changes[cut : cut + 5], how))
+            if by_table:
+                records = [record for record in records if record != ("commit",)]
+            files.append((f"{'PARTS_' if by_table else ''}{at:%Y%m%d%H%M%S}_{len(files):03d}", records))
     for number, (name, records) in enumerate(files):
         transaction = accumulate((record == ("commit",) for record in records), initial=0)
         expected += [
             change
             for n, (record, ordinal) in enumerate(zip(records, transaction))
-            for change in placed(source, name, number, n, record, ordinal)
+            for change in placed(source, name, number, n, record, None if by_table else ordinal)
         ]
         prefix = f"{name.split('_')[-2]}00{number:09d}"
         expected += (
@@ -166,7 +171,12 @@ def write_linkexpress(rng: random.Random, source: str, landing: Path) -> tuple[d
             if records[0][0] == "row"
             else []
         )
-        data = linkexpress.encode_file(records, layouts=LAYOUT, **how)
+        if by_table:
+            rows = [(record[0], *record[-1:] * (len(record) > 1)) for record in records]
+            layout = "open" if records[0][0] in ("row", "empty") else by_table
+            data = linkexpress.encode_table_file(rows, layout, columns=LAYOUT[1], **how)
+        else:
+            data = linkexpress.encode_file(records, layouts=LAYOUT, **how)
         batch = number * NUM_BATCHES // len(files)
         late = rng.randint(batch, NUM_BATCHES - 1) if rng.random() < 0.2 else batch
         put(landing / f"{late}" / source / f"{name}.lxg", data)
@@ -177,12 +187,11 @@ def write_linkexpress(rng: random.Random, source: str, landing: Path) -> tuple[d
         "byte_order": how["byte_order"],
         "null_areas": "yes" if how["null_areas"] else "no",
     }
-    return {
-        "codec": "linkexpress_group",
-        "from": f"landing/{source}/*.lxg",
-        "tables": {"1": "SIM.PARTS"},
-        "options": options,
-    }, expected
+    said = {"codec": "linkexpress_group", "from": f"landing/{source}/*.lxg", "tables": {"1": "SIM.PARTS"}}
+    if by_table:
+        said |= {"codec": "linkexpress_table", "tables": {"PARTS": "SIM.PARTS"}}
+        options |= {"difftype": by_table, "logtype": "normal"}
+    return said | {"options": options}, expected
 
 
 def put(path: Path, data: bytes) -> None:
@@ -213,18 +222,19 @@ def records_of(rng: random.Random, changes: list[Change], how: dict):
             yield ("commit",)
 
 
-def placed(source: str, name: str, number: int, record_number: int, record: tuple, transaction: int):
+def placed(source: str, name: str, number: int, record_number: int, record: tuple, transaction: int | None):
     """The change of one record, with the place in the order and the transaction that its file and number give it."""
     prefix = f"{name.split('_')[-2]}00{number:09d}"
     said = {"source": source, "table": "SIM.PARTS", "seq": f"{prefix}{record_number:010d}"}
+    of_transaction = None if transaction is None else f"{prefix}-{transaction}"
     if record[0] == "row":
         yield Change(op="REFRESH", after=record[1], load_id=prefix, **said)
     elif record[0] == "empty":
         yield Change(op="EMPTY_LOAD", **said)
     elif record[0] == "delete":
-        yield Change(op="DELETE", before=record[2], transaction_id=f"{prefix}-{transaction}", **said)
+        yield Change(op="DELETE", before=record[2], transaction_id=of_transaction, **said)
     elif record[0] in ("insert", "update"):
-        yield Change(op=record[0].upper(), after=record[2], transaction_id=f"{prefix}-{transaction}", **said)
+        yield Change(op=record[0].upper(), after=record[2], transaction_id=of_transaction, **said)
 
 
 # -- GoldenGate: trails
