@@ -89,8 +89,9 @@ class Project(BaseModel):
         return "/".join([self.resolve(self.lakehouse).rstrip("/"), *parts])
 
 
-def load(root: Path | str) -> Project:
-    """Read and check a project folder.
+def load(root: Path | str, may_lack_contracts: bool = False) -> Project:
+    """Read and check a project folder. In: whether sources may map tables that have no contract yet, as for the command
+    that writes them.
 
     Raises: ConfigError, naming file, field, what was expected and found.
     """
@@ -152,7 +153,7 @@ def load(root: Path | str) -> Project:
                 if "*" in name
                 else name not in contracts and source.wants(name)
             )
-            if lacks:
+            if lacks and not may_lack_contracts:
                 raise ConfigError(
                     f"{config}: sources.{source.name}.tables maps {word} to {name}, which has no contract",
                     f"Contracts are there for {', '.join(sorted(contracts)) or 'none'}; or write "

@@ -32,6 +32,14 @@ def import_(
     dropped: Annotated[
         list[str], typer.Option(metavar="COLUMN", help="A column that is gone for good; may be given several times.")
     ] = [],
+    since: Annotated[
+        str,
+        typer.Option(
+            metavar="YYYYMMDDHHmmSS",
+            help="From when on a changed column list is in force, where its file tells no time: in UTC, as the time in "
+            "change_seq.",
+        ),
+    ] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the contracts, and write nothing.")] = False,
 ):
     """Write and update contracts from column lists that feeds gave. Columns that are gone are asked for, never
@@ -39,7 +47,7 @@ def import_(
     """
     from inlet.commands import import_contracts as importing
 
-    loaded = config.load(project)
+    loaded = config.load(project, may_lack_contracts=True)
     if files and source is None:
         source = _only_source(loaded)
     if source:
@@ -47,7 +55,9 @@ def import_(
     if wrong := [pair for pair in renamed if pair.count("=") != 1]:
         raise ConfigError(f"--renamed {wrong[0]}: expected OLD=NEW", "Name the column as it was, and as it is")
     rows = importing.from_files(loaded, source or "", files) if files else importing.from_feeds(loaded, source, table)
-    made = importing.contracts(loaded, rows, importing.Answers(dict(pair.split("=") for pair in renamed), set(dropped)))
+    place = importing.place_of(since) if since else ""
+    answers = importing.Answers(dict(pair.split("=") for pair in renamed), set(dropped), place)
+    made = importing.contracts(loaded, rows, answers)
     for contract in made:
         out.print(escape(contract.what))
         if dry_run:
@@ -56,7 +66,7 @@ def import_(
         out.print("contracts say what the feeds say" if not made else "nothing was written")
         return
     importing.write(made)
-    config.load(project)
+    config.load(project, may_lack_contracts=True)
     out.print("next: inlet generate, then inlet run; what was rejected for its columns is decoded again")
 
 

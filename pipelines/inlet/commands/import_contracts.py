@@ -11,6 +11,7 @@ columns stays as it is.
 import io
 import re
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from pydantic import ValidationError
 from ruamel.yaml import YAML
 
 from inlet.bronze.files import why
+from inlet.change import LEN_SEQ
 from inlet.codecs import CODECS
 from inlet.config import Project
 from inlet.errors import ConfigError, in_words
@@ -35,6 +37,7 @@ class Answers:
 
     renamed: dict[str, str] = field(default_factory=dict)  # former name -> name
     dropped: set[str] = field(default_factory=set)
+    since: str = ""  # change_seq from which a column list is in force that tells no time itself
 
 
 @dataclass
@@ -89,6 +92,15 @@ def _content(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {why(error)}", "Name a definition file that is there") from error
+
+
+def place_of(time: str) -> str:
+    """The change_seq before all changes of a time. In: YYYYMMDDHHmmSS. Raises: ConfigError."""
+    try:
+        datetime.strptime(time, "%Y%m%d%H%M%S")
+    except ValueError as error:
+        raise ConfigError(f"--since {time}: {error}", "Write a time as 20260131235959") from error
+    return time.ljust(LEN_SEQ, "0")
 
 
 def contracts(project: Project, definitions: list[dict], answers: Answers) -> list[Contract]:
@@ -231,17 +243,18 @@ def _follow(contract: dict, name: str, row: dict, answers: Answers) -> None:
         raise ConfigError(
             f"{name}: --renamed {wrong[0]}: that is no new column", f"New are {', '.join(added) or 'none'}"
         )
-    if not row["change_seq"]:
+    since = row["change_seq"] or answers.since
+    if not since:
         raise ConfigError(
             f"{name}: the definition in {row['unit_id']} is not that of the contract, and tells no time from which "
             "it is in force",
-            "Import it before its feed is read, or write the new version into the contract by hand",
+            "Say it with --since YYYYMMDDHHmmSS, the time of the first file that is written so",
         )
     version = contract.get("version", 1)
     contract.setdefault("earlier", []).append(
         {
             "version": version,
-            "until": row["change_seq"],
+            "until": since,
             "columns": [{k: v for k, v in c.items() if k not in ("formerly", "dropped")} for c in present],
         }
     )

@@ -27,12 +27,14 @@ Rejects   bad_length, truncated, trailing_bytes, unknown_operation, unknown_extr
           bad_column_count, bad_null_indicator, bad_digit, bad_sign, bad_text, bad_date, bad_value_length,
           value_does_not_fit, missing_key, null_not_allowed (after-images only), missing_change_seq, ambiguous_layout,
           ambiguous_table
+Contracts `inlet import` makes them of extraction definitions and CREATE TABLE: definition, below
 Source    Linkexpress Replication option manual, 6.14; docs/formats/linkexpress_group.md
 """
 
 from inlet.codecs.linkexpress.annotate import annotate
 from inlet.codecs.linkexpress.block import CHANGES, GROUP, cut, decode, ids_of, tables_of
 from inlet.codecs.linkexpress.change_rows import COLUMNS, CONSTANTS, changes_as_rows, constants, load_of, span
+from inlet.codecs.linkexpress.definition import definitions_of
 from inlet.codecs.linkexpress.opening import base_name, named, settled, tables_named
 from inlet.codecs.linkexpress.options import Options
 from inlet.codecs.linkexpress.reject import of_file
@@ -49,6 +51,7 @@ __all__ = (  # what the codec offers beside what is here
     "constants",
     "cut",
     "decode",
+    "definitions_of",
     "load_of",
     "span",
     "tables_of",

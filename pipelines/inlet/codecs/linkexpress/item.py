@@ -243,8 +243,12 @@ def _decimal(numbers, *_):
 
 
 def _floating(width: int, options):
-    is_hex = options.float_form == "hex" or options.float_form == "auto" and _is_ebcdic(options)
-    return {plan.ENCODING: plan.HEX_FLOAT if is_hex else plan.IEEE, plan.WIDTH: width}
+    return {plan.ENCODING: plan.HEX_FLOAT if uses_hex_floats(options) else plan.IEEE, plan.WIDTH: width}
+
+
+def uses_hex_floats(options: Options) -> bool:
+    """Are REAL and DOUBLE base 16?"""
+    return options.float_form == "hex" or options.float_form == "auto" and _is_ebcdic(options)
 
 
 def _float(numbers, options, _):

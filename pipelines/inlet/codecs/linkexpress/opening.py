@@ -11,11 +11,12 @@ from datetime import datetime
 from itertools import product
 
 from inlet import change
-from inlet.codecs.linkexpress.block import DIFFERENCES, JOURNAL, OPEN, decode, frames, tables_of
-from inlet.codecs.linkexpress.frame import REFRESH
+from inlet.codecs.linkexpress.block import DIFFERENCES, FULL, JOURNAL, OPEN, decode, frames, tables_of
+from inlet.codecs.linkexpress.frame import DELETE, INSERT, REFRESH
 from inlet.codecs.linkexpress.item import compile_layouts
 from inlet.codecs.linkexpress.options import options_of
 from inlet.codecs.linkexpress.reject import change_seq_prefix, of_file
+from inlet.codecs.linkexpress.table_frame import LEN_OPERATION
 from inlet.errors import Reject
 from inlet.fields import sql_type
 from inlet.source import Source
@@ -144,6 +145,8 @@ class _Fit:
         framed = frames(head, context, source, tables)
         self.num_records = min(len(framed.heads), NUM_FITTED)
         self.is_possible = not framed.is_bad_length or self.num_records == NUM_FITTED
+        if not self.num_records and len(head) >= LEN_OPERATION:
+            self.is_possible &= _may_begin(head, context)
         self.decoded = decode(head[: int(framed.offsets[self.num_records])], context, source, tables)
         has_lengths = context["layout"] != OPEN or context["logtype"] == "little"
         rejects, controls = self.decoded.rejects, self.decoded.controls
@@ -166,6 +169,14 @@ class _Fit:
         num = self.num_records - len(rejects)
         first = f", {rejects[0].kind} at byte {rejects[0].byte_offset}" if rejects else ""
         return f"{words}: {num} record{'' if num == 1 else 's'} read{first}"
+
+
+def _may_begin(head: bytes, context: dict) -> bool:
+    """May a record that is not whole yet begin so? It is told where its first bytes are its operation."""
+    if context["layout"] != OPEN or context["logtype"] == "little":
+        return True
+    operation = int.from_bytes(head[:LEN_OPERATION], context["byte_order"])
+    return operation == REFRESH if context["extract"] == FULL else INSERT <= operation <= DELETE
 
 
 def _choose(fits: list[_Fit], head: bytes, is_whole: bool, source: Source, tables: dict) -> _Fit | Reject:

@@ -1,0 +1,162 @@
+"""`inlet import` of Linkexpress definition files: the contract that an extraction definition and its CREATE TABLE give
+reads what the contract of a person reads; a changed one makes a new version.
+"""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from inlet import cli, config
+from inlet.codecs import CODECS
+from inlet.errors import ConfigError
+from inlet.source import Source
+from tests import projects
+from tests.encode import linkexpress
+
+EMP = """\
+CREATE TABLE SHOP.EMP (              -- as in the data base
+    ID      INTEGER NOT NULL,
+    "名前"  NATIONAL CHARACTER VARYING (10) DEFAULT '(なし)',
+    QTY     NUMERIC(5),
+    AMT     DECIMAL(7, 2) /* yen, sen */ NOT NULL,
+    AT      TIMESTAMP,
+    NOTE    CHARACTER VARYING(20),
+    PRIMARY KEY (ID)
+);
+"""
+EXTRACTION = """\
+# what is copied
+REPNAME  = EMP_REP
+REPTYPE  = COPY
+DBMSKIND = SYMFO
+DATABASE = SHOPDB
+SCHEMA
+         = SHOP
+TABLE = EMP
+SELECT   = ID, AMT,
+           名前
+LOGPATH  = /log/emp
+DIFFTYPE = OPEN
+"""
+ORACLE = """\
+REPNAME = STOCK
+SCHEMA = SHOP
+TABLE = ITEMS
+SELECT = ITEM_ID, NAME, PRICE
+DATATYPE = ( INTEGER, CHARACTER VARYING(10),
+             DECIMAL(7,2) )
+GRPNAME = DEPOTS
+LOGPATH = /log/depots
+"""
+
+
+def read(text: str, codec: str = "linkexpress_table", encoding: str = "utf-8", **options) -> list[tuple]:
+    source = Source(**{"name": "depot", "codec": codec, "from": "landing", "options": options})
+    found = CODECS[codec].definitions_of(text.encode(encoding), "emp.def", source)
+    return [
+        (
+            d.source_schema,
+            d.source_table,
+            [(c["name"], c["type"], c["source_type"], c["nullable"]) for c in d.columns],
+            d.key,
+            d.change_seq,
+        )
+        for d in found
+    ]
+
+
+ID, NAME = ("ID", "int", "INTEGER", False), ("名前", "string", "NVARCHAR(10)", True)
+AMT = ("AMT", "decimal(7,2)", "DECIMAL(7,2)", False)
+REST = [("AT", "timestamp_ntz", "TIMESTAMP", True), ("NOTE", "string", "VARCHAR(20)", True)]
+QTY = ("QTY", "decimal(5,0)", "NUMERIC(5)", True)
+
+
+@pytest.mark.parametrize("codec", ["linkexpress_table", "linkexpress_group"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp932", "euc_jp"])
+def test_a_table_is_read_whatever_its_file_is_written_in(codec, encoding):
+    options = {"charset": encoding} if encoding == "euc_jp" else {}
+    assert read(EMP, codec, encoding, **options) == [("SHOP", "EMP", [ID, NAME, QTY, AMT, *REST], ["ID"], "")]
+
+
+def test_an_extraction_has_its_columns_in_its_order_with_the_types_of_the_table():
+    assert read(EMP + EXTRACTION) == [("SHOP", "EMP", [ID, AMT, NAME], ["ID"], "")]
+
+
+def test_an_extraction_of_oracle_says_its_types_and_a_group_names_no_table():
+    assert read(ORACLE) == [
+        (
+            "SHOP",
+            "ITEMS",
+            [
+                ("ITEM_ID", "int", "INTEGER", True),
+                ("NAME", "string", "VARCHAR(10)", True),
+                ("PRICE", "decimal(7,2)", "DECIMAL(7,2)", True),
+            ],
+            [],
+            "",
+        )
+    ]
+
+
+def test_floats_are_of_the_form_of_the_set():
+    ddl = "create table s.f (a real, b float(23), c float, d double precision, primary key (a))"
+    ieee = [(n, t) for n, t, _, _ in read(ddl)[0][2]]
+    assert ieee == [("A", "float"), ("B", "float"), ("C", "double"), ("D", "double")]
+    assert {t for _, t, _, _ in read(ddl, charset="ebcdic_kana")[0][2]} == {"double"}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("nothing", "holds neither REPNAME nor CREATE TABLE"),
+        (EXTRACTION, "no CREATE TABLE SHOP.EMP"),
+        ("REPNAME = A\nTABLE = T\n", "emp.def: A has no SCHEMA"),
+        (ORACLE.replace("INTEGER, ", ""), "SELECT has 3 columns, DATATYPE 2 types"),
+        (EMP.replace("TIMESTAMP", "INTERVAL"), "SHOP.EMP.AT: type 'INTERVAL' is not supported"),
+        (EMP + "REPNAME = A\nSCHEMA = SHOP\nTABLE = EMP\nSELECT = ID, OTHER\n", "OTHER is no column"),
+    ],
+)
+def test_what_cannot_be_a_contract_says_what_to_give(text, said):
+    with pytest.raises(ConfigError) as error:
+        read(text)
+    assert said in str(error.value)
+
+
+DDL = 'CREATE TABLE DEPOT.ITEMS (ITEM_ID INT NOT NULL, NAME VARCHAR(10), PRICE DEC(7,2){more}, PRIMARY KEY ("ITEM_ID"))'
+NEXT = [*projects.LAYOUT, ("KIND", "CHARACTER(2)")]
+
+
+def inlet(root, *words) -> str:
+    result = CliRunner().invoke(cli.app, [*map(str, words), "--project", f"{root}"])
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_a_definition_reads_what_a_contract_reads_and_a_changed_one_makes_a_version(tmp_path):
+    rows = [{"ITEM_ID": n, "NAME": f"item {n}", "PRICE": n} for n in range(3)]
+    for folder, columns, added, time in (
+        ("landing/depot", projects.LAYOUT, {}, "20260105031500_000001"),
+        ("landing/depot", NEXT, {"KIND": "XY"}, "20260205031500_000002"),
+    ):
+        records = [*(("insert", 1, row | added) for row in rows), ("commit",)]
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+        data = linkexpress.encode_file(records, True, "big", "cp932", {1: columns})
+        (tmp_path / folder / f"{time}.lxg").write_bytes(data)
+    projects.make(tmp_path)
+    by_hand = config.load(tmp_path).tables
+    contract = tmp_path / "pipelines" / "tables" / "items.yml"
+    contract.unlink()
+    (tmp_path / "items.sql").write_text(DDL.format(more=""))
+    inlet(tmp_path, "import", tmp_path / "items.sql")
+    assert config.load(tmp_path).tables == by_hand
+
+    (tmp_path / "items.sql").write_text(DDL.format(more=", KIND CHAR(2)"))
+    refused = CliRunner().invoke(cli.app, ["import", f"{tmp_path}/items.sql", "--project", f"{tmp_path}"])
+    assert "Say it with --since YYYYMMDDHHmmSS" in f"{refused.exception}"
+    inlet(tmp_path, "import", tmp_path / "items.sql", "--since", "20260201000000")
+    files = sorted((tmp_path / "landing" / "depot").iterdir())
+    images = [[json.loads(line)["after"] for line in inlet(tmp_path, "decode", f).splitlines()] for f in files]
+    assert [sorted(image) for of_file in images for image in of_file] == [["ITEM_ID", "NAME", "PRICE"]] * 3 + [
+        ["ITEM_ID", "KIND", "NAME", "PRICE"]
+    ] * 3
