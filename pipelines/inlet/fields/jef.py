@@ -29,12 +29,13 @@ EXTENDED = "7FD0=2208 7CD1=2500 77C9=2460 78D5=3231 44A4=51DC 58A8=7199"
 EMPTY = ((0xA2BA, 0xA2FE), (0xA8A1, 0xA8C0), (0xF4A1, 0xF4A6))  # EUC has characters there, JEF has none
 
 
-def table(mapping: str, pua_base: int = 0xE000) -> np.ndarray:
-    """int32[65536]: pair -> code point, -1 undefined. In: mapping glyph | modern."""
+def table(mapping: str, pua_base: int | None = 0xE000) -> np.ndarray:
+    """int32[65536]: pair -> code point, -1 undefined. In: mapping glyph | modern; code point of the first user-defined
+    cell, None: these are undefined."""
     double = pairs("euc_jp", range(0xA1, 0xFF), range(0xA1, 0xFF))
     for first, last in EMPTY:
         double[first : last + 1] = -1
-    for lead in range(0x80, 0xA1):
+    for lead in range(0x80, 0xA1) if pua_base is not None else ():
         start = pua_base + (lead - 0x80) * 94
         double[lead << 8 | 0xA1 : (lead << 8 | 0xFE) + 1] = range(start, start + 94)
     for cell in (EXTENDED + (GLYPHS_1978 if mapping == "glyph" else "")).split():

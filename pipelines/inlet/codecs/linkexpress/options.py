@@ -1,15 +1,19 @@
 """The options of a Linkexpress source: what no manual says, and what a site chose when it made its extracts."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from inlet.fields.charset import checked_overrides
+from inlet.fields import site_table
+from inlet.fields.charset import Charset, charset, unread
 
 FILE_NAME = (
     r"(?:(?P<table>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)?)[._-])?(?P<time>\d{14}(?:\d\d)?)"
     r"(?:[._-](?P<ordinal>\d{1,9}))?(?:\.\w+)*"
 )
+
+
+ByteOrder = Literal["big", "little"]
 
 
 class Options(BaseModel):
@@ -32,18 +36,36 @@ class Options(BaseModel):
         "cp932",
         "sjisms",
         "euc_jp",
+        "euc_jp_0212",
+        "u90",
         "utf_8",
+        "utf_16",
         "ascii",
+        "jis8",
         "ebcdic_kana",
         "gs_kana",
         "ebcdic_ascii",
         "gs_ascii",
         "ebcdic_lower",
-    ] = Field("cp932", description="OUTCODE of CHARACTER and VARCHAR")
-    nchar_charset: Literal["auto", "cp932", "euc_jp", "jef", "utf_16"] = Field(
-        "auto", description="of NCHAR and NVARCHAR; auto: the pairs of `charset`, none for utf_8 and ascii"
+    ] = Field(
+        "cp932",
+        description="OUTCODE of CHARACTER and VARCHAR (docs/formats/character_sets.md); utf_16 in the file's byte order",
     )
-    charset_overrides: dict[str, str] = Field({}, description="cells of CHARACTER that a site changed: {4A: '['}")
+    nchar_charset: Literal["auto", "cp932", "euc_jp", "jef", "utf_16"] = Field(
+        "auto", description="of NCHAR and NVARCHAR; auto: the pairs of `charset`, none for utf_8, ascii and jis8"
+    )
+    gaiji: dict[str, str] = Field(
+        {},
+        description="site's table (外字, 拡張漢字): a file of the project, or {41A1: U+4E02, F040: 髙}; for all sets that "
+        "read such codes",
+    )
+    user_defined: Literal["keep", "reject"] = Field(
+        "keep",
+        description="user-defined characters (外字) that `gaiji` does not name: those of the private use area, or bad_text",
+    )
+    charset_overrides: dict[str, str] = Field(
+        {}, description="as `gaiji`, for CHARACTER alone: cells that a site changed, {4A: '['}"
+    )
     nchar_overrides: dict[str, str] = Field(
         {}, description="the same for NCHAR, and for the pairs of EBCDIC: {77C9: '①'}"
     )
@@ -70,4 +92,48 @@ class Options(BaseModel):
         None, gt=0, description="longest legal record; none: the largest layout, at least the vendor's limits"
     )
 
-    _overrides = field_validator("charset_overrides", "nchar_overrides", mode="before")(checked_overrides)
+    FILES: ClassVar = {"gaiji": site_table.of_text}
+    _codes = field_validator("gaiji", "charset_overrides", "nchar_overrides", mode="before")(site_table.checked)
+
+    @model_validator(mode="after")
+    def _codes_are_read(self):
+        if self.user_defined == "reject" and self.charset == "utf_8":
+            raise ValueError("user_defined: utf_8 keeps the private use area; reject is for the other sets")
+        if codes := self.gaiji | self.charset_overrides | self.nchar_overrides:
+            sets = [self.char_set("big"), *([nchar] if (nchar := self.nchar_set("big")) else [])]
+            if left := unread(codes, sets):
+                names = " or ".join(dict.fromkeys(set_.name for set_ in sets))
+                raise ValueError(f"{', '.join(left[:5])}: no code that is read as {names}")
+        return self
+
+    @property
+    def is_ebcdic(self) -> bool:
+        return self.charset.startswith(("ebcdic_", "gs_"))
+
+    def char_set(self, byte_order: ByteOrder) -> Charset:
+        """The set of CHARACTER and VARCHAR."""
+        pairs = self.nchar_overrides if self.is_ebcdic else {}
+        mixed = self.jef_mixed if self.is_ebcdic else "shift"
+        return self._set(self.charset, byte_order, mixed, {**self.gaiji, **self.charset_overrides, **pairs})
+
+    def nchar_set(self, byte_order: ByteOrder) -> Charset | None:
+        """The set of pairs that NCHAR is read in; None for none."""
+        name: str | None = self.nchar_charset
+        if name == "auto":
+            name = "jef" if self.is_ebcdic else PAIRS_OF.get(self.charset)
+        return self._set(name, byte_order, "double", {**self.gaiji, **self.nchar_overrides}) if name else None
+
+    def _set(self, name: str, byte_order: ByteOrder, mixed: str, codes: dict[str, str]) -> Charset:
+        name = UTF_16[byte_order] if name == "utf_16" else name
+        return charset(name, self.jef_mapping, mixed, tuple(codes.items()), self.jef_pua_base, self.user_defined)
+
+
+PAIRS_OF = {
+    "cp932": "cp932",
+    "sjisms": "cp932",
+    "euc_jp": "euc_jp",
+    "euc_jp_0212": "euc_jp",  # characters of three bytes are none of an area of pairs
+    "u90": "euc_jp",
+    "utf_16": "utf_16",
+}
+UTF_16 = {"big": "utf_16_be", "little": "utf_16_le"}
