@@ -9,10 +9,12 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from inlet import config
 from inlet.codecs.codec import decode_block
 from inlet.codecs.linkexpress import group as codec
 from inlet.errors import REJECT_KINDS, ConfigError, Reject
 from inlet.fields import variant
+from inlet.fields.charset import text
 from inlet.source import Source
 from inlet.table import Table
 from tests.encode.linkexpress import encode_file
@@ -388,6 +390,25 @@ def test_a_wrong_option_is_named(options, said):
     source, tables = project(LAYOUT, **options)
     with pytest.raises(ConfigError, match=said):
         codec.open_file(PATH, b"", True, source, tables)
+
+
+def test_a_site_table_is_a_file_of_the_project_whose_content_the_options_are(tmp_path):
+    (tmp_path / "pipelines" / "tables").mkdir(parents=True)
+    inlet = "sources: {shop: {codec: linkexpress_group, from: landing, options: {gaiji: pipelines/gaiji.txt}}}"
+    (tmp_path / "pipelines" / "inlet.yml").write_text(inlet)
+    file = tmp_path / "pipelines" / "gaiji.txt"
+    with pytest.raises(ConfigError, match="sources.shop.options.gaiji: pipelines/gaiji.txt: No such file"):
+        config.load(tmp_path)
+    for char in "髙𠮷":
+        file.write_text(f"# ours\nF040 {char}\n", encoding="utf-8")
+        options = config.load(tmp_path).sources["shop"].options_as(codec.OPTIONS)
+        assert text(b"\xf0\x40", options.char_set("big")) == text(b"\xf0\x40", options.nchar_set("big")) == char
+    file.write_text("F040 髙\nF041\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match="options.gaiji: pipelines/gaiji.txt: line 2: expected a code"):
+        config.load(tmp_path)
+    file.write_bytes(b"F040 \xfb\xfc\n")
+    with pytest.raises(ConfigError, match="pipelines/gaiji.txt: .*utf-8"):
+        config.load(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -169,17 +169,19 @@ def load(root: Path | str) -> Project:
 
 
 def read_files(source: Source, model, root: Path, place: str) -> None:
-    """Put what files of the project say in place of their paths, in the options that may name one (`FILES` of their
+    """Put the text of files of the project in place of their paths, in the options that may name one (`FILES` of their
     model: option -> how its text is read). Raises: ConfigError, which names the file, and its line where one is wrong.
     """
     for name, read in getattr(model, "FILES", {}).items():
         if not isinstance(path := source.options.get(name), str):
             continue
         try:
-            source.options[name] = read((root / path).read_text(encoding="utf-8"))
+            text = (root / path).read_text(encoding="utf-8")
+            read(text)
         except (OSError, ValueError) as error:
-            text = error.strerror if isinstance(error, OSError) else f"{error}"
-            raise ConfigError(f"{place}.{name}: {path}: {text}", f"It is read from {root}") from error
+            why = error.strerror if isinstance(error, OSError) else f"{error}"
+            raise ConfigError(f"{place}.{name}: {path}: {why}", f"It is read from {root}") from error
+        source.options[name] = text
 
 
 def known(names: dict, name: str, what: str):

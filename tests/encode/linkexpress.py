@@ -104,9 +104,19 @@ def encode_file(
         "float_form": "hex" if charset.startswith("ebcdic") else "ieee",
         **knobs,
     }
-    how["codes"] = {char: bytes.fromhex(code) for code, char in how.get("gaiji", {}).items()}
+    how["codes"] = _codes(how.get("gaiji", {}))
     items = {id_: [(name, *_type(type_)) for name, type_ in columns] for id_, columns in layouts.items()}
     return b"".join(_record(record, items, how) for record in records)
+
+
+def encode_text(text: str, charset: str, byte_order: str = "big", gaiji: dict | None = None) -> bytes:
+    """The data of a VARCHAR; of jef, those of an NVARCHAR."""
+    how = {"charset": charset, "order": ">" if byte_order == "big" else "<", "codes": _codes(gaiji or {})}
+    return b"".join(_pair(char, how) for char in text) if charset == "jef" else _text(text, how)
+
+
+def _codes(gaiji: dict) -> dict[str, bytes]:
+    return {char: bytes.fromhex(code) for code, char in gaiji.items()}
 
 
 def _type(text: str):

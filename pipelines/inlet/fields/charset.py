@@ -25,13 +25,13 @@ Source: docs/formats/linkexpress_group.md, docs/formats/goldengate_types.md. Rej
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
-from inlet.fields import database_sets, fujitsu_sets, jef
+from inlet.fields import database_sets, fujitsu_sets, jef, site_table
 from inlet.fields.fujitsu_sets import SHIFT_TO_DOUBLE, SHIFT_TO_SINGLE
 from inlet.fields.pairs import undefined
 from inlet.fields.wrong import Wrong
@@ -60,6 +60,7 @@ class Charset(NamedTuple):
     single: np.ndarray  # int32[256]
     double: np.ndarray  # int32[65536]
     name: str = ""  # as it was asked for
+    of_site: frozenset[str] = frozenset()  # codes of site tables that it reads
 
 
 def text(data: bytes, charset: Charset) -> str:
@@ -212,16 +213,16 @@ def charset(
     name: str,
     jef_mapping: str = "glyph",
     mixed: str = "shift",
-    overrides: tuple = (),
+    overrides: tuple[str, ...] = (),
     pua_base: int = 0xE000,
     user_defined: str = "keep",
 ) -> Charset:
     """The set of that name.
 
     In: jef_mapping glyph | modern; mixed, where a set has both: shift (as the set does it) | single | double, which is
-    nothing but single bytes, or pairs; overrides as ((code in hex, character), ...), checked by site_table.py, those
-    that the set does not read left out; user_defined keep | reject: whether user-defined characters that overrides do
-    not name are those of the private use area, or undefined. Raises: KeyError for an unknown name.
+    nothing but single bytes, or pairs; overrides: texts of site tables, of which a later one goes before, and codes
+    that the set does not read are left out; user_defined keep | reject: whether user-defined characters that overrides
+    do not name are those of the private use area, or undefined. Raises: KeyError for an unknown name.
     """
     asked, name = name, known_as(name)
     mode, single, double = SETS[name]()
@@ -231,17 +232,15 @@ def charset(
         double = jef.table(jef_mapping, pua_base if user_defined == "keep" else None)
     if user_defined == "reject":
         double[_is_private(double, mode)] = -1
-    made = Charset(mode, single, double, asked)
-    for code, char in sorted(overrides, key=lambda override: len(override[0])):  # single bytes first: others lead
+    made, codes, of_site = Charset(mode, single, double, asked), dict[str, str](), set()
+    for text in overrides:
+        codes |= site_table.of_text(text)
+    for code in sorted(codes, key=len):  # single bytes first: others lead pairs
         cell = _cell(bytes.fromhex(code), made)
         if cell is not None:
-            (single if len(code) == 2 else double)[cell] = ord(char)
-    return made
-
-
-def unread(codes: Iterable[str], sets: Collection[Charset]) -> list[str]:
-    """Those of some codes, in hex, that none of the sets reads: there they would have no meaning."""
-    return [code for code in codes if all(_cell(bytes.fromhex(code), set_) is None for set_ in sets)]
+            (single if len(code) == 2 else double)[cell] = ord(codes[code])
+            of_site.add(code)
+    return made._replace(of_site=frozenset(of_site))
 
 
 def _is_private(double: np.ndarray, mode: int) -> np.ndarray:

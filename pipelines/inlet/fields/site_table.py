@@ -8,20 +8,28 @@ or three (8F and a pair, EUC). A line that begins with `#`, and what stands behi
     8FA1A1 U+20BB7   # U90
 
 Strict: a line that is none of these, a code that stands there twice, or a character that is not one code point is an
-error, which names the line. A code that no set of the source reads is one, too (`charset.unread`).
+error, which names the line. A code that no set of the source reads is one, too. A table travels as its text: what a set
+is made of is told by a hash of it.
 >>> of_text("# ours\\nF040 髙\\n8fa1a1\\tU+20BB7  # the shop's")
 {'F040': '髙', '8FA1A1': '𠮷'}
 """
 
 import re
+from functools import lru_cache
 
 CODE = re.compile(r"[0-9A-Fa-f]{2}|[0-9A-Fa-f]{4}|8[Ff][0-9A-Fa-f]{4}")
 POINT = re.compile(r"U\+[0-9A-Fa-f]{4,6}")
 LINE = re.compile(r"[ \t]*([^ \t]+)[ \t]+([^ \t]+)[ \t]*(?:[ \t]#.*)?")
 
 
+def as_text(codes: dict[str, str]) -> str:
+    """The lines of a table that is `checked`."""
+    return "".join(f"{code} U+{ord(char):04X}\n" for code, char in codes.items())
+
+
+@lru_cache(maxsize=32)
 def of_text(text: str) -> dict[str, str]:
-    """Code -> character, of a file. Raises: ValueError, which names the line."""
+    """Code -> character, not to be changed. Raises: ValueError, which names the line."""
     found: dict[str, str] = {}
     for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
         line = line.removesuffix("\r")

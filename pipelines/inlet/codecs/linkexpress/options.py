@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from inlet.fields import site_table
-from inlet.fields.charset import Charset, charset, unread
+from inlet.fields.charset import Charset, charset
 
 FILE_NAME = (
     r"(?:(?P<table>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)?)[._-])?(?P<time>\d{14}(?:\d\d)?)"
@@ -54,8 +54,8 @@ class Options(BaseModel):
     nchar_charset: Literal["auto", "cp932", "euc_jp", "jef", "utf_16"] = Field(
         "auto", description="of NCHAR and NVARCHAR; auto: the pairs of `charset`, none for utf_8, ascii and jis8"
     )
-    gaiji: dict[str, str] = Field(
-        {},
+    gaiji: str = Field(
+        "",
         description="site's table (外字, 拡張漢字): a file of the project, or {41A1: U+4E02, F040: 髙}; for all sets that "
         "read such codes",
     )
@@ -93,15 +93,25 @@ class Options(BaseModel):
     )
 
     FILES: ClassVar = {"gaiji": site_table.of_text}
-    _codes = field_validator("gaiji", "charset_overrides", "nchar_overrides", mode="before")(site_table.checked)
+    _codes = field_validator("charset_overrides", "nchar_overrides", mode="before")(site_table.checked)
+
+    @field_validator("gaiji", mode="before")
+    @classmethod
+    def _site_table(cls, given) -> str:
+        """A table's text. In: that, or codes with their characters."""
+        if isinstance(given, str):
+            site_table.of_text(given)
+            return given
+        return site_table.as_text(site_table.checked(given))
 
     @model_validator(mode="after")
     def _codes_are_read(self):
         if self.user_defined == "reject" and self.charset == "utf_8":
             raise ValueError("user_defined: utf_8 keeps the private use area; reject is for the other sets")
-        if codes := self.gaiji | self.charset_overrides | self.nchar_overrides:
-            sets = [self.char_set("big"), *([nchar] if (nchar := self.nchar_set("big")) else [])]
-            if left := unread(codes, sets):
+        codes = {*site_table.of_text(self.gaiji), *self.charset_overrides, *self.nchar_overrides}
+        if codes:
+            sets = [set_ for set_ in (self.char_set("big"), self.nchar_set("big")) if set_]
+            if left := sorted(codes.difference(*(set_.of_site for set_ in sets))):
                 names = " or ".join(dict.fromkeys(set_.name for set_ in sets))
                 raise ValueError(f"{', '.join(left[:5])}: no code that is read as {names}")
         return self
@@ -114,18 +124,19 @@ class Options(BaseModel):
         """The set of CHARACTER and VARCHAR."""
         pairs = self.nchar_overrides if self.is_ebcdic else {}
         mixed = self.jef_mixed if self.is_ebcdic else "shift"
-        return self._set(self.charset, byte_order, mixed, {**self.gaiji, **self.charset_overrides, **pairs})
+        return self._set(self.charset, byte_order, mixed, self.charset_overrides | pairs)
 
     def nchar_set(self, byte_order: ByteOrder) -> Charset | None:
         """The set of pairs that NCHAR is read in; None for none."""
         name: str | None = self.nchar_charset
         if name == "auto":
             name = "jef" if self.is_ebcdic else PAIRS_OF.get(self.charset)
-        return self._set(name, byte_order, "double", {**self.gaiji, **self.nchar_overrides}) if name else None
+        return self._set(name, byte_order, "double", self.nchar_overrides) if name else None
 
     def _set(self, name: str, byte_order: ByteOrder, mixed: str, codes: dict[str, str]) -> Charset:
         name = UTF_16[byte_order] if name == "utf_16" else name
-        return charset(name, self.jef_mapping, mixed, tuple(codes.items()), self.jef_pua_base, self.user_defined)
+        overrides = self.gaiji, site_table.as_text(codes)
+        return charset(name, self.jef_mapping, mixed, overrides, self.jef_pua_base, self.user_defined)
 
 
 PAIRS_OF = {
