@@ -166,8 +166,7 @@ def expected_rows(records, layouts, how) -> list[tuple]:
         if record[0] in ("commit", "empty"):
             continue
         image = {
-            name: blank(record[-1][name], type_, how)
-            for name, type_ in layouts[0 if record[0] == "row" else record[1]]
+            name: blank(record[-1][name], type_, how) for name, type_ in layouts[0 if record[0] == "row" else record[1]]
         }
         if record[0] == "row":
             rows.append((n, "REFRESH", "T1", None, None, None, image, PREFIX))
@@ -384,7 +383,12 @@ def test_a_code_that_no_set_of_the_source_reads_is_named(options, code):
 
 @pytest.mark.parametrize(
     "options, said",
-    [({"charset": "utf_8", "user_defined": "reject"}, "user_defined"), ({"charsett": "cp932"}, "charsett"), ({"charset": "klingon"}, "charset"), ({"byte_order": 1}, "byte_order")],
+    [
+        ({"charset": "utf_8", "user_defined": "reject"}, "user_defined"),
+        ({"charsett": "cp932"}, "charsett"),
+        ({"charset": "klingon"}, "charset"),
+        ({"byte_order": 1}, "byte_order"),
+    ],
 )
 def test_a_wrong_option_is_named(options, said):
     source, tables = project(LAYOUT, **options)

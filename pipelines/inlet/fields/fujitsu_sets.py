@@ -1,29 +1,30 @@
 """Character sets of Linkexpress and of Fujitsu's mainframes as tables. How they are read: charset.py.
 
-The tables are those of Python's strict codecs where one is named; a cell that the codec leaves undefined stays so.
+Set            What it is (what the vendor calls it)                                                  Table
+cp932          Shift-JIS (SJISMS); user-defined characters F040-F9FC are U+E000 to U+E757             cp932
+euc_jp         EUC(S90): kanji in two bytes, half-width kana behind 8E; 8F is undefined               euc_jp
+euc_jp_0212    the same, and behind 8F the supplementary kanji of JIS X 0212, in three bytes          euc_jp
+u90            EUC(U90): as euc_jp; 8F leads three bytes that only the site's table gives a meaning   euc_jp
+jis8           JIS X 0201: ASCII, half-width kana A1-DF                                               cp932
+ascii          7 bits                                                                                 ascii
+utf_8          checked and copied, the private use area included                                      utf-8
+utf_16_be, _le units of two bytes; two surrogates are one character, one alone is none                utf-16
+ebcdic_kana    EBCDIC(kana), GS_KANA: capital letters and half-width kana                             below
+ebcdic_ascii   EBCDIC(ASCII), GS_ASCII: as cp500, but 6A is the broken bar                            cp500
+ebcdic_lower   EBCDIC(lower case): as cp037, but 4A 5B 5F E0 are pound sign, backslash, ^ and $       cp037
+jef            pairs of JEF, without shift codes                                                      jef.py
 
-Set            What it is (the vendor's name)                                                        Table
-cp932          Shift-JIS シフトJIS (SJISMS); user-defined characters 外字 F040-F9FC to U+E000           cp932
-euc_jp         EUC(S90): kanji 漢字 in two bytes, half-width kana 半角カナ behind 8E; 8F undefined     euc_jp
-euc_jp_0212    the same, and supplementary kanji 補助漢字 (JIS X 0212) in three bytes behind 8F        euc_jp
-u90            EUC(U90): as euc_jp; 8F leads three bytes that only a site's table gives a meaning      euc_jp
-jis8           JIS X 0201: ASCII, half-width kana A1-DF. ASSUMED: 5C and 7E are \\ and ~; 1B, which    cp932
-               begins the vendor's shifts to kanji, is undefined
-ascii          7-bit                                                                                 ascii
-utf_8          checked and copied; user-defined characters are those of the private use area         utf-8
-utf_16_be, _le Unicode in units of two bytes; two surrogates are one character, one alone is none    utf-16
-ebcdic_kana    EBCDIC(kana) カナ, GS_KANA: capital letters and half-width kana                          below
-ebcdic_ascii   EBCDIC(ASCII) 英小文字, GS_ASCII: as cp500; 6A is the broken bar                          cp500
-ebcdic_lower   EBCDIC(lower case): as cp037; 4A 5B 5F E0 are the pound sign \\ ^ $                      cp037
-jef            pairs of JEF (jef.py), without shift codes                                            jef.py
+Where a strict codec of Python's is the table, a cell that it leaves undefined stays so. In all EBCDIC sets 15 is the
+line feed and 25 is U+0085, 0E and 0F are U+0088 and U+0089; 28 and 38 begin pairs of JEF, 29 ends them; what of a code
+page the vendor's table does not surely share is undefined. Sites have changed the cells of pound sign, bar, backslash
+and exclamation mark: option `charset_overrides`.
 
-All EBCDIC sets: 15 is the line feed and 25 is U+0085, 0E and 0F are U+0088 and U+0089; 28 and 38 begin pairs of JEF, 29
-ends them (シフトコード). What of a code page the vendor's table does not surely share is undefined. Sites changed the cells
-of pound sign, bar, backslash and exclamation mark: `charset_overrides` says so.
-
-Source    docs/formats/linkexpress_group.md; Linkexpress manual 5.11.4; for EBCDIC the tables of jef4j (Apache License
-          2.0), read in the direction of decoding
-          ASSUMED: under U90 the triples behind 8F are the vendor's own kanji, not those of JIS X 0212
+In Japanese   kanji 漢字, half-width kana 半角カナ, user-defined characters 外字 or 利用者定義文字,
+              extended kanji 拡張漢字, supplementary kanji 補助漢字, shift codes シフトコード, lower case 英小文字
+Source        docs/formats/linkexpress_group.md; Linkexpress manual 5.11.4; of EBCDIC the tables of jef4j (Apache
+              License 2.0) in the direction of decoding
+              ASSUMED: triples of U90 are the vendor's own kanji, not those of JIS X 0212
+              ASSUMED: in jis8, 5C and 7E are those of ASCII; 1B begins the vendor's shifts to kanji and is undefined
 """
 
 import numpy as np
@@ -82,7 +83,9 @@ def ucs2() -> Tables:
 
 
 def ebcdic_kana() -> np.ndarray:
-    single = _ebcdic("cp037", (*range(0x81, 0xC0),), {0x4A: "£", 0x5B: "\\", 0x5F: "¬", 0x6A: "¦", 0xE0: "$", 0xA1: "~"})
+    single = _ebcdic(
+        "cp037", (*range(0x81, 0xC0),), {0x4A: "£", 0x5B: "\\", 0x5F: "¬", 0x6A: "¦", 0xE0: "$", 0xA1: "~"}
+    )
     for start, first, size in (
         (0x41, 0xFF61, 9),
         (0x51, 0xFF6A, 6),

@@ -13,9 +13,6 @@ FILE_NAME = (
 )
 
 
-ByteOrder = Literal["big", "little"]
-
-
 class Options(BaseModel):
     """`options` of a source. What is `auto` is settled by exact fit over the first records of each file."""
 
@@ -49,19 +46,18 @@ class Options(BaseModel):
         "ebcdic_lower",
     ] = Field(
         "cp932",
-        description="OUTCODE of CHARACTER and VARCHAR (docs/formats/character_sets.md); utf_16 in the file's byte order",
+        description="OUTCODE of CHARACTER and VARCHAR (character_sets.md); utf_16 in the byte order of the file",
     )
     nchar_charset: Literal["auto", "cp932", "euc_jp", "jef", "utf_16"] = Field(
         "auto", description="of NCHAR and NVARCHAR; auto: the pairs of `charset`, none for utf_8, ascii and jis8"
     )
     gaiji: str = Field(
         "",
-        description="site's table (外字, 拡張漢字): a file of the project, or {41A1: U+4E02, F040: 髙}; for all sets that "
-        "read such codes",
+        description="a site's own characters (外字, 拡張漢字): a file of the project, or {41A1: U+4E02, F040: 髙}; "
+        "each set takes the codes that it reads (character_sets.md)",
     )
     user_defined: Literal["keep", "reject"] = Field(
-        "keep",
-        description="user-defined characters (外字) that `gaiji` does not name: those of the private use area, or bad_text",
+        "keep", description="user-defined characters that `gaiji` does not name: of the private use area, or bad_text"
     )
     charset_overrides: dict[str, str] = Field(
         {}, description="as `gaiji`, for CHARACTER alone: cells that a site changed, {4A: '['}"
@@ -120,20 +116,20 @@ class Options(BaseModel):
     def is_ebcdic(self) -> bool:
         return self.charset.startswith(("ebcdic_", "gs_"))
 
-    def char_set(self, byte_order: ByteOrder) -> Charset:
+    def char_set(self, byte_order: str) -> Charset:
         """The set of CHARACTER and VARCHAR."""
         pairs = self.nchar_overrides if self.is_ebcdic else {}
         mixed = self.jef_mixed if self.is_ebcdic else "shift"
         return self._set(self.charset, byte_order, mixed, self.charset_overrides | pairs)
 
-    def nchar_set(self, byte_order: ByteOrder) -> Charset | None:
+    def nchar_set(self, byte_order: str) -> Charset | None:
         """The set of pairs that NCHAR is read in; None for none."""
         name: str | None = self.nchar_charset
         if name == "auto":
             name = "jef" if self.is_ebcdic else PAIRS_OF.get(self.charset)
         return self._set(name, byte_order, "double", self.nchar_overrides) if name else None
 
-    def _set(self, name: str, byte_order: ByteOrder, mixed: str, codes: dict[str, str]) -> Charset:
+    def _set(self, name: str, byte_order: str, mixed: str, codes: dict[str, str]) -> Charset:
         name = UTF_16[byte_order] if name == "utf_16" else name
         overrides = self.gaiji, site_table.as_text(codes)
         return charset(name, self.jef_mapping, mixed, overrides, self.jef_pua_base, self.user_defined)
