@@ -309,7 +309,7 @@ def test_stripped_text(text):
     [
         ("ebcdic_kana", "818283", "ｱｲｳ"),
         ("ebcdic_ascii", "818283", "abc"),
-        ("ebcdic_lower", "8182834A5B", "abc£\\"),
+        ("ebcdic_lower", "8182834A5B5F", "abc£\\¬"),
         ("jef", "b0a2", "啞"),
         ("ebcdic_kana", "28404029", "\u3000"),
         ("ebcdic_kana", "2880a129", "\ue000"),
@@ -501,22 +501,35 @@ $□STUVWXYZ□□□□□□
 0123456789□□□□□□""".replace("\n", "")  # EBCDIC(kana) from 40, Linkexpress manual 5.11.4; □ is undefined
 
 
+LATIN = r"""
+ □□□□□□□□□£.<(+|
+&□□□□□□□□□!\*);¬
+-/□□□□□□□□¦,%_>?
+□□□□□□□□□`:#@'="
+□abcdefghi□□□□□□
+□jklmnopqr□□□□□□
+□~stuvwxyz□□□□□□
+□□□□□□□□□□□□□□□□
+{ABCDEFGHI□□□□□□
+}JKLMNOPQR□□□□□□
+$□STUVWXYZ□□□□□□
+0123456789□□□□□□""".replace("\n", "")  # EBCDIC(lower case) from 40
+ASCII_CELLS = {0x4A: "[", 0x4F: "!", 0x5A: "]", 0x5B: "$", 0x5F: "^", 0xE0: "\\"}  # where EBCDIC(ASCII) is another
+
+
 @pytest.mark.parametrize(
-    "name, codec, other",
-    [
-        ("ebcdic_kana", "cp037", {0x40 + n: -1 if char == "□" else ord(char) for n, char in enumerate(KANA)}),
-        ("ebcdic_ascii", "cp500", {0x6A: ord("¦"), 0xBB: -1}),
-        (
-            "ebcdic_lower",
-            "cp037",
-            {0x4A: ord("£"), 0x5B: ord("\\"), 0x5F: ord("^"), 0x6A: ord("¦"), 0xE0: ord("$"), 0xB0: -1},
-        ),
-    ],
+    "name, grid, other", [("ebcdic_kana", KANA, {}), ("ebcdic_lower", LATIN, {}), ("ebcdic_ascii", LATIN, ASCII_CELLS)]
 )
-def test_every_byte_of_ebcdic_is_that_of_the_code_page_but_for_what_the_vendor_tells(name, codec, other):
+def test_every_byte_of_ebcdic_is_what_the_vendor_tells(name, grid, other):
+    """Below 40 the controls of cp037, but for new line and for what the vendor uses otherwise.
+
+    The grids are those of jef4j, but for two cells: it reads A1 as an overline and writes a tilde there, which is ours;
+    and it reads FF, the high values of COBOL, as U+009F. Of the controls it reads 22 as U+001C, as it does 1C.
+    """
     controls = {0x15: 0x0A, 0x25: 0x85, 0x0E: 0x88, 0x0F: 0x89, 0x28: -1, 0x38: -1, 0x29: -1}
-    base = {byte: strict(codec, byte) if byte < 0x40 or strict(codec, byte) < 0x7F else -1 for byte in range(256)}
-    assert charset.charset(name).single.tolist() == list((base | controls | other).values())
+    expected = [controls.get(byte, strict("cp037", byte)) for byte in range(0x40)]
+    cells = [other.get(byte, char) for byte, char in enumerate(grid, 0x40)]
+    assert charset.charset(name).single.tolist() == expected + [-1 if c == "□" else ord(c) for c in cells]
 
 
 def decoded(name: str, records: np.ndarray) -> list[str | None]:

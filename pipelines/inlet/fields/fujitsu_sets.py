@@ -11,7 +11,7 @@ utf_8          checked and copied, the private use area included                
 utf_16_be, _le units of two bytes; two surrogates are one character, one alone is none                utf-16
 ebcdic_kana    EBCDIC(kana), GS_KANA: capital letters and half-width kana                             below
 ebcdic_ascii   EBCDIC(ASCII), GS_ASCII: as cp500, but 6A is the broken bar                            cp500
-ebcdic_lower   EBCDIC(lower case): as cp037, but 4A 5B 5F E0 are pound sign, backslash, ^ and $       cp037
+ebcdic_lower   EBCDIC(lower case): as cp037, but 4A 5B E0 are pound sign, backslash and $             cp037
 jef            pairs of JEF, without shift codes                                                      jef.py
 
 Where a strict codec of Python's is the table, a cell that it leaves undefined stays so. In all EBCDIC sets 15 is the
@@ -22,7 +22,7 @@ and exclamation mark: option `charset_overrides`.
 In Japanese   kanji 漢字, half-width kana 半角カナ, user-defined characters 外字 or 利用者定義文字,
               extended kanji 拡張漢字, supplementary kanji 補助漢字, shift codes シフトコード, lower case 英小文字
 Source        docs/formats/linkexpress_group.md; Linkexpress manual 5.11.4; of EBCDIC the tables of jef4j (Apache
-              License 2.0) in the direction of decoding
+              License 2.0) in the direction of decoding, but for A1, an overline there, 22, its FS, and FF, its EO
               ASSUMED: triples of U90 are the vendor's own kanji, not those of JIS X 0212
               ASSUMED: in jis8, 5C and 7E are those of ASCII; 1B begins the vendor's shifts to kanji and is undefined
 """
@@ -107,7 +107,7 @@ def ebcdic_ascii() -> np.ndarray:
 
 
 def ebcdic_lower() -> np.ndarray:
-    return _ebcdic("cp037", (0xB0,), {0x4A: "£", 0x5B: "\\", 0x5F: "^", 0x6A: "¦", 0xE0: "$"})
+    return _ebcdic("cp037", (0xB0, 0xBA, 0xBB), {0x4A: "£", 0x5B: "\\", 0x5F: "¬", 0x6A: "¦", 0xE0: "$"})
 
 
 def _ebcdic(codec: str, removed: tuple, changed: dict) -> np.ndarray:
