@@ -14,6 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pyspark.sql.variant_utils import VariantUtils
 
+from infra.local import jef_table
 from inlet.errors import REJECT_KINDS
 from inlet.fields import charset, date, fit, jef, number, site_table, variant
 from inlet.fields.compiled import interpreter
@@ -532,6 +533,16 @@ def test_every_byte_of_ebcdic_is_what_the_vendor_tells(name, grid, other):
     assert charset.charset(name).single.tolist() == expected + [-1 if c == "□" else ord(c) for c in cells]
 
 
+@pytest.mark.spark
+def test_a_charset_of_java_is_asked_about_each_pair_and_becomes_a_site_table():
+    cells = jef_table.pairs("EUC-JP", [])
+    pairs = {lead << 8 | trail: strict("euc_jp", lead, trail) for lead, trail in PAIRS}
+    assert cells == {pair: code for pair, code in pairs.items() if code >= 0} | {0xA1BD: 0x2014}  # Python: 2015
+    first, last = jef_table.EXTENDED
+    found = site_table.of_text(jef_table.table({first - 1: 1, last: 0x20BB7, first: 0x4E02, last + 1: 1}))
+    assert found == {"41A1": "丂", "7FFE": "\U00020bb7"}
+
+
 def decoded(name: str, records: np.ndarray) -> list[str | None]:
     """The texts of records of one width, all by one call of the interpreter; None where one is rejected."""
     set_, (num, width) = charset.charset(name), records.shape
@@ -683,7 +694,7 @@ def test_a_site_table_is_codes_with_their_characters_and_remarks():
         ("cp932", {"F040": "髙"}, "f040f041", "髙\ue001", 2),
         ("jef", {"80A1": "髙"}, "80a1a0fe", "髙\uec1d", 2),
         ("ebcdic_kana", {}, "c12880a1", "A\ue000", 2),
-        ("utf_16_le", {"00E0": "髙"}, "00e001e0", "髙\ue001", 2),
+        ("utf_16_le", {"E000": "髙"}, "00e001e0", "髙\ue001", 2),
         ("utf_16_be", {}, "0041db80dc00", "A\U000f0000", 2),
     ],
 )

@@ -88,7 +88,7 @@ def files(draw):
         "null_var_body": draw(st.sampled_from(("len0", "full", "absent"))),
         "numeric_sign": draw(st.sampled_from(("separate", "trailing", "overpunch"))),
     }
-    how["gaiji"] = GAIJI.get(how["charset"], {}) if how["byte_order"] == "big" or how["charset"] != "utf_16" else {}
+    how["gaiji"] = GAIJI.get(how["charset"], {})
     names = st.lists(st.text("ABCDEFGH", min_size=1, max_size=2), min_size=1, max_size=6, unique=True)
     tables = {
         id_: [(name, *draw(column_types(how["charset"]))) for name in draw(names)]

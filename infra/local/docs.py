@@ -43,7 +43,9 @@ def pages() -> dict[Path, str]:
         + "".join(f"| `{kind}` | {text} |\n" for kind, text in REJECT_KINDS.items()),
         DOCS / "formats" / "character_sets.md": MARK.format("pipelines/inlet/fields/charset.py and those beside it")
         + "# Character sets\n"
-        + "".join(f"\n## {module.__name__.split('.')[-1]}\n\n```text\n{module.__doc__.strip()}\n```\n" for module in SETS),
+        + "".join(
+            f"\n## {module.__name__.split('.')[-1]}\n\n```text\n{module.__doc__.strip()}\n```\n" for module in SETS
+        ),
         DOCS / "semantics.md": MARK.format("tests/examples.py") + _semantics(),
         **{
             DOCS / "formats" / f"{name}.md": MARK.format(f"pipelines/inlet/{Path(codec.__file__).relative_to(PACKAGE)}")

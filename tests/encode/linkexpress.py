@@ -104,19 +104,25 @@ def encode_file(
         "float_form": "hex" if charset.startswith("ebcdic") else "ieee",
         **knobs,
     }
-    how["codes"] = _codes(how.get("gaiji", {}))
+    how["codes"] = _codes(how.get("gaiji"), charset, byte_order)
     items = {id_: [(name, *_type(type_)) for name, type_ in columns] for id_, columns in layouts.items()}
     return b"".join(_record(record, items, how) for record in records)
 
 
 def encode_text(text: str, charset: str, byte_order: str = "big", gaiji: dict | None = None) -> bytes:
     """The data of a VARCHAR; of jef, those of an NVARCHAR."""
-    how = {"charset": charset, "order": ">" if byte_order == "big" else "<", "codes": _codes(gaiji or {})}
+    how = {
+        "charset": charset,
+        "order": ">" if byte_order == "big" else "<",
+        "codes": _codes(gaiji, charset, byte_order),
+    }
     return b"".join(_pair(char, how) for char in text) if charset == "jef" else _text(text, how)
 
 
-def _codes(gaiji: dict) -> dict[str, bytes]:
-    return {char: bytes.fromhex(code) for code, char in gaiji.items()}
+def _codes(gaiji: dict | None, charset: str, byte_order: str) -> dict[str, bytes]:
+    """A site's characters and their bytes; a code of UTF-16 is a unit."""
+    step = -1 if (charset, byte_order) == ("utf_16", "little") else 1
+    return {char: bytes.fromhex(code)[::step] for code, char in (gaiji or {}).items()}
 
 
 def _type(text: str):

@@ -236,7 +236,8 @@ def charset(
     for text in overrides:
         codes |= site_table.of_text(text)
     for code in sorted(codes, key=len):  # single bytes first: others lead pairs
-        cell = _cell(bytes.fromhex(code), made)
+        data = bytes.fromhex(code)
+        cell = _cell(data[::-1] if name == "utf_16_le" else data, made)  # a code of UTF-16 is a unit, in any order
         if cell is not None:
             (single if len(code) == 2 else double)[cell] = ord(codes[code])
             of_site.add(code)

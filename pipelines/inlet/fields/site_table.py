@@ -1,7 +1,8 @@
 """Site tables: what a site's own codes mean, user-defined characters (外字) before all others.
 
 In a file each line is a code in hex, a blank, and its character, or `U+` and its code point; a code has one byte, two,
-or three (8F and a pair, EUC). A line that begins with `#`, and what stands behind the character, is a remark:
+or three (8F and a pair, EUC); of UTF-16 it is a unit, whatever the byte order. A line that begins with `#`, and what
+stands behind the character and begins so, is a remark:
 
     F040 髙          # Shift-JIS, user area
     41A1 U+4E02      # JEF, extended area
