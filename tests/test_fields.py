@@ -3,8 +3,10 @@ Spark.
 """
 
 import datetime
+import re
 import struct
 from decimal import Decimal
+from functools import cache
 
 import numpy as np
 import pytest
@@ -12,10 +14,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pyspark.sql.variant_utils import VariantUtils
 
+from infra.local import jef_table
 from inlet.errors import REJECT_KINDS
-from inlet.fields import charset, date, fit, jef, number, variant
+from inlet.fields import charset, date, fit, jef, number, site_table, variant
 from inlet.fields.compiled import interpreter
 from inlet.fields.wrong import Wrong
+from tests.encode import linkexpress
 
 CHARSETS = (
     "cp932",
@@ -28,6 +32,10 @@ CHARSETS = (
     "jef",
     "utf_16_be",
     "utf_16_le",
+    "ucs2",
+    "jis8",
+    "euc_jp_0212",
+    "u90",
     "JA16SJIS",
     "JA16EUC",
     "JA16EUCTILDE",
@@ -86,7 +94,7 @@ WITH_ASCII = [name for name in charset.SETS if charset.charset(name).mode in cha
 
 @pytest.mark.parametrize("name", WITH_ASCII)
 @given(data=st.binary(max_size=12))
-@example(data=b"a\x81|b\x80\n")
+@example(data=b"a\x81|b\x80\n\x8f\xb0\xa1")
 def test_characters_are_those_of_the_text_up_to_its_first_fault(name, data):
     set_ = charset.with_ascii(name)
     read = charset.characters(data, set_)
@@ -99,8 +107,8 @@ def test_characters_are_those_of_the_text_up_to_its_first_fault(name, data):
         assert read.text[: read.starts.index(first.offset)] == charset.text(data[: first.offset], set_)
     else:
         assert (read.text, read.faults) == (whole, [])
-    for char, start, end in zip(read.text, read.starts, read.starts[1:]):
-        assert char == "\ufffd" or charset.text(charset.encoded(char, set_), set_) == char or end - start > 2
+    for char in read.text:
+        assert char == "\ufffd" or charset.text(charset.encoded(char, set_), set_) == char
 
 
 # numbers
@@ -220,17 +228,46 @@ def test_timestamp(day, data, reserved):
 # text
 
 
+SITE = site_table.as_text(
+    {
+        "41A1": "丂",
+        "80A1": "髙",
+        "7FFE": "\U0002a6d6",
+        "2941": "x",
+        "4029": "x",
+        "F040": "髙",
+        "F0FC": "~",
+        "E000": "\U00020bb7",
+        "00E0": "é",
+        "8FA1A1": "\U00020bb7",
+        "8FFEFE": "丂",
+        "B0A1": "\u3000",
+        "B1": "\U00020bb7",
+        "5A": "é",
+    }
+)  # codes of a site, for all sets that read them
+
+
 def likely(name: str):
     """Bytes that mostly mean something in the set, cut anywhere."""
+    euc = st.sampled_from(
+        [b"A", b"\xb0\xa1", b"\x8e\xb1", b"\x8f\xb0\xa1", b"\x8f\xb0", b"\xb0\x21", b"\x8f\xa2\xb7", b"\x80"]
+        + [b"\x8f\xa1\xa1", b"\x8f\xfe\xfe", b"\x8f\xa1\x21"]
+    )
+    utf_16 = st.one_of(
+        st.text(min_size=1, max_size=3).map(lambda text: text.encode("utf-16-be")),
+        st.sampled_from([b"\xd8\x42", b"\xdf\xa0", b"\0", b"\xe0\0", b"\xdb\x80\xdc\0"]),
+    )
     pieces = {
         "ebcdic": st.sampled_from(
             [b"\xc1", b"\x28", b"\x29", b"\x38", b"\xbb\xb3", b"\x40", b"\x40\x40", b"\x80\xa1", b"\x41\xa1", b"\x01"]
+            + [b"\x28\x29\x41", b"\x40\x29", b"\x7f\xfe", b"\xb1"]
         ),
         "utf_8": st.one_of(st.text(min_size=1, max_size=3).map(str.encode), st.binary(min_size=1, max_size=2)),
         "cp932": st.sampled_from([b"A", b"\xb1", b"\x8e\x52", b"\x82", b"\xf0\x40", b"\xfd", b"\x80"]),
-        "JA16EUC": st.sampled_from(
-            [b"A", b"\xb0\xa1", b"\x8e\xb1", b"\x8f\xb0\xa1", b"\x8f\xb0", b"\xb0\x21", b"\x8f\xa2\xb7", b"\x80"]
-        ),
+        "JA16EUC": euc,
+        "euc_jp_0212": euc,
+        "u90": euc,
         "UTF8": st.one_of(
             st.sampled_from(
                 [b"\xed\xa1\x82", b"\xed\xbe\xa0", b"\xed\xa1\x82\xed\xbe\xa0", b"\xed\x9f\xbf", "𠮠".encode()]
@@ -239,10 +276,10 @@ def likely(name: str):
                 str.encode
             ),
         ),
-        "AL16UTF16": st.one_of(
-            st.text(min_size=1, max_size=3).map(lambda text: text.encode("utf-16-be")),
-            st.sampled_from([b"\xd8\x42", b"\xdf\xa0", b"\0"]),
-        ),
+        "AL16UTF16": utf_16,
+        "utf_16_be": utf_16,
+        "utf_16_le": utf_16.map(lambda data: data[1::-1] + data[:1:-1] if len(data) in (2, 4) else data),
+        "jis8": st.sampled_from([b"A", b"\xb1", b"\x1b", b"\x5a", b"\xe0"]),
     }
     piece = pieces.get(name.split("_")[0] if name.startswith("ebcdic") else name, st.binary(min_size=2, max_size=2))
     return st.lists(piece, max_size=40).map(b"".join)
@@ -253,7 +290,10 @@ def likely(name: str):
 @given(st.data())
 def test_text(name, data):
     text = data.draw(st.one_of(likely(name), st.binary(max_size=100)))
-    assert compiled(text, name=name, ENCODING=interpreter.TEXT) == plain(charset.text, text, charset.charset(name))
+    mixed = data.draw(st.sampled_from(("shift", "shift", "single", "double"))) if name.startswith("ebcdic") else "shift"
+    overrides, user_defined = data.draw(st.sampled_from(((), (SITE,)))), data.draw(st.sampled_from(("keep", "reject")))
+    set_ = charset.charset(name, mixed=mixed, overrides=overrides, user_defined=user_defined)
+    assert compiled(text, set_=set_, ENCODING=interpreter.TEXT) == plain(charset.text, text, set_)
 
 
 @given(st.text(" \u3000Aあ", max_size=30))
@@ -270,7 +310,7 @@ def test_stripped_text(text):
     [
         ("ebcdic_kana", "818283", "ｱｲｳ"),
         ("ebcdic_ascii", "818283", "abc"),
-        ("ebcdic_lower", "8182834A5B", "abc£\\"),
+        ("ebcdic_lower", "8182834A5B5F", "abc£\\¬"),
         ("jef", "b0a2", "啞"),
         ("ebcdic_kana", "28404029", "\u3000"),
         ("ebcdic_kana", "2880a129", "\ue000"),
@@ -296,6 +336,11 @@ def test_stripped_text(text):
         ("AL16UTF16", "0041d842dfa0", "A𠮠"),
         ("windows-1252", "93", "“"),
         ("utf8mb4", "f0a0aea0", "𠮠"),
+        ("jis8", "415cb1df7e", "A\\ｱﾟ~"),
+        ("euc_jp_0212", "a1c18fb0a18eb141", "〜丂ｱA"),
+        ("u90", "bbb38eb141", "山ｱA"),
+        ("utf_16_be", "d842dfa0e000", "𠮠\ue000"),
+        ("utf_16_le", "42d8a0df4100", "𠮠A"),
     ],
 )
 def test_characters(name, data, text):
@@ -317,6 +362,16 @@ def test_characters(name, data, text):
         ("ZHS16GBK", "80", 0),
         ("WE8MSWIN1252", "4181", 1),
         ("US7ASCII", "4180", 1),
+        ("jis8", "411b6d", 1),
+        ("jis8", "41e0", 1),
+        ("u90", "418fb0a1", 1),
+        ("euc_jp", "8fb0a1", 0),
+        ("euc_jp_0212", "8fa1a1", 0),
+        ("euc_jp_0212", "8fb0a1b0", 3),
+        ("utf_16_be", "0041d842", 2),
+        ("utf_16_le", "a0df42d8", 0),
+        ("ucs2", "0041d842dfa0", 2),
+        ("ebcdic_kana", "2841a1", 1),
     ],
 )
 def test_what_a_set_does_not_define_is_rejected(name, data, offset):
@@ -359,8 +414,7 @@ def test_every_single_byte_is_what_the_strict_codec_makes_of_it(name, codec, lef
     [
         ("cp932", "cp932", {}),
         ("euc_jp", "euc_jp", {}),
-        ("utf_16_be", "utf-16-be", {}),
-        ("utf_16_le", "utf-16-le", {}),
+        ("ucs2", "utf-16-be", {}),
         ("JA16SJIS", "cp932", {0x8160: 0x301C}),
         ("ZHS16GBK", "gbk", {}),
         ("KO16MSWIN949", "cp949", {}),
@@ -376,10 +430,22 @@ def test_every_pair_is_what_the_strict_codec_makes_of_it_but_for_what_is_told(na
     ] == []
 
 
-@pytest.mark.parametrize("name, told", [("JA16EUC", {0xA237: 0xFF5E}), ("JA16EUCTILDE", {0xA237: -1, 0xA1C1: 0xFF5E})])
+ORACLE = {0xA1F1: 0xFFE0, 0xA1F2: 0xFFE1, 0xA2CC: 0xFFE2}
+OF_THREE = [first << 8 | second & 0x7F for first in range(256) for second in range(0x80, 256)]
+
+
+@pytest.mark.parametrize(
+    "name, told",
+    [
+        ("euc_jp_0212", {}),
+        ("u90", dict.fromkeys(OF_THREE, -1)),
+        ("JA16EUC", ORACLE | {0xA237: 0xFF5E}),
+        ("JA16EUCTILDE", ORACLE | {0xA237: -1, 0xA1C1: 0xFF5E}),
+    ],
+)
 def test_every_character_of_two_and_three_bytes_is_that_of_euc_but_for_what_is_told(name, told):
     """Characters of three bytes stand where the second byte of a pair lacks its high bit."""
-    double, told = charset.charset(name).double, told | {0xA1F1: 0xFFE0, 0xA1F2: 0xFFE1, 0xA2CC: 0xFFE2}
+    double = charset.charset(name).double
     assert [
         hex(pair)
         for pair in range(65536)
@@ -436,26 +502,211 @@ $□STUVWXYZ□□□□□□
 0123456789□□□□□□""".replace("\n", "")  # EBCDIC(kana) from 40, Linkexpress manual 5.11.4; □ is undefined
 
 
+LATIN = r"""
+ □□□□□□□□□£.<(+|
+&□□□□□□□□□!\*);¬
+-/□□□□□□□□¦,%_>?
+□□□□□□□□□`:#@'="
+□abcdefghi□□□□□□
+□jklmnopqr□□□□□□
+□~stuvwxyz□□□□□□
+□□□□□□□□□□□□□□□□
+{ABCDEFGHI□□□□□□
+}JKLMNOPQR□□□□□□
+$□STUVWXYZ□□□□□□
+0123456789□□□□□□""".replace("\n", "")  # EBCDIC(lower case) from 40
+ASCII_CELLS = {0x4A: "[", 0x4F: "!", 0x5A: "]", 0x5B: "$", 0x5F: "^", 0xE0: "\\"}  # where EBCDIC(ASCII) is another
+
+
 @pytest.mark.parametrize(
-    "name, codec, other",
+    "name, grid, other", [("ebcdic_kana", KANA, {}), ("ebcdic_lower", LATIN, {}), ("ebcdic_ascii", LATIN, ASCII_CELLS)]
+)
+def test_every_byte_of_ebcdic_is_what_the_vendor_tells(name, grid, other):
+    """Below 40 the controls of cp037, but for new line and for what the vendor uses otherwise.
+
+    The grids are those of jef4j, but for two cells: it reads A1 as an overline and writes a tilde there, which is ours;
+    and it reads FF, the high values of COBOL, as U+009F. Of the controls it reads 22 as U+001C, as it does 1C.
+    """
+    controls = {0x15: 0x0A, 0x25: 0x85, 0x0E: 0x88, 0x0F: 0x89, 0x28: -1, 0x38: -1, 0x29: -1}
+    expected = [controls.get(byte, strict("cp037", byte)) for byte in range(0x40)]
+    cells = [other.get(byte, char) for byte, char in enumerate(grid, 0x40)]
+    assert charset.charset(name).single.tolist() == expected + [-1 if c == "□" else ord(c) for c in cells]
+
+
+@pytest.mark.spark
+def test_a_charset_of_java_is_asked_about_each_pair_and_becomes_a_site_table():
+    cells = jef_table.pairs("EUC-JP", [])
+    pairs = {lead << 8 | trail: strict("euc_jp", lead, trail) for lead, trail in PAIRS}
+    assert cells == {pair: code for pair, code in pairs.items() if code >= 0} | {0xA1BD: 0x2014}  # Python: 2015
+    first, last = jef_table.EXTENDED
+    found = site_table.of_text(jef_table.table({first - 1: 1, last: 0x20BB7, first: 0x4E02, last + 1: 1}))
+    assert found == {"41A1": "丂", "7FFE": "\U00020bb7"}
+
+
+def decoded(name: str, records: np.ndarray) -> list[str | None]:
+    """The texts of records of one width, all by one call of the interpreter; None where one is rejected."""
+    set_, (num, width) = charset.charset(name), records.shape
+    plan = np.zeros((1, interpreter.NUM_PLAN), np.int64)
+    plan[0, [interpreter.ENCODING, interpreter.WIDTH, interpreter.MODE]] = interpreter.TEXT, width, set_.mode
+    starts = np.arange(num) * width
+    out = np.zeros(interpreter.bound(starts, starts + width, np.ones(num, np.int64)), np.uint8)
+    lengths, faults = np.zeros(num, np.int64), np.zeros((num, 4), np.int64)
+    interpreter.images(
+        np.ascontiguousarray(records).reshape(-1),
+        starts,
+        starts + width,
+        np.zeros(num, np.int64),
+        plan,
+        np.array([0, 1]),
+        np.zeros(5, np.int64),
+        set_.single[None],
+        set_.double[None],
+        interpreter.scratch_of(plan),
+        out,
+        lengths,
+        faults,
+    )
+    ends, whole = np.cumsum(lengths).tolist(), out.tobytes()
+    head = len(variant.encode({"x": ""})[0])
+    return [
+        None if fault else whole[end - length + head : end].decode()
+        for end, length, fault in zip(ends, lengths.tolist(), faults[:, 0].tolist())
+    ]
+
+
+@pytest.mark.parametrize(
+    "name, codec, lead, left_out",
     [
-        ("ebcdic_kana", "cp037", {0x40 + n: -1 if char == "□" else ord(char) for n, char in enumerate(KANA)}),
-        ("ebcdic_ascii", "cp500", {0x6A: ord("¦"), 0xBB: -1}),
-        (
-            "ebcdic_lower",
-            "cp037",
-            {0x4A: ord("£"), 0x5B: ord("\\"), 0x5F: ord("^"), 0x6A: ord("¦"), 0xE0: ord("$"), 0xB0: -1},
-        ),
+        ("cp932", "cp932", b"", {0x80, 0xA0, 0xFD, 0xFE, 0xFF}),
+        ("euc_jp", "euc_jp", b"", {0x8F}),
+        ("euc_jp_0212", "euc_jp", b"", set()),
+        ("euc_jp_0212", "euc_jp", b"\x8f", set()),
+        ("utf_16_be", "utf-16-be", b"", set()),
+        ("utf_16_le", "utf-16-le", b"", set()),
+        ("utf_16_be", "utf-16-be", b"\xd8\x42", set()),
+        ("utf_16_be", "utf-16-be", b"\xdc\x00", set()),
+        ("utf_8", "utf-8", b"", set()),
+        ("utf_8", "utf-8", b"\xe0", set()),
+        ("utf_8", "utf-8", b"\xed", set()),
+        ("utf_8", "utf-8", b"\xf0\x9f", set()),
     ],
 )
-def test_every_byte_of_ebcdic_is_that_of_the_code_page_but_for_what_the_vendor_tells(name, codec, other):
-    controls = {0x15: 0x0A, 0x25: 0x85, 0x0E: 0x88, 0x0F: 0x89, 0x28: -1, 0x38: -1, 0x29: -1}
-    base = {byte: strict(codec, byte) if byte < 0x40 or strict(codec, byte) < 0x7F else -1 for byte in range(256)}
-    assert charset.charset(name).single.tolist() == list((base | controls | other).values())
+def test_any_two_bytes_and_those_behind_a_lead_are_read_as_by_the_strict_codec(name, codec, lead, left_out):
+    """In: leads of pairs, of triples and of four bytes; bytes where the vendor defines nothing and the codec does."""
+    pairs = np.array(PAIRS, np.uint8)
+    found = decoded(name, np.hstack([np.full((len(pairs), len(lead)), list(lead), np.uint8), pairs]))
+
+    def strictly(data: bytes) -> str | None:
+        try:
+            return data.decode(codec)
+        except UnicodeDecodeError:
+            return None
+
+    for (first, second), text in zip(PAIRS, found):
+        data = lead + bytes([first, second])
+        is_left_out = first in left_out or second in left_out and strictly(data) and len(strictly(data)) == 2
+        assert text == (None if is_left_out else strictly(data)), data.hex()
+
+
+def alphabet(codec: str, *left_out: str) -> list[str]:
+    """The characters that a strict codec encodes and reads again."""
+    found = []
+    for char in (*map(chr, range(0xD800)), *map(chr, range(0xE000, 0x10000))):
+        data = char.encode(codec, "ignore")
+        if data and data.decode(codec) == char and char not in left_out:
+            found.append(char)
+    return found
+
+
+JEF_PAIRS = [
+    char
+    for char in alphabet("euc_jp")
+    if len(data := char.encode("euc_jp")) == 2
+    and data[0] != 0x8E
+    and not any(first <= int.from_bytes(data, "big") <= last for first, last in jef.EMPTY)
+]
+EXTENDED = {  # a site's table that fills the extended area and half of the user-defined one
+    f"{lead:02X}{trail:02X}": chr(0x20000 + lead * 256 + trail)
+    for lead in (*range(0x41, 0x80), *range(0x90, 0xA1))
+    for trail in range(0xA1, 0xFF)
+}
+ANY_PLANE = [*map(chr, range(0x20, 0xD800, 7)), *map(chr, range(0xE000, 0x110000, 501))]
+ALPHABETS = {
+    "cp932": alphabet("cp932", "\x80", *"\uf8f0\uf8f1\uf8f2\uf8f3"),
+    "euc_jp": [char for char in alphabet("euc_jp") if len(char.encode("euc_jp")) < 3],
+    "euc_jp_0212": alphabet("euc_jp"),
+    "u90": [*alphabet("ascii"), "山", "ｱ", "\U00020bb7"],
+    "jis8": [*map(chr, (*range(0x1B), *range(0x1C, 0x80), *range(0xFF61, 0xFFA0)))],
+    "utf_8": ANY_PLANE,
+    "utf_16": ANY_PLANE,
+    "ebcdic_kana": [*linkexpress.EBCDIC["ebcdic_kana"], *JEF_PAIRS, *EXTENDED.values()],
+    "ebcdic_ascii": [*linkexpress.EBCDIC["ebcdic_ascii"], *JEF_PAIRS, *EXTENDED.values()],
+    "jef": [*JEF_PAIRS, *EXTENDED.values()],
+}
+SITES = {"u90": {"8FA1A1": "\U00020bb7"}, "ebcdic_kana": EXTENDED, "ebcdic_ascii": EXTENDED, "jef": EXTENDED}
+FILES = {name: "\n".join(f"{code} U+{ord(char):X}" for code, char in SITES[name].items()) for name in SITES}
+
+
+@cache
+def set_of_site(name: str) -> charset.Charset:
+    return charset.charset(name, "modern", overrides=(FILES.get(name, ""),))
+
+
+@pytest.mark.parametrize("name", ALPHABETS)
+@given(st.data())
+def test_any_text_of_a_set_that_is_encoded_comes_back(name, data):
+    text = "".join(data.draw(st.lists(st.sampled_from(ALPHABETS[name]), max_size=70)))
+    order = data.draw(st.sampled_from(("big", "little")))
+    encoded = linkexpress.encode_text(text, name, order, SITES.get(name))
+    set_ = set_of_site(f"utf_16_{order[0]}e" if name == "utf_16" else name)
+    assert charset.text(encoded, set_) == text
+    assert compiled(encoded, set_=set_, ENCODING=interpreter.TEXT) == variant.encode({"x": text})[0]
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ("F040", "line 1: expected a code and its character"),
+        ("\n# ours\nF040 髙 x", "line 3: expected a code and its character"),
+        ("F040 髙\nF04 髙", "line 2: expected 2 or 4 hex digits"),
+        ("F040 髙\r\nf040 髙\r\n", "line 2: F040 stands there twice"),
+        ("F040 U+D800", "line 1: F040: expected one character"),
+        ("F040 U+304B U+3099", "line 1: expected a code and its character"),
+        ("F040 か\u3099", "line 1: F040: expected one character"),
+        ("A1A1A1 髙", "line 1: expected 2 or 4 hex digits"),
+    ],
+)
+def test_a_line_of_a_site_table_that_is_none_is_named(text, said):
+    with pytest.raises(ValueError, match=re.escape(said)):
+        site_table.of_text(text)
+
+
+def test_a_site_table_is_codes_with_their_characters_and_remarks():
+    text = "\ufeff# ours\r\n  f040\t髙  # user area\r\n7FD0 \u3000\n\n7b #\n8FA1A1 U+020BB7 # U90"
+    expected = {"F040": "髙", "7FD0": "\u3000", "7B": "#", "8FA1A1": "\U00020bb7"}
+    assert site_table.of_text(text) == expected
+
+
+@pytest.mark.parametrize(
+    "name, codes, data, kept, rejected_at",
+    [
+        ("cp932", {}, "f04041", "\ue000A", 0),
+        ("cp932", {"F040": "髙"}, "f040f041", "髙\ue001", 2),
+        ("jef", {"80A1": "髙"}, "80a1a0fe", "髙\uec1d", 2),
+        ("ebcdic_kana", {}, "c12880a1", "A\ue000", 2),
+        ("utf_16_le", {"E000": "髙"}, "00e001e0", "髙\ue001", 2),
+        ("utf_16_be", {}, "0041db80dc00", "A\U000f0000", 2),
+    ],
+)
+def test_a_user_defined_character_is_that_of_the_site_else_kept_or_rejected(name, codes, data, kept, rejected_at):
+    data, codes = bytes.fromhex(data), (site_table.as_text(codes),)
+    assert charset.text(data, charset.charset(name, overrides=codes)) == kept
+    strictly = charset.charset(name, overrides=codes, user_defined="reject")
+    assert plain(charset.text, data, strictly) == ("bad_text", rejected_at)
 
 
 def test_characters_of_a_site_take_their_room():
-    wide = charset.charset("ascii", overrides=(("41", "\U00020bb7"),))
+    wide = charset.charset("ascii", overrides=("41 U+20BB7",))
     data = b"A" * 300
     assert (
         compiled(data, name="ascii", set_=wide, ENCODING=interpreter.TEXT)

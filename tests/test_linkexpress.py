@@ -9,10 +9,12 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from inlet import config
 from inlet.codecs.codec import decode_block
 from inlet.codecs.linkexpress import group as codec
 from inlet.errors import REJECT_KINDS, ConfigError, Reject
 from inlet.fields import variant
+from inlet.fields.charset import text
 from inlet.source import Source
 from inlet.table import Table
 from tests.encode.linkexpress import encode_file
@@ -25,7 +27,24 @@ quick = settings(
 )
 PATH = "SHOP.T1_20260102030405_3.dat"
 PREFIX = "2026010203040500000000003"  # time and ordinal of its name
-TEXTS = {"cp932": "Aｱ山 z", "ebcdic_kana": "AZｱ山田 1", "ebcdic_ascii": "aZ山 1", "euc_jp": "Aｱ山", "utf_8": "Aé山😀"}
+TEXTS = {
+    "cp932": "Aｱ山 z髙",
+    "ebcdic_kana": "AZｱ山田 1丂髙",
+    "ebcdic_ascii": "aZ山 1𠮷",
+    "euc_jp": "Aｱ山",
+    "euc_jp_0212": "Aｱ山丂",
+    "u90": "Aｱ山𠮷",
+    "jis8": "Aｱ~ ",
+    "utf_8": "Aé山😀",
+    "utf_16": "Aé山😀髙",
+}
+GAIJI = {  # the site's own codes of some of these
+    "cp932": {"F040": "髙"},
+    "ebcdic_kana": {"41A1": "丂", "80A1": "髙"},
+    "ebcdic_ascii": {"7FFE": "𠮷"},
+    "u90": {"8FA1A1": "𠮷"},
+    "utf_16": {"E000": "髙"},
+}
 
 
 def decimals(precision: int, scale: int):
@@ -50,7 +69,7 @@ def column_types(charset: str):
         ("CHAR(20)", text),
         ("BLOB(9)", st.binary(max_size=9)),
     ]
-    types += [] if charset == "utf_8" else [("NVARCHAR(3)", wide), ("NCHAR(3)", wide)]
+    types += [] if charset in ("utf_8", "jis8") else [("NVARCHAR(3)", wide), ("NCHAR(3)", wide)]
     numbers = st.tuples(st.integers(1, 38), st.integers(0, 38)).map(lambda n: (n[0], min(n)))
     drawn = st.tuples(st.sampled_from(("NUMERIC", "DECIMAL")), numbers).map(
         lambda n: (f"{n[0]}({n[1][0]},{n[1][1]})", decimals(*n[1]))
@@ -69,6 +88,7 @@ def files(draw):
         "null_var_body": draw(st.sampled_from(("len0", "full", "absent"))),
         "numeric_sign": draw(st.sampled_from(("separate", "trailing", "overpunch"))),
     }
+    how["gaiji"] = GAIJI.get(how["charset"], {})
     names = st.lists(st.text("ABCDEFGH", min_size=1, max_size=2), min_size=1, max_size=6, unique=True)
     tables = {
         id_: [(name, *draw(column_types(how["charset"]))) for name in draw(names)]
@@ -124,25 +144,21 @@ def told(how: dict, *names: str) -> dict:
         "null_areas": "yes" if how["null_areas"] else "no",
         "numeric_sign": "overpunch" if how["numeric_sign"] == "overpunch" else "separate",
     }
-    return {name: options[name] for name in ("charset", "logtype", "numeric_sign", "null_var_body", *names)}
+    return {name: options[name] for name in ("charset", "gaiji", "logtype", "numeric_sign", "null_var_body", *names)}
 
 
-def blank(value, type_: str, charset: str):
+def blank(value, type_: str, how: dict):
     """A value as its column gives it back: CHAR padded, decimals at their scale without minus zero."""
     if value is None:
         return None
     if type_.startswith("CHAR"):
-        len_value = (
-            len(
-                encode_file([("insert", 1, {"C": value})], False, "big", charset, {1: [("C", "VARCHAR(20)")]}, "little")
-            )
-            - 12
-        )
-        return value + " " * (20 - len_value)
+        how = how | {"null_areas": False, "logtype": "little"}
+        alone = encode_file([("insert", 1, {"C": value})], layouts={1: [("C", "VARCHAR(20)")]}, **how)
+        return value + " " * ((20 - len(alone) + 12) // (2 if how["charset"] == "utf_16" else 1))
     return value.ljust(3, "\u3000") if type_.startswith("NCHAR") else value
 
 
-def expected_rows(records, layouts, charset) -> list[tuple]:
+def expected_rows(records, layouts, how) -> list[tuple]:
     rows, transaction, counter = [], 0, 0
     for n, record in enumerate(records):
         if record[0] == "commit":
@@ -150,8 +166,7 @@ def expected_rows(records, layouts, charset) -> list[tuple]:
         if record[0] in ("commit", "empty"):
             continue
         image = {
-            name: blank(record[-1][name], type_, charset)
-            for name, type_ in layouts[0 if record[0] == "row" else record[1]]
+            name: blank(record[-1][name], type_, how) for name, type_ in layouts[0 if record[0] == "row" else record[1]]
         }
         if record[0] == "row":
             rows.append((n, "REFRESH", "T1", None, None, None, image, PREFIX))
@@ -197,7 +212,7 @@ def test_what_was_encoded_is_decoded_whatever_the_blocks(file, len_block, is_tol
         return
     cut = codec.cut(data, context, source, tables, len_block)
     assert cut.consumed == len(data) and not cut.problem and sum(b.num_records for b in cut.blocks) == len(records)
-    assert rows_of(data, cut.blocks, source, tables) == (expected_rows(records, layouts, how["charset"]), 0)
+    assert rows_of(data, cut.blocks, source, tables) == (expected_rows(records, layouts, how), 0)
 
 
 @quick
@@ -211,7 +226,7 @@ def test_a_file_that_grows_gives_the_same_changes(file, at, len_block):
     second = codec.cut(data[first.consumed :], first.context, source, tables, len_block)
     early, _ = rows_of(data, first.blocks, source, tables)
     late, _ = rows_of(data[first.consumed :], second.blocks, source, tables)
-    assert early + late == expected_rows(records, layouts, how["charset"])
+    assert early + late == expected_rows(records, layouts, how)
 
 
 @quick
@@ -329,7 +344,11 @@ def test_images_of_every_width(num_columns, size):
         ({"4A": "[]"}, "4A: expected one character"),
         ({"4A": ""}, "one character"),
         ({"4A": "\ud800"}, "one character"),
+        ({"4A": "U+D800"}, "one character"),
+        ({"4A": "U+110000"}, "one character"),
         ({"4A4": "["}, "2 or 4 hex digits"),
+        ({"A1A1A1": "["}, "2 or 4 hex digits"),
+        ({"4a": "[", "4A": "]"}, "stands there twice"),
         ({"GG": "["}, "2 or 4 hex digits"),
         ({40: "["}, "in quotes"),
         ({"4A": 1}, "one character"),
@@ -337,7 +356,7 @@ def test_images_of_every_width(num_columns, size):
         (["4A"], "codes with"),
     ],
 )
-@pytest.mark.parametrize("option", ["charset_overrides", "nchar_overrides"])
+@pytest.mark.parametrize("option", ["gaiji", "charset_overrides", "nchar_overrides"])
 def test_a_cell_that_a_site_changed_is_one_code_and_one_character(option, overrides, said):
     source, tables = project(LAYOUT, **{option: overrides})
     with pytest.raises(ConfigError, match=f"{option}.*{said}"):
@@ -345,13 +364,55 @@ def test_a_cell_that_a_site_changed_is_one_code_and_one_character(option, overri
 
 
 @pytest.mark.parametrize(
+    "options, code",
+    [
+        ({"charset": "cp932"}, "8FA1A1"),
+        ({"charset": "u90"}, "8FA140"),
+        ({"charset": "utf_8"}, "E000"),
+        ({"charset": "utf_16"}, "D842"),
+        ({"charset": "utf_16"}, "41"),
+        ({"charset": "jis8"}, "B0A1"),
+        ({"charset": "ebcdic_kana"}, "28"),
+    ],
+)
+def test_a_code_that_no_set_of_the_source_reads_is_named(options, code):
+    source, tables = project(LAYOUT, gaiji={code: "髙"}, **options)
+    with pytest.raises(ConfigError, match=f"{code}.*: no code that is read as"):
+        codec.open_file(PATH, b"", True, source, tables)
+
+
+@pytest.mark.parametrize(
     "options, said",
-    [({"charsett": "cp932"}, "charsett"), ({"charset": "klingon"}, "charset"), ({"byte_order": 1}, "byte_order")],
+    [
+        ({"charset": "utf_8", "user_defined": "reject"}, "user_defined"),
+        ({"charsett": "cp932"}, "charsett"),
+        ({"charset": "klingon"}, "charset"),
+        ({"byte_order": 1}, "byte_order"),
+    ],
 )
 def test_a_wrong_option_is_named(options, said):
     source, tables = project(LAYOUT, **options)
     with pytest.raises(ConfigError, match=said):
         codec.open_file(PATH, b"", True, source, tables)
+
+
+def test_a_site_table_is_a_file_of_the_project_whose_content_the_options_are(tmp_path):
+    (tmp_path / "pipelines" / "tables").mkdir(parents=True)
+    inlet = "sources: {shop: {codec: linkexpress_group, from: landing, options: {gaiji: pipelines/gaiji.txt}}}"
+    (tmp_path / "pipelines" / "inlet.yml").write_text(inlet)
+    file = tmp_path / "pipelines" / "gaiji.txt"
+    with pytest.raises(ConfigError, match="sources.shop.options.gaiji: pipelines/gaiji.txt: No such file"):
+        config.load(tmp_path)
+    for char in "髙𠮷":
+        file.write_text(f"# ours\nF040 {char}\n", encoding="utf-8")
+        options = config.load(tmp_path).sources["shop"].options_as(codec.OPTIONS)
+        assert text(b"\xf0\x40", options.char_set("big")) == text(b"\xf0\x40", options.nchar_set("big")) == char
+    file.write_text("F040 髙\nF041\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match="options.gaiji: pipelines/gaiji.txt: line 2: expected a code"):
+        config.load(tmp_path)
+    file.write_bytes(b"F040 \xfb\xfc\n")
+    with pytest.raises(ConfigError, match="pipelines/gaiji.txt: .*utf-8"):
+        config.load(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from inlet.codecs.linkexpress import table as codec
 from inlet.errors import ConfigError, Reject
 from tests import test_linkexpress
 from tests.encode.linkexpress import encode_table_file
-from tests.test_linkexpress import PATH, PREFIX, TEXTS, blank, column_types, quick
+from tests.test_linkexpress import GAIJI, PATH, PREFIX, TEXTS, blank, column_types, quick
 
 LOADS = ("row",)
 DIFFERENCES = ("insert", "update", "delete")
@@ -29,6 +29,7 @@ def files(draw):
         "null_var_body": draw(st.sampled_from(("len0", "full", "absent"))),
         "numeric_sign": draw(st.sampled_from(("separate", "trailing", "overpunch"))),
     }
+    how["gaiji"] = GAIJI.get(how["charset"], {})
     names = draw(st.lists(st.text("ABCDEFGH", min_size=1, max_size=2), min_size=1, max_size=6, unique=True))
     columns = [(name, *draw(column_types(how["charset"]))) for name in names]
     row = st.fixed_dictionaries(
@@ -50,7 +51,7 @@ def project(columns: list, **options):
 def told(how: dict, *names: str) -> dict:
     options = test_linkexpress.told(how) | {"difftype": how["layout"], "byte_order": how["byte_order"]}
     options |= {"null_areas": "yes" if how["null_areas"] else "no"}
-    return {name: options[name] for name in ("charset", *names)}
+    return {name: options[name] for name in ("charset", "gaiji", *names)}
 
 
 ALL = ("logtype", "numeric_sign", "null_var_body", "difftype", "byte_order", "null_areas")
@@ -71,10 +72,12 @@ def rows_of(data: bytes, blocks, source, tables) -> list[tuple]:
     return rows
 
 
-def expected_rows(columns: list, records: list, charset: str) -> list[tuple]:
+def expected_rows(columns: list, records: list, how: dict) -> list[tuple]:
     rows = []
     for n, (word, row) in enumerate(records):
-        image = {name: blank(row[name], type_, charset) for name, type_ in columns}
+        image = {
+            name: blank(row[name], type_, {n: v for n, v in how.items() if n != "layout"}) for name, type_ in columns
+        }
         images = (image, None) if word == "delete" else (None, image)
         of_load = ("REFRESH", *images, PREFIX) if word == "row" else (word.upper(), *images, None)
         rows.append((f"{PREFIX}{n:010}", *of_load))
@@ -93,7 +96,7 @@ def test_what_was_encoded_is_decoded_whatever_the_blocks(file, len_block, is_tol
         return
     cut = codec.cut(data, context, source, tables, len_block)
     assert cut.consumed == len(data) and not cut.problem and sum(b.num_records for b in cut.blocks) == len(records)
-    assert rows_of(data, cut.blocks, source, tables) == expected_rows(columns, records, how["charset"])
+    assert rows_of(data, cut.blocks, source, tables) == expected_rows(columns, records, how)
 
 
 @quick
@@ -107,7 +110,7 @@ def test_a_file_that_grows_gives_the_same_changes(file, at, len_block):
     second = codec.cut(data[first.consumed :], first.context, source, tables, len_block)
     rows = rows_of(data, first.blocks, source, tables)
     rows += rows_of(data[first.consumed :], second.blocks, source, tables)
-    assert rows == expected_rows(columns, records, how["charset"])
+    assert rows == expected_rows(columns, records, how)
 
 
 @quick

@@ -145,6 +145,7 @@ def load(root: Path | str, may_lack_contracts: bool = False) -> Project:
                 f"{config}: sources.{source.name}.from: {source.transport} brings nothing that {source.codec} reads",
                 f"Its transports are {', '.join(readable)}",
             )
+        read_files(source, CODECS[source.codec].OPTIONS, root, f"{config}: sources.{source.name}.options")
         _build(CODECS[source.codec].OPTIONS, source.options, f"{config}: sources.{source.name}.options")
         contracts = by_name(tables.values())
         for word, name in source.tables.items():
@@ -166,6 +167,22 @@ def load(root: Path | str, may_lack_contracts: bool = False) -> Project:
         tables=tables,
         metrics=_build(Metrics, _fields(fields.get("metrics"), f"{config}: metrics"), f"{config}: metrics"),
     )
+
+
+def read_files(source: Source, model, root: Path, place: str) -> None:
+    """Put the text of files of the project in place of their paths, in the options that may name one (`FILES` of their
+    model: option -> how its text is read). Raises: ConfigError, which names the file, and its line where one is wrong.
+    """
+    for name, read in getattr(model, "FILES", {}).items():
+        if not isinstance(path := source.options.get(name), str):
+            continue
+        try:
+            text = (root / path).read_text(encoding="utf-8")
+            read(text)
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else f"{error}"
+            raise ConfigError(f"{place}.{name}: {path}: {why}", f"It is read from {root}") from error
+        source.options[name] = text
 
 
 def known(names: dict, name: str, what: str):

@@ -17,13 +17,14 @@ from pathlib import Path
 
 from rich.console import Console
 
-from tests.bench import binary, empty_run, gold_apply, kafka, messages, operations, trails, wide
+from tests.bench import binary, empty_run, gold_apply, kafka, messages, operations, texts, trails, wide
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "performance.md"
 BY_HAND = "\n## Where the time goes\n"  # from here on the page is written by hand
 PARTS = {
     "binary": binary.measure,
+    "texts": texts.measure,
     "trails": trails.measure,
     "messages": messages.measure,
     "operations": operations.measure,

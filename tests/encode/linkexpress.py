@@ -85,13 +85,14 @@ LOWER = {
     "~": 0xA1,
 }
 EBCDIC = {"ebcdic_kana": {**ASCII_IN_EBCDIC, **KANA}, "ebcdic_ascii": {**ASCII_IN_EBCDIC, **LOWER}}
+CODECS = {"euc_jp_0212": "euc_jp", "u90": "euc_jp", "jis8": "cp932"}  # of Python, where the set has another name
 
 
 def encode_file(
     records, null_areas: bool, byte_order: str, charset: str, layouts: dict, logtype: str = "normal", **knobs
 ) -> bytes:
     """All records, one behind the other. Knobs: null_var_body, numeric_sign (separate, trailing, overpunch),
-    float_form.
+    float_form, gaiji (code in hex -> the character that the site has there).
     """
     how = {
         "null_areas": null_areas,
@@ -103,6 +104,7 @@ def encode_file(
         "float_form": "hex" if charset.startswith("ebcdic") else "ieee",
         **knobs,
     }
+    how["codes"] = _codes(how.get("gaiji"), charset, byte_order)
     items = {id_: [(name, *_type(type_)) for name, type_ in columns] for id_, columns in layouts.items()}
     return b"".join(_record(record, items, how) for record in records)
 
@@ -130,6 +132,7 @@ def encode_table_file(
         "float_form": "hex" if charset.startswith("ebcdic") else "ieee",
         **knobs,
     }
+    how["codes"] = _codes(how.get("gaiji"), charset, byte_order)
     items, order = [(name, *_type(type_)) for name, type_ in columns], how["order"]
     data = bytearray()
     for word, *row in records:
@@ -141,6 +144,22 @@ def encode_table_file(
             body = struct.pack(order + "I", len(body) + 4) + body
         data += body
     return bytes(data)
+
+
+def encode_text(text: str, charset: str, byte_order: str = "big", gaiji: dict | None = None) -> bytes:
+    """The data of a VARCHAR; of jef, those of an NVARCHAR."""
+    how = {
+        "charset": charset,
+        "order": ">" if byte_order == "big" else "<",
+        "codes": _codes(gaiji, charset, byte_order),
+    }
+    return b"".join(_pair(char, how) for char in text) if charset == "jef" else _text(text, how)
+
+
+def _codes(gaiji: dict | None, charset: str, byte_order: str) -> dict[str, bytes]:
+    """A site's characters and their bytes; a code of UTF-16 is a unit."""
+    step = -1 if (charset, byte_order) == ("utf_16", "little") else 1
+    return {char: bytes.fromhex(code)[::step] for code, char in (gaiji or {}).items()}
 
 
 def _type(text: str):
@@ -187,22 +206,29 @@ def _null_body(type_: str, sizes, how) -> bytes:
 
 def _text(text: str, how) -> bytes:
     if how["charset"] not in EBCDIC:
-        return text.encode(how["charset"])
+        return _plain(text, how)
     table, data, in_pairs = EBCDIC[how["charset"]], bytearray(), False
     for char in text:
         if (char not in table) != in_pairs:
             in_pairs = not in_pairs
             data.append(0x28 if in_pairs else 0x29)
-        data += _pair(char) if in_pairs else bytes([table[char]])
+        data += _pair(char, how) if in_pairs else bytes([table[char]])
     return bytes(data) + (b"\x29" if in_pairs else b"")
 
 
-def _pair(char: str) -> bytes:
-    return b"\x40\x40" if char == "\u3000" else char.encode("euc_jp")
+def _plain(text: str, how) -> bytes:
+    codec = CODECS.get(how["charset"], how["charset"])
+    if codec == "utf_16":
+        codec = "utf-16-be" if how["order"] == ">" else "utf-16-le"
+    return b"".join(how["codes"].get(char) or char.encode(codec) for char in text)
+
+
+def _pair(char: str, how) -> bytes:
+    return how["codes"].get(char) or (b"\x40\x40" if char == "\u3000" else char.encode("euc_jp"))
 
 
 def _pairs(text: str, how) -> bytes:
-    return b"".join(map(_pair, text)) if how["charset"] in EBCDIC else text.encode(how["charset"])
+    return b"".join(_pair(char, how) for char in text) if how["charset"] in EBCDIC else _plain(text, how)
 
 
 def _fit(data: bytes, size: int, filler: bytes) -> bytes:
@@ -212,12 +238,12 @@ def _fit(data: bytes, size: int, filler: bytes) -> bytes:
 
 
 def _char(value, sizes, how):
-    return _fit(_text(value, how), sizes[0], b"\x40" if how["charset"] in EBCDIC else b" ")
+    blank = b"\x40" if how["charset"] in EBCDIC else _plain(" ", how)
+    return _fit(_text(value, how), sizes[0], blank)
 
 
 def _nchar(value, sizes, how):
-    blank = {"cp932": b"\x81\x40", "euc_jp": b"\xa1\xa1"}.get(how["charset"], b"\x40\x40")
-    return _fit(_pairs(value, how), 2 * sizes[0], blank)
+    return _fit(_pairs(value, how), 2 * sizes[0], _pairs("\u3000", how))
 
 
 def _variable(data: bytes, count: int, size: int, how) -> bytes:

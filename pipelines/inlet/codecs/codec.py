@@ -51,7 +51,8 @@ class Codec(Protocol):
     again at another place; `OTHER_EVENTS` theirs that have some.
     """
 
-    OPTIONS: type[BaseModel]  # the source's `options`, each with a safe default
+    # the source's `options`, each with a safe default; FILES of it: option that may name a file -> how its text is read
+    OPTIONS: type[BaseModel]
     # SQL over silver.changes for what identifies a change beside its place; with the same content it is a repeat
     IDENTITY: str
     OTHER_EVENTS: tuple[str, ...]  # kinds of control events that may be events of a transaction (results.event_detail)

@@ -16,7 +16,7 @@ from inlet.codecs import CODECS, transports_of
 from inlet.codecs.notes import UNREADABLE, Annotated, Note, bare, leaves
 from inlet.commands import message_records
 from inlet.commands.decode import opened, planned, source_of, with_lookups
-from inlet.config import Project
+from inlet.config import Project, read_files
 from inlet.errors import ConfigError
 from inlet.log import counted
 from inlet.source import ROW_TRANSPORTS, Source
@@ -143,6 +143,7 @@ def without_project(file: Path, codec: str, transport: str, options: dict[str, A
         raise ConfigError(f"{transport} brings nothing that {codec} reads", f"Its transports are {', '.join(known)}")
     source = Source(**{"name": "file", "codec": codec, "from": str(file), "options": options})
     source.transport = transport or known[0]
+    read_files(source, CODECS[codec].OPTIONS, Path(), "options")
     source.options_as(CODECS[codec].OPTIONS)
     return Project(root=file.resolve().parent, lakehouse="", sources={source.name: source}, tables={})
 

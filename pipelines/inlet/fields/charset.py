@@ -7,12 +7,14 @@ A set has one of eight ways of walking its bytes:
   SHIFT   28 or 38 begins pairs, 29 ends them; each item begins with single bytes (EBCDIC with JEF)
   DOUBLE  pairs only (national characters)
   UTF8    checked and copied
-  EUC     as LEAD, and 8F leads three bytes (Oracle's EUC)
+  EUC     as LEAD, and 8F leads three bytes
   CESU8   as UTF8, but characters beyond U+FFFF are two surrogates of three bytes each, and never four bytes
-  UTF16   pairs, the high byte first; characters beyond U+FFFF are two surrogates
-Names of databases are in database_sets.py. Not among them: `latin1`, which is Windows-1252 in MySQL and ISO 8859-1 in
-PostgreSQL, and `sjis`, `ujis` and `big5`, whose symbols differ by database. `utf8` is that of Oracle, which is CESU-8
-(Oracle Globalization Support Guide, chapter 6); what MySQL and PostgreSQL call so is `utf8mb4`.
+  UTF16   pairs, in the byte order of the set; characters beyond U+FFFF are two surrogates
+The tables are in fujitsu_sets.py, jef.py and database_sets.py; what a site adds to them: site_table.py.
+
+Not among the names: `latin1`, which is Windows-1252 in MySQL and ISO 8859-1 in PostgreSQL, and `sjis`, `ujis` and
+`big5`, whose symbols differ by database. `utf8` is that of Oracle, which is CESU-8 (Oracle Globalization Support Guide,
+chapter 6); what MySQL and PostgreSQL call so is `utf8mb4`.
 Source: docs/formats/linkexpress_group.md, docs/formats/goldengate_types.md. Rejects: bad_text.
 >>> text(bytes.fromhex("c1c228bbb3c5c429f1"), charset("ebcdic_kana"))
 'AB山田1'
@@ -24,18 +26,19 @@ Source: docs/formats/linkexpress_group.md, docs/formats/goldengate_types.md. Rej
 
 import re
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
-from inlet.fields import database_sets, jef
-from inlet.fields.pairs import pairs, undefined
+from inlet.fields import database_sets, fujitsu_sets, jef, site_table
+from inlet.fields.fujitsu_sets import SHIFT_TO_DOUBLE, SHIFT_TO_SINGLE
+from inlet.fields.pairs import undefined
 from inlet.fields.wrong import Wrong
 
 SINGLE, LEAD, SHIFT, DOUBLE, UTF8, EUC, CESU8, UTF16 = range(8)
 MODES_WITH_ASCII = SINGLE, LEAD, EUC, UTF8, CESU8
-SHIFT_TO_DOUBLE, SHIFT_TO_SINGLE = (0x28, 0x38), 0x29
+HIGH_SURROGATE, LOW_SURROGATE = 0xD800 >> 10, 0xDC00 >> 10
 ALIASES = {"sjisms": "cp932", "gs_kana": "ebcdic_kana", "gs_ascii": "ebcdic_ascii"} | database_sets.NAMES
 UP_TO_FFFF = (
     rb"[\0-\x7f]|[\xc2-\xdf][\x80-\xbf]|\xe0[\xa0-\xbf][\x80-\xbf]|[\xe1-\xec\xee\xef][\x80-\xbf]{2}"
@@ -49,6 +52,7 @@ ONE_OF_UTF8 = {
     CESU8: re.compile(b"%b|%b" % (UP_TO_FFFF, TWO_SURROGATES)),
 }
 REPLACEMENT = 0xFFFD
+HALF_BLANK = 0x4029  # among pairs: half a wide blank, and the code that ends them
 
 
 class Charset(NamedTuple):
@@ -56,6 +60,7 @@ class Charset(NamedTuple):
     single: np.ndarray  # int32[256]
     double: np.ndarray  # int32[65536]
     name: str = ""  # as it was asked for
+    of_site: frozenset[str] = frozenset()  # codes of site tables that it reads
 
 
 def text(data: bytes, charset: Charset) -> str:
@@ -68,7 +73,7 @@ def text(data: bytes, charset: Charset) -> str:
         if charset.mode == SHIFT and byte in (*SHIFT_TO_DOUBLE, SHIFT_TO_SINGLE):
             in_pairs, at = byte != SHIFT_TO_SINGLE, at + 1
             continue
-        if charset.mode == SHIFT and in_pairs and byte == 0x40 and data[at + 1 : at + 2] in (b"", b"\x29"):
+        if charset.mode == SHIFT and in_pairs and data[at : at + 2] in (b"\x40", b"\x40\x29"):
             code, width = 0x20, 1  # ASSUMED: half an ideographic space is a blank
         elif in_pairs:
             code, width = _pair(data, at, charset.double), 2
@@ -111,7 +116,9 @@ def encoded(char: str, charset: Charset) -> bytes:
     if len(found := np.flatnonzero(charset.single == ord(char))):
         return bytes([found[0]])
     if len(found := np.flatnonzero(charset.double == ord(char))):
-        return int(found[0]).to_bytes(2, "big")
+        first, second = divmod(int(found[0]), 256)
+        is_of_three = charset.mode == EUC and second < 0x80
+        return bytes([database_sets.THREE_BYTES, first, second | 0x80] if is_of_three else [first, second])
     raise ValueError(f"{charset.name} has no {char!r}")
 
 
@@ -135,6 +142,8 @@ def _one(data: bytes, at: int, charset: Charset) -> tuple[int, int]:
     byte = data[at]
     if charset.mode in (UTF8, CESU8):
         return _of_utf8(data, at, charset.mode)
+    if charset.mode == UTF16:
+        return _of_utf16(data, at, charset.double)
     if charset.mode == EUC and byte >= 0x80:
         return _euc(data[at : at + 3], charset.double)
     if charset.single[byte] < 0 and charset.mode == LEAD:
@@ -150,6 +159,15 @@ def _of_utf8(data: bytes, at: int, mode: int) -> tuple[int, int]:
     return ord(read.encode("utf-16-be", "surrogatepass").decode("utf-16-be")), len(found[0])
 
 
+def _of_utf16(data: bytes, at: int, double: np.ndarray) -> tuple[int, int]:
+    """A surrogate stands in the table as itself, whatever the byte order."""
+    code = _pair(data, at, double)
+    low = _pair(data, at + 2, double)
+    if code >> 10 == HIGH_SURROGATE and low >> 10 == LOW_SURROGATE:
+        return 0x10000 + ((code & 0x3FF) << 10 | low & 0x3FF), 4
+    return -1 if code >> 10 in (HIGH_SURROGATE, LOW_SURROGATE) else code, 2
+
+
 def _pair(data: bytes, at: int, double: np.ndarray) -> int:
     return int(double[data[at] << 8 | data[at + 1]]) if at + 1 < len(data) else -1
 
@@ -162,12 +180,12 @@ def _euc(data: bytes, double: np.ndarray) -> tuple[int, int]:
     return int(double[data[0] << 8 | data[1]]) if len(data) > 1 and data[1] >= 0xA1 else -1, 2
 
 
-def _unicode(data: bytes, name: str, codec: str) -> str:
+def _utf8(data: bytes, name: str) -> str:
     try:
-        return data.decode(codec)
+        return data.decode("utf-8")
     except UnicodeDecodeError as error:
         found = data[error.start : error.end].hex().upper()
-        raise Wrong("bad_text", error.start, said(name or codec.upper()), found) from None
+        raise Wrong("bad_text", error.start, said(name or "UTF-8"), found) from None
 
 
 def _cesu8(data: bytes, name: str) -> str:
@@ -177,11 +195,7 @@ def _cesu8(data: bytes, name: str) -> str:
     return data.decode("utf-8", "surrogatepass").encode("utf-16-be", "surrogatepass").decode("utf-16-be")
 
 
-UNICODE: dict[int, Callable[[bytes, str], str]] = {
-    UTF8: partial(_unicode, codec="utf-8"),
-    CESU8: _cesu8,
-    UTF16: partial(_unicode, codec="utf-16-be"),
-}
+UNICODE: dict[int, Callable[[bytes, str], str]] = {UTF8: _utf8, CESU8: _cesu8}
 
 
 def known_as(name: str) -> str:
@@ -196,118 +210,97 @@ def known_as(name: str) -> str:
 
 @lru_cache(maxsize=32)
 def charset(
-    name: str, jef_mapping: str = "glyph", mixed: str = "shift", overrides: tuple = (), pua_base: int = 0xE000
+    name: str,
+    jef_mapping: str = "glyph",
+    mixed: str = "shift",
+    overrides: tuple[str, ...] = (),
+    pua_base: int = 0xE000,
+    user_defined: str = "keep",
 ) -> Charset:
     """The set of that name.
 
-    In: jef_mapping glyph | modern; mixed, for EBCDIC: shift | single | double; overrides as ((hex of 1 or 2 bytes,
-    character), ...), checked by `checked_overrides`. Raises: KeyError for an unknown name.
+    In: jef_mapping glyph | modern; mixed, where a set has both: shift (as the set does it) | single | double, which is
+    nothing but single bytes, or pairs; overrides: texts of site tables, of which a later one goes before, and codes
+    that the set does not read are left out; user_defined keep | reject: whether user-defined characters that overrides
+    do not name are those of the private use area, or undefined. Raises: KeyError for an unknown name.
     """
     asked, name = name, known_as(name)
     mode, single, double = SETS[name]()
-    if name.startswith("ebcdic_"):
-        mode = {"shift": SHIFT, "single": SINGLE, "double": DOUBLE}[mixed]
+    if mode in (SHIFT, LEAD):
+        mode = {"shift": mode, "single": SINGLE, "double": DOUBLE}[mixed]
     if name.startswith("ebcdic_") or name == "jef":
-        double = jef.table(jef_mapping, pua_base)
-    for code, char in overrides:
-        (single if len(code) == 2 else double)[int(code, 16)] = ord(char)
-    return Charset(mode, single, double, asked)
+        double = jef.table(jef_mapping, pua_base if user_defined == "keep" else None)
+    if user_defined == "reject":
+        double[_is_private(double, mode)] = -1
+    made, codes, of_site = Charset(mode, single, double, asked), dict[str, str](), set()
+    for text in overrides:
+        codes |= site_table.of_text(text)
+    for code in sorted(codes, key=len):  # single bytes first: others lead pairs
+        data = bytes.fromhex(code)
+        cell = _cell(data[::-1] if name == "utf_16_le" else data, made)  # a code of UTF-16 is a unit, in any order
+        if cell is not None:
+            (single if len(code) == 2 else double)[cell] = ord(codes[code])
+            of_site.add(code)
+    return made._replace(of_site=frozenset(of_site))
 
 
-def _ascii():
-    single = undefined(256)
-    single[:128] = range(128)
-    return SINGLE, single, undefined(65536)
+def _is_private(double: np.ndarray, mode: int) -> np.ndarray:
+    """Which cells are in the private use area; of UTF-16 also the surrogates that lead to its planes."""
+    planes = (double >> 7 == 0xDB80 >> 7) if mode == UTF16 else (double >= 0xF0000)
+    return (double >= 0xE000) & (double < 0xF900) | planes
 
 
-def _cp932():
-    _, single, _ = _ascii()
-    single[0xA1:0xE0] = range(0xFF61, 0xFFA0)
-    leads = [*range(0x81, 0xA0), *range(0xE0, 0xFD)]
-    return LEAD, single, pairs("cp932", leads, [*range(0x40, 0x7F), *range(0x80, 0xFD)])
-
-
-def _euc_jp():
-    _, single, _ = _ascii()  # 8F leads three bytes, whose meaning the vendor keeps: undefined
-    return LEAD, single, pairs("euc_jp", [0x8E, *range(0xA1, 0xFF)], range(0xA1, 0xFF))
-
-
-def _utf_16(byte_order: str):
-    double = np.arange(65536, dtype=np.int32)
-    double[0xD800:0xE000] = -1
-    return DOUBLE, undefined(256), double if byte_order == "big" else double.reshape(256, 256).T.copy().reshape(-1)
+def _cell(code: bytes, charset: Charset) -> int | None:
+    """Where the character of a code stands in the table of its width, if the set reads it."""
+    mode, (first, *others) = charset.mode, code
+    is_shift = mode == SHIFT and first in (*SHIFT_TO_DOUBLE, SHIFT_TO_SINGLE)
+    if not others:
+        is_read = mode in (SINGLE, LEAD) or mode == SHIFT and not is_shift or mode == EUC and first < 0x80
+        return first if is_read else None
+    if len(others) == 2:
+        is_read = mode == EUC and first == database_sets.THREE_BYTES and min(others) >= 0xA1
+        return database_sets.three_bytes(*others) if is_read else None
+    cell = first << 8 | others[0]
+    is_read = (
+        mode == DOUBLE
+        or mode == SHIFT
+        and not is_shift
+        and cell != HALF_BLANK
+        or mode == LEAD
+        and charset.single[first] < 0
+        or mode == EUC
+        and first >= 0x80
+        and first != database_sets.THREE_BYTES
+        and others[0] >= 0xA1
+        or mode == UTF16
+        and charset.double[cell] >> 11 != 0xD800 >> 11
+    )
+    return cell if is_read else None
 
 
 def _single_bytes(codec: str):
     return SINGLE, database_sets.single_bytes(codec), undefined(65536)
 
 
-def _unicode_set(mode: int):
-    return mode, *_ascii()[1:]
-
-
-def _ebcdic(codec: str, removed: tuple, changed: dict):
-    """The ASCII part of a stdlib code page; cells that the vendor's table does not surely share stay undefined."""
-    single = undefined(256)
-    for byte in range(256):
-        code = ord(bytes([byte]).decode(codec))
-        if code < 0x7F or byte < 0x40:
-            single[byte] = code
-    single[[0x15, 0x25, 0x0E, 0x0F]] = 0x0A, 0x85, 0x88, 0x89
-    single[[*SHIFT_TO_DOUBLE, SHIFT_TO_SINGLE, *removed]] = -1
-    for byte, char in changed.items():
-        single[byte] = ord(char)
-    return SHIFT, single, None
-
-
-def _ebcdic_kana():
-    _, single, _ = _ebcdic(
-        "cp037", (*range(0x81, 0xC0),), {0x4A: "£", 0x5B: "\\", 0x5F: "¬", 0x6A: "¦", 0xE0: "$", 0xA1: "~"}
-    )
-    for start, first, size in (
-        (0x41, 0xFF61, 9),
-        (0x51, 0xFF6A, 6),
-        (0x58, 0xFF70, 1),
-        (0x81, 0xFF71, 10),
-        (0x8C, 0xFF7B, 4),
-        (0x90, 0xFF7F, 11),
-        (0x9D, 0xFF8A, 3),
-        (0xA2, 0xFF8D, 9),
-        (0xAC, 0xFF96, 4),
-        (0xBA, 0xFF9A, 6),
-    ):
-        single[start : start + size] = range(first, first + size)
-    return SHIFT, single, None
-
-
-def checked_overrides(overrides: dict) -> dict[str, str]:
-    """Cells that a site changed. Raises: ValueError for what is no code of 1 or 2 bytes, or not one character."""
-    if not isinstance(overrides, dict):
-        raise ValueError("expected codes with their characters, like {'4A': '£'}")
-    for code, char in overrides.items():
-        if not isinstance(code, str) or not re.fullmatch(r"(?:[0-9A-Fa-f]{2}){1,2}", code):
-            raise ValueError(f"expected 2 or 4 hex digits in quotes, like '4A', found {code!r}")
-        if not isinstance(char, str) or len(char) != 1 or 0xD800 <= ord(char) < 0xE000:
-            raise ValueError(f"{code}: expected one character, found {char!r}")
-    return overrides
-
-
 SETS = {
-    "cp932": _cp932,
-    "euc_jp": _euc_jp,
-    "utf_8": lambda: _unicode_set(UTF8),
-    "ascii": _ascii,
-    "ebcdic_kana": _ebcdic_kana,
-    "ebcdic_ascii": lambda: _ebcdic("cp500", (0xBB,), {0x6A: "¦"}),
-    "ebcdic_lower": lambda: _ebcdic("cp037", (0xB0,), {0x4A: "£", 0x5B: "\\", 0x5F: "^", 0x6A: "¦", 0xE0: "$"}),
+    "cp932": lambda: (LEAD, *fujitsu_sets.cp932()),
+    "euc_jp": lambda: (LEAD, *fujitsu_sets.euc_jp()),
+    "euc_jp_0212": lambda: (EUC, *fujitsu_sets.euc_jp_0212()),
+    "u90": lambda: (EUC, *fujitsu_sets.euc_jp()),
+    "jis8": lambda: (SINGLE, *fujitsu_sets.jis8()),
+    "ascii": lambda: (SINGLE, *fujitsu_sets.ascii()),
+    "ebcdic_kana": lambda: (SHIFT, fujitsu_sets.ebcdic_kana(), None),
+    "ebcdic_ascii": lambda: (SHIFT, fujitsu_sets.ebcdic_ascii(), None),
+    "ebcdic_lower": lambda: (SHIFT, fujitsu_sets.ebcdic_lower(), None),
     "jef": lambda: (DOUBLE, undefined(256), None),
-    "utf_16_be": lambda: _utf_16("big"),
-    "utf_16_le": lambda: _utf_16("little"),
-    "utf8": lambda: _unicode_set(CESU8),
-    "al16utf16": lambda: _unicode_set(UTF16),
-    "ja16sjis": lambda: (LEAD, *database_sets.ja16sjis(*_cp932()[1:])),
-    "ja16euc": lambda: (EUC, *database_sets.ja16euc(has_tilde=False)),
-    "ja16euctilde": lambda: (EUC, *database_sets.ja16euc(has_tilde=True)),
+    "utf_8": lambda: (UTF8, *fujitsu_sets.ascii()),
+    "utf8": lambda: (CESU8, *fujitsu_sets.ascii()),
+    "utf_16_be": lambda: (UTF16, *fujitsu_sets.utf_16("big")),
+    "utf_16_le": lambda: (UTF16, *fujitsu_sets.utf_16("little")),
+    "ucs2": lambda: (DOUBLE, *fujitsu_sets.ucs2()),
+    "ja16sjis": lambda: (LEAD, *database_sets.ja16sjis(*fujitsu_sets.cp932())),
+    "ja16euc": lambda: (EUC, *database_sets.ja16euc(*fujitsu_sets.euc_jp_0212(), has_tilde=False)),
+    "ja16euctilde": lambda: (EUC, *database_sets.ja16euc(*fujitsu_sets.euc_jp_0212(), has_tilde=True)),
     "zhs16gbk": lambda: (LEAD, *database_sets.ascii_and_pairs("gbk")),
     "ko16mswin949": lambda: (LEAD, *database_sets.ascii_and_pairs("cp949")),
     "zht16mswin950": lambda: (LEAD, *database_sets.ascii_and_pairs("cp950")),

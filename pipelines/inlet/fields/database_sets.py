@@ -47,9 +47,10 @@ NAMES = {  # what else databases and GoldenGate call a set; none of them means a
     "euckr": "ko16mswin949",
     "euc_kr": "ko16mswin949",
     "windows_950": "zht16mswin950",
-    "utf16": "al16utf16",
-    "utf_16be": "al16utf16",
-    "ucs2": "utf_16_be",
+    "al16utf16": "utf_16_be",
+    "utf16": "utf_16_be",
+    "utf_16be": "utf_16_be",
+    "utf_16le": "utf_16_le",
     "iso_8859_1": "we8iso8859p1",
     "iso_8859_15": "we8iso8859p15",
     "latin9": "we8iso8859p15",
@@ -81,21 +82,16 @@ def ja16sjis(single: np.ndarray, double: np.ndarray) -> tuple[np.ndarray, np.nda
     return single, double
 
 
-def ja16euc(has_tilde: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Characters of three bytes, 8F and a pair of JIS X 0212, stand in the cells of the pairs whose second byte lacks
-    its high bit, which no pair has.
-    """
-    double = pairs("euc_jp", [KANA, *EUC], EUC)
-    for first in EUC:
-        for second in EUC:
-            double[three_bytes(first, second)] = code_point("euc_jp", THREE_BYTES, first, second)
+def ja16euc(single: np.ndarray, double: np.ndarray, has_tilde: bool) -> tuple[np.ndarray, np.ndarray]:
+    """In: the tables of euc_jp_0212."""
     double[[0xA1F1, 0xA1F2, 0xA2CC]] = 0xFFE0, 0xFFE1, 0xFFE2
     double[three_bytes(0xA2, 0xB7)] = -1 if has_tilde else 0xFF5E
     if has_tilde:
         double[0xA1C1] = 0xFF5E
-    return single_bytes("ascii"), double
+    return single, double
 
 
 def three_bytes(first: int, second: int) -> int:
-    """The cell of a character of three bytes. In: those behind 8F."""
+    """The cell of a character of three bytes: that of a pair whose second byte lacks its high bit, which no pair of EUC
+    has. In: those behind 8F."""
     return first << 8 | second & 0x7F

@@ -1,9 +1,11 @@
-"""JEF: two-byte kanji of Fujitsu mainframes. Its standard area is the row and cell of JIS, as in EUC.
+"""JEF: two-byte kanji of Fujitsu mainframes. Its standard area (A1A1-FEFE) is the row and cell of JIS, as in EUC.
 
 `glyph` keeps the shapes of 1978 apart (B0A2 is the older form of its character), `modern` reads the JIS of today.
-User-defined cells 80A1-A0FE go to the private use area. ASSUMED: of the extended area 41A1-7FFE only the cells listed
-here are known; the others are undefined, so a record that holds one is rejected and can be replayed once the options
-name it.
+User-defined cells (80A1-A0FE, 外字) go to the private use area. 4040 is a wide blank.
+
+Of the extended area (41A1-7FFE, 拡張漢字, 拡張非漢字) only the cells listed here are known. The others are undefined:
+a record that holds one is rejected. A site's table (option `gaiji`) gives them their meaning; `python -m
+infra.local.jef_table` writes one with all of the area, from jef4j (Apache License 2.0).
 
 Source: docs/formats/linkexpress_group.md.
 >>> [hex(table(mapping)[0xB0A2]) for mapping in ("glyph", "modern")]
@@ -29,14 +31,16 @@ EXTENDED = "7FD0=2208 7CD1=2500 77C9=2460 78D5=3231 44A4=51DC 58A8=7199"
 EMPTY = ((0xA2BA, 0xA2FE), (0xA8A1, 0xA8C0), (0xF4A1, 0xF4A6))  # EUC has characters there, JEF has none
 
 
-def table(mapping: str, pua_base: int = 0xE000) -> np.ndarray:
-    """int32[65536]: pair -> code point, -1 undefined. In: mapping glyph | modern."""
+def table(mapping: str, pua_base: int | None = 0xE000) -> np.ndarray:
+    """int32[65536]: pair -> code point, -1 undefined. In: mapping glyph | modern; code point of the first user-defined
+    cell, None: these are undefined."""
     double = pairs("euc_jp", range(0xA1, 0xFF), range(0xA1, 0xFF))
     for first, last in EMPTY:
         double[first : last + 1] = -1
-    for lead in range(0x80, 0xA1):
-        start = pua_base + (lead - 0x80) * 94
-        double[lead << 8 | 0xA1 : (lead << 8 | 0xFE) + 1] = range(start, start + 94)
+    if pua_base is not None:
+        for lead in range(0x80, 0xA1):
+            start = pua_base + (lead - 0x80) * 94
+            double[lead << 8 | 0xA1 : (lead << 8 | 0xFE) + 1] = range(start, start + 94)
     for cell in (EXTENDED + (GLYPHS_1978 if mapping == "glyph" else "")).split():
         pair, code = cell.split("=")
         double[int(pair, 16)] = int(code, 16)

@@ -180,5 +180,6 @@ class ItemReader:
             case plan.BLOB:
                 return data
         set_ = row[plan.SET]
-        read = text(data, Charset(row[plan.MODE], self.layouts.singles[set_], self.layouts.doubles[set_]))
+        layouts = self.layouts
+        read = text(data, Charset(row[plan.MODE], layouts.singles[set_], layouts.doubles[set_], layouts.sets[set_]))
         return read.rstrip(BLANKS) if row[plan.STRIP] else read

@@ -105,9 +105,12 @@ def _frames_of_table(data: bytes, context: dict, source: Source, tables: dict) -
         len_before, place = 0, sorted(tables).index(context["table"])
         plans = layouts.plans[layouts.plan_starts[place] : layouts.plan_starts[place + 1]]
         len_min = len_max = table_frame.LEN_OPERATION + len_items(plans, context["null_areas"] == "yes")
-        is_alone = context["extract"] == FULL and context["record_ordinal"] == 0
-        offsets = table_frame.walk_strides(bytes_, len_min, is_alone)
-        is_bad_length = len(offsets) == 2 and offsets[1] < len_min and len(data) > offsets[1]
+        is_first = context["extract"] == FULL and context["record_ordinal"] == 0
+        offsets = table_frame.walk_strides(bytes_, len_min, is_first)
+        is_alone = len(offsets) == 2 and offsets[1] < len_min
+        if context.get("is_ended"):
+            offsets, is_alone = offsets[:1], True
+        is_bad_length = is_alone and len(data) > offsets[-1]
     place = sorted(tables).index(context["table"])
     num_items = int(layouts.plan_starts[place + 1] - layouts.plan_starts[place])
     heads = table_frame.heads(
@@ -167,6 +170,8 @@ def cut(data: bytes, context: dict, source: Source, tables: dict, len_block: int
         after, before = _context_at(context, heads, stop), after
         blocks.append(Block(int(offsets[start]), int(offsets[stop] - offsets[start]), before, int(stop - start)))
         start = stop
+    if num and heads[num - 1, frame.WHAT] == frame.EMPTY_LOAD and context.get("layout") == OPEN:
+        after = after | {"is_ended": context["logtype"] == "normal"}  # FFFF stands alone in a file without lengths
     return Cut(blocks, after, int(offsets[num]), problem)
 
 

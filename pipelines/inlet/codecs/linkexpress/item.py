@@ -32,7 +32,7 @@ import numpy as np
 from inlet.codecs.linkexpress.options import Options
 from inlet.errors import ConfigError
 from inlet.fields import sql_type, variant
-from inlet.fields.charset import charset
+from inlet.fields.charset import UTF16
 from inlet.fields.compiled import interpreter as plan
 from inlet.table import Table
 
@@ -44,6 +44,7 @@ class Layouts(NamedTuple):
     plan_starts: np.ndarray
     singles: np.ndarray
     doubles: np.ndarray
+    sets: list[str]  # their names
     metadata: list[bytes]  # VARIANT dictionary of each table
     len_record: int  # of the longest record, without its header
 
@@ -89,7 +90,8 @@ def _compile(names, columns, options_json: str, byte_order: str, numeric_sign: s
             _check_type(f"{name}.{column}", source_type, type_)
         starts.append(len(rows))
         metadata.append(variant.metadata(list(slots)))
-    sets = [_char_set(options), _nchar_set(options, byte_order) or _char_set(options)]
+    of_char = options.char_set(byte_order)
+    sets = [of_char, options.nchar_set(byte_order) or of_char]
     plans = np.array(rows, np.int64).reshape(-1, plan.NUM_PLAN)
     sizes = plans[:, plan.WIDTH] + 2 + 8  # null indicator, length area
     return Layouts(
@@ -97,38 +99,9 @@ def _compile(names, columns, options_json: str, byte_order: str, numeric_sign: s
         np.array(starts, np.int64),
         np.stack([s.single for s in sets]),
         np.stack([s.double for s in sets]),
+        [s.name for s in sets],
         metadata,
         max((int(sizes[a:b].sum()) for a, b in zip(starts, starts[1:])), default=0),
-    )
-
-
-def pairs_name(options: Options, byte_order: str) -> str | None:
-    """The set of pairs that NCHAR is read in; None for none."""
-    name: str | None = options.nchar_charset
-    if name == "auto":
-        name = (
-            "jef"
-            if _is_ebcdic(options)
-            else {"cp932": "cp932", "sjisms": "cp932", "euc_jp": "euc_jp"}.get(options.charset)
-        )
-    return {"big": "utf_16_be", "little": "utf_16_le"}[byte_order] if name == "utf_16" else name
-
-
-def _is_ebcdic(options: Options) -> bool:
-    return options.charset.startswith(("ebcdic_", "gs_"))
-
-
-def _char_set(options: Options):
-    overrides = {**options.charset_overrides, **(options.nchar_overrides if _is_ebcdic(options) else {})}
-    return charset(
-        options.charset, options.jef_mapping, options.jef_mixed, tuple(overrides.items()), options.jef_pua_base
-    )
-
-
-def _nchar_set(options: Options, byte_order: str):
-    name = pairs_name(options, byte_order)
-    return name and charset(
-        name, options.jef_mapping, "shift", tuple(options.nchar_overrides.items()), options.jef_pua_base
     )
 
 
@@ -189,10 +162,13 @@ def _check_type(place: str, source_type: str, type_: str) -> None:
 
 def _character(numbers, options, _):
     (size,) = numbers or (1,)
+    mode = options.char_set("big").mode
+    if mode == UTF16 and size % 2:
+        raise ValueError(f"utf_16 is in pairs of bytes, found {size}")
     return {
         plan.ENCODING: plan.TEXT,
         plan.WIDTH: size,
-        plan.MODE: _char_set(options).mode,
+        plan.MODE: mode,
         plan.SET: 0,
         plan.STRIP: options.rtrim_char == "strip",
     }
@@ -203,13 +179,13 @@ def _varchar(numbers, options, _):
 
 
 def _nchar(numbers, options, _):
-    if not pairs_name(options, "big"):
+    if not (set_ := options.nchar_set("big")):
         raise ValueError(f"charset {options.charset} has no pairs for it; set nchar_charset")
     (size,) = numbers or (1,)
     return {
         plan.ENCODING: plan.TEXT,
         plan.WIDTH: 2 * size,
-        plan.MODE: plan.DOUBLE,
+        plan.MODE: set_.mode,
         plan.SET: 1,
         plan.STRIP: options.rtrim_char == "strip",
     }
@@ -248,7 +224,7 @@ def _floating(width: int, options):
 
 def uses_hex_floats(options: Options) -> bool:
     """Are REAL and DOUBLE base 16?"""
-    return options.float_form == "hex" or options.float_form == "auto" and _is_ebcdic(options)
+    return options.float_form == "hex" or options.float_form == "auto" and options.is_ebcdic
 
 
 def _float(numbers, options, _):

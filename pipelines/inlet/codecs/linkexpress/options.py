@@ -1,10 +1,11 @@
 """The options of a Linkexpress source: what no manual says, and what a site chose when it made its extracts."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from inlet.fields.charset import checked_overrides
+from inlet.fields import site_table
+from inlet.fields.charset import Charset, charset
 from inlet.source import Source
 
 FILE_NAME = (
@@ -33,18 +34,35 @@ class Options(BaseModel):
         "cp932",
         "sjisms",
         "euc_jp",
+        "euc_jp_0212",
+        "u90",
         "utf_8",
+        "utf_16",
         "ascii",
+        "jis8",
         "ebcdic_kana",
         "gs_kana",
         "ebcdic_ascii",
         "gs_ascii",
         "ebcdic_lower",
-    ] = Field("cp932", description="OUTCODE of CHARACTER and VARCHAR")
-    nchar_charset: Literal["auto", "cp932", "euc_jp", "jef", "utf_16"] = Field(
-        "auto", description="of NCHAR and NVARCHAR; auto: the pairs of `charset`, none for utf_8 and ascii"
+    ] = Field(
+        "cp932",
+        description="OUTCODE of CHARACTER and VARCHAR (character_sets.md); utf_16 in the byte order of the file",
     )
-    charset_overrides: dict[str, str] = Field({}, description="cells of CHARACTER that a site changed: {4A: '['}")
+    nchar_charset: Literal["auto", "cp932", "euc_jp", "jef", "utf_16"] = Field(
+        "auto", description="of NCHAR and NVARCHAR; auto: the pairs of `charset`, none for utf_8, ascii and jis8"
+    )
+    gaiji: str = Field(
+        "",
+        description="a site's own characters (外字, 拡張漢字): a file of the project, or {41A1: U+4E02, F040: 髙}; "
+        "each set takes the codes that it reads (character_sets.md)",
+    )
+    user_defined: Literal["keep", "reject"] = Field(
+        "keep", description="user-defined characters that `gaiji` does not name: of the private use area, or bad_text"
+    )
+    charset_overrides: dict[str, str] = Field(
+        {}, description="as `gaiji`, for CHARACTER alone: cells that a site changed, {4A: '['}"
+    )
     nchar_overrides: dict[str, str] = Field(
         {}, description="the same for NCHAR, and for the pairs of EBCDIC: {77C9: '①'}"
     )
@@ -71,7 +89,51 @@ class Options(BaseModel):
         None, gt=0, description="longest legal record; none: the largest layout, at least the vendor's limits"
     )
 
-    _overrides = field_validator("charset_overrides", "nchar_overrides", mode="before")(checked_overrides)
+    FILES: ClassVar = {"gaiji": site_table.of_text}
+    _codes = field_validator("charset_overrides", "nchar_overrides", mode="before")(site_table.checked)
+
+    @field_validator("gaiji", mode="before")
+    @classmethod
+    def _site_table(cls, given) -> str:
+        """A table's text. In: that, or codes with their characters."""
+        if isinstance(given, str):
+            site_table.of_text(given)
+            return given
+        return site_table.as_text(site_table.checked(given))
+
+    @model_validator(mode="after")
+    def _codes_are_read(self):
+        if self.user_defined == "reject" and self.charset == "utf_8":
+            raise ValueError("user_defined: utf_8 keeps the private use area; reject is for the other sets")
+        codes = {*site_table.of_text(self.gaiji), *self.charset_overrides, *self.nchar_overrides}
+        if codes:
+            sets = [set_ for set_ in (self.char_set("big"), self.nchar_set("big")) if set_]
+            if left := sorted(codes.difference(*(set_.of_site for set_ in sets))):
+                names = " or ".join(dict.fromkeys(set_.name for set_ in sets))
+                raise ValueError(f"{', '.join(left[:5])}: no code that is read as {names}")
+        return self
+
+    @property
+    def is_ebcdic(self) -> bool:
+        return self.charset.startswith(("ebcdic_", "gs_"))
+
+    def char_set(self, byte_order: str) -> Charset:
+        """The set of CHARACTER and VARCHAR."""
+        pairs = self.nchar_overrides if self.is_ebcdic else {}
+        mixed = self.jef_mixed if self.is_ebcdic else "shift"
+        return self._set(self.charset, byte_order, mixed, self.charset_overrides | pairs)
+
+    def nchar_set(self, byte_order: str) -> Charset | None:
+        """The set of pairs that NCHAR is read in; None for none."""
+        name: str | None = self.nchar_charset
+        if name == "auto":
+            name = "jef" if self.is_ebcdic else PAIRS_OF.get(self.charset)
+        return self._set(name, byte_order, "double", self.nchar_overrides) if name else None
+
+    def _set(self, name: str, byte_order: str, mixed: str, codes: dict[str, str]) -> Charset:
+        name = UTF_16[byte_order] if name == "utf_16" else name
+        overrides = self.gaiji, site_table.as_text(codes)
+        return charset(name, self.jef_mapping, mixed, overrides, self.jef_pua_base, self.user_defined)
 
 
 class TableOptions(Options):
@@ -85,3 +147,14 @@ class TableOptions(Options):
 def options_of(source: Source) -> Options:
     """The options of a source of extracts."""
     return source.options_as(TableOptions if source.codec == "linkexpress_table" else Options)
+
+
+PAIRS_OF = {
+    "cp932": "cp932",
+    "sjisms": "cp932",
+    "euc_jp": "euc_jp",
+    "euc_jp_0212": "euc_jp",  # characters of three bytes are none of an area of pairs
+    "u90": "euc_jp",
+    "utf_16": "utf_16",
+}
+UTF_16 = {"big": "utf_16_be", "little": "utf_16_le"}

@@ -2,8 +2,6 @@
 
 from inlet import change
 from inlet.codecs.linkexpress import frame as frame
-from inlet.codecs.linkexpress.item import pairs_name
-from inlet.codecs.linkexpress.options import options_of
 from inlet.errors import Event, Reject
 from inlet.fields import charset
 from inlet.fields.compiled import interpreter
@@ -68,9 +66,8 @@ def record(i: int, data: bytes, framed, faults, context: dict, tables: dict, sou
         is_full = context["extract"] == "full"
         expected = "operation 0000 of a full extract" if is_full else "operation 0001-0003 of differences"
     if kind == "bad_text":
-        options = options_of(source)
-        pairs = pairs_name(options, context["byte_order"]) if column.source_type.startswith("N") else None
-        expected = charset.said(pairs or options.charset)
+        layouts, place = framed.layouts, framed.layouts.plan_starts[head[frame.TABLE]] + faults[i, 2]
+        expected = charset.said(layouts.sets[layouts.plans[place, interpreter.SET]])
         behind = int(faults[i, 3])
     found = _found(data, at, behind, kind)
     schema, name = (table.schema_name, table.table_name) if table else (None, None)

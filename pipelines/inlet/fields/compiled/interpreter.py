@@ -58,11 +58,12 @@ FAULTS = (
 
 
 # bytes of UTF-8 that one byte of an item becomes at most. SINGLE, LEAD, SHIFT, EUC: 4, where a site has put a character
-# on a single byte; DOUBLE: 2, 4 of a pair; UTF8: 1; CESU8: 1, at most 4 of 6; UTF16: 1.5, 3 of a pair and 4 of two
+# on a single byte; DOUBLE, UTF16: 2, 4 of a pair; UTF8: 1; CESU8: 1, at most 4 of 6
 LEN_CHAR = 4
 LEN_ITEM = 12  # bytes that an item adds to them: 5 of a long text's header, 3 of its id, 4 of its offset
 LEN_IMAGE = 9  # and its image: header, count, last offset
 MASK32 = 0xFFFFFFFF
+ONE, TWO, THREE = np.uint64(1), np.uint64(2), np.uint64(3)
 
 
 def bound(starts: np.ndarray, ends: np.ndarray, num_columns: np.ndarray) -> int:
@@ -79,23 +80,31 @@ def scratch_of(plans: np.ndarray) -> tuple:
 
 @inlined
 def _put_utf8(out, pos, code):
+    at = np.uint64(pos)  # no look at its sign: twice as fast, as is `_cell`
     if code < 0x80:
-        out[pos] = code
+        out[at] = code
         return pos + 1
     if code < 0x800:
-        out[pos] = 0xC0 | code >> 6
-        out[pos + 1] = 0x80 | code & 63
+        out[at] = 0xC0 | code >> 6
+        out[at + ONE] = 0x80 | code & 63
         return pos + 2
     if code < 0x10000:
-        out[pos] = 0xE0 | code >> 12
-        out[pos + 1] = 0x80 | code >> 6 & 63
-        out[pos + 2] = 0x80 | code & 63
+        out[at] = 0xE0 | code >> 12
+        out[at + ONE] = 0x80 | code >> 6 & 63
+        out[at + TWO] = 0x80 | code & 63
         return pos + 3
-    out[pos] = 0xF0 | code >> 18
-    out[pos + 1] = 0x80 | code >> 12 & 63
-    out[pos + 2] = 0x80 | code >> 6 & 63
-    out[pos + 3] = 0x80 | code & 63
+    out[at] = 0xF0 | code >> 18
+    out[at + ONE] = 0x80 | code >> 12 & 63
+    out[at + TWO] = 0x80 | code >> 6 & 63
+    out[at + THREE] = 0x80 | code & 63
     return pos + 4
+
+
+@inlined
+def _cell(data, at):
+    """Where the character of two bytes stands in a table of pairs: 0 to 65535."""
+    place = np.uint64(at)
+    return np.uint64(data[place]) << np.uint64(8) | np.uint64(data[place + ONE])
 
 
 @inlined
@@ -218,31 +227,7 @@ def _lead(data, at, stop, set_, singles, doubles, out, pos):
         if code < 0:
             width = 2
             if at + 1 < stop:
-                code = doubles[set_, np.int64(data[at]) << 8 | data[at + 1]]
-        if code < 0:
-            return at, pos, BAD_TEXT
-        pos = _put_utf8(out, pos, code)
-        at += width
-    return at, pos, OK
-
-
-@inlined
-def _shift(data, at, stop, set_, singles, doubles, out, pos):
-    in_pairs = False
-    while at < stop:
-        byte = data[at]
-        if byte == 0x28 or byte == 0x38 or byte == 0x29:
-            in_pairs = byte != 0x29
-            at += 1
-            continue
-        width = 1
-        if not in_pairs:
-            code = np.int64(singles[set_, byte])
-        elif byte == 0x40 and (at + 1 == stop or data[at + 1] == 0x29):
-            code = 0x20
-        else:
-            width = 2
-            code = np.int64(doubles[set_, np.int64(byte) << 8 | data[at + 1]]) if at + 1 < stop else -1
+                code = np.int64(doubles[set_, _cell(data, at)])
         if code < 0:
             return at, pos, BAD_TEXT
         pos = _put_utf8(out, pos, code)
@@ -252,12 +237,36 @@ def _shift(data, at, stop, set_, singles, doubles, out, pos):
 
 @inlined
 def _double(data, at, stop, set_, doubles, out, pos):
-    while at < stop:
-        code = np.int64(doubles[set_, np.int64(data[at]) << 8 | data[at + 1]]) if at + 1 < stop else -1
+    last = stop - 1  # a pair begins before it, and so ends before `stop`
+    while at < last:
+        code = np.int64(doubles[set_, _cell(data, at)])
         if code < 0:
             return at, pos, BAD_TEXT
         pos = _put_utf8(out, pos, code)
         at += 2
+    return at, pos, BAD_TEXT if at < stop else OK
+
+
+@inlined
+def _shift(data, at, stop, set_, singles, doubles, out, pos):
+    """Runs of one width; a shift code ends a run, for neither table has a character for it (charset._cell)."""
+    in_pairs = False
+    while at < stop:
+        if in_pairs:
+            at, pos, fault = _double(data, at, stop, set_, doubles, out, pos)
+        else:
+            at, pos, fault = _single(data, at, stop, set_, singles, out, pos)
+        if fault == OK:
+            break
+        byte = data[at]  # where a run has ended before the item: `at` is below `stop`
+        if byte == 0x28 or byte == 0x38 or byte == 0x29:
+            in_pairs = byte != 0x29
+        elif in_pairs and byte == 0x40 and (at + 1 == stop or data[at + 1] == 0x29):
+            out[pos] = 0x20
+            pos += 1
+        else:
+            return at, pos, BAD_TEXT
+        at += 1
     return at, pos, OK
 
 
@@ -285,7 +294,7 @@ def _euc(data, at, stop, set_, singles, doubles, out, pos):
             if at + 2 < stop and data[at + 1] >= 0xA1 and data[at + 2] >= 0xA1:
                 code = np.int64(doubles[set_, np.int64(data[at + 1]) << 8 | data[at + 2] & 0x7F])
         elif at + 1 < stop and data[at + 1] >= 0xA1:
-            code = np.int64(doubles[set_, byte << 8 | data[at + 1]])
+            code = np.int64(doubles[set_, _cell(data, at)])
         if code < 0:
             return at, pos, BAD_TEXT
         pos = _put_utf8(out, pos, code)
@@ -314,16 +323,17 @@ def _cesu8(data, at, stop, out, pos):
 
 
 @inlined
-def _utf16(data, at, stop, out, pos):
+def _utf16(data, at, stop, set_, doubles, out, pos):
+    """As `_double`; a surrogate stands in the table as itself, whatever the byte order."""
     while at < stop:
         if at + 1 == stop:
             return at, pos, BAD_TEXT
-        code, width = uint(data, at, 2, False), 2
+        code, width = np.int64(doubles[set_, _cell(data, at)]), 2
         if code >> 10 == 0xD800 >> 10 and at + 3 < stop:
-            low = uint(data, at + 2, 2, False)
+            low = np.int64(doubles[set_, _cell(data, at + 2)])
             if low >> 10 == 0xDC00 >> 10:
                 code, width = 0x10000 + ((code & 0x3FF) << 10 | low & 0x3FF), 4
-        if code >> 11 == 0xD800 >> 11:
+        if code < 0 or code >> 11 == 0xD800 >> 11:
             return at, pos, BAD_TEXT
         pos = _put_utf8(out, pos, code)
         at += width
@@ -346,7 +356,7 @@ def _chars(data, at, stop, mode, set_, singles, doubles, out, pos):
         return _euc(data, at, stop, set_, singles, doubles, out, pos)
     if mode == CESU8:
         return _cesu8(data, at, stop, out, pos)
-    return _utf16(data, at, stop, out, pos)
+    return _utf16(data, at, stop, set_, doubles, out, pos)
 
 
 @inlined
