@@ -68,6 +68,9 @@ def column_types(charset: str):
         ("VARCHAR(20)", text),
         ("CHAR(20)", text),
         ("BLOB(9)", st.binary(max_size=9)),
+        ("BYTEA(9)", st.binary(max_size=9)),
+        ("TEXT(20)", text),
+        ("INTERVAL DAY(3) TO SECOND", st.binary(min_size=5, max_size=5)),  # interval_bytes, below
     ]
     types += [] if charset in ("utf_8", "jis8") else [("NVARCHAR(3)", wide), ("NCHAR(3)", wide)]
     numbers = st.tuples(st.integers(1, 38), st.integers(0, 38)).map(lambda n: (n[0], min(n)))
@@ -141,10 +144,14 @@ def project(layouts: dict, **options):
 def told(how: dict, *names: str) -> dict:
     """What of it a project's options tell."""
     options = how | {
+        "interval_bytes": 5,
         "null_areas": "yes" if how["null_areas"] else "no",
         "numeric_sign": "overpunch" if how["numeric_sign"] == "overpunch" else "separate",
     }
-    return {name: options[name] for name in ("charset", "gaiji", "logtype", "numeric_sign", "null_var_body", *names)}
+    return {
+        name: options[name]
+        for name in ("charset", "gaiji", "interval_bytes", "logtype", "numeric_sign", "null_var_body", *names)
+    }
 
 
 def blank(value, type_: str, how: dict):
@@ -236,7 +243,7 @@ def test_damage_never_crashes_and_every_byte_is_accounted_for(file, data):
     damaged = bytearray(encode_file(records, layouts=layouts, **how))
     for _ in range(data.draw(st.integers(1, 4)) if damaged else 0):
         damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
-    source, tables = project(layouts, charset=how["charset"], logtype=how["logtype"])
+    source, tables = project(layouts, **told(how))
     context = codec.open_file(PATH, bytes(damaged), True, source, tables)
     if isinstance(context, Reject):
         assert (context.kind in REJECT_KINDS) and context.unit_length == len(damaged)
@@ -446,7 +453,7 @@ def test_a_type_that_cannot_hold_its_source_type_is_a_config_error(type_, source
             codec.open_file(PATH, b"", True, source, tables)
 
 
-@pytest.mark.parametrize("type_", ["INTERVAL", "BYTEA", None, "DECIMAL", "DECIMAL(39,0)", "VARCHAR", "what?"])
+@pytest.mark.parametrize("type_", ["INTERVAL", "BYTEA", "MONEY", None, "DECIMAL", "DECIMAL(39,0)", "VARCHAR", "what?"])
 def test_an_unsupported_type_names_its_column_and_what_is_supported(type_):
     source, tables = project({1: [("ID", type_)]})
     data = encode_file([("commit",)], True, "big", "cp932", {})

@@ -113,7 +113,7 @@ def test_floats_are_of_the_form_of_the_set():
         (EXTRACTION, "no CREATE TABLE SHOP.EMP"),
         ("REPNAME = A\nTABLE = T\n", "emp.def: A has no SCHEMA"),
         (ORACLE.replace("INTEGER, ", ""), "SELECT has 3 columns, DATATYPE 2 types"),
-        (EMP.replace("TIMESTAMP", "INTERVAL"), "SHOP.EMP.AT: type 'INTERVAL' is not supported"),
+        (EMP.replace("TIMESTAMP", "MONEY"), "SHOP.EMP.AT: type 'MONEY' is not supported"),
         (EMP + "REPNAME = A\nSCHEMA = SHOP\nTABLE = EMP\nSELECT = ID, OTHER\n", "OTHER is no column"),
     ],
 )

@@ -49,9 +49,13 @@ def project(columns: list, **options):
 
 
 def told(how: dict, *names: str) -> dict:
-    options = test_linkexpress.told(how) | {"difftype": how["layout"], "byte_order": how["byte_order"]}
+    options = test_linkexpress.told(how) | {
+        "interval_bytes": 5,
+        "difftype": how["layout"],
+        "byte_order": how["byte_order"],
+    }
     options |= {"null_areas": "yes" if how["null_areas"] else "no"}
-    return {name: options[name] for name in ("charset", "gaiji", *names)}
+    return {name: options[name] for name in ("charset", "gaiji", "interval_bytes", *names)}
 
 
 ALL = ("logtype", "numeric_sign", "null_var_body", "difftype", "byte_order", "null_areas")

@@ -163,6 +163,8 @@ def _codes(gaiji: dict | None, charset: str, byte_order: str) -> dict[str, bytes
 
 
 def _type(text: str):
+    if text.startswith("INTERVAL"):
+        return "INTERVAL", []
     name, _, numbers = text.upper().rstrip(")").partition("(")
     sizes = [int(n) for n in re.findall(r"\d+", numbers)]
     return ALIASES.get(name.strip(), name.strip()), sizes
@@ -195,7 +197,7 @@ def _item(value, type_: str, sizes, how) -> bytes:
 
 
 def _null_body(type_: str, sizes, how) -> bytes:
-    area = {"VARCHAR": (2, 1), "NVARCHAR": (2, 2), "BLOB": (8, 1)}.get(type_)
+    area = {"VARCHAR": (2, 1), "NVARCHAR": (2, 2), "BLOB": (8, 1), "BYTEA": (8, 1), "TEXT": (8, 1)}.get(type_)
     if area is None:
         return ITEMS[type_](ZERO[type_], sizes, how)
     full = bytes(area[0] + sizes[0] * area[1])
@@ -341,8 +343,12 @@ ITEMS = {
     "TIME": _time,
     "TIMESTAMP": _timestamp,
     "BLOB": _blob,
+    "BYTEA": _blob,
+    "TEXT": lambda value, sizes, how: _blob(_text(value, how), sizes, how),
+    "INTERVAL": lambda value, sizes, how: value,
 }
 ZERO = {
+    "INTERVAL": bytes(5),
     "CHAR": "",
     "NCHAR": "",
     "SMALLINT": 0,

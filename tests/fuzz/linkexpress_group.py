@@ -165,7 +165,7 @@ def _item(data: bytes, at: int, row, layouts, reading):
         at += 2
         if is_null:
             return None, _behind_null(data, at, row, reading)
-    if row[plan.ENCODING] in (plan.VARTEXT, plan.BLOB):
+    if row[plan.ENCODING] in (plan.VARTEXT, plan.BLOB, plan.LONGTEXT):
         return _variable(data, at, row, layouts, reading)
     _need(data, at, row[plan.WIDTH], at)
     return _read(data[at : at + row[plan.WIDTH]], at, row, layouts, reading), at + int(row[plan.WIDTH])
@@ -182,7 +182,7 @@ def _head(row) -> int:
 
 def _behind_null(data: bytes, at: int, row, reading) -> int:
     size = int(row[plan.WIDTH])
-    if row[plan.ENCODING] in (plan.VARTEXT, plan.BLOB):
+    if row[plan.ENCODING] in (plan.VARTEXT, plan.BLOB, plan.LONGTEXT):
         size += _head(row)
         if reading[plan.ACTUAL_LENGTH] and reading[plan.NULL_BODY] != plan.BODY_FULL:
             size = 0 if reading[plan.NULL_BODY] == plan.BODY_ABSENT else _head(row)
@@ -205,7 +205,7 @@ def _variable(data: bytes, at: int, row, layouts, reading):
     end = start + (size if reading[plan.ACTUAL_LENGTH] else int(row[plan.WIDTH]))
     _need(data, end, 0, start)
     value = data[start : start + size]
-    return (_read(value, start, row, layouts, reading) if row[plan.ENCODING] == plan.VARTEXT else value), end
+    return (_read(value, start, row, layouts, reading) if row[plan.ENCODING] != plan.BLOB else value), end
 
 
 def _read(data: bytes, at: int, row, layouts, reading):
@@ -217,6 +217,8 @@ def _read(data: bytes, at: int, row, layouts, reading):
         plan.ZONED: lambda: number.zoned(data, *digits),
         plan.TEXT: lambda: charset.text(data, set_),
         plan.VARTEXT: lambda: charset.text(data, set_),
+        plan.LONGTEXT: lambda: charset.text(data, set_),
+        plan.BYTES: lambda: data,
         plan.DATE: lambda: date.date(data, order),
         plan.TIME: lambda: date.time(data),
         plan.TIMESTAMP: lambda: date.timestamp(data, order),

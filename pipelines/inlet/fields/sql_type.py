@@ -6,6 +6,8 @@
 ('DECIMAL', (9, 2))
 >>> parse("BLOB(2K)")
 ('BLOB', (2048,))
+>>> parse("interval year(4) to month")
+('INTERVAL', ())
 """
 
 import re
@@ -29,6 +31,8 @@ UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 def parse(text: str) -> tuple[str, tuple[int, ...]]:
     """(canonical name, numbers in parentheses). Raises: ValueError if it is no type name at all."""
+    if text.upper().split()[:1] == ["INTERVAL"]:  # its fields are no numbers in parentheses at its end
+        return "INTERVAL", ()
     match = re.fullmatch(r"([A-Z][A-Z ]*?)(?:\(([0-9KMG, ]+)\))?", " ".join(text.upper().split()).replace(" (", "("))
     if not match:
         raise ValueError(f"expected a type such as DECIMAL(9,2), found {text!r}")

@@ -37,7 +37,9 @@ class ItemReader:
         for row in self.layouts.plans[self.layouts.plan_starts[layout] : self.layouts.plan_starts[layout + 1]].tolist():
             size += 2 * self.has_null_areas + row[plan.WIDTH]
             size += 2 if row[plan.ENCODING] == plan.VARTEXT else 0
-            size += (row[plan.UNIT] >> 4) + (row[plan.UNIT] & 15) if row[plan.ENCODING] == plan.BLOB else 0
+            size += (
+                (row[plan.UNIT] >> 4) + (row[plan.UNIT] & 15) if row[plan.ENCODING] in (plan.BLOB, plan.LONGTEXT) else 0
+            )
         return size
 
     def notes(self, data: bytes, at: int, end: int, table: Table, layout: int, is_delete: bool) -> Iterator[Note]:
@@ -87,7 +89,7 @@ class ItemReader:
 
     def _body(self, data: bytes, at: int, end: int, column: TableColumn, row: list, is_null: bool):
         """What stands behind the null indicator: notes, where they end, whether the next item can be read."""
-        if row[plan.ENCODING] in (plan.VARTEXT, plan.BLOB):
+        if row[plan.ENCODING] in (plan.VARTEXT, plan.BLOB, plan.LONGTEXT):
             return self._variable(data, at, end, column, row, is_null)
         stop = at + row[plan.WIDTH]
         if stop > end:
@@ -177,7 +179,7 @@ class ItemReader:
                 return number.ieee(data, self.order)
             case plan.HEX_FLOAT:
                 return number.hex_float(data)
-            case plan.BLOB:
+            case plan.BLOB | plan.BYTES:
                 return data
         set_ = row[plan.SET]
         layouts = self.layouts

@@ -27,7 +27,7 @@ TOKEN = re.compile(r"""--[^\n]*|/\*.*?\*/|"(?:[^"]|"")*"|'(?:[^']|'')*'|[\w$@]+|
 KEYWORD = re.compile(r"^[ \t]*([A-Z]+)\s*=\s*", re.MULTILINE)
 ENDS_TYPE = {"NOT", "NULL", "DEFAULT", "PRIMARY", "UNIQUE", "CHECK", "REFERENCES", "CONSTRAINT", "COLLATE", "GENERATED"}
 CONSTRAINTS = {"PRIMARY", "UNIQUE", "CONSTRAINT", "CHECK", "FOREIGN"}
-STRINGS = {"CHARACTER", "VARCHAR", "NCHAR", "NVARCHAR", "TIME"}
+STRINGS = {"CHARACTER", "VARCHAR", "NCHAR", "NVARCHAR", "TIME", "TEXT"}
 INTEGERS = {"SMALLINT": "smallint", "INTEGER": "int"}
 REMEDY = "Give an extraction definition, or the table's CREATE TABLE"
 
@@ -181,7 +181,9 @@ def _column(place: str, name: str, text: str, is_nullable: bool, options: Option
         "name": name,
         "type": _type(word, numbers, options),
         "nullable": is_nullable,
-        "source_type": word + (f"({','.join(map(str, numbers))})" if numbers else ""),
+        "source_type": " ".join(text.upper().split())
+        if word == "INTERVAL"
+        else word + (f"({','.join(map(str, numbers))})" if numbers else ""),
     }
 
 

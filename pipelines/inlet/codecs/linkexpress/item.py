@@ -15,12 +15,17 @@ DATE            4: year 2, month, day                                           
 TIME            3: hour, minute, second (7: and four zeros)                          string HH:MM:SS
 TIMESTAMP       11: date, time, four zeros (7 or 8: fewer zeros)                     timestamp without a zone
 BLOB(n)         8: four reserved, four length; data; NORMAL: always n bytes of area  binary
+BYTEA(n)        as BLOB(n)                                                           binary
+TEXT(n)         as BLOB(n)                                                           string
+INTERVAL        option interval_bytes                                                binary
 
 Facts     [documented] the types, LITTLE = actual lengths, blanks, packed signs
           ASSUMED: every width that only the Oracle appendix gives also holds for Symfoware; a NUMERIC's sign is a byte
           of its own (else fit finds p bytes); a null variable item has a length word of zero unless fit finds otherwise
           ASSUMED: base 16 floats come with the EBCDIC character sets and with no other
-Source: docs/formats/linkexpress_group.md. INTERVAL, BYTEA and TEXT are not supported: no source tells their bytes.
+          ASSUMED: BYTEA and TEXT, of which only that they are variable is known, have the length area of BLOB. No
+          source tells the bytes of an INTERVAL: a site says how many they are, and they are kept as they are
+Source: docs/formats/linkexpress_group.md
 """
 
 from collections.abc import Callable
@@ -70,7 +75,8 @@ def len_items(plans: np.ndarray, has_null_areas: bool) -> int:
     """Bytes of the items of a record whose variable ones have their defined length. In: the rows of its table."""
     length, unit = plans[:, plan.WIDTH].sum(), plans[:, plan.UNIT]
     length += 2 * (plans[:, plan.ENCODING] == plan.VARTEXT).sum()
-    length += ((unit >> 4) + (unit & 15))[plans[:, plan.ENCODING] == plan.BLOB].sum()
+    has_area = (plans[:, plan.ENCODING] == plan.BLOB) | (plans[:, plan.ENCODING] == plan.LONGTEXT)
+    length += ((unit >> 4) + (unit & 15))[has_area].sum()
     return int(length) + 2 * has_null_areas * len(plans)
 
 
@@ -239,6 +245,21 @@ def _blob(numbers, options, _):
     return {plan.ENCODING: plan.BLOB, plan.WIDTH: numbers[0], plan.UNIT: reserved_length}
 
 
+def _long_text(numbers, options, _):
+    return {
+        **_character((numbers[0],), options, _),
+        **_blob(numbers, options, _),
+        plan.ENCODING: plan.LONGTEXT,
+        plan.STRIP: 0,
+    }
+
+
+def _interval(_, options, __):
+    if not options.interval_bytes:
+        raise ValueError("no source tells its bytes; option interval_bytes says how many they are")
+    return {plan.ENCODING: plan.BYTES, plan.WIDTH: options.interval_bytes}
+
+
 HOLDS = {  # types of a contract's column that hold every value of a source_type, besides string and wide decimals
     "SMALLINT": ("smallint", "int", "bigint", "float", "double"),
     "INTEGER": ("int", "bigint", "double"),
@@ -247,8 +268,8 @@ HOLDS = {  # types of a contract's column that hold every value of a source_type
     "DATE": ("date",),
     "TIME": ("string",),
     "TIMESTAMP": ("timestamp_ntz", "timestamp"),
-    "BLOB": ("binary",),
-    **dict.fromkeys(("CHARACTER", "VARCHAR", "NCHAR", "NVARCHAR"), ("string",)),
+    **dict.fromkeys(("BLOB", "BYTEA", "INTERVAL"), ("binary",)),
+    **dict.fromkeys(("CHARACTER", "VARCHAR", "NCHAR", "NVARCHAR", "TEXT"), ("string",)),
 }
 NEVER = 1 << 30  # more digits than any type has
 LEN_INTEGER = {"SMALLINT": 5, "INTEGER": 10}  # digits
@@ -269,4 +290,7 @@ ITEMS: dict[str, Callable[..., dict]] = {  # every type there is
     "TIME": lambda _, options, __: {plan.ENCODING: plan.TIME, plan.WIDTH: options.time_bytes},
     "TIMESTAMP": lambda _, options, __: {plan.ENCODING: plan.TIMESTAMP, plan.WIDTH: options.timestamp_bytes},
     "BLOB": _blob,
+    "BYTEA": _blob,
+    "TEXT": _long_text,
+    "INTERVAL": _interval,
 }

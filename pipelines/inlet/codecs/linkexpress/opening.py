@@ -26,7 +26,7 @@ LEN_FITTED = 1 << 20
 NEARLY = 7 / 8  # of bytes: what a damaged file still lets be read, and what counts as no less than another
 NUM_TOLD = 4  # readings that a refusal lists
 SETTLED = ("layout", "extract", "byte_order", "null_areas", "numeric_sign", "logtype", "null_var_body")  # of a reading
-VARIABLE = {"VARCHAR", "NVARCHAR", "BLOB"}
+VARIABLE = {"VARCHAR", "NVARCHAR", "BLOB", "BYTEA", "TEXT"}
 
 
 def named(path: str, head: bytes, source: Source) -> tuple[dict, str] | Reject:

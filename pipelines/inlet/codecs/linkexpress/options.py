@@ -83,7 +83,12 @@ class Options(BaseModel):
     null_var_body: Literal["auto", "len0", "full", "absent"] = Field(
         "auto", description="what follows the indicator of a null variable item under logtype little"
     )
-    blob_header: Literal["res4len4", "len8", "len4"] = Field("res4len4", description="length area of BLOB")
+    interval_bytes: int | None = Field(
+        None, gt=0, description="width of INTERVAL, which is kept as its bytes; none: it is not supported"
+    )
+    blob_header: Literal["res4len4", "len8", "len4"] = Field(
+        "res4len4", description="length area of BLOB, BYTEA and TEXT"
+    )
     float_form: Literal["auto", "ieee", "hex"] = Field("auto", description="REAL and DOUBLE; auto: hex for EBCDIC sets")
     max_record_bytes: int | None = Field(
         None, gt=0, description="longest legal record; none: the largest layout, at least the vendor's limits"

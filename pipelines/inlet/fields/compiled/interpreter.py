@@ -21,8 +21,8 @@ from inlet.fields.compiled.cache import compiled
 ENCODING, WIDTH, DIGITS, SCALE, MODE, SET, UNIT, STRIP, SLOT, NEED = range(10)
 NUM_PLAN = 10
 OPTIONAL, NOT_NULL, KEY = range(3)  # NEED: NOT_NULL is never null in an after-image, KEY in none
-# ENCODING. WIDTH is the item's bytes; for VARTEXT and BLOB the data area's, length word not counted
-INTEGER, PACKED, ZONED, TEXT, VARTEXT, DATE, TIME, TIMESTAMP, IEEE, HEX_FLOAT, BLOB = range(11)
+# ENCODING. WIDTH is the item's bytes; for VARTEXT, BLOB and LONGTEXT the data area's, length area not counted
+INTEGER, PACKED, ZONED, TEXT, VARTEXT, DATE, TIME, TIMESTAMP, IEEE, HEX_FLOAT, BLOB, LONGTEXT, BYTES = range(13)
 # the reading
 LITTLE, NULL_AREAS, ACTUAL_LENGTH, NULL_BODY, IS_AFTER = range(5)
 BODY_FULL, BODY_LENGTH_ZERO, BODY_ABSENT = range(3)  # what stands in place of a null variable item's data
@@ -395,13 +395,27 @@ def _text(data, at, stop, plans, r, singles, doubles, out, pos):
 
 
 @inlined
+def _is_variable(encoding):
+    return encoding == VARTEXT or encoding == BLOB or encoding == LONGTEXT
+
+
+@inlined
 def _len_data(data, at, plans, r, little):
     """Bytes that a variable item says it holds."""
     if plans[r, ENCODING] == VARTEXT:
         return uint(data, at, 2, little) * plans[r, UNIT]
-    len_length = plans[r, UNIT] & 15  # BLOB: reserved bytes in the high nibble, length's in the low
+    len_length = plans[r, UNIT] & 15  # BLOB, LONGTEXT: reserved bytes in the high nibble, length's in the low
     size = uint(data, at + (plans[r, UNIT] >> 4), len_length, little)
     return size
+
+
+@inlined
+def _put_bytes(data, start, size, out, pos):
+    out[pos] = 15 << 2
+    put(out, pos + 1, size, 4)
+    for k in range(size):
+        out[pos + 5 + k] = data[start + k]
+    return pos + 5 + size
 
 
 @inlined
@@ -416,14 +430,10 @@ def _variable(data, at, end, plans, r, reading, singles, doubles, out, pos):
     after = start + (size if reading[ACTUAL_LENGTH] else plans[r, WIDTH])
     if after > end:
         return start, pos, TRUNCATED
-    if plans[r, ENCODING] == VARTEXT:
+    if plans[r, ENCODING] != BLOB:
         bad, pos, fault = _text(data, start, start + size, plans, r, singles, doubles, out, pos)
         return (bad, pos, fault) if fault else (after, pos, OK)
-    out[pos] = 15 << 2
-    put(out, pos + 1, size, 4)
-    for k in range(size):
-        out[pos + 5 + k] = data[start + k]
-    return after, pos + 5 + size, OK
+    return after, _put_bytes(data, start, size, out, pos), OK
 
 
 @inlined
@@ -509,7 +519,7 @@ def _hex_float(data, at, width, scratch, out, pos):
 @inlined
 def _value(data, at, end, plans, r, reading, singles, doubles, scratch, out, pos):
     encoding, width, little = plans[r, ENCODING], plans[r, WIDTH], reading[LITTLE]
-    if encoding == VARTEXT or encoding == BLOB:
+    if _is_variable(encoding):
         return _variable(data, at, end, plans, r, reading, singles, doubles, out, pos)
     if at + width > end:
         return at, pos, TRUNCATED
@@ -529,6 +539,8 @@ def _value(data, at, end, plans, r, reading, singles, doubles, scratch, out, pos
         return _timestamp(data, at, width, little, out, pos)
     if encoding == IEEE:
         return _ieee(data, at, width, little, out, pos)
+    if encoding == BYTES:
+        return at + width, _put_bytes(data, at, width, out, pos), OK
     return _hex_float(data, at, width, scratch, out, pos)
 
 
@@ -536,7 +548,7 @@ def _value(data, at, end, plans, r, reading, singles, doubles, scratch, out, pos
 def _null(data, at, end, plans, r, reading, out, pos):
     """A null item: its body is skipped, whatever it holds."""
     width = plans[r, WIDTH]
-    if plans[r, ENCODING] == VARTEXT or plans[r, ENCODING] == BLOB:
+    if _is_variable(plans[r, ENCODING]):
         len_head = 2 if plans[r, ENCODING] == VARTEXT else (plans[r, UNIT] >> 4) + (plans[r, UNIT] & 15)
         width += len_head
         if reading[ACTUAL_LENGTH] and reading[NULL_BODY] == BODY_ABSENT:
