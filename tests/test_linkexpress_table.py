@@ -154,6 +154,16 @@ def test_a_damaged_record_leaves_the_reading_of_the_others():
 
 
 @pytest.mark.parametrize(
+    "options", [{"difftype": "open", "logtype": "normal"}, {"difftype": "journal"}, {"difftype": "auto"}]
+)
+def test_an_empty_full_extract_is_known_at_once(options):
+    """FFFF alone begins no record of another form: nobody waits for what may follow."""
+    source, tables = project(COLUMNS, byte_order="big", null_areas="yes", **options)
+    context = codec.open_file(PATH, b"\xff\xff", False, source, tables)
+    assert (context["layout"], context["extract"], context["load_id"]) == ("open", "full", PREFIX)
+
+
+@pytest.mark.parametrize(
     ("tables", "name", "expected"),
     [
         ({"T1": "SHOP.T1"}, "T1_20260102030405.dat", "SHOP.T1"),

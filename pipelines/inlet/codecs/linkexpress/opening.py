@@ -16,7 +16,7 @@ from inlet.codecs.linkexpress.frame import DELETE, INSERT, REFRESH
 from inlet.codecs.linkexpress.item import compile_layouts
 from inlet.codecs.linkexpress.options import options_of
 from inlet.codecs.linkexpress.reject import change_seq_prefix, of_file
-from inlet.codecs.linkexpress.table_frame import LEN_OPERATION
+from inlet.codecs.linkexpress.table_frame import LEN_LENGTH, LEN_OPERATION
 from inlet.errors import Reject
 from inlet.fields import sql_type
 from inlet.source import Source
@@ -146,7 +146,7 @@ class _Fit:
         self.num_records = min(len(framed.heads), NUM_FITTED)
         self.is_possible = not framed.is_bad_length or self.num_records == NUM_FITTED
         if not self.num_records and len(head) >= LEN_OPERATION:
-            self.is_possible &= _may_begin(head, context)
+            self.is_possible &= _may_begin(head, context, framed.len_max)
         self.decoded = decode(head[: int(framed.offsets[self.num_records])], context, source, tables)
         has_lengths = context["layout"] != OPEN or context["logtype"] == "little"
         rejects, controls = self.decoded.rejects, self.decoded.controls
@@ -171,11 +171,13 @@ class _Fit:
         return f"{words}: {num} record{'' if num == 1 else 's'} read{first}"
 
 
-def _may_begin(head: bytes, context: dict) -> bool:
-    """May a record that is not whole yet begin so? It is told where its first bytes are its operation."""
+def _may_begin(head: bytes, context: dict, len_max: int) -> bool:
+    """May a record that is not whole yet begin so? What there is of it tells by its operation, or by its length."""
+    order = context["byte_order"]
     if context["layout"] != OPEN or context["logtype"] == "little":
-        return True
-    operation = int.from_bytes(head[:LEN_OPERATION], context["byte_order"])
+        known = head[:LEN_LENGTH]  # the length is no less than what its first bytes say
+        return int.from_bytes(known.ljust(LEN_LENGTH, b"\0") if order == "big" else known, order) <= len_max
+    operation = int.from_bytes(head[:LEN_OPERATION], order)
     return operation == REFRESH if context["extract"] == FULL else INSERT <= operation <= DELETE
 
 
