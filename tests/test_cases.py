@@ -9,7 +9,7 @@ A case holds
     bytes | messages    commented hex | {topic, partition, offset, timestamp, key, value or value_hex, headers; lookups,
                         texts by name} | records of tests/toy
     junk                what bytes 00000000deadbeef after the last record are, if not a reject of kind bad_length:
-                        another kind, or `rest`, the beginning of a record
+                        another kind, `rest`, the beginning of a record, or `refused`, why the file is
     expected            changes: rows of the change table without source, unit_id, batch_id and decoded_at, and what is
                         null left out (change_oper too, where a codec gives dicts); rejects, controls, parts and
                         definitions: at least the members that the case names. File formats: `file` for a file that is
@@ -244,6 +244,9 @@ def test_case_with_junk_behind(path):
     """The junk is one reject that holds all of it, or waits; nothing before it is lost."""
     case = load(path)
     whole, found = decode_file(case, case["data"]), decode_file(case, case["data"] + JUNK)
+    if case.get("junk") == "refused":
+        assert found["file"] and not found["changes"] and not found["controls"]
+        return
     if case.get("junk") == "rest":
         assert found == whole | {"rest": len(JUNK)}
         return

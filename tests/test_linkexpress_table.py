@@ -143,24 +143,77 @@ COLUMNS = [("N", "INTEGER")]
 HOW = {"layout": "open", "null_areas": True, "byte_order": "big", "charset": "cp932", "columns": COLUMNS}
 
 
+def test_records_of_one_size_that_fit_one_way_alone_are_read():
+    columns = [("ID", "INTEGER"), ("NAME", "VARCHAR(10)"), ("QTY", "NUMERIC(5,0)")]
+    rows = [("insert", {"ID": n, "NAME": "山田", "QTY": n}) for n in (1, 2)]
+    source, tables = project(columns)
+    for null_areas in (True, False):
+        data = encode_table_file(rows, **HOW | {"columns": columns, "null_areas": null_areas})
+        context = codec.open_file(PATH, data, True, source, tables)
+        assert (context["layout"], context["logtype"]) == ("open", "normal")
+        assert context["null_areas"] == ("yes" if null_areas else "no")
+
+
 def test_a_damaged_record_leaves_the_reading_of_the_others():
     """One of 40 records of one size is damaged, the first of all: the reading that takes the others stands."""
     data = encode_table_file([("insert", {"N": n}) for n in range(1, 40)], **HOW)
-    source, tables = project(COLUMNS)
+    source, tables = project(COLUMNS, byte_order="big")
     context = codec.open_file(PATH, b"\x00\x07" + data[2:], True, source, tables)
     assert (context["layout"], context["byte_order"], context["null_areas"]) == ("open", "big", "yes")
     found = codec.decode(b"\x00\x07" + data[2:], context, source, tables)
     assert [(r.kind, r.byte_offset) for r in found.rejects] == [("unknown_operation", 0)]
 
 
-@pytest.mark.parametrize(
-    "options", [{"difftype": "open", "logtype": "normal"}, {"difftype": "journal"}, {"difftype": "auto"}]
-)
-def test_an_empty_full_extract_is_known_at_once(options):
-    """FFFF alone begins no record of another form: nobody waits for what may follow."""
-    source, tables = project(COLUMNS, byte_order="big", null_areas="yes", **options)
-    context = codec.open_file(PATH, b"\xff\xff", False, source, tables)
+TOLD = {"difftype": "open", "logtype": "normal", "byte_order": "big", "null_areas": "yes"}
+
+
+@pytest.mark.parametrize("options", [TOLD, {"difftype": "journal"}, {}])
+def test_an_empty_full_extract_is_known_once_its_file_is_whole(options):
+    """FFFF may be the beginning of a damaged record, until nothing comes behind it."""
+    source, tables = project(COLUMNS, **options)
+    assert codec.open_file(PATH, b"\xff\xff", False, source, tables) is None
+    context = codec.open_file(PATH, b"\xff\xff", True, source, tables)
     assert (context["layout"], context["extract"], context["load_id"]) == ("open", "full", PREFIX)
+
+
+def test_ffff_with_bytes_behind_it_empties_no_table():
+    data = encode_table_file([("row", {"N": n}) for n in range(40)], **HOW)
+    source, tables = project(COLUMNS, **TOLD)
+    context = codec.open_file(PATH, b"\xff\xff" + data[2:], True, source, tables)
+    found = codec.decode(b"\xff\xff" + data[2:], context, source, tables)
+    assert (found.changes.num_rows, found.controls) == (39, [])
+    assert [(r.kind, r.byte_offset) for r in found.rejects] == [("unknown_operation", 0)]
+
+
+PAIR = [("K", "CHAR(4)"), ("Q", "INTEGER")]
+
+
+@pytest.mark.parametrize("is_whole", [False, True])
+def test_a_byte_order_is_not_chosen_while_later_rows_may_tell_it(is_whole):
+    rows = [("row", {"K": f"{n:04}", "Q": 0}) for n in range(5_000)] + [("row", {"K": "last", "Q": 19})]
+    how = HOW | {"columns": PAIR, "byte_order": "little"}
+    source, tables = project(PAIR, null_areas="yes", difftype="open", logtype="normal")
+    context = codec.open_file(PATH, encode_table_file(rows[:3], **how), False, source, tables)
+    assert context is None
+    refused = codec.open_file(PATH, encode_table_file(rows, **how), is_whole, source, tables)
+    assert refused is None or refused.kind == "ambiguous_layout" and "byte_order" in refused.expected
+
+
+@pytest.mark.parametrize(
+    ("columns", "data"),
+    [
+        ([("CODE", "CHAR(20)")], bytes.fromhex("00000020 0002 0000 0001 0000") + b"A0" + b" " * 8),
+        ([("N", "INTEGER")], bytes.fromhex("0001 0000 0000")),
+        ([("N", "INTEGER")], bytes.fromhex("0100 0000 0500")),
+        ([("N", "INTEGER")], bytes.fromhex("0001 0000 0000 00")),
+        ([("K", "CHAR(4)"), ("A", "CHAR(10)")], bytes.fromhex("00000034 0001") + b"key " + b"value     "),
+    ],
+    ids=["journal_cut", "big_cut", "little_cut", "big_cut_at_7", "little_with_a_wrong_length"],
+)
+def test_a_record_that_is_cut_or_damaged_is_not_read_as_another_one(columns, data):
+    source, tables = project(columns)
+    context = codec.open_file(PATH, data, True, source, tables)
+    assert isinstance(context, Reject) or context["byte_order"] is None
 
 
 @pytest.mark.parametrize(
@@ -176,7 +229,7 @@ def test_an_empty_full_extract_is_known_at_once(options):
     ],
 )
 def test_the_table_of_a_file(tables, name, expected):
-    source, contracts = project(COLUMNS)
+    source, contracts = project(COLUMNS, **TOLD)
     source = source.model_copy(update={"tables": tables})
     data = encode_table_file([("insert", {"N": 1})], **HOW)
     context = codec.open_file(name, data, True, source, contracts)

@@ -189,7 +189,7 @@ def write_linkexpress(rng: random.Random, source: str, landing: Path) -> tuple[d
     }
     said = {"codec": "linkexpress_group", "from": f"landing/{source}/*.lxg", "tables": {"1": "SIM.PARTS"}}
     if by_table:
-        said |= {"codec": "linkexpress_table", "tables": {"PARTS": "SIM.PARTS"}}
+        said |= {"codec": "linkexpress_table", "tables": {"PARTS": "SIM.PARTS"}, "settle_minutes": 0}
         options |= {"difftype": by_table, "logtype": "normal"}
     return said | {"options": options}, expected
 

@@ -250,7 +250,7 @@ class _TableBlock(_Block):
     def _is_alone(self) -> bool:
         """Is what begins here the FFFF of a full extract without rows, in the form without lengths?"""
         is_first = self.is_full and not self.has_lengths and self.context["record_ordinal"] == 0
-        return is_first and self._number(0, 2) == EMPTY_LOAD and len(self.data) >= 2
+        return is_first and self._number(0, 2) == EMPTY_LOAD and len(self.data) == 2
 
     def _rest(self, at: int) -> Annotated:
         if self._is_alone():

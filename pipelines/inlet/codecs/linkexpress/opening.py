@@ -26,6 +26,12 @@ LEN_FITTED = 1 << 20
 NEARLY = 7 / 8  # of bytes: what a damaged file still lets be read, and what counts as no less than another
 NUM_TOLD = 4  # readings that a refusal lists
 SETTLED = ("layout", "extract", "byte_order", "null_areas", "numeric_sign", "logtype", "null_var_body")  # of a reading
+TELLING = ("layout", "byte_order", "null_areas", "logtype")  # members that say where records and items are
+NUM_TELLING = 8  # good records of one size that say by themselves how a damaged file is read
+IN_BYTE_ORDER = {
+    *("SMALLINT", "INTEGER", "REAL", "FLOAT", "DOUBLE", "DATE", "TIMESTAMP", "INTERVAL"),
+    *("VARCHAR", "NVARCHAR", "NCHAR", "BLOB", "BYTEA", "TEXT"),
+}
 VARIABLE = {"VARCHAR", "NVARCHAR", "BLOB", "BYTEA", "TEXT"}
 
 
@@ -97,13 +103,12 @@ def settled(
     """
     tables = tables_of(context, tables)
     readings = list(_readings(context, layouts, carried, source, tables))
-    is_all = is_whole and len(head) <= LEN_FITTED
+    is_all, may_grow = is_whole and len(head) <= LEN_FITTED, not is_whole and len(head) < LEN_FITTED
     fits = [_Fit(head[:LEN_FITTED], context | reading, is_all, source, tables) for reading in readings]
-    may_grow = not is_whole and len(head) < LEN_FITTED
     if len(fits) > 1 and not any(fit.len_good for fit in fits) and any(fit.is_open for fit in fits):
         return None if may_grow else context | {"byte_order": None, "null_areas": None}
-    chosen = _choose(fits, head, is_whole, source, tables)
-    if may_grow and (isinstance(chosen, Reject) or len(fits) > 1 and chosen.decoded.rejects):
+    chosen = _choose(fits, head, is_all, source, tables)
+    if may_grow and (isinstance(chosen, Reject) or not chosen.may_be_taken_early(fits)):
         return None  # more of it may tell more
     if isinstance(chosen, Reject):
         return chosen
@@ -129,6 +134,8 @@ def _readings(
         elif (JOURNAL, DIFFERENCES) in layouts and (OPEN, DIFFERENCES) not in layouts:
             null_areas = ("yes",)
         for order, areas, sign, logtype in product(orders, null_areas, signs, logtypes):
+            if extract == FULL and logtype == "normal" and not types & IN_BYTE_ORDER and order != orders[0]:
+                continue  # its codes read the same both ways
             for body in bodies if logtype == "little" else bodies[:1]:
                 yield dict(zip(SETTLED, (layout, extract, order, areas, sign, logtype, body)))
 
@@ -144,59 +151,92 @@ class _Fit:
         self.context = context
         framed = frames(head, context, source, tables)
         self.num_records = min(len(framed.heads), NUM_FITTED)
+        self.has_lengths = context["layout"] != OPEN or context["logtype"] == "little"
         self.is_possible = not framed.is_bad_length or self.num_records == NUM_FITTED
         if not self.num_records and len(head) >= LEN_OPERATION:
-            self.is_possible &= _may_begin(head, context, framed.len_max)
+            self.is_possible &= self._may_begin(head, framed.len_min, framed.len_max, source, tables)
         self.decoded = decode(head[: int(framed.offsets[self.num_records])], context, source, tables)
-        has_lengths = context["layout"] != OPEN or context["logtype"] == "little"
-        rejects, controls = self.decoded.rejects, self.decoded.controls
-        self.len_good = int(framed.offsets[self.num_records]) - sum(reject.unit_length for reject in rejects)
-        self.is_exact = self.is_possible and not rejects
-        self.is_credible = has_lengths or self.len_good >= NEARLY * int(framed.offsets[self.num_records])
+        rejects, controls, len_tried = (
+            self.decoded.rejects,
+            self.decoded.controls,
+            int(framed.offsets[self.num_records]),
+        )
+        self.len_good = len_tried - sum(reject.unit_length for reject in rejects)
+        self.num_good = self.num_records - len(rejects)
+        self.is_exact = self.is_possible and not rejects and bool(self.num_records)
+        self.is_to_the_end = self.is_possible and not rejects and int(framed.offsets[-1]) == len(head)
+        self.is_all_fitted = is_all and len_tried == len(head)
+        self.is_credible = self.has_lengths or self.num_good >= NUM_TELLING and self.len_good >= NEARLY * len_tried
         self.is_open = self.is_possible and not self.num_records  # its first record may be one of which more is to come
-        self.first_trouble = rejects[0].byte_offset if rejects else len(head)
-        self.is_to_the_end = self.is_exact and is_all and int(framed.offsets[-1]) == len(head)
+        self.trouble = (
+            f", {rejects[0].kind} at byte {rejects[0].byte_offset}"
+            if rejects
+            else f", bad_length at byte {framed.offsets[-1]}"
+            if framed.is_bad_length
+            else ""
+        )
         operations = self.decoded.changes.column("operation")
         self.has_load = bool(controls) or REFRESH in operations.unique().to_pylist()
+
+    def _may_begin(self, head: bytes, len_min: int, len_max: int, source: Source, tables: dict) -> bool:
+        """May a record that is not whole yet begin so? What there is of it tells."""
+        order = self.context["byte_order"]
+        if not self.has_lengths:
+            operation = int.from_bytes(head[:LEN_OPERATION], order)
+            return operation == REFRESH if self.context["extract"] == FULL else INSERT <= operation <= DELETE
+        known = head[:LEN_LENGTH]  # the length is no less than what its first bytes say
+        if int.from_bytes(known.ljust(LEN_LENGTH, b"\0") if order == "big" else known, order) > len_max:
+            return False
+        if len(head) < len_min:
+            return True
+        as_whole = len(head).to_bytes(LEN_LENGTH, order) + head[LEN_LENGTH:]
+        return all(r.kind == "truncated" for r in decode(as_whole, self.context, source, tables).rejects)
 
     def tells_the_same(self, other) -> bool:
         return self.decoded.changes.equals(other.decoded.changes) and self.decoded.controls == other.decoded.controls
 
+    def may_be_taken_early(self, fits: list) -> bool:
+        """May a file that may grow be read so? Where records say their lengths, or options how they are read; and
+        not where what follows may show that FFFF is no empty extract, or that another reading has no damage."""
+        is_empty = bool(self.decoded.controls) and not self.has_lengths
+        return not is_empty and (self.has_lengths or _are_told(fits)) and (len(fits) == 1 or self.is_exact)
+
     def told(self, varied: list[str]) -> str:
         """What the reading is, and how far it got."""
         words = ", ".join(f"{name} {self.context[name]}" for name in varied)
-        rejects = self.decoded.rejects
-        num = self.num_records - len(rejects)
-        first = f", {rejects[0].kind} at byte {rejects[0].byte_offset}" if rejects else ""
-        return f"{words}: {num} record{'' if num == 1 else 's'} read{first}"
+        return f"{words}: {self.num_good} record{'' if self.num_good == 1 else 's'} read{self.trouble}"
 
 
-def _may_begin(head: bytes, context: dict, len_max: int) -> bool:
-    """May a record that is not whole yet begin so? What there is of it tells by its operation, or by its length."""
-    order = context["byte_order"]
-    if context["layout"] != OPEN or context["logtype"] == "little":
-        known = head[:LEN_LENGTH]  # the length is no less than what its first bytes say
-        return int.from_bytes(known.ljust(LEN_LENGTH, b"\0") if order == "big" else known, order) <= len_max
-    operation = int.from_bytes(head[:LEN_OPERATION], order)
-    return operation == REFRESH if context["extract"] == FULL else INSERT <= operation <= DELETE
+def _are_told(fits: list[_Fit]) -> bool:
+    """Do options say where records and items are?"""
+    return len({tuple(fit.context[name] for name in TELLING) for fit in fits}) == 1
 
 
-def _choose(fits: list[_Fit], head: bytes, is_whole: bool, source: Source, tables: dict) -> _Fit | Reject:
-    """The one reading that fits, or that reads most records before trouble. Raises nothing: no choice is a Reject."""
+def _choose(fits: list[_Fit], head: bytes, is_all: bool, source: Source, tables: dict) -> _Fit | Reject:
+    """The one reading that fits, or that reads by far the most. Raises nothing: no choice is a Reject.
+
+    Records that say their length prove a reading; those of one size fit by chance. Unless options say how they are
+    read, they are taken where nothing else is possible.
+    """
     most = max(fit.len_good for fit in fits)
     near = sorted((fit for fit in fits if fit.len_good >= NEARLY * most), key=lambda fit: -fit.len_good)
-    if not near[0].is_credible and any(fit.len_good for fit in fits if fit not in near):
-        near = [fit for fit in fits if fit.len_good]
     best = (
-        [fit for fit in fits if fit.is_to_the_end]
-        or [fit for fit in fits if fit.is_exact and (fit.len_good or not is_whole)]
+        [fit for fit in fits if fit.is_to_the_end and (is_all or fit.is_exact)]
+        or [fit for fit in fits if fit.is_exact]
         or [fit for fit in near if not fit.decoded.rejects]
         or near
     )
-    if len(fits) == 1 or all(fit.tells_the_same(best[0]) for fit in best) and best[0].len_good:
+    if not _are_told(fits) and not all(fit.has_lengths for fit in best):
+        best = best + [fit for fit in fits if fit.is_open]
+        if not best[0].is_to_the_end and not best[0].is_credible:
+            best = [fit for fit in fits if fit.len_good or fit.is_open or fit.has_lengths and not fit.num_records]
+    is_one = all(fit.tells_the_same(best[0]) for fit in best) and best[0].len_good
+    orders = {fit.context["byte_order"] for fit in best}
+    if len(fits) == 1 or is_one and (len(orders) == 1 or best[0].is_all_fitted):
         return best[0]
     if any(fit.len_good for fit in best):
         others = [fit for n, fit in enumerate(best) if not any(fit.tells_the_same(one) for one in best[:n])]
+        others = best if len(others) == 1 else others
         return of_file(
             "ambiguous_layout",
             head,
@@ -221,6 +261,6 @@ def _varied(fits: list[_Fit]) -> list[str]:
 
 def _tried(fits: list[_Fit]) -> str:
     """Readings in words, the one that got farthest first."""
-    varied, ordered = _varied(fits), sorted(fits, key=lambda fit: (-fit.len_good, -fit.first_trouble))
+    varied, ordered = _varied(fits), sorted(fits, key=lambda fit: -fit.len_good)
     more = f"; and {len(ordered) - NUM_TOLD} more" if ordered[NUM_TOLD:] else ""
     return "; ".join(fit.told(varied) for fit in ordered[:NUM_TOLD]) + more

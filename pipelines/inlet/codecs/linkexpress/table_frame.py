@@ -13,10 +13,10 @@ LEN_JOURNAL_HEAD = 10  # length, number of columns, null indicator, operation
 
 
 def walk_strides(data: np.ndarray, size: int, may_be_empty: bool) -> np.ndarray:
-    """Places of records of one size, and where the last whole one ends. In: whether the first record of a full extract
-    is among them: FFFF alone is one that found no row.
+    """Places of records of one size, and where the last whole one ends. In: whether they are all of a full extract so
+    far: FFFF alone is one that found no row.
     """
-    if may_be_empty and len(data) >= LEN_OPERATION and data[0] == data[1] == 0xFF:
+    if may_be_empty and len(data) == LEN_OPERATION and data[0] == data[1] == 0xFF:
         return np.array([0, LEN_OPERATION])
     return np.arange(0, len(data) // size * size + 1, size)
 
