@@ -13,8 +13,10 @@ FILE_NAME = (
 )
 
 
-class Options(BaseModel):
-    """`options` of a source. What is `auto` is settled by exact fit over the first records of each file."""
+class CommonOptions(BaseModel):
+    """`options` that every Linkexpress source has. What is `auto` is settled by exact fit over the first records of
+    each file.
+    """
 
     model_config = ConfigDict(extra="forbid")
     file_name: str = Field(
@@ -24,10 +26,6 @@ class Options(BaseModel):
     )
     byte_order: Literal["auto", "big", "little"] = Field(
         "auto", description="of lengths, counts, codes and binary items"
-    )
-    null_areas: Literal["auto", "yes", "no"] = Field("auto", description="NULLIND: a null indicator before every item")
-    logtype: Literal["auto", "normal", "little"] = Field(
-        "auto", description="LOGTYPE: variable items at defined or actual length"
     )
     charset: Literal[
         "cp932",
@@ -60,18 +58,27 @@ class Options(BaseModel):
     rtrim_char: Literal["keep", "strip"] = Field("keep", description="trailing blanks of CHARACTER and NCHAR")
     nvarchar_len_unit: Literal["characters", "bytes"] = Field("characters", description="what NVARCHAR's length counts")
     numeric_sign: Literal["auto", "separate", "overpunch"] = Field("auto", description="NUMERIC: p+1 bytes or p")
+    float_form: Literal["auto", "ieee", "hex"] = Field("auto", description="REAL and DOUBLE; auto: hex for EBCDIC sets")
+
+    _overrides = field_validator("charset_overrides", "nchar_overrides", mode="before")(checked_overrides)
+
+
+class Options(CommonOptions):
+    """`options` of a source of extracts."""
+
+    null_areas: Literal["auto", "yes", "no"] = Field("auto", description="NULLIND: a null indicator before every item")
+    logtype: Literal["auto", "normal", "little"] = Field(
+        "auto", description="LOGTYPE: variable items at defined or actual length"
+    )
     timestamp_bytes: Literal[7, 8, 11] = Field(11, description="width of TIMESTAMP")
     time_bytes: Literal[3, 7] = Field(3, description="width of TIME")
     null_var_body: Literal["auto", "len0", "full", "absent"] = Field(
         "auto", description="what follows the indicator of a null variable item under logtype little"
     )
     blob_header: Literal["res4len4", "len8", "len4"] = Field("res4len4", description="length area of BLOB")
-    float_form: Literal["auto", "ieee", "hex"] = Field("auto", description="REAL and DOUBLE; auto: hex for EBCDIC sets")
     max_record_bytes: int | None = Field(
         None, gt=0, description="longest legal record; none: the largest layout, at least the vendor's limits"
     )
-
-    _overrides = field_validator("charset_overrides", "nchar_overrides", mode="before")(checked_overrides)
 
 
 class TableOptions(Options):
