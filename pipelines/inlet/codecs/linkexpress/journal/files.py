@@ -28,16 +28,16 @@ Images    insert and update hold the columns after the change (DBOP 1, 2), a del
 Time      TIME is the time of the change, local to the source (option source_tz, which has no default). It orders
           nothing. A time that the zone has twice or not at all leaves change_timestamp null
 Transaction  TRNID as 16 hex digits. STS 5 alone; 1 opens, 2 goes on, 4 closes; a journal that cannot stand where it
-          does is rejected (`out_of_sequence`). A rejected journal keeps its place, one that tells no transaction in each
-          that is open. Without both items no change is in a transaction
+          does is rejected (`out_of_sequence`). A rejected journal keeps its place; one that cannot be read keeps one in
+          each transaction that is open. Without both items no change is in a transaction
           ASSUMED: a transaction ends in the file in which it begins
 Header of a change  resource, storage, dbkind, sts; of its message acquiring_system, packed_transactions, journals,
           header_tail; trnid where it is in no transaction
 Checkpoints  RESOURCE JCKP with DBKIND 8 (without that item: with no DBOP): control event `checkpoint`, with name,
           local_time and timestamp. An extracted stream has lost the name [documented]
 Versions  the column lists in force at the time and ordinal of the file's name
-Order     the time of the file's name, local to the source and made UTC, and its ordinal; then the journal's place in it.
-          A name whose time the zone has twice or not at all is `missing_change_seq`
+Order     the time of the file's name, local to the source and made UTC, and its ordinal; then the journal's place in
+          it. A name whose time the zone has twice or not at all is `missing_change_seq`
 Facts     [documented] fields, codes, widths and meanings . [inferred] offsets in the header, by the widths of its
           fields; the place of the system items; that a tag's information is a length in the message's byte order, of
           numbers precision and scale, a byte each
@@ -48,10 +48,10 @@ Facts     [documented] fields, codes, widths and meanings . [inferred] offsets i
           ASSUMED: system texts and days are in the option charset; base 16 floats come with EBCDIC
           ASSUMED: no message is longer than 16 MiB and no journal of a stream longer than 1 MiB
 Not read  divided journals; messages of a broker; journals without RESOURCE, unless there is one table
-Rejects   bad_length, bad_header, contradiction, unsupported_record, unknown_token, bad_null_indicator, bad_value_length,
-          bad_column_count, definition_differs, unknown_operation, unknown_table, ambiguous_table, out_of_sequence,
-          bad_digit, bad_sign, bad_text, bad_date, value_does_not_fit, missing_key, null_not_allowed (after-images only),
-          missing_change_seq, ambiguous_layout, truncated
+Rejects   bad_length, bad_header, contradiction, unsupported_record, unknown_token, bad_null_indicator,
+          bad_value_length, bad_column_count, definition_differs, unknown_operation, unknown_table, ambiguous_table,
+          out_of_sequence, bad_digit, bad_sign, bad_text, bad_date, value_does_not_fit, missing_key, null_not_allowed
+          (after-images only), missing_change_seq, ambiguous_layout, truncated
 Source    Linkexpress Transactional Replication option manual, 14; docs/formats/linkexpress_journal.md
 """
 
@@ -72,7 +72,9 @@ OPTIONS = Options
 
 
 def open_file(path: str, head: bytes, is_whole: bool, source: Source, tables: dict) -> dict | Reject | None:
-    """The context of a file's first byte, from its name and by exact fit over its first journals. Raises: ConfigError."""
+    """The context of a file's first byte, from its name and by exact fit over its first journals. Raises:
+    ConfigError.
+    """
     options = options_of(source)
     context = _named(path, head, options)
     if isinstance(context, Reject):

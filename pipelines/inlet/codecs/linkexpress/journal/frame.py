@@ -1,13 +1,14 @@
 """Where messages and journals lie in a file of usage journals. The layouts are in files.py."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from inlet.fields.wrong import Wrong
 
+ByteOrder = Literal["big", "little"]
 LEN_CONTROL_DATA, LEN_HEADER, LEN_JOURNAL_HEAD = 780, 32, 6
 LEN_MAX = {"mq_message": 1 << 24, "message_body": 1 << 24, "journal_stream": 1 << 20}  # ASSUMED: none is longer
-ORDERS = ("big", "little")
+ORDERS: tuple[ByteOrder, ...] = ("big", "little")
 
 
 class Header(NamedTuple):
@@ -24,7 +25,7 @@ class Packet(NamedTuple):
 
     start: int
     end: int
-    byte_order: str
+    byte_order: ByteOrder
     header: Header | None
     journals: list[tuple[int, int]]
     wrong: Wrong | None = None  # why a message's journals cannot be told; its offset is one of the data
@@ -53,7 +54,7 @@ def detect(head: bytes) -> str | None:
     return None
 
 
-def walk(data: bytes, framing: str, byte_order: str) -> Walked:
+def walk(data: bytes, framing: str, byte_order: Any) -> Walked:
     """Whole messages or journals. In: the byte order of a stream; a message tells its own, `auto`."""
     packets: list[Packet] = []
     at, step = 0, _journal if framing == "journal_stream" else _message
@@ -70,13 +71,13 @@ def walk(data: bytes, framing: str, byte_order: str) -> Walked:
     return Walked(packets, at, None)
 
 
-def _number(data: bytes, at: int, width: int, byte_order) -> int:
+def _number(data: bytes, at: int, width: int, byte_order: ByteOrder) -> int:
     return int.from_bytes(data[at : at + width], byte_order)
 
 
-def _order_of(data: bytes, at: int) -> str | None:
+def _order_of(data: bytes, at: int) -> ByteOrder | None:
     """The byte order of a header, by the word that is always 32."""
-    return next((o for o in ORDERS if data[at + 4 : at + 8] == LEN_HEADER.to_bytes(4, o)), None)  # type: ignore[arg-type]
+    return next((o for o in ORDERS if data[at + 4 : at + 8] == LEN_HEADER.to_bytes(4, o)), None)
 
 
 def _checked_length(data: bytes, at: int, least: int, most: int, orders) -> int:
@@ -87,7 +88,7 @@ def _checked_length(data: bytes, at: int, least: int, most: int, orders) -> int:
     return lengths[-1]
 
 
-def _journal(data: bytes, at: int, _: int, byte_order: str, len_max: int) -> Packet | None:
+def _journal(data: bytes, at: int, _: int, byte_order: ByteOrder, len_max: int) -> Packet | None:
     """A journal of a stream, None where it is not whole. Raises: Wrong."""
     if at + 4 > len(data):
         return None
@@ -96,7 +97,7 @@ def _journal(data: bytes, at: int, _: int, byte_order: str, len_max: int) -> Pac
     return None if end > len(data) else Packet(at, end, byte_order, None, [(at, end)])
 
 
-def _message(data: bytes, start: int, len_control: int, byte_order: str, len_max: int) -> Packet | None:
+def _message(data: bytes, start: int, len_control: int, byte_order: Any, len_max: int) -> Packet | None:
     """A message, None where it is not whole. Raises: Wrong."""
     at = start + len_control
     if at + 4 > len(data):
@@ -106,7 +107,7 @@ def _message(data: bytes, start: int, len_control: int, byte_order: str, len_max
         return None
     order = _order_of(data, at)
     if order is None or byte_order not in ("auto", order):
-        word = LEN_HEADER.to_bytes(4, byte_order).hex().upper() if byte_order in ORDERS else "00000020 or 20000000"  # type: ignore[arg-type]
+        word = LEN_HEADER.to_bytes(4, byte_order).hex().upper() if byte_order in ORDERS else "00000020 or 20000000"
         raise Wrong("bad_header", at + 4, f"the header's length, {word}", data[at + 4 : at + 8].hex().upper())
     end = at + _checked_length(data, at, LEN_HEADER, len_max, (order,))
     if at + 10 <= len(data) and _number(data, at + 8, 2, order) != 1:
@@ -124,7 +125,7 @@ def _message(data: bytes, start: int, len_control: int, byte_order: str, len_max
     return Packet(start, end, order, header, journals)
 
 
-def _tiles(data: bytes, at: int, end: int, byte_order: str) -> Iterator[tuple[int, int]]:
+def _tiles(data: bytes, at: int, end: int, byte_order: ByteOrder) -> Iterator[tuple[int, int]]:
     """The journals of a message. Raises: Wrong where they do not fill it exactly."""
     first = at
     while at < end:

@@ -26,6 +26,7 @@ LEN_SYSTEM = {"TIME": 16, "TRNID": 8, "STS": 2, "DBKIND": 2, "DBOP": 2}
 LEN_NAME = (38, 72)  # of STORAGE and RESOURCE
 CHECKPOINT, LEN_CHECKPOINT = 0x24, 32
 LEN_TAG, LEN_VALIDITY = 4, 2
+NO_DEFINITION = "the columns of every table that is acquired: `tables` in their order, each with a contract"
 
 
 class Found(NamedTuple):
@@ -136,7 +137,7 @@ def untagged(
     is_first = reading["sysitems_position"] == "first"
     if reading["compressed"] == "no":
         if every_column is None:
-            raise Wrong("unknown_table", start, "a contract of every table of `tables`, in their order", "none")
+            raise Wrong("bad_column_count", start, NO_DEFINITION, "none")
         at = first if is_first else end - len_checkpoint - len_system
         found = dict(zip(sysitems, reader.walk(at, system)))
         columns = every_column
@@ -178,7 +179,9 @@ class _Untagged:
         for name, width in widths:
             end = at + LEN_VALIDITY + width
             if at < self.start + LEN_JOURNAL_HEAD or end > self.end:
-                raise Wrong("contradiction", self.start, f"a journal that holds {name}", f"{self.end - self.start} bytes")
+                raise Wrong(
+                    "contradiction", self.start, f"a journal that holds {name}", f"{self.end - self.start} bytes"
+                )
             code = self.data[at : at + LEN_VALIDITY]
             state = LONG_STATES.get(int.from_bytes(code, self.order))
             if state is None:

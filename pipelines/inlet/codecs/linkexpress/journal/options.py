@@ -26,8 +26,7 @@ class Options(CommonOptions):
         "source has to say it",
     )
     framing: Literal["auto", "mq_message", "message_body", "journal_stream"] = Field(
-        "auto",
-        description="messages with 780 bytes of control data, messages without, or journals alone, one behind the other",
+        "auto", description="messages with 780 bytes of control data, messages without, or journals alone"
     )
     tagged: Literal["auto", "yes", "no"] = Field(
         "auto", description="an attribute code and its information before every item"

@@ -9,7 +9,7 @@ from inlet import change
 from inlet.codecs.linkexpress.journal import items as journal_items
 from inlet.codecs.linkexpress.journal import transaction
 from inlet.codecs.linkexpress.journal.frame import Packet
-from inlet.codecs.linkexpress.journal.items import INVALID, MISSING, NULL, VALID, Found, Journal
+from inlet.codecs.linkexpress.journal.items import INVALID, MISSING, NO_DEFINITION, NULL, VALID, Found, Journal
 from inlet.codecs.linkexpress.journal.options import Options
 from inlet.codecs.linkexpress.journal.values import CODES, TEXTS, Item, items_of, value_of
 from inlet.codecs.linkexpress.opening import tables_named
@@ -68,9 +68,9 @@ def parsed_time(text: str) -> datetime.datetime | None:
     match = TIME.fullmatch(text)
     if not match:
         return None
-    *parts, hundredths = map(int, match.groups())
+    year, month, day, hour, minute, second, hundredths = map(int, match.groups())
     try:
-        return datetime.datetime(*parts, hundredths * 10_000)  # type: ignore[arg-type]
+        return datetime.datetime(year, month, day, hour, minute, second, hundredths * 10_000)
     except ValueError:
         return None
 
@@ -83,7 +83,9 @@ class Reader:
         self.num_odd = 0  # items that are missing though no conversion of characters could lose them
         self.items: dict[str, list[Item]] = {}
         self.definition = self._definition()
-        self.every_column = self.definition and [item for table in self.definition for item in self._items(table)]
+        self.every_column: list[Item] | None = None
+        if self.definition:
+            self.every_column = [item for table in self.definition for item in self._items(table)]
 
     def _definition(self) -> list[str] | None:
         """The tables of the acquisition definition, in its order; None where they are not known, or lack a contract.
@@ -115,7 +117,7 @@ class Reader:
         except Wrong as wrong:
             return Walked(wrong, None, transaction.unknown(open_))
         id_, sts = (self._valid(journal, name) for name in ("TRNID", "STS"))
-        num_valid, told = journal.num_valid, int.from_bytes(data[start + 4 : start + 6], packet.byte_order)  # type: ignore[arg-type]
+        num_valid, told = journal.num_valid, int.from_bytes(data[start + 4 : start + 6], packet.byte_order)
         is_wrong = journal.columns is not None and num_valid != told
         found: Journal | Wrong = journal
         if is_wrong:
@@ -147,7 +149,9 @@ class Reader:
             lambda system: self._is_checkpoint(data, packet, system),
         )
 
-    def read(self, data: bytes, packet: Packet, start: int, end: int, walked: Walked, seq: str) -> dict | Control | Reject:
+    def read(
+        self, data: bytes, packet: Packet, start: int, end: int, walked: Walked, seq: str
+    ) -> dict | Control | Reject:
         """What a journal is."""
         known = ""
         try:
@@ -182,7 +186,7 @@ class Reader:
         return item if item and item.state == VALID else None
 
     def _number(self, data: bytes, packet: Packet, item: Found) -> int:
-        return int.from_bytes(data[item.data_start : item.end], packet.byte_order, signed=True)  # type: ignore[arg-type]
+        return int.from_bytes(data[item.data_start : item.end], packet.byte_order, signed=True)
 
     def _text(self, data: bytes, item: Found) -> str:
         """The text of a system item. Raises: Wrong."""
@@ -223,9 +227,7 @@ class Reader:
             "timestamp": at and at.isoformat(),
         }
         told = {name: value for name, value in detail.items() if value is not None}
-        return Control(
-            "checkpoint", start, end - start, change_seq=seq, detail=json.dumps(told, ensure_ascii=False)
-        )
+        return Control("checkpoint", start, end - start, change_seq=seq, detail=json.dumps(told, ensure_ascii=False))
 
     def _time(self, data: bytes, journal: Journal) -> datetime.datetime | None:
         """TJNLTIME, local; None where there is none. Raises: Wrong."""
@@ -249,7 +251,9 @@ class Reader:
         mapped = self.source.table_of(word)
         names = [mapped] if mapped else tables_named(word, self.source, self.tables)
         if len(names) > 1:
-            raise Refused("ambiguous_table", resource.data_start, "one table of that name", f"{word}: {', '.join(names)}")
+            raise Refused(
+                "ambiguous_table", resource.data_start, "one table of that name", f"{word}: {', '.join(names)}"
+            )
         if not names or names[0] not in self.tables:
             raise Refused("unknown_table", resource.data_start, expected, word, table=mapped or "")
         return self.tables[names[0]].table
@@ -308,7 +312,9 @@ class Reader:
             elif found.state == VALID:
                 image[column] = self._value(data, packet, item, found)
             if item.is_key and image.get(column) is None:
-                raise Refused("missing_key", found.start, f"a value of {column}, of the key", found.state, column=column)
+                raise Refused(
+                    "missing_key", found.start, f"a value of {column}, of the key", found.state, column=column
+                )
             if operation != "DELETE" and not item.column.nullable and found.state == NULL:
                 raise Refused(
                     "null_not_allowed", found.start, f"a value, for {column} is not nullable", NULL, column=column
@@ -329,7 +335,7 @@ class Reader:
         items, found = self._items(name), journal.columns or []
         if self.reading["compressed"] == "no":
             if self.definition is None or name not in self.definition:
-                raise Wrong("unknown_table", start, "every table that the journals hold in `tables`", name)
+                raise Wrong("bad_column_count", start, NO_DEFINITION, name)
             first = sum(len(self._items(table)) for table in self.definition[: self.definition.index(name)])
             if len(found) != len(self.every_column or ()):
                 expected = f"{len(self.every_column or ())} columns, those of {', '.join(self.definition)}"

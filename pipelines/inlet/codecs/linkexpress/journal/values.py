@@ -38,7 +38,7 @@ from inlet.table import Table
 from inlet.table_column import TableColumn
 
 INTERVAL = re.compile(r"INTERVAL ([A-Z]+) ?\(([1-9])\)(?: TO ([A-Z]+))?")
-LEN_INTERVAL = {  # bytes beside those of the leading field's n digits
+LEN_INTERVAL: dict[tuple[str, str | None], int] = {  # bytes beside those of the leading field's n digits
     ("YEAR", "MONTH"): 4,
     ("DAY", "HOUR"): 4,
     ("DAY", "MINUTE"): 7,
@@ -133,8 +133,8 @@ def items_of(table: Table, options: Options) -> list[Item]:
     has_pairs, items = bool(pairs_name(options.texts, "big")), []
     for column in table.columns:
         place = f"{table.table}.{column.name}"
-        kind, *sizes = _sizes_of(place, column.source_type, column.type, options.charset, has_pairs)
-        items.append(Item(column, kind, CODES[kind], *sizes, column.name in table.key))
+        kind, precision, scale = _sizes_of(place, column.source_type, column.type, options.charset, has_pairs)
+        items.append(Item(column, kind, CODES[kind], precision, scale, column.name in table.key))
     return items
 
 
