@@ -13,12 +13,14 @@ from typing import NamedTuple
 from inlet import change
 from inlet.codecs.linkexpress.journal import frame, transaction
 from inlet.codecs.linkexpress.journal.frame import Packet
+from inlet.codecs.linkexpress.journal.items import Journal
 from inlet.codecs.linkexpress.journal.options import Options
 from inlet.codecs.linkexpress.journal.record import Reader, Walked
 from inlet.codecs.linkexpress.opening import LEN_FITTED, NEARLY, NUM_TOLD
 from inlet.codecs.linkexpress.reject import change_seq_prefix, of_file
 from inlet.codecs.results import Control
 from inlet.errors import Reject
+from inlet.fields.wrong import Wrong
 from inlet.source import Source
 from inlet.table import Table, in_force
 
@@ -124,13 +126,14 @@ class _Fit:
         self.context, self.reading = context, context["reading"]
         walked = frame.walk(head, context["framing"], self.reading["byte_order"])
         reader = reader_of(context, source, options, tables)
-        self.wrong, self.num_records, self.len_good = walked.wrong, 0, 0
+        self.wrong, self.num_records, self.num_parsed, self.len_good = walked.wrong, 0, 0, 0
         self.read: dict[int, object] = {}  # what is read where
         self.first: Reject | None = None
         for record in records(head, walked.packets, reader, {}):
             if self.num_records == num:
                 break
             self.num_records += 1
+            self.num_parsed += isinstance(record.walked.journal, Journal)
             packet, start, end, journal = record
             found = reader.read(head, packet, start, end, journal, "")
             if isinstance(found, Reject) and not self._fits(found):
@@ -139,6 +142,10 @@ class _Fit:
             self.len_good += end - start
             self.read[start] = self._compared(found)
         self.num_odd = reader.num_odd
+        if self.first:
+            self.trouble = Wrong(self.first.kind, self.first.byte_offset, self.first.expected, self.first.found)
+        else:
+            self.trouble = walked.wrong or Wrong("truncated", len(head), "a whole journal", f"{len(head)} bytes")
         self.is_exact = self.first is None and (walked.wrong is None or self.num_records == num)
 
     def _fits(self, reject: Reject) -> bool:
@@ -154,13 +161,17 @@ class _Fit:
         """Do both read a journal, and differently?"""
         return any(other.read.get(start, told) != told for start, told in self.read.items())
 
+    def reached(self) -> tuple[int, int, int]:
+        """How far it got: bytes of journals that it reads, journals whose items it finds, where its trouble begins."""
+        return self.len_good, self.num_parsed, self.trouble.offset
+
     def told(self, varied: list[str]) -> str:
         """What the reading is, and how far it got."""
         words = ", ".join(f"{name} {self.reading[name]}" for name in varied if name in self.reading)
-        num, first = len(self.read), ""
-        if self.first or self.wrong:
-            kind, at = (self.first.kind, self.first.byte_offset) if self.first else (self.wrong.kind, self.wrong.offset)
-            first = f", {kind} at byte {at}"
+        num, first = (
+            len(self.read),
+            f", {self.trouble.kind} at byte {self.trouble.offset}" if self.first or self.wrong else "",
+        )
         return f"{words}: {num} journal{'' if num == 1 else 's'} read{first}"
 
 
@@ -185,16 +196,9 @@ def _choose(fits: list[_Fit], tried: list[_Fit], head: bytes) -> _Fit | Reject:
 
 def _none(fits: list[_Fit], head: bytes) -> Reject:
     """No journal can be read: the trouble of the reading that got farthest."""
-    troubles = [fit.first or fit.wrong for fit in fits if fit.first or fit.wrong]
-    offsets = [one.byte_offset if isinstance(one, Reject) else one.offset for one in troubles]
-    first, offset = max(zip(troubles, offsets), key=lambda one: one[1])
-    return of_file(
-        first.kind,
-        head,
-        f"a reading under which a journal fits; so far {first.expected}",
-        f"{first.found}; tried {_tried(fits)}",
-        offset,
-    )
+    first = max(fits, key=_Fit.reached).trouble
+    expected = f"a reading under which a journal fits; so far {first.expected}"
+    return of_file(first.kind, head, expected, f"{first.found}; tried {_tried(fits)}", first.offset)
 
 
 def _varied(fits: list[_Fit]) -> list[str]:
@@ -205,6 +209,6 @@ def _varied(fits: list[_Fit]) -> list[str]:
 
 def _tried(fits: list[_Fit]) -> str:
     """Readings in words, the one that got farthest first."""
-    varied, ordered = _varied(fits), sorted(fits, key=lambda fit: -fit.len_good)
+    varied, ordered = _varied(fits), sorted(fits, key=_Fit.reached, reverse=True)
     more = f"; and {len(ordered) - NUM_TOLD} more" if ordered[NUM_TOLD:] else ""
     return "; ".join(fit.told(varied) for fit in ordered[:NUM_TOLD]) + more

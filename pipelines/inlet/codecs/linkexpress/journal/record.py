@@ -350,19 +350,21 @@ class Reader:
 
     def _check_tag(self, item: Item, found: Found, name: str) -> None:
         """Raises: Wrong where a tag contradicts the contract. An area of text may be longer than its column."""
+        tag = f"{item.code:02X}"
         is_other = found.code != item.code
         if item.kind in ("NUMERIC", "DECIMAL"):
             is_other |= found.info != bytes([item.precision, item.scale])
+            tag += f" {item.precision:02X}{item.scale:02X}"
         elif item.kind in ("DATE", "TIME", "TIMESTAMP", "INTERVAL"):
             is_other |= found.end - found.data_start != item.precision
+            tag += f" of {item.precision} bytes"
         if is_other:
-            tag = f"{found.code:02X} {found.info.hex().upper()}"
-            kinds = [kind for kind, code in CODES.items() if code == found.code]
+            kinds = " or ".join(kind for kind, code in CODES.items() if code == found.code)
             raise Refused(
                 "definition_differs",
                 found.start,
-                f"{item.column.source_type}, code {item.code:02X}",
-                f"{tag}, {' or '.join(kinds)}",
+                f"{item.column.source_type}, tag {tag}",
+                f"{found.code:02X} {found.info.hex().upper()}, {kinds}",
                 column=item.column.name,
             )
 
