@@ -102,7 +102,7 @@ def _named(path: str, head: bytes, options: Options) -> dict | Reject:
         )
         return of_file("missing_change_seq", head, expected, name)
     return {
-        "time": f"{at:%Y%m%d%H%M%S}{at.microsecond // 10_000:02d}",
+        "time": f"{at.year:04d}{at:%m%d%H%M%S}{at.microsecond // 10_000:02d}",
         "file_ordinal": int(parts.get("ordinal") or 0),
         "record_ordinal": 0,
         "open": {},

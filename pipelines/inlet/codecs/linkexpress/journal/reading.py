@@ -72,28 +72,30 @@ def settled(
     it. Out: with reading None where a whole file holds no whole record; None while more has to come to tell.
     """
     head = head[:LEN_FITTED]
-    order = options.byte_order if context["framing"] == "journal_stream" else "big"
-    may_be_little = order != "big" or any(
-        packet.byte_order == "little" for packet in frame.walk(head, context["framing"], options.byte_order).packets
-    )
-    readings = list(_readings(context["framing"], may_be_little, options))
+    is_stream = context["framing"] == "journal_stream"
+    orders = _open(options.byte_order, frame.ORDERS) if is_stream else (options.byte_order,)
+    walked = {order: frame.walk(head, context["framing"], order) for order in orders}
+    may_be_little = any(packet.byte_order == "little" for one in walked.values() for packet in one.packets)
+    readings = list(_readings(orders, may_be_little, options))
     if len(readings) == 1:
         return context | {"reading": readings[0]}
     if not is_whole and len(head) < LEN_FITTED:
         return None
-    tried = [_Fit(head, context | {"reading": reading}, NUM_FIRST, source, options, tables) for reading in readings]
-    if not any(fit.num_records for fit in tried) and any(not fit.wrong for fit in tried):
+
+    def fit(reading: dict, num: int) -> _Fit:
+        own = context | {"reading": reading}
+        return _Fit(head, own, walked[reading["byte_order"]], num, reader_of(own, source, options, tables))
+
+    tried = [fit(reading, NUM_FIRST) for reading in readings]
+    if not any(one.num_records for one in tried) and any(not one.wrong for one in tried):
         return context
-    some = [fit for fit in tried if fit.len_good] or tried
-    fits = [_Fit(head, fit.context, NUM_FITTED, source, options, tables) for fit in some]
-    chosen = _choose(fits, tried, head)
+    chosen = _choose([fit(one.reading, NUM_FITTED) for one in tried if one.len_good], tried, head)
     return chosen if isinstance(chosen, Reject) else chosen.context
 
 
-def _readings(framing: str, may_be_little: bool, options: Options) -> Iterator[dict]:
+def _readings(orders: tuple[str, ...], may_be_little: bool, options: Options) -> Iterator[dict]:
     """Every reading that the options leave open, the usual ones first."""
     has_names = {"RESOURCE", "STORAGE"} & set(options.sysitems)
-    orders = _open(options.byte_order, frame.ORDERS) if framing == "journal_stream" else (options.byte_order,)
     both = {
         "byte_order": orders,
         "compressed": _open(options.compressed, ("no", "yes")),
@@ -122,10 +124,8 @@ def _open(option: str, values: tuple[str, ...]) -> tuple[str, ...]:
 class _Fit:
     """How well one reading fits the first journals of a file."""
 
-    def __init__(self, head: bytes, context: dict, num: int, source: Source, options: Options, tables: dict):
+    def __init__(self, head: bytes, context: dict, walked: frame.Walked, num: int, reader: Reader):
         self.context, self.reading = context, context["reading"]
-        walked = frame.walk(head, context["framing"], self.reading["byte_order"])
-        reader = reader_of(context, source, options, tables)
         self.wrong, self.num_records, self.num_parsed, self.len_good = walked.wrong, 0, 0, 0
         self.read: dict[int, object] = {}  # what is read where
         self.first: Reject | None = None
@@ -177,7 +177,7 @@ class _Fit:
 
 def _choose(fits: list[_Fit], tried: list[_Fit], head: bytes) -> _Fit | Reject:
     """The one reading that fits, or that reads most journals. No choice is a Reject."""
-    most = max(fit.len_good for fit in fits)
+    most = max((fit.len_good for fit in fits), default=0)
     if not most:
         return _none(tried, head)
     best = [fit for fit in fits if fit.is_exact and fit.len_good] or [f for f in fits if f.len_good >= NEARLY * most]
@@ -186,10 +186,12 @@ def _choose(fits: list[_Fit], tried: list[_Fit], head: bytes) -> _Fit | Reject:
         rest = tuple(value for name, value in fit.reading.items() if name != "validity_order")
         by_rest[rest] = min(by_rest.get(rest, fit), fit, key=lambda one: one.num_odd)
     best = sorted(by_rest.values(), key=lambda fit: -fit.len_good)
-    others = [fit for fit in best if fit.contradicts(best[0])]
-    if not others:
+    told: list[_Fit] = []
+    for fit in best:
+        if all(fit.contradicts(one) for one in told):
+            told.append(fit)
+    if len(told) == 1:
         return best[0]
-    told = [best[0], *others]
     expected = f"one reading that fits best; set the options that are auto: {', '.join(_varied(told))}"
     return of_file("ambiguous_layout", head, expected, _tried(told))
 

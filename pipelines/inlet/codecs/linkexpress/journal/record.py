@@ -51,10 +51,8 @@ def utc_time(local: datetime.datetime, zone: datetime.tzinfo) -> datetime.dateti
     >>> utc_time(datetime.datetime(2020, 10, 25, 2, 30), zoneinfo.ZoneInfo("Europe/Berlin"))
     """
     at = local.replace(tzinfo=zone)
-    if at.utcoffset() != at.replace(fold=1).utcoffset():
-        return None
     try:
-        return at.astimezone(datetime.UTC)
+        return at.astimezone(datetime.UTC) if at.utcoffset() == at.replace(fold=1).utcoffset() else None
     except OverflowError:  # none in UTC
         return None
 
@@ -82,6 +80,7 @@ class Reader:
         self.reading, self.source, self.options, self.tables = reading, source, options, tables
         self.num_odd = 0  # items that are missing though no conversion of characters could lose them
         self.items: dict[str, list[Item]] = {}
+        self.texts: dict[bytes, str] = {}  # of system items, which hold few different ones
         self.definition = self._definition()
         self.every_column: list[Item] | None = None
         if self.definition:
@@ -190,8 +189,11 @@ class Reader:
 
     def _text(self, data: bytes, item: Found) -> str:
         """The text of a system item. Raises: Wrong."""
+        raw = data[item.data_start : item.end]
         try:
-            return charset.text(data[item.data_start : item.end], self.options.chars)
+            if raw not in self.texts:
+                self.texts[raw] = charset.text(raw, self.options.chars)
+            return self.texts[raw]
         except Wrong as wrong:
             raise Wrong(wrong.kind, item.data_start + wrong.offset, wrong.expected, wrong.found) from None
 
