@@ -60,12 +60,14 @@ import re
 from inlet import change
 from inlet.codecs.linkexpress.journal import frame
 from inlet.codecs.linkexpress.journal import reading as journal_reading
+from inlet.codecs.linkexpress.journal.annotate import annotate  # noqa: F401  part of what a codec offers
 from inlet.codecs.linkexpress.journal.options import Options, options_of
 from inlet.codecs.linkexpress.journal.record import parsed_time, utc_time
 from inlet.codecs.linkexpress.opening import base_name
 from inlet.codecs.linkexpress.reject import change_seq_of, of_file
 from inlet.codecs.results import Block, Control, Cut, Decoded
 from inlet.errors import Reject
+from inlet.fields.wrong import Wrong
 from inlet.source import Source
 
 OPTIONS = Options
@@ -126,25 +128,27 @@ def cut(data: bytes, context: dict, source: Source, tables: dict, len_block: int
         if packet.end - start >= len_block or packet.end == walked.end:
             blocks.append(Block(start, packet.end - start, before, num))
             start, num, before = packet.end, 0, context
-    problem, wrong = None, walked.wrong
-    if wrong:
-        rest, seq = data[walked.end :], change_seq_of(context, 0)
-        problem = Reject(
-            wrong.kind, walked.end, len(rest), wrong.offset, wrong.expected, wrong.found, rest, change_seq=seq
-        )
+    problem = _rest(data, walked.end, walked.wrong, change_seq_of(context, 0)) if walked.wrong else None
     return Cut(blocks, context, walked.end, problem)
+
+
+def _rest(data: bytes, at: int, wrong: Wrong, seq: str | None) -> Reject:
+    """What follows the last whole record, and is none."""
+    rest = data[at:]
+    return Reject(wrong.kind, at, len(rest), wrong.offset, wrong.expected, wrong.found, rest, change_seq=seq)
 
 
 def decode(data: bytes, context: dict, source: Source, tables: dict) -> Decoded:
     """Read a block."""
     options = options_of(source)
     reader = journal_reading.reader_of(context, source, options, tables)
-    packets = frame.walk(data, context["framing"], context["reading"]["byte_order"]).packets
+    walked = frame.walk(data, context["framing"], context["reading"]["byte_order"])
     changes: list[dict] = []
     rejects: list[Reject] = []
     controls: list[Control] = []
-    for n, record in enumerate(journal_reading.records(data, packets, reader, context["open"])):
-        seq = change.change_seq(context["time"], context["file_ordinal"], context["record_ordinal"] + n)
+    num = 0
+    for num, record in enumerate(journal_reading.records(data, walked.packets, reader, context["open"]), 1):
+        seq = change.change_seq(context["time"], context["file_ordinal"], context["record_ordinal"] + num - 1)
         found = reader.read(data, record.packet, record.start, record.end, record.walked, seq)
         if isinstance(found, dict):
             changes.append(found)
@@ -152,7 +156,12 @@ def decode(data: bytes, context: dict, source: Source, tables: dict) -> Decoded:
             rejects.append(found)
         else:
             controls.append(found)
-    len_framing = sum(packet.len_framing for packet in packets) + sum(control.unit_length for control in controls)
+    if walked.end < len(data):
+        wrong = walked.wrong or Wrong("truncated", len(data), "a whole record", f"{len(data) - walked.end} bytes")
+        rejects.append(_rest(data, walked.end, wrong, change_seq_of(context, num)))
+    len_framing = sum(packet.len_framing for packet in walked.packets) + sum(
+        control.unit_length for control in controls
+    )
     return Decoded(changes, rejects, controls, len_framing, len(controls))
 
 

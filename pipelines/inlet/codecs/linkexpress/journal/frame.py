@@ -31,10 +31,6 @@ class Packet(NamedTuple):
     wrong: Wrong | None = None  # why a message's journals cannot be told; its offset is one of the data
 
     @property
-    def num_records(self) -> int:
-        return 1 if self.wrong else len(self.journals)
-
-    @property
     def len_framing(self) -> int:
         return 0 if self.wrong else self.end - self.start - sum(end - start for start, end in self.journals)
 

@@ -112,10 +112,10 @@ class Reader:
     def walk(self, data: bytes, packet: Packet, start: int, end: int, open_: dict[str, int]) -> Walked:
         """Find the items of a journal, and its place in its transaction."""
         try:
-            journal = self._journal(data, packet, start, end)
+            journal = self.journal(data, packet, start, end)
         except Wrong as wrong:
             return Walked(wrong, None, transaction.unknown(open_))
-        id_, sts = (self._valid(journal, name) for name in ("TRNID", "STS"))
+        id_, sts = (self.valid(journal, name) for name in ("TRNID", "STS"))
         num_valid, told = journal.num_valid, int.from_bytes(data[start + 4 : start + 6], packet.byte_order)
         is_wrong = journal.columns is not None and num_valid != told
         found: Journal | Wrong = journal
@@ -123,16 +123,17 @@ class Reader:
             found = Wrong("contradiction", start + 4, f"{num_valid} valid items, as there are", f"{told}")
         if id_ is None or sts is None:
             return Walked(found, None, transaction.unknown(open_) if is_wrong else open_)
-        step = transaction.step(open_, data[id_.data_start : id_.end].hex().upper(), self._number(data, packet, sts))
+        step = transaction.step(open_, data[id_.data_start : id_.end].hex().upper(), self.number(data, packet, sts))
         return Walked(found, step.event, step.open, step.event is None)
 
-    def _journal(self, data: bytes, packet: Packet, start: int, end: int) -> Journal:
+    def journal(self, data: bytes, packet: Packet, start: int, end: int) -> Journal:
+        """The items of a journal. Raises: Wrong."""
         if self.reading["tagged"] == "yes":
             return journal_items.tagged(data, start, end, packet.byte_order, self.reading)
 
         def columns_of(resource: Found | None) -> list[Item] | None:
             try:
-                return self._items(self._table_of(data, resource))
+                return self._items(self.table_of(data, resource))
             except Refused:
                 return None
 
@@ -160,7 +161,7 @@ class Reader:
                 raise self._out_of_sequence(data, packet, walked.journal.system["STS"])
             if self._is_checkpoint(data, packet, walked.journal.system):
                 return self._checkpoint(data, start, end, walked.journal, seq)
-            known = self._table_of(data, self._valid(walked.journal, "RESOURCE"), start)
+            known = self.table_of(data, self.valid(walked.journal, "RESOURCE"), start)
             return self._change(data, packet, start, end, walked, known, seq)
         except Wrong as wrong:
             table = wrong.table if isinstance(wrong, Refused) and wrong.table else known
@@ -180,14 +181,16 @@ class Reader:
                 walked.event,
             )
 
-    def _valid(self, journal: Journal, name: str) -> Found | None:
+    def valid(self, journal: Journal, name: str) -> Found | None:
+        """A system item, where it is there and valid."""
         item = journal.system.get(name)
         return item if item and item.state == VALID else None
 
-    def _number(self, data: bytes, packet: Packet, item: Found) -> int:
+    def number(self, data: bytes, packet: Packet, item: Found) -> int:
+        """The number that a system item holds."""
         return int.from_bytes(data[item.data_start : item.end], packet.byte_order, signed=True)
 
-    def _text(self, data: bytes, item: Found) -> str:
+    def text(self, data: bytes, item: Found) -> str:
         """The text of a system item. Raises: Wrong."""
         raw = data[item.data_start : item.end]
         try:
@@ -201,16 +204,16 @@ class Reader:
         """JCKP is the resource of a checkpoint, unless the journal is one of a table of that name."""
         valid = {name: item for name, item in system.items() if item.state == VALID}
         try:
-            if "RESOURCE" not in valid or self._text(data, valid["RESOURCE"]).rstrip(" ") != JCKP:
+            if "RESOURCE" not in valid or self.text(data, valid["RESOURCE"]).rstrip(" ") != JCKP:
                 return False
         except Wrong:
             return False
         if "DBKIND" in valid:
-            return self._number(data, packet, valid["DBKIND"]) == DBKIND_CHECKPOINT
+            return self.number(data, packet, valid["DBKIND"]) == DBKIND_CHECKPOINT
         return "DBOP" not in valid
 
     def _out_of_sequence(self, data: bytes, packet: Packet, sts: Found) -> Wrong:
-        found = self._number(data, packet, sts)
+        found = self.number(data, packet, sts)
         if found not in (transaction.FIRST, transaction.MIDDLE, transaction.LAST, transaction.ONLY):
             return Wrong("bad_header", sts.data_start, "TJNLSTS 1, 2, 4 or 5", f"{found}")
         expected = (
@@ -224,7 +227,7 @@ class Reader:
         item, time = journal.checkpoint, self._time(data, journal)
         at = time and utc_time(time, self.options.zone)
         detail = {
-            "name": self._text(data, item).rstrip(" ") if item and item.state == VALID else None,
+            "name": self.text(data, item).rstrip(" ") if item and item.state == VALID else None,
             "local_time": time and time.isoformat(sep=" "),
             "timestamp": at and at.isoformat(),
         }
@@ -233,23 +236,23 @@ class Reader:
 
     def _time(self, data: bytes, journal: Journal) -> datetime.datetime | None:
         """TJNLTIME, local; None where there is none. Raises: Wrong."""
-        item = self._valid(journal, "TIME")
+        item = self.valid(journal, "TIME")
         if item is None:
             return None
-        text = self._text(data, item)
+        text = self.text(data, item)
         time = parsed_time(text)
         if time is None:
             raise Wrong("bad_date", item.data_start, "TJNLTIME YYYYMMDDHHMMSS and hundredths", repr(text))
         return time
 
-    def _table_of(self, data: bytes, resource: Found | None, start: int = 0) -> str:
+    def table_of(self, data: bytes, resource: Found | None, start: int = 0) -> str:
         """SCHEMA.TABLE with a contract that a journal names. Raises: Wrong."""
         expected = "a table with a contract, by its name or by a word of `tables`"
         if resource is None:
             if self.definition is None or len(self.definition) != 1:
                 raise Refused("unknown_table", start, f"TJNLRESOURCE, {expected}", "none")
             return self.definition[0]
-        word = self._text(data, resource).rstrip(" ")
+        word = self.text(data, resource).rstrip(" ")
         mapped = self.source.table_of(word)
         names = [mapped] if mapped else tables_named(word, self.source, self.tables)
         if len(names) > 1:
@@ -266,8 +269,8 @@ class Reader:
         """The change of a journal. Raises: Wrong."""
         journal, contract = walked.journal, self.tables[name]
         assert isinstance(journal, Journal)
-        op = self._valid(journal, "DBOP")
-        code = self._number(data, packet, op) if op else None
+        op = self.valid(journal, "DBOP")
+        code = self.number(data, packet, op) if op else None
         if op is None or code not in OPERATIONS:
             at = op.data_start if op else start
             raise Wrong("unknown_operation", at, "TJNLDBOP 1, 2 or 3", "none" if op is None else f"{code}")
@@ -301,7 +304,7 @@ class Reader:
         """The image that a journal holds, and the columns whose value is missing. Raises: Wrong."""
         image: dict[str, Any] = {}
         states: dict[str, str] = {}
-        columns = self._columns(start, journal, name)
+        columns = self.columns(start, journal, name)
         for item, found in columns:
             column = item.column.name
             if found.code is not None:
@@ -312,7 +315,7 @@ class Reader:
             elif found.state == NULL:
                 image[column] = None
             elif found.state == VALID:
-                image[column] = self._value(data, packet, item, found)
+                image[column] = self.value(data, packet, item, found)
             if item.is_key and image.get(column) is None:
                 raise Refused(
                     "missing_key", found.start, f"a value of {column}, of the key", found.state, column=column
@@ -325,14 +328,15 @@ class Reader:
             raise Wrong("contradiction", start, f"a column of {name} that the change has", "none")
         return image, states
 
-    def _value(self, data: bytes, packet: Packet, item: Item, found: Found) -> Any:
+    def value(self, data: bytes, packet: Packet, item: Item, found: Found) -> Any:
+        """The value of a valid column. Raises: Refused."""
         try:
             return value_of(data[found.data_start : found.end], item, packet.byte_order, self.options)
         except Wrong as wrong:
             expected, at = f"{item.column.source_type}: {wrong.expected}", found.data_start + wrong.offset
             raise Refused(wrong.kind, at, expected, wrong.found, column=item.column.name) from None
 
-    def _columns(self, start: int, journal: Journal, name: str) -> list[tuple[Item, Found]]:
+    def columns(self, start: int, journal: Journal, name: str) -> list[tuple[Item, Found]]:
         """The columns of a table with their items. Raises: Wrong."""
         items, found = self._items(name), journal.columns or []
         if self.reading["compressed"] == "no":
@@ -376,9 +380,9 @@ class Reader:
         told: dict[str, Any] = {}
         for name, item in valid.items():
             if name in ("STORAGE", "RESOURCE"):
-                told[name.lower()] = self._text(data, item).rstrip(" ")
+                told[name.lower()] = self.text(data, item).rstrip(" ")
             elif name in ("DBKIND", "STS"):
-                told[name.lower()] = self._number(data, packet, item)
+                told[name.lower()] = self.number(data, packet, item)
             elif name == "TRNID" and event is None:
                 told["trnid"] = data[item.data_start : item.end].hex().upper()
         if packet.header:
