@@ -347,3 +347,18 @@ def test_values_of_a_string_column_are_their_texts():
     data = encode_file([Change("T1", "insert", row)], tables, How())
     found = codec.decode(data, codec.open_file(PATH, data, True, source, contracts), source, contracts)
     assert list(found.changes[0]["after"].values()) == ["-7", "1.5", "0.5", "2026-01-02", "2026-01-02 03:04:05"]
+
+
+@pytest.mark.parametrize("num_tables", [1, 2])
+def test_a_resource_that_is_not_valid_names_no_table(num_tables):
+    """Its bytes mean nothing, whatever they spell. The journal is of the only table there is, if there is one."""
+    tables = dict(list((COLUMNS | {"T2": COLUMNS["T1"]}).items())[:num_tables])
+    how = How(tagged=False, compressed=True, framing="journal_stream")
+    data = bytearray(encode_file([Change("T1", "insert", {"N": 1, "S": "a"})], tables, how))
+    assert data[4:10] == bytes.fromhex("0007 0000 5431")
+    data[4:10] = bytes.fromhex("0006 FFFF 5432")
+    source, contracts = project(tables, **told(how, *BY_FIT))
+    context = codec.open_file(PATH, bytes(data), True, source, contracts)
+    found = codec.decode(bytes(data), context, source, contracts)
+    assert [row["source_table"] for row in found.changes] == ["T1"] * (num_tables == 1)
+    assert [reject.kind for reject in found.rejects] == ["unknown_table"] * (num_tables == 2)

@@ -127,7 +127,7 @@ def untagged(
     is_checkpoint: Callable[[dict[str, Found]], bool],
 ) -> Journal:
     """Read a journal whose items have no tags. In: the columns of all tables, None where they are not known; those of
-    the table that an item names; whether system items are those of a checkpoint. Raises: Wrong.
+    the table that a valid item names, or of the only one; whether system items are those of a checkpoint. Raises: Wrong.
     """
     reader = _Untagged(data, start, end, byte_order, reading)
     system = [(name, LEN_SYSTEM.get(name) or int(reading["name_width"])) for name in sysitems]
@@ -148,7 +148,8 @@ def untagged(
         if is_checkpoint(found):
             columns = []
         else:
-            len_checkpoint, known = 0, columns_of(found.get("RESOURCE"))
+            resource = found.get("RESOURCE")
+            len_checkpoint, known = 0, columns_of(resource if resource and resource.state == VALID else None)
             if known is None:
                 return Journal(found, None, None)
             columns = known
