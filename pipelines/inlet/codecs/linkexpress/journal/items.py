@@ -127,7 +127,8 @@ def untagged(
     is_checkpoint: Callable[[dict[str, Found]], bool],
 ) -> Journal:
     """Read a journal whose items have no tags. In: the columns of all tables, None where they are not known; those of
-    the table that a valid item names, or of the only one; whether system items are those of a checkpoint. Raises: Wrong.
+    the table that a valid item names, or of the only one; whether system items are those of a checkpoint. Raises:
+    Wrong.
     """
     reader = _Untagged(data, start, end, byte_order, reading)
     system = [(name, LEN_SYSTEM.get(name) or int(reading["name_width"])) for name in sysitems]
