@@ -28,6 +28,7 @@ from tests.encode import (
     goldengate_logdump,
     goldengate_trail,
     linkexpress,
+    linkexpress_journal,
     qlik,
 )
 from tests.toy import codec as toy
@@ -330,6 +331,12 @@ def encoded_linkexpress_table(rows: list[dict]) -> tuple[str, bytes]:
     return "ITEMS_20260105031500_000012.dat", data
 
 
+def encoded_linkexpress_journal(rows: list[dict]) -> tuple[str, bytes]:
+    journals = [linkexpress_journal.Change("ITEMS", "insert", row) for row in rows]
+    data = linkexpress_journal.encode_file(journals, {"ITEMS": projects.LAYOUT}, linkexpress_journal.How())
+    return "items_20260105031500_000012.dat", data
+
+
 def encoded_toy(rows: list[dict]) -> tuple[str, bytes]:
     columns = [[c["name"], c["type"]] for c in projects.ITEMS["columns"]]
     plain = [[row["ITEM_ID"], row["NAME"], row["PRICE"] and str(row["PRICE"])] for row in rows]
@@ -413,6 +420,7 @@ ENCODERS = {  # codec -> what its source says, its encoder: a file's name and by
     "goldengate_logdump": ({}, encoded_logdump),
     "linkexpress_group": ({"tables": {"1": "DEPOT.ITEMS"}, "options": projects.DEPOT["options"]}, encoded_linkexpress),
     "linkexpress_table": ({"options": {"difftype": "journal"}}, encoded_linkexpress_table),
+    "linkexpress_journal": ({"options": {"source_tz": "Asia/Tokyo"}}, encoded_linkexpress_journal),
     "toy": ({}, encoded_toy),
     "qlik_json": ({"tables": {"items": "DEPOT.ITEMS"}}, encoded_qlik),
     "goldengate_json": ({"options": {"flatten_delimiter": "."}}, encoded_goldengate_json),

@@ -187,7 +187,7 @@ REJECT_KINDS = {  # every kind there is; docs/rejects.md is made from this and a
     "the next run reads both",
     "bad_column_count": "the record's number of columns is not that of the table",
     "unknown_extraction_id": "the record carries an extraction id that inlet.yml does not map to a table",
-    "bad_null_indicator": "a null indicator that is neither 0000 nor FFFF",
+    "bad_null_indicator": "a null indicator, or a validity of an item, that the format does not define",
     "bad_digit": "a digit of a packed or zoned number is not 0-9",
     "bad_sign": "a sign that the encoding does not define",
     "bad_text": "bytes that the character set does not define",
@@ -201,7 +201,9 @@ REJECT_KINDS = {  # every kind there is; docs/rejects.md is made from this and a
     "bad_segment": "a piece of a record without the pieces before or behind it",
     "column_twice": "the record holds a column twice",
     "cut_by_reclen": "logdump printed only the beginning of the record; print it again with a longer RECLEN",
-    "contradiction": "two places of a record's text say different things of it",
+    "contradiction": "two places of a record say different things of it",
+    "out_of_sequence": "the record cannot stand where it does in its transaction: one is missing before it, or it came "
+    "twice",
     "encrypted_data": "the data of the file's records is encrypted, or nothing that the format defines",
     "file_rewritten": "bytes of a file that were landed before have changed since: `inlet replay --file PATH` takes it "
     "as it is now; or deliver new content under a new name",

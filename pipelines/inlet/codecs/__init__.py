@@ -11,6 +11,7 @@ from inlet.codecs.goldengate.trail import files as goldengate_trail
 from inlet.codecs.goldengate.xml import messages as goldengate_xml
 from inlet.codecs.linkexpress import group as linkexpress_group
 from inlet.codecs.linkexpress import table as linkexpress_table
+from inlet.codecs.linkexpress.journal import files as linkexpress_journal
 from inlet.codecs.qlik import json_messages as qlik_json
 from inlet.source import FILE_TRANSPORTS, MESSAGE_TRANSPORTS, ROW_TRANSPORTS
 
@@ -18,6 +19,7 @@ CODECS = {
     "qlik_json": qlik_json,
     "linkexpress_group": linkexpress_group,
     "linkexpress_table": linkexpress_table,
+    "linkexpress_journal": linkexpress_journal,
     "goldengate_trail": goldengate_trail,
     "goldengate_logdump": goldengate_logdump,
     "goldengate_json": goldengate_json,

@@ -16,7 +16,7 @@ Source      docs/formats/linkexpress_group.md, linkexpress_table.md
 import re
 from typing import NamedTuple
 
-from inlet.codecs.linkexpress.item import ITEMS, LEN_INTEGER, uses_hex_floats
+from inlet.codecs.linkexpress.item import ITEMS, LEN_INTEGER
 from inlet.codecs.linkexpress.options import Options, options_of
 from inlet.codecs.results import Definition
 from inlet.errors import ConfigError
@@ -193,7 +193,7 @@ def _type(word: str, numbers: tuple[int, ...], options: Options) -> str:
         return f"decimal({numbers[0]},{(*numbers, 0)[1]})"
     if word in ("REAL", "FLOAT"):
         is_short = word == "REAL" or bool(numbers) and numbers[0] <= 23
-        return "float" if is_short and not uses_hex_floats(options) else "double"
+        return "float" if is_short and not options.has_hex_floats else "double"
     if word in LEN_INTEGER:
         return INTEGERS[word]
     if word in STRINGS:

@@ -225,12 +225,7 @@ def _decimal(numbers, *_):
 
 
 def _floating(width: int, options):
-    return {plan.ENCODING: plan.HEX_FLOAT if uses_hex_floats(options) else plan.IEEE, plan.WIDTH: width}
-
-
-def uses_hex_floats(options: Options) -> bool:
-    """Are REAL and DOUBLE base 16?"""
-    return options.float_form == "hex" or options.float_form == "auto" and options.is_ebcdic
+    return {plan.ENCODING: plan.HEX_FLOAT if options.has_hex_floats else plan.IEEE, plan.WIDTH: width}
 
 
 def _float(numbers, options, _):

@@ -14,8 +14,10 @@ FILE_NAME = (
 )
 
 
-class Options(BaseModel):
-    """`options` of a source. What is `auto` is settled by exact fit over the first records of each file."""
+class CommonOptions(BaseModel):
+    """`options` that every Linkexpress source has. What is `auto` is settled by exact fit over the first records of
+    each file.
+    """
 
     model_config = ConfigDict(extra="forbid")
     file_name: str = Field(
@@ -25,10 +27,6 @@ class Options(BaseModel):
     )
     byte_order: Literal["auto", "big", "little"] = Field(
         "auto", description="of lengths, counts, codes and binary items"
-    )
-    null_areas: Literal["auto", "yes", "no"] = Field("auto", description="NULLIND: a null indicator before every item")
-    logtype: Literal["auto", "normal", "little"] = Field(
-        "auto", description="LOGTYPE: variable items at defined or actual length"
     )
     charset: Literal[
         "cp932",
@@ -78,21 +76,7 @@ class Options(BaseModel):
     rtrim_char: Literal["keep", "strip"] = Field("keep", description="trailing blanks of CHARACTER and NCHAR")
     nvarchar_len_unit: Literal["characters", "bytes"] = Field("characters", description="what NVARCHAR's length counts")
     numeric_sign: Literal["auto", "separate", "overpunch"] = Field("auto", description="NUMERIC: p+1 bytes or p")
-    timestamp_bytes: Literal[7, 8, 11] = Field(11, description="width of TIMESTAMP")
-    time_bytes: Literal[3, 7] = Field(3, description="width of TIME")
-    null_var_body: Literal["auto", "len0", "full", "absent"] = Field(
-        "auto", description="what follows the indicator of a null variable item under logtype little"
-    )
-    interval_bytes: int | None = Field(
-        None, gt=0, description="width of INTERVAL, which is kept as its bytes; none: it is not supported"
-    )
-    blob_header: Literal["res4len4", "len8", "len4"] = Field(
-        "res4len4", description="length area of BLOB, BYTEA and TEXT"
-    )
     float_form: Literal["auto", "ieee", "hex"] = Field("auto", description="REAL and DOUBLE; auto: hex for EBCDIC sets")
-    max_record_bytes: int | None = Field(
-        None, gt=0, description="longest legal record; none: the largest layout, at least the vendor's limits"
-    )
 
     FILES: ClassVar = {"gaiji": site_table.of_text}
     _codes = field_validator("charset_overrides", "nchar_overrides", mode="before")(site_table.checked)
@@ -139,6 +123,34 @@ class Options(BaseModel):
         name = UTF_16[byte_order] if name == "utf_16" else name
         overrides = self.gaiji, site_table.as_text(codes)
         return charset(name, self.jef_mapping, mixed, overrides, self.jef_pua_base, self.user_defined)
+
+    @property
+    def has_hex_floats(self) -> bool:
+        """Are REAL and DOUBLE base 16?"""
+        return self.float_form == "hex" or self.float_form == "auto" and self.is_ebcdic
+
+
+class Options(CommonOptions):
+    """`options` of a source of extracts."""
+
+    null_areas: Literal["auto", "yes", "no"] = Field("auto", description="NULLIND: a null indicator before every item")
+    logtype: Literal["auto", "normal", "little"] = Field(
+        "auto", description="LOGTYPE: variable items at defined or actual length"
+    )
+    timestamp_bytes: Literal[7, 8, 11] = Field(11, description="width of TIMESTAMP")
+    time_bytes: Literal[3, 7] = Field(3, description="width of TIME")
+    null_var_body: Literal["auto", "len0", "full", "absent"] = Field(
+        "auto", description="what follows the indicator of a null variable item under logtype little"
+    )
+    interval_bytes: int | None = Field(
+        None, gt=0, description="width of INTERVAL, which is kept as its bytes; none: it is not supported"
+    )
+    blob_header: Literal["res4len4", "len8", "len4"] = Field(
+        "res4len4", description="length area of BLOB, BYTEA and TEXT"
+    )
+    max_record_bytes: int | None = Field(
+        None, gt=0, description="longest legal record; none: the largest layout, at least the vendor's limits"
+    )
 
 
 class TableOptions(Options):

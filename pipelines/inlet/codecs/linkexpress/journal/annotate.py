@@ -1,0 +1,193 @@
+"""Every byte of a file of usage journals with its field and meaning: what `inlet inspect` shows of one.
+
+It finds items and reads values as the decoder does, which is plain Python itself. Source: files.py.
+"""
+
+from collections.abc import Callable, Iterator
+
+from inlet.codecs.linkexpress.journal import frame
+from inlet.codecs.linkexpress.journal import reading as journal_reading
+from inlet.codecs.linkexpress.journal.frame import LEN_HEADER, LEN_JOURNAL_HEAD, Packet
+from inlet.codecs.linkexpress.journal.items import NULL, VALID, Found, Journal
+from inlet.codecs.linkexpress.journal.options import options_of
+from inlet.codecs.linkexpress.journal.reading import Record
+from inlet.codecs.linkexpress.journal.record import Reader
+from inlet.codecs.linkexpress.journal.values import Item
+from inlet.codecs.linkexpress.reject import change_seq_of
+from inlet.codecs.notes import AFTER, BEFORE, Annotated, Note, bare, group, of_wrong, printable
+from inlet.errors import Reject
+from inlet.fields.wrong import Wrong
+from inlet.source import Source
+
+SYSTEMS = {0x0101: "Solaris", 0x0201: "Windows", 0x0301: "Linux"}
+HEADER = (  # bytes, name
+    (4, "message length"),
+    (4, "header length"),
+    (2, "message id"),
+    (2, "acquiring system"),
+    (2, "packed transactions"),
+    (2, "journals"),
+)
+
+
+def annotate(data: bytes, context: dict, source: Source, tables: dict) -> list[Annotated]:
+    """The records of a block, with the notes of all its bytes."""
+    if context["reading"] is None:
+        return [bare("no record", 0, len(data), "truncated", "a whole record", f"{len(data)} bytes")] if data else []
+    reader = journal_reading.reader_of(context, source, options_of(source), tables)
+    walked = frame.walk(data, context["framing"], context["reading"]["byte_order"])
+    found: list[Annotated] = []
+    at = 0
+    for n, record in enumerate(journal_reading.records(data, walked.packets, reader, context["open"])):
+        found += _headers(data, walked.packets, at, record.start)
+        found.append(_record(data, record, change_seq_of(context, n) or "", reader))
+        at = record.end
+    found += _headers(data, walked.packets, at, walked.end)
+    if walked.end < len(data):
+        wrong = walked.wrong or Wrong("truncated", len(data), "a whole record", f"{len(data) - walked.end} bytes")
+        found.append(bare("no record", walked.end, len(data), wrong.kind, wrong.expected, wrong.found, wrong.offset))
+    return found
+
+
+def _headers(data: bytes, packets: list[Packet], start: int, end: int) -> list[Annotated]:
+    """What lies between journals: headers of messages."""
+    return [
+        Annotated(packet.start, head - packet.start, "message header", _header(data, packet, head))
+        for packet in packets
+        if start <= packet.start < end and packet.header and not packet.wrong
+        for head in [packet.journals[0][0] if packet.journals else packet.end]
+    ]
+
+
+def _header(data: bytes, packet: Packet, end: int) -> Callable[[], Iterator[Note]]:
+    def read() -> Iterator[Note]:
+        at = end - LEN_HEADER
+        if at > packet.start:
+            yield Note(packet.start, at - packet.start, "control data", printable(data[packet.start : at]))
+        for size, name in HEADER:
+            number = int.from_bytes(data[at : at + size], packet.byte_order)
+            system = f" {SYSTEMS.get(number, 'unknown')}" if name == "acquiring system" else ""
+            yield Note(at, size, name, f"{number}{system}")
+            at += size
+        yield Note(at, end - at, "packing state, code kind, flags", data[at:end].hex())
+
+    return read
+
+
+def _record(data: bytes, record: Record, seq: str, reader: Reader) -> Annotated:
+    """A journal, or a message whose journals cannot be told."""
+    packet, start, end, walked = record
+    if packet.wrong:
+        wrong = packet.wrong
+        return bare("message", start, end, wrong.kind, wrong.expected, wrong.found, wrong.offset)
+    found = reader.read(data, packet, start, end, walked, seq)
+    row = found if isinstance(found, dict) else {}
+    table = f"{row['source_schema']}.{row['source_table']}" if row else None
+    event, fault = walked.event, None
+    if isinstance(found, Reject):
+        table = ".".join(filter(None, (found.source_schema, found.source_table))) or None
+        fault = found.kind, f"expected {found.expected}, found {found.found}"
+    title = row["operation"] if row else "journal" if isinstance(found, Reject) else found.kind
+    return Annotated(
+        start,
+        end - start,
+        title,
+        _journal(data, packet, start, end, table, BEFORE if row.get("operation") == "DELETE" else AFTER, reader),
+        row.get("operation"),
+        table,
+        event and event.transaction_id,
+        event and event.counter,
+        event and event.is_last,
+        change_seq=seq,
+        fault=fault,
+        fault_at=found.byte_offset if isinstance(found, Reject) else None,
+    )
+
+
+def _journal(
+    data: bytes, packet: Packet, start: int, end: int, table: str | None, image: str, reader: Reader
+) -> Callable[[], Iterator[Note]]:
+    def read() -> Iterator[Note]:
+        items = start + LEN_JOURNAL_HEAD
+        yield Note(start, 4, "length", f"{end - start}")
+        yield Note(start + 4, 2, "valid items", f"{int.from_bytes(data[start + 4 : items], packet.byte_order)}")
+        try:
+            journal = reader.journal(data, packet, start, end)
+        except Wrong:
+            yield Note(items, end - items, "items", f"not read: {printable(data[items:end])}")
+            return
+        named = _columns(start, journal, table, reader)
+        told = [_item(data, packet, one, f"TJNL{name}", reader) for name, one in journal.system.items()]
+        told += [_item(data, packet, one, "checkpoint", reader) for one in [journal.checkpoint] if one]
+        columns = [_column(data, packet, one, named.get(one.start), reader) for one in journal.columns or ()]
+        notes, is_column = sorted(told + columns), {one.offset for one in columns}
+        at = items
+        while notes:
+            run = [notes.pop(0)]
+            while run[0].offset in is_column and notes and notes[0].offset in is_column:
+                run.append(notes.pop(0))
+            yield from _unknown(data, at, run[0].offset)
+            at = run[-1].end
+            if run[0].offset in is_column:
+                yield group(run[0].offset, at, f"{image}-image", run, image=image)
+            else:
+                yield run[0]
+        yield from _unknown(data, at, end)
+
+    return read
+
+
+def _unknown(data: bytes, start: int, end: int) -> list[Note]:
+    """The columns of a table without a contract, whose widths nothing tells."""
+    meaning = f"not read, for their table is not known: {printable(data[start:end])}"
+    return [Note(start, end - start, "columns", meaning)] if start < end else []
+
+
+def _columns(start: int, journal: Journal, table: str | None, reader: Reader) -> dict[int, Item]:
+    """The columns of a journal's own table, by where their items begin; none where they cannot be told."""
+    try:
+        return {one.start: item for item, one in reader.columns(start, journal, table)} if table else {}
+    except (Wrong, KeyError):  # a table without a contract
+        return {}
+
+
+def _head(data: bytes, one: Found) -> list[Note]:
+    """What stands before the data of an item."""
+    if one.code is None:
+        return [Note(one.start, 2, "validity", one.state)]
+    tag = Note(one.start, 3, "attribute", f"code {one.code:02X}, information {one.info.hex().upper()}")
+    return [tag, Note(one.start + 3, 1, "validity", one.state)]
+
+
+def _item(data: bytes, packet: Packet, one: Found, name: str, reader: Reader) -> Note:
+    """A system item, or that of a checkpoint."""
+    raw = data[one.data_start : one.end]
+    meaning = raw.hex().upper()
+    if one.state != VALID:
+        meaning = one.state
+    elif name in ("TJNLSTS", "TJNLDBKIND", "TJNLDBOP"):
+        meaning = f"{reader.number(data, packet, one)}"
+    elif name != "TJNLTRNID":
+        try:
+            meaning = reader.text(data, packet, one).rstrip(" ")
+        except Wrong:
+            meaning = f"no text: {meaning}"
+    children = [*_head(data, one), Note(one.data_start, len(raw), "data", meaning)]
+    return group(one.start, one.end, name, children, meaning)
+
+
+def _column(data: bytes, packet: Packet, one: Found, item: Item | None, reader: Reader) -> Note:
+    """The item of a column, which may be one of another table."""
+    length = one.end - one.data_start
+    note = Note(one.data_start, length, "data", one.state)
+    if item and one.state == NULL:
+        note = note._replace(column=item.column.name)
+    elif item and one.state == VALID:
+        try:
+            value = reader.value(data, packet, item, one)
+            note = note._replace(meaning=repr(value), column=item.column.name, value=value)
+        except Wrong as wrong:
+            moved = Wrong(wrong.kind, wrong.offset - one.data_start, wrong.expected, wrong.found)
+            note = of_wrong(one.data_start, one.end, "data", moved, item.column.name)
+    name = f"{item.column.name} {item.column.source_type}" if item else "column"
+    return group(one.start, one.end, name, [*_head(data, one), note])

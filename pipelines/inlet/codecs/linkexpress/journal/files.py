@@ -1,0 +1,172 @@
+"""Linkexpress Transactional Replication option (TRO): usage journals (利用ジャーナル) in files.
+
+Unit      a block of whole messages, or of whole journals of a stream
+Yields    changes in file order, each journal one; a checkpoint is a control event
+Framing   mq_message      780 bytes of control data, a header, journals [documented]; messages one behind the other
+          message_body    a header, journals
+          journal_stream  journals alone, as the message-extraction command writes them [documented]
+Header    0 i4 length of header and journals . 4 i4 32 . 8 i2 1 . 10 i2 acquiring system . 12 i2 packed transactions .
+          14 i2 journals . 16 16 bytes whose places no public source tells
+          The journals fill their message exactly, and their number is the header's; else the message is one reject. A
+          journal that is longer than its message (division) is rejected: `unsupported_record`
+Journal   0 i4 length, itself included . 4 i2 items that are valid, which is checked . 6 items
+          tagged item     1 code . 2 information . 1 validity . data
+          untagged item   2 validity . data
+          The codes and the data of columns are in values.py, the options in options.py
+          validity        00 valid, 0F null, F0 missing (its characters could not be converted), FF invalid (not part
+                          of the change); of two bytes 0000, 00FF, FF00, FFFF. The data is there in any case
+          system items    81 TIME 16 bytes YYYYMMDDHHMMSS and hundredths . 82 TRNID 8 . 83 STS i2 . 84 DBKIND i2 .
+                          85 DBOP i2 . 86 STORAGE, 87 RESOURCE 38 bytes, 72 in Unicode [documented]; option sysitems
+                          says which there are in untagged journals, and their order
+          columns         of every table of `tables`, in their order and in the contracts', those of other tables
+                          invalid; compressed: of the table of RESOURCE alone [documented]
+          checkpoint      24, 32 bytes, behind all others [documented]
+Table     RESOURCE, a bare name: a word that the source's `tables` map, else the name of a contract
+Images    insert and update hold the columns after the change (DBOP 1, 2), a delete those of before (3). An update that
+          the source divides stays two changes, a delete and an insert. A missing column is absent, and `missing` in
+          column_states; an invalid one is absent
+Time      TIME is the time of the change, local to the source (option source_tz, which has no default). It orders
+          nothing. A time that the zone has twice or not at all leaves change_timestamp null
+Transaction  TRNID as 16 hex digits. STS 5 alone; 1 opens, 2 goes on, 4 closes; a journal that cannot stand where it
+          does is rejected (`out_of_sequence`). A rejected journal keeps its place; one that cannot be read keeps one in
+          each transaction that is open. Without both items no change is in a transaction
+          ASSUMED: a transaction ends in the file in which it begins
+Header of a change  resource, storage, dbkind, sts; of its message acquiring_system, packed_transactions, journals,
+          header_tail; trnid where it is in no transaction
+Checkpoints  RESOURCE JCKP with DBKIND 8 (without that item: with no DBOP): control event `checkpoint`, with name,
+          local_time and timestamp. An extracted stream has lost the name [documented]
+Versions  the column lists in force at the time and ordinal of the file's name
+Order     the time of the file's name, local to the source and made UTC, and its ordinal; then the journal's place in
+          it. A name whose time the zone has twice or not at all is `missing_change_seq`
+Facts     [documented] fields, codes, widths and meanings . [inferred] offsets in the header, by the widths of its
+          fields; the place of the system items; that a tag's information is a length in the message's byte order, of
+          numbers precision and scale, a byte each
+          ASSUMED: what the options leave open holds for a whole file and is found by exact fit over its first journals;
+          several fit and decode differently -> ambiguous_layout. A message tells its byte order itself
+          ASSUMED: validities of two bytes are numbers in the message's byte order, unless that makes items missing that
+          are no text and the other reading does not, or makes null what cannot be; in big-endian there is no difference
+          ASSUMED: system texts and days are in the option charset; base 16 floats come with EBCDIC
+          ASSUMED: no message is longer than 16 MiB and no journal of a stream longer than 1 MiB
+Not read  divided journals; messages of a broker; journals without RESOURCE, unless there is one table
+Rejects   bad_length, bad_header, contradiction, unsupported_record, unknown_token, bad_null_indicator,
+          bad_value_length, bad_column_count, definition_differs, unknown_operation, unknown_table, ambiguous_table,
+          out_of_sequence, bad_digit, bad_sign, bad_text, bad_date, value_does_not_fit, missing_key, null_not_allowed
+          (after-images only), missing_change_seq, ambiguous_layout, truncated
+Source    Linkexpress Transactional Replication option manual, 14; docs/formats/linkexpress_journal.md
+"""
+
+import re
+
+from inlet import change
+from inlet.codecs.linkexpress.journal import frame
+from inlet.codecs.linkexpress.journal import reading as journal_reading
+from inlet.codecs.linkexpress.journal.annotate import annotate  # noqa: F401  part of what a codec offers
+from inlet.codecs.linkexpress.journal.options import Options, options_of
+from inlet.codecs.linkexpress.journal.record import parsed_time, utc_time
+from inlet.codecs.linkexpress.opening import base_name
+from inlet.codecs.linkexpress.reject import change_seq_of, of_file
+from inlet.codecs.results import Block, Control, Cut, Decoded
+from inlet.errors import Reject
+from inlet.fields.wrong import Wrong
+from inlet.source import Source
+
+OPTIONS = Options
+
+
+def open_file(path: str, head: bytes, is_whole: bool, source: Source, tables: dict) -> dict | Reject | None:
+    """The context of a file's first byte, from its name and by exact fit over its first journals. Raises:
+    ConfigError.
+    """
+    options = options_of(source)
+    context = _named(path, head, options)
+    if isinstance(context, Reject):
+        return context
+    framing = frame.detect(head) if options.framing == "auto" else options.framing
+    if framing is None and not is_whole and len(head) < frame.LEN_CONTROL_DATA + frame.LEN_HEADER:
+        return None
+    context |= {"framing": framing or "journal_stream"}
+    return journal_reading.settled(context, head, is_whole, source, options, tables)
+
+
+def _named(path: str, head: bytes, options: Options) -> dict | Reject:
+    """The context that a file's name tells."""
+    name = base_name(path)
+    match = re.fullmatch(options.file_name, name)
+    parts = match.groupdict() if match else {}
+    digits = parts.get("time") or ""
+    local = parsed_time(digits.ljust(change.LEN_TIME, "0")) if len(digits) in (14, 16) else None
+    at = local and utc_time(local, options.zone)
+    if not at:
+        expected = (
+            f"a time that {options.source_tz} has once"
+            if local
+            else "a file name with a time YYYYMMDDHHmmSS or YYYYMMDDHHmmSShh (option file_name)"
+        )
+        return of_file("missing_change_seq", head, expected, name)
+    return {
+        "time": f"{at.year:04d}{at:%m%d%H%M%S}{at.microsecond // 10_000:02d}",
+        "file_ordinal": int(parts.get("ordinal") or 0),
+        "record_ordinal": 0,
+        "open": {},
+        "reading": None,
+    }
+
+
+def cut(data: bytes, context: dict, source: Source, tables: dict, len_block: int, is_final: bool) -> Cut:
+    """Cut whole messages, or journals of a stream, into blocks."""
+    if context["reading"] is None:  # no whole record yet, so nothing to read it by
+        return Cut([], context, 0)
+    options = options_of(source)
+    reader = journal_reading.reader_of(context, source, options, tables)
+    walked = frame.walk(data, context["framing"], context["reading"]["byte_order"])
+    blocks: list[Block] = []
+    start, num, before = 0, 0, context
+    for packet in walked.packets:
+        for record in journal_reading.records(data, [packet], reader, context["open"]):
+            context = context | {"open": record.walked.open, "record_ordinal": context["record_ordinal"] + 1}
+            num += 1
+        if packet.end - start >= len_block or packet.end == walked.end:
+            blocks.append(Block(start, packet.end - start, before, num))
+            start, num, before = packet.end, 0, context
+    problem = _rest(data, walked.end, walked.wrong, change_seq_of(context, 0)) if walked.wrong else None
+    return Cut(blocks, context, walked.end, problem)
+
+
+def _rest(data: bytes, at: int, wrong: Wrong, seq: str | None) -> Reject:
+    """What follows the last whole record, and is none."""
+    rest = data[at:]
+    return Reject(wrong.kind, at, len(rest), wrong.offset, wrong.expected, wrong.found, rest, change_seq=seq)
+
+
+def decode(data: bytes, context: dict, source: Source, tables: dict) -> Decoded:
+    """Read a block."""
+    options = options_of(source)
+    reader = journal_reading.reader_of(context, source, options, tables)
+    walked = frame.walk(data, context["framing"], context["reading"]["byte_order"])
+    changes: list[dict] = []
+    rejects: list[Reject] = []
+    controls: list[Control] = []
+    num = 0
+    for num, record in enumerate(journal_reading.records(data, walked.packets, reader, context["open"]), 1):
+        seq = change.change_seq(context["time"], context["file_ordinal"], context["record_ordinal"] + num - 1)
+        found = reader.read(data, record.packet, record.start, record.end, record.walked, seq)
+        if isinstance(found, dict):
+            changes.append(found)
+        elif isinstance(found, Reject):
+            rejects.append(found)
+        else:
+            controls.append(found)
+    if walked.end < len(data):
+        wrong = walked.wrong or Wrong("truncated", len(data), "a whole record", f"{len(data) - walked.end} bytes")
+        rejects.append(_rest(data, walked.end, wrong, change_seq_of(context, num)))
+    len_framing = sum(packet.len_framing for packet in walked.packets) + sum(
+        control.unit_length for control in controls
+    )
+    return Decoded(changes, rejects, controls, len_framing, len(controls))
+
+
+def span(context: dict, num_records: int) -> tuple[str, str]:
+    """Bounds of the change_seq of a block's changes."""
+    first = context["record_ordinal"]
+    prefix = context["time"], context["file_ordinal"]
+    return change.change_seq(*prefix, first), change.change_seq(*prefix, first + max(num_records - 1, 0))

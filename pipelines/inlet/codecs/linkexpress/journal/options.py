@@ -1,0 +1,86 @@
+"""The options of a source of usage journals: what no manual says, and what a site chose when it acquired them."""
+
+from functools import cached_property
+from typing import Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import ConfigDict, Field, field_validator
+
+from inlet.codecs.linkexpress.options import CommonOptions
+from inlet.errors import ConfigError
+from inlet.source import Source
+
+SystemItem = Literal["TIME", "TRNID", "STS", "DBKIND", "DBOP", "STORAGE", "RESOURCE"]
+
+
+class Options(CommonOptions):
+    """`options` of a source. What is `auto` is settled by exact fit over the first journals of each file."""
+
+    model_config = ConfigDict(extra="forbid")
+    source_tz: str | None = Field(
+        None,
+        description="zone of the source's local times, such as Asia/Tokyo: of the file's name and of TJNLTIME; every "
+        "source has to say it",
+    )
+    framing: Literal["auto", "mq_message", "message_body", "journal_stream"] = Field(
+        "auto", description="messages with 780 bytes of control data, messages without, or journals alone"
+    )
+    tagged: Literal["auto", "yes", "no"] = Field(
+        "auto", description="an attribute code and its information before every item"
+    )
+    sysitems: tuple[SystemItem, ...] = Field(
+        ("RESOURCE", "DBOP", "TIME", "TRNID", "STS"),
+        description="SYSITEM of the acquisition definition, in its order, for journals that are not tagged",
+    )
+    sysitems_position: Literal["auto", "first", "last"] = Field(
+        "auto", description="system items before the columns or behind them, in journals that are not tagged"
+    )
+    compressed: Literal["auto", "yes", "no"] = Field(
+        "auto", description="Compress: a journal holds the columns of its own table, or those of every table"
+    )
+    has_checkpoint: Literal["auto", "yes", "no"] = Field(
+        "auto", description="CHECKPOINT: a checkpoint item ends the journals, in journals that are not tagged"
+    )
+    name_width: Literal["auto", "38", "72"] = Field(
+        "auto", description="bytes of TJNLRESOURCE and TJNLSTORAGE, in journals that are not tagged"
+    )
+    validity_order: Literal["auto", "native", "bytes"] = Field(
+        "auto", description="2-byte validity: a number in the message's byte order, or two bytes as the manual has them"
+    )
+    varying_length: Literal["auto", "data", "area"] = Field(
+        "auto", description="what a tag's length of VARCHAR and NVARCHAR counts: data, or their 2 length bytes too"
+    )
+    nchar_length: Literal["auto", "characters", "bytes"] = Field(
+        "auto", description="what a tag's length of NCHAR and NVARCHAR counts"
+    )
+
+    @field_validator("source_tz")
+    @classmethod
+    def _zone(cls, name: str | None) -> str | None:
+        try:
+            ZoneInfo(name or "UTC")
+        except (ZoneInfoNotFoundError, ValueError):
+            raise ValueError(f"expected the name of a time zone, such as Asia/Tokyo, found {name!r}") from None
+        return name
+
+    @field_validator("sysitems")
+    @classmethod
+    def _once(cls, names: tuple) -> tuple:
+        if len(set(names)) < len(names):
+            raise ValueError("an item stands there twice")
+        return names
+
+    @cached_property
+    def zone(self) -> ZoneInfo:
+        return ZoneInfo(self.source_tz or "UTC")
+
+
+def options_of(source: Source) -> Options:
+    """The options of a source. Raises: ConfigError."""
+    options = source.options_as(Options)
+    if not options.source_tz:
+        raise ConfigError(
+            f"sources.{source.name}.options: source_tz is missing: journals tell local times without a zone",
+            "Name the source's zone, such as Asia/Tokyo",
+        )
+    return options

@@ -1,0 +1,216 @@
+"""The one reading of a file of usage journals that fits.
+
+What a source's options leave open (`auto`) is settled by exact fit over a file's first journals: of all readings, the
+one under which each journal is read to its last byte. Where damage lets none fit, the one that reads by far the most.
+Two that read a journal differently are no choice, but for the byte order of validities: there the one with fewer items
+that are missing though they are no text, else the native one.
+"""
+
+from collections.abc import Iterator
+from itertools import product
+from typing import NamedTuple
+
+from inlet import change
+from inlet.codecs.linkexpress.journal import frame, transaction
+from inlet.codecs.linkexpress.journal.frame import Packet
+from inlet.codecs.linkexpress.journal.items import Journal
+from inlet.codecs.linkexpress.journal.options import Options
+from inlet.codecs.linkexpress.journal.record import Reader, Walked
+from inlet.codecs.linkexpress.opening import LEN_FITTED, NEARLY, NUM_TOLD
+from inlet.codecs.linkexpress.reject import change_seq_prefix, of_file
+from inlet.codecs.results import Control
+from inlet.errors import Reject
+from inlet.fields.wrong import Wrong
+from inlet.source import Source
+from inlet.table import Table, in_force
+
+NUM_FIRST, NUM_FITTED = 32, 1_000  # journals that each reading is tried on, and those that read any of the first ones
+COMPARED = (
+    "source_schema",
+    "source_table",
+    "operation",
+    "before",
+    "after",
+    "column_states",
+    "change_timestamp",
+    "transaction_id",
+)
+FITTING = ("out_of_sequence", "ambiguous_table")  # rejects of journals that were read to their last byte
+
+
+class Record(NamedTuple):
+    """A journal, or a message whose journals cannot be told."""
+
+    packet: Packet
+    start: int
+    end: int
+    walked: Walked
+
+
+def records(data: bytes, packets: list[Packet], reader: Reader, open_: dict[str, int]) -> Iterator[Record]:
+    """The records of messages or of a stream's journals. In: the transactions that are open before them."""
+    for packet in packets:
+        if packet.wrong:
+            open_ = transaction.unknown(open_)
+            yield Record(packet, packet.start, packet.end, Walked(packet.wrong, None, open_))
+        for start, end in () if packet.wrong else packet.journals:
+            walked = reader.walk(data, packet, start, end, open_)
+            open_ = walked.open
+            yield Record(packet, start, end, walked)
+
+
+def reader_of(context: dict, source: Source, options: Options, tables: dict[str, Table]) -> Reader:
+    """A reader by the reading of a context and the contracts in force: the file's name tells when it was written."""
+    in_file = in_force(tables, change_seq_prefix(context).ljust(change.LEN_SEQ, "9"))
+    return Reader(context["reading"], source, options, in_file)
+
+
+def settled(
+    context: dict, head: bytes, is_whole: bool, source: Source, options: Options, tables: dict[str, Table]
+) -> dict | Reject | None:
+    """The context of a file's first byte. In: what its name says, and its framing; its first MiB, or what is there of
+    it. Out: with reading None where a whole file holds no whole record; None while more has to come to tell.
+    """
+    head = head[:LEN_FITTED]
+    is_stream = context["framing"] == "journal_stream"
+    orders = _open(options.byte_order, frame.ORDERS) if is_stream else (options.byte_order,)
+    walked = {order: frame.walk(head, context["framing"], order) for order in orders}
+    may_be_little = any(packet.byte_order == "little" for one in walked.values() for packet in one.packets)
+    readings = list(_readings(orders, may_be_little, options))
+    if len(readings) == 1:
+        return context | {"reading": readings[0]}
+    if not is_whole and len(head) < LEN_FITTED:
+        return None
+
+    def fit(reading: dict, num: int) -> _Fit:
+        own = context | {"reading": reading}
+        return _Fit(head, own, walked[reading["byte_order"]], num, reader_of(own, source, options, tables))
+
+    tried = [fit(reading, NUM_FIRST) for reading in readings]
+    if not any(one.num_records for one in tried) and any(not one.wrong for one in tried):
+        return context
+    chosen = _choose([fit(one.reading, NUM_FITTED) for one in tried if one.len_good], tried, head)
+    return chosen if isinstance(chosen, Reject) else chosen.context
+
+
+def _readings(orders: tuple[str, ...], may_be_little: bool, options: Options) -> Iterator[dict]:
+    """Every reading that the options leave open, the usual ones first."""
+    has_names = {"RESOURCE", "STORAGE"} & set(options.sysitems)
+    both = {
+        "byte_order": orders,
+        "compressed": _open(options.compressed, ("no", "yes")),
+        "numeric_sign": _open(options.numeric_sign, ("separate", "overpunch")),
+    }
+    of_tags = {
+        "varying_length": _open(options.varying_length, ("data", "area")),
+        "nchar_length": _open(options.nchar_length, ("characters", "bytes")),
+    }
+    of_widths = {
+        "sysitems_position": _open(options.sysitems_position, ("first", "last") if options.sysitems else ("first",)),
+        "has_checkpoint": _open(options.has_checkpoint, ("no", "yes")),
+        "name_width": _open(options.name_width, ("38", "72") if has_names else ("38",)),
+        "validity_order": _open(options.validity_order, ("native", "bytes") if may_be_little else ("native",)),
+    }
+    for tagged in _open(options.tagged, ("yes", "no")):
+        varied = {"tagged": (tagged,), **both, **(of_tags if tagged == "yes" else of_widths)}
+        for values in product(*varied.values()):
+            yield dict(zip(varied, values))
+
+
+def _open(option: str, values: tuple[str, ...]) -> tuple[str, ...]:
+    return values if option == "auto" else (option,)
+
+
+class _Fit:
+    """How well one reading fits the first journals of a file."""
+
+    def __init__(self, head: bytes, context: dict, walked: frame.Walked, num: int, reader: Reader):
+        self.context, self.reading = context, context["reading"]
+        self.wrong, self.num_records, self.num_parsed, self.len_good = walked.wrong, 0, 0, 0
+        self.read: dict[int, object] = {}  # what is read where
+        self.first: Reject | None = None
+        for record in records(head, walked.packets, reader, {}):
+            if self.num_records == num:
+                break
+            self.num_records += 1
+            self.num_parsed += isinstance(record.walked.journal, Journal)
+            packet, start, end, journal = record
+            found = reader.read(head, packet, start, end, journal, "")
+            if isinstance(found, Reject) and not self._fits(found):
+                self.first = self.first or found
+                continue
+            self.len_good += end - start
+            self.read[start] = self._compared(found)
+        self.num_odd = reader.num_odd
+        if self.first:
+            self.trouble = Wrong(self.first.kind, self.first.byte_offset, self.first.expected, self.first.found)
+        else:
+            self.trouble = walked.wrong or Wrong("truncated", len(head), "a whole journal", f"{len(head)} bytes")
+        self.is_exact = self.first is None and (walked.wrong is None or self.num_records == num)
+
+    def _fits(self, reject: Reject) -> bool:
+        is_named = self.reading["tagged"] == "yes" or reject.source_table
+        return reject.kind in FITTING or reject.kind == "unknown_table" and bool(is_named)
+
+    def _compared(self, found) -> str:
+        if isinstance(found, dict):
+            return repr([found[name] for name in COMPARED])
+        return found.detail if isinstance(found, Control) else found.kind
+
+    def contradicts(self, other) -> bool:
+        """Do both read a journal, and differently?"""
+        return any(other.read.get(start, told) != told for start, told in self.read.items())
+
+    def reached(self) -> tuple[int, int, int]:
+        """How far it got: bytes of journals that it reads, journals whose items it finds, where its trouble begins."""
+        return self.len_good, self.num_parsed, self.trouble.offset
+
+    def told(self, varied: list[str]) -> str:
+        """What the reading is, and how far it got."""
+        words = ", ".join(f"{name} {self.reading[name]}" for name in varied if name in self.reading)
+        num, first = (
+            len(self.read),
+            f", {self.trouble.kind} at byte {self.trouble.offset}" if self.first or self.wrong else "",
+        )
+        return f"{words}: {num} journal{'' if num == 1 else 's'} read{first}"
+
+
+def _choose(fits: list[_Fit], tried: list[_Fit], head: bytes) -> _Fit | Reject:
+    """The one reading that fits, or that reads most journals. No choice is a Reject."""
+    most = max((fit.len_good for fit in fits), default=0)
+    if not most:
+        return _none(tried, head)
+    best = [fit for fit in fits if fit.is_exact and fit.len_good] or [f for f in fits if f.len_good >= NEARLY * most]
+    by_rest: dict[tuple, _Fit] = {}
+    for fit in best:
+        rest = tuple(value for name, value in fit.reading.items() if name != "validity_order")
+        by_rest[rest] = min(by_rest.get(rest, fit), fit, key=lambda one: one.num_odd)
+    best = sorted(by_rest.values(), key=lambda fit: -fit.len_good)
+    told: list[_Fit] = []
+    for fit in best:
+        if all(fit.contradicts(one) for one in told):
+            told.append(fit)
+    if len(told) == 1:
+        return best[0]
+    expected = f"one reading that fits best; set the options that are auto: {', '.join(_varied(told))}"
+    return of_file("ambiguous_layout", head, expected, _tried(told))
+
+
+def _none(fits: list[_Fit], head: bytes) -> Reject:
+    """No journal can be read: the trouble of the reading that got farthest."""
+    first = max(fits, key=_Fit.reached).trouble
+    expected = f"a reading under which a journal fits; so far {first.expected}"
+    return of_file(first.kind, head, expected, f"{first.found}; tried {_tried(fits)}", first.offset)
+
+
+def _varied(fits: list[_Fit]) -> list[str]:
+    """In which members readings differ."""
+    names = dict.fromkeys(name for fit in fits for name in fit.reading)
+    return [name for name in names if len({fit.reading[name] for fit in fits if name in fit.reading}) > 1]
+
+
+def _tried(fits: list[_Fit]) -> str:
+    """Readings in words, the one that got farthest first."""
+    varied, ordered = _varied(fits), sorted(fits, key=_Fit.reached, reverse=True)
+    more = f"; and {len(ordered) - NUM_TOLD} more" if ordered[NUM_TOLD:] else ""
+    return "; ".join(fit.told(varied) for fit in ordered[:NUM_TOLD]) + more

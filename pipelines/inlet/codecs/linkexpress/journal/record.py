@@ -1,0 +1,393 @@
+"""A usage journal as a change, a checkpoint or a reject. The format is in files.py."""
+
+import datetime
+import json
+import re
+from typing import Any, NamedTuple
+
+from inlet import change
+from inlet.codecs.linkexpress.journal import items as journal_items
+from inlet.codecs.linkexpress.journal import transaction
+from inlet.codecs.linkexpress.journal.frame import Packet
+from inlet.codecs.linkexpress.journal.items import INVALID, MISSING, NO_DEFINITION, NULL, VALID, Found, Journal
+from inlet.codecs.linkexpress.journal.options import Options
+from inlet.codecs.linkexpress.journal.values import CODES, TEXTS, Item, items_of, value_of
+from inlet.codecs.linkexpress.opening import tables_named
+from inlet.codecs.results import Control
+from inlet.errors import ConfigError, Event, Reject
+from inlet.fields import charset
+from inlet.fields.wrong import Wrong
+from inlet.source import Source
+from inlet.table import Table
+
+OPERATIONS = {1: "INSERT", 2: "UPDATE", 3: "DELETE"}
+JCKP, DBKIND_CHECKPOINT = "JCKP", 8
+TIME = re.compile(r"([0-9]{4})([0-9]{2})([0-9]{2})([0-9]{2})([0-9]{2})([0-9]{2})([0-9]{2})")
+
+
+class Refused(Wrong):
+    """A journal that is no change, with the table and column that it is about, as far as they are known."""
+
+    def __init__(self, kind: str, offset: int, expected: str, found: str, table: str = "", column: str | None = None):
+        super().__init__(kind, offset, expected, found)
+        self.table, self.column = table, column
+
+
+class Walked(NamedTuple):
+    """A journal, or why it cannot be read; its place in a transaction; the open ones behind it."""
+
+    journal: Journal | Wrong
+    event: Event | None
+    open: dict[str, int]
+    is_out_of_sequence: bool = False
+
+
+def utc_time(local: datetime.datetime, zone: datetime.tzinfo) -> datetime.datetime | None:
+    """A local time in UTC; None where the zone has it twice or not at all.
+
+    >>> import zoneinfo
+    >>> utc_time(datetime.datetime(2014, 8, 5, 12), zoneinfo.ZoneInfo("Asia/Tokyo")).isoformat()
+    '2014-08-05T03:00:00+00:00'
+    >>> utc_time(datetime.datetime(2020, 10, 25, 2, 30), zoneinfo.ZoneInfo("Europe/Berlin"))
+    """
+    at = local.replace(tzinfo=zone)
+    try:
+        return at.astimezone(datetime.UTC) if at.utcoffset() == at.replace(fold=1).utcoffset() else None
+    except OverflowError:  # none in UTC
+        return None
+
+
+def parsed_time(text: str) -> datetime.datetime | None:
+    """YYYYMMDDHHMMSSHH, the last two hundredths; None where it is no time.
+
+    >>> parsed_time("2014080512345678").isoformat()
+    '2014-08-05T12:34:56.780000'
+    """
+    match = TIME.fullmatch(text)
+    if not match:
+        return None
+    year, month, day, hour, minute, second, hundredths = map(int, match.groups())
+    try:
+        return datetime.datetime(year, month, day, hour, minute, second, hundredths * 10_000)
+    except ValueError:
+        return None
+
+
+class Reader:
+    """Reads the journals of a file by one reading. In: contracts as they are in force for the file."""
+
+    def __init__(self, reading: dict, source: Source, options: Options, tables: dict[str, Table]):
+        self.reading, self.source, self.options, self.tables = reading, source, options, tables
+        self.num_odd = 0  # items that are missing though no conversion of characters could lose them
+        self.items: dict[str, list[Item]] = {}
+        self.texts: dict[tuple[str, bytes], str] = {}  # of system items, which hold few different ones
+        self.definition = self._definition()
+        self.every_column: list[Item] | None = None
+        if self.definition:
+            self.every_column = [item for table in self.definition for item in self._items(table)]
+
+    def _definition(self) -> list[str] | None:
+        """The tables of the acquisition definition, in its order; None where they are not known, or lack a contract.
+        Raises: ConfigError.
+        """
+        named = [table for word, table in self.source.tables.items() if "*" not in word]
+        for table in named:
+            if table not in self.tables and self.source.wants(table):
+                raise ConfigError(
+                    f"sources.{self.source.name}.tables names {table}, which has no contract for this source",
+                    f"Write pipelines/tables/{table.split('.')[-1].lower()}.yml",
+                )
+        contracts = list(dict.fromkeys(table.table for table in self.tables.values()))
+        if not self.source.tables:
+            return contracts if len(contracts) == 1 else None
+        if not named or any(table not in self.tables for table in named):
+            return None
+        return list(dict.fromkeys(self.tables[table].table for table in named))
+
+    def _items(self, table: str) -> list[Item]:
+        if table not in self.items:
+            self.items[table] = items_of(self.tables[table], self.options)
+        return self.items[table]
+
+    def walk(self, data: bytes, packet: Packet, start: int, end: int, open_: dict[str, int]) -> Walked:
+        """Find the items of a journal, and its place in its transaction."""
+        try:
+            journal = self.journal(data, packet, start, end)
+        except Wrong as wrong:
+            return Walked(wrong, None, transaction.unknown(open_))
+        id_, sts = (self.valid(journal, name) for name in ("TRNID", "STS"))
+        num_valid, told = journal.num_valid, int.from_bytes(data[start + 4 : start + 6], packet.byte_order)
+        is_wrong = journal.columns is not None and num_valid != told
+        found: Journal | Wrong = journal
+        if is_wrong:
+            found = Wrong("contradiction", start + 4, f"{num_valid} valid items, as there are", f"{told}")
+        if id_ is None or sts is None:
+            return Walked(found, None, transaction.unknown(open_) if is_wrong else open_)
+        step = transaction.step(open_, data[id_.data_start : id_.end].hex().upper(), self.number(data, packet, sts))
+        return Walked(found, step.event, step.open, step.event is None)
+
+    def journal(self, data: bytes, packet: Packet, start: int, end: int) -> Journal:
+        """The items of a journal. Raises: Wrong."""
+        if self.reading["tagged"] == "yes":
+            return journal_items.tagged(data, start, end, packet.byte_order, self.reading)
+
+        def columns_of(resource: Found | None) -> list[Item] | None:
+            try:
+                return self._items(self.table_of(data, packet, resource))
+            except Refused:
+                return None
+
+        return journal_items.untagged(
+            data,
+            start,
+            end,
+            packet.byte_order,
+            self.reading,
+            self.options.sysitems,
+            self.every_column,
+            columns_of,
+            lambda system: self._is_checkpoint(data, packet, system),
+        )
+
+    def read(
+        self, data: bytes, packet: Packet, start: int, end: int, walked: Walked, seq: str
+    ) -> dict | Control | Reject:
+        """What a journal is."""
+        known = ""
+        try:
+            if isinstance(walked.journal, Wrong):
+                raise walked.journal
+            if walked.is_out_of_sequence:
+                raise self._out_of_sequence(data, packet, walked.journal.system["STS"])
+            if self._is_checkpoint(data, packet, walked.journal.system):
+                return self._checkpoint(data, packet, start, end, walked.journal, seq)
+            known = self.table_of(data, packet, self.valid(walked.journal, "RESOURCE"), start)
+            return self._change(data, packet, start, end, walked, known, seq)
+        except Wrong as wrong:
+            table = wrong.table if isinstance(wrong, Refused) and wrong.table else known
+            schema, _, name = table.partition(".")
+            return Reject(
+                wrong.kind,
+                start,
+                end - start,
+                wrong.offset,
+                wrong.expected,
+                wrong.found,
+                data[start:end],
+                schema or None,
+                name or None,
+                wrong.column if isinstance(wrong, Refused) else None,
+                seq,
+                walked.event,
+            )
+
+    def valid(self, journal: Journal, name: str) -> Found | None:
+        """A system item, where it is there and valid."""
+        item = journal.system.get(name)
+        return item if item and item.state == VALID else None
+
+    def number(self, data: bytes, packet: Packet, item: Found) -> int:
+        """The number that a system item holds."""
+        return int.from_bytes(data[item.data_start : item.end], packet.byte_order, signed=True)
+
+    def text(self, data: bytes, packet: Packet, item: Found) -> str:
+        """The text of a system item. Raises: Wrong."""
+        raw = data[item.data_start : item.end]
+        try:
+            order = packet.byte_order
+            if (order, raw) not in self.texts:
+                self.texts[order, raw] = charset.text(raw, self.options.char_set(order))
+            return self.texts[order, raw]
+        except Wrong as wrong:
+            raise Wrong(wrong.kind, item.data_start + wrong.offset, wrong.expected, wrong.found) from None
+
+    def _is_checkpoint(self, data: bytes, packet: Packet, system: dict[str, Found]) -> bool:
+        """JCKP is the resource of a checkpoint, unless the journal is one of a table of that name."""
+        valid = {name: item for name, item in system.items() if item.state == VALID}
+        try:
+            if "RESOURCE" not in valid or self.text(data, packet, valid["RESOURCE"]).rstrip(" ") != JCKP:
+                return False
+        except Wrong:
+            return False
+        if "DBKIND" in valid:
+            return self.number(data, packet, valid["DBKIND"]) == DBKIND_CHECKPOINT
+        return "DBOP" not in valid
+
+    def _out_of_sequence(self, data: bytes, packet: Packet, sts: Found) -> Wrong:
+        found = self.number(data, packet, sts)
+        if found not in (transaction.FIRST, transaction.MIDDLE, transaction.LAST, transaction.ONLY):
+            return Wrong("bad_header", sts.data_start, "TJNLSTS 1, 2, 4 or 5", f"{found}")
+        expected = (
+            "a first journal of its transaction before it, TJNLSTS 1"
+            if found in (transaction.MIDDLE, transaction.LAST)
+            else "the end of the transaction that is open, TJNLSTS 2 or 4"
+        )
+        return Wrong("out_of_sequence", sts.data_start, expected, f"TJNLSTS {found}")
+
+    def _checkpoint(self, data: bytes, packet: Packet, start: int, end: int, journal: Journal, seq: str) -> Control:
+        item, time = journal.checkpoint, self._time(data, packet, journal)
+        at = time and utc_time(time, self.options.zone)
+        detail = {
+            "name": self.text(data, packet, item).rstrip(" ") if item and item.state == VALID else None,
+            "local_time": time and time.isoformat(sep=" "),
+            "timestamp": at and at.isoformat(),
+        }
+        told = {name: value for name, value in detail.items() if value is not None}
+        return Control("checkpoint", start, end - start, change_seq=seq, detail=json.dumps(told, ensure_ascii=False))
+
+    def _time(self, data: bytes, packet: Packet, journal: Journal) -> datetime.datetime | None:
+        """TJNLTIME, local; None where there is none. Raises: Wrong."""
+        item = self.valid(journal, "TIME")
+        if item is None:
+            return None
+        text = self.text(data, packet, item)
+        time = parsed_time(text)
+        if time is None:
+            raise Wrong("bad_date", item.data_start, "TJNLTIME YYYYMMDDHHMMSS and hundredths", repr(text))
+        return time
+
+    def table_of(self, data: bytes, packet: Packet, resource: Found | None, start: int = 0) -> str:
+        """SCHEMA.TABLE with a contract that a journal names. Raises: Wrong."""
+        expected = "a table with a contract, by its name or by a word of `tables`"
+        if resource is None:
+            if self.definition is None or len(self.definition) != 1:
+                raise Refused("unknown_table", start, f"TJNLRESOURCE, {expected}", "none")
+            return self.definition[0]
+        word = self.text(data, packet, resource).rstrip(" ")
+        mapped = self.source.table_of(word)
+        names = [mapped] if mapped else tables_named(word, self.source, self.tables)
+        if len(names) > 1:
+            raise Refused(
+                "ambiguous_table", resource.data_start, "one table of that name", f"{word}: {', '.join(names)}"
+            )
+        if not names or names[0] not in self.tables:
+            raise Refused("unknown_table", resource.data_start, expected, word, table=mapped or "")
+        return self.tables[names[0]].table
+
+    def _change(
+        self, data: bytes, packet: Packet, start: int, end: int, walked: Walked, name: str, seq: str
+    ) -> dict[str, Any]:
+        """The change of a journal. Raises: Wrong."""
+        journal, contract = walked.journal, self.tables[name]
+        assert isinstance(journal, Journal)
+        op = self.valid(journal, "DBOP")
+        code = self.number(data, packet, op) if op else None
+        if op is None or code not in OPERATIONS:
+            at = op.data_start if op else start
+            raise Wrong("unknown_operation", at, "TJNLDBOP 1, 2 or 3", "none" if op is None else f"{code}")
+        operation = OPERATIONS[code]
+        image, states = self._image(data, packet, start, journal, name, operation)
+        time, event = self._time(data, packet, journal), walked.event
+        ordinals = [n for n, column in enumerate(contract.column_names, 1) if column in image]
+        return {
+            "source_schema": contract.schema_name,
+            "source_table": contract.table_name,
+            "table_version": contract.version,
+            "change_seq": seq,
+            "operation": operation,
+            "change_oper": change.OPERATIONS[operation],
+            "transaction_id": event and event.transaction_id,
+            "transaction_event_counter": event and event.counter,
+            "transaction_last_event": event and event.is_last,
+            "change_timestamp": time and utc_time(time, self.options.zone),
+            "column_mask": None if len(ordinals) == len(contract.columns) else change.mask(ordinals),
+            "before": image if operation == "DELETE" else None,
+            "after": None if operation == "DELETE" else image,
+            "column_states": states or None,
+            "header": self._header(data, packet, journal, event) if self.source.header else None,
+            "unit_offset": start,
+            "unit_length": end - start,
+        }
+
+    def _image(
+        self, data: bytes, packet: Packet, start: int, journal: Journal, name: str, operation: str
+    ) -> tuple[dict[str, Any], dict[str, str]]:
+        """The image that a journal holds, and the columns whose value is missing. Raises: Wrong."""
+        image: dict[str, Any] = {}
+        states: dict[str, str] = {}
+        columns = self.columns(start, journal, name)
+        for item, found in columns:
+            column = item.column.name
+            if found.code is not None:
+                self._check_tag(item, found, name)
+            if found.state == MISSING:
+                states[column] = "missing"
+                self.num_odd += item.code not in TEXTS
+            elif found.state == NULL:
+                image[column] = None
+            elif found.state == VALID:
+                image[column] = self.value(data, packet, item, found)
+            if item.is_key and image.get(column) is None:
+                raise Refused(
+                    "missing_key", found.start, f"a value of {column}, of the key", found.state, column=column
+                )
+            if operation != "DELETE" and not item.column.nullable and found.state == NULL:
+                raise Refused(
+                    "null_not_allowed", found.start, f"a value, for {column} is not nullable", NULL, column=column
+                )
+        if all(found.state == INVALID for _, found in columns):
+            raise Wrong("contradiction", start, f"a column of {name} that the change has", "none")
+        return image, states
+
+    def value(self, data: bytes, packet: Packet, item: Item, found: Found) -> Any:
+        """The value of a valid column. Raises: Refused."""
+        try:
+            return value_of(data[found.data_start : found.end], item, packet.byte_order, self.options)
+        except Wrong as wrong:
+            expected, at = f"{item.column.source_type}: {wrong.expected}", found.data_start + wrong.offset
+            raise Refused(wrong.kind, at, expected, wrong.found, column=item.column.name) from None
+
+    def columns(self, start: int, journal: Journal, name: str) -> list[tuple[Item, Found]]:
+        """The columns of a table with their items. Raises: Wrong."""
+        items, found = self._items(name), journal.columns or []
+        if self.reading["compressed"] == "no":
+            if self.definition is None or name not in self.definition:
+                raise Wrong("bad_column_count", start, NO_DEFINITION, name)
+            first = sum(len(self._items(table)) for table in self.definition[: self.definition.index(name)])
+            if len(found) != len(self.every_column or ()):
+                expected = f"{len(self.every_column or ())} columns, those of {', '.join(self.definition)}"
+                raise Wrong("bad_column_count", start, expected, f"{len(found)}")
+            others = found[:first] + found[first + len(items) :]
+            if foreign := next((item for item in others if item.state != INVALID), None):
+                raise Wrong("contradiction", foreign.start, f"columns of {name} alone", f"another one, {foreign.state}")
+            found = found[first : first + len(items)]
+        if len(found) != len(items):
+            raise Wrong("bad_column_count", start, f"{len(items)} columns, those of {name}", f"{len(found)}")
+        return list(zip(items, found))
+
+    def _check_tag(self, item: Item, found: Found, name: str) -> None:
+        """Raises: Wrong where a tag contradicts the contract. An area of text may be longer than its column."""
+        tag = f"{item.code:02X}"
+        is_other = found.code != item.code
+        if item.kind in ("NUMERIC", "DECIMAL"):
+            is_other |= found.info != bytes([item.precision, item.scale])
+            tag += f" {item.precision:02X}{item.scale:02X}"
+        elif item.kind in ("DATE", "TIME", "TIMESTAMP", "INTERVAL"):
+            is_other |= found.end - found.data_start != item.precision
+            tag += f" of {item.precision} bytes"
+        if is_other:
+            kinds = " or ".join(kind for kind, code in CODES.items() if code == found.code)
+            raise Refused(
+                "definition_differs",
+                found.start,
+                f"{item.column.source_type}, tag {tag}",
+                f"{found.code:02X} {found.info.hex().upper()}, {kinds}",
+                column=item.column.name,
+            )
+
+    def _header(self, data: bytes, packet: Packet, journal: Journal, event: Event | None) -> dict[str, Any]:
+        """What the columns of the change table do not hold. Raises: Wrong."""
+        valid = {name: item for name, item in journal.system.items() if item.state == VALID}
+        told: dict[str, Any] = {}
+        for name, item in valid.items():
+            if name in ("STORAGE", "RESOURCE"):
+                told[name.lower()] = self.text(data, packet, item).rstrip(" ")
+            elif name in ("DBKIND", "STS"):
+                told[name.lower()] = self.number(data, packet, item)
+            elif name == "TRNID" and event is None:
+                told["trnid"] = data[item.data_start : item.end].hex().upper()
+        if packet.header:
+            system, packed, num, tail = packet.header
+            told |= {"acquiring_system": system, "packed_transactions": packed, "journals": num}
+            told |= {"header_tail": tail.hex().upper()}
+        return told

@@ -1,0 +1,366 @@
+"""linkexpress_journal against an independent encoder: any tables, rows and layout, told or found by exact fit, whatever
+the blocks; and no reading is guessed.
+"""
+
+import datetime
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from inlet.codecs.linkexpress.journal import files as codec
+from inlet.errors import REJECT_KINDS, ConfigError, Reject
+from inlet.source import Source
+from inlet.table import Table
+from tests.encode.linkexpress_journal import INVALID, MISSING, Change, Checkpoint, How, encode_file
+from tests.test_linkexpress import blank, decimals, quick
+
+TEXTS = {"cp932": "Aｱ山 z", "ebcdic_kana": "AZｱ山田 1", "ebcdic_ascii": "aZ山 1", "euc_jp": "Aｱ山", "utf_8": "Aé山😀"}
+
+PATH = "shop_20260102120405_3.dat"
+PREFIX = "2026010203040500000000003"  # its time in UTC, and its ordinal
+TZ = {"source_tz": "Asia/Tokyo"}
+CONTRACT = {"INTEGER": "int", "SMALLINT": "smallint", "REAL": "float", "DOUBLE": "double", "DATE": "date"}
+CONTRACT |= {"TIMESTAMP": "timestamp_ntz", "BINARY(4)": "binary"}
+BY_FIT = ("tagged", "sysitems_position", "compressed", "has_checkpoint", "name_width", "validity_order", "numeric_sign")
+BY_FIT += ("varying_length", "nchar_length", "framing", "byte_order")
+
+
+def column_types(charset: str):
+    """(source type, values that it holds)"""
+    text, wide = st.text(TEXTS[charset], max_size=3), st.text("山田", max_size=3)
+    types = [
+        ("INTEGER", st.integers(-(2**31), 2**31 - 1)),
+        ("SMALLINT", st.integers(-(2**15), 2**15 - 1)),
+        ("DATE", st.dates().map(str)),
+        ("TIME", st.times().map(lambda t: t.strftime("%H:%M:%S"))),
+        ("TIMESTAMP", st.datetimes().map(lambda t: t.isoformat(sep=" ", timespec="seconds"))),
+        ("INTERVAL DAY(3) TO SECOND", st.just("+012 03:04:05")),
+        ("REAL", st.integers(-(2**20), 2**20).map(lambda n: n / 16)),
+        ("DOUBLE", st.integers(-(2**40), 2**40).map(lambda n: n / 256)),
+        ("VARCHAR(20)", text),
+        ("CHAR(20)", text),
+        ("BINARY(4)", st.binary(min_size=4, max_size=4)),
+    ]
+    types += [] if charset == "utf_8" else [("NVARCHAR(3)", wide), ("NCHAR(3)", wide)]
+    numbers = st.tuples(st.integers(1, 38), st.integers(0, 38)).map(lambda n: (n[0], min(n)))
+    drawn = st.tuples(st.sampled_from(("NUMERIC", "DECIMAL")), numbers).map(
+        lambda n: (f"{n[0]}({n[1][0]},{n[1][1]})", decimals(*n[1]))
+    )
+    return st.one_of(st.sampled_from(types), drawn)
+
+
+@st.composite
+def files(draw):
+    """Tables, journals and how they are written."""
+    is_tagged = draw(st.booleans())
+    varying, nchar = draw(st.sampled_from((("data", "characters"), ("data", "bytes"), ("area", "bytes"))))
+    how = How(
+        framing=draw(st.sampled_from(("mq_message", "message_body", "journal_stream"))),
+        byte_order=draw(st.sampled_from(("big", "little"))),
+        tagged=is_tagged,
+        compressed=draw(st.booleans()),
+        charset=draw(st.sampled_from(sorted(TEXTS))),
+        sysitems_position=draw(st.sampled_from(("first", "last"))),
+        has_checkpoint=draw(st.booleans()),
+        name_width=draw(st.sampled_from((38, 72))),
+        numeric_sign=draw(st.sampled_from(("separate", "overpunch"))),
+        validity_order=draw(st.sampled_from(("native", "bytes"))),
+        varying_length=varying if is_tagged else "data",
+        nchar_length=nchar if is_tagged else "characters",
+        len_more=draw(st.sampled_from((0, 5))) if is_tagged else 0,
+    )
+    names = st.lists(st.text("ABCDEFGH", min_size=1, max_size=2), min_size=1, max_size=5, unique=True)
+    tables = {
+        table: [(name, *draw(column_types(how.charset))) for name in draw(names)]
+        for table in ("T1", "T2")[: draw(st.integers(1, 2))]
+    }
+    trnids = draw(st.lists(st.sampled_from((7, 8, 9)), max_size=12))
+    journals: list = []
+    for n, trnid in enumerate(trnids):
+        is_first, is_last = trnid not in trnids[:n], trnid not in trnids[n + 1 :]
+        sts = 5 if is_first and is_last else 1 if is_first else 4 if is_last else 2
+        table = draw(st.sampled_from(sorted(tables)))
+        row = {
+            name: draw(values if not at else st.one_of(values, st.sampled_from((None, MISSING, INVALID))))
+            for at, (name, _, values) in enumerate(tables[table])  # the first is the key
+        }
+        journals.append(Change(table, draw(st.sampled_from(("insert", "update", "delete"))), row, trnid, sts))
+        if how.has_checkpoint and draw(st.integers(0, 9)) == 0:
+            journals.append(Checkpoint("DAY1"))
+    return how, {t: [(name, type_) for name, type_, _ in columns] for t, columns in tables.items()}, journals
+
+
+def project(tables: dict, **options) -> tuple[Source, dict]:
+    contracts = {
+        f"SHOP.{table}": Table(
+            table=f"SHOP.{table}",
+            name=table.lower(),
+            key=[columns[0][0]],
+            columns=[{"name": name, "type": contract_type(type_), "source_type": type_} for name, type_ in columns],
+        )
+        for table, columns in tables.items()
+    }
+    source = Source(
+        **{
+            "name": "shop",
+            "codec": "linkexpress_journal",
+            "from": "landing",
+            "options": TZ | options,
+            "tables": {table: f"SHOP.{table}" for table in tables},
+        }
+    )
+    return source, contracts
+
+
+def contract_type(type_: str) -> str:
+    number = type_.startswith(("NUMERIC", "DECIMAL"))
+    return f"decimal{type_[7:]}" if number else CONTRACT.get(type_, "string")
+
+
+def told(how: How, *names: str) -> dict:
+    words = {True: "yes", False: "no"}
+    options = {name: getattr(how, name) for name in BY_FIT}
+    options = {name: words.get(value, value) if isinstance(value, bool) else value for name, value in options.items()}
+    options["name_width"] = str(how.name_width)
+    return {"charset": how.charset} | {name: options[name] for name in names}
+
+
+def rows_of(data: bytes, blocks, source, tables) -> list[tuple]:
+    rows = []
+    for block in blocks:
+        decoded = codec.decode(data[block.offset : block.offset + block.length], block.context, source, tables)
+        assert not decoded.rejects, decoded.rejects
+        rows += [
+            (
+                row["change_seq"],
+                row["operation"],
+                row["source_table"],
+                row["transaction_id"],
+                row["transaction_event_counter"],
+                row["transaction_last_event"],
+                row["before"],
+                row["after"],
+                row["column_states"],
+            )
+            for row in decoded.changes
+        ]
+        rows += [(one.change_seq, one.kind) for one in decoded.controls]
+        seqs = [one["change_seq"] for one in decoded.changes] + [one.change_seq for one in decoded.controls]
+        first, last = codec.span(block.context, block.num_records)
+        assert all(first <= seq <= last for seq in seqs)
+    return sorted(rows)
+
+
+def value_of(value, type_: str, how: How):
+    if value is None:
+        return None
+    if type_ == "DATE":
+        return datetime.date.fromisoformat(value)
+    if type_ == "TIMESTAMP":
+        return datetime.datetime.fromisoformat(value)
+    return (
+        blank(value, type_, {"charset": how.charset, "byte_order": "big"}) + " " * how.len_more
+        if type_ == "CHAR(20)"
+        else blank(value, type_, {"charset": how.charset, "byte_order": "big"})
+    )
+
+
+def expected_rows(tables: dict, journals: list, how: How) -> list[tuple]:
+    rows, counters = [], {}
+    for n, one in enumerate(journals):
+        if isinstance(one, Checkpoint):
+            rows.append((f"{PREFIX}{n:010}", "checkpoint"))
+            continue
+        counters[one.trnid] = counters.get(one.trnid, 0) + 1
+        image = {
+            name: value_of(one.row[name], type_, how)
+            for name, type_ in tables[one.table]
+            if one.row[name] not in (MISSING, INVALID)
+        }
+        states = {name: "missing" for name, value in one.row.items() if value == MISSING} or None
+        images = (image, None) if one.operation == "delete" else (None, image)
+        place = (f"{one.trnid:016X}", counters[one.trnid], one.sts in (4, 5))
+        rows.append((f"{PREFIX}{n:010}", one.operation.upper(), one.table, *place, *images, states))
+    return rows
+
+
+def packed(journals: list, how: How) -> list:
+    """By threes where they can be packed."""
+    return [journals[n : n + 3] for n in range(0, len(journals), 3)] if how.framing != "journal_stream" else journals
+
+
+@quick
+@given(files(), st.integers(1, 400))
+def test_what_was_encoded_is_decoded_whatever_the_blocks(file, len_block):
+    how, tables, journals = file
+    data = encode_file(packed(journals, how), tables, how)
+    source, contracts = project(tables, **told(how, *BY_FIT))
+    context = codec.open_file(PATH, data[:1], False, source, contracts)
+    cut = codec.cut(data, context, source, contracts, len_block, True)
+    assert cut.consumed == len(data) and not cut.problem and sum(b.num_records for b in cut.blocks) == len(journals)
+    assert rows_of(data, cut.blocks, source, contracts) == expected_rows(tables, journals, how)
+
+
+@quick
+@given(files())
+def test_what_fits_is_what_was_encoded_or_is_refused(file):
+    """But for missing and null, where nothing but the byte order of validities tells them apart."""
+    how, tables, journals = file
+    data = encode_file(packed(journals, how), tables, how)
+    is_open = not how.tagged and how.byte_order == "little"
+    source, contracts = project(tables, **told(how, *(("validity_order",) if is_open else ())))
+    context = codec.open_file(PATH, data, True, source, contracts)
+    if isinstance(context, Reject):
+        assert context.kind == "ambiguous_layout", context
+        return
+    cut = codec.cut(data, context, source, contracts, 1 << 20, True)
+    assert rows_of(data, cut.blocks, source, contracts) == expected_rows(tables, journals, how)
+
+
+@quick
+@given(files(), st.data())
+def test_damage_never_crashes_and_every_byte_is_accounted_for(file, data):
+    how, tables, journals = file
+    damaged = bytearray(encode_file(packed(journals, how), tables, how))
+    for _ in range(data.draw(st.integers(1, 4)) if damaged else 0):
+        damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+    source, contracts = project(tables, **told(how, *(BY_FIT if data.draw(st.booleans()) else ())))
+    context = codec.open_file(PATH, bytes(damaged), True, source, contracts)
+    if isinstance(context, Reject):
+        assert context.unit_length == len(damaged) and context.kind in REJECT_KINDS
+        return
+    cut = codec.cut(bytes(damaged), context, source, contracts, 100, True)
+    assert sum(b.length for b in cut.blocks) == cut.consumed
+    for block in cut.blocks:
+        unit = bytes(damaged[block.offset : block.offset + block.length])
+        found = codec.decode(unit, block.context, source, contracts)
+        decoded = sum(row["unit_length"] for row in found.changes)
+        assert decoded + found.bytes_framing + sum(r.unit_length for r in found.rejects) == len(unit)
+        assert len(found.changes) + found.num_control + len(found.rejects) == block.num_records
+        assert all(reject.kind in REJECT_KINDS for reject in found.rejects)
+
+
+COLUMNS = {"T1": [("N", "INTEGER"), ("S", "VARCHAR(4)")]}
+
+
+def opened(journals: list, how: How, name: str = PATH, **options):
+    source, contracts = project(COLUMNS, **options)
+    return codec.open_file(name, encode_file(journals, COLUMNS, how), True, source, contracts)
+
+
+@pytest.mark.parametrize("written", ["native", "bytes"])
+def test_a_number_that_would_be_missing_tells_the_byte_order_of_validities(written):
+    """No conversion of characters loses a number; of text alone nothing tells, and the native order is taken."""
+    how = How(byte_order="little", tagged=False, validity_order=written)
+    row = {"N": 1, "S": "a", "M": None}
+    tables = {"T1": [*COLUMNS["T1"], ("M", "INTEGER")]}
+    source, contracts = project(tables)
+    context = codec.open_file(PATH, encode_file([Change("T1", "insert", row)], tables, how), True, source, contracts)
+    assert context["reading"]["validity_order"] == written
+    assert opened([Change("T1", "insert", {"N": 1, "S": None})], how)["reading"]["validity_order"] == "native"
+
+
+@pytest.mark.parametrize(
+    ("name", "tz", "expected"),
+    [
+        ("shop_20261025013000.dat", "Europe/Berlin", "2026102423300000"),
+        ("shop_20261025023000.dat", "Europe/Berlin", "missing_change_seq"),  # twice
+        ("shop_20260329023000.dat", "Europe/Berlin", "missing_change_seq"),  # never
+        ("shop_20261301000000.dat", "Asia/Tokyo", "missing_change_seq"),
+        ("shop.dat", "Asia/Tokyo", "missing_change_seq"),
+        ("shop_2026010212040599_7.dat", "Asia/Tokyo", "2026010203040599"),
+    ],
+)
+def test_the_time_of_a_name_is_local_to_the_source(name, tz, expected):
+    found = opened([Change("T1", "insert", {"N": 1, "S": "a"})], How(), name, source_tz=tz)
+    assert (found.kind if isinstance(found, Reject) else found["time"]) == expected
+
+
+def test_a_local_time_that_the_zone_has_twice_is_no_time():
+    journals = [
+        Change("T1", "insert", {"N": 1, "S": "a"}, time=time) for time in ("2026102502300000", "2026102503300099")
+    ]
+    source, contracts = project(COLUMNS, source_tz="Europe/Berlin")
+    data = encode_file(journals, COLUMNS, How())
+    found = codec.decode(data, codec.open_file(PATH, data, True, source, contracts), source, contracts)
+    assert [row["change_timestamp"] and row["change_timestamp"].isoformat() for row in found.changes] == [
+        None,
+        "2026-10-25T02:30:00.990000+00:00",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"source_tz": None}, "source_tz is missing"),
+        ({"source_tz": "Nowhere/City"}, "expected the name of a time zone"),
+        ({"sysitems": ["STS", "STS"]}, "an item stands there twice"),
+        ({"null_areas": "yes"}, "null_areas: is not known"),
+    ],
+)
+def test_options_that_cannot_be_meant_are_named(options, message):
+    with pytest.raises(ConfigError, match=message):
+        opened([], How(), **options)
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        ({"type": "int", "source_type": "NUMERIC(12,0)"}, r"SHOP.T1.N: type int cannot hold every NUMERIC\(12,0\)"),
+        ({"type": "string", "source_type": "BINARY(4)"}, "cannot hold every BINARY.*Make it binary"),
+        ({"type": "date", "source_type": "INTERVAL YEAR(2)"}, "cannot hold every INTERVAL.*Make it string"),
+        ({"type": "string", "source_type": "INTERVAL YEAR(2) TO SECOND"}, "is no interval of the manual"),
+        ({"type": "string", "source_type": "BLOB(9)"}, "is not supported"),
+        ({"type": "int"}, "needs the column's source_type"),
+    ],
+)
+def test_a_contract_that_no_journal_can_have_is_named(column, message):
+    source, _ = project(COLUMNS)
+    contracts = {"SHOP.T1": Table(table="SHOP.T1", name="t1", columns=[{"name": "N"} | column])}
+    with pytest.raises(ConfigError, match=message):
+        codec.open_file(PATH, b"", True, source, contracts)
+
+
+def test_a_table_of_the_definition_without_a_contract_says_what_to_write():
+    source, contracts = project(COLUMNS)
+    source = source.model_copy(update={"tables": source.tables | {"T2": "SHOP.T2"}})
+    with pytest.raises(ConfigError, match=r"SHOP.T2, which has no contract.*Write pipelines/tables/t2.yml"):
+        codec.open_file(PATH, b"", True, source, contracts)
+    unwanted = source.model_copy(update={"ignore": ["SHOP.T2"]})
+    journals = [Change("T2", "insert", {"N": 1, "S": "a"}), Change("T1", "insert", {"N": 2, "S": "b"})]
+    data = encode_file(journals, COLUMNS | {"T2": COLUMNS["T1"]}, How(compressed=True))
+    context = codec.open_file(PATH, data, True, unwanted, contracts)
+    found = codec.decode(data, context, unwanted, contracts)
+    assert [row["after"] for row in found.changes] == [{"N": 2, "S": "b"}]
+    assert [(r.kind, r.source_schema, r.source_table, r.event.counter) for r in found.rejects] == [
+        ("unknown_table", "SHOP", "T2", 1)
+    ]
+
+
+def test_values_of_a_string_column_are_their_texts():
+    types = ["SMALLINT", "NUMERIC(3,1)", "DOUBLE", "DATE", "TIMESTAMP"]
+    tables = {"T1": [(f"C{n}", type_) for n, type_ in enumerate(types)]}
+    source, contracts = project(tables)
+    columns = [{"name": name, "type": "string", "source_type": type_} for name, type_ in tables["T1"]]
+    contracts = {"SHOP.T1": Table(table="SHOP.T1", name="t1", key=["C0"], columns=columns)}
+    row = dict(zip(("C0", "C1", "C2", "C3", "C4"), (-7, Decimal("1.5"), 0.5, "2026/01/02", "2026-01-02 03:04:05")))
+    data = encode_file([Change("T1", "insert", row)], tables, How())
+    found = codec.decode(data, codec.open_file(PATH, data, True, source, contracts), source, contracts)
+    assert list(found.changes[0]["after"].values()) == ["-7", "1.5", "0.5", "2026-01-02", "2026-01-02 03:04:05"]
+
+
+@pytest.mark.parametrize("num_tables", [1, 2])
+def test_a_resource_that_is_not_valid_names_no_table(num_tables):
+    """Its bytes mean nothing, whatever they spell. The journal is of the only table there is, if there is one."""
+    tables = dict(list((COLUMNS | {"T2": COLUMNS["T1"]}).items())[:num_tables])
+    how = How(tagged=False, compressed=True, framing="journal_stream")
+    data = bytearray(encode_file([Change("T1", "insert", {"N": 1, "S": "a"})], tables, how))
+    assert data[4:10] == bytes.fromhex("0007 0000 5431")
+    data[4:10] = bytes.fromhex("0006 FFFF 5432")
+    source, contracts = project(tables, **told(how, *BY_FIT))
+    context = codec.open_file(PATH, bytes(data), True, source, contracts)
+    found = codec.decode(bytes(data), context, source, contracts)
+    assert [row["source_table"] for row in found.changes] == ["T1"] * (num_tables == 1)
+    assert [reject.kind for reject in found.rejects] == ["unknown_table"] * (num_tables == 2)
