@@ -114,6 +114,12 @@ def test_floats_are_of_the_form_of_the_set():
         ("REPNAME = A\nTABLE = T\n", "emp.def: A has no SCHEMA"),
         (ORACLE.replace("INTEGER, ", ""), "SELECT has 3 columns, DATATYPE 2 types"),
         (EMP.replace("TIMESTAMP", "MONEY"), "SHOP.EMP.AT: type 'MONEY' is not supported"),
+        (EMP + EMP, "has two definitions of SHOP.EMP"),
+        ("CREATE TABLE T (A INT)", "CREATE TABLE T names no schema"),
+        ("CREATE TABLE (A INT)", "without a name"),
+        ("CREATE TABLE S.T (A DECIMAL)", "S.T.A: type 'DECIMAL' is not supported: it needs its length"),
+        ("CREATE TABLE S.T (A TEXT)", "S.T.A: type 'TEXT' is not supported: it needs its length"),
+        (EXTRACTION.replace("SELECT   = ID, AMT,\n           名前", "SELECT ="), "no CREATE TABLE SHOP.EMP"),
         (EMP + "REPNAME = A\nSCHEMA = SHOP\nTABLE = EMP\nSELECT = ID, OTHER\n", "OTHER is no column"),
     ],
 )
@@ -121,6 +127,29 @@ def test_what_cannot_be_a_contract_says_what_to_give(text, said):
     with pytest.raises(ConfigError) as error:
         read(text)
     assert said in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("ddl", "columns", "key"),
+    [
+        ("# the shop's\nCREATE TABLE S.T (A INT NOT NULL UNIQUE)\n# CREATE TABLE S.T (A SMALLINT);", "a", ["A"]),
+        ("CREATE TABLE IF NOT EXISTS S.T (A INT, PRIMARY KEY (A ASC) USING INDEX TABLESPACE TS1)", "a", ["A"]),
+        ("CREATE TABLE S.T (A INT CHECK (A IS NOT NULL OR A > 3), COL#1 CHAR(1) NOT NULL)", "Ac", []),
+        ("CREATE TABLE S.T (A INT NOT NULL UNIQUE, B INT NOT NULL UNIQUE)", "ab", []),
+        ("CREATE TABLE S.T (A INT UNIQUE)", "A", []),
+    ],
+)
+def test_what_is_no_column_and_no_key_of_a_table(ddl, columns, key):
+    """A capital is a column that may be null."""
+    [(_, _, found, found_key, _)] = read(ddl)
+    assert "".join(n[0] if is_nullable else n[0].lower() for n, _, _, is_nullable in found) == columns
+    assert found_key == key
+
+
+def test_a_table_of_oracle_gives_its_key_and_the_extraction_its_types():
+    ddl = "CREATE TABLE SHOP.ITEMS (ITEM_ID NUMBER PRIMARY KEY, NAME VARCHAR2(10) NOT NULL, PRICE NUMBER(7,2))\n"
+    [(_, _, columns, key, _)] = read(ddl + ORACLE.replace("SHOP", "shop"))
+    assert ([is_nullable for *_, is_nullable in columns], key) == ([False, False, True], ["ITEM_ID"])
 
 
 DDL = 'CREATE TABLE DEPOT.ITEMS (ITEM_ID INT NOT NULL, NAME VARCHAR(10), PRICE DEC(7,2){more}, PRIMARY KEY ("ITEM_ID"))'

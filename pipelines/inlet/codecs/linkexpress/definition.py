@@ -23,7 +23,7 @@ from inlet.errors import ConfigError
 from inlet.fields import sql_type
 from inlet.source import Source
 
-TOKEN = re.compile(r"""--[^\n]*|/\*.*?\*/|"(?:[^"]|"")*"|'(?:[^']|'')*'|[\w$@]+|[^\s\w]""", re.DOTALL)
+TOKEN = re.compile(r"""--[^\n]*|/\*.*?\*/|"(?:[^"]|"")*"|'(?:[^']|'')*'|[\w$@#]+|[^\s\w]""", re.DOTALL)
 KEYWORD = re.compile(r"^[ \t]*([A-Z]+)\s*=\s*", re.MULTILINE)
 ENDS_TYPE = {"NOT", "NULL", "DEFAULT", "PRIMARY", "UNIQUE", "CHECK", "REFERENCES", "CONSTRAINT", "COLLATE", "GENERATED"}
 CONSTRAINTS = {"PRIMARY", "UNIQUE", "CONSTRAINT", "CHECK", "FOREIGN"}
@@ -32,22 +32,44 @@ INTEGERS = {"SMALLINT": "smallint", "INTEGER": "int"}
 REMEDY = "Give an extraction definition, or the table's CREATE TABLE"
 
 
+class _Column(NamedTuple):
+    name: str
+    type: str  # as it is written
+    is_nullable: bool
+
+
 class _Table(NamedTuple):
     schema: str
     name: str
-    columns: list[dict]
+    columns: list[_Column]
     key: list[str]
 
 
 def definitions_of(data: bytes, name: str, source: Source) -> list[Definition]:
     """The column lists in a definition file. Their change_seq is empty, for it tells no time. Raises: ConfigError."""
-    text, options = _text(data, name, options_of(source)), options_of(source)
-    tables = {(table.schema, table.name): table for table in _tables(text, name, options)}
-    extractions = _extractions(text)
-    found = [_extracted(one, tables, name, options) for one in extractions] or list(tables.values())
+    options = options_of(source)
+    lines = _text(data, name, options).splitlines()
+    text = "\n".join(line for line in lines if not line.lstrip().startswith("#"))
+    tables = _tables(text, name)
+    found = [_extracted(one, tables, name) for one in _extractions(text)] or tables
     if not found:
         raise ConfigError(f"{name} holds neither REPNAME nor CREATE TABLE", REMEDY)
-    return [Definition(table.schema, table.name, table.columns, table.key, "", 0) for table in found]
+    of_table = [f"{table.schema}.{table.name}" for table in found]
+    if twice := [one for one in of_table if of_table.count(one) > 1]:
+        raise ConfigError(f"{name} has two definitions of {twice[0]}", "Give one file for each time or extraction")
+    if bare := [table.name for table in found if not table.schema]:
+        raise ConfigError(f"{name}: CREATE TABLE {bare[0]} names no schema", "Write SCHEMA.TABLE")
+    return [
+        Definition(
+            table.schema,
+            table.name,
+            [_typed(f"{name}: {table.schema}.{table.name}", column, options) for column in table.columns],
+            table.key,
+            "",
+            0,
+        )
+        for table in found
+    ]
 
 
 def _text(data: bytes, name: str, options: Options) -> str:
@@ -61,13 +83,12 @@ def _text(data: bytes, name: str, options: Options) -> str:
 
 def _extractions(text: str) -> list[dict[str, str]]:
     """Keyword -> value of each extraction definition. What follows GRPNAME is of a group, which names no table."""
-    plain = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("#"))
     found: list[dict[str, str]] = []
-    for match in KEYWORD.finditer(plain):
+    for match in KEYWORD.finditer(text):
         if match[1] in ("REPNAME", "GRPNAME"):
             found.append({})
         if found:
-            found[-1][match[1]] = _value(plain, match.end())
+            found[-1][match[1]] = "" if KEYWORD.match(text, match.end()) else _value(text, match.end())
     return [one for one in found if "REPNAME" in one]
 
 
@@ -80,72 +101,92 @@ def _value(text: str, start: int) -> str:
     return text[start:at].strip()
 
 
-def _extracted(one: dict[str, str], tables: dict, name: str, options: Options) -> _Table:
+def _extracted(one: dict[str, str], tables: list[_Table], name: str) -> _Table:
     place = f"{name}: {one['REPNAME']}"
     if lacking := [keyword for keyword in ("SCHEMA", "TABLE") if not one.get(keyword)]:
         raise ConfigError(f"{place} has no {lacking[0]}", "Give the extraction definition as it was registered")
-    schema, table = one["SCHEMA"].strip('"'), one["TABLE"].strip('"')
-    known = tables.get((schema, table)) or next((t for (s, n), t in tables.items() if (s, n) == ("", table)), None)
-    names = [word.strip().strip('"') for word in one.get("SELECT", "").split(",") if word.strip()]
+    schema, table = _name(one["SCHEMA"]), _name(one["TABLE"])
+    known = next((t for t in tables if (t.schema, t.name) in ((schema, table), ("", table))), None)
+    of = {column.name: column for column in known.columns} if known else {}
+    names = [_name(word.strip()) for word in _list(one.get("SELECT", ""))]
     types = [word.strip() for word in _list(one.get("DATATYPE", ""))]
     if types and len(types) != len(names):
         raise ConfigError(
             f"{place}: SELECT has {len(names)} columns, DATATYPE {len(types)} types", "Both name each one"
         )
-    if types:
-        key = known.key if known else []
-        columns = [_column(place, n, t, n not in key, options) for n, t in zip(names, types)]
-    elif known is None:
+    if not types and known is None:
         raise ConfigError(
             f"{place} names no types, and {name} has no CREATE TABLE {schema}.{table}",
             "Put that statement into the file, too: the types are those of the database",
         )
-    else:
-        of = {column["name"]: column for column in known.columns}
-        if wrong := [n for n in names if n not in of]:
-            raise ConfigError(f"{place}: {', '.join(wrong)} is no column of its CREATE TABLE", "Give those of one time")
-        columns = [of[n] for n in names or of]
-        key = known.key
-    return _Table(schema, table, columns, key if set(key) <= {c["name"] for c in columns} else [])
+    if known and (wrong := [n for n in names if n not in of]):
+        raise ConfigError(f"{place}: {', '.join(wrong)} is no column of its CREATE TABLE", "Give those of one time")
+    columns = [of.get(n) or _Column(n, "", True) for n in names or of]
+    columns = [column._replace(type=text) for column, text in zip(columns, types)] if types else columns
+    key = known.key if known else []
+    return _Table(schema, table, columns, key if set(key) <= {column.name for column in columns} else [])
 
 
 def _list(text: str) -> list[str]:
-    """The members of a list in parentheses; commas within inner ones separate none."""
+    """The members of a list, in parentheses or not; commas within inner ones separate none."""
     inner = text.strip().removeprefix("(").removesuffix(")") if text.strip().startswith("(") else text
     return [word for word in re.split(r",(?![^(]*\))", inner) if word.strip()]
 
 
-def _tables(text: str, name: str, options: Options) -> list[_Table]:
+def _tables(text: str, name: str) -> list[_Table]:
     """What CREATE TABLE statements say."""
     tokens = [token for token in TOKEN.findall(text) if not token.startswith(("--", "/*"))]
     words, found = [token.upper() for token in tokens], []
-    for at in range(len(tokens) - 3):
+    for at in range(len(tokens)):
         if words[at : at + 2] == ["CREATE", "TABLE"] and "(" in words[at:]:
-            start = words.index("(", at)
-            path = [_name(token) for token in tokens[at + 2 : start] if token != "."]
-            found.append(_table(path[-2:] if path[1:] else ["", *path], tokens[start + 1 :], name, options))
+            start, first = words.index("(", at), at + 2
+            first += 3 if words[first : first + 3] == ["IF", "NOT", "EXISTS"] else 0
+            path = [_name(token) for token in tokens[first:start] if token != "."]
+            if not 1 <= len(path) <= 3:
+                raise ConfigError(f"{name}: a CREATE TABLE without a name", REMEDY)
+            found.append(_table(path[-2:] if path[1:] else ["", *path], tokens[start + 1 :]))
     return found
 
 
-def _table(path: list[str], tokens: list[str], name: str, options: Options) -> _Table:
-    columns, keys, place = list[dict](), dict[str, list[str]](), f"{name}: {'.'.join(filter(None, path))}"
+def _table(path: list[str], tokens: list[str]) -> _Table:
+    columns, primary, unique = list[_Column](), list[str](), list[list[str]]()
     for part in _parts(tokens):
         upper = [token.upper() for token in part]
         if upper[0] in CONSTRAINTS:
-            kind = next((word for word in ("PRIMARY", "UNIQUE") if word in upper), None)
-            if kind and "(" in part:
-                keys[kind] = [_name(token) for token in part[part.index("(") + 1 :] if token not in (",", ")")]
+            names = _names(part) if "PRIMARY" in upper or "UNIQUE" in upper else []
+            primary = names if "PRIMARY" in upper else primary
+            unique += [names] if names and "PRIMARY" not in upper else []
             continue
         end = next((n for n, word in enumerate(upper) if n and word in ENDS_TYPE), len(part))
-        is_key = "PRIMARY" in upper
-        if is_key or "UNIQUE" in upper:
-            keys["PRIMARY" if is_key else "UNIQUE"] = [_name(part[0])]
-        is_nullable = not is_key and ["NOT", "NULL"] not in [upper[n : n + 2] for n in range(len(upper))]
-        columns.append(_column(place, _name(part[0]), " ".join(part[1:end]), is_nullable, options))
-    key = keys.get("PRIMARY") or keys.get("UNIQUE") or []
-    for column in columns:
-        column["nullable"] &= column["name"] not in key
+        outside = _outside(upper)
+        if "PRIMARY" in outside:
+            primary = [_name(part[0])]
+        elif "UNIQUE" in outside:
+            unique.append([_name(part[0])])
+        is_nullable = ["NOT", "NULL"] not in [outside[n : n + 2] for n in range(len(outside))]
+        columns.append(_Column(_name(part[0]), " ".join(part[1:end]), is_nullable))
+    never_null = {column.name for column in columns if not column.is_nullable}
+    key = primary or (unique[0] if len(unique) == 1 and set(unique[0]) <= never_null else [])
+    columns = [column._replace(is_nullable=column.is_nullable and column.name not in key) for column in columns]
     return _Table(path[0], path[1], columns, key)
+
+
+def _names(part: list[str]) -> list[str]:
+    """The columns of a constraint: what stands in its parentheses, without the order in which they are kept."""
+    if "(" not in part:
+        return []
+    inner = part[part.index("(") + 1 : part.index(")")]
+    return [_name(token) for n, token in enumerate(inner) if n == 0 or inner[n - 1] == ","]
+
+
+def _outside(words: list[str]) -> list[str]:
+    """What stands in no parentheses."""
+    found, depth = [], 0
+    for word in words:
+        depth += word == "("
+        found += [] if depth else [word]
+        depth -= word == ")"
+    return found
 
 
 def _parts(tokens: list[str]) -> list[list[str]]:
@@ -167,23 +208,24 @@ def _name(token: str) -> str:
     return token[1:-1].replace('""', '"') if token.startswith('"') else token.upper()
 
 
-def _column(place: str, name: str, text: str, is_nullable: bool, options: Options) -> dict:
-    source_type = re.sub(r"\s*([(),])\s*", r"\1", text).strip().upper()
+def _typed(place: str, column: _Column, options: Options) -> dict:
+    source_type = re.sub(r"\s*([(),])\s*", r"\1", column.type).strip().upper()
     try:
         word, numbers = sql_type.parse(source_type)
         if word not in ITEMS:
-            raise ValueError(f"found {text!r}")
-    except ValueError as error:
+            raise ValueError(f"found {column.type!r}")
+        ITEMS[word](numbers, options, "separate")
+    except (ValueError, IndexError) as error:
+        why = "it needs its length" if isinstance(error, IndexError) else error
         raise ConfigError(
-            f"{place}.{name}: type {text!r} is not supported: {error}", f"Supported: {', '.join(ITEMS)}"
+            f"{place}.{column.name}: type {column.type!r} is not supported: {why}", f"Supported: {', '.join(ITEMS)}"
         ) from error
+    text = f"{word}({','.join(map(str, numbers))})" if numbers else word
     return {
-        "name": name,
+        "name": column.name,
         "type": _type(word, numbers, options),
-        "nullable": is_nullable,
-        "source_type": " ".join(text.upper().split())
-        if word == "INTERVAL"
-        else word + (f"({','.join(map(str, numbers))})" if numbers else ""),
+        "nullable": column.is_nullable,
+        "source_type": source_type if word == "INTERVAL" else text,
     }
 
 

@@ -123,8 +123,9 @@ def _row(table: str, column: str, type_: str | None, slot: int, options: Options
             raise ValueError(f"found {type_!r}")
         fields = ITEMS[name](numbers, options, numeric_sign)
     except (ValueError, IndexError) as error:
+        why = "it needs its length" if isinstance(error, IndexError) else error
         raise ConfigError(
-            f"{place}: source_type {type_!r} is not supported: {error}",
+            f"{place}: source_type {type_!r} is not supported: {why}",
             f"Supported, with their lengths: {', '.join(ITEMS)}",
         ) from error
     row = [0] * plan.NUM_PLAN
