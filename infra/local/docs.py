@@ -97,10 +97,12 @@ def _options(module) -> str:
     """The options that a module declares, as a table."""
     if not hasattr(module, "Options") or module.Options.__module__ != module.__name__:
         return ""
-    return "\n| option | default | meaning |\n|---|---|---|\n" + "".join(
-        f"| `{name}` | `{field.get_default(call_default_factory=True)}` | {field.description} |\n"
+    rows = [
+        f"| `{name}` | `{'""' if default == '' else default}` | {field.description} |\n"
         for name, field in module.Options.model_fields.items()
-    )
+        for default in [field.get_default(call_default_factory=True)]
+    ]
+    return "\n| option | default | meaning |\n|---|---|---|\n" + "".join(rows)
 
 
 def _io_types(module) -> str:
