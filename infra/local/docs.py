@@ -98,11 +98,10 @@ def _options(module) -> str:
     if not hasattr(module, "Options") or module.Options.__module__ != module.__name__:
         return ""
     rows = [
-        f"| `{name}` | `{'""' if default == '' else default}` | {field.description} |\n"
+        f"| `{name}` | `{field.get_default(call_default_factory=True)}` | {field.description} |\n"
         for name, field in module.Options.model_fields.items()
-        for default in [field.get_default(call_default_factory=True)]
     ]
-    return "\n| option | default | meaning |\n|---|---|---|\n" + "".join(rows)
+    return "\n| option | default | meaning |\n|---|---|---|\n" + "".join(rows).replace("| `` |", '| `""` |')
 
 
 def _io_types(module) -> str:
