@@ -311,6 +311,14 @@ def test_a_change_waits_for_what_follows_it_while_the_file_may_grow():
     assert codec.cut(data, context, source, tables, 100).consumed == 36
 
 
+def test_a_damaged_record_holds_up_no_file_that_may_grow():
+    """Lengths tell how it is read, whatever is damaged in a record."""
+    data = encode_file([*INSERTS, ("commit",)], True, "big", "cp932", LAYOUT)
+    source, tables = project(LAYOUT)
+    context = codec.open_file(PATH, data[:12] + b"\0\1" + data[14:], False, source, tables)
+    assert (context["byte_order"], context["null_areas"]) == ("big", "yes")
+
+
 def test_a_file_without_a_whole_record_is_read_when_it_has_grown():
     source, tables = project(LAYOUT)
     data = encode_file(INSERTS[:1], True, "big", "cp932", LAYOUT)

@@ -196,10 +196,12 @@ class _Fit:
         return self.decoded.changes.equals(other.decoded.changes) and self.decoded.controls == other.decoded.controls
 
     def may_be_taken_early(self, fits: list) -> bool:
-        """May a file that may grow be read so? Where records say their lengths, or options how they are read; and
-        not where what follows may show that FFFF is no empty extract, or that another reading has no damage."""
-        is_empty = bool(self.decoded.controls) and not self.has_lengths
-        return not is_empty and (self.has_lengths or _are_told(fits)) and (len(fits) == 1 or self.is_exact)
+        """May a file that may grow be read so? Where records say their lengths; or where options say how they are read,
+        no other reading may turn out to be without damage, and FFFF may not turn out to be no empty extract.
+        """
+        if self.has_lengths or len(fits) == 1:
+            return True
+        return _are_told(fits) and self.is_exact and not self.decoded.controls
 
     def told(self, varied: list[str]) -> str:
         """What the reading is, and how far it got."""
