@@ -21,7 +21,7 @@ import yaml
 from inlet import bronze, config, gold, silver
 from inlet.gold import generate
 from tests import goldengate_streams, reference
-from tests.encode import goldengate_columns, goldengate_trail, linkexpress, qlik
+from tests.encode import goldengate_columns, goldengate_trail, linkexpress, linkexpress_journal, qlik
 from tests.streams import Change, stream
 
 NUM_BATCHES, NUM_STREAMS = 3, 12  # streams of each format
@@ -137,6 +137,8 @@ def deliver(
 
 
 def write_linkexpress(rng: random.Random, source: str, landing: Path) -> tuple[dict, list[Change]]:
+    if rng.random() < 0.25:
+        return write_journals(rng, source, landing)
     how = {
         "null_areas": rng.random() < 0.5,
         "byte_order": rng.choice(["big", "little"]),
@@ -192,6 +194,38 @@ def write_linkexpress(rng: random.Random, source: str, landing: Path) -> tuple[d
         said |= {"codec": "linkexpress_table", "tables": {"PARTS": "SIM.PARTS"}, "settle_minutes": 0}
         options |= {"difftype": by_table, "logtype": "normal"}
     return said | {"options": options}, expected
+
+
+def write_journals(rng: random.Random, source: str, landing: Path) -> tuple[dict, list[Change]]:
+    """Usage journals: no loads, transactions that end within their file; the times of file names are those of Tokyo."""
+    how = linkexpress_journal.How(
+        framing=rng.choice(["mq_message", "message_body", "journal_stream"]),
+        byte_order=rng.choice(["big", "little"]),
+        tagged=rng.random() < 0.5,
+    )
+    files, expected, at, transaction = [], [], dt.datetime(2026, 1, 2), 0
+    for _, changes in random_stream(rng):
+        for cut in range(0, len(changes), 5):
+            at, journals, records = at + dt.timedelta(hours=1), [], []
+            for record in records_of(rng, changes[cut : cut + 5], {"null_areas": True}):
+                records += [record] if record != ("commit",) else []
+                if record == ("commit",) and records:
+                    transaction += 1
+                    for n, (word, _, row) in enumerate(records):
+                        state = 5 if len(records) == 1 else 1 if n == 0 else 4 if n == len(records) - 1 else 2
+                        seq = f"{at - dt.timedelta(hours=9):%Y%m%d%H%M%S}00{len(files):09d}{len(journals):010d}"
+                        text = row | {"MADE": row["MADE"] and row["MADE"].isoformat()}
+                        journals.append(linkexpress_journal.Change("PARTS", word, text, transaction, state))
+                        images = {"before" if word == "delete" else "after": row}
+                        expected.append(Change(source, "SIM.PARTS", seq, word.upper(), **images))
+                    records = []
+            files.append((f"{at:%Y%m%d%H%M%S}_{len(files):03d}.jnl", journals))
+    for number, (name, journals) in enumerate(files):
+        data = linkexpress_journal.encode_file(journals, {"PARTS": LAYOUT[1]}, how)
+        put(landing / f"{number * NUM_BATCHES // len(files)}" / source / name, data)
+    said = {"codec": "linkexpress_journal", "from": f"landing/{source}/*.jnl", "tables": {"PARTS": "SIM.PARTS"}}
+    options = {"source_tz": "Asia/Tokyo", "tagged": "yes" if how.tagged else "no", "framing": how.framing}
+    return said | {"settle_minutes": 0, "options": options}, expected
 
 
 def put(path: Path, data: bytes) -> None:
