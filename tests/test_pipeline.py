@@ -217,6 +217,7 @@ def write_journals(rng: random.Random, source: str, landing: Path) -> tuple[dict
                         text = row | {"MADE": row["MADE"] and row["MADE"].isoformat()}
                         journals.append(linkexpress_journal.Change("PARTS", word, text, transaction, state))
                         images = {"before" if word == "delete" else "after": row}
+                        images |= {"transaction_id": f"{transaction:016X}"}
                         expected.append(Change(source, "SIM.PARTS", seq, word.upper(), **images))
                     records = []
             files.append((f"{at:%Y%m%d%H%M%S}_{len(files):03d}.jnl", journals))
