@@ -319,6 +319,13 @@ def test_a_damaged_record_holds_up_no_file_that_may_grow():
     assert (context["byte_order"], context["null_areas"]) == ("big", "yes")
 
 
+def test_a_file_that_no_reading_can_begin_is_refused_though_it_may_grow():
+    layout = {1: [("N", "INTEGER"), ("NAME", "VARCHAR(10)")]}
+    data = encode_file([("insert", 1, {"N": 1, "NAME": "a"})], True, "big", "cp932", layout)
+    source, tables = project(layout, byte_order="little", null_areas="yes")
+    assert codec.open_file(PATH, data, False, source, tables).kind == "bad_length"
+
+
 def test_a_file_without_a_whole_record_is_read_when_it_has_grown():
     source, tables = project(LAYOUT)
     data = encode_file(INSERTS[:1], True, "big", "cp932", LAYOUT)

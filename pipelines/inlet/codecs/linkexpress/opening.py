@@ -108,8 +108,9 @@ def settled(
     if len(fits) > 1 and not any(fit.len_good for fit in fits) and any(fit.is_open for fit in fits):
         return None if may_grow else context | {"byte_order": None, "null_areas": None}
     chosen = _choose(fits, head, is_all, source, tables)
-    if may_grow and (isinstance(chosen, Reject) or not chosen.may_be_taken_early(fits)):
-        return None  # more of it may tell more
+    may_tell_more = may_grow and not all(fit.is_bad_length for fit in fits)
+    if may_tell_more and (isinstance(chosen, Reject) or not chosen.may_be_taken_early(fits)):
+        return None
     if isinstance(chosen, Reject):
         return chosen
     return chosen.context | {"load_id": change_seq_prefix(context) if chosen.has_load else None}
@@ -152,6 +153,7 @@ class _Fit:
         framed = frames(head, context, source, tables)
         self.num_records = min(len(framed.heads), NUM_FITTED)
         self.has_lengths = context["layout"] != OPEN or context["logtype"] == "little"
+        self.is_bad_length = framed.is_bad_length and not self.num_records
         self.is_possible = not framed.is_bad_length or self.num_records == NUM_FITTED
         if not self.num_records and len(head) >= LEN_OPERATION:
             self.is_possible &= self._may_begin(head, framed.len_min, framed.len_max, source, tables)
