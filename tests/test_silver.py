@@ -482,7 +482,7 @@ def test_a_load_ends_with_its_file_once_that_is_whole_and_with_the_next_change_o
     assert ended()[2:] == [("load", f"{qlik.START:%Y%m%d%H%M%S}{qlik.START.microsecond // 10_000:02d}")]
 
 
-def states(spark, batches: list[list[tuple]]):
+def states(spark, batches: list[list[tuple]], **told):
     """After each batch of (place, counter, is_last), all of one id: the transactions as (first place, number of
     changes, state).
     """
@@ -493,7 +493,7 @@ def states(spark, batches: list[list[tuple]]):
                 "transaction_id, transaction_event_counter, transaction_last_event, batch_id) values ('counted', "
                 f"'S', 'T', '{place:035d}', 'INSERT', 'A', {counter}, {is_last}, {batch_id})"
             )
-        transactions.update(spark, f"batch_id = {batch_id} and source = 'counted'")
+        transactions.update(spark, f"batch_id = {batch_id} and source = 'counted'", **told)
         yield [
             tuple(row)
             for row in spark.sql(
@@ -531,6 +531,47 @@ def test_a_run_keeps_the_batch_of_its_last_change_when_its_id_is_looked_up_again
 def test_a_transaction_with_a_gap_is_impossible_until_what_lacks_comes_late(spark):
     told = states(spark, [[(1, 1, False), (4, 3, False)], [(5, 4, True)], [(2, 2, False)]])
     assert list(told) == [[(1, 2, "open")], [(1, 3, "impossible")], [(1, 4, "complete")]]
+
+
+def test_a_transaction_that_goes_on_uncounted_is_told_by_its_first_and_its_last_event(spark):
+    """As one of journals that come in several messages."""
+    first = transactions.First(["counted"], 970_000_002)
+    told = list(
+        states(
+            spark,
+            [
+                [(1, 1, False), (2, "null", False), (3, "null", True)],  # whole
+                [
+                    (4, 1, False),
+                    (5, 2, False),
+                    (6, "null", False),
+                    (7, "null", True),
+                    (10, 1, False),
+                ],  # so is the first
+                [(9, "null", True), (12, "null", True)],  # one without a first event, and the end of an open one
+                [(20, 1, False), (22, 3, False), (23, "null", True)],  # a gap among the counted ones
+            ],
+            first=first,
+        )
+    )
+    whole = [(1, 3, "complete"), (4, 4, "complete")]
+    assert told[1] == [*whole, (10, 1, "open")]
+    assert told[2] == [*whole, (9, 1, "impossible"), (10, 2, "complete")]
+    assert told[3][-1] == (20, 3, "impossible")
+
+
+def test_a_reject_among_uncounted_events_may_be_one_of_them_until_it_is_resolved(spark):
+    def reject(values: str) -> None:
+        spark.sql(f"insert into silver.rejects (source, kind, change_seq, batch_id, resolved_by) values {values}")
+
+    first = transactions.First(["counted"], 970_000_001)
+    reject(f"('counted', 'bad_length', '{2:035d}', 970000000, null)")
+    batches = states(spark, [[(1, 1, False), (3, "null", True)], [(9, 1, True)]], first=first)
+    assert next(batches) == [(1, 2, "impossible")]
+    spark.sql("update silver.rejects set resolved_by = 970000001 where source = 'counted'")
+    assert next(batches) == [(1, 2, "complete"), (9, 1, "complete")]
+    assert not list(batches)
+    spark.sql("delete from silver.rejects where source = 'counted'")
 
 
 def test_a_transaction_that_ends_with_a_record_that_is_no_change_is_complete(spark):

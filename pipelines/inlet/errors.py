@@ -111,7 +111,7 @@ class Event(NamedTuple):
     """Where a record stands in its transaction."""
 
     transaction_id: str
-    counter: int  # from 1
+    counter: int | None  # from 1; None where its transaction began in another file or message
     is_last: bool
 
 

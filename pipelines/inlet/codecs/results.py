@@ -138,8 +138,9 @@ class Joined:
     """What parts of one key are together. Changes (dicts) and rejects name the `unit_id`, `unit_offset` and
     `unit_length` of one part each; the other settled parts are accounted for as control records. `waiting` are the
     parts that go on waiting. Where it rejects, each settled part is a change or a reject, so that all come back when
-    they are decoded again."""
+    they are decoded again; but for those of `control`, which belong to none that is rejected."""
 
     changes: Sequence[dict] = ()
     rejects: Sequence[tuple[str, Reject]] = ()  # (unit_id, reject)
     waiting: Sequence[Waiting] = ()
+    control: Sequence[Waiting] = ()  # settled without a change of their own

@@ -204,7 +204,8 @@ def _run(
     for source, account in batch.accounts.items():
         account.balance(source, batch_id)
     tell("following transactions")
-    transactions.update(spark, batch.rows, transactions.may_have_others(project))
+    first = transactions.tells_first(project, batch_id)
+    transactions.update(spark, batch.rows, transactions.may_have_others(project), first)
     _table_versions(batch)
     header_views.write(spark, {project.sources[source].codec for source in batch.sources})
     _close(batch)

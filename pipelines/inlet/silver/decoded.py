@@ -142,7 +142,9 @@ def _goes_on(last: Reject, reject: Reject) -> bool:
         reject.unit_offset,
     ) and (
         of_last is of_this is None
-        or bool(of_last and of_this and of_last.transaction_id == of_this.transaction_id and not of_last.is_last)
+        or bool(of_last and of_this)
+        and (of_last.transaction_id, of_last.counter is None) == (of_this.transaction_id, of_this.counter is None)
+        and not of_last.is_last
     )
 
 

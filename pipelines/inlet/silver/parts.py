@@ -157,10 +157,11 @@ def _settle(project: Project, codec, rows: list[dict]) -> list[dict]:
             [(unit_id, reject) for unit_id, reject in found.rejects],
         )
         left = [_place(one.unit_id, one.part) for one in found.waiting]
+        num_apart = len(found.control)
     except InletError:
         raise
     except Exception as error:  # whatever a codec did not foresee: its parts are rejected, and stop nothing
-        changes, left = [], []
+        changes, left, num_apart = [], [], 0
         rejects = [
             (
                 row["unit_id"],
@@ -193,10 +194,10 @@ def _settle(project: Project, codec, rows: list[dict]) -> list[dict]:
             f"{sorted(records.items())}",
             "Each names the place of one settled part. It is a fault of the codec",
         )
-    if rejects and len(accounted) < len(records):
+    if rejects and (num_lost := len(records) - len(accounted) - num_apart) > 0:
         raise AccountingError(
-            f"codec {source.codec}, parts of {key}: {len(rejects)} are rejected, and {len(records) - len(accounted)} "
-            "others are settled without a change",
+            f"codec {source.codec}, parts of {key}: {len(rejects)} are rejected, and {num_lost} others are settled "
+            "without a change",
             "Where `join` rejects, each part that it settles is a change or a reject, so that a replay has them "
             "all. It is a fault of the codec",
         )

@@ -40,4 +40,5 @@ def run(project: Project, spark: "SparkSession", batch_id: int, of_sources: str 
     if any(row["batch_id"] == batch_id for row in replay.planned(project)) or any(again):
         spark.sql(f"update silver.rejects set resolved_by = null where resolved_by = {batch_id} and {of_sources}")
     if "silver.transactions" in there:
-        transactions.withdraw(spark, own, transactions.may_have_others(project))
+        first = transactions.tells_first(project, batch_id)
+        transactions.withdraw(spark, own, transactions.may_have_others(project), first)

@@ -7,9 +7,13 @@ wants are events, too, and others that are no changes (results.event_detail). It
 was seen and others are missing, or two say the same; a change that comes late may still fix it. Most transactions of a
 batch are whole in it and are simply appended; only ids that are not, or that begin twice, are looked up in all of
 silver and told apart there.
+
+Codecs with `TELLS_FIRST` say which event is the first and which the last, but count those alone whose transaction began
+in the same unit. A transaction with others is complete when its first and its last event were seen, the counters that
+there are have no gap, and no record between the two is rejected: nobody can say that it was not one of its events.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from inlet import lake
 from inlet.codecs import CODECS
@@ -36,7 +40,7 @@ from (
   select *, from_json(detail, 'records bigint, transaction_id string, first_counter bigint, last_counter bigint, '
            || 'is_last boolean, first_change_seq string, last_change_seq string') as e
   from silver.control_events where {rows} and kind in ({kinds}) and detail like '%"transaction_id"%') i
-where e.transaction_id is not null and e.first_counter is not null
+where e.transaction_id is not null
   and not exists (select 1 from bronze.replays p
       where p.source = i.source and p.unit_id = i.unit_id and p.unit_offset = i.unit_offset
         and p.rejected_in = i.batch_id)
@@ -49,17 +53,49 @@ RUNS = """
 select source, transaction_id, min(change_seq) as first_change_seq, max(last_change_seq) as last_change_seq,
        count(table) as num_changes, max(last_counter) as last_counter,
        array_sort(collect_set(table)) as tables,
-       case when max(last_counter) is null then null
-            when sum(num_events) = max(last_counter) and count(distinct first_counter) = count(*)
+       case when max(last_counter) is null and not {tells_first} then null
+            when sum(if(first_counter is null, 0, num_events)) = max(last_counter)
+                 and (count(first_counter) = count(*) or {tells_first})
+                 and count(distinct first_counter) = count(first_counter)
                  and count_if(is_last) = 1
                  and min_by(first_counter, change_seq) = 1
                  and max_by(is_last, change_seq) then 'complete'
             when count_if(is_last) > 0 or count(distinct first_counter) < count(first_counter) then 'impossible'
             else 'open' end as state,
-       max(batch_id) as batch_id
+       max(batch_id) as batch_id, count(first_counter) = count(*) as is_counted
 from {events}
 group by source, transaction_id, run
 """
+LACKING = """              -- a record that is rejected among the events of a transaction may be one of them
+select distinct t.source, t.transaction_id, t.first_change_seq
+from runs_counted t join silver.rejects r
+  on t.source = r.source and r.change_seq between t.first_change_seq and t.last_change_seq
+where t.state = 'complete' and not t.is_counted and r.resolved_by is null and r.kind <> 'conflicting_duplicate'
+"""
+TOLD = f"""
+select r.source, r.transaction_id, r.first_change_seq, last_change_seq, num_changes, last_counter, tables,
+       if(l.source is null, state, 'impossible') as state, batch_id
+from runs_counted r left join ({LACKING}) l
+  on l.source = r.source and l.transaction_id = r.transaction_id and l.first_change_seq = r.first_change_seq
+"""
+RESOLVED = """
+select distinct t.source, t.transaction_id from silver.transactions t join silver.rejects r
+  on t.source = r.source and r.change_seq between t.first_change_seq and t.last_change_seq
+where t.state <> 'complete' and t.{tells_first} and r.resolved_by = {batch_id}
+"""
+
+
+class First(NamedTuple):
+    """The sources whose codecs tell a transaction's first event; the batch that may have resolved rejects of theirs."""
+
+    sources: list[str]
+    batch_id: int
+
+
+def tells_first(project: Project, batch_id: int) -> First | None:
+    """The sources of a project whose codecs tell a transaction's first event; None where there are none."""
+    sources = [name for name, source in project.sources.items() if hasattr(CODECS[source.codec], "TELLS_FIRST")]
+    return First(sorted(sources), batch_id) if sources else None
 
 
 def may_have_others(project: Project) -> bool:
@@ -68,19 +104,34 @@ def may_have_others(project: Project) -> bool:
     return project.ignores or any(hasattr(codec, "OTHER_EVENTS") for codec in codecs)
 
 
-def update(spark: "SparkSession", rows: str, has_others: bool = False) -> None:
-    """Bring silver.transactions up to a batch whose changes are stored. In: SQL that selects them; `may_have_others` of
-    the project.
+def update(spark: "SparkSession", rows: str, has_others: bool = False, first: First | None = None) -> None:
+    """Bring silver.transactions up to a batch whose changes are stored. In: SQL that selects them; `may_have_others`
+    and `tells_first` of the project.
     """
-    events = _events(rows, has_others)
-    runs = spark.sql(RUNS.format(events=f"(select *, 0 as run from ({events}))")).persist()
+    runs = _runs(spark, f"(select *, 0 as run from ({_events(rows, has_others)}))", first).persist()
     runs.where("num_changes > 0").createOrReplaceTempView("runs")
     open_ids = runs.where("state <> 'complete'").select("source", "transaction_id").distinct()
+    if first:
+        resolved = RESOLVED.format(tells_first=_among(first), batch_id=first.batch_id)
+        open_ids = open_ids.union(spark.sql(resolved)).distinct()
     if open_ids.isEmpty():
         lake.append(runs.where("num_changes > 0"), "silver.transactions")
     else:
-        _merge(spark, open_ids, has_others)
+        _merge(spark, open_ids, has_others, first)
     runs.unpersist()
+
+
+def _runs(spark: "SparkSession", events: str, first: First | None):
+    """Transactions of events that have a `run`."""
+    runs = spark.sql(RUNS.format(events=events, tells_first=_among(first) if first else "false"))
+    if not first:
+        return runs.drop("is_counted")
+    runs.createOrReplaceTempView("runs_counted")
+    return spark.sql(TOLD)
+
+
+def _among(first: First) -> str:
+    return f"source in ({', '.join(map(literal, first.sources))})"
 
 
 def _events(rows: str, has_others: bool) -> str:
@@ -99,24 +150,24 @@ def _events(rows: str, has_others: bool) -> str:
         where nth = 1"""
 
 
-def withdraw(spark: "SparkSession", rows: str, has_others: bool = False) -> None:
+def withdraw(spark: "SparkSession", rows: str, has_others: bool = False, first: First | None = None) -> None:
     """Tell the transactions that a batch brought changes of without it. In: SQL for the rows of a batch whose changes
     are gone; as for `update`.
     """
     touched = spark.sql(f"select distinct source, transaction_id from silver.transactions where {rows}").persist()
     spark.sql("select * from silver.transactions where false").createOrReplaceTempView("runs")
-    _merge(spark, touched, has_others)
+    _merge(spark, touched, has_others, first)
     touched.unpersist()
 
 
-def _merge(spark: "SparkSession", open_ids, has_others: bool) -> None:
+def _merge(spark: "SparkSession", open_ids, has_others: bool, first: First | None) -> None:
     """Tell the transactions of these ids anew from all of silver; the others as the view `runs` has them."""
     open_ids.createOrReplaceTempView("open_ids")
     by_id = "over (partition by source, transaction_id order by change_seq)"
     again = f"""(select *, count_if(first_counter = 1 or is_behind_last) {by_id} as run
         from (select e.*, lag(is_last) {by_id} as is_behind_last from ({_events("true", has_others)}) e
               left semi join open_ids o on e.source = o.source and e.transaction_id = o.transaction_id))"""
-    spark.sql(RUNS.format(events=again)).where("num_changes > 0").createOrReplaceTempView("runs_again")
+    _runs(spark, again, first).where("num_changes > 0").createOrReplaceTempView("runs_again")
     spark.sql("""
         merge into silver.transactions t using (
             select *, false as is_gone from runs r

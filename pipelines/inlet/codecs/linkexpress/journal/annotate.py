@@ -9,6 +9,8 @@ from inlet.codecs.linkexpress.journal import frame
 from inlet.codecs.linkexpress.journal import reading as journal_reading
 from inlet.codecs.linkexpress.journal.frame import LEN_HEADER, LEN_JOURNAL_HEAD, Packet
 from inlet.codecs.linkexpress.journal.items import NULL, VALID, Found, Journal
+from inlet.codecs.linkexpress.journal.messages import seq_of as seq_of_message
+from inlet.codecs.linkexpress.journal.messages import settle
 from inlet.codecs.linkexpress.journal.options import options_of
 from inlet.codecs.linkexpress.journal.reading import Record
 from inlet.codecs.linkexpress.journal.record import Reader
@@ -31,22 +33,39 @@ HEADER = (  # bytes, name
 
 
 def annotate(data: bytes, context: dict, source: Source, tables: dict) -> list[Annotated]:
-    """The records of a block, with the notes of all its bytes."""
+    """The records of a block, or of a message, with the notes of all its bytes."""
+    if "topic" in context:
+        settled = settle(data, context, source, tables)
+        if isinstance(settled, Reject):
+            return [bare("message", 0, len(data), settled.kind, settled.expected, settled.found, settled.byte_offset)]
+        offset, (context, in_force) = context["offset"], settled
+
+        def seq_of(n: int) -> str:
+            return seq_of_message(offset, n)
+
+    else:
+        in_force = journal_reading.in_file(context, tables)
+
+        def seq_of(n: int) -> str:
+            return change_seq_of(context, n) or ""
+
     if context["reading"] is None:
         return [bare("no record", 0, len(data), "truncated", "a whole record", f"{len(data)} bytes")] if data else []
-    reader = journal_reading.reader_of(context, source, options_of(source), tables)
-    walked = frame.walk(data, context["framing"], context["reading"]["byte_order"])
-    found: list[Annotated] = []
+    reader = Reader(context["reading"], source, options_of(source), in_force)
+    return list(_records(data, context, reader, seq_of))
+
+
+def _records(data: bytes, context: dict, reader: Reader, seq_of: Callable[[int], str]) -> Iterator[Annotated]:
+    walked = frame.walk(data, context["framing"], context["reading"]["byte_order"], is_block=True)
     at = 0
     for n, record in enumerate(journal_reading.records(data, walked.packets, reader, context["open"])):
-        found += _headers(data, walked.packets, at, record.start)
-        found.append(_record(data, record, change_seq_of(context, n) or "", reader))
+        yield from _headers(data, walked.packets, at, record.start)
+        yield _record(data, record, seq_of(n), reader)
         at = record.end
-    found += _headers(data, walked.packets, at, walked.end)
+    yield from _headers(data, walked.packets, at, walked.end)
     if walked.end < len(data):
         wrong = walked.wrong or Wrong("truncated", len(data), "a whole record", f"{len(data) - walked.end} bytes")
-        found.append(bare("no record", walked.end, len(data), wrong.kind, wrong.expected, wrong.found, wrong.offset))
-    return found
+        yield bare("no record", walked.end, len(data), wrong.kind, wrong.expected, wrong.found, wrong.offset)
 
 
 def _headers(data: bytes, packets: list[Packet], start: int, end: int) -> list[Annotated]:
@@ -76,11 +95,11 @@ def _header(data: bytes, packet: Packet, end: int) -> Callable[[], Iterator[Note
 
 def _record(data: bytes, record: Record, seq: str, reader: Reader) -> Annotated:
     """A journal, or a message whose journals cannot be told."""
-    packet, start, end, walked = record
+    packet, start, end, walked, _ = record
     if packet.wrong:
         wrong = packet.wrong
         return bare("message", start, end, wrong.kind, wrong.expected, wrong.found, wrong.offset)
-    found = reader.read(data, packet, start, end, walked, seq)
+    found = journal_reading.read(data, record, reader, seq)
     row = found if isinstance(found, dict) else {}
     table = f"{row['source_schema']}.{row['source_table']}" if row else None
     event, fault = walked.event, None
@@ -92,7 +111,9 @@ def _record(data: bytes, record: Record, seq: str, reader: Reader) -> Annotated:
         start,
         end - start,
         title,
-        _journal(data, packet, start, end, table, BEFORE if row.get("operation") == "DELETE" else AFTER, reader),
+        _pieces(data, packet)
+        if packet.pieces
+        else _journal(data, packet, start, end, table, BEFORE if row.get("operation") == "DELETE" else AFTER, reader),
         row.get("operation"),
         table,
         event and event.transaction_id,
@@ -102,6 +123,20 @@ def _record(data: bytes, record: Record, seq: str, reader: Reader) -> Annotated:
         fault=fault,
         fault_at=found.byte_offset if isinstance(found, Reject) else None,
     )
+
+
+def _pieces(data: bytes, packet: Packet) -> Callable[[], Iterator[Note]]:
+    """A journal that is divided over messages: its items may go on from one to the next."""
+
+    def read() -> Iterator[Note]:
+        at = packet.start
+        for n, (start, end) in enumerate(packet.pieces, 1):
+            yield Note(at, start - at, "message header", printable(data[at:start]))
+            name = f"piece {n} of {len(packet.pieces)} of the journal"
+            yield Note(start, end - start, name, printable(data[start:end]))
+            at = end
+
+    return read
 
 
 def _journal(

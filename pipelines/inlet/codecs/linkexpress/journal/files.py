@@ -7,8 +7,10 @@ Framing   mq_message      780 bytes of control data, a header, journals [documen
           journal_stream  journals alone, as the message-extraction command writes them [documented]
 Header    0 i4 length of header and journals . 4 i4 32 . 8 i2 1 . 10 i2 acquiring system . 12 i2 packed transactions .
           14 i2 journals . 16 16 bytes whose places no public source tells
-          The journals fill their message exactly, and their number is the header's; else the message is one reject. A
-          journal that is longer than its message (division) is rejected: `unsupported_record`
+          The journals fill their message exactly, and their number is the header's; else the message is one reject
+Division  a journal that is longer than its message goes on in the next messages, which hold nothing else [documented].
+          They are one record; without a piece of it, one reject. Pieces that begin with the first six bytes of the
+          journal repeat them where only so the journal ends with a piece: no source tells
 Journal   0 i4 length, itself included . 4 i2 items that are valid, which is checked . 6 items
           tagged item     1 code . 2 information . 1 validity . data
           untagged item   2 validity . data
@@ -29,8 +31,9 @@ Time      TIME is the time of the change, local to the source (option source_tz,
           nothing. A time that the zone has twice or not at all leaves change_timestamp null
 Transaction  TRNID as 16 hex digits. STS 5 alone; 1 opens, 2 goes on, 4 closes; a journal that cannot stand where it
           does is rejected (`out_of_sequence`). A rejected journal keeps its place; one that cannot be read keeps one in
-          each transaction that is open. Without both items no change is in a transaction
-          ASSUMED: a transaction ends in the file in which it begins
+          each transaction that is open. Without both items no change is in a transaction. A transaction may go on in
+          the next files: there its events have no counter, and silver.transactions tells by its first and its last one
+          whether it is whole
 Header of a change  resource, storage, dbkind, sts; of its message acquiring_system, packed_transactions, journals,
           header_tail; trnid where it is in no transaction
 Checkpoints  RESOURCE JCKP with DBKIND 8 (without that item: with no DBOP): control event `checkpoint`, with name,
@@ -58,19 +61,20 @@ Source    Linkexpress Transactional Replication option manual, 14; docs/formats/
 import re
 
 from inlet import change
-from inlet.codecs.linkexpress.journal import frame
+from inlet.codecs.linkexpress.journal import frame, plain
 from inlet.codecs.linkexpress.journal import reading as journal_reading
 from inlet.codecs.linkexpress.journal.annotate import annotate  # noqa: F401  part of what a codec offers
+from inlet.codecs.linkexpress.journal.messages import decode_message, join  # noqa: F401  part of what a codec offers
 from inlet.codecs.linkexpress.journal.options import Options, options_of
-from inlet.codecs.linkexpress.journal.record import parsed_time, utc_time
+from inlet.codecs.linkexpress.journal.record import Reader, parsed_time, utc_time
 from inlet.codecs.linkexpress.opening import base_name
 from inlet.codecs.linkexpress.reject import change_seq_of, of_file
-from inlet.codecs.results import Block, Control, Cut, Decoded
+from inlet.codecs.results import Block, Cut, Decoded
 from inlet.errors import Reject
-from inlet.fields.wrong import Wrong
 from inlet.source import Source
 
-OPTIONS = Options
+OPTIONS, TELLS_FIRST = Options, True
+FAST, LOADS = None, None
 
 
 def open_file(path: str, head: bytes, is_whole: bool, source: Source, tables: dict) -> dict | Reject | None:
@@ -85,7 +89,7 @@ def open_file(path: str, head: bytes, is_whole: bool, source: Source, tables: di
     if framing is None and not is_whole and len(head) < frame.LEN_CONTROL_DATA + frame.LEN_HEADER:
         return None
     context |= {"framing": framing or "journal_stream"}
-    return journal_reading.settled(context, head, is_whole, source, options, tables)
+    return journal_reading.settled(context, head, is_whole, source, options, journal_reading.in_file(context, tables))
 
 
 def _named(path: str, head: bytes, options: Options) -> dict | Reject:
@@ -117,7 +121,7 @@ def cut(data: bytes, context: dict, source: Source, tables: dict, len_block: int
     if context["reading"] is None:  # no whole record yet, so nothing to read it by
         return Cut([], context, 0)
     options = options_of(source)
-    reader = journal_reading.reader_of(context, source, options, tables)
+    reader = Reader(context["reading"], source, options, journal_reading.in_file(context, tables))
     walked = frame.walk(data, context["framing"], context["reading"]["byte_order"])
     blocks: list[Block] = []
     start, num, before = 0, 0, context
@@ -128,41 +132,20 @@ def cut(data: bytes, context: dict, source: Source, tables: dict, len_block: int
         if packet.end - start >= len_block or packet.end == walked.end:
             blocks.append(Block(start, packet.end - start, before, num))
             start, num, before = packet.end, 0, context
-    problem = _rest(data, walked.end, walked.wrong, change_seq_of(context, 0)) if walked.wrong else None
+    problem = plain.rest(data, walked.end, walked.wrong, change_seq_of(context, 0)) if walked.wrong else None
     return Cut(blocks, context, walked.end, problem)
-
-
-def _rest(data: bytes, at: int, wrong: Wrong, seq: str | None) -> Reject:
-    """What follows the last whole record, and is none."""
-    rest = data[at:]
-    return Reject(wrong.kind, at, len(rest), wrong.offset, wrong.expected, wrong.found, rest, change_seq=seq)
 
 
 def decode(data: bytes, context: dict, source: Source, tables: dict) -> Decoded:
     """Read a block."""
     options = options_of(source)
-    reader = journal_reading.reader_of(context, source, options, tables)
-    walked = frame.walk(data, context["framing"], context["reading"]["byte_order"])
-    changes: list[dict] = []
-    rejects: list[Reject] = []
-    controls: list[Control] = []
-    num = 0
-    for num, record in enumerate(journal_reading.records(data, walked.packets, reader, context["open"]), 1):
-        seq = change.change_seq(context["time"], context["file_ordinal"], context["record_ordinal"] + num - 1)
-        found = reader.read(data, record.packet, record.start, record.end, record.walked, seq)
-        if isinstance(found, dict):
-            changes.append(found)
-        elif isinstance(found, Reject):
-            rejects.append(found)
-        else:
-            controls.append(found)
-    if walked.end < len(data):
-        wrong = walked.wrong or Wrong("truncated", len(data), "a whole record", f"{len(data) - walked.end} bytes")
-        rejects.append(_rest(data, walked.end, wrong, change_seq_of(context, num)))
-    len_framing = sum(packet.len_framing for packet in walked.packets) + sum(
-        control.unit_length for control in controls
-    )
-    return Decoded(changes, rejects, controls, len_framing, len(controls))
+    reader = Reader(context["reading"], source, options, journal_reading.in_file(context, tables))
+    walked = frame.walk(data, context["framing"], context["reading"]["byte_order"], is_block=True)
+
+    def seq_of(n: int) -> str:
+        return change.change_seq(context["time"], context["file_ordinal"], context["record_ordinal"] + n)
+
+    return plain.decode(data, walked, reader, context["open"], seq_of)
 
 
 def span(context: dict, num_records: int) -> tuple[str, str]:

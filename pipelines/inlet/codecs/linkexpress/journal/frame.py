@@ -9,6 +9,7 @@ ByteOrder = Literal["big", "little"]
 LEN_CONTROL_DATA, LEN_HEADER, LEN_JOURNAL_HEAD = 780, 32, 6
 LEN_MAX = {"mq_message": 1 << 24, "message_body": 1 << 24, "journal_stream": 1 << 20}  # ASSUMED: none is longer
 ORDERS: tuple[ByteOrder, ...] = ("big", "little")
+DIVIDED = "unsupported_record"  # kind of a message whose first journal is longer than what the message holds of it
 
 
 class Header(NamedTuple):
@@ -29,10 +30,13 @@ class Packet(NamedTuple):
     header: Header | None
     journals: list[tuple[int, int]]
     wrong: Wrong | None = None  # why a message's journals cannot be told; its offset is one of the data
+    pieces: tuple[tuple[int, int], ...] = ()  # of the one journal that is divided over the messages from start to end
 
     @property
     def len_framing(self) -> int:
-        return 0 if self.wrong else self.end - self.start - sum(end - start for start, end in self.journals)
+        if self.wrong or self.pieces:
+            return 0
+        return self.end - self.start - sum(end - start for start, end in self.journals)
 
 
 class Walked(NamedTuple):
@@ -44,14 +48,16 @@ class Walked(NamedTuple):
 def detect(head: bytes) -> str | None:
     """The framing that a header's words tell, None where no message begins."""
     for framing, at in (("message_body", 0), ("mq_message", LEN_CONTROL_DATA)):
-        order = _order_of(head, at)
+        order = order_of(head, at)
         if order and head[at + 8 : at + 10] == (1).to_bytes(2, order) and _number(head, at, 4, order) >= LEN_HEADER:
             return framing
     return None
 
 
-def walk(data: bytes, framing: str, byte_order: Any) -> Walked:
-    """Whole messages or journals. In: the byte order of a stream; a message tells its own, `auto`."""
+def walk(data: bytes, framing: str, byte_order: Any, is_block: bool = False) -> Walked:
+    """Whole messages or journals. In: the byte order of a stream; a message tells its own, `auto`; whether the data was
+    cut before, so that what follows it belongs to none of its messages.
+    """
     packets: list[Packet] = []
     at, step = 0, _journal if framing == "journal_stream" else _message
     len_control = LEN_CONTROL_DATA if framing == "mq_message" else 0
@@ -60,6 +66,8 @@ def walk(data: bytes, framing: str, byte_order: Any) -> Walked:
             packet = step(data, at, len_control, byte_order, LEN_MAX[framing])
         except Wrong as wrong:
             return Walked(packets, at, wrong)
+        if packet and packet.wrong and packet.wrong.kind == DIVIDED:
+            packet = _joined(data, packet, len_control, byte_order, LEN_MAX[framing], is_block)
         if packet is None:
             break
         packets.append(packet)
@@ -71,7 +79,7 @@ def _number(data: bytes, at: int, width: int, byte_order: ByteOrder) -> int:
     return int.from_bytes(data[at : at + width], byte_order)
 
 
-def _order_of(data: bytes, at: int) -> ByteOrder | None:
+def order_of(data: bytes, at: int) -> ByteOrder | None:
     """The byte order of a header, by the word that is always 32."""
     return next((o for o in ORDERS if data[at + 4 : at + 8] == LEN_HEADER.to_bytes(4, o)), None)
 
@@ -101,7 +109,7 @@ def _message(data: bytes, start: int, len_control: int, byte_order: Any, len_max
     _checked_length(data, at, LEN_HEADER, len_max, ORDERS)
     if at + 8 > len(data):
         return None
-    order = _order_of(data, at)
+    order = order_of(data, at)
     if order is None or byte_order not in ("auto", order):
         word = LEN_HEADER.to_bytes(4, byte_order).hex().upper() if byte_order in ORDERS else "00000020 or 20000000"
         raise Wrong("bad_header", at + 4, f"the header's length, {word}", data[at + 4 : at + 8].hex().upper())
@@ -121,6 +129,82 @@ def _message(data: bytes, start: int, len_control: int, byte_order: Any, len_max
     return Packet(start, end, order, header, journals)
 
 
+def _joined(data: bytes, first: Packet, len_control: int, byte_order: Any, len_max: int, is_block: bool):
+    """A journal and the messages that it is divided over, one reject where a piece of it is not there. Out: None while
+    more may come.
+    """
+    places, piece = [(first.end - len_piece(first, len_control), first.end)], first
+    together = Pieces(data[places[0][0] : first.end], first.byte_order, len_max)
+    while together.wrong is None and not together.is_whole:
+        following = None
+        try:
+            following = _message(data, piece.end, len_control, byte_order, len_max)
+        except Wrong:
+            is_block = True
+        if following is None and not is_block:
+            return None
+        if following is None or not following.wrong or following.byte_order != first.byte_order:
+            together.lacks()
+        else:
+            places.append((following.end - len_piece(following, len_control), following.end))
+            together.add(data[places[-1][0] : following.end])
+            piece = following
+    if together.wrong:
+        wrong = together.wrong
+        return first._replace(end=piece.end, wrong=Wrong(wrong.kind, places[0][0], wrong.expected, wrong.found))
+    skipped = together.len_repeated
+    own = [places[0], *((start + skipped, end) for start, end in places[1:])]
+    return first._replace(end=piece.end, journals=[], wrong=None, pieces=tuple(own))
+
+
+def len_piece(packet: Packet, len_control: int) -> int:
+    """Bytes of a message behind its header."""
+    return packet.end - packet.start - len_control - LEN_HEADER
+
+
+class Pieces:
+    """A journal that is put together from the pieces that come in messages one behind the other [documented]. Whether
+    each piece repeats the journal's first six bytes no public source tells: they do where only so it ends with a piece.
+    """
+
+    def __init__(self, first: bytes, byte_order: ByteOrder, len_max: int):
+        self.first, self.pieces = first, [first]
+        self.length, self.wrong = _number(first, 0, 4, byte_order), None
+        self.len_repeated = 0
+        if not len(first) >= LEN_JOURNAL_HEAD or self.length > len_max:
+            self.wrong = Wrong("contradiction", 0, "the beginning of a journal", first[:4].hex().upper())
+
+    @property
+    def num_bytes(self) -> int:
+        return sum(map(len, self.pieces))
+
+    @property
+    def is_whole(self) -> bool:
+        return self.num_bytes - self.len_repeated * (len(self.pieces) - 1) == self.length
+
+    def add(self, piece: bytes) -> None:
+        """The next piece. Sets `wrong` where it cannot be one."""
+        self.pieces.append(piece)
+        if self.num_bytes > self.length:
+            self.len_repeated = LEN_JOURNAL_HEAD
+            head = self.first[:LEN_JOURNAL_HEAD]
+            if not all(one.startswith(head) for one in self.pieces) or self._is_too_long:
+                found = f"{self.num_bytes} bytes in {len(self.pieces)} messages"
+                self.wrong = Wrong("contradiction", 0, f"pieces of a journal of {self.length} bytes", found)
+
+    @property
+    def _is_too_long(self) -> bool:
+        return self.num_bytes - LEN_JOURNAL_HEAD * (len(self.pieces) - 1) > self.length
+
+    def lacks(self) -> None:
+        """The next message is no piece."""
+        found = f"{self.num_bytes} bytes, and then a message that is no piece of it"
+        self.wrong = Wrong("contradiction", 0, f"pieces of a journal of {self.length} bytes", found)
+
+    def journal(self) -> bytes:
+        return self.first + b"".join(piece[self.len_repeated :] for piece in self.pieces[1:])
+
+
 def _tiles(data: bytes, at: int, end: int, byte_order: ByteOrder) -> Iterator[tuple[int, int]]:
     """The journals of a message. Raises: Wrong where they do not fill it exactly."""
     first = at
@@ -128,9 +212,9 @@ def _tiles(data: bytes, at: int, end: int, byte_order: ByteOrder) -> Iterator[tu
         length = _number(data, at, 4, byte_order) if at + 4 <= end else 0
         if at == first and length > end - at:
             raise Wrong(
-                "unsupported_record",
+                DIVIDED,
                 at,
-                f"a journal within its message of {end - at} bytes; journals divided over messages are not read",
+                f"a journal of at most the {end - at} bytes that its message has for it, or the rest in the next one",
                 f"a journal of {length} bytes",
             )
         if length < LEN_JOURNAL_HEAD or at + length > end:

@@ -25,6 +25,11 @@ class Options(CommonOptions):
     framing: Literal["auto", "mq_message", "message_body", "journal_stream"] = Field(
         "auto", description="messages with 780 bytes of control data, messages without, or journals alone"
     )
+    divided: Literal["no", "yes"] = Field(
+        "no",
+        description="whether journals may be divided over messages of a broker: a message that is not whole waits for "
+        "the others; in files they are put together in any case",
+    )
     tagged: Literal["auto", "yes", "no"] = Field(
         "auto", description="an attribute code and its information before every item"
     )

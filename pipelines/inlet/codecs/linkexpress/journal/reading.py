@@ -7,6 +7,7 @@ that are missing though they are no text, else the native one.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
 
@@ -39,37 +40,64 @@ FITTING = ("out_of_sequence", "ambiguous_table")  # rejects of journals that wer
 
 
 class Record(NamedTuple):
-    """A journal, or a message whose journals cannot be told."""
+    """A journal, or a message whose journals cannot be told. `joined` is a journal that is divided over the messages
+    from start to end.
+    """
 
     packet: Packet
     start: int
     end: int
     walked: Walked
+    joined: bytes = b""
 
 
-def records(data: bytes, packets: list[Packet], reader: Reader, open_: dict[str, int]) -> Iterator[Record]:
+def records(data: bytes, packets: list[Packet], reader: Reader, open_: dict[str, int | None]) -> Iterator[Record]:
     """The records of messages or of a stream's journals. In: the transactions that are open before them."""
     for packet in packets:
         if packet.wrong:
             open_ = transaction.unknown(open_)
             yield Record(packet, packet.start, packet.end, Walked(packet.wrong, None, open_))
+        if packet.pieces:
+            joined = b"".join(data[start:end] for start, end in packet.pieces)
+            walked = reader.walk(joined, packet, 0, len(joined), open_)
+            open_ = walked.open
+            yield Record(packet, packet.start, packet.end, walked, joined)
         for start, end in () if packet.wrong else packet.journals:
             walked = reader.walk(data, packet, start, end, open_)
             open_ = walked.open
             yield Record(packet, start, end, walked)
 
 
-def reader_of(context: dict, source: Source, options: Options, tables: dict[str, Table]) -> Reader:
-    """A reader by the reading of a context and the contracts in force: the file's name tells when it was written."""
-    in_file = in_force(tables, change_seq_prefix(context).ljust(change.LEN_SEQ, "9"))
-    return Reader(context["reading"], source, options, in_file)
+def read(data: bytes, record: Record, reader: Reader, seq: str) -> dict | Control | Reject:
+    """What a record is."""
+    packet, start, end, walked, joined = record
+    if not joined:
+        return reader.read(data, packet, start, end, walked, seq)
+    found = reader.read(joined, packet, 0, len(joined), walked, seq)
+    if isinstance(found, dict):
+        return found | {"unit_offset": start, "unit_length": end - start}
+    if isinstance(found, Control):
+        return found._replace(unit_offset=start, unit_length=end - start)
+    at = found.byte_offset
+    for first, last in packet.pieces:
+        if at <= last - first:
+            break
+        at -= last - first
+    raw = data[start:end]
+    return replace(found, unit_offset=start, unit_length=end - start, byte_offset=first + at, raw=raw)
+
+
+def in_file(context: dict, tables: dict[str, Table]) -> dict[str, Table]:
+    """The contracts in force for a file: its name tells when it was written."""
+    return in_force(tables, change_seq_prefix(context).ljust(change.LEN_SEQ, "9"))
 
 
 def settled(
     context: dict, head: bytes, is_whole: bool, source: Source, options: Options, tables: dict[str, Table]
 ) -> dict | Reject | None:
     """The context of a file's first byte. In: what its name says, and its framing; its first MiB, or what is there of
-    it. Out: with reading None where a whole file holds no whole record; None while more has to come to tell.
+    it; the contracts in force for it. Out: without a reading where a whole file holds no whole record; None while more
+    has to come to tell.
     """
     head = head[:LEN_FITTED]
     is_stream = context["framing"] == "journal_stream"
@@ -84,7 +112,7 @@ def settled(
 
     def fit(reading: dict, num: int) -> _Fit:
         own = context | {"reading": reading}
-        return _Fit(head, own, walked[reading["byte_order"]], num, reader_of(own, source, options, tables))
+        return _Fit(head, own, walked[reading["byte_order"]], num, Reader(reading, source, options, tables))
 
     tried = [fit(reading, NUM_FIRST) for reading in readings]
     if not any(one.num_records for one in tried) and any(not one.wrong for one in tried):
@@ -134,13 +162,12 @@ class _Fit:
                 break
             self.num_records += 1
             self.num_parsed += isinstance(record.walked.journal, Journal)
-            packet, start, end, journal = record
-            found = reader.read(head, packet, start, end, journal, "")
+            found = read(head, record, reader, "")
             if isinstance(found, Reject) and not self._fits(found):
                 self.first = self.first or found
                 continue
-            self.len_good += end - start
-            self.read[start] = self._compared(found)
+            self.len_good += record.end - record.start
+            self.read[record.start] = self._compared(found)
         self.num_odd = reader.num_odd
         if self.first:
             self.trouble = Wrong(self.first.kind, self.first.byte_offset, self.first.expected, self.first.found)
@@ -199,6 +226,9 @@ def _choose(fits: list[_Fit], tried: list[_Fit], head: bytes) -> _Fit | Reject:
 def _none(fits: list[_Fit], head: bytes) -> Reject:
     """No journal can be read: the trouble of the reading that got farthest."""
     first = max(fits, key=_Fit.reached).trouble
+    if all((fit.trouble.kind, fit.trouble.offset) == (first.kind, first.offset) for fit in fits):
+        found = f"{first.found}, under each of the {len(fits)} readings that the options leave open"
+        return of_file(first.kind, head, first.expected, found, first.offset)
     expected = f"a reading under which a journal fits; so far {first.expected}"
     return of_file(first.kind, head, expected, f"{first.found}; tried {_tried(fits)}", first.offset)
 

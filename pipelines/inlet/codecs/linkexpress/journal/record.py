@@ -38,7 +38,7 @@ class Walked(NamedTuple):
 
     journal: Journal | Wrong
     event: Event | None
-    open: dict[str, int]
+    open: dict[str, int | None]
     is_out_of_sequence: bool = False
 
 
@@ -109,7 +109,7 @@ class Reader:
             self.items[table] = items_of(self.tables[table], self.options)
         return self.items[table]
 
-    def walk(self, data: bytes, packet: Packet, start: int, end: int, open_: dict[str, int]) -> Walked:
+    def walk(self, data: bytes, packet: Packet, start: int, end: int, open_: dict[str, int | None]) -> Walked:
         """Find the items of a journal, and its place in its transaction."""
         try:
             journal = self.journal(data, packet, start, end)
@@ -217,11 +217,7 @@ class Reader:
         found = self.number(data, packet, sts)
         if found not in (transaction.FIRST, transaction.MIDDLE, transaction.LAST, transaction.ONLY):
             return Wrong("bad_header", sts.data_start, "TJNLSTS 1, 2, 4 or 5", f"{found}")
-        expected = (
-            "a first journal of its transaction before it, TJNLSTS 1"
-            if found in (transaction.MIDDLE, transaction.LAST)
-            else "the end of the transaction that is open, TJNLSTS 2 or 4"
-        )
+        expected = "the end of the transaction that is open, TJNLSTS 2 or 4"
         return Wrong("out_of_sequence", sts.data_start, expected, f"TJNLSTS {found}")
 
     def _checkpoint(self, data: bytes, packet: Packet, start: int, end: int, journal: Journal, seq: str) -> Control:
