@@ -246,6 +246,8 @@ def test_case_cut_at_every_byte(path):
             )
             continue
         rows = [row | {"transaction_last_event": None} for row in found["changes"]]
+        if rows and "pair_divided" in case["source"].options and rows[-1] not in whole:  # an update without its insert
+            assert rows.pop()["operation"] == "DELETE"
         expected = [row for row, end in zip(whole, of_whole["ends"]) if end <= length]
         num_lacking = len(expected) - len(rows)
         assert rows == expected[: len(rows)] and 0 <= num_lacking < case.get("packed", 1 + is_text)

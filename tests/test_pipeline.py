@@ -197,36 +197,64 @@ def write_linkexpress(rng: random.Random, source: str, landing: Path) -> tuple[d
 
 
 def write_journals(rng: random.Random, source: str, landing: Path) -> tuple[dict, list[Change]]:
-    """Usage journals: no loads, transactions that end within their file; the times of file names are those of Tokyo."""
+    """Usage journals: no loads; transactions that go on in the next file or message. They come in files, whose names
+    have the time of Tokyo, or as messages, some divided over two.
+    """
+    is_queue = rng.random() < 0.5
     how = linkexpress_journal.How(
-        framing=rng.choice(["mq_message", "message_body", "journal_stream"]),
+        framing=rng.choice(["mq_message", "message_body"] + ["journal_stream"] * (not is_queue)),
         byte_order=rng.choice(["big", "little"]),
         tagged=rng.random() < 0.5,
     )
-    files, expected, at, transaction = [], [], dt.datetime(2026, 1, 2), 0
-    for _, changes in random_stream(rng):
-        for cut in range(0, len(changes), 5):
-            at, journals, records = at + dt.timedelta(hours=1), [], []
-            for record in records_of(rng, changes[cut : cut + 5], {"null_areas": True}):
-                records += [record] if record != ("commit",) else []
-                if record == ("commit",) and records:
-                    transaction += 1
-                    for n, (word, _, row) in enumerate(records):
-                        state = 5 if len(records) == 1 else 1 if n == 0 else 4 if n == len(records) - 1 else 2
-                        seq = f"{at - dt.timedelta(hours=9):%Y%m%d%H%M%S}00{len(files):09d}{len(journals):010d}"
-                        text = row | {"MADE": row["MADE"] and row["MADE"].isoformat()}
-                        journals.append(linkexpress_journal.Change("PARTS", word, text, transaction, state))
-                        images = {"before" if word == "delete" else "after": row}
-                        images |= {"transaction_id": f"{transaction:016X}"}
-                        expected.append(Change(source, "SIM.PARTS", seq, word.upper(), **images))
-                    records = []
-            files.append((f"{at:%Y%m%d%H%M%S}_{len(files):03d}.jnl", journals))
-    for number, (name, journals) in enumerate(files):
-        data = linkexpress_journal.encode_file(journals, {"PARTS": LAYOUT[1]}, how)
-        put(landing / f"{number * NUM_BATCHES // len(files)}" / source / name, data)
-    said = {"codec": "linkexpress_journal", "from": f"landing/{source}/*.jnl", "tables": {"PARTS": "SIM.PARTS"}}
+    journals = list(journals_of(rng))
+    units, expected, at, messages = [], [], 0, []
+    while at < len(journals):
+        num = rng.randint(1, 6)
+        units.append(journals[at : at + num])
+        at += num
+    for n, unit in enumerate(units):
+        data = linkexpress_journal.encode_file([unit] if is_queue else unit, {"PARTS": LAYOUT[1]}, how)
+        batch, first = n * NUM_BATCHES // len(units), dt.datetime(2026, 1, 2) + dt.timedelta(hours=n)
+        prefix = f"{first - dt.timedelta(hours=9):%Y%m%d%H%M%S}00{n:09d}"
+        if is_queue:
+            prefix = f"{0:016d}{len(messages):012d}"
+            pieces = linkexpress_journal.divided(data, how, 40) if len(unit) == 1 and rng.random() < 0.3 else [data]
+            messages += [(batch, piece) for piece in pieces]
+        else:
+            put(landing / f"{batch}" / source / f"{first:%Y%m%d%H%M%S}_{n:03d}.jnl", data)
+        for ordinal, journal in enumerate(unit):
+            row = journal.row | {"MADE": journal.row["MADE"] and dt.date.fromisoformat(journal.row["MADE"])}
+            images = {"before" if journal.operation == "delete" else "after": row}
+            seq = prefix + f"{ordinal}".zfill(35 - len(prefix))
+            images |= {"transaction_id": f"{journal.trnid:016X}"}
+            expected.append(Change(source, "SIM.PARTS", seq, journal.operation.upper(), **images))
+    for batch in range(NUM_BATCHES if is_queue else 0):
+        rows = qlik.rows([data for _, data in messages], "journals")
+        own = [row for row, (of, _) in zip(rows, messages) if of == batch]
+        if own:
+            (landing / f"{batch}" / source).mkdir(parents=True)
+            qlik.write_parquet(own, landing / f"{batch}" / source / f"{batch}.parquet")
     options = {"source_tz": "Asia/Tokyo", "tagged": "yes" if how.tagged else "no", "framing": how.framing}
-    return said | {"settle_minutes": 0, "options": options}, expected
+    said = {"codec": "linkexpress_journal", "tables": {"PARTS": "SIM.PARTS"}, "settle_minutes": 0}
+    if is_queue:
+        path = {"transport": "parquet", "path": f"landing/{source}/*.parquet"}
+        return said | {"from": path, "options": options | {"divided": "yes"}}, expected
+    return said | {"from": f"landing/{source}/*.jnl", "options": options}, expected
+
+
+def journals_of(rng: random.Random):
+    """The journals of a stream, in their order."""
+    transaction, records = 0, []
+    for _, changes in random_stream(rng):
+        for record in records_of(rng, changes, {"null_areas": True}):
+            records += [record] if record != ("commit",) else []
+            if record == ("commit",) and records:
+                transaction += 1
+                for n, (word, _, row) in enumerate(records):
+                    state = 5 if len(records) == 1 else 1 if n == 0 else 4 if n == len(records) - 1 else 2
+                    text = row | {"MADE": row["MADE"] and row["MADE"].isoformat()}
+                    yield linkexpress_journal.Change("PARTS", word, text, transaction, state)
+                records = []
 
 
 def put(path: Path, data: bytes) -> None:

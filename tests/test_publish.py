@@ -446,6 +446,32 @@ def test_a_transaction_that_stays_open_is_passed_when_its_source_is_far_enough_i
     assert [tuple(r) for r in states] == [("B", "open")]
 
 
+def test_an_open_transaction_goes_by_the_times_of_changes_where_the_order_tells_none(spark, here):
+    def come(batch_id: int, place: int, at: str, id_: str) -> None:
+        spark.sql(
+            "insert into silver.changes (source, source_schema, source_table, change_seq, operation, transaction_id, "
+            f"change_timestamp, batch_id) values ('queue', 'S', 'T', '{place:035d}', 'INSERT', '{id_}', "
+            f"timestamp'2026-01-02 {at}', {batch_id})"
+        )
+        spark.sql(
+            "insert into silver.batches (source, batch_id, last_change_seq) values "
+            f"('queue', {batch_id}, '{place:035d}')"
+        )
+
+    come(970_000_000, 1, "03:00:00", "A")
+    spark.sql(
+        "insert into silver.transactions (source, transaction_id, first_change_seq, last_change_seq, num_changes, "
+        f"state, batch_id) values ('queue', 'A', '{1:035d}', '{1:035d}', 1, 'open', 970000000)"
+    )
+    held = []
+    for n, at in enumerate(["03:59:00", "02:00:00", "04:00:01"], 1):
+        come(970_000_000 + n, 1 + n, at, "B")
+        held.append("queue" in hold.holds_of(here, spark, point_of.Point(0)))
+    assert held == [True, True, False]
+    for table in ("changes", "batches", "transactions"):
+        spark.sql(f"delete from silver.{table} where source = 'queue'")
+
+
 FAILING = """[{table: "*__current", expect: unexpected_rows_expectation, severity: error, why: to fail,
    kwargs: {unexpected_rows_query: "select * from {batch}"}}]"""
 

@@ -112,6 +112,19 @@ def encode_file(journals: list, tables: dict, how: How) -> bytes:
     return b"".join(_packet(one if isinstance(one, list) else [one], columns, how) for one in journals)
 
 
+def divided(message: bytes, how: How, at: int, is_repeated: bool = False) -> list[bytes]:
+    """A message of one journal as two, between which the journal is cut at a place; the second one may repeat the
+    journal's first six bytes.
+    """
+    head = (780 if how.framing == "mq_message" else 0) + 32
+    journal = message[head:]
+    pieces = journal[:at], (journal[:6] if is_repeated else b"") + journal[at:]
+    return [
+        message[: head - 32] + struct.pack(how.order + "I", 32 + len(piece)) + message[head - 28 : head] + piece
+        for piece in pieces
+    ]
+
+
 def _packet(journals: list, tables: dict, how: How) -> bytes:
     body = b"".join(_journal(journal, tables, how) for journal in journals)
     if how.framing == "journal_stream":

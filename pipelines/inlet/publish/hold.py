@@ -6,7 +6,7 @@ from inlet import lake
 from inlet.config import Project
 from inlet.log import counted
 from inlet.publish.point import Point
-from inlet.publish.times import time_of
+from inlet.publish.times import UNTIMED, time_of
 from inlet.sql import literal
 
 if TYPE_CHECKING:
@@ -38,18 +38,34 @@ class Hold(NamedTuple):
 
 
 OPEN = """
-with batches as (          -- how far a source has come in the batches behind each
-  select source, batch_id, max(last_change_seq) over (
-           partition by source order by batch_id rows between 1 following and unbounded following) as newest_seq
-  from silver.batches
+with times as (            -- of the newest change of a batch, where the order of its source tells no time
+  {times}
+),
+
+batches as (               -- how far a source has come in the batches behind each
+  select source, batch_id,
+         max(last_change_seq) over (
+           partition by source order by batch_id rows between 1 following and unbounded following) as newest_seq,
+         max(newest_at) over (
+           partition by source order by batch_id rows between 1 following and unbounded following) as newest_at
+  from silver.batches left join times using (source, batch_id)
+),
+
+ended as (                 -- when transactions of such sources were last heard of
+  {ended}
 ),
 
 transactions as (
   select t.source, t.transaction_id, t.first_change_seq, t.last_change_seq, t.num_changes,
          t.state <> 'complete' and {minutes} > 0 and coalesce(
-           b.newest_seq <= date_format({last_time} + make_interval(0, 0, 0, 0, 0, 0, 60 * {minutes}),
-                                       'yyyyMMddHHmmssSS') || '~', true) as is_waited_for
-  from silver.transactions t left join batches b on b.source = t.source and b.batch_id = t.batch_id
+           if({is_untimed},
+              b.newest_at <= e.ended_at + make_interval(0, 0, 0, 0, 0, 0, 60 * {minutes}),
+              b.newest_seq <= date_format({last_time} + make_interval(0, 0, 0, 0, 0, 0, 60 * {minutes}),
+                                          'yyyyMMddHHmmssSS') || '~'), true) as is_waited_for
+  from silver.transactions t
+  left join batches b on b.source = t.source and b.batch_id = t.batch_id
+  left join ended e on e.source = t.source and e.transaction_id = t.transaction_id
+                   and e.first_change_seq = t.first_change_seq
   where t.state <> 'complete' or {recent}
 ),
 
@@ -77,15 +93,33 @@ select source, min(hold_seq) as hold_seq, sum(num_open) as num_open, min_by(tran
        min_by(num_changes, hold_seq) as num_changes
 from waiting group by source
 """
+NO_TIMES = "select '' as source, 0L as batch_id, cast(null as timestamp) as newest_at where false"
+NO_ENDS = (
+    "select '' as source, '' as transaction_id, '' as first_change_seq, cast(null as timestamp) as ended_at where false"
+)
+TIMES = "select source, batch_id, max(change_timestamp) as newest_at from silver.changes where {} group by all"
+ENDS = """select t.source, t.transaction_id, t.first_change_seq, max(c.change_timestamp) as ended_at
+  from silver.transactions t
+  join silver.changes c on c.source = t.source and c.transaction_id = t.transaction_id
+                       and c.change_seq between t.first_change_seq and t.last_change_seq
+  where t.state <> 'complete' and {} group by all"""
 
 
 def holds_of(project: Project, spark: "SparkSession", last: Point) -> dict[str, Hold]:
     """source -> what has to wait for transactions that lack events. One is waited for until its source is
-    `open_transaction_minutes` further, by its own times, in a later batch; 0 waits for none."""
+    `open_transaction_minutes` further, by its own times, in a later batch; 0 waits for none. Where its order tells no
+    time the times are those of the changes."""
     minutes = " ".join(f"when {literal(s.name)} then {s.open_transaction_minutes}" for s in project.sources.values())
     points = " ".join(f"when {literal(source)} then {literal(seq)}" for source, seq in last.points.items())
+    is_untimed = UNTIMED.format("t.last_change_seq")
+    has_untimed = not spark.sql(
+        f"select 1 from silver.transactions t where t.state <> 'complete' and {is_untimed} limit 1"
+    ).isEmpty()
     rows = spark.sql(
         OPEN.format(
+            times=TIMES.format(UNTIMED.format("change_seq")) if has_untimed else NO_TIMES,
+            ended=ENDS.format(is_untimed) if has_untimed else NO_ENDS,
+            is_untimed=is_untimed,
             last_time=time_of("t.last_change_seq"),
             minutes=f"(case t.source {minutes} else 60 end)" if minutes else "60",
             recent=f"t.last_change_seq > case t.source {points} else '' end" if points else "true",

@@ -25,7 +25,9 @@ Journal   0 i4 length, itself included . 4 i2 items that are valid, which is che
           checkpoint      24, 32 bytes, behind all others [documented]
 Table     RESOURCE, a bare name: a word that the source's `tables` map, else the name of a contract
 Images    insert and update hold the columns after the change (DBOP 1, 2), a delete those of before (3). An update that
-          the source divides stays two changes, a delete and an insert. A missing column is absent, and `missing` in
+          the source divides stays two changes, a delete and an insert; by the option pair_divided it is one where both
+          stand one behind the other in a transaction, in one file or message, with one key: then its delete is a
+          control event, delete_of_update, and the update has both images. A missing column is absent, and `missing` in
           column_states; an invalid one is absent
 Time      TIME is the time of the change, local to the source (option source_tz, which has no default). It orders
           nothing. A time that the zone has twice or not at all leaves change_timestamp null
@@ -66,14 +68,15 @@ from inlet.codecs.linkexpress.journal import reading as journal_reading
 from inlet.codecs.linkexpress.journal.annotate import annotate  # noqa: F401  part of what a codec offers
 from inlet.codecs.linkexpress.journal.messages import decode_message, join  # noqa: F401  part of what a codec offers
 from inlet.codecs.linkexpress.journal.options import Options, options_of
+from inlet.codecs.linkexpress.journal.pairs import DELETE_OF_UPDATE
 from inlet.codecs.linkexpress.journal.record import Reader, parsed_time, utc_time
 from inlet.codecs.linkexpress.opening import base_name
-from inlet.codecs.linkexpress.reject import change_seq_of, of_file
-from inlet.codecs.results import Block, Cut, Decoded
+from inlet.codecs.linkexpress.reject import of_file
+from inlet.codecs.results import Cut, Decoded
 from inlet.errors import Reject
 from inlet.source import Source
 
-OPTIONS, TELLS_FIRST = Options, True
+OPTIONS, TELLS_FIRST, OTHER_EVENTS = Options, True, (DELETE_OF_UPDATE,)
 FAST, LOADS = None, None
 
 
@@ -120,20 +123,8 @@ def cut(data: bytes, context: dict, source: Source, tables: dict, len_block: int
     """Cut whole messages, or journals of a stream, into blocks."""
     if context["reading"] is None:  # no whole record yet, so nothing to read it by
         return Cut([], context, 0)
-    options = options_of(source)
-    reader = Reader(context["reading"], source, options, journal_reading.in_file(context, tables))
-    walked = frame.walk(data, context["framing"], context["reading"]["byte_order"])
-    blocks: list[Block] = []
-    start, num, before = 0, 0, context
-    for packet in walked.packets:
-        for record in journal_reading.records(data, [packet], reader, context["open"]):
-            context = context | {"open": record.walked.open, "record_ordinal": context["record_ordinal"] + 1}
-            num += 1
-        if packet.end - start >= len_block or packet.end == walked.end:
-            blocks.append(Block(start, packet.end - start, before, num))
-            start, num, before = packet.end, 0, context
-    problem = plain.rest(data, walked.end, walked.wrong, change_seq_of(context, 0)) if walked.wrong else None
-    return Cut(blocks, context, walked.end, problem)
+    reader = Reader(context["reading"], source, options_of(source), journal_reading.in_file(context, tables))
+    return plain.cut(data, context, reader, len_block, is_final)
 
 
 def decode(data: bytes, context: dict, source: Source, tables: dict) -> Decoded:

@@ -30,6 +30,12 @@ class Options(CommonOptions):
         description="whether journals may be divided over messages of a broker: a message that is not whole waits for "
         "the others; in files they are put together in any case",
     )
+    pair_divided: Literal["none", "adjacent_same_key"] = Field(
+        "none",
+        description="UpdateLogType DIVIDE writes an update as a delete and an insert, which nothing tells from a real "
+        "delete and insert: two changes; or one update where they stand one behind the other in a transaction, in one "
+        "file or message, and have the same key",
+    )
     tagged: Literal["auto", "yes", "no"] = Field(
         "auto", description="an attribute code and its information before every item"
     )

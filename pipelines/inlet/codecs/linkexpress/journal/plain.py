@@ -2,12 +2,43 @@
 
 from collections.abc import Callable
 
-from inlet.codecs.linkexpress.journal import frame
+from inlet.codecs.linkexpress.journal import frame, pairs
 from inlet.codecs.linkexpress.journal import reading as journal_reading
 from inlet.codecs.linkexpress.journal.record import Reader
-from inlet.codecs.results import Control, Decoded
+from inlet.codecs.linkexpress.reject import change_seq_of
+from inlet.codecs.results import Block, Control, Cut, Decoded
 from inlet.errors import Reject
 from inlet.fields.wrong import Wrong
+
+
+def cut(data: bytes, context: dict, reader: Reader, len_block: int, is_final: bool) -> Cut:
+    """Cut whole messages, or journals of a stream, into blocks. A delete and an insert that may be one update stay
+    together.
+    """
+    walked = frame.walk(data, context["framing"], context["reading"]["byte_order"])
+    is_pairing = reader.options.pair_divided != "none"
+    blocks: list[Block] = []
+    start, num, before, is_open = 0, 0, context, False
+    end, num_before_last, before_last = 0, 0, context
+    for packet in walked.packets:
+        records = list(journal_reading.records(data, [packet], reader, context["open"]))
+        goes_on = is_open and bool(records) and pairs.is_insert(data, records[0], reader)
+        if packet.start - start >= len_block and not goes_on:
+            blocks.append(Block(start, packet.start - start, before, num))
+            start, num, before = packet.start, 0, context
+        end, num_before_last, before_last = packet.start, num, context
+        for record in records:
+            context = context | {"open": record.walked.open, "record_ordinal": context["record_ordinal"] + 1}
+            num += 1
+        is_open = is_pairing and bool(records) and pairs.may_go_on(data, records[-1], reader)
+    if is_open and not is_final and not walked.wrong:
+        num, context = num_before_last, before_last
+    else:
+        end = walked.end
+    if end > start:
+        blocks.append(Block(start, end - start, before, num))
+    problem = rest(data, walked.end, walked.wrong, change_seq_of(context, 0)) if walked.wrong else None
+    return Cut(blocks, context, end, problem)
 
 
 def decode(data: bytes, walked: frame.Walked, reader: Reader, open_: dict, seq_of: Callable[[int], str]) -> Decoded:
@@ -32,7 +63,8 @@ def decode(data: bytes, walked: frame.Walked, reader: Reader, open_: dict, seq_o
     len_framing = sum(packet.len_framing for packet in walked.packets) + sum(
         control.unit_length for control in controls
     )
-    return Decoded(changes, rejects, controls, len_framing, len(controls))
+    decoded = Decoded(changes, rejects, controls, len_framing, len(controls))
+    return pairs.paired(decoded, reader.tables) if reader.options.pair_divided != "none" else decoded
 
 
 def rest(data: bytes, at: int, wrong: Wrong, seq: str | None) -> Reject:
