@@ -1,6 +1,6 @@
-"""Linkexpress Transactional Replication option (TRO): usage journals (利用ジャーナル) in files.
+"""Linkexpress Transactional Replication option (TRO): usage journals (利用ジャーナル), in files and as messages.
 
-Unit      a block of whole messages, or of whole journals of a stream
+Unit      a block of whole messages, or of whole journals of a stream; or one message of a broker
 Yields    changes in file order, each journal one; a checkpoint is a control event
 Framing   mq_message      780 bytes of control data, a header, journals [documented]; messages one behind the other
           message_body    a header, journals
@@ -43,6 +43,9 @@ Checkpoints  RESOURCE JCKP with DBKIND 8 (without that item: with no DBOP): cont
 Versions  the column lists in force at the time and ordinal of the file's name
 Order     the time of the file's name, local to the source and made UTC, and its ordinal; then the journal's place in
           it. A name whose time the zone has twice or not at all is `missing_change_seq`
+          Of a message of a broker no time, but 12 digits of its offset and 7 of the journal in it, whatever times
+          journals tell; so `until` of a contract's earlier versions is such a place (docs/adr/0016). A queue has one
+          partition; every other one is `missing_change_seq`, and another topic a source of its own
 Facts     [documented] fields, codes, widths and meanings . [inferred] offsets in the header, by the widths of its
           fields; the place of the system items; that a tag's information is a length in the message's byte order, of
           numbers precision and scale, a byte each
@@ -52,7 +55,10 @@ Facts     [documented] fields, codes, widths and meanings . [inferred] offsets i
           are no text and the other reading does not, or makes null what cannot be; in big-endian there is no difference
           ASSUMED: system texts and days are in the option charset; base 16 floats come with EBCDIC
           ASSUMED: no message is longer than 16 MiB and no journal of a stream longer than 1 MiB
-Not read  divided journals; messages of a broker; journals without RESOURCE, unless there is one table
+Messages  the journals of a message settle what the options leave open for it: a source whose options tell framing,
+          tags and widths costs no fit. Pieces of a divided journal wait for each other where the option divided says
+          that there are any; messages between them, even one of a transaction of the broker, make them a reject
+Not read  journals without RESOURCE, unless there is one table; a divided checkpoint of a broker
 Rejects   bad_length, bad_header, contradiction, unsupported_record, unknown_token, bad_null_indicator,
           bad_value_length, bad_column_count, definition_differs, unknown_operation, unknown_table, ambiguous_table,
           out_of_sequence, bad_digit, bad_sign, bad_text, bad_date, value_does_not_fit, missing_key, null_not_allowed
