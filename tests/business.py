@@ -1,4 +1,4 @@
-"""One believable business, simulated from a seed: a web shop, two depots that hold its goods, and a carrier.
+"""One believable business, simulated from a seed: a web shop, depots that hold its goods, and a carrier.
 
 Yields plain abstract changes and, when it has run, the rows that must be there in the end. Knows no format and nothing
 of inlet, so that it can judge what inlet makes of the same changes.
@@ -500,6 +500,39 @@ class Depot(Business):
     def enlarge(self):
         warehouse = self._some("DEPOT.WAREHOUSES")
         self.db.update("DEPOT.WAREHOUSES", (warehouse["WAREHOUSE_ID"],), CAPACITY=warehouse["CAPACITY"] + 50)
+
+
+class Warehouses(Business):
+    """A depot of which the warehouses alone are captured. Nothing is there before the log begins, and of updates the
+    source sends the row after them.
+    """
+
+    ACTIONS = {"open": 2, "enlarge": 12, "rename": 2, "close": 1}
+
+    def __init__(self, seed: int, prefix: str):
+        self.random = random.Random(f"warehouses {prefix} {seed}")
+        self.prefix, self.next_warehouse = prefix, 1
+        self.db = Database({"DEPOT.WAREHOUSES": ("WAREHOUSE_ID",)}, gives_before_of_update=False)
+
+    def open(self):
+        for _ in range(self.random.randint(1, 2)):
+            n, self.next_warehouse = self.next_warehouse, self.next_warehouse + 1
+            row = {"WAREHOUSE_ID": f"{self.prefix}{n:02d}", "NAME": "新倉庫　", "ADDRESS": f"ﾐﾅﾄﾏﾁ {n}-{n + 3}"}
+            self.db.insert("DEPOT.WAREHOUSES", row | {"CAPACITY": 100 * n, "OPENED": self.db.at.date()})
+
+    def enlarge(self):
+        if warehouse := self._some("DEPOT.WAREHOUSES"):
+            key = (warehouse["WAREHOUSE_ID"],)
+            self.db.update("DEPOT.WAREHOUSES", key, CAPACITY=warehouse["CAPACITY"] + 50)
+
+    def rename(self):
+        if warehouse := self._some("DEPOT.WAREHOUSES"):
+            key = (warehouse["WAREHOUSE_ID"],)
+            self.db.update("DEPOT.WAREHOUSES", key, NAME=f"第{self.random.choice('一二三四五六')}倉庫")
+
+    def close(self):
+        if len(self.db.tables["DEPOT.WAREHOUSES"]) > 2:
+            self.db.delete("DEPOT.WAREHOUSES", (self._some("DEPOT.WAREHOUSES")["WAREHOUSE_ID"],))
 
 
 # -- the carrier

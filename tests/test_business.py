@@ -178,6 +178,7 @@ def test_a_feed_is_the_same_for_a_seed_and_is_delivered_batch_by_batch(tmp_path)
         "shop",
         "depot_tokyo",
         "depot_osaka",
+        "depot_nagoya",
         "carrier",
     }
     assert not [path for path in (tmp_path / "one" / "staging").rglob("*") if path.is_file()]
@@ -185,7 +186,7 @@ def test_a_feed_is_the_same_for_a_seed_and_is_delivered_batch_by_batch(tmp_path)
 
 def test_a_feed_holds_what_a_lakehouse_must_survive(tmp_path):
     said = feed_module().write_feed(tmp_path, seed=3, scale=0.05)
-    assert said.num_rejected == {"shop": 2, "depot_tokyo": 1, "depot_osaka": 1, "carrier": 1}
+    assert said.num_rejected == {"shop": 2, "depot_tokyo": 1, "depot_osaka": 1, "depot_nagoya": 0, "carrier": 1}
     assert said.num_repeats["shop"] and said.num_repeats["depot_osaka"]
     assert not [key for key in said.expected["DEPOT.WAREHOUSES"] if key[0] == "depot_osaka"], (
         "Osaka's warehouses are closed"

@@ -28,12 +28,18 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT)]
 
 from tests import goldengate_streams as streams  # noqa: E402
-from tests.business import LOAD_AT, Carrier, Depot, Shop  # noqa: E402
-from tests.encode import goldengate_columns, goldengate_defgen, linkexpress, qlik  # noqa: E402
+from tests.business import LOAD_AT, Carrier, Depot, Shop, Warehouses  # noqa: E402
+from tests.encode import goldengate_columns, goldengate_defgen, linkexpress, linkexpress_journal, qlik  # noqa: E402
 from tests.encode.goldengate_trail import Trail  # noqa: E402
 
 NUM_BATCHES = 4
-NUM_CHANGES = {"shop": 20_500, "depot_tokyo": 10_300, "depot_osaka": 10_300, "carrier": 4_000}  # at scale 1
+NUM_CHANGES = {  # at scale 1
+    "shop": 20_500,
+    "depot_tokyo": 10_300,
+    "depot_osaka": 10_300,
+    "depot_nagoya": 400,
+    "carrier": 4_000,
+}
 BARE = {"SHOP.ORDER_LINES", "SHOP.PAYMENTS"}  # topics without envelope
 EXTRACTION_IDS = {1: "DEPOT.PRODUCTS", 2: "DEPOT.WAREHOUSES", 3: "DEPOT.STOCK"}
 DEPOTS = {  # prefix of product codes, and how its extracts are encoded
@@ -91,7 +97,7 @@ class Feed:
 def simulate(seed: int, scale: float) -> dict:
     """The businesses by source, run to their end."""
     depots = {source: Depot(seed, prefix, how["null_areas"]) for source, (prefix, how) in DEPOTS.items()}
-    done = {"shop": Shop(seed), **depots, "carrier": Carrier(seed)}
+    done = {"shop": Shop(seed), **depots, "depot_nagoya": Warehouses(seed, "NG"), "carrier": Carrier(seed)}
     for source, business in done.items():
         business.run(int(NUM_CHANGES[source] * scale))
     return done
@@ -117,6 +123,7 @@ def write_feed(folder, seed: int = 1, scale: float = 1) -> Feed:
     _write_shop(feed, done["shop"], contracts, random.Random(f"feed {seed}"))
     for source in DEPOTS:
         _write_depot(feed, source, done[source], contracts)
+    _write_journals(feed, done["depot_nagoya"], contracts)
     _write_carrier(feed, done["carrier"], random.Random(f"trail {seed}"))
     return feed
 
@@ -285,6 +292,29 @@ def _broken_record(source: str, layouts: dict, how: dict) -> bytes:
     else:
         record = record[:8] + bytes.fromhex("0009") + record[10:]
     return record + linkexpress.encode_file([("commit",)], layouts=layouts, **how)
+
+
+# -- Linkexpress: usage journals of a depot
+# ----------------------------------------------------------------------------------------
+
+
+def _write_journals(feed: Feed, depot: Warehouses, contracts: dict) -> None:
+    """A file of messages a batch, by the depot's clock; a checkpoint ends it."""
+    columns = {"WAREHOUSES": contracts["DEPOT.WAREHOUSES"]}
+    how = linkexpress_journal.How(has_checkpoint=True)
+    for batch, part in enumerate(_quarters(depot.db.log)):
+        journals, end = [_journal(c) for c in part], part[-1].at + timedelta(hours=9)
+        journals.append(linkexpress_journal.Checkpoint(f"BATCH{batch + 1}", f"{end:%Y%m%d%H%M%S}00"))
+        path = _staged(feed, batch, "depot_nagoya", f"{end:%Y%m%d%H%M%S}_{batch + 1:06d}.jnl")
+        path.write_bytes(linkexpress_journal.encode_file(journals, columns, how))
+
+
+def _journal(c) -> linkexpress_journal.Change:
+    row = dict(c.before if c.operation == "DELETE" else c.after)
+    state = 5 if c.is_last and c.counter == 1 else 1 if c.counter == 1 else 4 if c.is_last else 2
+    at = f"{c.at + timedelta(hours=9):%Y%m%d%H%M%S}{c.at.microsecond // 10_000:02d}"
+    row["OPENED"] = str(row["OPENED"])
+    return linkexpress_journal.Change("WAREHOUSES", c.operation.lower(), row, c.transaction, state, at)
 
 
 # -- GoldenGate: the trail of a carrier
