@@ -3,6 +3,7 @@ the blocks; and no reading is guessed.
 """
 
 import datetime
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -10,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inlet.codecs.linkexpress.journal import files as codec
+from inlet.codecs.results import Waiting
 from inlet.errors import REJECT_KINDS, ConfigError, Reject
 from inlet.source import Source
 from inlet.table import Table
-from tests.encode.linkexpress_journal import INVALID, MISSING, Change, Checkpoint, How, encode_file
+from tests.encode.linkexpress_journal import INVALID, MISSING, Change, Checkpoint, How, divided, encode_file
 from tests.test_linkexpress import blank, decimals, quick
 
 TEXTS = {"cp932": "Aｱ山 z", "ebcdic_kana": "AZｱ山田 1", "ebcdic_ascii": "aZ山 1", "euc_jp": "Aｱ山", "utf_8": "Aé山😀"}
@@ -132,25 +134,18 @@ def rows_of(data: bytes, blocks, source, tables) -> list[tuple]:
     for block in blocks:
         decoded = codec.decode(data[block.offset : block.offset + block.length], block.context, source, tables)
         assert not decoded.rejects, decoded.rejects
-        rows += [
-            (
-                row["change_seq"],
-                row["operation"],
-                row["source_table"],
-                row["transaction_id"],
-                row["transaction_event_counter"],
-                row["transaction_last_event"],
-                row["before"],
-                row["after"],
-                row["column_states"],
-            )
-            for row in decoded.changes
-        ]
+        rows += map(row_of, decoded.changes)
         rows += [(one.change_seq, one.kind) for one in decoded.controls]
         seqs = [one["change_seq"] for one in decoded.changes] + [one.change_seq for one in decoded.controls]
         first, last = codec.span(block.context, block.num_records)
         assert all(first <= seq <= last for seq in seqs)
     return sorted(rows)
+
+
+def row_of(row: dict) -> tuple:
+    place = ("transaction_id", "transaction_event_counter", "transaction_last_event")
+    names = ("change_seq", "operation", "source_table", *place, "before", "after", "column_states")
+    return tuple(row[name] for name in names)
 
 
 def value_of(value, type_: str, how: How):
@@ -240,6 +235,41 @@ def test_damage_never_crashes_and_every_byte_is_accounted_for(file, data):
         assert decoded + found.bytes_framing + sum(r.unit_length for r in found.rejects) == len(unit)
         assert len(found.changes) + found.num_control + len(found.rejects) == block.num_records
         assert all(reject.kind in REJECT_KINDS for reject in found.rejects)
+
+
+@quick
+@given(files(), st.data())
+def test_messages_are_read_as_files_are_but_for_places_and_counters(file, data):
+    """Each journal is a message, or some are packed; some are divided over two, by whatever place and form."""
+    how, tables, journals = file
+    how = replace(how, framing="message_body") if how.framing == "journal_stream" else how
+    source, contracts = project(tables, divided="yes", **told(how, *BY_FIT))
+    found, waiting, offset, num, expected = [], [], 0, 1, expected_rows(tables, journals, how)
+    while journals:
+        num = data.draw(st.integers(1, 3))
+        values, own, journals = [encode_file([journals[:num]], tables, how)], expected[:num], journals[num:]
+        expected = expected[num:]
+        if len(own) == 1 and own[0][1] != "checkpoint" and data.draw(st.booleans()):
+            at = data.draw(st.integers(6, len(values[0]) - (812 if how.framing == "mq_message" else 32) - 1))
+            values = divided(values[0], how, at, data.draw(st.booleans()))
+        here = []
+        for n, value in enumerate(values):
+            message = {"topic": "t", "partition": 0, "offset": offset + n, "value": value}
+            decoded = codec.decode_message(message, source, contracts, [])
+            assert not decoded.rejects, decoded.rejects
+            here += map(row_of, decoded.changes)
+            here += [(one.change_seq, one.kind) for one in decoded.controls]
+            waiting += [Waiting(f"s/t/0/{offset + n}", part, value, message) for part in decoded.parts]
+        joined = codec.join("t/0", waiting, source, contracts)
+        assert not joined.rejects and not joined.waiting, joined
+        here, waiting = here + list(map(row_of, joined.changes)), []
+        assert [row[1:4] + row[5:] for row in sorted(here)] == [row[1:4] + row[5:] for row in own]
+        assert [row[0] for row in sorted(here)] == [f"{0:016d}{offset:012d}{n:07d}" for n in range(len(own))]
+        found += here
+        offset += len(values)
+    firsts = [one for one in file[2] if not isinstance(one, Checkpoint)]
+    counters = [row[4] for row in sorted(found) if row[1] != "checkpoint"]
+    assert all(counter == 1 for one, counter in zip(firsts, counters) if one.sts in (1, 5))
 
 
 COLUMNS = {"T1": [("N", "INTEGER"), ("S", "VARCHAR(4)")]}

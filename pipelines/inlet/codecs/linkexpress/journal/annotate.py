@@ -35,7 +35,7 @@ HEADER = (  # bytes, name
 def annotate(data: bytes, context: dict, source: Source, tables: dict) -> list[Annotated]:
     """The records of a block, or of a message, with the notes of all its bytes."""
     if "topic" in context:
-        settled = settle(data, context, source, tables)
+        settled = settle(data, context, source, tables, options_of(source))
         if isinstance(settled, Reject):
             return [bare("message", 0, len(data), settled.kind, settled.expected, settled.found, settled.byte_offset)]
         offset, (context, in_force) = context["offset"], settled

@@ -54,9 +54,8 @@ def decode_message(message: dict, source: Source, tables: dict[str, Table], load
     return Decoded([], [plain.rest(data, 0, Wrong(wrong.kind, wrong.offset, expected, wrong.found), seq)])
 
 
-def settle(data: bytes, message: dict, source: Source, tables: dict[str, Table]) -> Settled | Reject:
+def settle(data: bytes, message: dict, source: Source, tables: dict[str, Table], options: Options) -> Settled | Reject:
     """How a message is read, or why it is not. Raises: ConfigError."""
-    options = options_of(source)
     if source.broker and (len(source.broker.topics) > 1 or "*" in source.broker.topics[0]):
         raise ConfigError(
             f"sources.{source.name}.from.topics: expected one topic, found {', '.join(source.broker.topics)}: the "
@@ -156,7 +155,7 @@ def _refuse(joined: Found, run: list[Waiting], wrong: Wrong | None, like: Reject
 
 
 def _decode(data: bytes, message: dict, source: Source, tables: dict[str, Table], options: Options) -> Decoded:
-    settled = settle(data, message, source, tables)
+    settled = settle(data, message, source, tables, options)
     if isinstance(settled, Reject):
         return Decoded([], [replace(settled, change_seq=seq_of(message["offset"], 0))])
     context = settled.context
