@@ -250,7 +250,7 @@ def test_messages_are_read_as_files_are_but_for_places_and_counters(file, data):
         values, own, journals = [encode_file([journals[:num]], tables, how)], expected[:num], journals[num:]
         expected = expected[num:]
         if len(own) == 1 and own[0][1] != "checkpoint" and data.draw(st.booleans()):
-            at = data.draw(st.integers(6, len(values[0]) - (812 if how.framing == "mq_message" else 32) - 1))
+            at = data.draw(st.integers(7, len(values[0]) - (812 if how.framing == "mq_message" else 32) - 1))
             values = divided(values[0], how, at, data.draw(st.booleans()))
         here = []
         for n, value in enumerate(values):

@@ -4,19 +4,22 @@ It finds items and reads values as the decoder does, which is plain Python itsel
 """
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
-from inlet.codecs.linkexpress.journal import frame
+from inlet.codecs.linkexpress.journal import frame, plain
 from inlet.codecs.linkexpress.journal import reading as journal_reading
 from inlet.codecs.linkexpress.journal.frame import LEN_HEADER, LEN_JOURNAL_HEAD, Packet
 from inlet.codecs.linkexpress.journal.items import NULL, VALID, Found, Journal
 from inlet.codecs.linkexpress.journal.messages import seq_of as seq_of_message
-from inlet.codecs.linkexpress.journal.messages import settle
+from inlet.codecs.linkexpress.journal.messages import settle, waits, walk
 from inlet.codecs.linkexpress.journal.options import options_of
+from inlet.codecs.linkexpress.journal.pairs import DELETE_OF_UPDATE
 from inlet.codecs.linkexpress.journal.reading import Record
 from inlet.codecs.linkexpress.journal.record import Reader
 from inlet.codecs.linkexpress.journal.values import Item
 from inlet.codecs.linkexpress.reject import change_seq_of
-from inlet.codecs.notes import AFTER, BEFORE, Annotated, Note, bare, group, of_wrong, printable
+from inlet.codecs.notes import AFTER, BEFORE, Annotated, Note, bare, clipped, group, of_wrong, printable
+from inlet.codecs.results import Control, Decoded
 from inlet.errors import Reject
 from inlet.fields.wrong import Wrong
 from inlet.source import Source
@@ -34,11 +37,15 @@ HEADER = (  # bytes, name
 
 def annotate(data: bytes, context: dict, source: Source, tables: dict) -> list[Annotated]:
     """The records of a block, or of a message, with the notes of all its bytes."""
-    if "topic" in context:
-        settled = settle(data, context, source, tables, options_of(source))
+    if is_message := "topic" in context:
+        options = options_of(source)
+        if piece := waits(data, options):
+            return [Annotated(0, len(data), "piece of a journal", _piece(data, piece))]
+        settled = settle(data, context, source, tables, options)
         if isinstance(settled, Reject):
             return [bare("message", 0, len(data), settled.kind, settled.expected, settled.found, settled.byte_offset)]
         offset, (context, in_force) = context["offset"], settled
+        walked = walk(data, context)
 
         def seq_of(n: int) -> str:
             return seq_of_message(offset, n)
@@ -51,16 +58,21 @@ def annotate(data: bytes, context: dict, source: Source, tables: dict) -> list[A
 
     if context["reading"] is None:
         return [bare("no record", 0, len(data), "truncated", "a whole record", f"{len(data)} bytes")] if data else []
+    if not is_message:
+        walked = frame.walk(data, context["framing"], context["reading"]["byte_order"], is_block=True)
     reader = Reader(context["reading"], source, options_of(source), in_force)
-    return list(_records(data, context, reader, seq_of))
+    return list(_records(data, walked, context["open"], reader, seq_of))
 
 
-def _records(data: bytes, context: dict, reader: Reader, seq_of: Callable[[int], str]) -> Iterator[Annotated]:
-    walked = frame.walk(data, context["framing"], context["reading"]["byte_order"], is_block=True)
+def _records(
+    data: bytes, walked: frame.Walked, open_: dict, reader: Reader, seq_of: Callable[[int], str]
+) -> Iterator[Annotated]:
+    updates = _divided_updates(plain.decode(data, walked, reader, open_, seq_of))
     at = 0
-    for n, record in enumerate(journal_reading.records(data, walked.packets, reader, context["open"])):
+    for n, record in enumerate(journal_reading.records(data, walked.packets, reader, open_)):
         yield from _headers(data, walked.packets, at, record.start)
-        yield _record(data, record, seq_of(n), reader)
+        found = updates.get(record.start) or journal_reading.read(data, record, reader, seq_of(n))
+        yield _record(data, record, found, seq_of(n), reader)
         at = record.end
     yield from _headers(data, walked.packets, at, walked.end)
     if walked.end < len(data):
@@ -68,23 +80,32 @@ def _records(data: bytes, context: dict, reader: Reader, seq_of: Callable[[int],
         yield bare("no record", walked.end, len(data), wrong.kind, wrong.expected, wrong.found, wrong.offset)
 
 
+def _divided_updates(decoded: Decoded) -> dict[int, dict | Control]:
+    """What the records of divided updates are, by their places, where the option pair_divided makes them one."""
+    halves = {one.unit_offset: one for one in decoded.controls if one.kind == DELETE_OF_UPDATE}
+    assert isinstance(decoded.changes, list)
+    return halves | {row["unit_offset"]: row for row in decoded.changes if row["before"] and row["after"]}
+
+
 def _headers(data: bytes, packets: list[Packet], start: int, end: int) -> list[Annotated]:
     """What lies between journals: headers of messages."""
     return [
-        Annotated(packet.start, head - packet.start, "message header", _header(data, packet, head))
+        Annotated(
+            packet.start, head - packet.start, "message header", _header(data, packet.start, head, packet.byte_order)
+        )
         for packet in packets
         if start <= packet.start < end and packet.header and not packet.wrong
         for head in [packet.journals[0][0] if packet.journals else packet.end]
     ]
 
 
-def _header(data: bytes, packet: Packet, end: int) -> Callable[[], Iterator[Note]]:
+def _header(data: bytes, start: int, end: int, byte_order: Any) -> Callable[[], Iterator[Note]]:
     def read() -> Iterator[Note]:
         at = end - LEN_HEADER
-        if at > packet.start:
-            yield Note(packet.start, at - packet.start, "control data", printable(data[packet.start : at]))
+        if at > start:
+            yield Note(start, at - start, "control data", printable(data[start:at]))
         for size, name in HEADER:
-            number = int.from_bytes(data[at : at + size], packet.byte_order)
+            number = int.from_bytes(data[at : at + size], byte_order)
             system = f" {SYSTEMS.get(number, 'unknown')}" if name == "acquiring system" else ""
             yield Note(at, size, name, f"{number}{system}")
             at += size
@@ -93,13 +114,23 @@ def _header(data: bytes, packet: Packet, end: int) -> Callable[[], Iterator[Note
     return read
 
 
-def _record(data: bytes, record: Record, seq: str, reader: Reader) -> Annotated:
-    """A journal, or a message whose journals cannot be told."""
-    packet, start, end, walked, _ = record
+def _piece(data: bytes, packet: Packet) -> Callable[[], Iterator[Note]]:
+    """A message that holds a piece of a journal."""
+
+    def read() -> Iterator[Note]:
+        start = packet.end - packet.len_body
+        yield from _header(data, 0, start, packet.byte_order)()
+        yield Note(start, packet.len_body, "piece of a journal", printable(data[start:]))
+
+    return read
+
+
+def _record(data: bytes, record: Record, found: dict | Control | Reject, seq: str, reader: Reader) -> Annotated:
+    """A journal, or a message whose journals cannot be told. In: what it is read as."""
+    packet, start, end, walked, joined = record
     if packet.wrong:
         wrong = packet.wrong
         return bare("message", start, end, wrong.kind, wrong.expected, wrong.found, wrong.offset)
-    found = journal_reading.read(data, record, reader, seq)
     row = found if isinstance(found, dict) else {}
     table = f"{row['source_schema']}.{row['source_table']}" if row else None
     event, fault = walked.event, None
@@ -107,13 +138,15 @@ def _record(data: bytes, record: Record, seq: str, reader: Reader) -> Annotated:
         table = ".".join(filter(None, (found.source_schema, found.source_table))) or None
         fault = found.kind, f"expected {found.expected}, found {found.found}"
     title = row["operation"] if row else "journal" if isinstance(found, Reject) else found.kind
+    image = BEFORE if row.get("operation") == "DELETE" else AFTER
+    notes = _journal(data, packet, start, end, table, image, reader)
+    if joined:
+        notes = _pieces(data, packet, _journal(joined, packet, 0, len(joined), table, image, reader))
     return Annotated(
         start,
         end - start,
         title,
-        _pieces(data, packet)
-        if packet.pieces
-        else _journal(data, packet, start, end, table, BEFORE if row.get("operation") == "DELETE" else AFTER, reader),
+        notes,
         row.get("operation"),
         table,
         event and event.transaction_id,
@@ -125,16 +158,16 @@ def _record(data: bytes, record: Record, seq: str, reader: Reader) -> Annotated:
     )
 
 
-def _pieces(data: bytes, packet: Packet) -> Callable[[], Iterator[Note]]:
+def _pieces(data: bytes, packet: Packet, of_journal: Callable[[], Iterator[Note]]) -> Callable[[], Iterator[Note]]:
     """A journal that is divided over messages: its items may go on from one to the next."""
 
     def read() -> Iterator[Note]:
-        at = packet.start
-        for n, (start, end) in enumerate(packet.pieces, 1):
+        notes, at, done = list(of_journal()), packet.start, 0
+        for start, end in packet.pieces:
             yield Note(at, start - at, "message header", printable(data[at:start]))
-            name = f"piece {n} of {len(packet.pieces)} of the journal"
-            yield Note(start, end - start, name, printable(data[start:end]))
-            at = end
+            length = end - start
+            yield from filter(None, (clipped(note, done, done + length, start - done) for note in notes))
+            at, done = end, done + length
 
     return read
 

@@ -30,6 +30,7 @@ class Packet(NamedTuple):
     header: Header | None
     journals: list[tuple[int, int]]
     wrong: Wrong | None = None  # why a message's journals cannot be told; its offset is one of the data
+    len_body: int = 0  # bytes of a message behind its header
     pieces: tuple[tuple[int, int], ...] = ()  # of the one journal that is divided over the messages from start to end
 
     @property
@@ -125,7 +126,7 @@ def _message(data: bytes, start: int, len_control: int, byte_order: Any, len_max
         if len(journals) != num:
             raise Wrong("contradiction", at + 14, f"{num} journals, as the header says", f"{len(journals)}")
     except Wrong as wrong:
-        return Packet(start, end, order, header, [], wrong)
+        return Packet(start, end, order, header, [], wrong, end - at - LEN_HEADER)
     return Packet(start, end, order, header, journals)
 
 
@@ -133,7 +134,7 @@ def _joined(data: bytes, first: Packet, len_control: int, byte_order: Any, len_m
     """A journal and the messages that it is divided over, one reject where a piece of it is not there. Out: None while
     more may come.
     """
-    places, piece = [(first.end - len_piece(first, len_control), first.end)], first
+    places, piece = [(first.end - first.len_body, first.end)], first
     together = Pieces(data[places[0][0] : first.end], first.byte_order, len_max)
     while together.wrong is None and not together.is_whole:
         following = None
@@ -146,7 +147,7 @@ def _joined(data: bytes, first: Packet, len_control: int, byte_order: Any, len_m
         if following is None or not following.wrong or following.byte_order != first.byte_order:
             together.lacks()
         else:
-            places.append((following.end - len_piece(following, len_control), following.end))
+            places.append((following.end - following.len_body, following.end))
             together.add(data[places[-1][0] : following.end])
             piece = following
     if together.wrong:
@@ -155,11 +156,6 @@ def _joined(data: bytes, first: Packet, len_control: int, byte_order: Any, len_m
     skipped = together.len_repeated
     own = [places[0], *((start + skipped, end) for start, end in places[1:])]
     return first._replace(end=piece.end, journals=[], wrong=None, pieces=tuple(own))
-
-
-def len_piece(packet: Packet, len_control: int) -> int:
-    """Bytes of a message behind its header."""
-    return packet.end - packet.start - len_control - LEN_HEADER
 
 
 class Pieces:

@@ -45,13 +45,19 @@ def decode_message(message: dict, source: Source, tables: dict[str, Table], load
     if not data:
         return Decoded([], controls=[Control(TOMBSTONE, 0, 0)], num_control=1)
     packet, seq = _only(data, options), seq_of(message["offset"], 0)
+    if waits(data, options):
+        return Decoded([], parts=[Part(f"{message['topic']}/{message['partition']}", 0, len(data), change_seq=seq)])
     if packet is None or packet.wrong is None:
         return _decode(data, message, source, tables, options)
-    if options.divided == "yes":
-        return Decoded([], parts=[Part(f"{message['topic']}/{message['partition']}", 0, len(data), change_seq=seq)])
     wrong = packet.wrong
     expected = f"{wrong.expected} (option `divided` puts journals together that are divided over messages)"
     return Decoded([], [plain.rest(data, 0, Wrong(wrong.kind, wrong.offset, expected, wrong.found), seq)])
+
+
+def waits(data: bytes, options: Options) -> frame.Packet | None:
+    """The message that some bytes are, where it may hold a piece of a journal."""
+    packet = _only(data, options) if options.divided == "yes" else None
+    return packet if packet and packet.wrong else None
 
 
 def settle(data: bytes, message: dict, source: Source, tables: dict[str, Table], options: Options) -> Settled | Reject:
@@ -100,7 +106,7 @@ def join(key: str, parts: list[Waiting], source: Source, tables: dict[str, Table
     for part in parts:
         packet = _only(part.data, options)
         assert packet
-        body = part.data[packet.end - frame.len_piece(packet, _len_control(part.data, options)) :]
+        body = part.data[packet.end - packet.len_body :]
         if pieces and part.context["offset"] != run[-1].context["offset"] + 1:
             pieces.lacks()
             _refuse(joined, run, pieces.wrong)
@@ -160,11 +166,16 @@ def _decode(data: bytes, message: dict, source: Source, tables: dict[str, Table]
         return Decoded([], [replace(settled, change_seq=seq_of(message["offset"], 0))])
     context = settled.context
     reader = journal_reading.Reader(context["reading"], source, options, settled.tables)
+    return plain.decode(data, walk(data, context), reader, {}, lambda n: seq_of(message["offset"], n))
+
+
+def walk(data: bytes, context: dict) -> frame.Walked:
+    """What lies in a message. In: how it is read."""
     walked = frame.walk(data, context["framing"], context["reading"]["byte_order"], is_block=True)
-    if walked.end < len(data) and not walked.wrong:
-        left = f"{len(data) - walked.end} bytes, {data[walked.end : walked.end + 8].hex().upper()}"
-        walked = walked._replace(wrong=Wrong("bad_length", walked.end, "messages or journals that are whole", left))
-    return plain.decode(data, walked, reader, {}, lambda n: seq_of(message["offset"], n))
+    if walked.wrong or walked.end == len(data):
+        return walked
+    left = f"{len(data) - walked.end} bytes, {data[walked.end : walked.end + 8].hex().upper()}"
+    return walked._replace(wrong=Wrong("bad_length", walked.end, "messages or journals that are whole", left))
 
 
 def _framing(data: bytes, options: Options) -> str:
