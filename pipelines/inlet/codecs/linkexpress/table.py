@@ -17,8 +17,9 @@ Images    insert, update and a full extract's row hold all columns after the cha
 Loads     a full extract is a load of its table and ends with its file, once all of it is landed and no record is
           rejected
 Versions  the column lists in force at the time and ordinal of the file's name
-Order     the time and ordinal of the file's name, then the record's place in it. The format holds no time, no
-          transaction and no position
+Order     the time and ordinal of the file's name, then the record's place in it. The name's time is UTC, or local to
+          the source by option source_tz (one that the zone has twice or not at all: `missing_change_seq`). The format
+          holds no time, no transaction and no position
 Facts     [documented] the fields and codes, what stands in which form . [inferred] that operation codes and indicators
           are in the byte order of the data; that a length counts the whole record; the defined lengths of the journal
           form
