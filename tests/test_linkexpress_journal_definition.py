@@ -75,6 +75,13 @@ def test_an_acquisition_definition_gives_the_columns_of_its_tables(encoding):
     assert columns(QUEUE) == []
 
 
+def test_a_definition_that_is_written_otherwise_is_the_same():
+    otherwise = """LOGFMT SHOPFMT TABLE shop.emp(id:id INT,name:name NCHAR VARYING(10),"数量":"Qty" DEC(7,2),memo:memo
+        VARCHAR(300)) TABLE SHOP."社員" (番号:番号 SMALLINT) SYSITEM TJNLDBOP,TJNLTIME,TJNLRESOURCE,TJNLTRNID,TJNLSTS
+        CHECKPOINT *;"""
+    assert columns(otherwise) == columns(SHOP) and told(otherwise) == told(SHOP)
+
+
 @pytest.mark.parametrize(
     ("written", "type_", "source_type"),
     [

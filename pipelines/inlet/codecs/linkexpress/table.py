@@ -14,8 +14,8 @@ Layout    open form (DIFFTYPE=OPEN), NORMAL       0 i2 operation . 2 items; reco
 Table     the one that the file's name tells, by a word that the source's `tables` map, or by its own name; the only one
           that they map, where the name tells none
 Images    insert, update and a full extract's row hold all columns after the change, a delete the row that went
-          A key, or DSI key, that changes is a delete and an insert; a row that comes to meet the definition's condition,
-          or meets it no more, is one of them alone, so a delete does not say that the row left the source [documented]
+          A key, or DSI key, that changes is a delete and an insert; a row that crosses the definition's condition is
+          one of them alone, so a delete does not say that the row left the source [documented]
 Loads     a full extract is a load of its table and ends with its file, once all of it is landed and no record is
           rejected
 Versions  the column lists in force at the time and ordinal of the file's name
