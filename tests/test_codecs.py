@@ -86,6 +86,7 @@ def test_a_codec_offers_what_a_face_declares_and_with_its_parameters(name):
             (codec.MessageCodec, "decode_message"),
             (codec.LooksUp, "lookups"),
             (codec.DefinitionFiles, "definitions_of"),
+            (codec.DescribesSources, "settings_of"),
             (codec.Annotates, "annotate"),
             (codec.AnnotatesHeaders, "annotate_header"),
             (codec.StartsAnywhere, "find_record"),

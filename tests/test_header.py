@@ -3,14 +3,18 @@ columns.
 """
 
 import datetime as dt
+import json
 import sys
+from pathlib import Path
 
 import pytest
+import yaml
 
 from inlet import bronze, change, lake, silver
 from inlet.change import Column
 from inlet.codecs import CODECS
 from inlet.codecs.goldengate.trail.header import HEADER
+from inlet.codecs.linkexpress.journal.header import HEADER as OF_JOURNALS
 from inlet.commands import decode, show
 from inlet.silver import header_views
 from tests import projects
@@ -18,6 +22,7 @@ from tests.silver import rows
 from tests.toy import codec as toy
 from tests.toy import encode
 
+CASES = Path(__file__).parent / "cases" / "linkexpress_journal"
 COLUMNS = [["ITEM_ID", "int"], ["NAME", "string"], ["PRICE", "decimal(7,2)"]]
 
 
@@ -117,6 +122,37 @@ def test_goldengate_headers_are_columns_of_sources_of_its_codecs_alone(spark):
     assert first == (*whole, None, None, 1, "7:12041", None, None, None, '{"L":"7:12041"}')
     told = {"hdr_ind": "E", "record_name": "é"}
     assert second == tuple(told.get(c.name) for c in HEADER)
+
+
+def test_headers_of_journals_are_columns_of_their_own_view(spark):
+    """What a vendor's sources of extracts hold has no header, and no row."""
+    whole = {"resource": "EMP", "storage": "DSI001", "dbkind": 10, "sts": 5, "acquiring_system": 257}
+    whole |= {"packed_transactions": 0, "journals": 1, "header_tail": "0030" * 8}
+    headers = [whole, {"trnid": "0000000000001A2B"}, {}, None]
+    values = ", ".join(
+        f"('journals', '{n}', 1, {'null' if header is None else f'parse_json({json.dumps(header)!r})'})"
+        for n, header in enumerate(headers)
+    )
+    spark.sql(f"insert into silver.changes (source, change_seq, batch_id, header) values {values}")
+    spark.sql("insert into silver.batches (batch_id, source, codec) values (1, 'journals', 'linkexpress_journal')")
+    header_views.write(spark, {"linkexpress_journal"})
+    view = spark.table("silver.linkexpress_headers")
+    assert [(f.name, f.dataType.simpleString(), f.metadata["comment"]) for f in view.schema][5:] == [
+        tuple(c) for c in OF_JOURNALS
+    ]
+    names = ", ".join(c.name for c in OF_JOURNALS)
+    assert rows(spark.sql(f"select {names} from silver.linkexpress_headers order by change_seq")) == [
+        tuple(header.get(c.name) for c in OF_JOURNALS) for header in headers[:2]
+    ]
+
+
+@pytest.mark.parametrize("name", sorted(CASES.glob("ok_*.yml")), ids=lambda path: path.stem)
+def test_every_member_of_a_journals_header_is_a_column(name):
+    found = yaml.safe_load(name.read_text(encoding="utf-8"))["expected"]
+    types = {"string": str, "int": int}
+    of = {c.name: types[c.type] for c in OF_JOURNALS}
+    for one in found.get("changes", []):
+        assert [key for key, value in one["header"].items() if type(value) is not of.get(key)] == []
 
 
 def test_a_decoded_file_shows_the_header_unless_its_source_leaves_it_out(tmp_path):

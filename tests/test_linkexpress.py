@@ -410,6 +410,7 @@ def test_a_code_that_no_set_of_the_source_reads_is_named(options, code):
         ({"charsett": "cp932"}, "charsett"),
         ({"charset": "klingon"}, "charset"),
         ({"byte_order": 1}, "byte_order"),
+        ({"source_tz": "Nowhere/City"}, "source_tz"),
     ],
 )
 def test_a_wrong_option_is_named(options, said):

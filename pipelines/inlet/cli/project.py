@@ -46,6 +46,7 @@ def import_(
     guessed.
     """
     from inlet.commands import import_contracts as importing
+    from inlet.commands import import_settings
 
     loaded = config.load(project, may_lack_contracts=True)
     if files and source is None:
@@ -62,6 +63,10 @@ def import_(
         out.print(escape(contract.what))
         if dry_run:
             out.print(escape(contract.text))
+    if files:
+        told = [(path.name, importing.content(path)) for path in files]
+        for line in import_settings.lines(loaded.sources[source or ""], told):
+            out.print(escape(line), soft_wrap=True)
     if dry_run or not made:
         out.print("contracts say what the feeds say" if not made else "nothing was written")
         return

@@ -33,7 +33,7 @@ import pyarrow as pa
 from pydantic import BaseModel
 
 from inlet.codecs.notes import Annotated, Said
-from inlet.codecs.results import Cut, Decoded, Definition, Joined, Waiting
+from inlet.codecs.results import Cut, Decoded, Definition, Joined, Settings, Waiting
 from inlet.errors import Reject
 from inlet.source import Source
 from inlet.table import Table
@@ -188,6 +188,15 @@ class DefinitionFiles(Codec, Protocol):
     def definitions_of(self, data: bytes, name: str, source: Source) -> list[Definition]:
         """The column lists in a definition file; their change_seq is empty where the file tells no time. Raises:
         ConfigError.
+        """
+
+
+class DescribesSources(DefinitionFiles, Protocol):
+    """A codec whose definition files tell options of the source, too."""
+
+    def settings_of(self, files: list[tuple[str, bytes]], source: Source) -> Settings:
+        """What definition files say of their source together. In: their names and bytes. Raises: ConfigError where they
+        contradict each other.
         """
 
 

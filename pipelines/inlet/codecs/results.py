@@ -90,6 +90,22 @@ class Definition(NamedTuple):
     unit_offset: int
 
 
+class Setting(NamedTuple):
+    """What a definition file says of an option of its source."""
+
+    value: str | list[str]
+    said: str  # where
+
+
+class Settings(NamedTuple):
+    """What definition files say of their source itself: `inlet import` holds it against inlet.yml."""
+
+    options: dict[str, Setting]
+    tables: dict[str, str]  # the source's `tables`, in the order that its records need; none where nothing is said
+    tables_said: str  # where
+    notes: list[str]  # what a person has to know
+
+
 class Part(NamedTuple):
     """A record that is no change by itself. It waits in silver.waiting until the codec's `join` settles all parts of
     its key.

@@ -21,6 +21,7 @@ from ruamel.yaml import YAML
 from inlet.bronze.files import why
 from inlet.change import LEN_SEQ
 from inlet.codecs import CODECS
+from inlet.commands import import_settings
 from inlet.config import Project
 from inlet.errors import ConfigError, in_words
 from inlet.log import counted
@@ -65,13 +66,15 @@ def from_feeds(project: Project, source: str | None, table: str | None) -> list[
 
 
 def from_files(project: Project, source: str, files: list[Path]) -> list[dict]:
-    """The definitions in files of the vendor, read by the codec of a source."""
+    """The definitions in files of the vendor, read by the codec of a source. Raises: ConfigError."""
     codec = CODECS[project.sources[source].codec]
     if not hasattr(codec, "definitions_of"):
         raise ConfigError(
             f"{project.sources[source].codec} has no definition files",
             "Leave out the file: column lists that the feed gave are imported then",
         )
+    contents = [(path, content(path)) for path in files]
+    as_told = import_settings.as_told(project.sources[source], [(path.name, data) for path, data in contents])
     return [
         {
             "source": source,
@@ -82,12 +85,13 @@ def from_files(project: Project, source: str, files: list[Path]) -> list[dict]:
             "change_seq": d.change_seq,
             "unit_id": str(path),
         }
-        for path in files
-        for d in codec.definitions_of(_content(path), path.name, project.sources[source])
+        for path, data in contents
+        for d in codec.definitions_of(data, path.name, as_told)
     ]
 
 
-def _content(path: Path) -> bytes:
+def content(path: Path) -> bytes:
+    """The bytes of a definition file. Raises: ConfigError."""
     try:
         return path.read_bytes()
     except OSError as error:
@@ -113,7 +117,8 @@ def contracts(project: Project, definitions: list[dict], answers: Answers) -> li
     known, found = by_name(project.tables.values()), []
     for name, rows in sorted(of_table.items()):
         path = _file_of(project, known[name]) if name in known else None
-        made = _updated(path, name, rows, answers) if path else _new(project, name, rows, answers)
+        taken = {t.name for t in project.tables.values()} | {contract.path.stem for contract in found}
+        made = _updated(path, name, rows, answers) if path else _new(project, name, rows, answers, taken)
         if made:
             found.append(made)
     answered = {*answers.renamed, *answers.dropped}
@@ -149,11 +154,8 @@ def _file_of(project: Project, table: Table) -> Path:
     raise ConfigError(f"{table.table} has no file in pipelines/tables", "Put its contract there")
 
 
-def _new(project: Project, name: str, rows: list[dict], answers: Answers) -> Contract:
-    word = re.sub(r"_+", "_", re.sub(r"[^a-z0-9]+", "_", name.split(".")[1].lower())).strip("_") or "table"
-    word = word if word[0].isalpha() else f"t_{word}"
-    taken = {t.name for t in project.tables.values()}
-    word = word if word not in taken else f"{re.sub(r'[^a-z0-9]+', '_', name.split('.')[0].lower())}_{word}"
+def _new(project: Project, name: str, rows: list[dict], answers: Answers, taken: set[str]) -> Contract:
+    word = _name_of(name, taken)
     contract = {
         "table": name,
         "name": word,
@@ -169,6 +171,21 @@ def _new(project: Project, name: str, rows: list[dict], answers: Answers) -> Con
         + ("" if contract["key"] else ", without a key: if the table has one, name it in the contract"),
         rows,
     )
+
+
+def _name_of(table: str, taken: set[str]) -> str:
+    """A name for a contract, of small ASCII letters, where the table's has any. In: SCHEMA.TABLE, names that are taken.
+
+    >>> _name_of("SHOP.Order Lines", set()), _name_of("SHOP.社員", set())
+    ('order_lines', 'shop_table')
+    >>> _name_of("SHOP.社員", {"shop_table"}), _name_of("B.ITEMS", {"items"})
+    ('shop_table_2', 'b_items')
+    """
+    schema, word = (re.sub(r"[^a-z0-9]+", "_", part.lower()).strip("_") for part in table.split(".", 1))
+    word = word or f"{schema}_table".strip("_")
+    word = word if word[0].isalpha() else f"t_{word}"
+    tried = [word, f"{schema}_{word}" if schema[:1].isalpha() and not word.startswith(f"{schema}_") else word]
+    return next(one for one in (*tried, *(f"{word}_{n}" for n in range(2, len(taken) + 3))) if one not in taken)
 
 
 def _updated(path: Path, name: str, rows: list[dict], answers: Answers) -> Contract | None:

@@ -1,7 +1,8 @@
 """Views that show the members of a vendor's header as columns: `silver.<vendor>_headers`, over `silver.changes`.
 
-A view has the changes of sources that the ledger knows with a codec of the vendor, and whose header has the first of
-its members: a vendor's feeds of other forms have headers of their own. It is made by the first batch of such a source.
+A view has the changes of sources that the ledger knows with a codec of the vendor, and whose header has any of its
+members; where a vendor's feeds of other forms have headers of their own, the one that theirs do not have. It is made by
+the first batch of such a source.
 """
 
 import zlib
@@ -10,12 +11,15 @@ from typing import TYPE_CHECKING
 from inlet import change
 from inlet.change import Column
 from inlet.codecs.goldengate.trail.header import HEADER
+from inlet.codecs.linkexpress.journal.header import HEADER as OF_JOURNALS
 from inlet.sql import literal
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-VIEWS = {"goldengate": HEADER}  # vendor -> members; its codecs are <vendor>_<artifact>
+VIEWS = {"goldengate": HEADER, "linkexpress": OF_JOURNALS}  # vendor -> members; its codecs are <vendor>_<artifact>
+WITHOUT = {"linkexpress_group", "linkexpress_table"}  # codecs of these whose records have no header
+OWN = {"goldengate": "hdr_ind"}  # the member that headers of the vendor's other forms do not have
 PLACE = ("source", "source_schema", "source_table", "change_seq", "transaction_id")
 COMMENT = (
     "A view: the header of each {vendor} change, its members as columns. Null where a header lacks the member, "
@@ -30,7 +34,7 @@ def columns(vendor: str) -> list[Column]:
 
 def write(spark: "SparkSession", codecs: set[str]) -> None:
     """Write the views of the vendors of these codecs, where they are not there or not as declared."""
-    for vendor in VIEWS.keys() & {vendor_of(name) for name in codecs}:
+    for vendor in VIEWS.keys() & {vendor_of(name) for name in codecs - WITHOUT}:
         view, text = f"silver.{vendor}_headers", query(vendor)
         title = ", ".join(f"{c.name} comment {literal(c.doc)}" for c in columns(vendor))
         shape = str(zlib.crc32(f"{title}{text}".encode()))
@@ -56,10 +60,13 @@ def vendor_of(name: str) -> str:
 def query(vendor: str) -> str:
     """The SQL of a vendor's view."""
     members = VIEWS[vendor]
+    own = [OWN[vendor]] if vendor in OWN else [member.name for member in members]
+    is_there = " or ".join(f"variant_get(header, '$.{name}', 'variant') is not null" for name in own)
+    is_of_view = f"({is_there})" if own[1:] else is_there
     named = ",\n  ".join([*PLACE, *(f"{_member(c)} as {c.name}" for c in members)])
     return (
         f"select {named}\nfrom silver.changes\n"
-        f"where variant_get(header, '$.{members[0].name}', 'variant') is not null\n"
+        f"where {is_of_view}\n"
         f"  and source in (select source from silver.batches where substring_index(codec, '_', 1) = {literal(vendor)})"
     )
 

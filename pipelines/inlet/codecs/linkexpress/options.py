@@ -1,6 +1,8 @@
 """The options of a Linkexpress source: what no manual says, and what a site chose when it made its extracts."""
 
+from functools import cached_property
 from typing import ClassVar, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -24,6 +26,11 @@ class CommonOptions(BaseModel):
         FILE_NAME,
         description="pattern of a whole file name: groups time (14 or 16 digits), "
         "optional ordinal, optional table (full extracts)",
+    )
+    source_tz: str | None = Field(
+        None,
+        description="zone of the times in file names, such as Asia/Tokyo: they become UTC. None: they are UTC already. "
+        "Say it before the first file lands, for it moves the place of files that come later",
     )
     byte_order: Literal["auto", "big", "little"] = Field(
         "auto", description="of lengths, counts, codes and binary items"
@@ -81,6 +88,15 @@ class CommonOptions(BaseModel):
     FILES: ClassVar = {"gaiji": site_table.of_text}
     _codes = field_validator("charset_overrides", "nchar_overrides", mode="before")(site_table.checked)
 
+    @field_validator("source_tz")
+    @classmethod
+    def _zone(cls, name: str | None) -> str | None:
+        try:
+            ZoneInfo(name or "UTC")
+        except (ZoneInfoNotFoundError, ValueError):
+            raise ValueError(f"expected the name of a time zone, such as Asia/Tokyo, found {name!r}") from None
+        return name
+
     @field_validator("gaiji", mode="before")
     @classmethod
     def _site_table(cls, given) -> str:
@@ -101,6 +117,10 @@ class CommonOptions(BaseModel):
                 names = " or ".join(dict.fromkeys(set_.name for set_ in sets))
                 raise ValueError(f"{', '.join(left[:5])}: no code that is read as {names}")
         return self
+
+    @cached_property
+    def zone(self) -> ZoneInfo:
+        return ZoneInfo(self.source_tz or "UTC")
 
     @property
     def is_ebcdic(self) -> bool:

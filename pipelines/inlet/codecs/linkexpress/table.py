@@ -14,11 +14,14 @@ Layout    open form (DIFFTYPE=OPEN), NORMAL       0 i2 operation . 2 items; reco
 Table     the one that the file's name tells, by a word that the source's `tables` map, or by its own name; the only one
           that they map, where the name tells none
 Images    insert, update and a full extract's row hold all columns after the change, a delete the row that went
+          A key, or DSI key, that changes is a delete and an insert; a row that crosses the definition's condition is
+          one of them alone, so a delete does not say that the row left the source [documented]
 Loads     a full extract is a load of its table and ends with its file, once all of it is landed and no record is
           rejected
 Versions  the column lists in force at the time and ordinal of the file's name
-Order     the time and ordinal of the file's name, then the record's place in it. The format holds no time, no
-          transaction and no position
+Order     the time and ordinal of the file's name, then the record's place in it. The name's time is UTC, or local to
+          the source by option source_tz (one that the zone has twice or not at all: `missing_change_seq`). The format
+          holds no time, no transaction and no position
 Facts     [documented] the fields and codes, what stands in which form . [inferred] that operation codes and indicators
           are in the byte order of the data; that a length counts the whole record; the defined lengths of the journal
           form

@@ -63,6 +63,7 @@ Rejects   bad_length, bad_header, contradiction, unsupported_record, unknown_tok
           bad_value_length, bad_column_count, definition_differs, unknown_operation, unknown_table, ambiguous_table,
           out_of_sequence, bad_digit, bad_sign, bad_text, bad_date, value_does_not_fit, missing_key, null_not_allowed
           (after-images only), missing_change_seq, ambiguous_layout, truncated
+Contracts `inlet import` makes them of acquisition definitions: journal/definition and journal/acquisition, below
 Source    Linkexpress Transactional Replication option manual, 14; docs/formats/linkexpress_journal.md
 """
 
@@ -73,6 +74,7 @@ from inlet.codecs.linkexpress.journal import frame, plain
 from inlet.codecs.linkexpress.journal import reading as journal_reading
 from inlet.codecs.linkexpress.journal.annotate import annotate  # noqa: F401  part of what a codec offers
 from inlet.codecs.linkexpress.journal.messages import decode_message, join  # noqa: F401  part of what a codec offers
+from inlet.codecs.linkexpress.journal.definition import definitions_of, settings_of  # noqa: F401  the same
 from inlet.codecs.linkexpress.journal.options import Options, options_of
 from inlet.codecs.linkexpress.journal.pairs import DELETE_OF_UPDATE
 from inlet.codecs.linkexpress.journal.record import Reader, parsed_time, utc_time

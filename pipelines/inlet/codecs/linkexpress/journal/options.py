@@ -1,8 +1,6 @@
 """The options of a source of usage journals: what no manual says, and what a site chose when it acquired them."""
 
-from functools import cached_property
 from typing import Literal
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import ConfigDict, Field, field_validator
 
@@ -65,25 +63,12 @@ class Options(CommonOptions):
         "auto", description="what a tag's length of NCHAR and NVARCHAR counts"
     )
 
-    @field_validator("source_tz")
-    @classmethod
-    def _zone(cls, name: str | None) -> str | None:
-        try:
-            ZoneInfo(name or "UTC")
-        except (ZoneInfoNotFoundError, ValueError):
-            raise ValueError(f"expected the name of a time zone, such as Asia/Tokyo, found {name!r}") from None
-        return name
-
     @field_validator("sysitems")
     @classmethod
     def _once(cls, names: tuple) -> tuple:
         if len(set(names)) < len(names):
             raise ValueError("an item stands there twice")
         return names
-
-    @cached_property
-    def zone(self) -> ZoneInfo:
-        return ZoneInfo(self.source_tz or "UTC")
 
 
 def options_of(source: Source) -> Options:

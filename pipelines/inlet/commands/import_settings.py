@@ -1,0 +1,82 @@
+"""What `inlet import` does with what definition files say of their source itself: what inlet.yml lacks is told, what
+contradicts it is refused. inlet.yml is a person's, and is not written.
+"""
+
+from typing import Any
+
+import yaml
+
+from inlet.codecs import CODECS
+from inlet.codecs.results import Settings
+from inlet.errors import ConfigError
+from inlet.source import Source
+
+WIDTH = 120
+
+
+def as_told(source: Source, files: list[tuple[str, bytes]]) -> Source:
+    """A source with the options that definition files tell, where inlet.yml lacks them. In: names and bytes of files.
+    Raises: ConfigError where they contradict it.
+    """
+    settings = _told(source, files)
+    options = _lacking(source, settings).get("options", {}) if settings else {}
+    return source.model_copy(update={"options": source.options | options})
+
+
+def lines(source: Source, files: list[tuple[str, bytes]]) -> list[str]:
+    """What a person has to write into inlet.yml, and to know. Raises: ConfigError."""
+    settings = _told(source, files)
+    if settings is None:
+        return []
+    lacking = _lacking(source, settings)
+    told = _dump({"sources": {source.name: lacking}})
+    return ([f"pipelines/inlet.yml lacks:\n{told}"] if lacking else []) + [f"note: {note}" for note in settings.notes]
+
+
+def _told(source: Source, files: list[tuple[str, bytes]]) -> Settings | None:
+    codec = CODECS[source.codec]
+    return codec.settings_of(files, source) if hasattr(codec, "settings_of") else None
+
+
+def _lacking(source: Source, settings: Settings) -> dict[str, Any]:
+    """What inlet.yml should say of a source, and does not. Raises: ConfigError where it says something else."""
+    defaults = CODECS[source.codec].OPTIONS().model_dump()
+    options = {}
+    for name, (value, said) in settings.options.items():
+        given = source.options.get(name, "auto")
+        if given not in ("auto", value):
+            raise ConfigError(
+                f"sources.{source.name}.options: {name} is {_plain(given)}, and {said} says {_plain(value)}",
+                "Correct it, or give the definition that the files of this source were written by",
+            )
+        default = defaults[name]
+        is_default = (list(default) if isinstance(default, tuple) else default) == value
+        if given != value and (name in source.options or not is_default):
+            options[name] = value
+    _check_tables(source, settings)
+    found: dict[str, Any] = {"options": options} if options else {}
+    mapped = source.tables.values()
+    is_mapped = all(table in mapped or source.table_of(word) == table for word, table in settings.tables.items())
+    return found | ({} if is_mapped else {"tables": settings.tables})
+
+
+def _check_tables(source: Source, settings: Settings) -> None:
+    """Raises: ConfigError where `tables` maps another way, has other tables, or has them in another order."""
+    given = [table for word, table in source.tables.items() if "*" not in word]
+    wrong = [w for w, table in settings.tables.items() if source.table_of(w) not in (None, table)]
+    defined = [table for table in settings.tables.values() if table in given]
+    if settings.tables and (wrong or given != defined):
+        raise ConfigError(
+            f"sources.{source.name}.tables has {_plain(source.tables)}, and {settings.tables_said} "
+            f"{_plain(settings.tables)}",
+            "Correct it, the order too, in which journals have the columns; or give the definition that they have",
+        )
+
+
+def _dump(value: Any) -> str:
+    return yaml.safe_dump(value, allow_unicode=True, sort_keys=False, default_flow_style=None, width=WIDTH).rstrip()
+
+
+def _plain(value: Any) -> str:
+    text = yaml.safe_dump(value, allow_unicode=True, sort_keys=False, default_flow_style=True, width=10_000)
+    return text.removesuffix("...\n").strip().strip("'")
