@@ -14,12 +14,16 @@ from dataclasses import replace
 from decimal import Decimal
 from itertools import accumulate
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
 
-from inlet import bronze, config, gold, silver
+from inlet import bronze, config, gold, publish, silver
+from inlet.commands import show
+from inlet.errors import ConfigError
 from inlet.gold import generate
+from inlet.publish import pins
 from tests import goldengate_streams, reference
 from tests.encode import goldengate_columns, goldengate_trail, linkexpress, linkexpress_journal, qlik
 from tests.streams import Change, stream
@@ -51,6 +55,7 @@ GOODS = [
 ]
 TABLES = {"SIM.ITEMS": ("sim_items", ITEMS), "SIM.PARTS": ("sim_parts", PARTS), "SIM.GOODS": ("sim_goods", GOODS)}
 LAYOUT = {id_: [(name, source_type) for name, _, source_type in PARTS] for id_ in (0, 1)}
+CHECKPOINTS = ("NOON", "DAY_END")  # names that come again and again
 DEFAULTS = {"NAME": "NONE", "PRICE": Decimal("0.00"), "MADE": dt.date(2000, 1, 1)}
 
 
@@ -197,13 +202,15 @@ def write_linkexpress(rng: random.Random, source: str, landing: Path) -> tuple[d
 
 
 def write_journals(rng: random.Random, source: str, landing: Path) -> tuple[dict, list[Change]]:
-    """Usage journals: no loads, transactions that end within their file; the times of file names are those of Tokyo."""
+    """Usage journals: no loads, transactions that end within their file, checkpoints anywhere; the times of file names
+    are those of Tokyo."""
     how = linkexpress_journal.How(
         framing=rng.choice(["mq_message", "message_body", "journal_stream"]),
         byte_order=rng.choice(["big", "little"]),
         tagged=rng.random() < 0.5,
+        has_checkpoint=True,
     )
-    files, expected, at, transaction = [], [], dt.datetime(2026, 1, 2), 0
+    files, expected, checkpoints, at, transaction = [], [], [], dt.datetime(2026, 1, 2), 0
     for _, changes in random_stream(rng):
         for cut in range(0, len(changes), 5):
             at, journals, records = at + dt.timedelta(hours=1), [], []
@@ -213,12 +220,16 @@ def write_journals(rng: random.Random, source: str, landing: Path) -> tuple[dict
                     transaction += 1
                     for n, (word, _, row) in enumerate(records):
                         state = 5 if len(records) == 1 else 1 if n == 0 else 4 if n == len(records) - 1 else 2
-                        seq = f"{at - dt.timedelta(hours=9):%Y%m%d%H%M%S}00{len(files):09d}{len(journals):010d}"
+                        prefix = f"{at - dt.timedelta(hours=9):%Y%m%d%H%M%S}00{len(files):09d}"
+                        seq = f"{prefix}{len(journals):010d}"
                         text = row | {"MADE": row["MADE"] and row["MADE"].isoformat()}
                         journals.append(linkexpress_journal.Change("PARTS", word, text, transaction, state))
                         images = {"before" if word == "delete" else "after": row}
                         images |= {"transaction_id": f"{transaction:016X}"}
                         expected.append(Change(source, "SIM.PARTS", seq, word.upper(), **images))
+                        if rng.random() < 0.3:
+                            checkpoints.append((f"{prefix}{len(journals):010d}", rng.choice(CHECKPOINTS)))
+                            journals.append(linkexpress_journal.Checkpoint(checkpoints[-1][1]))
                     records = []
             files.append((f"{at:%Y%m%d%H%M%S}_{len(files):03d}.jnl", journals))
     for number, (name, journals) in enumerate(files):
@@ -226,7 +237,10 @@ def write_journals(rng: random.Random, source: str, landing: Path) -> tuple[dict
         put(landing / f"{number * NUM_BATCHES // len(files)}" / source / name, data)
     said = {"codec": "linkexpress_journal", "from": f"landing/{source}/*.jnl", "tables": {"PARTS": "SIM.PARTS"}}
     options = {"source_tz": "Asia/Tokyo", "tagged": "yes" if how.tagged else "no", "framing": how.framing}
-    return said | {"settle_minutes": 0, "options": options}, expected
+    options |= {"has_checkpoint": "yes"}
+    publish_at = "checkpoint" if int(source[-3:]) % 2 else "transaction"
+    said |= {"settle_minutes": 0, "publish_at": publish_at, "options": options}
+    return said | {"checkpoints": checkpoints}, expected
 
 
 def put(path: Path, data: bytes) -> None:
@@ -330,10 +344,11 @@ def of_goods(change: Change) -> dict:
 
 
 @pytest.fixture(scope="module")
-def expected(spark, lakehouse, tmp_path_factory) -> dict[str, dict[str, list[Change]]]:
-    """table -> source -> changes, after all batches went through the pipeline."""
+def ran(spark, lakehouse, tmp_path_factory) -> SimpleNamespace:
+    """All batches went through the pipeline: the project; table -> source -> changes; source -> (place, name) of its
+    checkpoints; what was public after each batch."""
     root = tmp_path_factory.mktemp("pipeline")
-    sources, changes = {}, {table: {} for table in TABLES}
+    sources, changes, checkpoints, shown = {}, {table: {} for table in TABLES}, {}, []
     for n in range(NUM_STREAMS):
         for table, write in (
             ("SIM.ITEMS", write_qlik),
@@ -342,6 +357,7 @@ def expected(spark, lakehouse, tmp_path_factory) -> dict[str, dict[str, list[Cha
         ):
             name = f"{write.__name__.removeprefix('write_')}_{n:03d}"
             sources[name], changes[table][name] = write(random.Random(name), name, root / "delivery")
+            checkpoints[name] = sources[name].pop("checkpoints", [])
     project = make_project(root, lakehouse, sources)
     for batch in range(NUM_BATCHES):
         shutil.copytree(root / "delivery" / str(batch), root / "landing", dirs_exist_ok=True)
@@ -349,7 +365,31 @@ def expected(spark, lakehouse, tmp_path_factory) -> dict[str, dict[str, list[Cha
         bronze.land(project, spark, new)
         silver.run(project, spark, new.batch_id)
         gold.run(project, spark, gold.pending(project))
-    return changes
+        shown.append(public_parts(project, spark))
+    return SimpleNamespace(project=project, changes=changes, checkpoints=checkpoints, shown=shown)
+
+
+@pytest.fixture(scope="module")
+def expected(ran) -> dict[str, dict[str, list[Change]]]:
+    """table -> source -> changes, after all batches went through the pipeline."""
+    return ran.changes
+
+
+def public_parts(project: config.Project, spark) -> tuple[publish.Point, list[dict[str, list[tuple]]]]:
+    """The new point, and source -> rows of SIM.PARTS: those that are public, and those at each of CHECKPOINTS."""
+    point = publish.run(project, spark)
+    spark.sql("use public")
+    asked = "sim_parts", *(f"sim_parts_at_checkpoint('{name}')" for name in CHECKPOINTS)
+    found = [
+        by_source(
+            spark.sql(
+                f"select source, {', '.join(n for n, *_ in PARTS)} from {rows} order by source, region, item"
+            ).collect()
+        )
+        for rows in asked
+    ]
+    spark.sql("use default")
+    return point, found
 
 
 def make_project(root: Path, lakehouse: str, sources: dict) -> config.Project:
@@ -472,3 +512,86 @@ def test_the_ledger_spans_empty_loads_and_ends_of_loads(spark, expected):
         f"where e.kind in ('empty_load', 'load_end') and e.change_seq is not null and e.source in ({names})"
     ).first()
     assert num_events > 0 and num_outside == 0
+
+
+# -- checkpoints
+# ----------------------------------------------------------------------------------------------------------------
+
+
+def rows_upto(changes: list[Change], seq: str) -> list[tuple]:
+    """Rows of SIM.PARTS as the reference folds them from the changes up to a place."""
+    folded = reference.fold([c for c in changes if c.seq <= seq], KEY, [n for n, *_ in PARTS])[0]
+    return [tuple(v.values.get(n) for n, *_ in PARTS) for v in reference.current(folded)]
+
+
+def is_within(changes: list[Change], seq: str) -> bool:
+    """Does a place lie within a transaction?"""
+    spans: dict[str, list[str]] = {}
+    for change in changes:
+        spans.setdefault(change.transaction_id, []).append(change.seq)
+    return any(min(seqs) < seq < max(seqs) for seqs in spans.values())
+
+
+def test_rows_are_those_of_the_reference_at_checkpoints_and_are_public_up_to_them(ran):
+    """Of usage journals, in every batch: `<t>_at_checkpoint`, `publish_at: checkpoint`, and why that waits."""
+    num_asked = num_within = num_held = 0
+    for name, source in ran.project.sources.items():
+        if source.codec != "linkexpress_journal":
+            continue
+        changes, num_files = ran.changes["SIM.PARTS"][name], 1 + int(ran.changes["SIM.PARTS"][name][-1].seq[16:25])
+        for batch, (point, (public, *at_checkpoints)) in enumerate(ran.shown):
+
+            def arrived(seq: str) -> bool:
+                return int(seq[16:25]) * NUM_BATCHES // num_files <= batch  # noqa: B023  used in this turn alone
+
+            known = [(seq, word) for seq, word in ran.checkpoints[name] if arrived(seq)]
+            mine = [c for c in changes if arrived(c.seq)]
+            free = [seq for seq, _ in known if not is_within(changes, seq)]
+            is_at_checkpoint = source.publish_at == "checkpoint"
+            upto = max(free, default="") if is_at_checkpoint else max([c.seq for c in mine] + free)
+            assert point.points[name] == upto
+            assert public.get(name, []) == rows_upto(mine, upto)
+            waits = is_at_checkpoint and mine[-1].seq > upto
+            assert point.held.get(name, "").startswith("the next checkpoint; changes up to ") == waits
+            for word, rows in zip(CHECKPOINTS, at_checkpoints):
+                if places := [seq for seq, of in known if of == word and seq <= upto]:
+                    assert rows.get(name, []) == rows_upto(mine, places[-1])
+                    num_asked += rows_upto(mine, places[-1]) != rows_upto(mine, upto)
+                else:
+                    assert name not in rows
+            num_held, num_within = num_held + waits, num_within + len(known) - len(free)
+    assert num_asked > 5 and num_within > 2 and num_held > 1, (num_asked, num_within, num_held)
+
+
+def test_checkpoints_are_listed_and_named_in_pins_and_without_spark_too(spark, ran):
+    point, (_, *at_checkpoints) = ran.shown[-1]
+    listed = spark.sql("select source, change_seq, name from public._checkpoints order by all").collect()
+    assert [tuple(row) for row in listed] == [
+        (source, seq, name)
+        for source, found in sorted(ran.checkpoints.items())
+        for seq, name in found
+        if seq <= point.points[source]
+    ]
+    pins.pin(ran.project, spark, "pinned_parts", pins.find(ran.project, "pinned_parts"))
+    names = ", ".join(n for n, *_ in PARTS)
+    table = ran.project.tables["SIM.PARTS"]
+    for name, expected_rows in zip(CHECKPOINTS, at_checkpoints):
+        found = show.show(ran.project, table, checkpoint=name, limit=0)
+        at = [found.columns.index(n) for n in ("source", *(n.lower() for n, *_ in PARTS))]
+        assert by_source([tuple(row[n] for n in at) for row in found.rows]) == expected_rows
+        of_one = show.show(ran.project, table, checkpoint=name, limit=0, source=max(expected_rows))
+        assert by_source([tuple(row[n] for n in at) for row in of_one.rows]) == {
+            max(expected_rows): expected_rows[max(expected_rows)]
+        }
+        spark.sql("use pinned_parts")
+        rows = spark.sql(f"select source, {names} from sim_parts_at_checkpoint('{name}') order by source, region, item")
+        assert by_source(rows.collect()) == expected_rows
+    spark.sql("use default")
+    with pytest.raises(ConfigError, match="No checkpoint up to the published point is called YEAR_END.*DAY_END, NOON"):
+        show.show(ran.project, table, checkpoint="YEAR_END")
+    for database in ("public", "pinned_parts"):
+        spark.sql(f"use {database}")
+        with pytest.raises(Exception, match=f"is called YEAR_END; {database}._checkpoints has them"):
+            spark.sql("select * from sim_parts_at_checkpoint('YEAR_END')").collect()
+    spark.sql("use default")
+    pins.unpin(spark, "pinned_parts")

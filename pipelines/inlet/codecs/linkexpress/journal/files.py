@@ -71,6 +71,7 @@ from inlet.fields.wrong import Wrong
 from inlet.source import Source
 
 OPTIONS = Options
+HAS_CHECKPOINTS = True
 
 
 def open_file(path: str, head: bytes, is_whole: bool, source: Source, tables: dict) -> dict | Reject | None:
