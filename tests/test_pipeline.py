@@ -376,20 +376,19 @@ def expected(ran) -> dict[str, dict[str, list[Change]]]:
 
 
 def public_parts(project: config.Project, spark) -> tuple[publish.Point, list[dict[str, list[tuple]]]]:
-    """The new point, and source -> rows of SIM.PARTS: those that are public, and those at each of CHECKPOINTS."""
-    point = publish.run(project, spark)
-    spark.sql("use public")
+    """The new point of SIM.PARTS alone, and source -> its rows: those that are public, and those at each of
+    CHECKPOINTS."""
+    of_parts = project.model_copy(update={"tables": {"SIM.PARTS": project.tables["SIM.PARTS"]}})
+    point = publish.run(of_parts, spark)
     asked = "sim_parts", *(f"sim_parts_at_checkpoint('{name}')" for name in CHECKPOINTS)
-    found = [
-        by_source(
-            spark.sql(
-                f"select source, {', '.join(n for n, *_ in PARTS)} from {rows} order by source, region, item"
-            ).collect()
-        )
-        for rows in asked
-    ]
+    columns = ", ".join(n for n, *_ in PARTS)
+    spark.sql("use public")
+    rows = spark.sql(
+        " union all ".join(f"select {n} as asked, source, {columns} from {of}" for n, of in enumerate(asked))
+        + " order by asked, source, region, item"
+    ).collect()
     spark.sql("use default")
-    return point, found
+    return point, [by_source(row[1:] for row in rows if row.asked == n) for n in range(len(asked))]
 
 
 def make_project(root: Path, lakehouse: str, sources: dict) -> config.Project:
