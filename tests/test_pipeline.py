@@ -14,12 +14,16 @@ from dataclasses import replace
 from decimal import Decimal
 from itertools import accumulate
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
 
-from inlet import bronze, config, gold, silver
+from inlet import bronze, config, gold, publish, silver
+from inlet.commands import show
+from inlet.errors import ConfigError
 from inlet.gold import generate
+from inlet.publish import pins
 from tests import goldengate_streams, reference
 from tests.encode import goldengate_columns, goldengate_trail, linkexpress, linkexpress_journal, qlik
 from tests.streams import Change, stream
@@ -51,6 +55,7 @@ GOODS = [
 ]
 TABLES = {"SIM.ITEMS": ("sim_items", ITEMS), "SIM.PARTS": ("sim_parts", PARTS), "SIM.GOODS": ("sim_goods", GOODS)}
 LAYOUT = {id_: [(name, source_type) for name, _, source_type in PARTS] for id_ in (0, 1)}
+CHECKPOINTS = ("NOON", "DAY_END")  # names that come again and again
 DEFAULTS = {"NAME": "NONE", "PRICE": Decimal("0.00"), "MADE": dt.date(2000, 1, 1)}
 
 
@@ -197,35 +202,41 @@ def write_linkexpress(rng: random.Random, source: str, landing: Path) -> tuple[d
 
 
 def write_journals(rng: random.Random, source: str, landing: Path) -> tuple[dict, list[Change]]:
-    """Usage journals: no loads; transactions that go on in the next file or message. They come in files, whose names
-    have the time of Tokyo, or as messages, some divided over two.
+    """Usage journals: no loads; transactions that go on in the next file or message, checkpoints anywhere. They come in
+    files, whose names have the time of Tokyo, or as messages, some divided over two.
     """
     is_queue = rng.random() < 0.5
     how = linkexpress_journal.How(
         framing=rng.choice(["mq_message", "message_body"] + ["journal_stream"] * (not is_queue)),
         byte_order=rng.choice(["big", "little"]),
         tagged=rng.random() < 0.5,
+        has_checkpoint=True,
     )
     journals = list(journals_of(rng))
-    units, expected, at, messages = [], [], 0, []
-    while at < len(journals):
+    units, expected, checkpoints, arrivals, messages = [], [], [], {}, []
+    while journals:
         num = rng.randint(1, 6)
-        units.append(journals[at : at + num])
-        at += num
+        units.append(journals[:num])
+        journals = journals[num:]
     for n, unit in enumerate(units):
         data = linkexpress_journal.encode_file([unit] if is_queue else unit, {"PARTS": LAYOUT[1]}, how)
         batch, first = n * NUM_BATCHES // len(units), dt.datetime(2026, 1, 2) + dt.timedelta(hours=n)
         prefix = f"{first - dt.timedelta(hours=9):%Y%m%d%H%M%S}00{n:09d}"
         if is_queue:
             prefix = f"{0:016d}{len(messages):012d}"
-            pieces = linkexpress_journal.divided(data, how, 40) if len(unit) == 1 and rng.random() < 0.3 else [data]
+            is_divided = [type(one) for one in unit] == [linkexpress_journal.Change] and rng.random() < 0.3
+            pieces = linkexpress_journal.divided(data, how, 40) if is_divided else [data]
             messages += [(batch, piece) for piece in pieces]
         else:
             put(landing / f"{batch}" / source / f"{first:%Y%m%d%H%M%S}_{n:03d}.jnl", data)
         for ordinal, journal in enumerate(unit):
+            seq = prefix + f"{ordinal}".zfill(35 - len(prefix))
+            arrivals[seq] = batch
+            if isinstance(journal, linkexpress_journal.Checkpoint):
+                checkpoints.append((seq, journal.name))
+                continue
             row = journal.row | {"MADE": journal.row["MADE"] and dt.date.fromisoformat(journal.row["MADE"])}
             images = {"before" if journal.operation == "delete" else "after": row}
-            seq = prefix + f"{ordinal}".zfill(35 - len(prefix))
             images |= {"transaction_id": f"{journal.trnid:016X}"}
             expected.append(Change(source, "SIM.PARTS", seq, journal.operation.upper(), **images))
     for batch in range(NUM_BATCHES if is_queue else 0):
@@ -235,11 +246,17 @@ def write_journals(rng: random.Random, source: str, landing: Path) -> tuple[dict
             (landing / f"{batch}" / source).mkdir(parents=True)
             qlik.write_parquet(own, landing / f"{batch}" / source / f"{batch}.parquet")
     options = {"source_tz": "Asia/Tokyo", "tagged": "yes" if how.tagged else "no", "framing": how.framing}
-    said = {"codec": "linkexpress_journal", "tables": {"PARTS": "SIM.PARTS"}, "settle_minutes": 0}
-    if is_queue:
-        path = {"transport": "parquet", "path": f"landing/{source}/*.parquet"}
-        return said | {"from": path, "options": options | {"divided": "yes"}}, expected
-    return said | {"from": f"landing/{source}/*.jnl", "options": options}, expected
+    options |= {"has_checkpoint": "yes"} | ({"divided": "yes"} if is_queue else {})
+    path = f"landing/{source}/*.jnl"
+    said = {
+        "codec": "linkexpress_journal",
+        "from": {"transport": "parquet", "path": f"landing/{source}/*.parquet"} if is_queue else path,
+        "tables": {"PARTS": "SIM.PARTS"},
+        "settle_minutes": 0,
+        "publish_at": "checkpoint" if int(source[-3:]) % 2 else "transaction",
+        "options": options,
+    }
+    return said | {"checkpoints": checkpoints, "arrivals": arrivals}, expected
 
 
 def journals_of(rng: random.Random):
@@ -254,6 +271,8 @@ def journals_of(rng: random.Random):
                     state = 5 if len(records) == 1 else 1 if n == 0 else 4 if n == len(records) - 1 else 2
                     text = row | {"MADE": row["MADE"] and row["MADE"].isoformat()}
                     yield linkexpress_journal.Change("PARTS", word, text, transaction, state)
+                    if rng.random() < 0.3:
+                        yield linkexpress_journal.Checkpoint(rng.choice(CHECKPOINTS))
                 records = []
 
 
@@ -358,10 +377,11 @@ def of_goods(change: Change) -> dict:
 
 
 @pytest.fixture(scope="module")
-def expected(spark, lakehouse, tmp_path_factory) -> dict[str, dict[str, list[Change]]]:
-    """table -> source -> changes, after all batches went through the pipeline."""
+def ran(spark, lakehouse, tmp_path_factory) -> SimpleNamespace:
+    """All batches went through the pipeline: the project; table -> source -> changes; source -> (place, name) of its
+    checkpoints; what was public after each batch."""
     root = tmp_path_factory.mktemp("pipeline")
-    sources, changes = {}, {table: {} for table in TABLES}
+    sources, changes, checkpoints, arrivals, shown = {}, {table: {} for table in TABLES}, {}, {}, []
     for n in range(NUM_STREAMS):
         for table, write in (
             ("SIM.ITEMS", write_qlik),
@@ -370,6 +390,8 @@ def expected(spark, lakehouse, tmp_path_factory) -> dict[str, dict[str, list[Cha
         ):
             name = f"{write.__name__.removeprefix('write_')}_{n:03d}"
             sources[name], changes[table][name] = write(random.Random(name), name, root / "delivery")
+            checkpoints[name] = sources[name].pop("checkpoints", [])
+            arrivals[name] = sources[name].pop("arrivals", {})
     project = make_project(root, lakehouse, sources)
     for batch in range(NUM_BATCHES):
         shutil.copytree(root / "delivery" / str(batch), root / "landing", dirs_exist_ok=True)
@@ -377,7 +399,30 @@ def expected(spark, lakehouse, tmp_path_factory) -> dict[str, dict[str, list[Cha
         bronze.land(project, spark, new)
         silver.run(project, spark, new.batch_id)
         gold.run(project, spark, gold.pending(project))
-    return changes
+        shown.append(public_parts(project, spark))
+    return SimpleNamespace(project=project, changes=changes, checkpoints=checkpoints, arrivals=arrivals, shown=shown)
+
+
+@pytest.fixture(scope="module")
+def expected(ran) -> dict[str, dict[str, list[Change]]]:
+    """table -> source -> changes, after all batches went through the pipeline."""
+    return ran.changes
+
+
+def public_parts(project: config.Project, spark) -> tuple[publish.Point, list[dict[str, list[tuple]]]]:
+    """The new point of SIM.PARTS alone, and source -> its rows: those that are public, and those at each of
+    CHECKPOINTS."""
+    of_parts = project.model_copy(update={"tables": {"SIM.PARTS": project.tables["SIM.PARTS"]}})
+    point = publish.run(of_parts, spark)
+    asked = "sim_parts", *(f"sim_parts_at_checkpoint('{name}')" for name in CHECKPOINTS)
+    columns = ", ".join(n for n, *_ in PARTS)
+    spark.sql("use public")
+    rows = spark.sql(
+        " union all ".join(f"select {n} as asked, source, {columns} from {of}" for n, of in enumerate(asked))
+        + " order by asked, source, region, item"
+    ).collect()
+    spark.sql("use default")
+    return point, [by_source(row[1:] for row in rows if row.asked == n) for n in range(len(asked))]
 
 
 def make_project(root: Path, lakehouse: str, sources: dict) -> config.Project:
@@ -500,3 +545,86 @@ def test_the_ledger_spans_empty_loads_and_ends_of_loads(spark, expected):
         f"where e.kind in ('empty_load', 'load_end') and e.change_seq is not null and e.source in ({names})"
     ).first()
     assert num_events > 0 and num_outside == 0
+
+
+# -- checkpoints
+# ----------------------------------------------------------------------------------------------------------------
+
+
+def rows_upto(changes: list[Change], seq: str) -> list[tuple]:
+    """Rows of SIM.PARTS as the reference folds them from the changes up to a place."""
+    folded = reference.fold([c for c in changes if c.seq <= seq], KEY, [n for n, *_ in PARTS])[0]
+    return [tuple(v.values.get(n) for n, *_ in PARTS) for v in reference.current(folded)]
+
+
+def is_within(changes: list[Change], seq: str) -> bool:
+    """Does a place lie within a transaction?"""
+    spans: dict[str, list[str]] = {}
+    for change in changes:
+        spans.setdefault(change.transaction_id, []).append(change.seq)
+    return any(min(seqs) < seq < max(seqs) for seqs in spans.values())
+
+
+def test_rows_are_those_of_the_reference_at_checkpoints_and_are_public_up_to_them(ran):
+    """Of usage journals, in every batch: `<t>_at_checkpoint`, `publish_at: checkpoint`, and why that waits."""
+    num_asked = num_within = num_held = 0
+    for name, source in ran.project.sources.items():
+        if source.codec != "linkexpress_journal":
+            continue
+        changes, batch_of = ran.changes["SIM.PARTS"][name], ran.arrivals[name]
+        last_of = {c.transaction_id: c.seq for c in changes}
+        for batch, (point, (public, *at_checkpoints)) in enumerate(ran.shown):
+            known = [(seq, word) for seq, word in ran.checkpoints[name] if batch_of[seq] <= batch]
+            mine = [c for c in changes if batch_of[c.seq] <= batch]
+            whole = [c.seq for c in mine if batch_of[last_of[c.transaction_id]] <= batch]
+            free = [seq for seq, _ in known if not is_within(changes, seq)]
+            is_at_checkpoint = source.publish_at == "checkpoint"
+            upto = max(free if is_at_checkpoint else whole + free, default="")
+            assert point.points[name] == upto
+            assert public.get(name, []) == rows_upto(mine, upto)
+            waits = is_at_checkpoint and mine[-1].seq > upto
+            why = {"the next checkpoint; changes up to ": waits, "transaction ": len(whole) < len(mine)}
+            held = point.held.get(name, "")
+            assert any(held.startswith(words) for words, holds in why.items() if holds) == any(why.values()), held
+            for word, rows in zip(CHECKPOINTS, at_checkpoints):
+                if places := [seq for seq, of in known if of == word and seq <= upto]:
+                    assert rows.get(name, []) == rows_upto(mine, places[-1])
+                    num_asked += rows_upto(mine, places[-1]) != rows_upto(mine, upto)
+                else:
+                    assert name not in rows
+            num_held, num_within = num_held + waits, num_within + len(known) - len(free)
+    assert num_asked > 5 and num_within > 2 and num_held > 1, (num_asked, num_within, num_held)
+
+
+def test_checkpoints_are_listed_and_named_in_pins_and_without_spark_too(spark, ran):
+    point, (_, *at_checkpoints) = ran.shown[-1]
+    listed = spark.sql("select source, change_seq, name from public._checkpoints order by all").collect()
+    assert [tuple(row) for row in listed] == [
+        (source, seq, name)
+        for source, found in sorted(ran.checkpoints.items())
+        for seq, name in found
+        if seq <= point.points[source]
+    ]
+    pins.pin(ran.project, spark, "pinned_parts", pins.find(ran.project, "pinned_parts"))
+    names = ", ".join(n for n, *_ in PARTS)
+    table = ran.project.tables["SIM.PARTS"]
+    for name, expected_rows in zip(CHECKPOINTS, at_checkpoints):
+        found = show.show(ran.project, table, checkpoint=name, limit=0)
+        at = [found.columns.index(n) for n in ("source", *(n.lower() for n, *_ in PARTS))]
+        assert by_source([tuple(row[n] for n in at) for row in found.rows]) == expected_rows
+        of_one = show.show(ran.project, table, checkpoint=name, limit=0, source=max(expected_rows))
+        assert by_source([tuple(row[n] for n in at) for row in of_one.rows]) == {
+            max(expected_rows): expected_rows[max(expected_rows)]
+        }
+        spark.sql("use pinned_parts")
+        rows = spark.sql(f"select source, {names} from sim_parts_at_checkpoint('{name}') order by source, region, item")
+        assert by_source(rows.collect()) == expected_rows
+    spark.sql("use default")
+    with pytest.raises(ConfigError, match="No checkpoint up to the published point is called YEAR_END.*DAY_END, NOON"):
+        show.show(ran.project, table, checkpoint="YEAR_END")
+    for database in ("public", "pinned_parts"):
+        spark.sql(f"use {database}")
+        with pytest.raises(Exception, match=f"is called YEAR_END; {database}._checkpoints has them"):
+            spark.sql("select * from sim_parts_at_checkpoint('YEAR_END')").collect()
+    spark.sql("use default")
+    pins.unpin(spark, "pinned_parts")

@@ -96,6 +96,7 @@ def load(root: Path | str, may_lack_contracts: bool = False) -> Project:
     Raises: ConfigError, naming file, field, what was expected and found.
     """
     from inlet.codecs import CODECS, transports_of
+    from inlet.codecs.results import CHECKPOINT
 
     root = Path(root).resolve()
     config = root / "pipelines" / "inlet.yml"
@@ -147,6 +148,12 @@ def load(root: Path | str, may_lack_contracts: bool = False) -> Project:
             )
         read_files(source, CODECS[source.codec].OPTIONS, root, f"{config}: sources.{source.name}.options")
         _build(CODECS[source.codec].OPTIONS, source.options, f"{config}: sources.{source.name}.options")
+        if source.publish_at == CHECKPOINT and not getattr(CODECS[source.codec], "HAS_CHECKPOINTS", False):
+            having = [name for name, codec in CODECS.items() if hasattr(codec, "HAS_CHECKPOINTS")]
+            raise ConfigError(
+                f"{config}: sources.{source.name}.publish_at is checkpoint, and {source.codec} has none",
+                f"Leave it out; {', '.join(having)} has checkpoints",
+            )
         contracts = by_name(tables.values())
         for word, name in source.tables.items():
             lacks = (

@@ -7,7 +7,7 @@ import fnmatch
 import json
 import re
 from hashlib import sha256
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -59,6 +59,11 @@ class Source(BaseModel):
     settle_minutes: float = Field(default=60, ge=0)
     # how long, by the source's own times, the public views wait for a transaction that lacks events; 0: not at all
     open_transaction_minutes: float = 60
+    publish_at: Literal["transaction", "checkpoint"] = Field(
+        default="transaction",
+        description="where the public views may show the source: behind each whole transaction, or only at checkpoints "
+        "of the feed at which no transaction is open",
+    )
 
     @model_validator(mode="before")
     @classmethod

@@ -125,19 +125,25 @@ def show(
         bool, typer.Option("--header", help="With --changes: what the feed's own header says of each.")
     ] = False,
     at: Annotated[str | None, typer.Option(metavar="TIME", help="Rows as they were at a time, in UTC.")] = None,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Rows as they were at each source's last checkpoint of this name."),
+    ] = None,
     format: Annotated[str, typer.Option(help="table, csv or json (lines).")] = "table",
     limit: Annotated[
         int | None, typer.Option(min=0, help="Rows at most; 0 for all. A table has 20, CSV and JSON all.")
     ] = None,
 ):
-    """Rows of a public table, as `orders`, `orders__history`, `orders__before_after` and `orders_at(time)` show them.
-    Needs no Spark.
+    """Rows of a public table, as `orders`, `orders__history`, `orders__before_after`, `orders_at(time)` and
+    `orders_at_checkpoint(checkpoint)` show them. Needs no Spark.
     """
     from inlet.commands import show as showing
 
     _check_format(format)
     if history and changes:
         raise ConfigError("--history and --changes are two questions", "Ask one after the other")
+    if at is not None and checkpoint is not None:
+        raise ConfigError("--at and --checkpoint are two places", "Say one of them")
     if header and not changes:
         raise ConfigError("--header is of changes", "Say --changes, too")
     loaded = config.load(project)
@@ -147,7 +153,7 @@ def show(
     if source:
         config.known(loaded.sources, source, "source")
     num = _limit(limit, format, 20)
-    found = showing.show(loaded, contract, view, key, at, num, source, header)
+    found = showing.show(loaded, contract, view, key, at, num, source, header, checkpoint)
     if changes:
         found = showing.as_supplied(loaded, contract, found)
     _print(found.columns, found.rows, found.is_more, format, num, is_upright=header)

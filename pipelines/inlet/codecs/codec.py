@@ -48,8 +48,8 @@ FIRST_ROW = "first_row"  # member of the context of a unit of rows
 
 class Codec(Protocol):
     """What every codec offers. `join` is asked of codecs that give parts; `IDENTITY` is theirs whose feed can be sent
-    again at another place; `OTHER_EVENTS` theirs that have some; `TELLS_FIRST` theirs whose changes are known to
-    begin a transaction, or not, though those behind may have no counter.
+    again at another place; `OTHER_EVENTS` theirs that have some, and so is `HAS_CHECKPOINTS`; `TELLS_FIRST` theirs
+    whose changes are known to begin a transaction, or not, though those behind may have no counter.
     """
 
     # the source's `options`, each with a safe default; FILES of it: option that may name a file -> how its text is read
@@ -58,6 +58,7 @@ class Codec(Protocol):
     IDENTITY: str
     OTHER_EVENTS: tuple[str, ...]  # kinds of control events that may be events of a transaction (results.event_detail)
     TELLS_FIRST: bool
+    HAS_CHECKPOINTS: bool  # may it give control events of kind `checkpoint` (results.Control), with a change_seq?
 
     def join(self, key: str, parts: list[Waiting], source: Source, tables: dict[str, Table]) -> Joined:
         """Settle the parts of a key, those that waited and new ones, in the order of change_seq, then of

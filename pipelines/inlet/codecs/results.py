@@ -44,12 +44,16 @@ class Cut(NamedTuple):
     marks: Sequence[Mark] | None = None
 
 
+CHECKPOINT = "checkpoint"  # kind of a control event at whose place people ask for rows: codecs with HAS_CHECKPOINTS
+
+
 class Control(NamedTuple):
     """Something a feed says that is no change of a row: DDL, a checkpoint, an empty load. A row of
     silver.control_events.
 
     It is a record of its own where the decoder counts it in `num_control`, else it comes with a change. Where it is an
-    event of a transaction its detail says so, as `event_detail` has it.
+    event of a transaction its detail says so, as `event_detail` has it. That of a checkpoint has, where they are known,
+    its `name`, its `local_time` and its `timestamp` (UTC), in ISO 8601.
     """
 
     kind: str

@@ -16,6 +16,7 @@ from inlet.config import Project
 from inlet.errors import ConfigError, InletError
 from inlet.gold.generate import models
 from inlet.log import console
+from inlet.publish import checkpoints
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -98,7 +99,8 @@ def names(project: Project, database: str = "public") -> list[str]:
     for table in project.tables.values():
         ends = ("", "__history", "__before_after", "__committed", "__live") if table.key else ("__before_after",)
         tables += [f"{table.name}{end}" for end in ends]
-        tables += [f"{table.name}_at(", f"{table.name}_as_of("] if table.key else []
+        functions = ("_at(", "_as_of(", *(("_at_checkpoint(",) if checkpoints.sources(project) else ()))
+        tables += [f"{table.name}{function}" for function in functions] if table.key else []
         for name, (_, _, of_model, _) in models(table).items():
             tables.append(f"gold.{name}")
             columns |= {column: None for column, *_ in of_model}

@@ -1,7 +1,8 @@
 """`inlet show`: rows of a public table at the published point, read without Spark.
 
-The same rows as the views `<t>`, `<t>__history`, `<t>__before_after` and the function `<t>_at(time)`, from the Delta
-versions that gold.published names. Free SQL is Spark's alone (`inlet sql`).
+The same rows as the views `<t>`, `<t>__history`, `<t>__before_after` and the functions `<t>_at(time)` and
+`<t>_at_checkpoint(checkpoint)`, from the Delta versions that gold.published names. Free SQL is
+Spark's alone (`inlet sql`).
 """
 
 from datetime import UTC, datetime
@@ -15,6 +16,7 @@ from inlet.fields import variant
 from inlet.fields.fit import fit
 from inlet.fields.wrong import Wrong
 from inlet.log import counted
+from inlet.publish import checkpoints
 from inlet.table import Table
 
 VIEWS, IMAGES = ("live", "history", "changes"), ("before", "after")
@@ -42,12 +44,14 @@ def show(
     limit: int = 20,
     source: str | None = None,
     has_header: bool = False,
+    checkpoint: str | None = None,
 ) -> Shown:
     """Rows of one table, by key and time. In: which of VIEWS; values of the key's columns, or of the first of them, in
     the contract's order; a time in UTC as of which rows are shown; how many rows at most, 0 for all; a source, whose
-    rows alone are shown; whether each change has its `header` of silver. Out: rows by key and place, structs as dicts.
+    rows alone are shown; whether each change has its `header` of silver; the name of a checkpoint as of which rows are
+    shown, those of each source as of its last one up to the point. Out: rows by key and place, structs as dicts.
 
-    Raises: ConfigError where the table is not published, or where the key or the time cannot be meant.
+    Raises: ConfigError where the table is not published, or where the key, the time or the checkpoint cannot be meant.
     """
     point = publish.newest(project) or {"versions": [], "points": []}
     versions, ends = dict(point["versions"]), dict(point["points"])
@@ -57,13 +61,18 @@ def show(
         )
     if not table.key and (view != "changes" or key):
         raise ConfigError(table.without_key, "Ask for its --changes")
-    if source:
+    at_checkpoint = None if checkpoint is None else checkpoints.named(project, point, checkpoint, source)
+    if at_checkpoint is not None:
+        ends = {name: seq for name, seq in ends.items() if name in at_checkpoint}
+    elif source:
         ends = {name: seq for name, seq in ends.items() if name == source}
     untimed = sorted(name for name, seq in ends.items() if seq < change.FIRST_TIMED)
     steps = ("before_after",) if view == "changes" else ("current", "past", *(("before_after",) if untimed else ()))
     places = {step: (f"gold.{table.name}__{step}", versions[f"{table.name}__{step}"]) for step in steps}
     name = "source" if view == "changes" else table.our("source")
     until = None if at is None else _until(project, places, at, untimed, name)
+    if at_checkpoint is not None:
+        until = _end(at_checkpoint, _name(name))
     query = (
         _changes(table, key or [], until, ends) if view == "changes" else _versions(table, view, key or [], until, ends)
     )

@@ -10,15 +10,16 @@ def exists(lakehouse: str, table: str) -> bool:
     return deltalake.DeltaTable.is_deltatable(f"{lakehouse}/{table.replace('.', '/')}")
 
 
-def peek(lakehouse: str, table: str, columns: list[str], rest: str = "") -> list[dict]:
+def peek(lakehouse: str, table: str, columns: list[str], rest: str = "", version: int | None = None) -> list[dict]:
     """Columns of a small state table as a list of dicts, read without Spark; [] while the table does not exist. A
-    column that the table has not got yet is null. In: what follows `from` in SQL: an order, a limit."""
+    column that the table has not got yet is null. In: what follows `from` in SQL: an order, a limit; the Delta version,
+    none for the newest."""
     import deltalake
     import pyarrow as pa
 
     if not exists(lakehouse, table):
         return []
-    delta_table = deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}")
+    delta_table = deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}", version=version)
     existing = {field.name for field in delta_table.schema().fields}
     asked = ", ".join(
         name if name.strip('"') in existing or not name.isidentifier() else f"null as {name}" for name in columns

@@ -13,7 +13,7 @@ from inlet import lake
 from inlet.config import Project
 from inlet.errors import ConfigError
 from inlet.gold.evolve import ours, own
-from inlet.publish import views
+from inlet.publish import checkpoints, views
 from inlet.publish.point import PUBLISHED, Point
 from inlet.sql import literal
 from inlet.sql import name as quoted
@@ -77,20 +77,16 @@ def pin(project: Project, spark: "SparkSession", database: str, point: Point) ->
         f"create database if not exists {database} comment 'Published point {point.number}' location "
         f"{literal(project.lakehouse_path('_pins', database))} with dbproperties ('{PROPERTY}' = '{point.number}')"
     )
-    tables = sorted(point.tables)
+    tables, our_names = sorted(point.tables), {}
     for table in tables:
         version = point.table(table).versions.get("past")  # none of a table without a key
         columns, properties = (
             lake.describe(project.lakehouse_path(), f"gold.{table}__past", version) if version is not None else None
         ) or ({}, {})
-        views.write_pinned(
-            spark,
-            database,
-            table,
-            point,
-            list(columns),
-            ours_beside(set(own(columns, "", ours(properties)))) if columns else {},
-        )
+        if columns:
+            our_names[table] = ours_beside(set(own(columns, "", ours(properties))))
+        views.write_pinned(spark, database, table, point, list(columns), our_names.get(table, {}))
+    checkpoints.write_pinned(spark, database, point, our_names)
     return tables
 
 

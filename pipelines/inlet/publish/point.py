@@ -21,11 +21,15 @@ PUBLISHED = (
     Column("points", "map<string,string>", "source -> change_seq up to which its changes are public"),
     Column("batches", "map<string,bigint>", "source -> last silver batch that this run has looked at"),
     Column(
-        "versions", "map<string,bigint>", "table of gold, and silver.transactions -> its Delta version at this point"
+        "versions",
+        "map<string,bigint>",
+        "table of gold, silver.transactions and, where a source has checkpoints, silver.control_events -> its Delta "
+        "version at this point",
     ),
     Column("held", "map<string,string>", "source -> why its point is not at the end of what gold has; empty: it is"),
 )
 POINT = "public._point"
+EVENTS = "silver.control_events"
 PROPERTY = "inlet.point."  # what the view's properties that hold the point begin with, before its number
 NUM_FILES = 500  # of gold.published, one a point, above which they are made one
 
@@ -59,6 +63,7 @@ class Point:
     sources: dict[str, SourcePoint] = field(default_factory=dict)
     tables: dict[str, TablePoint] = field(default_factory=dict)
     transactions: int | None = None  # version of silver.transactions
+    events: int | None = None  # version of silver.control_events; None: no source has checkpoints
 
     @classmethod
     def of(cls, stored: dict) -> "Point":
@@ -74,7 +79,7 @@ class Point:
             return point
         sources = {name: SourcePoint(**fields) for name, fields in stored["sources"].items()}
         tables = {name: TablePoint(**fields) for name, fields in stored["tables"].items()}
-        return cls(stored["number"], sources, tables, stored["transactions"])
+        return cls(stored["number"], sources, tables, stored["transactions"], stored.get("events"))
 
     @classmethod
     def of_log(cls, row: dict) -> "Point":
@@ -109,9 +114,10 @@ class Point:
 
     @property
     def versions(self) -> dict[str, int]:
-        """Table of gold, and silver.transactions -> its Delta version."""
+        """Table of gold, and of silver -> its Delta version."""
         versions = {f"{name}__{step}": v for name, table in self.tables.items() for step, v in table.versions.items()}
-        return versions | ({} if self.transactions is None else {TRANSACTIONS: self.transactions})
+        of_silver = {TRANSACTIONS: self.transactions, EVENTS: self.events}
+        return versions | {name: version for name, version in of_silver.items() if version is not None}
 
 
 def _of_maps(number: int, points: dict[str, str], versions: dict[str, int]) -> Point:
@@ -119,6 +125,8 @@ def _of_maps(number: int, points: dict[str, str], versions: dict[str, int]) -> P
     for place, version in versions.items():
         if place == TRANSACTIONS:
             point.transactions = version
+        elif place == EVENTS:
+            point.events = version
         else:
             name, step = place.rsplit("__", 1)
             point.table(name).versions[step] = version

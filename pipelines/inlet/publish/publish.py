@@ -2,10 +2,10 @@
 
 Gold's tables move one after another. Analysts read views in `public`, which show them at the *published point*: a Delta
 version of each table, and of each source the change_seq up to which its changes count. A point lies where no
-transaction is open, so nobody sees half of one. As the tables of a run become ready, their views are written so that
-they still show the last point and already know the next; then the one view `public._point` is altered, which is the
-commit: a query reads it once, and all its tables go by what it said. A query that is planned while two points pass asks
-to be run again rather than mix them.
+transaction is open, so nobody sees half of one; of a source that says so, at a checkpoint (at_checkpoints.py). As the
+tables of a run become ready, their views are written so that they still show the last point and already know the next;
+then the one view `public._point` is altered, which is the commit: a query reads it once, and all its tables go by what
+it said. A query that is planned while two points pass asks to be run again rather than mix them.
 
 `public._point` has one row: number; moved: table -> number of the point that last moved its views. The point itself is
 a property of it. `gold.published` is its log, one row per run that came this far, for people, `inlet status` and
@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 from inlet import lake
 from inlet.config import Project
 from inlet.gold.build import steps
-from inlet.publish import views
+from inlet.publish import at_checkpoints, checkpoints, views
 from inlet.publish.hold import freeze, holds_of, last_before
-from inlet.publish.point import Point, commit, log, newest, published
+from inlet.publish.point import EVENTS, Point, commit, log, newest, published
 from inlet.table import Table
 
 if TYPE_CHECKING:
@@ -27,11 +27,13 @@ if TYPE_CHECKING:
 
 
 def pending(project: Project) -> bool:
-    """Has the ledger batches that no published point knows of, or shall a source wait for no transaction any more? Told
-    without Spark.
+    """Has the ledger batches that no published point knows of, or shall a source wait for no transaction or checkpoint
+    any more? Told without Spark.
     """
     last = newest(project) or {"batches": (), "held": ()}
     seen, waits = dict(last["batches"]), [name for name, why in last["held"] if why.startswith("transaction ")]
+    if any(at_checkpoints.is_over(project, name, why) for name, why in last["held"]):
+        return True
     if any(name in project.sources and not project.sources[name].open_transaction_minutes for name in waits):
         return True
     ledger = lake.peek(project.lakehouse_path(), "silver.batches", ["source", "batch_id"])
@@ -39,9 +41,9 @@ def pending(project: Project) -> bool:
 
 
 def run(project: Project, spark: "SparkSession") -> Point:
-    """Move the public views to where gold is, as far as transactions allow. Doing it twice changes nothing. To be
-    called when no table of gold is behind silver. Out: the point they show then; `held` tells which sources wait, and
-    for what."""
+    """Move the public views to where gold is, as far as transactions and checkpoints allow. Doing it twice changes
+    nothing. To be called when no table of gold is behind silver. Out: the point they show then; `held` tells which
+    sources wait, and for what."""
     last = published(project, spark)
     if last.number > (newest(project) or {"number": 0})["number"]:  # a run died between the two
         log(project, spark, last)
@@ -63,6 +65,7 @@ def run(project: Project, spark: "SparkSession") -> Point:
             is_old_needed = is_readable and not _is_appended(project, table, last, point, late)
             views.write(spark, table, last, point, is_old_needed, is_old_log_needed=is_readable)
     if point.moved != last.moved or point.points != last.points:
+        checkpoints.write(project, spark, last, point)
         commit(spark, point)
     else:
         point.number = last.number
@@ -74,6 +77,7 @@ def _next(project: Project, spark: "SparkSession", last: Point, tables: list, le
     """The point that gold and its transactions allow."""
     lakehouse = project.lakehouse_path()
     point = Point(last.number + 1, transactions=lake.version(lakehouse, views.TRANSACTIONS))
+    point.events = lake.version(lakehouse, EVENTS) if checkpoints.sources(project) else None
     for row in ledger:
         source = point.source(row["source"])
         source.batch = source.taken = max(row["batch_id"], source.batch)
@@ -85,13 +89,15 @@ def _next(project: Project, spark: "SparkSession", last: Point, tables: list, le
     for name, before_seq in last_before(spark, holds).items():
         point.source(name).held = holds[name].why
         point.source(name).seq = max(before_seq, last.points.get(name, ""))
+    late = {source for source, hold in holds.items() if hold.seq <= last.points.get(source, "")}
+    late |= at_checkpoints.move(project, spark, last, point, holds)
     for table in tables:
         shown = point.table(table.name)
         shown.shape, shown.columns = views.shape(table)
         shown.versions = {step: lake.version(lakehouse, f"gold.{table.name}__{step}") for step in steps(table)}
     for name, moved in last.moved.items():
         point.table(name).moved = moved
-    freeze(point, last, {source for source, hold in holds.items() if hold.seq <= last.points.get(source, "")})
+    freeze(point, last, late)
     return point
 
 

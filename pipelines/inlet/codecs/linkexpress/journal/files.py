@@ -73,8 +73,8 @@ from inlet import change
 from inlet.codecs.linkexpress.journal import frame, plain
 from inlet.codecs.linkexpress.journal import reading as journal_reading
 from inlet.codecs.linkexpress.journal.annotate import annotate  # noqa: F401  part of what a codec offers
-from inlet.codecs.linkexpress.journal.messages import decode_message, join  # noqa: F401  part of what a codec offers
 from inlet.codecs.linkexpress.journal.definition import definitions_of, settings_of  # noqa: F401  the same
+from inlet.codecs.linkexpress.journal.messages import decode_message, join  # noqa: F401  part of what a codec offers
 from inlet.codecs.linkexpress.journal.options import Options, options_of
 from inlet.codecs.linkexpress.journal.pairs import DELETE_OF_UPDATE
 from inlet.codecs.linkexpress.journal.record import Reader, parsed_time, utc_time
@@ -86,6 +86,7 @@ from inlet.source import Source
 
 OPTIONS, TELLS_FIRST, OTHER_EVENTS = Options, True, (DELETE_OF_UPDATE,)
 FAST, LOADS = None, None
+HAS_CHECKPOINTS = True
 
 
 def open_file(path: str, head: bytes, is_whole: bool, source: Source, tables: dict) -> dict | Reject | None:
