@@ -39,10 +39,16 @@ def sources(project: Project) -> list[str]:
     return [name for name, source in project.sources.items() if getattr(CODECS[source.codec], "HAS_CHECKPOINTS", False)]
 
 
+def _ends(project: Project, points: dict[str, str]) -> dict[str, str]:
+    """How far sources with checkpoints are public."""
+    mine = sources(project)
+    return {source: seq for source, seq in points.items() if source in mine}
+
+
 def named(project: Project, published: dict, name: str, source: str | None = None) -> dict[str, str]:
     """Source -> place of its last checkpoint of a name up to a published point, found without Spark. In: the point's
     row of gold.published; one source, none for all. Raises: ConfigError where there is none."""
-    ends, version = dict(published["points"]), dict(published["versions"]).get(EVENTS)
+    ends, version = _ends(project, dict(published["points"])), dict(published["versions"]).get(EVENTS)
     columns, where = ["source", "change_seq", "detail"], f"where kind = {literal(CHECKPOINT)} order by change_seq"
     found: dict[str, dict[str, str]] = {}
     for row in lake.peek(project.lakehouse_path(), EVENTS, columns, where, version):
@@ -59,7 +65,7 @@ def write(project: Project, spark: "SparkSession", last: Point, point: Point) ->
     if point.events is None:
         return
     mine = sources(project)
-    new, old = (string_map({s: seq for s, seq in of.points.items() if s in mine}) for of in (point, last))
+    new, old = (string_map(_ends(project, of.points)) for of in (point, last))
     end = (
         f"(case (select number from public._point) when {point.number} then {new}[source] when {last.number} then "
         f"{old}[source] else raise_error({literal(HELD)}) end)"
@@ -73,11 +79,13 @@ def write(project: Project, spark: "SparkSession", last: Point, point: Point) ->
             _write_function(spark, "public", table.name, table.table, Ours(table.ours))
 
 
-def write_pinned(spark: "SparkSession", database: str, point: Point, ours: dict[str, dict[str, str]]) -> None:
+def write_pinned(
+    project: Project, spark: "SparkSession", database: str, point: Point, ours: dict[str, dict[str, str]]
+) -> None:
     """Write the same in a pin. In: each of its tables with a key, and what our columns are called there."""
     if point.events is None:
         return
-    _write_view(spark, database, f"{string_map(point.points)}[source]", point.events)
+    _write_view(spark, database, f"{string_map(_ends(project, point.points))}[source]", point.events)
     for name, own in ours.items():
         _write_function(spark, database, name, name, Ours(own))
 

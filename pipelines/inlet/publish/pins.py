@@ -86,7 +86,7 @@ def pin(project: Project, spark: "SparkSession", database: str, point: Point) ->
         if columns:
             our_names[table] = ours_beside(set(own(columns, "", ours(properties))))
         views.write_pinned(spark, database, table, point, list(columns), our_names.get(table, {}))
-    checkpoints.write_pinned(spark, database, point, our_names)
+    checkpoints.write_pinned(project, spark, database, point, our_names)
     return tables
 
 

@@ -77,7 +77,8 @@ def _next(project: Project, spark: "SparkSession", last: Point, tables: list, le
     """The point that gold and its transactions allow."""
     lakehouse = project.lakehouse_path()
     point = Point(last.number + 1, transactions=lake.version(lakehouse, views.TRANSACTIONS))
-    point.events = lake.version(lakehouse, EVENTS) if checkpoints.sources(project) else None
+    has_checkpoints = checkpoints.sources(project) or last.events is not None  # then a view of them is there
+    point.events = lake.version(lakehouse, EVENTS) if has_checkpoints else None
     for row in ledger:
         source = point.source(row["source"])
         source.batch = source.taken = max(row["batch_id"], source.batch)
