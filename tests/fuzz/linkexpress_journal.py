@@ -62,6 +62,7 @@ def _rows(case: dict, data: bytes, context: dict, len_block: int) -> list[str]:
     for block in journals.cut(data, context, case["source"], case["tables"], len_block, True).blocks:
         unit = data[block.offset : block.offset + block.length]
         found = journals.decode(unit, block.context, case["source"], case["tables"])
-        rows += [repr(row | {"unit_offset": None}) for row in found.changes]
+        changes = journals.changes_as_rows(found, block.context, case["source"], case["tables"])
+        rows += [repr(row | {"unit_offset": None}) for row in changes]
         rows += [f"{reject.change_seq} {reject.kind} {reject.event}" for reject in found.rejects]
     return sorted(rows)

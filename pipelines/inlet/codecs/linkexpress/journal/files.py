@@ -58,19 +58,39 @@ Source    Linkexpress Transactional Replication option manual, 14; docs/formats/
 import re
 
 from inlet import change
+from inlet.codecs.linkexpress.block import tables_of
 from inlet.codecs.linkexpress.journal import frame
 from inlet.codecs.linkexpress.journal import reading as journal_reading
-from inlet.codecs.linkexpress.journal.annotate import annotate  # noqa: F401  part of what a codec offers
+from inlet.codecs.linkexpress.journal.annotate import annotate
+from inlet.codecs.linkexpress.journal.block import cut, decode
+from inlet.codecs.linkexpress.journal.change_rows import (
+    CHANGES,
+    COLUMNS,
+    CONSTANTS,
+    changes_as_rows,
+    constants,
+    load_of,
+)
 from inlet.codecs.linkexpress.journal.options import Options, options_of
 from inlet.codecs.linkexpress.journal.record import parsed_time, utc_time
 from inlet.codecs.linkexpress.opening import base_name
-from inlet.codecs.linkexpress.reject import change_seq_of, of_file
-from inlet.codecs.results import Block, Control, Cut, Decoded
+from inlet.codecs.linkexpress.reject import of_file
 from inlet.errors import Reject
-from inlet.fields.wrong import Wrong
 from inlet.source import Source
 
 OPTIONS = Options
+__all__ = (  # what the codec offers beside what is here
+    "CHANGES",
+    "COLUMNS",
+    "CONSTANTS",
+    "annotate",
+    "changes_as_rows",
+    "constants",
+    "cut",
+    "decode",
+    "load_of",
+    "tables_of",
+)
 
 
 def open_file(path: str, head: bytes, is_whole: bool, source: Source, tables: dict) -> dict | Reject | None:
@@ -110,59 +130,6 @@ def _named(path: str, head: bytes, options: Options) -> dict | Reject:
         "open": {},
         "reading": None,
     }
-
-
-def cut(data: bytes, context: dict, source: Source, tables: dict, len_block: int, is_final: bool) -> Cut:
-    """Cut whole messages, or journals of a stream, into blocks."""
-    if context["reading"] is None:  # no whole record yet, so nothing to read it by
-        return Cut([], context, 0)
-    options = options_of(source)
-    reader = journal_reading.reader_of(context, source, options, tables)
-    walked = frame.walk(data, context["framing"], context["reading"]["byte_order"])
-    blocks: list[Block] = []
-    start, num, before = 0, 0, context
-    for packet in walked.packets:
-        for record in journal_reading.records(data, [packet], reader, context["open"]):
-            context = context | {"open": record.walked.open, "record_ordinal": context["record_ordinal"] + 1}
-            num += 1
-        if packet.end - start >= len_block or packet.end == walked.end:
-            blocks.append(Block(start, packet.end - start, before, num))
-            start, num, before = packet.end, 0, context
-    problem = _rest(data, walked.end, walked.wrong, change_seq_of(context, 0)) if walked.wrong else None
-    return Cut(blocks, context, walked.end, problem)
-
-
-def _rest(data: bytes, at: int, wrong: Wrong, seq: str | None) -> Reject:
-    """What follows the last whole record, and is none."""
-    rest = data[at:]
-    return Reject(wrong.kind, at, len(rest), wrong.offset, wrong.expected, wrong.found, rest, change_seq=seq)
-
-
-def decode(data: bytes, context: dict, source: Source, tables: dict) -> Decoded:
-    """Read a block."""
-    options = options_of(source)
-    reader = journal_reading.reader_of(context, source, options, tables)
-    walked = frame.walk(data, context["framing"], context["reading"]["byte_order"])
-    changes: list[dict] = []
-    rejects: list[Reject] = []
-    controls: list[Control] = []
-    num = 0
-    for num, record in enumerate(journal_reading.records(data, walked.packets, reader, context["open"]), 1):
-        seq = change.change_seq(context["time"], context["file_ordinal"], context["record_ordinal"] + num - 1)
-        found = reader.read(data, record.packet, record.start, record.end, record.walked, seq)
-        if isinstance(found, dict):
-            changes.append(found)
-        elif isinstance(found, Reject):
-            rejects.append(found)
-        else:
-            controls.append(found)
-    if walked.end < len(data):
-        wrong = walked.wrong or Wrong("truncated", len(data), "a whole record", f"{len(data) - walked.end} bytes")
-        rejects.append(_rest(data, walked.end, wrong, change_seq_of(context, num)))
-    len_framing = sum(packet.len_framing for packet in walked.packets) + sum(
-        control.unit_length for control in controls
-    )
-    return Decoded(changes, rejects, controls, len_framing, len(controls))
 
 
 def span(context: dict, num_records: int) -> tuple[str, str]:

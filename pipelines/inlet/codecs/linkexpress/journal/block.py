@@ -1,0 +1,143 @@
+"""A piece of a file of usage journals is cut; a block becomes its changes, rejects and control events.
+
+Nothing here looks at one journal after the other in Python, but at those that the compiled walks are not certain of.
+"""
+
+import numpy as np
+
+from inlet.codecs.linkexpress.journal import change_rows, open_transactions, walk
+from inlet.codecs.linkexpress.journal.images import BAD_TIME, NO_TIME, images, scratch_of, times
+from inlet.codecs.linkexpress.journal.piece import Piece
+from inlet.codecs.linkexpress.journal.record import OPERATIONS, Walked
+from inlet.codecs.linkexpress.reject import change_seq_of
+from inlet.codecs.results import Block, Control, Cut, Decoded
+from inlet.errors import Event, Reject
+from inlet.fields.compiled import interpreter
+from inlet.fields.wrong import Wrong
+from inlet.source import Source
+
+DELETE = next(code for code, operation in OPERATIONS.items() if operation == "DELETE")
+
+
+def cut(data: bytes, context: dict, source: Source, tables: dict, len_block: int, is_final: bool) -> Cut:
+    """Cut whole messages, or journals of a stream, into blocks."""
+    if context["reading"] is None:  # no whole record yet, so nothing to read it by
+        return Cut([], context, 0)
+    piece = Piece(data, context, source, tables)
+    ends, nums = piece.packets()
+    blocks: list[Block] = []
+    start, num = 0, 0
+    while start < piece.end:
+        last = min(int(np.searchsorted(ends, start + len_block)), len(ends) - 1)
+        end, stop, before = int(ends[last]), int(nums[last]), context
+        open_ = piece.step(num, stop, context["open"])
+        context = context | {"open": open_, "record_ordinal": context["record_ordinal"] + stop - num}
+        blocks.append(Block(start, end - start, before, stop - num))
+        start, num = end, stop
+    wrong = piece.wrong()
+    problem = _rest(data, piece.end, wrong, change_seq_of(context, 0)) if wrong else None
+    return Cut(blocks, context, piece.end, problem)
+
+
+def _rest(data: bytes, at: int, wrong: Wrong, seq: str | None) -> Reject:
+    """What follows the last whole record, and is none."""
+    rest = data[at:]
+    return Reject(wrong.kind, at, len(rest), wrong.offset, wrong.expected, wrong.found, rest, change_seq=seq)
+
+
+def decode(data: bytes, context: dict, source: Source, tables: dict) -> Decoded:
+    """Read a block."""
+    piece = Piece(data, context, source, tables)
+    piece.step(0, piece.num, context["open"])
+    written = Written(piece, source.header)
+    rows: list[dict] = []
+    rejects: list[Reject] = []
+    controls: list[Control] = []
+    for i in np.flatnonzero(~written.is_done):
+        found = _plain(piece, int(i), change_seq_of(context, int(i)) or "")
+        if isinstance(found, dict):
+            rows.append(found | {"record_ordinal": context["record_ordinal"] + int(i)})
+        elif isinstance(found, Reject):
+            rejects.append(found)
+        else:
+            controls.append(found)
+    len_records = int((piece.records[:, walk.END] - piece.records[:, walk.START]).sum())
+    len_framing = piece.end - len_records + sum(control.unit_length for control in controls)
+    if piece.end < len(data):
+        wrong = piece.wrong() or Wrong("truncated", len(data), "a whole record", f"{len(data) - piece.end} bytes")
+        rejects.append(_rest(data, piece.end, wrong, change_seq_of(context, piece.num)))
+    changes = change_rows.changes(written, rows, tables)
+    return Decoded(changes, rejects, controls, len_framing, len(controls))
+
+
+def _plain(piece: Piece, i: int, seq: str) -> dict | Control | Reject:
+    """A record as the plain reader reads it."""
+    if i in piece.plain:
+        record = piece.plain[i]
+        return piece.reader.read(piece.data, record.packet, record.start, record.end, record.walked, seq)
+    packet, event = piece.packet_of(i), piece.events[i]
+    [(start, end)] = packet.journals
+    place = None
+    if event[open_transactions.COUNTER]:
+        at = int(piece.heads[i, walk.TRNID])
+        id_ = piece.data[at : at + open_transactions.LEN_TRNID].hex().upper()
+        place = Event(id_, int(event[open_transactions.COUNTER]), bool(event[open_transactions.IS_LAST]))
+    journal = piece.reader.journal(piece.data, packet, start, end)
+    walked = Walked(journal, place, {}, bool(event[open_transactions.IS_OUT]))
+    return piece.reader.read(piece.data, packet, start, end, walked, seq)
+
+
+class Written:
+    """The images of a piece's journals. `chosen` are the records that became images, `is_done` says which they are."""
+
+    def __init__(self, piece: Piece, has_header: bool):
+        self.piece, self.has_header, layouts = piece, has_header, piece.layouts
+        heads, little = piece.heads, piece.records[:, walk.LITTLE]
+        self.operation = _number(piece.bytes_, heads[:, walk.DBOP], little)
+        self.local = np.empty(piece.num, np.int64)
+        times(piece.bytes_, heads, walk.TIME, np.ascontiguousarray(little), piece.setup.sets.digits, self.local)
+        is_plain = np.append(layouts.is_plain, True)[piece.tables]  # -1: the last one
+        is_chosen = (heads[:, walk.IS_CERTAIN] == 1) & ~is_plain & (piece.events[:, open_transactions.IS_OUT] == 0)
+        is_chosen &= (self.local != BAD_TIME) & (self.operation >= 1) & (self.operation <= 3)
+        if has_header:
+            self.storages, firsts = piece.intern(walk.STORAGE, walk.LEN_STORAGE)
+            self.storage_names = piece.texts(firsts, walk.STORAGE, walk.LEN_STORAGE)
+            is_text = np.array([*(text is not None for text in self.storage_names), True])
+            is_chosen &= is_text[self.storages]
+        self._write(np.flatnonzero(is_chosen))
+
+    def _write(self, chosen: np.ndarray) -> None:
+        piece, layouts, setup, sets = self.piece, self.piece.layouts, self.piece.setup, self.piece.setup.sets
+        nums = layouts.bounds[:, 1] - layouts.bounds[:, 0]
+        most = max(int(nums.max(initial=0)), layouts.num_all)
+        starts, ends = piece.records[chosen, walk.START], piece.records[chosen, walk.END]
+        tables = piece.tables[chosen]
+        self.buffer = np.empty(interpreter.bound(starts, ends, nums[tables]), np.uint8)
+        sizes, len_mask = np.zeros(len(chosen), np.int64), (int(nums.max(initial=0)) + 7) // 8
+        masks, missing = (np.zeros((len(chosen), len_mask), np.uint8) for _ in range(2))
+        if len(chosen):
+            images(
+                piece.bytes_, piece.records, chosen, self.operation[chosen] == DELETE, piece.tables, setup.rules,
+                setup.how, setup.system, setup.len_system, layouts.widths, layouts.bounds, layouts.lengths,
+                layouts.num_all, layouts.len_all, layouts.plans, sets.singles, sets.doubles,
+                scratch_of(most), np.empty(walk.NUM_HEAD, np.int64),
+                np.empty((most + 1, walk.NUM_ITEM), np.int64), self.buffer, sizes, masks, missing,
+            )  # fmt: skip
+        is_good = sizes > 0
+        self.chosen, self.sizes, self.tables = chosen[is_good], sizes[is_good], tables[is_good]
+        self.masks, self.missing = masks[is_good], missing[is_good]
+        self.is_done = np.zeros(piece.num, bool)
+        self.is_done[self.chosen] = True
+
+    @property
+    def has_time(self) -> np.ndarray:
+        return self.local[self.chosen] != NO_TIME
+
+
+def _number(data: np.ndarray, at: np.ndarray, little: np.ndarray) -> np.ndarray:
+    """Numbers of two bytes, -1 where there is none."""
+    if not len(data):
+        return np.full(len(at), -1, np.int64)
+    place = np.maximum(at, 0)
+    first, second = data[place].astype(np.int64), data[np.minimum(place + 1, len(data) - 1)].astype(np.int64)
+    return np.where(at < 0, -1, np.where(little == 1, second << 8 | first, first << 8 | second))
