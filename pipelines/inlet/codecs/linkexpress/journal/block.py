@@ -71,20 +71,29 @@ def decode(data: bytes, context: dict, source: Source, tables: dict) -> Decoded:
 
 
 def _plain(piece: Piece, i: int, seq: str) -> dict | Control | Reject:
-    """A record as the plain reader reads it."""
+    """A record that has not become an image, as the plain reader reads it."""
     if i in piece.plain:
         record = piece.plain[i]
         return piece.reader.read(piece.data, record.packet, record.start, record.end, record.walked, seq)
-    packet, event = piece.packet_of(i), piece.events[i]
-    [(start, end)] = packet.journals
-    place = None
-    if event[open_transactions.COUNTER]:
-        at = int(piece.heads[i, walk.TRNID])
-        id_ = piece.data[at : at + open_transactions.LEN_TRNID].hex().upper()
-        place = Event(id_, int(event[open_transactions.COUNTER]), bool(event[open_transactions.IS_LAST]))
-    journal = piece.reader.journal(piece.data, packet, start, end)
-    walked = Walked(journal, place, {}, bool(event[open_transactions.IS_OUT]))
+    start, end = int(piece.records[i, walk.START]), int(piece.records[i, walk.END])
+    is_out, event = bool(piece.events[i, open_transactions.IS_OUT]), _event(piece, i)
+    if piece.tables[i] == walk.NO_CONTRACT and not is_out:
+        wrong, at = piece.named[piece.resources[i]].refused, int(piece.heads[i, walk.RESOURCE])
+        schema, _, name = wrong.table.partition(".")
+        found = wrong.kind, start, end - start, at + wrong.offset, wrong.expected, wrong.found, piece.data[start:end]
+        return Reject(*found, schema or None, name or None, None, seq, event)
+    packet = piece.packet_of(i)
+    walked = Walked(piece.reader.journal(piece.data, packet, start, end), event, {}, is_out)
     return piece.reader.read(piece.data, packet, start, end, walked, seq)
+
+
+def _event(piece: Piece, i: int) -> Event | None:
+    """The place of a journal in its transaction."""
+    event, at = piece.events[i], int(piece.heads[i, walk.TRNID])
+    if not event[open_transactions.COUNTER]:
+        return None
+    id_ = piece.data[at : at + open_transactions.LEN_TRNID].hex().upper()
+    return Event(id_, int(event[open_transactions.COUNTER]), bool(event[open_transactions.IS_LAST]))
 
 
 class Written:
@@ -96,7 +105,7 @@ class Written:
         self.operation = _number(piece.bytes_, heads[:, walk.DBOP], little)
         self.local = np.empty(piece.num, np.int64)
         times(piece.bytes_, heads, walk.TIME, np.ascontiguousarray(little), piece.setup.sets.digits, self.local)
-        is_plain = np.append(layouts.is_plain, True)[piece.tables]  # -1: the last one
+        is_plain = np.append(layouts.is_plain, True)[np.maximum(piece.tables, -1)]  # no table: the last one
         is_chosen = (heads[:, walk.IS_CERTAIN] == 1) & ~is_plain & (piece.events[:, open_transactions.IS_OUT] == 0)
         is_chosen &= (self.local != BAD_TIME) & (self.operation >= 1) & (self.operation <= 3)
         if has_header:

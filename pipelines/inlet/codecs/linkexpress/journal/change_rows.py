@@ -191,11 +191,12 @@ def _headers(written) -> pa.Array:
     piece, chosen = written.piece, written.chosen
     if not written.has_header:
         return pa.nulls(len(chosen), IMAGE)
-    texts = [(text or "").rstrip(" ").encode() for text in (*piece.names, *written.storage_names)]
+    names = [one.text for one in piece.named]
+    texts = [(text or "").rstrip(" ").encode() for text in (*names, *written.storage_names)]
     room = header_variant.LEN_HEADER_MAX + 2 * max(map(len, texts), default=0)
     out, sizes = np.empty(len(chosen) * room, np.uint8), np.zeros(len(chosen), np.int64)
     ends = np.cumsum([0, *map(len, texts)])
-    storages = np.where(written.storages < 0, -1, written.storages + len(piece.names))
+    storages = np.where(written.storages < 0, -1, written.storages + len(names))
     header_variant.headers(
         piece.bytes_, piece.records, chosen, piece.heads, piece.events, piece.messages, piece.len_control,
         np.frombuffer(b"".join(texts), np.uint8), ends, piece.resources, storages, out, sizes,

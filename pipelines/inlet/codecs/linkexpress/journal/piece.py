@@ -13,8 +13,7 @@ from inlet.codecs.linkexpress.journal import reading as journal_reading
 from inlet.codecs.linkexpress.journal.frame import LEN_CONTROL_DATA, LEN_HEADER, LEN_MAX, Header, Packet
 from inlet.codecs.linkexpress.journal.layout import Layouts
 from inlet.codecs.linkexpress.journal.reading import Record
-from inlet.codecs.linkexpress.journal.record import JCKP
-from inlet.codecs.linkexpress.journal.setup import setup_of
+from inlet.codecs.linkexpress.journal.setup import Named, setup_of
 from inlet.codecs.linkexpress.journal.walk import FIRST_RECORD, IS_CERTAIN, MESSAGE_END, MESSAGE_START
 from inlet.fields.wrong import Wrong
 from inlet.source import Source
@@ -27,11 +26,6 @@ def packet_at(data: bytes, at: int, framing: str, byte_order: Any) -> Packet | N
     len_control = LEN_CONTROL_DATA if framing == "mq_message" else 0
     step = frame._journal if framing == "journal_stream" else frame._message
     return step(data, at, len_control, byte_order, LEN_MAX[framing])
-
-
-def is_checkpoint_or_none(text: str | None) -> bool:
-    """Does a journal of that resource have to be read by the plain reader?"""
-    return text is None or text.rstrip(" ") == JCKP
 
 
 class Piece:
@@ -53,7 +47,7 @@ class Piece:
             self._find_resources()
             self._find_tables()
             self._read_heads(self.layouts, self.tables)
-        self.heads[self.is_checkpoint, IS_CERTAIN] = 0
+        self.heads[self.is_odd, IS_CERTAIN] = 0
 
     def _frame(self) -> None:
         """Where messages and journals lie."""
@@ -89,13 +83,18 @@ class Piece:
     def _find_tables(self) -> None:
         """The table of each journal: its place in the layouts, -1 where the plain reader has to find it."""
         which, firsts = self.intern(walk.RESOURCE, walk.LEN_RESOURCE)
-        found = [self.setup.named_by(self.raw(i, walk.RESOURCE, walk.LEN_RESOURCE), self.packet_of(i)) for i in firsts]
-        names = [*(name for _, name in found), self.setup.only]
-        self.layouts = self.setup.layouts_of({name for name in names if name})
+        self.named = [
+            self.setup.named_by(self.raw(i, walk.RESOURCE, walk.LEN_RESOURCE), self.packet_of(i)) for i in firsts
+        ]
+        only = Named(None, self.setup.only, None, False)  # of journals that name none: the last one
+        self.layouts = self.setup.layouts_of({one.table for one in (*self.named, only) if one.table})
         places = {name: n for n, name in enumerate(self.layouts.names)}
-        self.tables = np.array([places.get(name or "", -1) for name in names], np.int64)[which]  # -1: the last one
-        self.resources, self.names = which, [text for text, _ in found]
-        self.is_checkpoint = np.array([*(is_checkpoint_or_none(text) for text in self.names), False])[which]
+        tables = [
+            walk.NO_CONTRACT if one.refused and not one.is_odd else places.get(one.table or "", walk.NO_TABLE)
+            for one in (*self.named, only)
+        ]
+        self.resources, self.tables = which, np.array(tables, np.int64)[which]
+        self.is_odd = np.array([one.is_odd for one in (*self.named, only)])[which]
 
     def intern(self, name: int, len_name: int) -> tuple[np.ndarray, np.ndarray]:
         """The different texts of a system item: which of them each journal has, -1 for none; a journal that has it."""

@@ -4,11 +4,13 @@ It is made once for a source, a reading and the contracts in force, and kept for
 takes as long as the block.
 """
 
+from typing import NamedTuple
+
 from inlet import change
 from inlet.codecs.linkexpress.journal.items import VALID, Found
 from inlet.codecs.linkexpress.journal.layout import Layouts, how_of, layouts_of, rules_of, sets_of, system_of
 from inlet.codecs.linkexpress.journal.options import options_of
-from inlet.codecs.linkexpress.journal.record import JCKP, Reader
+from inlet.codecs.linkexpress.journal.record import JCKP, Reader, Refused
 from inlet.codecs.linkexpress.reject import change_seq_prefix
 from inlet.fields.wrong import Wrong
 from inlet.source import Source
@@ -16,6 +18,17 @@ from inlet.table import Table, in_force
 
 MAX_KEPT = 8  # setups
 MAX_TEXTS = 10_000  # texts, or sets of tables, that one remembers
+
+
+class Named(NamedTuple):
+    """What a resource names: a table, or why it is none. A journal is odd where its resource is no text, or that of a
+    checkpoint: then the plain reader reads it.
+    """
+
+    text: str | None
+    table: str | None
+    refused: Refused | None  # its offset counts from the resource's first byte
+    is_odd: bool
 
 
 class Setup:
@@ -28,7 +41,7 @@ class Setup:
         self.rules, self.how = rules_of(reading), how_of(reading)
         self.system, self.len_system = system_of(reading, self.options)
         self.sets = sets_of(self.options.model_dump_json())
-        self.named: dict[tuple, tuple[str | None, str | None]] = {}
+        self.named: dict[tuple, Named] = {}
         self.layouts: dict[tuple[str, ...], Layouts] = {}
         definition = self.reader.definition or []
         self.only = definition[0] if len(definition) == 1 else None  # the table of journals that name none
@@ -48,19 +61,18 @@ class Setup:
         except Wrong:
             return None
 
-    def named_by(self, raw: bytes, packet) -> tuple[str | None, str | None]:
-        """The text of TJNLRESOURCE and the table that it names; None where the plain reader has to say what is wrong
-        with it. A journal of JCKP may be a checkpoint.
-        """
+    def named_by(self, raw: bytes, packet) -> Named:
+        """What TJNLRESOURCE names."""
         key = packet.byte_order, raw
         if key not in self.named:
-            text, table = self.text_of(raw, packet), None
+            text, table, refused = self.text_of(raw, packet), None, None
             try:
-                if text is not None and text.rstrip(" ") != JCKP:
-                    table = self.reader.table_of(raw, packet, Found(0, 0, len(raw), VALID))
+                table = self.reader.table_of(raw, packet, Found(0, 0, len(raw), VALID))
+            except Refused as wrong:
+                refused = wrong
             except Wrong:
-                table = None
-            self.named[key] = text, table
+                pass
+            self.named[key] = Named(text, table, refused, text is None or text.rstrip(" ") == JCKP)
         return self.named[key]
 
     def layouts_of(self, names: set[str]) -> Layouts:

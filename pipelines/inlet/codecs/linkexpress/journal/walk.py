@@ -48,6 +48,7 @@ VALID, NULL, MISSING, INVALID = range(4)
 AT, WIDTH, STATE, TAG = range(4)
 NUM_ITEM = 4
 UNCERTAIN = -1
+NO_TABLE, NO_CONTRACT = -1, -2  # in place of a journal's table: the plain reader has to find it; it has no contract
 NO_TAG = -1
 
 
@@ -186,18 +187,21 @@ def tagged(data, start, end, little, rules, head, items):
 @inlined
 def untagged(data, start, end, little, how, system, len_system, widths, first, stop, len_columns, head, items):
     """The same of a journal whose items have no tags. In: system items as (item, width); its columns, rows of widths,
-    and the bytes of their items.
+    and the bytes of their items, UNCERTAIN where they are not known: then nothing can be said of them.
     """
     for k in range(NUM_SYSTEM):
         head[k] = -1
     is_checkpoint_there = how[HAS_CHECKPOINT] and not how[IS_COMPRESSED]
     len_checkpoint = LEN_NAMED if is_checkpoint_there else 0
     begin, of_validities = start + LEN_JOURNAL_HEAD, little and how[IS_NATIVE] == 1
-    if begin + len_system + len_columns + len_checkpoint != end:
+    if len_columns == UNCERTAIN:
+        is_as_long = begin + len_system <= end and (not how[HAS_CHECKPOINT] or begin + len_system + LEN_NAMED != end)
+    else:  # a checkpoint may be as long, whose system items stand elsewhere
+        may_be_one = how[IS_COMPRESSED] and how[HAS_CHECKPOINT] and not how[SYSTEM_FIRST] and len_columns == LEN_NAMED
+        is_as_long = begin + len_system + len_columns + len_checkpoint == end and not may_be_one
+    if not is_as_long:
         return UNCERTAIN
-    if how[IS_COMPRESSED] and how[HAS_CHECKPOINT] and not how[SYSTEM_FIRST] and len_columns == LEN_NAMED:
-        return UNCERTAIN  # a checkpoint is as long, and its system items stand elsewhere
-    num_valid, at = 0, begin if how[SYSTEM_FIRST] else begin + len_columns
+    num_valid, at = 0, begin if how[SYSTEM_FIRST] else end - len_checkpoint - len_system
     for k in range(len(system)):
         state, name = _long_state(data, at, of_validities), system[k, 0]
         if state == UNCERTAIN:
@@ -208,6 +212,8 @@ def untagged(data, start, end, little, how, system, len_system, widths, first, s
         if name == STORAGE or name == RESOURCE:
             head[LEN_STORAGE if name == STORAGE else LEN_RESOURCE] = system[k, 1]
         at += LEN_VALIDITY + system[k, 1]
+    if len_columns == UNCERTAIN:
+        return 0
     at = begin + len_system if how[SYSTEM_FIRST] else begin
     for r in range(first, stop):
         state = _long_state(data, at, of_validities)
@@ -237,9 +243,11 @@ def heads(
             pass
         elif how[IS_TAGGED]:
             found = tagged(data, start, end, little, rules, head, items)
-        elif table >= 0 or num_all:
+        elif table >= 0 or num_all or how[IS_COMPRESSED] and table == NO_CONTRACT:
             first, stop, len_columns = np.int64(0), num_all, len_all
-            if how[IS_COMPRESSED]:
+            if how[IS_COMPRESSED] and table == NO_CONTRACT:
+                len_columns = UNCERTAIN
+            elif how[IS_COMPRESSED]:
                 first, stop, len_columns = bounds[table, 0], bounds[table, 1], lengths[table]
             found = untagged(
                 data, start, end, little, how, system, len_system, widths, first, stop, len_columns, head, items
