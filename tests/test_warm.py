@@ -4,7 +4,7 @@ import pytest
 
 from inlet.codecs.goldengate.json import walk
 from inlet.codecs.linkexpress import frame
-from inlet.codecs.linkexpress.journal import files, header_variant, images, open_transactions
+from inlet.codecs.linkexpress.journal import files, frames, header_variant, images, moments, open_transactions
 from inlet.codecs.linkexpress.journal import walk as journal_walk
 from inlet.codecs.qlik import json_walk
 from inlet.commands import warm
@@ -17,8 +17,14 @@ from tests.encode import linkexpress, linkexpress_journal
 def signatures() -> dict[str, list]:
     walks = json_walk.rows, json_walk.refreshes, frame.walk, frame.heads, interpreter.images
     of_messages = walk.rows, walk.find_tables, walk.gather
-    of_journals = [journal_walk.stream, journal_walk.messages, journal_walk.heads, journal_walk.places]
-    of_journals += [journal_walk.intern, open_transactions.advance, images.images, images.times, header_variant.headers]
+    of_journals = [frames.stream, frames.messages, journal_walk.heads, journal_walk.places]
+    of_journals += [
+        journal_walk.intern,
+        open_transactions.advance,
+        images.images,
+        moments.times,
+        header_variant.headers,
+    ]
     every = (*walks, *of_messages, *of_journals)
     return {f"{one.__module__}.{one.__name__}": list(one.signatures) for one in every}
 

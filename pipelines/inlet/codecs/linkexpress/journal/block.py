@@ -5,8 +5,9 @@ Nothing here looks at one journal after the other in Python, but at those that t
 
 import numpy as np
 
-from inlet.codecs.linkexpress.journal import change_rows, open_transactions, walk
-from inlet.codecs.linkexpress.journal.images import BAD_TIME, NO_TIME, images, scratch_of, times
+from inlet.codecs.linkexpress.journal import change_rows, frames, open_transactions, walk
+from inlet.codecs.linkexpress.journal.images import images, scratch_of
+from inlet.codecs.linkexpress.journal.moments import BAD_TIME, NO_TIME, times
 from inlet.codecs.linkexpress.journal.piece import Piece
 from inlet.codecs.linkexpress.journal.record import OPERATIONS, Walked
 from inlet.codecs.linkexpress.reject import change_seq_of
@@ -61,7 +62,7 @@ def decode(data: bytes, context: dict, source: Source, tables: dict) -> Decoded:
             rejects.append(found)
         else:
             controls.append(found)
-    len_records = int((piece.records[:, walk.END] - piece.records[:, walk.START]).sum())
+    len_records = int((piece.records[:, frames.END] - piece.records[:, frames.START]).sum())
     len_framing = piece.end - len_records + sum(control.unit_length for control in controls)
     if piece.end < len(data):
         wrong = piece.wrong() or Wrong("truncated", len(data), "a whole record", f"{len(data) - piece.end} bytes")
@@ -75,7 +76,7 @@ def _plain(piece: Piece, i: int, seq: str) -> dict | Control | Reject:
     if i in piece.plain:
         record = piece.plain[i]
         return piece.reader.read(piece.data, record.packet, record.start, record.end, record.walked, seq)
-    start, end = int(piece.records[i, walk.START]), int(piece.records[i, walk.END])
+    start, end = int(piece.records[i, frames.START]), int(piece.records[i, frames.END])
     is_out, event = bool(piece.events[i, open_transactions.IS_OUT]), _event(piece, i)
     if piece.tables[i] == walk.NO_CONTRACT and not is_out:
         wrong, at = piece.named[piece.resources[i]].refused, int(piece.heads[i, walk.RESOURCE])
@@ -101,16 +102,17 @@ class Written:
 
     def __init__(self, piece: Piece, has_header: bool):
         self.piece, self.has_header, layouts = piece, has_header, piece.layouts
-        heads, little = piece.heads, piece.records[:, walk.LITTLE]
-        self.operation = _number(piece.bytes_, heads[:, walk.DBOP], little)
-        self.local = np.empty(piece.num, np.int64)
-        times(piece.bytes_, heads, walk.TIME, np.ascontiguousarray(little), piece.setup.sets.digits, self.local)
+        heads, little = piece.heads, np.ascontiguousarray(piece.records[:, frames.LITTLE])
+        self.operation, self.local = np.empty(piece.num, np.int64), np.empty(piece.num, np.int64)
+        times(piece.bytes_, heads, walk.TIME, little, piece.setup.sets.digits, self.local)
+        walk.numbers(piece.bytes_, heads, walk.DBOP, little, self.operation)
         is_plain = np.append(layouts.is_plain, True)[np.maximum(piece.tables, -1)]  # no table: the last one
         is_chosen = (heads[:, walk.IS_CERTAIN] == 1) & ~is_plain & (piece.events[:, open_transactions.IS_OUT] == 0)
         is_chosen &= (self.local != BAD_TIME) & (self.operation >= 1) & (self.operation <= 3)
         if has_header:
             self.storages, firsts = piece.intern(walk.STORAGE, walk.LEN_STORAGE)
-            self.storage_names = piece.texts(firsts, walk.STORAGE, walk.LEN_STORAGE)
+            raw = piece.raw(firsts, walk.STORAGE, walk.LEN_STORAGE)
+            self.storage_names = [piece.setup.text_of(*text) for text in raw]
             is_text = np.array([*(text is not None for text in self.storage_names), True])
             is_chosen &= is_text[self.storages]
         self._write(np.flatnonzero(is_chosen))
@@ -119,34 +121,34 @@ class Written:
         piece, layouts, setup, sets = self.piece, self.piece.layouts, self.piece.setup, self.piece.setup.sets
         nums = layouts.bounds[:, 1] - layouts.bounds[:, 0]
         most = max(int(nums.max(initial=0)), layouts.num_all)
-        starts, ends = piece.records[chosen, walk.START], piece.records[chosen, walk.END]
+        starts, ends = piece.records[chosen, frames.START], piece.records[chosen, frames.END]
         tables = piece.tables[chosen]
         self.buffer = np.empty(interpreter.bound(starts, ends, nums[tables]), np.uint8)
         sizes, len_mask = np.zeros(len(chosen), np.int64), (int(nums.max(initial=0)) + 7) // 8
         masks, missing = (np.zeros((len(chosen), len_mask), np.uint8) for _ in range(2))
+        there = np.zeros((len(chosen), 2), np.int64)
         if len(chosen):
             images(
                 piece.bytes_, piece.records, chosen, self.operation[chosen] == DELETE, piece.tables, setup.rules,
                 setup.how, setup.system, setup.len_system, layouts.widths, layouts.bounds, layouts.lengths,
                 layouts.num_all, layouts.len_all, layouts.plans, sets.singles, sets.doubles,
                 scratch_of(most), np.empty(walk.NUM_HEAD, np.int64),
-                np.empty((most + 1, walk.NUM_ITEM), np.int64), self.buffer, sizes, masks, missing,
+                np.empty((most + 1, walk.NUM_ITEM), np.int64), self.buffer, sizes, there, masks, missing,
             )  # fmt: skip
         is_good = sizes > 0
-        self.chosen, self.sizes, self.tables = chosen[is_good], sizes[is_good], tables[is_good]
-        self.masks, self.missing = masks[is_good], missing[is_good]
+        if not is_good.all():
+            chosen, sizes, tables, there = chosen[is_good], sizes[is_good], tables[is_good], there[is_good]
+            masks, missing = masks[is_good], missing[is_good]
+        self.chosen, self.sizes, self.tables, self.masks, self.missing = chosen, sizes, tables, masks, missing
+        self.is_partial = there[:, 0] != nums[tables]  # some columns are not there
+        self.has_missing = there[:, 1] > 0
         self.is_done = np.zeros(piece.num, bool)
         self.is_done[self.chosen] = True
 
+    def of_chosen(self, rows: np.ndarray) -> np.ndarray:
+        """Rows of the records that became images."""
+        return rows if len(self.chosen) == len(rows) else rows[self.chosen]
+
     @property
     def has_time(self) -> np.ndarray:
-        return self.local[self.chosen] != NO_TIME
-
-
-def _number(data: np.ndarray, at: np.ndarray, little: np.ndarray) -> np.ndarray:
-    """Numbers of two bytes, -1 where there is none."""
-    if not len(data):
-        return np.full(len(at), -1, np.int64)
-    place = np.maximum(at, 0)
-    first, second = data[place].astype(np.int64), data[np.minimum(place + 1, len(data) - 1)].astype(np.int64)
-    return np.where(at < 0, -1, np.where(little == 1, second << 8 | first, first << 8 | second))
+        return self.of_chosen(self.local) != NO_TIME

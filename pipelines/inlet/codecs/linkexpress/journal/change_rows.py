@@ -10,7 +10,7 @@ import pyarrow as pa
 from inlet import change
 from inlet.codecs.codec import IMAGE
 from inlet.codecs.linkexpress.block import tables_of
-from inlet.codecs.linkexpress.journal import header_variant, open_transactions, walk
+from inlet.codecs.linkexpress.journal import frames, header_variant, open_transactions
 from inlet.codecs.linkexpress.journal.record import OPERATIONS, utc_time
 from inlet.codecs.linkexpress.reject import change_seq_prefix
 from inlet.codecs.results import Decoded
@@ -74,18 +74,18 @@ def changes(written, rows: list[dict], tables: dict) -> pa.RecordBatch:
 
 def _of_images(written, tables: dict) -> pa.RecordBatch:
     piece, chosen, layouts = written.piece, written.chosen, written.piece.layouts
-    records, heads, events = piece.records[chosen], piece.heads[chosen], piece.events[chosen]
+    records, events, operation = map(written.of_chosen, (piece.records, piece.events, written.operation))
     names = sorted(tables)
     index_of = np.array([names.index(name) for name in layouts.names], np.int32)
     in_none = events[:, open_transactions.COUNTER] == 0
-    is_delete = written.operation[chosen] == CODES["DELETE"]
-    utc, has_utc = utc_times(written.local[chosen], written.has_time, piece.setup.options.zone.key)
+    is_delete = operation == CODES["DELETE"]
+    utc, has_utc = utc_times(written.of_chosen(written.local), written.has_time, piece.setup.options.zone.key)
     return pa.RecordBatch.from_arrays(
         [
             pa.array(chosen + piece.context["record_ordinal"], pa.int64()),
-            pa.array(written.operation[chosen].astype(np.int8)),
+            pa.array(operation.astype(np.int8)),
             pa.array(index_of[written.tables] if len(chosen) else np.zeros(0, np.int32)),
-            pa.array(_trnids(piece.bytes_, heads[:, walk.TRNID]), pa.int64(), mask=in_none),
+            pa.array(events[:, open_transactions.ID], pa.int64(), mask=in_none),
             pa.array(events[:, open_transactions.COUNTER], pa.int64(), mask=in_none),
             pa.array(events[:, open_transactions.IS_LAST] == 1, pa.bool_(), mask=in_none),
             pa.array(utc, pa.int64(), mask=~has_utc),
@@ -94,26 +94,21 @@ def _of_images(written, tables: dict) -> pa.RecordBatch:
             _images(written, is_delete),
             _states(written, tables),
             _headers(written),
-            pa.array(records[:, walk.START]),
-            pa.array(records[:, walk.END] - records[:, walk.START]),
+            pa.array(records[:, frames.START]),
+            pa.array(records[:, frames.END] - records[:, frames.START]),
         ],
         schema=CHANGES,
     )
 
 
-def _trnids(data: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """TRNID as a number of 64 bits."""
-    if not len(data):
-        return np.zeros(0, np.int64)
-    places = np.maximum(at, 0)[:, None] + np.arange(open_transactions.LEN_TRNID)
-    raw = data[np.minimum(places, len(data) - 1)]
-    return raw.view(">i8").astype(np.int64).reshape(-1)
-
-
 def utc_times(local: np.ndarray, has_time: np.ndarray, zone: str) -> tuple[np.ndarray, np.ndarray]:
     """Local times in UTC, in microseconds; which of them there are. In: which local times there are."""
     local = np.where(has_time, local, 0)
-    hours, which = np.unique(local // HOUR, return_inverse=True)
+    hour_of = local // HOUR
+    if len(hour_of) and (hour_of == hour_of[0]).all():  # a block is seldom of several
+        hours, which = hour_of[:1], np.zeros(len(hour_of), np.int64)
+    else:
+        hours, which = np.unique(hour_of, return_inverse=True)
     offsets = [_offset_in(int(hour), zone) for hour in hours]
     utc = local - np.array([offset or 0 for offset in offsets], np.int64)[which]
     has_utc = has_time.copy()
@@ -162,8 +157,7 @@ def _images(written, is_null: np.ndarray) -> pa.StructArray:
 def _masks(written) -> pa.Array:
     """Columns that are supplied, where they are not all."""
     masks = written.masks
-    nums = (written.piece.layouts.bounds[:, 1] - written.piece.layouts.bounds[:, 0])[written.tables]
-    is_all = np.unpackbits(masks, axis=1).sum(axis=1) == nums
+    is_all = ~written.is_partial
     if is_all.all():
         return pa.nulls(len(masks), pa.binary())
     widths = np.arange(1, masks.shape[1] + 1)
@@ -175,7 +169,7 @@ def _masks(written) -> pa.Array:
 def _states(written, tables: dict) -> pa.Array:
     """Columns whose values are missing."""
     type_ = CHANGES.field("column_states").type
-    is_any = written.missing.any(axis=1)
+    is_any = written.has_missing
     if not is_any.any():
         return pa.nulls(len(is_any), type_)
     states: list[list | None] = [None] * len(is_any)

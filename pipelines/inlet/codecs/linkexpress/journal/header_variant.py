@@ -9,7 +9,8 @@ the walks have found, within the header of a message that is whole, and within t
 import numpy as np
 
 from inlet.codecs.linkexpress.journal import open_transactions
-from inlet.codecs.linkexpress.journal.walk import DBKIND, LITTLE, MESSAGE, MESSAGE_START, STS, TRNID
+from inlet.codecs.linkexpress.journal.frames import LITTLE, MESSAGE, MESSAGE_START
+from inlet.codecs.linkexpress.journal.walk import DBKIND, STS, TRNID
 from inlet.fields import variant
 from inlet.fields.compiled.basics import inlined, put, put_integer, uint
 from inlet.fields.compiled.cache import compiled

@@ -8,17 +8,18 @@ journals and transactions that were open before always has a free one, and a sea
 
 import numpy as np
 
+from inlet.codecs.linkexpress.journal.frames import LITTLE
 from inlet.codecs.linkexpress.journal.transaction import FIRST, LAST, MIDDLE, ONLY
-from inlet.codecs.linkexpress.journal.walk import IS_CERTAIN, LITTLE, STS, TRNID
+from inlet.codecs.linkexpress.journal.walk import IS_CERTAIN, STS, TRNID
 from inlet.fields.compiled.basics import inlined, uint
 from inlet.fields.compiled.cache import compiled
 
 LEN_TRNID = 8
 FREE, OPEN, CLOSED = range(3)  # what a cell is
 # the place of a journal: its number among the events of its transaction (0: in none), is it the last one, can it not
-# stand where it does
-COUNTER, IS_LAST, IS_OUT = range(3)
-NUM_EVENT = 3
+# stand where it does; TRNID as a number
+COUNTER, IS_LAST, IS_OUT, ID = range(4)
+NUM_EVENT = 4
 
 
 class Cells:
@@ -69,7 +70,7 @@ def advance(data, records, heads, start, stop, keys, counters, states, events):
         if not heads[i, IS_CERTAIN]:
             return i
         event = events[i]
-        event[COUNTER], event[IS_LAST], event[IS_OUT] = 0, 0, 0
+        event[COUNTER], event[IS_LAST], event[IS_OUT], event[ID] = 0, 0, 0, 0
         at, sts_at = heads[i, TRNID], heads[i, STS]
         if at < 0 or sts_at < 0:
             continue
@@ -84,5 +85,6 @@ def advance(data, records, heads, start, stop, keys, counters, states, events):
             continue
         counters[cell] += 1
         event[COUNTER], event[IS_LAST] = counters[cell], sts == LAST or sts == ONLY
+        event[ID] = np.int64(key)
         keys[cell], states[cell] = key, CLOSED if event[IS_LAST] else OPEN
     return stop

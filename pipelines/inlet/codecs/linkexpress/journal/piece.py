@@ -8,17 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from inlet.codecs.linkexpress.journal import frame, open_transactions, walk
+from inlet.codecs.linkexpress.journal import frame, frames, open_transactions, walk
 from inlet.codecs.linkexpress.journal import reading as journal_reading
 from inlet.codecs.linkexpress.journal.frame import LEN_CONTROL_DATA, LEN_HEADER, LEN_MAX, Header, Packet
+from inlet.codecs.linkexpress.journal.frames import FIRST_RECORD, MESSAGE_END, MESSAGE_START
 from inlet.codecs.linkexpress.journal.layout import Layouts
 from inlet.codecs.linkexpress.journal.reading import Record
 from inlet.codecs.linkexpress.journal.setup import Named, setup_of
-from inlet.codecs.linkexpress.journal.walk import FIRST_RECORD, IS_CERTAIN, MESSAGE_END, MESSAGE_START
+from inlet.codecs.linkexpress.journal.walk import IS_CERTAIN
 from inlet.fields.wrong import Wrong
 from inlet.source import Source
 
-ORDERS = {"auto": walk.AUTO, "big": walk.BIG_ALONE, "little": walk.LITTLE_ALONE}
+ORDERS = {"auto": frames.AUTO, "big": frames.BIG_ALONE, "little": frames.LITTLE_ALONE}
 
 
 def packet_at(data: bytes, at: int, framing: str, byte_order: Any) -> Packet | None:
@@ -52,14 +53,14 @@ class Piece:
     def _frame(self) -> None:
         """Where messages and journals lie."""
         framing, order = self.context["framing"], self.context["reading"]["byte_order"]
-        records, messages = walk.room_for(self.data)
+        records, messages = frames.room_for(self.data)
         num_messages = 0
         self.len_control = LEN_CONTROL_DATA if framing == "mq_message" else 0
         self.is_stream = framing == "journal_stream"
         if self.is_stream:
-            num, self.end = walk.stream(self.bytes_, order == "little", LEN_MAX[framing], records)
+            num, self.end = frames.stream(self.bytes_, order == "little", LEN_MAX[framing], records)
         else:
-            num, num_messages, self.end = walk.messages(
+            num, num_messages, self.end = frames.messages(
                 self.bytes_, self.len_control, ORDERS[order], LEN_MAX[framing], records, messages
             )
         self.records, self.messages = records[:num], messages[:num_messages]
@@ -83,9 +84,7 @@ class Piece:
     def _find_tables(self) -> None:
         """The table of each journal: its place in the layouts, -1 where the plain reader has to find it."""
         which, firsts = self.intern(walk.RESOURCE, walk.LEN_RESOURCE)
-        self.named = [
-            self.setup.named_by(self.raw(i, walk.RESOURCE, walk.LEN_RESOURCE), self.packet_of(i)) for i in firsts
-        ]
+        self.named = [self.setup.named_by(*text) for text in self.raw(firsts, walk.RESOURCE, walk.LEN_RESOURCE)]
         only = Named(None, self.setup.only, None, False)  # of journals that name none: the last one
         self.layouts = self.setup.layouts_of({one.table for one in (*self.named, only) if one.table})
         places = {name: n for n, name in enumerate(self.layouts.names)}
@@ -100,18 +99,18 @@ class Piece:
         """The different texts of a system item: which of them each journal has, -1 for none; a journal that has it."""
         cells = np.full(1 << (2 * self.num + 1).bit_length(), -1, np.int64)
         firsts, which = np.empty(self.num, np.int64), np.empty(self.num, np.int64)
-        little = np.ascontiguousarray(self.records[:, walk.LITTLE])
+        little = np.ascontiguousarray(self.records[:, frames.LITTLE])
         num = walk.intern(self.bytes_, self.heads, name, len_name, little, cells, firsts, which)
         return which, firsts[:num]
 
-    def raw(self, i: int, name: int, len_name: int) -> bytes:
-        """The bytes of a system item that is valid."""
-        at = int(self.heads[i, name])
-        return self.data[at : at + int(self.heads[i, len_name])]
-
-    def texts(self, firsts: np.ndarray, name: int, len_name: int) -> list[str | None]:
-        """The texts of a system item, None where it is none."""
-        return [self.setup.text_of(self.raw(i, name, len_name), self.packet_of(i)) for i in firsts]
+    def raw(self, firsts: np.ndarray, name: int, len_name: int) -> list[tuple[bytes, frame.ByteOrder]]:
+        """The bytes of a system item that is valid in these journals, and their byte order."""
+        starts = self.heads[firsts, name].tolist()
+        sizes, little = self.heads[firsts, len_name].tolist(), self.records[firsts, frames.LITTLE].tolist()
+        return [
+            (self.data[at : at + n], "little" if is_little else "big")
+            for at, n, is_little in zip(starts, sizes, little)
+        ]
 
     def packet_of(self, i: int) -> Packet:
         """A record's message, with that record alone; a journal of a stream."""
@@ -154,7 +153,7 @@ class Piece:
     def packets(self) -> tuple[np.ndarray, np.ndarray]:
         """Where each message, or journal of a stream, ends; how many records there are up to there."""
         if self.is_stream:
-            return self.records[:, walk.END], np.arange(1, self.num + 1)
+            return self.records[:, frames.END], np.arange(1, self.num + 1)
         return self.messages[:, MESSAGE_END], np.append(self.messages[1:, FIRST_RECORD], self.num)
 
     def wrong(self) -> Wrong | None:

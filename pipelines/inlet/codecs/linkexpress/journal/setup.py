@@ -7,6 +7,7 @@ takes as long as the block.
 from typing import NamedTuple
 
 from inlet import change
+from inlet.codecs.linkexpress.journal.frame import ByteOrder, Packet
 from inlet.codecs.linkexpress.journal.items import VALID, Found
 from inlet.codecs.linkexpress.journal.layout import Layouts, how_of, layouts_of, rules_of, sets_of, system_of
 from inlet.codecs.linkexpress.journal.options import options_of
@@ -54,20 +55,20 @@ class Setup:
             and self.source == source
         )
 
-    def text_of(self, raw: bytes, packet) -> str | None:
+    def text_of(self, raw: bytes, order: ByteOrder) -> str | None:
         """The text of a system item, None where it is none."""
         try:
-            return self.reader.text(raw, packet, Found(0, 0, len(raw), VALID))
+            return self.reader.text(raw, Packet(0, 0, order, None, []), Found(0, 0, len(raw), VALID))
         except Wrong:
             return None
 
-    def named_by(self, raw: bytes, packet) -> Named:
+    def named_by(self, raw: bytes, order: ByteOrder) -> Named:
         """What TJNLRESOURCE names."""
-        key = packet.byte_order, raw
+        key = order, raw
         if key not in self.named:
-            text, table, refused = self.text_of(raw, packet), None, None
+            text, table, refused = self.text_of(raw, order), None, None
             try:
-                table = self.reader.table_of(raw, packet, Found(0, 0, len(raw), VALID))
+                table = self.reader.table_of(raw, Packet(0, 0, order, None, []), Found(0, 0, len(raw), VALID))
             except Refused as wrong:
                 refused = wrong
             except Wrong:
