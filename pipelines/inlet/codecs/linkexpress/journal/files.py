@@ -47,6 +47,8 @@ Facts     [documented] fields, codes, widths and meanings . [inferred] offsets i
           are no text and the other reading does not, or makes null what cannot be; in big-endian there is no difference
           ASSUMED: system texts and days are in the option charset; base 16 floats come with EBCDIC
           ASSUMED: no message is longer than 16 MiB and no journal of a stream longer than 1 MiB
+Speed     compiled walks (frames.py, walk.py, open_transactions.py, images.py) read what they are certain of; the plain
+          readers (frame.py, items.py, record.py) read the rest, settle the options and serve `inlet inspect`
 Not read  divided journals; messages of a broker; journals without RESOURCE, unless there is one table
 Rejects   bad_length, bad_header, contradiction, unsupported_record, unknown_token, bad_null_indicator,
           bad_value_length, bad_column_count, definition_differs, unknown_operation, unknown_table, ambiguous_table,
