@@ -47,6 +47,7 @@ FACES = (
     codec.MessageCodec,
     codec.LooksUp,
     codec.DefinitionFiles,
+    codec.DescribesSources,
     codec.Annotates,
     codec.AnnotatesHeaders,
     codec.StartsAnywhere,
@@ -72,7 +73,13 @@ def name_of(path: Path) -> str:
     return f"{path.parent.name}/{path.stem}"
 
 
-OF_SOME = ("join", "IDENTITY", "OTHER_EVENTS", "HAS_CHECKPOINTS")  # offered by codecs that have what they are for
+OF_SOME = (
+    "join",
+    "IDENTITY",
+    "OTHER_EVENTS",
+    "HAS_CHECKPOINTS",
+    "TELLS_FIRST",
+)  # offered by codecs that have what they are for
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -134,9 +134,10 @@ def rows_of(data: bytes, blocks, source, tables) -> list[tuple]:
     for block in blocks:
         decoded = codec.decode(data[block.offset : block.offset + block.length], block.context, source, tables)
         assert not decoded.rejects, decoded.rejects
-        rows += map(row_of, decoded.changes)
+        changes = codec.changes_as_rows(decoded, block.context, source, tables)
+        rows += map(row_of, changes)
         rows += [(one.change_seq, one.kind) for one in decoded.controls]
-        seqs = [one["change_seq"] for one in decoded.changes] + [one.change_seq for one in decoded.controls]
+        seqs = [one["change_seq"] for one in changes] + [one.change_seq for one in decoded.controls]
         first, last = codec.span(block.context, block.num_records)
         assert all(first <= seq <= last for seq in seqs)
     return sorted(rows)
@@ -146,6 +147,13 @@ def row_of(row: dict) -> tuple:
     place = ("transaction_id", "transaction_event_counter", "transaction_last_event")
     names = ("change_seq", "operation", "source_table", *place, "before", "after", "column_states")
     return tuple(row[name] for name in names)
+
+
+def decoded(data: bytes, source, tables) -> tuple:
+    """What a whole file holds, and its changes as dicts."""
+    context = codec.open_file(PATH, data, True, source, tables)
+    found = codec.decode(data, context, source, tables)
+    return found, codec.changes_as_rows(found, context, source, tables)
 
 
 def value_of(value, type_: str, how: How):
@@ -231,9 +239,9 @@ def test_damage_never_crashes_and_every_byte_is_accounted_for(file, data):
     for block in cut.blocks:
         unit = bytes(damaged[block.offset : block.offset + block.length])
         found = codec.decode(unit, block.context, source, contracts)
-        decoded = sum(row["unit_length"] for row in found.changes)
+        decoded = sum(found.changes.column("unit_length").to_pylist())
         assert decoded + found.bytes_framing + sum(r.unit_length for r in found.rejects) == len(unit)
-        assert len(found.changes) + found.num_control + len(found.rejects) == block.num_records
+        assert found.changes.num_rows + found.num_control + len(found.rejects) == block.num_records
         assert all(reject.kind in REJECT_KINDS for reject in found.rejects)
 
 
@@ -314,8 +322,8 @@ def test_a_local_time_that_the_zone_has_twice_is_no_time():
     ]
     source, contracts = project(COLUMNS, source_tz="Europe/Berlin")
     data = encode_file(journals, COLUMNS, How())
-    found = codec.decode(data, codec.open_file(PATH, data, True, source, contracts), source, contracts)
-    assert [row["change_timestamp"] and row["change_timestamp"].isoformat() for row in found.changes] == [
+    _, changes = decoded(data, source, contracts)
+    assert [row["change_timestamp"] and row["change_timestamp"].isoformat() for row in changes] == [
         None,
         "2026-10-25T02:30:00.990000+00:00",
     ]
@@ -361,9 +369,8 @@ def test_a_table_of_the_definition_without_a_contract_says_what_to_write():
     unwanted = source.model_copy(update={"ignore": ["SHOP.T2"]})
     journals = [Change("T2", "insert", {"N": 1, "S": "a"}), Change("T1", "insert", {"N": 2, "S": "b"})]
     data = encode_file(journals, COLUMNS | {"T2": COLUMNS["T1"]}, How(compressed=True))
-    context = codec.open_file(PATH, data, True, unwanted, contracts)
-    found = codec.decode(data, context, unwanted, contracts)
-    assert [row["after"] for row in found.changes] == [{"N": 2, "S": "b"}]
+    found, changes = decoded(data, unwanted, contracts)
+    assert [row["after"] for row in changes] == [{"N": 2, "S": "b"}]
     assert [(r.kind, r.source_schema, r.source_table, r.event.counter) for r in found.rejects] == [
         ("unknown_table", "SHOP", "T2", 1)
     ]
@@ -377,8 +384,14 @@ def test_values_of_a_string_column_are_their_texts():
     contracts = {"SHOP.T1": Table(table="SHOP.T1", name="t1", key=["C0"], columns=columns)}
     row = dict(zip(("C0", "C1", "C2", "C3", "C4"), (-7, Decimal("1.5"), 0.5, "2026/01/02", "2026-01-02 03:04:05")))
     data = encode_file([Change("T1", "insert", row)], tables, How())
-    found = codec.decode(data, codec.open_file(PATH, data, True, source, contracts), source, contracts)
-    assert list(found.changes[0]["after"].values()) == ["-7", "1.5", "0.5", "2026-01-02", "2026-01-02 03:04:05"]
+    _, changes = decoded(data, source, contracts)
+    assert [changes[0]["after"][name] for name, _ in tables["T1"]] == [
+        "-7",
+        "1.5",
+        "0.5",
+        "2026-01-02",
+        "2026-01-02 03:04:05",
+    ]
 
 
 @pytest.mark.parametrize("num_tables", [1, 2])
@@ -390,7 +403,6 @@ def test_a_resource_that_is_not_valid_names_no_table(num_tables):
     assert data[4:10] == bytes.fromhex("0007 0000 5431")
     data[4:10] = bytes.fromhex("0006 FFFF 5432")
     source, contracts = project(tables, **told(how, *BY_FIT))
-    context = codec.open_file(PATH, bytes(data), True, source, contracts)
-    found = codec.decode(bytes(data), context, source, contracts)
-    assert [row["source_table"] for row in found.changes] == ["T1"] * (num_tables == 1)
+    found, changes = decoded(bytes(data), source, contracts)
+    assert [row["source_table"] for row in changes] == ["T1"] * (num_tables == 1)
     assert [reject.kind for reject in found.rejects] == ["unknown_table"] * (num_tables == 2)

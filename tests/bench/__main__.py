@@ -17,7 +17,19 @@ from pathlib import Path
 
 from rich.console import Console
 
-from tests.bench import binary, empty_run, gold_apply, kafka, messages, operations, texts, trails, wide
+from tests.bench import (
+    binary,
+    empty_run,
+    extracts,
+    gold_apply,
+    journals,
+    kafka,
+    messages,
+    operations,
+    texts,
+    trails,
+    wide,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "performance.md"
@@ -25,6 +37,8 @@ BY_HAND = "\n## Where the time goes\n"  # from here on the page is written by ha
 PARTS = {
     "binary": binary.measure,
     "texts": texts.measure,
+    "extracts": extracts.measure,
+    "journals": journals.measure,
     "trails": trails.measure,
     "messages": messages.measure,
     "operations": operations.measure,

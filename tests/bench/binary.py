@@ -105,31 +105,29 @@ def again(spark, project) -> float:
 def encode() -> bytes:
     records = []
     for n in range(NUM_DISTINCT):
-        records.append(
-            (
-                "insert",
-                1,
-                {
-                    "ID": n,
-                    "REGION": "EAST",
-                    "CODE": f"C{n:07d}",
-                    "NAME": f"ITEM {n}",
-                    "STATE": "OK",
-                    "QUANTITY": n % 999,
-                    "PRICE": Decimal(n) / 100,
-                    "TOTAL": Decimal(n * 7) / 100,
-                    "TAX": Decimal(n % 9999) / 100,
-                    "DISCOUNT": Decimal("1.50"),
-                    "ORDERED": date(2026, 1, 1 + n % 28),
-                    "CHANGED_AT": datetime(2026, 1, 1, n % 24, n % 60),
-                    "STOCK": n * 3,
-                },
-            )
-        )
+        records.append(("insert", 1, row_of(n)))
         if n % PER_TRANSACTION == PER_TRANSACTION - 1:
             records.append(("commit",))
     layouts = {1: [(name, source_type) for name, _, source_type in COLUMNS]}
     return linkexpress.encode_file(records, False, "big", "ebcdic_kana", layouts)
+
+
+def row_of(n: int) -> dict:
+    return {
+        "ID": n,
+        "REGION": "EAST",
+        "CODE": f"C{n:07d}",
+        "NAME": f"ITEM {n}",
+        "STATE": "OK",
+        "QUANTITY": n % 999,
+        "PRICE": Decimal(n) / 100,
+        "TOTAL": Decimal(n * 7) / 100,
+        "TAX": Decimal(n % 9999) / 100,
+        "DISCOUNT": Decimal("1.50"),
+        "ORDERED": date(2026, 1, 1 + n % 28),
+        "CHANGED_AT": datetime(2026, 1, 1, n % 24, n % 60),
+        "STOCK": n * 3,
+    }
 
 
 def make_project(folder: Path, lakehouse: str, data: bytes, num: int) -> config.Project:

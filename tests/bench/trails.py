@@ -10,12 +10,10 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-from inlet import bronze, config, lake, silver
-from inlet.codecs import CODECS
+from inlet import config
 from inlet.codecs.goldengate.trail import frame
-from inlet.silver import blocks
-from inlet.silver.batch import Batch
-from tests.bench.figure import Figure, best
+from tests.bench import decoding
+from tests.bench.figure import Figure
 from tests.encode import goldengate_columns as columns
 from tests.encode.goldengate_tokens import FIRST, LAST, MIDDLE
 from tests.encode.goldengate_trail import Trail
@@ -34,61 +32,15 @@ TYPES = [
 ]
 NUM_TABLES, NUM_DISTINCT = 20, 40_000  # records that are encoded one by one; the file repeats them
 PER_TRANSACTION = 10
-ROUNDS = 3
 
 
 def measure(spark, folder: Path, lakehouse: str, is_quick: bool) -> Iterator[Figure]:
     start, records = encode()
     times = 1 if is_quick else -(-(1 << 30) // len(records))
-    num = times * NUM_DISTINCT
     yield framing(start + records * min(times, 16))
     project = make_project(folder, lakehouse, start, records, times)
-    new = bronze.plan_batch(project, list(project.sources.values()), bronze.landed(project))
-    bronze.land(project, spark, new)
-    batch, codec = Batch(spark, project, new.batch_id, ["trail"]), CODECS["goldengate_trail"]
-    silver.run(project, spark, new.batch_id)
-    typed = ", ".join(f"{n}: {t}" for n, t, *_ in TYPES)
-    spark.sql(
-        "create or replace table bench_typed using delta as select a.* from (select cast(coalesce(after, before) as "
-        f"struct<{typed}>) as a from silver.changes where source = 'trail')"
-    )
-    spark.sql("create table bench_trail like silver.changes")
-    heads = blocks.headers(batch, codec, batch.sources)
-    units = blocks._units(batch, heads)
-    rewrite = best(
-        lambda: spark.sql("create or replace table bench_copy using delta as select * from bench_typed"), ROUNDS
-    )
-    numbers = {unit["unit_id"]: n for n, unit in enumerate(heads)}
-    seconds = {}
-    for has_header in (False, True):
-        project.sources["trail"] = project.sources["trail"].model_copy(update={"header": has_header})
-        decode = blocks._changes_of(project, codec, numbers)
-        seconds["alone", has_header] = best(
-            lambda decode=decode: (
-                units.mapInArrow(decode, f"place bigint, {lake.ddl_of(codec.CHANGES)}")
-                .write.format("noop")
-                .mode("overwrite")
-                .save()
-            ),
-            ROUNDS,
-        )
-        changes = blocks.changes(batch, codec, heads, units).selectExpr(
-            "*", "1L as batch_id", "current_timestamp() as decoded_at"
-        )
-        seconds["written", has_header] = best(
-            lambda changes=changes: changes.write.format("delta").mode("overwrite").saveAsTable("bench_trail"), ROUNDS
-        )
-    bounds = {"alone": "at least 2.8", "written": "at least 0.58"}
-    words = {"alone": "decode a trail alone", "written": "decode a trail into silver.changes"}
-    for (what, has_header), taken in sorted(seconds.items()):
-        yield Figure(
-            words[what] + (", with the column header" if has_header else ""),
-            "typed rewrite",
-            rewrite / taken,
-            "" if has_header else bounds[what],
-            f"{num / taken / 1e3:.0f}k and {num / rewrite / 1e3:.0f}k records/s, "
-            f"{num} records of {len(records) // NUM_DISTINCT} bytes",
-        )
+    types = [(name, type_) for name, type_, *_ in TYPES]
+    yield from decoding.measure(spark, project, "trail", types, "a trail", (False, True))
 
 
 def framing(data: bytes) -> Figure:

@@ -1,9 +1,10 @@
-"""Usage journals: files cut, spliced and damaged. Every byte is accounted for, and blocks of any length say the same,
-whether the reading is that of the undamaged file or found anew. The codec is plain Python.
+"""Usage journals: files cut, spliced and damaged. Every byte is accounted for, and blocks of any length say what the
+plain readers say of the whole, whether the reading is that of the undamaged file or found anew.
 """
 
 from inlet.codecs.linkexpress.journal import files as journals
 from inlet.errors import Reject
+from tests.journals import assert_read_alike
 from tests.test_cases import decode_file
 
 TOKENS = [
@@ -50,18 +51,10 @@ def check(case: dict, units: list[bytes]) -> int:
             context = journals.open_file(case["path"], data, True, case["source"], case["tables"])
             if isinstance(context, Reject) or context["reading"] is None:
                 continue
-            short, long = (_rows(case, unit, context, len_block) for len_block in (1, 1 << 20))
-            assert short == long, "a block depends on those around"
-            num += len(long)
+            short, long = (
+                assert_read_alike(unit, context, case["source"], case["tables"], len_block)
+                for len_block in (1, 1 << 20)
+            )
+            assert short == long, "what the walks are certain of depends on the journals around"
+            num += long
     return num
-
-
-def _rows(case: dict, data: bytes, context: dict, len_block: int) -> list[str]:
-    """Changes and rejects by their place in the order."""
-    rows = []
-    for block in journals.cut(data, context, case["source"], case["tables"], len_block, True).blocks:
-        unit = data[block.offset : block.offset + block.length]
-        found = journals.decode(unit, block.context, case["source"], case["tables"])
-        rows += [repr(row | {"unit_offset": None}) for row in found.changes]
-        rows += [f"{reject.change_seq} {reject.kind} {reject.event}" for reject in found.rejects]
-    return sorted(rows)

@@ -11,6 +11,12 @@ from contextlib import contextmanager
 INSERT_AND_COMMIT = bytes.fromhex(
     "0000001200030001000000010000000000010000000a000100008000"
 )  # a Linkexpress extract of one row
+# usage journals of one row: a message, and one of a stream whose items have no tags
+MESSAGE = bytes.fromhex(
+    "0000005e0000002000010101000000010000000000000000000000000000000"
+    "00000003e000387002600" + "42" + 37 * "20" + "850002000001" + "1200040000000001"
+)
+JOURNAL = bytes.fromhex("0000003800030000" + "42" + 37 * "20" + "00000001" + "000000000001")
 
 
 def compile_walks() -> None:
@@ -20,6 +26,7 @@ def compile_walks() -> None:
     table = Table(table="A.B", name="b", key=["K"], columns=[{"name": "K", "type": "int", "source_type": "INTEGER"}])
     _messages({table.table: table})
     _blocks({table.table: table})
+    _journals({table.table: table})
 
 
 def _messages(tables: dict) -> None:
@@ -71,6 +78,23 @@ def _blocks(tables: dict) -> None:
     )
     for block, _ in cut_file(source, tables, "20260101000000_000001.lxg", io.BytesIO(INSERT_AND_COMMIT), 0, None, True):
         group.decode(block.data, block.context, source, tables)
+
+
+def _journals(tables: dict) -> None:
+    from inlet.codecs.linkexpress.journal import files
+    from inlet.source import Source
+
+    options = {"source_tz": "UTC", "sysitems": ["RESOURCE", "DBOP"]}
+    source = Source(name="s", codec="linkexpress_journal", **{"from": "nowhere"}, tables={"B": "A.B"}, options=options)
+    both = {"byte_order": "big", "compressed": "yes", "numeric_sign": "separate"}
+    for framing, data, reading in (
+        ("message_body", MESSAGE, {"tagged": "yes", "varying_length": "data", "nchar_length": "characters"}),
+        ("journal_stream", JOURNAL, {"tagged": "no", "sysitems_position": "first", "validity_order": "native"}),
+    ):
+        known = {"time": "2026010100000000", "file_ordinal": 1, "record_ordinal": 0, "open": {}, "framing": framing}
+        context = known | {"reading": both | reading}
+        files.cut(data, context, source, tables, 1, True)
+        files.decode(data, context, source, tables)
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """Every byte of a file of usage journals with its field and meaning: what `inlet inspect` shows of one.
 
-It finds items and reads values as the decoder does, which is plain Python itself. Source: files.py.
+It finds items and reads values by the plain readers, items.py and values.py. Source: files.py.
 """
 
 from collections.abc import Callable, Iterator

@@ -58,6 +58,8 @@ Facts     [documented] fields, codes, widths and meanings . [inferred] offsets i
 Messages  the journals of a message settle what the options leave open for it: a source whose options tell framing,
           tags and widths costs no fit. Pieces of a divided journal wait for each other where the option divided says
           that there are any; messages between them, even one of a transaction of the broker, make them a reject
+Speed     compiled walks (frames.py, walk.py, open_transactions.py, images.py) read what they are certain of; the plain
+          readers (frame.py, items.py, record.py) read the rest, settle the options and serve `inlet inspect`
 Not read  journals without RESOURCE, unless there is one table; a divided checkpoint of a broker
 Rejects   bad_length, bad_header, contradiction, unsupported_record, unknown_token, bad_null_indicator,
           bad_value_length, bad_column_count, definition_differs, unknown_operation, unknown_table, ambiguous_table,
@@ -70,23 +72,48 @@ Source    Linkexpress Transactional Replication option manual, 14; docs/formats/
 import re
 
 from inlet import change
-from inlet.codecs.linkexpress.journal import frame, plain
+from inlet.codecs.linkexpress.block import tables_of
+from inlet.codecs.linkexpress.journal import frame
 from inlet.codecs.linkexpress.journal import reading as journal_reading
-from inlet.codecs.linkexpress.journal.annotate import annotate  # noqa: F401  part of what a codec offers
-from inlet.codecs.linkexpress.journal.definition import definitions_of, settings_of  # noqa: F401  the same
-from inlet.codecs.linkexpress.journal.messages import decode_message, join  # noqa: F401  part of what a codec offers
+from inlet.codecs.linkexpress.journal.annotate import annotate
+from inlet.codecs.linkexpress.journal.block import cut, decode
+from inlet.codecs.linkexpress.journal.change_rows import (
+    CHANGES,
+    COLUMNS,
+    CONSTANTS,
+    changes_as_rows,
+    constants,
+    load_of,
+)
+from inlet.codecs.linkexpress.journal.definition import definitions_of, settings_of
+from inlet.codecs.linkexpress.journal.messages import decode_message, join
 from inlet.codecs.linkexpress.journal.options import Options, options_of
 from inlet.codecs.linkexpress.journal.pairs import DELETE_OF_UPDATE
-from inlet.codecs.linkexpress.journal.record import Reader, parsed_time, utc_time
+from inlet.codecs.linkexpress.journal.record import parsed_time, utc_time
 from inlet.codecs.linkexpress.opening import base_name
 from inlet.codecs.linkexpress.reject import of_file
-from inlet.codecs.results import Cut, Decoded
 from inlet.errors import Reject
 from inlet.source import Source
 
 OPTIONS, TELLS_FIRST, OTHER_EVENTS = Options, True, (DELETE_OF_UPDATE,)
 FAST, LOADS = None, None
 HAS_CHECKPOINTS = True
+__all__ = (  # what the codec offers beside what is here
+    "CHANGES",
+    "COLUMNS",
+    "CONSTANTS",
+    "annotate",
+    "changes_as_rows",
+    "constants",
+    "cut",
+    "decode",
+    "decode_message",
+    "definitions_of",
+    "join",
+    "load_of",
+    "settings_of",
+    "tables_of",
+)
 
 
 def open_file(path: str, head: bytes, is_whole: bool, source: Source, tables: dict) -> dict | Reject | None:
@@ -126,26 +153,6 @@ def _named(path: str, head: bytes, options: Options) -> dict | Reject:
         "open": {},
         "reading": None,
     }
-
-
-def cut(data: bytes, context: dict, source: Source, tables: dict, len_block: int, is_final: bool) -> Cut:
-    """Cut whole messages, or journals of a stream, into blocks."""
-    if context["reading"] is None:  # no whole record yet, so nothing to read it by
-        return Cut([], context, 0)
-    reader = Reader(context["reading"], source, options_of(source), journal_reading.in_file(context, tables))
-    return plain.cut(data, context, reader, len_block, is_final)
-
-
-def decode(data: bytes, context: dict, source: Source, tables: dict) -> Decoded:
-    """Read a block."""
-    options = options_of(source)
-    reader = Reader(context["reading"], source, options, journal_reading.in_file(context, tables))
-    walked = frame.walk(data, context["framing"], context["reading"]["byte_order"], is_block=True)
-
-    def seq_of(n: int) -> str:
-        return change.change_seq(context["time"], context["file_ordinal"], context["record_ordinal"] + n)
-
-    return plain.decode(data, walked, reader, context["open"], seq_of)
 
 
 def span(context: dict, num_records: int) -> tuple[str, str]:

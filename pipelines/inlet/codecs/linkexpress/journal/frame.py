@@ -50,7 +50,8 @@ def detect(head: bytes) -> str | None:
     """The framing that a header's words tell, None where no message begins."""
     for framing, at in (("message_body", 0), ("mq_message", LEN_CONTROL_DATA)):
         order = order_of(head, at)
-        if order and head[at + 8 : at + 10] == (1).to_bytes(2, order) and _number(head, at, 4, order) >= LEN_HEADER:
+        is_length = order and LEN_HEADER <= _number(head, at, 4, order) <= LEN_MAX[framing]
+        if order and is_length and head[at + 8 : at + 10] == (1).to_bytes(2, order):
             return framing
     return None
 

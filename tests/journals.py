@@ -1,0 +1,78 @@
+"""Usage journals as the plain readers read them, against what the codec makes of them."""
+
+from typing import NamedTuple
+
+from inlet import change
+from inlet.codecs.linkexpress.journal import block, frame, reading
+from inlet.codecs.linkexpress.journal import files as codec
+from inlet.codecs.linkexpress.journal.options import options_of
+from inlet.codecs.linkexpress.journal.piece import Piece
+from inlet.codecs.linkexpress.journal.record import Reader
+from inlet.errors import Reject
+from inlet.fields.wrong import Wrong
+
+
+def in_order(row: dict) -> str:
+    """A row as text: types and NaN are compared too, and the order of members is not."""
+    return repr({name: sorted(v.items()) if isinstance(v, dict) else v for name, v in sorted(row.items())})
+
+
+class Plain(NamedTuple):
+    """A unit as the plain readers read it. `behind`: how many records there are up to each border of messages, or of
+    journals of a stream, and which transactions are open there.
+    """
+
+    changes: list[dict]
+    rejects: list[Reject]
+    controls: list
+    behind: dict[int, tuple[int, dict]]
+    rest: tuple | None  # kind, place, expected and found of what follows the last record
+
+
+def plainly(data: bytes, context: dict, source, tables, is_block: bool) -> Plain:
+    reader = Reader(context["reading"], source, options_of(source), reading.in_file(context, tables))
+    walked = frame.walk(data, context["framing"], context["reading"]["byte_order"], is_block)
+    found, num, open_ = Plain([], [], [], {0: (0, context["open"])}, None), 0, context["open"]
+    for packet in walked.packets:
+        for record in reading.records(data, [packet], reader, open_):
+            seq = change.change_seq(context["time"], context["file_ordinal"], context["record_ordinal"] + num)
+            one = reading.read(data, record, reader, seq)
+            kind = (
+                found.changes if isinstance(one, dict) else found.rejects if isinstance(one, Reject) else found.controls
+            )
+            kind.append(one)
+            open_, num = record.walked.open, num + 1
+        found.behind[packet.end] = num, open_
+    if walked.end < len(data):
+        left = len(data) - walked.end
+        wrong = walked.wrong or Wrong("truncated", len(data), "a whole record", f"{left} bytes")
+        found = found._replace(rest=(wrong.kind, walked.end, wrong.offset, wrong.expected, wrong.found))
+    return found
+
+
+def assert_unit_read_alike(data: bytes, context: dict, source, tables) -> int:
+    """Out: how many changes the compiled walks have written."""
+    found, plain = codec.decode(data, context, source, tables), plainly(data, context, source, tables, True)
+    rows, rejects = codec.changes_as_rows(found, context, source, tables), list(found.rejects)
+    assert [in_order(row) for row in rows] == [in_order(row) for row in plain.changes]
+    if plain.rest:
+        rest = rejects.pop()
+        assert (rest.kind, rest.unit_offset, rest.byte_offset, rest.expected, rest.found) == plain.rest
+    assert (rejects, found.controls) == (plain.rejects, plain.controls)
+    piece = Piece(data, context, source, tables, is_block=True)
+    piece.step(0, piece.num, context["open"])
+    return int(block.Written(piece, True).is_done.sum())
+
+
+def assert_read_alike(data: bytes, context: dict, source, tables, len_block: int) -> int:
+    """The same of a file in blocks, and of all of it as one. Out: of the blocks."""
+    cut = codec.cut(data, context, source, tables, len_block, True)
+    plain = plainly(data, context, source, tables, False)
+    afters = [*(one.context for one in cut.blocks[1:]), cut.context]
+    for one, after in zip(cut.blocks, afters):
+        num, open_ = plain.behind[one.offset + one.length]
+        assert (after["record_ordinal"] - context["record_ordinal"], after["open"]) == (num, open_)
+    assert cut.consumed == max(plain.behind)
+    assert_unit_read_alike(data, context, source, tables)
+    units = [(data[one.offset : one.offset + one.length], one.context) for one in cut.blocks]
+    return sum(assert_unit_read_alike(*unit, source, tables) for unit in units)
