@@ -3,11 +3,12 @@
 from typing import NamedTuple
 
 from inlet import change
-from inlet.codecs.linkexpress.journal import block, frame, reading
+from inlet.codecs.linkexpress.journal import block, frame, pairs, reading
 from inlet.codecs.linkexpress.journal import files as codec
 from inlet.codecs.linkexpress.journal.options import options_of
 from inlet.codecs.linkexpress.journal.piece import Piece
 from inlet.codecs.linkexpress.journal.record import Reader
+from inlet.codecs.results import Decoded
 from inlet.errors import Reject
 from inlet.fields.wrong import Wrong
 
@@ -43,6 +44,9 @@ def plainly(data: bytes, context: dict, source, tables, is_block: bool) -> Plain
             kind.append(one)
             open_, num = record.walked.open, num + 1
         found.behind[packet.end] = num, open_
+    if reader.options.pair_divided != "none":
+        both = pairs.paired(Decoded(found.changes, controls=found.controls), reader.tables)
+        found = found._replace(changes=list(both.changes), controls=list(both.controls))
     if walked.end < len(data):
         left = len(data) - walked.end
         wrong = walked.wrong or Wrong("truncated", len(data), "a whole record", f"{left} bytes")

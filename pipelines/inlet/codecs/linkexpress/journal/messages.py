@@ -85,7 +85,9 @@ def settle(data: bytes, message: dict, source: Source, tables: dict[str, Table],
     if isinstance(settled, Reject):
         return replace(settled, unit_length=len(data), raw=data)
     assert settled  # of the whole message
-    return Settled({"reading": {"byte_order": options.byte_order}} | settled, tables)  # one without journals has none
+    is_open = context["framing"] == "journal_stream" and options.byte_order == "auto"
+    of_none = {"byte_order": "big" if is_open else options.byte_order}  # the reading of one without journals
+    return Settled({"reading": of_none} | settled, tables)
 
 
 def seq_of(offset: int, ordinal: int) -> str:
