@@ -482,9 +482,9 @@ def test_a_load_ends_with_its_file_once_that_is_whole_and_with_the_next_change_o
     assert ended()[2:] == [("load", f"{qlik.START:%Y%m%d%H%M%S}{qlik.START.microsecond // 10_000:02d}")]
 
 
-def states(spark, batches: list[list[tuple]], **told):
+def states(spark, batches: list[list[tuple]], is_of_batch: bool = False):
     """After each batch of (place, counter, is_last), all of one id: the transactions as (first place, number of
-    changes, state).
+    changes, state). In: whether the codec tells which event is the first.
     """
     for batch_id, events in enumerate(batches, 970_000_000):
         for place, counter, is_last in events:
@@ -493,7 +493,8 @@ def states(spark, batches: list[list[tuple]], **told):
                 "transaction_id, transaction_event_counter, transaction_last_event, batch_id) values ('counted', "
                 f"'S', 'T', '{place:035d}', 'INSERT', 'A', {counter}, {is_last}, {batch_id})"
             )
-        transactions.update(spark, f"batch_id = {batch_id} and source = 'counted'", **told)
+        first = transactions.First(["counted"], batch_id) if is_of_batch else None
+        transactions.update(spark, f"batch_id = {batch_id} and source = 'counted'", first=first)
         yield [
             tuple(row)
             for row in spark.sql(
@@ -535,7 +536,6 @@ def test_a_transaction_with_a_gap_is_impossible_until_what_lacks_comes_late(spar
 
 def test_a_transaction_that_goes_on_uncounted_is_told_by_its_first_and_its_last_event(spark):
     """As one of journals that come in several messages."""
-    first = transactions.First(["counted"], 970_000_002)
     told = list(
         states(
             spark,
@@ -551,7 +551,7 @@ def test_a_transaction_that_goes_on_uncounted_is_told_by_its_first_and_its_last_
                 [(9, "null", True), (12, "null", True)],  # one without a first event, and the end of an open one
                 [(20, 1, False), (22, 3, False), (23, "null", True)],  # a gap among the counted ones
             ],
-            first=first,
+            is_of_batch=True,
         )
     )
     whole = [(1, 3, "complete"), (4, 4, "complete")]
@@ -564,14 +564,31 @@ def test_a_reject_among_uncounted_events_may_be_one_of_them_until_it_is_resolved
     def reject(values: str) -> None:
         spark.sql(f"insert into silver.rejects (source, kind, change_seq, batch_id, resolved_by) values {values}")
 
-    first = transactions.First(["counted"], 970_000_001)
     reject(f"('counted', 'bad_length', '{2:035d}', 970000000, null)")
-    batches = states(spark, [[(1, 1, False), (3, "null", True)], [(9, 1, True)]], first=first)
+    batches = states(spark, [[(1, 1, False), (3, "null", True)], [(9, 1, True)], [(20, 1, True)]], is_of_batch=True)
     assert next(batches) == [(1, 2, "impossible")]
     spark.sql("update silver.rejects set resolved_by = 970000001 where source = 'counted'")
     assert next(batches) == [(1, 2, "complete"), (9, 1, "complete")]
+    reject(f"('counted', 'bad_length', '{2:035d}', 970000002, null)")  # one that comes late
+    assert next(batches) == [(1, 2, "impossible"), (9, 1, "complete"), (20, 1, "complete")]
     assert not list(batches)
     spark.sql("delete from silver.rejects where source = 'counted'")
+
+
+def test_a_record_that_waits_among_uncounted_events_may_be_one_of_them_until_it_is_settled(spark):
+    def part(batch_id: int, is_settled: bool) -> None:
+        spark.sql(
+            "insert into silver.waiting (source, unit_id, unit_offset, unit_length, part_key, change_seq, batch_id, "
+            f"is_settled) values ('counted', 'counted/t/0/2', 0, 9, 't/0', '{2:035d}', {batch_id}, {is_settled})"
+        )
+
+    part(970_000_000, False)
+    batches = states(spark, [[(1, 1, False), (3, "null", True)], [(9, 1, True)]], is_of_batch=True)
+    assert next(batches) == [(1, 2, "impossible")]
+    part(970_000_001, True)
+    assert next(batches) == [(1, 2, "complete"), (9, 1, "complete")]
+    assert not list(batches)
+    spark.sql("delete from silver.waiting where source = 'counted'")
 
 
 def test_a_transaction_that_ends_with_a_record_that_is_no_change_is_complete(spark):

@@ -91,7 +91,7 @@ def cut_file(
             break
         rest += more
     if rest and has_settled:
-        yield from unframed(offset, rest, stream, context, _truncated(rest))
+        yield from unframed(offset, rest, stream, context, _truncated(rest, codec.span(context, 1)))
 
 
 def is_opened(context: dict) -> bool:
@@ -178,8 +178,10 @@ def attempt(call, *given):
         return Reject(KIND, 0, 0, 0, EXPECTED, why(error), b"")
 
 
-def _truncated(rest: bytes) -> Reject:
-    return Reject("truncated", 0, len(rest), len(rest), "the rest of the record", "the end of the file", b"")
+def _truncated(rest: bytes, span: tuple[str, str] | None = None) -> Reject:
+    """In: where the record would stand, if that can be told."""
+    expected, found, seq = "the rest of the record", "the end of the file", span[0] if span else None
+    return Reject("truncated", 0, len(rest), len(rest), expected, found, b"", change_seq=seq)
 
 
 def _problem_of(reject) -> dict:

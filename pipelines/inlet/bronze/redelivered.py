@@ -48,7 +48,7 @@ def plan_again(project: Project, file: str, only: str | None = None) -> Redelive
     known = good.get(path)
     if not known or not known["ofs_end"]:
         raise ConfigError(f"{path} was never landed: there is nothing to take anew", "`inlet run` reads it")
-    if hasattr(CODECS[source.codec], "join"):
+    if _gives_parts(source):
         raise ConfigError(
             f"{path}: codec {source.codec} makes changes of several records, which cannot be told apart from those "
             "that were read before",
@@ -74,6 +74,12 @@ def plan_again(project: Project, file: str, only: str | None = None) -> Redelive
     behind = next((p for p, r in good.items() if is_read_on and _place(source, r) == next_place), None)
     is_other = behind and _known_at_end(row) != _known_at_end(known)
     return Redelivered(Plan(batch_id, [{"verdicts": None} | row]), path, behind if is_other else None)
+
+
+def _gives_parts(source: Source) -> bool:
+    """May records of a source's files be parts of changes? Of a codec that reads messages, too, only theirs are."""
+    codec = CODECS[source.codec]
+    return hasattr(codec, "join") and (source.brings_messages or not hasattr(codec, "decode_message"))
 
 
 def _listed(project: Project, file: str, only: str | None) -> tuple[Source, str, dict]:

@@ -78,22 +78,7 @@ def _decode_blocks(project: Project, source: Source, file: Path) -> Iterator[tup
             parts.setdefault(part.key, []).append(
                 Waiting(f"{source.name}/{file.name}@{block.file_offset}", part, record, block.context)
             )
-    for key, given in parts.items():
-        joined = codec.join(key, given, source, tables)
-        for row in joined.changes:
-            yield "change", row
-        for unit_id, reject in joined.rejects:
-            yield "reject", reject_row(reject) | {"unit_id": unit_id}
-        for one in joined.waiting:
-            yield (
-                "part",
-                {
-                    "waits_for": f"others of {key}",
-                    "unit_id": one.unit_id,
-                    "unit_offset": one.part.unit_offset,
-                    "unit_length": one.part.unit_length,
-                },
-            )
+    yield from _joined(codec, parts, source, tables)
 
 
 def _blocks(project: Project, source: Source, file: Path) -> Iterator[FileBlock]:
@@ -146,6 +131,7 @@ def _decode_messages(project: Project, source: Source, file: Path) -> Iterator[t
     def decoded(message: dict):
         return codec.decode_message(given(message), source, tables, loads)
 
+    waiting: dict[str, list[Waiting]] = {}
     for message in messages:
         found = attempt(decoded, message)
         if isinstance(found, Reject):
@@ -157,6 +143,22 @@ def _decode_messages(project: Project, source: Source, file: Path) -> Iterator[t
             yield "control", control_row(control) | {"unit_id": message["unit_id"]}
         for reject in found.rejects:
             yield "reject", reject_row(reject) | {"unit_id": message["unit_id"]}
+        for part in found.parts:
+            waiting.setdefault(part.key, []).append(Waiting(message["unit_id"], part, message["value"], message))
+    yield from _joined(codec, waiting, source, tables)
+
+
+def _joined(codec, parts: dict[str, list[Waiting]], source: Source, tables: dict) -> Iterator[tuple[str, dict]]:
+    """What parts are together; those that wait for others."""
+    for key, given in parts.items():
+        joined = codec.join(key, given, source, tables)
+        for row in joined.changes:
+            yield "change", row
+        for unit_id, reject in joined.rejects:
+            yield "reject", reject_row(reject) | {"unit_id": unit_id}
+        for one in joined.waiting:
+            place = {"unit_offset": one.part.unit_offset, "unit_length": one.part.unit_length}
+            yield "part", {"waits_for": f"others of {key}", "unit_id": one.unit_id} | place
 
 
 def with_lookups(project: Project, source: Source, plan: dict | None = None) -> Callable[[dict], dict]:

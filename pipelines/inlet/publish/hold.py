@@ -47,7 +47,8 @@ batches as (               -- how far a source has come in the batches behind ea
          max(last_change_seq) over (
            partition by source order by batch_id rows between 1 following and unbounded following) as newest_seq,
          max(newest_at) over (
-           partition by source order by batch_id rows between 1 following and unbounded following) as newest_at
+           partition by source order by batch_id rows between 1 following and unbounded following) as newest_at,
+         max(newest_at) over (partition by source order by batch_id) as reached_at
   from silver.batches left join times using (source, batch_id)
 ),
 
@@ -59,7 +60,7 @@ transactions as (
   select t.source, t.transaction_id, t.first_change_seq, t.last_change_seq, t.num_changes,
          t.state <> 'complete' and {minutes} > 0 and coalesce(
            if({is_untimed},
-              b.newest_at <= e.ended_at + make_interval(0, 0, 0, 0, 0, 0, 60 * {minutes}),
+              b.newest_at <= coalesce(e.ended_at, b.reached_at) + make_interval(0, 0, 0, 0, 0, 0, 60 * {minutes}),
               b.newest_seq <= date_format({last_time} + make_interval(0, 0, 0, 0, 0, 0, 60 * {minutes}),
                                           'yyyyMMddHHmmssSS') || '~'), true) as is_waited_for
   from silver.transactions t

@@ -6,7 +6,7 @@ or a byte of a unit is stopped here.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from inlet import change, lake
@@ -64,12 +64,8 @@ def rows_of(
     num_packed = unit_rules.check(decoded, source.codec, unit_id, data, num_records, is_row)
     of_unit = {"source": source.name, "unit_id": unit_id}
     rows = [change_row(row | of_unit, source.codec, tables) for row in changes]
-    rejects, unwanted = [], []
-    for reject in decoded.rejects:
-        is_wanted = not reject.source_table or source.wants(f"{reject.source_schema}.{reject.source_table}")
-        (rejects if is_wanted else unwanted).append(reject)
-    rows += [reject_row(reject) | of_unit for reject in rejects]
-    rows += [_control_row(control) | of_unit for control in _ignored(unwanted, ranges or [])]
+    unwanted = [reject for reject in decoded.rejects if not is_wanted(reject, source)]
+    rows += [row | of_unit for row in rows_of_rejects(decoded.rejects, source, ranges)]
     rows += [_control_row(control) | of_unit for control in decoded.controls]
     rows += [
         {
@@ -105,6 +101,20 @@ def rows_of(
         account_row(decoded.num_control + len(unwanted), decoded.bytes_framing + sum(r.unit_length for r in unwanted))
         | of_unit
         | {"num_packed": num_packed},
+    ]
+
+
+def is_wanted(reject: Reject, source: Source) -> bool:
+    """May a reject be of a table that somebody wants?"""
+    return not reject.source_table or source.wants(f"{reject.source_schema}.{reject.source_table}")
+
+
+def rows_of_rejects(rejects: Sequence[Reject], source: Source, ranges: list[list] | None = None) -> list[dict]:
+    """Rejects; those of tables that nobody wants as control events."""
+    unwanted = [reject for reject in rejects if not is_wanted(reject, source)]
+    return [
+        *(reject_row(reject) for reject in rejects if is_wanted(reject, source)),
+        *(_control_row(control) for control in _ignored(unwanted, ranges or [])),
     ]
 
 

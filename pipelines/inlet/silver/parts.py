@@ -201,19 +201,19 @@ def _settle(project: Project, codec, rows: list[dict]) -> list[dict]:
             "Where `join` rejects, each part that it settles is a change or a reject, so that a replay has them "
             "all. It is a fault of the codec",
         )
-    account = decoded.account_row(
-        len(records) - len(accounted), sum(records.values()) - sum(size for *_, size in accounted)
-    )
+    unwanted = {(unit_id, r.unit_offset, r.unit_length) for unit_id, r in rejects if not decoded.is_wanted(r, source)}
+    wanted = [row for row in accounted if row not in unwanted]
+    account = decoded.account_row(len(records) - len(wanted), sum(records.values()) - sum(size for *_, size in wanted))
     moved = [
         row | {"result": "waiting" if _place(row["unit_id"], decoded.part_of(row)) in left else "settled"}
         for row in rows
     ]
     # a part that comes and goes in one batch never waited; one that waits on has its row
     moved = [row for row in moved if row["is_new"] == (row["result"] == "waiting")]
-    of_source = [
-        row | {"source": source.name}
-        for row in (*changes, *(decoded.reject_row(r) | {"unit_id": unit_id} for unit_id, r in rejects), account)
+    of_rejects = [
+        row | {"unit_id": unit_id} for unit_id, reject in rejects for row in decoded.rows_of_rejects([reject], source)
     ]
+    of_source = [row | {"source": source.name} for row in (*changes, *of_rejects, account)]
     return [*of_source, *moved]
 
 

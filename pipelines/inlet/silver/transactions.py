@@ -66,11 +66,19 @@ select source, transaction_id, min(change_seq) as first_change_seq, max(last_cha
 from {events}
 group by source, transaction_id, run
 """
-LACKING = """              -- a record that is rejected among the events of a transaction may be one of them
+UNDECIDED = """             -- records that are rejected, or wait for others
+select source, change_seq, batch_id, resolved_by from silver.rejects
+where change_seq is not null and kind <> 'conflicting_duplicate'
+union all
+select source, change_seq, min(batch_id), if(max_by(is_settled, (batch_id, is_settled)), max(batch_id), null)
+from silver.waiting where change_seq is not null and unit_length > 0
+group by source, unit_id, unit_offset, change_seq
+"""
+LACKING = f"""             -- such a record among the events of a transaction may be one of them
 select distinct t.source, t.transaction_id, t.first_change_seq
-from runs_counted t join silver.rejects r
+from runs_counted t join ({UNDECIDED}) r
   on t.source = r.source and r.change_seq between t.first_change_seq and t.last_change_seq
-where t.state = 'complete' and not t.is_counted and r.resolved_by is null and r.kind <> 'conflicting_duplicate'
+where t.state = 'complete' and not t.is_counted and r.resolved_by is null
 """
 TOLD = f"""
 select r.source, r.transaction_id, r.first_change_seq, last_change_seq, num_changes, last_counter, tables,
@@ -78,15 +86,17 @@ select r.source, r.transaction_id, r.first_change_seq, last_change_seq, num_chan
 from runs_counted r left join ({LACKING}) l
   on l.source = r.source and l.transaction_id = r.transaction_id and l.first_change_seq = r.first_change_seq
 """
-RESOLVED = """
-select distinct t.source, t.transaction_id from silver.transactions t join silver.rejects r
+TOUCHED = f"""             -- transactions that such records of a batch decide, or make doubtful
+select distinct t.source, t.transaction_id from silver.transactions t join ({UNDECIDED}) r
   on t.source = r.source and r.change_seq between t.first_change_seq and t.last_change_seq
-where t.state <> 'complete' and t.{tells_first} and r.resolved_by = {batch_id}
+where t.{{tells_first}} and if(t.state = 'complete', r.batch_id, r.resolved_by) = {{batch_id}}
 """
 
 
 class First(NamedTuple):
-    """The sources whose codecs tell a transaction's first event; the batch that may have resolved rejects of theirs."""
+    """The sources whose codecs tell a transaction's first event; the batch, which may have brought rejects of theirs,
+    or resolved some.
+    """
 
     sources: list[str]
     batch_id: int
@@ -112,8 +122,8 @@ def update(spark: "SparkSession", rows: str, has_others: bool = False, first: Fi
     runs.where("num_changes > 0").createOrReplaceTempView("runs")
     open_ids = runs.where("state <> 'complete'").select("source", "transaction_id").distinct()
     if first:
-        resolved = RESOLVED.format(tells_first=_among(first), batch_id=first.batch_id)
-        open_ids = open_ids.union(spark.sql(resolved)).distinct()
+        touched = TOUCHED.format(tells_first=_among(first), batch_id=first.batch_id)
+        open_ids = open_ids.union(spark.sql(touched)).distinct()
     if open_ids.isEmpty():
         lake.append(runs.where("num_changes > 0"), "silver.transactions")
     else:

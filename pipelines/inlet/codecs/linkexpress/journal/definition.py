@@ -34,11 +34,17 @@ from inlet.source import Source
 
 SYSITEMS = ("TIME", "TRNID", "STS", "DBKIND", "DBOP", "STORAGE", "RESOURCE")  # by their codes, 81 to 87
 ALL_SYSITEMS = "TJNLSYSALL"
-OTHER_NAMES = {"DATETIME": "TIMESTAMP", "SMALLDATETIME": "TIMESTAMP"}
+OTHER_NAMES = {"DATETIME": "TIMESTAMP", "SMALLDATETIME": "TIMESTAMP", "VARBINARY": "BINARY"}
 SECOND = re.compile(r"(N?VARCHAR|DATETIME)2\b", re.IGNORECASE)  # VARCHAR2 and so on, which are as those without the 2
 CHARSETS = {"GS_KANA": "gs_kana", "GS_ASCII": "gs_ascii", "SJIS": "cp932", "EUC": "euc_jp"}
 WORDS = {"YES": "yes", "NO": "no"}
-READ = ("name", "logfmt", "compress", "pack", "outcode")  # keywords of a [Queue]; Pack needs no option
+READ = (
+    "name",
+    "logfmt",
+    "compress",
+    "pack",
+    "outcode",
+)  # keywords of a [Queue]; Pack needs no option, whatever its word
 ONE = "Give the definitions of the source's own queue alone"
 
 
@@ -159,6 +165,8 @@ def settings_of(files: list[tuple[str, bytes]], source: Source) -> Settings:
         _of_queue(queues[0], found, options, settings)
     if found:
         settings = _of_acquisition(found[0], options, source, settings)
+    if not options.source_tz:
+        settings.notes.append("source_tz, which no definition tells, has to say the source's zone, such as Asia/Tokyo")
     return settings
 
 
@@ -215,11 +223,9 @@ def _of_queue(queue: Queue, found: list[Acquisition], options: Options, settings
     logfmt, place = said("logfmt", "Logfmt")
     if logfmt and found and logfmt.casefold() != found[0].name.casefold():
         raise ConfigError(f"{place} is {logfmt}, {found[0].file} has {found[0].name}", ONE)
-    for keyword, as_written in (("compress", "Compress"), ("pack", "Pack")):
-        value, place = said(keyword, as_written)
-        if value and value.upper() not in WORDS:
-            raise ConfigError(f"{place}: expected YES or NO, found {value}", "Give the definition as it was registered")
     value, place = said("compress", "Compress")
+    if value and value.upper() not in WORDS:
+        raise ConfigError(f"{place}: expected YES or NO, found {value}", "Give the definition as it was registered")
     if value:
         settings.options["compressed"] = Setting(WORDS[value.upper()], place)
     value, place = said("outcode", "OutCode")

@@ -49,15 +49,18 @@ Order     the time of the file's name, local to the source and made UTC, and its
 Facts     [documented] fields, codes, widths and meanings . [inferred] offsets in the header, by the widths of its
           fields; the place of the system items; that a tag's information is a length in the message's byte order, of
           numbers precision and scale, a byte each
-          ASSUMED: what the options leave open holds for a whole file and is found by exact fit over its first journals;
+          ASSUMED: what the options leave open holds for a whole file and is found by exact fit over its first journals
+          (a file below 1 MiB waits for settle_minutes until all of it is there; options that tell end the wait);
           several fit and decode differently -> ambiguous_layout. A message tells its byte order itself
           ASSUMED: validities of two bytes are numbers in the message's byte order, unless that makes items missing that
-          are no text and the other reading does not, or makes null what cannot be; in big-endian there is no difference
+          are no text and the other reading does not; in big-endian there is no difference. One message alone that tells
+          neither is ambiguous_layout. What a contract says is no evidence: a null that it forbids is null_not_allowed
           ASSUMED: system texts and days are in the option charset; base 16 floats come with EBCDIC
           ASSUMED: no message is longer than 16 MiB and no journal of a stream longer than 1 MiB
 Messages  the journals of a message settle what the options leave open for it: a source whose options tell framing,
           tags and widths costs no fit. Pieces of a divided journal wait for each other where the option divided says
-          that there are any; messages between them, even one of a transaction of the broker, make them a reject
+          that there are any; messages between them, even one of a transaction of the broker, make them a reject. What
+          looks like the beginning of a longer journal waits for the rest, or until part_wait_minutes
 Speed     compiled walks (frames.py, walk.py, open_transactions.py, images.py) read what they are certain of; the plain
           readers (frame.py, items.py, record.py) read the rest, settle the options and serve `inlet inspect`
 Not read  journals without RESOURCE, unless there is one table; a divided checkpoint of a broker
@@ -70,6 +73,7 @@ Source    Linkexpress Transactional Replication option manual, 14; docs/formats/
 """
 
 import re
+from dataclasses import replace
 
 from inlet import change
 from inlet.codecs.linkexpress.block import tables_of
@@ -91,7 +95,7 @@ from inlet.codecs.linkexpress.journal.options import Options, options_of
 from inlet.codecs.linkexpress.journal.pairs import DELETE_OF_UPDATE
 from inlet.codecs.linkexpress.journal.record import parsed_time, utc_time
 from inlet.codecs.linkexpress.opening import base_name
-from inlet.codecs.linkexpress.reject import of_file
+from inlet.codecs.linkexpress.reject import change_seq_of, of_file
 from inlet.errors import Reject
 from inlet.source import Source
 
@@ -128,7 +132,9 @@ def open_file(path: str, head: bytes, is_whole: bool, source: Source, tables: di
     if framing is None and not is_whole and len(head) < frame.LEN_CONTROL_DATA + frame.LEN_HEADER:
         return None
     context |= {"framing": framing or "journal_stream"}
-    return journal_reading.settled(context, head, is_whole, source, options, journal_reading.in_file(context, tables))
+    in_file = journal_reading.in_file(context, tables)
+    settled = journal_reading.settled(context, head, is_whole, source, options, in_file)
+    return replace(settled, change_seq=change_seq_of(context, 0)) if isinstance(settled, Reject) else settled
 
 
 def _named(path: str, head: bytes, options: Options) -> dict | Reject:

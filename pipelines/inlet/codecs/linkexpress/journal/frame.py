@@ -39,6 +39,11 @@ class Packet(NamedTuple):
             return 0
         return self.end - self.start - sum(end - start for start, end in self.journals)
 
+    @property
+    def may_be_piece(self) -> bool:
+        """May it hold a piece of a journal? Not where whole journals fill it, whatever their number is said to be."""
+        return bool(self.wrong) and not self.journals
+
 
 class Walked(NamedTuple):
     packets: list[Packet]
@@ -122,18 +127,19 @@ def _message(data: bytes, start: int, len_control: int, byte_order: Any, len_max
         return None
     system, packed, num = (_number(data, at + place, 2, order) for place in (10, 12, 14))
     header = Header(system, packed, num, data[at + 16 : at + LEN_HEADER])
+    journals: list[tuple[int, int]] = []
     try:
         journals = list(_tiles(data, at + LEN_HEADER, end, order))
         if len(journals) != num:
             raise Wrong("contradiction", at + 14, f"{num} journals, as the header says", f"{len(journals)}")
     except Wrong as wrong:
-        return Packet(start, end, order, header, [], wrong, end - at - LEN_HEADER)
+        return Packet(start, end, order, header, journals, wrong, end - at - LEN_HEADER)
     return Packet(start, end, order, header, journals)
 
 
 def _joined(data: bytes, first: Packet, len_control: int, byte_order: Any, len_max: int, is_block: bool):
-    """A journal and the messages that it is divided over, one reject where a piece of it is not there. Out: None while
-    more may come.
+    """A journal and the messages that it is divided over; the first of them as a reject where a piece is not there, so
+    that each of the others is read as if it began a journal. Out: None while more may come.
     """
     places, piece = [(first.end - first.len_body, first.end)], first
     together = Pieces(data[places[0][0] : first.end], first.byte_order, len_max)
@@ -145,7 +151,7 @@ def _joined(data: bytes, first: Packet, len_control: int, byte_order: Any, len_m
             is_block = True
         if following is None and not is_block:
             return None
-        if following is None or not following.wrong or following.byte_order != first.byte_order:
+        if following is None or not following.may_be_piece or following.byte_order != first.byte_order:
             together.lacks()
         else:
             places.append((following.end - following.len_body, following.end))
@@ -153,7 +159,7 @@ def _joined(data: bytes, first: Packet, len_control: int, byte_order: Any, len_m
             piece = following
     if together.wrong:
         wrong = together.wrong
-        return first._replace(end=piece.end, wrong=Wrong(wrong.kind, places[0][0], wrong.expected, wrong.found))
+        return first._replace(wrong=Wrong(wrong.kind, places[0][0], wrong.expected, wrong.found))
     skipped = together.len_repeated
     own = [places[0], *((start + skipped, end) for start, end in places[1:])]
     return first._replace(end=piece.end, journals=[], wrong=None, pieces=tuple(own))
@@ -161,45 +167,46 @@ def _joined(data: bytes, first: Packet, len_control: int, byte_order: Any, len_m
 
 class Pieces:
     """A journal that is put together from the pieces that come in messages one behind the other [documented]. Whether
-    each piece repeats the journal's first six bytes no public source tells: they do where only so it ends with a piece.
+    each piece repeats the journal's first six bytes no public source tells: where all begin with them, they do.
     """
 
     def __init__(self, first: bytes, byte_order: ByteOrder, len_max: int):
-        self.first, self.pieces = first, [first]
+        self.pieces, self.num_bytes, self.repeats = [first], len(first), True
         self.length, self.wrong = _number(first, 0, 4, byte_order), None
-        self.len_repeated = 0
-        if not len(first) >= LEN_JOURNAL_HEAD or self.length > len_max:
+        if not LEN_JOURNAL_HEAD <= len(first) < self.length <= len_max:
             self.wrong = Wrong("contradiction", 0, "the beginning of a journal", first[:4].hex().upper())
 
     @property
-    def num_bytes(self) -> int:
-        return sum(map(len, self.pieces))
+    def len_repeated(self) -> int:
+        """Bytes that each piece but the first one repeats."""
+        return LEN_JOURNAL_HEAD if self.repeats and len(self.pieces) > 1 else 0
+
+    @property
+    def _len_so_far(self) -> int:
+        return self.num_bytes - self.len_repeated * (len(self.pieces) - 1)
 
     @property
     def is_whole(self) -> bool:
-        return self.num_bytes - self.len_repeated * (len(self.pieces) - 1) == self.length
+        return self._len_so_far == self.length
 
     def add(self, piece: bytes) -> None:
         """The next piece. Sets `wrong` where it cannot be one."""
         self.pieces.append(piece)
-        if self.num_bytes > self.length:
-            self.len_repeated = LEN_JOURNAL_HEAD
-            head = self.first[:LEN_JOURNAL_HEAD]
-            if not all(one.startswith(head) for one in self.pieces) or self._is_too_long:
-                found = f"{self.num_bytes} bytes in {len(self.pieces)} messages"
-                self.wrong = Wrong("contradiction", 0, f"pieces of a journal of {self.length} bytes", found)
-
-    @property
-    def _is_too_long(self) -> bool:
-        return self.num_bytes - LEN_JOURNAL_HEAD * (len(self.pieces) - 1) > self.length
+        self.num_bytes += len(piece)
+        self.repeats &= piece.startswith(self.pieces[0][:LEN_JOURNAL_HEAD])
+        if self._len_so_far > self.length:
+            self._lacks(f"{self._len_so_far} bytes in {len(self.pieces)} messages")
 
     def lacks(self) -> None:
         """The next message is no piece."""
-        found = f"{self.num_bytes} bytes, and then a message that is no piece of it"
-        self.wrong = Wrong("contradiction", 0, f"pieces of a journal of {self.length} bytes", found)
+        self._lacks(f"{self._len_so_far} bytes, and then a message that is no piece of it")
+
+    def _lacks(self, found: str) -> None:
+        expected = f"pieces of a journal of {self.length} bytes, as its length says, which may itself be wrong"
+        self.wrong = Wrong("contradiction", 0, expected, found)
 
     def journal(self) -> bytes:
-        return self.first + b"".join(piece[self.len_repeated :] for piece in self.pieces[1:])
+        return self.pieces[0] + b"".join(piece[self.len_repeated :] for piece in self.pieces[1:])
 
 
 def _tiles(data: bytes, at: int, end: int, byte_order: ByteOrder) -> Iterator[tuple[int, int]]:

@@ -81,7 +81,7 @@ def settle(data: bytes, message: dict, source: Source, tables: dict[str, Table],
             return of_file("ambiguous_layout", data, expected, timed[0])
     tables = in_force(tables, seq_of(message["offset"], NUM_ORDINALS - 1))
     context = {"framing": _framing(data, options), "open": {}}
-    settled = journal_reading.settled(context, data, True, source, options, tables)
+    settled = journal_reading.settled(context, data, True, source, options, tables, is_message=True)
     if isinstance(settled, Reject):
         return replace(settled, unit_length=len(data), raw=data)
     assert settled  # of the whole message
@@ -103,29 +103,40 @@ def join(key: str, parts: list[Waiting], source: Source, tables: dict[str, Table
     """Put journals together from their pieces: messages of a queue with no other between them. In: those that wait, in
     the order of the queue.
     """
-    options, joined, run = options_of(source), Found([], [], []), list[Waiting]()
+    options, joined, at = options_of(source), Found([], [], []), 0
+    while at < len(parts):
+        run, pieces = _run(parts[at:], options)
+        if pieces.wrong:
+            _refuse(joined, run[:1], pieces.wrong)
+            at += 1
+        elif pieces.is_whole:
+            _settle(joined, run, pieces, source, tables, options)
+            at += len(run)
+        else:
+            break
+    return Joined(joined.changes, joined.rejects, parts[at:], joined.control)
+
+
+def _run(parts: list[Waiting], options: Options) -> tuple[list[Waiting], Pieces]:
+    """The first parts that may be one journal, as far as they are there."""
+    run: list[Waiting] = []
     pieces: Pieces | None = None
     for part in parts:
         packet = _only(part.data, options)
         assert packet
         body = part.data[packet.end - packet.len_body :]
-        if pieces and part.context["offset"] != run[-1].context["offset"] + 1:
-            pieces.lacks()
-            _refuse(joined, run, pieces.wrong)
-            pieces = None
-        if pieces:
+        if pieces is None:
+            pieces = Pieces(body, packet.byte_order, frame.LEN_MAX["message_body"])
+        elif part.context["offset"] == run[-1].context["offset"] + 1:
             pieces.add(body)
-            run.append(part)
         else:
-            pieces, run = Pieces(body, packet.byte_order, frame.LEN_MAX["message_body"]), [part]
-        if pieces.wrong is None and pieces.is_whole:
-            _settle(joined, run, pieces, source, tables, options)
-        elif pieces.wrong:
-            _refuse(joined, run, pieces.wrong)
-        else:
-            continue
-        pieces = None
-    return Joined(joined.changes, joined.rejects, run if pieces else [], joined.control)
+            pieces.lacks()
+            break
+        run.append(part)
+        if pieces.wrong or pieces.is_whole:
+            break
+    assert pieces
+    return run, pieces
 
 
 def _settle(joined: Found, run: list[Waiting], pieces: Pieces, source: Source, tables: dict, options: Options) -> None:
@@ -134,7 +145,8 @@ def _settle(joined: Found, run: list[Waiting], pieces: Pieces, source: Source, t
     at = _len_control(first.data, options)
     order = frame.order_of(first.data, at)
     assert order
-    whole = (LEN_HEADER + len(journal)).to_bytes(4, order) + first.data[at + 4 : at + LEN_HEADER] + journal
+    head = (LEN_HEADER + len(journal)).to_bytes(4, order) + first.data[at + 4 : at + 14] + (1).to_bytes(2, order)
+    whole = head + first.data[at + 16 : at + LEN_HEADER] + journal
     message = {"topic": "", "partition": 0} | first.context
     decoded = _decode(whole, message, source, tables, options.model_copy(update={"framing": "message_body"}))
     if decoded.changes:
@@ -152,13 +164,14 @@ def _settle(joined: Found, run: list[Waiting], pieces: Pieces, source: Source, t
 def _refuse(joined: Found, run: list[Waiting], wrong: Wrong | None, like: Reject | None = None) -> None:
     """Reject messages that make no journal together."""
     assert wrong
-    for part in run:
+    for n, part in enumerate(run):
         reject = Reject(
             wrong.kind, 0, len(part.data), 0, wrong.expected, wrong.found, part.data, change_seq=part.part.change_seq
         )
         if like:
-            names = ("source_schema", "source_table", "column_name", "event")
-            reject = replace(reject, **{name: getattr(like, name) for name in names})
+            names = ("source_schema", "source_table", "column_name")
+            told = {name: getattr(like, name) for name in names}
+            reject = replace(reject, **told, event=None if n else like.event)  # all of them are one event
         joined.rejects.append((part.unit_id, reject))
 
 

@@ -63,7 +63,7 @@ def _is_pair(first: dict, second: dict, tables: dict[str, Table]) -> bool:
     ):
         return False
     key = tables[f"{first['source_schema']}.{first['source_table']}"].key
-    return all(first["before"][name] == second["after"][name] for name in key)
+    return bool(key) and all(first["before"][name] == second["after"][name] for name in key)
 
 
 def _event(row: dict) -> Control:

@@ -36,7 +36,11 @@ COMPARED = (
     "change_timestamp",
     "transaction_id",
 )
-FITTING = ("out_of_sequence", "ambiguous_table")  # rejects of journals that were read to their last byte
+FITTING = (
+    "out_of_sequence",
+    "ambiguous_table",
+    "null_not_allowed",
+)  # rejects of journals that were read to their last byte
 
 
 class Record(NamedTuple):
@@ -93,11 +97,17 @@ def in_file(context: dict, tables: dict[str, Table]) -> dict[str, Table]:
 
 
 def settled(
-    context: dict, head: bytes, is_whole: bool, source: Source, options: Options, tables: dict[str, Table]
+    context: dict,
+    head: bytes,
+    is_whole: bool,
+    source: Source,
+    options: Options,
+    tables: dict[str, Table],
+    is_message: bool = False,
 ) -> dict | Reject | None:
-    """The context of a file's first byte. In: what its name says, and its framing; its first MiB, or what is there of
-    it; the contracts in force for it. Out: without a reading where a whole file holds no whole record; None while more
-    has to come to tell.
+    """The context of a file's first byte, or of a message. In: what its name says, and its framing; its first MiB, or
+    what is there of it; the contracts in force for it. Out: without a reading where a whole file holds no whole record;
+    None while more has to come to tell.
     """
     head = head[:LEN_FITTED]
     is_stream = context["framing"] == "journal_stream"
@@ -117,7 +127,7 @@ def settled(
     tried = [fit(reading, NUM_FIRST) for reading in readings]
     if not any(one.num_records for one in tried) and any(not one.wrong for one in tried):
         return context
-    chosen = _choose([fit(one.reading, NUM_FITTED) for one in tried if one.len_good], tried, head)
+    chosen = _choose([fit(one.reading, NUM_FITTED) for one in tried if one.len_good], tried, head, is_message)
     return chosen if isinstance(chosen, Reject) else chosen.context
 
 
@@ -202,8 +212,10 @@ class _Fit:
         return f"{words}: {num} journal{'' if num == 1 else 's'} read{first}"
 
 
-def _choose(fits: list[_Fit], tried: list[_Fit], head: bytes) -> _Fit | Reject:
-    """The one reading that fits, or that reads most journals. No choice is a Reject."""
+def _choose(fits: list[_Fit], tried: list[_Fit], head: bytes, is_message: bool) -> _Fit | Reject:
+    """The one reading that fits, or that reads most journals. No choice is a Reject. Of a file whose validities nothing
+    tells, the native byte order is meant in all of it; messages, each by itself, would be read now so, now so.
+    """
     most = max((fit.len_good for fit in fits), default=0)
     if not most:
         return _none(tried, head)
@@ -211,7 +223,10 @@ def _choose(fits: list[_Fit], tried: list[_Fit], head: bytes) -> _Fit | Reject:
     by_rest: dict[tuple, _Fit] = {}
     for fit in best:
         rest = tuple(value for name, value in fit.reading.items() if name != "validity_order")
-        by_rest[rest] = min(by_rest.get(rest, fit), fit, key=lambda one: one.num_odd)
+        other = by_rest.get(rest, fit)
+        if is_message and other.num_odd == fit.num_odd and fit.contradicts(other):
+            return _ambiguous([other, fit], head)
+        by_rest[rest] = min(other, fit, key=lambda one: one.num_odd)
     best = sorted(by_rest.values(), key=lambda fit: -fit.len_good)
     told: list[_Fit] = []
     for fit in best:
@@ -219,8 +234,12 @@ def _choose(fits: list[_Fit], tried: list[_Fit], head: bytes) -> _Fit | Reject:
             told.append(fit)
     if len(told) == 1:
         return best[0]
-    expected = f"one reading that fits best; set the options that are auto: {', '.join(_varied(told))}"
-    return of_file("ambiguous_layout", head, expected, _tried(told))
+    return _ambiguous(told, head)
+
+
+def _ambiguous(fits: list[_Fit], head: bytes) -> Reject:
+    expected = f"one reading that fits best; set the options that are auto: {', '.join(_varied(fits))}"
+    return of_file("ambiguous_layout", head, expected, _tried(fits))
 
 
 def _none(fits: list[_Fit], head: bytes) -> Reject:
