@@ -46,7 +46,7 @@ EMP = "LOGFMT F SYSITEM TJNLRESOURCE, TJNLDBOP\nTABLE S.T (\n{columns}\n);"
 
 
 def source(tables: dict | None = None, **options) -> Source:
-    given = {"name": "shop", "codec": "linkexpress_journal", "from": "landing", "options": options}
+    given = {"name": "shop", "codec": "linkexpress_journal", "from": "landing", "options": {"source_tz": "Asia/Tokyo"} | options}
     return Source(**given, tables=tables or {})
 
 
@@ -139,6 +139,7 @@ def test_what_definitions_leave_open_is_a_note():
         "1.def, line 1: msglen of [Queue] says no",
         "TJNLSYSALL gives no order: sysitems is t",
     ]
+    assert "source_tz" in told(SHOP, source_tz=None)[1][-1]
     known = ["RESOURCE", "STORAGE", "TIME", "TRNID", "STS", "DBKIND", "DBOP"]
     assert "sysitems" not in told(SIMPLE, sysitems=known)[0]["options"]
 
