@@ -46,7 +46,12 @@ EMP = "LOGFMT F SYSITEM TJNLRESOURCE, TJNLDBOP\nTABLE S.T (\n{columns}\n);"
 
 
 def source(tables: dict | None = None, **options) -> Source:
-    given = {"name": "shop", "codec": "linkexpress_journal", "from": "landing", "options": {"source_tz": "Asia/Tokyo"} | options}
+    given = {
+        "name": "shop",
+        "codec": "linkexpress_journal",
+        "from": "landing",
+        "options": {"source_tz": "Asia/Tokyo"} | options,
+    }
     return Source(**given, tables=tables or {})
 
 
