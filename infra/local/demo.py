@@ -1,8 +1,8 @@
 """`make demo`: four kinds of feeds from bytes to gold, in this folder, with answers.
 
 It delivers a web shop's Qlik messages, two depots' Linkexpress extracts, a third one's usage journals and a carrier's
-GoldenGate trail in batches, runs Inlet after each, compares gold with what the simulated business knows to be true, and asks some questions. A
-second run finds nothing new and says so.
+GoldenGate trail in batches, runs Inlet after each, compares gold with what the simulated business knows to be true, and
+asks some questions. A second run finds nothing new and says so.
 """
 
 import sys
