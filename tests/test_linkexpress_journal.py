@@ -280,6 +280,17 @@ def test_messages_are_read_as_files_are_but_for_places_and_counters(file, data):
     assert all(counter == 1 for one, counter in zip(firsts, counters) if one.sts in (1, 5))
 
 
+def test_a_message_that_whole_journals_fill_is_no_piece_whatever_their_number_is_said_to_be():
+    how = How(framing="message_body")
+    tables = {"T1": [("N", "INTEGER"), ("S", "VARCHAR(4)")]}
+    source, contracts = project(tables, divided="yes")
+    value = bytearray(encode_file([Change("T1", "insert", {"N": 1, "S": "a"})], tables, how))
+    value[15] = 2
+    message = {"topic": "t", "partition": 0, "offset": 7, "value": bytes(value)}
+    found = codec.decode_message(message, source, contracts, [])
+    assert not found.parts and [(one.kind, one.byte_offset) for one in found.rejects] == [("contradiction", 14)]
+
+
 COLUMNS = {"T1": [("N", "INTEGER"), ("S", "VARCHAR(4)")]}
 
 

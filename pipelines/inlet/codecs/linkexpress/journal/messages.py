@@ -45,19 +45,20 @@ def decode_message(message: dict, source: Source, tables: dict[str, Table], load
     if not data:
         return Decoded([], controls=[Control(TOMBSTONE, 0, 0)], num_control=1)
     packet, seq = _only(data, options), seq_of(message["offset"], 0)
-    if waits(data, options):
-        return Decoded([], parts=[Part(f"{message['topic']}/{message['partition']}", 0, len(data), change_seq=seq)])
     if packet is None or packet.wrong is None:
         return _decode(data, message, source, tables, options)
-    wrong = packet.wrong
-    expected = f"{wrong.expected} (option `divided` puts journals together that are divided over messages)"
+    wrong, expected = packet.wrong, packet.wrong.expected
+    if packet.may_be_piece:
+        if options.divided == "yes":
+            return Decoded([], parts=[Part(f"{message['topic']}/{message['partition']}", 0, len(data), change_seq=seq)])
+        expected = f"{expected} (option `divided` puts journals together that are divided over messages)"
     return Decoded([], [plain.rest(data, 0, Wrong(wrong.kind, wrong.offset, expected, wrong.found), seq)])
 
 
 def waits(data: bytes, options: Options) -> frame.Packet | None:
     """The message that some bytes are, where it may hold a piece of a journal."""
     packet = _only(data, options) if options.divided == "yes" else None
-    return packet if packet and packet.wrong else None
+    return packet if packet and packet.may_be_piece else None
 
 
 def settle(data: bytes, message: dict, source: Source, tables: dict[str, Table], options: Options) -> Settled | Reject:
