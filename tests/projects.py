@@ -22,7 +22,7 @@ DEPOT = {
     "from": "landing/depot/*.lxg",
     "tables": {"1": "DEPOT.ITEMS"},
     "settle_minutes": 60,
-    "options": {"byte_order": "big", "null_areas": "yes", "charset": "cp932"},
+    "options": {"byte_order": "big", "null_areas": "yes", "charset": "cp932", "source_tz": "UTC"},
 }
 
 

@@ -421,7 +421,8 @@ def test_a_wrong_option_is_named(options, said):
 
 def test_a_site_table_is_a_file_of_the_project_whose_content_the_options_are(tmp_path):
     (tmp_path / "pipelines" / "tables").mkdir(parents=True)
-    inlet = "sources: {shop: {codec: linkexpress_group, from: landing, options: {gaiji: pipelines/gaiji.txt}}}"
+    options = "{source_tz: UTC, gaiji: pipelines/gaiji.txt}"
+    inlet = f"sources: {{shop: {{codec: linkexpress_group, from: landing, options: {options}}}}}"
     (tmp_path / "pipelines" / "inlet.yml").write_text(inlet)
     file = tmp_path / "pipelines" / "gaiji.txt"
     with pytest.raises(ConfigError, match="sources.shop.options.gaiji: pipelines/gaiji.txt: No such file"):

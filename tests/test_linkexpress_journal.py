@@ -3,9 +3,12 @@ the blocks; and no reading is guessed.
 """
 
 import datetime
+import json
 from dataclasses import replace
 from decimal import Decimal
+from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +16,7 @@ from hypothesis import strategies as st
 from inlet.codecs.linkexpress.journal import files as codec
 from inlet.codecs.results import Waiting
 from inlet.errors import REJECT_KINDS, ConfigError, Reject
+from inlet.silver import blocks, messages, unread_files
 from inlet.source import Source
 from inlet.table import Table
 from tests.encode.linkexpress_journal import INVALID, MISSING, Change, Checkpoint, How, divided, encode_file
@@ -292,6 +296,32 @@ def test_a_message_that_whole_journals_fill_is_no_piece_whatever_their_number_is
 
 
 COLUMNS = {"T1": [("N", "INTEGER"), ("S", "VARCHAR(4)")]}
+
+
+def test_what_a_decoder_fails_on_or_a_queue_has_lost_has_a_place_among_the_journals():
+    """It may be an event of the transaction that lies around it."""
+    context = {"time": PREFIX[:16], "file_ordinal": 3, "record_ordinal": 5}
+    unit = {"source": "s", "unit_id": "s/a@0", "bytes": b"1234", "num_records": 2, "ranges": None}
+    message = {"source": "s", "unit_id": "s/t/0/12", "offset": 12, "value": b"1234"}
+    rows = [
+        one.to_pylist()[0]
+        for one in (
+            *blocks._set_aside(codec, as_batch(unit | {"context": json.dumps(context)}), "it fails"),
+            *messages._set_aside(codec, {}, as_batch(message), "it fails"),
+        )
+    ]
+    place = f"{0:016d}{12:012d}{0:07d}"
+    assert [(row["kind"], row["change_seq"]) for row in rows] == [
+        ("decoder_failed", f"{PREFIX}0000000005"),
+        ("decoder_failed", place),
+    ]
+    lost = SimpleNamespace(project=SimpleNamespace(sources={"s": project(COLUMNS)[0]}))
+    assert unread_files.place(lost, "s", {"kind": "offsets_missing", "byte_offset": 12}) == place
+    assert unread_files.place(lost, "s", {"kind": "unreadable_file", "byte_offset": 12}) is None
+
+
+def as_batch(row: dict) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([row])
 
 
 def opened(journals: list, how: How, name: str = PATH, **options):

@@ -3,6 +3,8 @@ lacks is told, and what contradicts it or is not understood is refused by its li
 """
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 import yaml
@@ -144,7 +146,7 @@ def test_what_definitions_leave_open_is_a_note():
         "1.def, line 1: msglen of [Queue] says no",
         "TJNLSYSALL gives no order: sysitems is t",
     ]
-    assert "source_tz" in told(SHOP, source_tz=None)[1][-1]
+    assert "option source_tz is missing" in told(SHOP, source_tz=None)[1][0]
     known = ["RESOURCE", "STORAGE", "TIME", "TRNID", "STS", "DBKIND", "DBOP"]
     assert "sysitems" not in told(SIMPLE, sysitems=known)[0]["options"]
 
@@ -236,6 +238,19 @@ def inlet(root, *words) -> str:
     result = CliRunner().invoke(cli.app, [*map(str, words), "--project", f"{root}"])
     assert result.exit_code == 0, result.output
     return result.output
+
+
+def test_the_definition_of_the_docs_says_what_they_print(tmp_path):
+    page = Path(__file__).resolve().parents[1] / "docs" / "a_source_from_zero.md"
+    definition, printed = (
+        re.search(rf"```{kind}\n(.*?)```", page.read_text().split("## Linkexpress usage journals")[1], re.DOTALL)[1]
+        for kind in ("sql", "console")
+    )
+    shop = {"codec": "linkexpress_journal", "from": "landing/*.jnl", "options": {"source_tz": "Asia/Tokyo"}}
+    projects.make(tmp_path, {"shop": shop})
+    (tmp_path / "shop.def").write_text(definition)
+    expected = printed.split("\n", 1)[1]
+    assert inlet(tmp_path, "import", tmp_path / "shop.def", "--source", "shop").startswith(expected)
 
 
 def test_journals_are_read_by_what_their_definitions_say(tmp_path):

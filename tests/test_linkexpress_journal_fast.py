@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from inlet.codecs.linkexpress.journal import change_rows
 from inlet.codecs.linkexpress.journal import files as codec
-from inlet.codecs.linkexpress.journal.record import utc_time
+from inlet.codecs.linkexpress.local_time import utc_time
 from inlet.table import Table
 from tests.encode.linkexpress_journal import Change, How, divided, encode_file
 from tests.journals import assert_read_alike, assert_unit_read_alike

@@ -190,6 +190,7 @@ def write_linkexpress(rng: random.Random, source: str, landing: Path) -> tuple[d
         if rng.random() < 0.2:
             put(landing / f"{rng.randint(late, NUM_BATCHES - 1)}" / source / f"{name}.resend.lxg", data)
     options = {
+        "source_tz": "UTC",
         "charset": how["charset"],
         "byte_order": how["byte_order"],
         "null_areas": "yes" if how["null_areas"] else "no",

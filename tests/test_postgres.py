@@ -352,7 +352,7 @@ def write_extracts(source: str, commits, landing: Path) -> dict:
     return {
         "codec": "linkexpress_group",
         "from": f"landing/{source}/*.lxg",
-        "options": HOW | {"null_areas": "yes"},
+        "options": HOW | {"null_areas": "yes", "source_tz": "UTC"},
         "tables": {f"{id_}": f"shop.{table}" for table, id_ in EXTRACTED.items()},
     }
 

@@ -89,9 +89,9 @@ class Project(BaseModel):
         return "/".join([self.resolve(self.lakehouse).rstrip("/"), *parts])
 
 
-def load(root: Path | str, may_lack_contracts: bool = False) -> Project:
-    """Read and check a project folder. In: whether sources may map tables that have no contract yet, as for the command
-    that writes them.
+def load(root: Path | str, is_unfinished: bool = False) -> Project:
+    """Read and check a project folder. In: whether sources may lack contracts of the tables that they map, and options
+    that only a person can tell, as for the commands that help to write them.
 
     Raises: ConfigError, naming file, field, what was expected and found.
     """
@@ -147,7 +147,10 @@ def load(root: Path | str, may_lack_contracts: bool = False) -> Project:
                 f"Its transports are {', '.join(readable)}",
             )
         read_files(source, CODECS[source.codec].OPTIONS, root, f"{config}: sources.{source.name}.options")
-        _build(CODECS[source.codec].OPTIONS, source.options, f"{config}: sources.{source.name}.options")
+        options = _build(CODECS[source.codec].OPTIONS, source.options, f"{config}: sources.{source.name}.options")
+        for name, remedy in getattr(options, "REQUIRED", {}).items():
+            if getattr(options, name) is None and not is_unfinished:
+                raise ConfigError(f"{config}: sources.{source.name}.options: {name} is missing", remedy)
         if source.publish_at == CHECKPOINT and not getattr(CODECS[source.codec], "HAS_CHECKPOINTS", False):
             having = [name for name, codec in CODECS.items() if hasattr(codec, "HAS_CHECKPOINTS")]
             raise ConfigError(
@@ -161,7 +164,7 @@ def load(root: Path | str, may_lack_contracts: bool = False) -> Project:
                 if "*" in name
                 else name not in contracts and source.wants(name)
             )
-            if lacks and not may_lack_contracts:
+            if lacks and not is_unfinished:
                 raise ConfigError(
                     f"{config}: sources.{source.name}.tables maps {word} to {name}, which has no contract",
                     f"Contracts are there for {', '.join(sorted(contracts)) or 'none'}; or write "

@@ -138,7 +138,7 @@ def make_project(folder: Path, lakehouse: str, data: bytes, num: int) -> config.
         "codec": "linkexpress_group",
         "from": "landing/*.lxg",
         "tables": {"1": "BENCH.RECORDS"},
-        "options": {"charset": "ebcdic_kana", "byte_order": "big", "null_areas": "no"},
+        "options": {"source_tz": "UTC", "charset": "ebcdic_kana", "byte_order": "big", "null_areas": "no"},
     }
     (folder / "pipelines" / "inlet.yml").write_text(
         yaml.safe_dump({"lakehouse": lakehouse, "sources": {"bench": source}})

@@ -34,7 +34,8 @@ def make_project(folder: Path, lakehouse: str, layout: str, data: bytes, times: 
     with (folder / "landing" / "RECORDS_20260101000000_000001.dat").open("wb") as file:
         for _ in range(times):
             file.write(data)
-    options = {"charset": "ebcdic_kana", "byte_order": "big", "difftype": layout, "logtype": "normal"}
+    options = {"source_tz": "UTC", "charset": "ebcdic_kana", "byte_order": "big"}
+    options |= {"difftype": layout, "logtype": "normal"}
     options |= {"null_areas": "no"} if layout == "open" else {}
     source = {
         "codec": "linkexpress_table",

@@ -29,19 +29,25 @@ class Plan:
     batch_id: int
     files: list[dict[str, Any]] = field(default_factory=list)
     waiting: dict[str, int] = field(default_factory=dict)  # path -> bytes of an unfinished last record
+    settle_minutes: dict[str, float] = field(default_factory=dict)  # path -> how long those wait
     unlisted: dict[str, InletError] = field(default_factory=dict)  # source -> why nobody can see what it has
     held: dict[str, str] = field(default_factory=dict)  # path -> what a file waits for
     notes: dict[str, str] = field(default_factory=dict)  # topic -> what its owner should know
 
-    def wait(self, path: str, info: dict, num_bytes: int) -> None:
+    def wait(self, source: Source, path: str, info: dict, num_bytes: int) -> None:
         """Name a file whose last bytes are unfinished. Where its store tells no time they never rest."""
         if info["modified"] is not None:
-            self.waiting[path] = num_bytes
+            self.waiting[path], self.settle_minutes[path] = num_bytes, source.settle_minutes
             return
         self.held[path] = (
             f"the rest of a record of which {num_bytes} bytes are there: its store gives no time of its last change, "
             "so that it never rests; settle_minutes: 0 says that files come whole"
         )
+
+    def end_of_wait(self, path: str) -> str:
+        """What ends the wait of a file's last bytes, in words."""
+        minutes = f"{self.settle_minutes[path]:g} minutes"
+        return f"until it goes on or nothing was written for {minutes} (settle_minutes; 0 says that files come whole)"
 
     def of(self, has_messages: bool, project: Project) -> list[dict]:
         """Its files that hold messages, or blocks."""
@@ -86,7 +92,7 @@ def plan_batch(project: Project, sources: list[Source], before: list[dict], now:
             if known and not info["held"] and _is_as_listed(known, info):
                 tail = 0 if known["problem"] else info["size"] - known["ofs_end"]
                 if tail and not is_settled:
-                    new.wait(path, info, tail)
+                    new.wait(source, path, info, tail)
                 info["is_told_missing"] = ordered.is_missing(known)
                 if not info["is_told_missing"] and not (tail and (is_settled or may_end_others)):
                     continue
@@ -100,10 +106,10 @@ def plan_batch(project: Project, sources: list[Source], before: list[dict], now:
             new.held |= {path: row} if row != GONE else {}
             continue
         if row is None:  # it grew while it was read
-            new.wait(path, info, info["size"])
+            new.wait(source, path, info, info["size"])
             continue
         if row["ofs_end"] < info["size"] and not row["problem"]:
-            new.wait(path, info, info["size"] - row["ofs_end"])
+            new.wait(source, path, info, info["size"] - row["ofs_end"])
         known = last.get((source.name, path))
         is_news = not known or known["problem"]  # an empty file, or one that is back as it was
         has_grown = known and not known["problem"] and row["ofs_end"] > known["ofs_end"]  # by blanks alone

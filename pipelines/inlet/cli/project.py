@@ -48,7 +48,7 @@ def import_(
     from inlet.commands import import_contracts as importing
     from inlet.commands import import_settings
 
-    loaded = config.load(project, may_lack_contracts=True)
+    loaded = config.load(project, is_unfinished=True)
     if files and source is None:
         source = _only_source(loaded)
     if source:
@@ -71,7 +71,7 @@ def import_(
         out.print("contracts say what the feeds say" if not made else "nothing was written")
         return
     importing.write(made)
-    config.load(project, may_lack_contracts=True)
+    config.load(project, is_unfinished=True)
     out.print("next: inlet generate, then inlet run; what was rejected for its columns is decoded again")
 
 

@@ -52,13 +52,19 @@ class Codec(Protocol):
     whose changes are known to begin a transaction, or not, though those behind may have no counter.
     """
 
-    # the source's `options`, each with a safe default; FILES of it: option that may name a file -> how its text is read
+    # the source's `options`, each with a safe default; FILES of it: option that may name a file -> how its text is
+    # read; REQUIRED of it: option without a default, which a person has to tell -> what to write
     OPTIONS: type[BaseModel]
     # SQL over silver.changes for what identifies a change beside its place; with the same content it is a repeat
     IDENTITY: str
     OTHER_EVENTS: tuple[str, ...]  # kinds of control events that may be events of a transaction (results.event_detail)
     TELLS_FIRST: bool
     HAS_CHECKPOINTS: bool  # may it give control events of kind `checkpoint` (results.Control), with a change_seq?
+
+    def place_of(self, offset: int) -> str:
+        """The change_seq before which no change of a message is, by its offset: of codecs with TELLS_FIRST that read
+        messages. What is missing there may be an event of a transaction.
+        """
 
     def join(self, key: str, parts: list[Waiting], source: Source, tables: dict[str, Table]) -> Joined:
         """Settle the parts of a key, those that waited and new ones, in the order of change_seq, then of

@@ -7,6 +7,7 @@ leaf, and each byte of a unit is in exactly one leaf.
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -130,6 +131,15 @@ def clipped(note: Note, start: int, end: int, shift: int) -> Note | None:
         meaning = "goes on in the next record" if not note.children else f"{note.meaning} (goes on)".strip()
         return inside._replace(meaning=meaning, column=None, value=None, fault="", fault_at=None)
     return inside if note.fault_at is None else inside._replace(fault_at=note.fault_at + shift)
+
+
+def shown(value) -> str:
+    """A value as a dump shows it.
+
+    >>> shown(b"\\x0f"), shown(Decimal("1E+3")), shown("ab")
+    ('0f', '1000', 'ab')
+    """
+    return value.hex() if isinstance(value, bytes) else f"{value:f}" if isinstance(value, Decimal) else f"{value}"
 
 
 def printable(data: bytes) -> str:

@@ -19,23 +19,26 @@ def as_told(source: Source, files: list[tuple[str, bytes]]) -> Source:
     Raises: ConfigError where they contradict it.
     """
     settings = _told(source, files)
-    options = _lacking(source, settings).get("options", {}) if settings else {}
+    options = _lacking(source, settings).get("options", {})
     return source.model_copy(update={"options": source.options | options})
 
 
 def lines(source: Source, files: list[tuple[str, bytes]]) -> list[str]:
     """What a person has to write into inlet.yml, and to know. Raises: ConfigError."""
     settings = _told(source, files)
-    if settings is None:
-        return []
     lacking = _lacking(source, settings)
     told = _dump({"sources": {source.name: lacking}})
-    return ([f"pipelines/inlet.yml lacks:\n{told}"] if lacking else []) + [f"note: {note}" for note in settings.notes]
+    required = getattr(CODECS[source.codec].OPTIONS, "REQUIRED", {})
+    missing = [name for name in required if source.options.get(name) is None]
+    asked = [f"option {name} is missing. {required[name]}" for name in missing]
+    return ([f"pipelines/inlet.yml lacks:\n{told}"] if lacking else []) + [
+        f"note: {note}" for note in asked + settings.notes
+    ]
 
 
-def _told(source: Source, files: list[tuple[str, bytes]]) -> Settings | None:
+def _told(source: Source, files: list[tuple[str, bytes]]) -> Settings:
     codec = CODECS[source.codec]
-    return codec.settings_of(files, source) if hasattr(codec, "settings_of") else None
+    return codec.settings_of(files, source) if hasattr(codec, "settings_of") else Settings({}, {}, "", [])
 
 
 def _lacking(source: Source, settings: Settings) -> dict[str, Any]:

@@ -68,7 +68,7 @@ def init(folder: Path, source: FirstSource | None = None) -> list[str]:
     (folder / "pipelines" / "tables").mkdir(parents=True)
     (folder / "pipelines" / "inlet.yml").write_text(INLET_YML + (source.text if source else NO_SOURCES))
     try:
-        project = config.load(folder)
+        project = config.load(folder, is_unfinished=True)
     except ConfigError:
         shutil.rmtree(folder)
         raise
@@ -87,6 +87,11 @@ def _steps(folder: Path, source: FirstSource | None) -> list[str]:
     write = f"write a contract for each table, as in {folder}/pipelines/tables/example.yml.txt"
     if source is None:
         return [f"add a source to {folder}/pipelines/inlet.yml", write]
-    if hasattr(CODECS[source.codec], "definitions_of"):
-        return [f"inlet import DEFINITION_FILE --source {source.name} --project {folder}, or {write}"]
-    return [write]
+    codec = CODECS[source.codec]
+    required = getattr(codec.OPTIONS, "REQUIRED", {})
+    options = [
+        f"write `options: {{{', '.join(f'{name}: ...' for name in required)}}}` into {folder}/pipelines/inlet.yml"
+    ]
+    if hasattr(codec, "definitions_of"):
+        write = f"inlet import DEFINITION_FILE --source {source.name} --project {folder}, or {write}"
+    return (options if required else []) + [write]

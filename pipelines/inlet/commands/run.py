@@ -229,7 +229,7 @@ def _bronze(project: Project, spark: "SparkSession", work: Work, log: Log) -> li
 def say_what_waits(plan: bronze.Plan, log: Log) -> None:
     """Name each file that waits, or whose last record does, and what for."""
     for path, size in plan.waiting.items():
-        what = f"{path}: {size} bytes of an unfinished record, until it goes on or has rested for settle_minutes"
+        what = f"{path}: its last {size:,} bytes, which may be unfinished, {plan.end_of_wait(path)}"
         log.say({"step": "bronze", "waiting": what})
     for path, why in plan.held.items():
         log.say({"step": "bronze", "waiting": f"{path}: for {why}"})

@@ -63,6 +63,7 @@ def show(
         raise ConfigError(table.without_key, "Ask for its --changes")
     at_checkpoint = None if checkpoint is None else checkpoints.named(project, point, checkpoint, source)
     if at_checkpoint is not None:
+        _check_fed(project, table, checkpoint, at_checkpoint)
         ends = {name: seq for name, seq in ends.items() if name in at_checkpoint}
     elif source:
         ends = {name: seq for name, seq in ends.items() if name == source}
@@ -82,6 +83,19 @@ def show(
     if has_header and view == "changes":
         return with_headers(project, found)
     return _with_times(table, found) if view == "history" else found
+
+
+def _check_fed(project: Project, table: Table, checkpoint: str | None, at_checkpoint: dict[str, str]) -> None:
+    """Raises: ConfigError where no source that feeds a table has a checkpoint."""
+    columns = ["table_name", "source"]
+    rows = lake.peek(project.lakehouse_path(), "gold.applied", columns, f"where table_name = {_text(table.name)}")
+    fed_by = {row["source"] for row in rows}
+    if fed_by.isdisjoint(at_checkpoint):
+        raise ConfigError(
+            f"Checkpoint {checkpoint} is of {', '.join(sorted(at_checkpoint))}, and {table.name} is fed by "
+            f"{', '.join(sorted(fed_by))}",
+            "Name a checkpoint of a source that feeds it, or say --at a time",
+        )
 
 
 def with_headers(project: Project, found: Shown) -> Shown:

@@ -70,7 +70,11 @@ def status(project: Project) -> dict[str, list[dict]]:
             else {}
         ),
         **(
-            {"unfinished records": [{"file": p, "bytes": n} for p, n in waiting.waiting.items()]}
+            {
+                "unfinished records": [
+                    {"file": p, "bytes": n, "waits": waiting.end_of_wait(p)} for p, n in waiting.waiting.items()
+                ]
+            }
             if waiting.waiting
             else {}
         ),
@@ -146,10 +150,7 @@ def _why_it_waits(project: Project, path: str, landed: list[dict]) -> str:
         if path in plan.held:
             return f"; it waits for {plan.held[path]}"
         if path in plan.waiting:
-            return (
-                f"; {plan.waiting[path]} bytes of it are unfinished, and wait until it goes on or has rested for "
-                f"{source.settle_minutes:g} minutes (settle_minutes of {source.name})"
-            )
+            return f"; its last {plan.waiting[path]:,} bytes may be unfinished, and wait {plan.end_of_wait(path)}"
         return "; the next `inlet run` lands it" if any(row["path"] == path for row in plan.files) else ""
     return "; no source of pipelines/inlet.yml reads it"
 

@@ -73,7 +73,8 @@ def _write(batch: Batch, codec, sources: list[str], heads: list[dict]) -> None:
         if hasattr(codec, "COLUMNS")
         else None
     )
-    rows = units.mapInArrow(guarded(_decoder(batch.project, codec), _set_aside, batch.is_apart), decoded.DDL).persist()
+    decode = guarded(_decoder(batch.project, codec), partial(_set_aside, codec), batch.is_apart)
+    rows = units.mapInArrow(decode, decoded.DDL).persist()
     if failed := {row.unit_id for row in rows.where(f"kind = '{guard.KIND}'").select("unit_id").collect()}:
         _count_failed(batch, [unit for unit in heads if unit["unit_id"] in failed])
     has_no_bytes = f"context like '%\"{FIRST_ROW}\"%'"  # of its own: a record that is a row
@@ -281,8 +282,12 @@ def _decoder(project: Project, codec):
     return decode
 
 
-def _set_aside(unit, why: str) -> list:
+def _set_aside(codec, unit, why: str) -> list:
     [row] = unit.to_pylist()
     ranges = json.loads(row["ranges"]) if row["ranges"] else None
-    rows = decoded.failed(row["source"], row["unit_id"], row["bytes"], why, ranges)
+    # one that may lie within a transaction whose events are not counted has to have a place (transactions.py)
+    has_place = hasattr(codec, "TELLS_FIRST")
+    span = attempt(codec.span, json.loads(row["context"]), row["num_records"]) if has_place else None
+    first = span[0] if isinstance(span, tuple) else None
+    rows = decoded.failed(row["source"], row["unit_id"], row["bytes"], why, ranges, first)
     return [decoded.batch_of(verdicts.within(rows, decoded.NOTHING, ranges, len(row["bytes"])) if ranges else rows)]

@@ -166,12 +166,16 @@ def _detail(run: list[Reject]) -> dict:
     return event_detail(first.event, first.change_seq, last.event, last.change_seq, len(run))
 
 
-def failed(source: str, unit_id: str, data: bytes, why: str, ranges: list[list] | None = None) -> list[dict]:
+def failed(
+    source: str, unit_id: str, data: bytes, why: str, ranges: list[list] | None = None, change_seq: str | None = None
+) -> list[dict]:
     """A unit that its decoder failed on, as one reject that covers it; or one for each of the ranges of it that are
-    asked for.
+    asked for. In: where its changes begin, if that is known.
     """
     places = [(start, end) for start, end, _ in ranges] if ranges else [(0, len(data))]
-    rejects = [Reject(guard.KIND, a, b - a, a, guard.EXPECTED, why, data[a:b]) for a, b in places]
+    rejects = [
+        Reject(guard.KIND, a, b - a, a, guard.EXPECTED, why, data[a:b], change_seq=change_seq) for a, b in places
+    ]
     return [row | {"source": source, "unit_id": unit_id} for row in (*map(reject_row, rejects), account_row(0, 0))]
 
 

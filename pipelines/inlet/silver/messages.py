@@ -124,9 +124,8 @@ def _write_exact(
     batch: Batch, codec, messages: "DataFrame", sources: list, loads: list, ranges: dict[str, list[list]] | None = None
 ) -> None:
     found = lookups.known(batch.project, batch.batch_id) if hasattr(codec, "lookups") else {}
-    decode = guarded(
-        exact(batch.project, codec, loads, found, ranges or {}), partial(_set_aside, ranges or {}), batch.is_apart
-    )
+    aside = partial(_set_aside, codec, ranges or {})
+    decode = guarded(exact(batch.project, codec, loads, found, ranges or {}), aside, batch.is_apart)
     rows = messages.mapInArrow(decode, decoded.DDL).persist()
     decoded.write(batch, codec, rows, partial(raw_of_units, units=_bytes_of(messages)))
     parts.join(batch, codec, [source.name for source in sources], rows)
@@ -167,8 +166,9 @@ def exact(
     return decode
 
 
-def _set_aside(ranges: dict[str, list[list]], unit, why: str) -> list:
+def _set_aside(codec, ranges: dict[str, list[list]], unit, why: str) -> list:
     [message] = unit.to_pylist()
     data, own = message["value"] or b"", ranges.get(message["unit_id"])
-    rows = decoded.failed(message["source"], message["unit_id"], data, why, own)
+    first = codec.place_of(message["offset"]) if hasattr(codec, "place_of") else None
+    rows = decoded.failed(message["source"], message["unit_id"], data, why, own, first)
     return [decoded.batch_of(verdicts.within(rows, decoded.NOTHING, own, len(data)) if own else rows)]

@@ -68,10 +68,10 @@ group by source, transaction_id, run
 """
 UNDECIDED = """             -- records that are rejected, or wait for others
 select source, change_seq, batch_id, resolved_by from silver.rejects
-where change_seq is not null and kind <> 'conflicting_duplicate'
+where {tells_first} and change_seq is not null and kind <> 'conflicting_duplicate'
 union all
 select source, change_seq, min(batch_id), if(max_by(is_settled, (batch_id, is_settled)), max(batch_id), null)
-from silver.waiting where change_seq is not null and unit_length > 0
+from silver.waiting where {tells_first} and change_seq is not null and unit_length > 0
 group by source, unit_id, unit_offset, change_seq
 """
 LACKING = f"""             -- such a record among the events of a transaction may be one of them
@@ -89,7 +89,7 @@ from runs_counted r left join ({LACKING}) l
 TOUCHED = f"""             -- transactions that such records of a batch decide, or make doubtful
 select distinct t.source, t.transaction_id from silver.transactions t join ({UNDECIDED}) r
   on t.source = r.source and r.change_seq between t.first_change_seq and t.last_change_seq
-where t.{{tells_first}} and if(t.state = 'complete', r.batch_id, r.resolved_by) = {{batch_id}}
+where if(t.state = 'complete', r.batch_id, r.resolved_by) = {{batch_id}}
 """
 
 
@@ -137,7 +137,7 @@ def _runs(spark: "SparkSession", events: str, first: First | None):
     if not first:
         return runs.drop("is_counted")
     runs.createOrReplaceTempView("runs_counted")
-    return spark.sql(TOLD)
+    return spark.sql(TOLD.format(tells_first=_among(first)))
 
 
 def _among(first: First) -> str:

@@ -3,9 +3,12 @@
 import json
 
 from inlet import lake
+from inlet.codecs import CODECS
 from inlet.errors import FILE_KINDS
 from inlet.silver.batch import Batch
 from inlet.sql import literal
+
+LOST = "offsets_missing"
 
 
 def reject(batch: Batch, files: list[dict]) -> None:
@@ -22,13 +25,23 @@ def reject(batch: Batch, files: list[dict]) -> None:
                     problem["expected"],
                     f"{row['path']}: {problem['found']}{_step(problem)}",
                     f"{row['source']}/{row['path']}",
+                    place(batch, row["source"], problem),
                 )
             )
     if rows:
         rejects = batch.spark.createDataFrame(
-            rows, "source string, kind string, byte_offset bigint, expected string, found string, unit_id string"
+            rows,
+            "source string, kind string, byte_offset bigint, expected string, found string, unit_id string, "
+            "change_seq string",
         )
         batch.append(rejects.selectExpr("*", "0L as unit_offset", "0L as unit_length"), "silver.rejects")
+
+
+def place(batch: Batch, source: str, problem: dict) -> str | None:
+    """Where messages lie that a broker has lost, if the codec can tell."""
+    codec = CODECS[batch.project.sources[source].codec]
+    has_place = problem["kind"] == LOST and hasattr(codec, "place_of")
+    return codec.place_of(problem["byte_offset"]) if has_place else None
 
 
 def _step(problem: dict) -> str:
@@ -39,7 +52,7 @@ def _step(problem: dict) -> str:
 def resolve(batch: Batch, files: list[dict]) -> None:
     """Rejects of files that could not be read, and that this batch has, say so."""
     units = {f"{row['source']}/{row['path']}" for row in files if not row["problem"]}
-    curable = [kind for kind in FILE_KINDS if kind != "offsets_missing"]  # what a broker has lost does not come back
+    curable = [kind for kind in FILE_KINDS if kind != LOST]  # what a broker has lost does not come back
     of_files = f"kind in ({', '.join(map(literal, curable))})"
     columns = ["unit_id", "batch_id", "resolved_by"]
     rows = lake.peek(batch.project.lakehouse_path(), "silver.rejects", columns, f"where {of_files}")

@@ -8,7 +8,7 @@ from typing import Any
 
 from inlet.codecs.linkexpress.item import Layouts
 from inlet.codecs.linkexpress.options import Options
-from inlet.codecs.notes import AFTER, BEFORE, Note, group, of_wrong, printable, unreadable
+from inlet.codecs.notes import AFTER, BEFORE, Note, group, of_wrong, printable, shown, unreadable
 from inlet.fields import date, number
 from inlet.fields.charset import Charset, text
 from inlet.fields.compiled import interpreter as plan
@@ -157,8 +157,7 @@ class ItemReader:
             value = self._read(data[at:end], row)
         except Wrong as wrong:
             return of_wrong(at, end, "value", wrong, column.name)
-        shown = value.hex() if isinstance(value, bytes) else f"{value}"
-        return Note(at, end - at, "value", f"{column.source_type} {shown}", column=column.name, value=value)
+        return Note(at, end - at, "value", f"{column.source_type} {shown(value)}", column=column.name, value=value)
 
     def _read(self, data: bytes, row: list) -> Any:
         """A value by the encoding of its layout. Raises: Wrong."""

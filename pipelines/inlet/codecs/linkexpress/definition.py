@@ -18,7 +18,7 @@ import re
 from inlet.codecs.linkexpress.create_table import Column, CreatedTable, name_of, tables_in, text_of
 from inlet.codecs.linkexpress.item import ITEMS, LEN_INTEGER
 from inlet.codecs.linkexpress.options import CommonOptions, Options, options_of
-from inlet.codecs.results import Definition
+from inlet.codecs.results import Definition, Settings
 from inlet.errors import ConfigError
 from inlet.fields import sql_type
 from inlet.source import Source
@@ -54,6 +54,17 @@ def definitions_of(data: bytes, name: str, source: Source) -> list[Definition]:
         )
         for table in found
     ]
+
+
+def settings_of(files: list[tuple[str, bytes]], source: Source) -> Settings:
+    """What the source lacks that no definition tells. In: names and bytes of files, which tell nothing of it."""
+    notes = {
+        "linkexpress_group": "no definition tells the ids of a group: map them, tables: {'1': SCHEMA.TABLE}; full "
+        "extracts name their table in the file's name",
+        "linkexpress_table": "the file's name tells the table, TABLE_YYYYMMDDHHmmSS; words that are not its name are "
+        "mapped, tables: {WORD: SCHEMA.TABLE}",
+    }
+    return Settings({}, {}, "", [] if source.tables else [notes[source.codec]])
 
 
 def _extractions(text: str) -> list[dict[str, str]]:

@@ -37,8 +37,9 @@ Source    Linkexpress Replication option manual, 6.14; docs/formats/linkexpress_
 from inlet.codecs.linkexpress.annotate import annotate
 from inlet.codecs.linkexpress.block import CHANGES, GROUP, cut, decode, ids_of, tables_of
 from inlet.codecs.linkexpress.change_rows import COLUMNS, CONSTANTS, changes_as_rows, constants, load_of, span
-from inlet.codecs.linkexpress.definition import definitions_of
-from inlet.codecs.linkexpress.opening import base_name, named, settled, tables_named
+from inlet.codecs.linkexpress.definition import definitions_of, settings_of
+from inlet.codecs.linkexpress.file_name import base_name
+from inlet.codecs.linkexpress.opening import named, settled, tables_named
 from inlet.codecs.linkexpress.options import Options
 from inlet.codecs.linkexpress.reject import of_file
 from inlet.errors import Reject
@@ -56,6 +57,7 @@ __all__ = (  # what the codec offers beside what is here
     "decode",
     "definitions_of",
     "load_of",
+    "settings_of",
     "span",
     "tables_of",
 )

@@ -5,23 +5,20 @@ one under which each record is read to its last byte, and the file to its end wh
 lets none fit, the one that reads by far the most. Several that decode differently are no choice.
 """
 
-import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from itertools import product
 
-from inlet import change
+from inlet.codecs.linkexpress import file_name
 from inlet.codecs.linkexpress.block import DIFFERENCES, FULL, JOURNAL, OPEN, decode, frames, tables_of
 from inlet.codecs.linkexpress.frame import DELETE, INSERT, REFRESH
 from inlet.codecs.linkexpress.item import compile_layouts
-from inlet.codecs.linkexpress.options import Options, options_of
+from inlet.codecs.linkexpress.options import options_of
 from inlet.codecs.linkexpress.reject import change_seq_prefix, of_file
 from inlet.codecs.linkexpress.table_frame import LEN_LENGTH, LEN_OPERATION
 from inlet.errors import Reject
 from inlet.fields import sql_type
 from inlet.source import Source
 
-SECONDS, LEN_SECONDS = "%Y%m%d%H%M%S", 14
 NUM_FITTED = 4_096  # records that each candidate reading is tried on
 LEN_FITTED = 1 << 20
 NEARLY = 7 / 8  # of bytes: what a damaged file still lets be read, and what counts as no less than another
@@ -40,53 +37,20 @@ def named(path: str, head: bytes, source: Source) -> tuple[dict, str] | Reject:
     """What a file's name says: the context before its first byte, in which nothing of its bytes is known yet; the word
     that names its table, "" for none.
     """
-    name, options = base_name(path), options_of(source)
-    match = re.fullmatch(options.file_name, name)
-    name_parts = match.groupdict() if match else {}
-    digits = (name_parts.get("time") or "").ljust(change.LEN_TIME, "0")
-    local = _parsed(digits)
-    time = local and _in_utc(local, options)
-    if not time:
-        expected = (
-            f"a time that {options.source_tz} has once"
-            if local
-            else "a file name with a time YYYYMMDDHHmmSS or YYYYMMDDHHmmSShh (option file_name)"
-        )
-        return of_file("missing_change_seq", head, expected, name)
+    name = file_name.read(path, head, options_of(source))
+    if isinstance(name, Reject):
+        return name
     return {
         "byte_order": None,
         "null_areas": None,
-        "time": time + digits[LEN_SECONDS:],
-        "file_ordinal": int(name_parts.get("ordinal") or 0),
+        "time": name.time,
+        "file_ordinal": name.ordinal,
         "table": None,
         "load_id": None,
         "record_ordinal": 0,
         "transaction_ordinal": 0,
         "counter": 0,
-    }, name_parts.get("table") or ""
-
-
-def base_name(path: str) -> str:
-    return re.split(r"[/\\]", path)[-1]
-
-
-def _parsed(digits: str) -> datetime | None:
-    """The second that YYYYMMDDHHmmSShh tells; None where it tells none."""
-    try:
-        return datetime.strptime(digits[:LEN_SECONDS], SECONDS) if len(digits) == change.LEN_TIME else None
-    except ValueError:
-        return None
-
-
-def _in_utc(local: datetime, options: Options) -> str | None:
-    """A second of the source's zone as YYYYMMDDHHmmSS in UTC; None where the zone has it twice or not at all."""
-    at = local.replace(tzinfo=options.zone)
-    if at.utcoffset() != at.replace(fold=1).utcoffset():
-        return None
-    try:
-        return at.astimezone(UTC).strftime(SECONDS).rjust(LEN_SECONDS, "0")
-    except OverflowError:  # none in UTC
-        return None
+    }, name.table
 
 
 def tables_named(word: str, source: Source, tables: dict) -> list[str]:

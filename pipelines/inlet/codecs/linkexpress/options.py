@@ -29,8 +29,8 @@ class CommonOptions(BaseModel):
     )
     source_tz: str | None = Field(
         None,
-        description="zone of the times in file names, such as Asia/Tokyo: they become UTC. None: they are UTC already. "
-        "Say it before the first file lands, for it moves the place of files that come later",
+        description="zone of the source's local times, such as Asia/Tokyo, or UTC: of those in file names, and of "
+        "TJNLTIME; they become UTC. Every source has to say it, before its first file lands",
     )
     byte_order: Literal["auto", "big", "little"] = Field(
         "auto", description="of lengths, counts, codes and binary items"
@@ -86,14 +86,17 @@ class CommonOptions(BaseModel):
     float_form: Literal["auto", "ieee", "hex"] = Field("auto", description="REAL and DOUBLE; auto: hex for EBCDIC sets")
 
     FILES: ClassVar = {"gaiji": site_table.of_text}
+    REQUIRED: ClassVar = {
+        "source_tz": "Times of the source tell no zone: name it, such as Asia/Tokyo; or UTC, where its clock has that"
+    }
     _codes = field_validator("charset_overrides", "nchar_overrides", mode="before")(site_table.checked)
 
     @field_validator("source_tz")
     @classmethod
     def _zone(cls, name: str | None) -> str | None:
         try:
-            ZoneInfo(name or "UTC")
-        except (ZoneInfoNotFoundError, ValueError):
+            ZoneInfo("UTC" if name is None else name)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
             raise ValueError(f"expected the name of a time zone, such as Asia/Tokyo, found {name!r}") from None
         return name
 

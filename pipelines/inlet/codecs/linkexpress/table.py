@@ -41,8 +41,9 @@ from dataclasses import replace
 from inlet.codecs.linkexpress.annotate import annotate
 from inlet.codecs.linkexpress.block import CHANGES, DIFFERENCES, FULL, JOURNAL, OPEN, cut, decode, tables_of
 from inlet.codecs.linkexpress.change_rows import COLUMNS, CONSTANTS, changes_as_rows, constants, load_of, span
-from inlet.codecs.linkexpress.definition import definitions_of
-from inlet.codecs.linkexpress.opening import base_name, named, settled, tables_named
+from inlet.codecs.linkexpress.definition import definitions_of, settings_of
+from inlet.codecs.linkexpress.file_name import base_name
+from inlet.codecs.linkexpress.opening import named, settled, tables_named
 from inlet.codecs.linkexpress.options import TableOptions
 from inlet.codecs.linkexpress.reject import of_file
 from inlet.errors import ConfigError, Reject
@@ -62,6 +63,7 @@ __all__ = (  # what the codec offers beside what is here
     "decode",
     "definitions_of",
     "load_of",
+    "settings_of",
     "span",
     "tables_of",
 )
@@ -71,10 +73,10 @@ def open_file(path: str, head: bytes, is_whole: bool, source: Source, tables: di
     """The context of a file's first byte, from its name and by exact fit over its first records. In, out: as of
     group.open_file. Raises: ConfigError.
     """
-    found = named(path, head, source)
-    if isinstance(found, Reject):
-        return found
-    context, word = found
+    by_name = named(path, head, source)
+    if isinstance(by_name, Reject):
+        return by_name
+    context, word = by_name
     mapped = source.table_of(word) or (
         source.tables[min(source.tables)] if not word and len(source.tables) == 1 else None
     )
@@ -82,9 +84,12 @@ def open_file(path: str, head: bytes, is_whole: bool, source: Source, tables: di
     if len(candidates) != 1 or candidates[0] not in tables:
         return _unknown(path, head, candidates, source, tables)
     context["table"] = candidates[0]
-    return settled(
-        context, head, is_whole, LAYOUTS[source.options_as(TableOptions).difftype], {candidates[0]}, source, tables
-    )
+    layouts = LAYOUTS[source.options_as(TableOptions).difftype]
+    found = settled(context, head, is_whole, layouts, {candidates[0]}, source, tables)
+    if isinstance(found, Reject):
+        contract = tables[candidates[0]]
+        return replace(found, source_schema=contract.schema_name, source_table=contract.table_name)
+    return found
 
 
 def _unknown(path: str, head: bytes, candidates: list[str], source: Source, tables: dict) -> Reject:

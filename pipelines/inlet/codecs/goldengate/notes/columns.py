@@ -12,7 +12,7 @@ from decimal import Decimal
 from inlet.codecs.goldengate import source_type as vendor
 from inlet.codecs.goldengate.notes.frames import Order, size_at
 from inlet.codecs.goldengate.options import Options
-from inlet.codecs.notes import AFTER, Note, group, of_wrong, printable, unreadable
+from inlet.codecs.notes import AFTER, Note, group, of_wrong, printable, shown, unreadable
 from inlet.fields.charset import charset, text
 from inlet.fields.charset import said as charset_said
 from inlet.fields.wrong import Wrong
@@ -111,16 +111,12 @@ def _value_notes(
     except Wrong as wrong:
         yield of_wrong(at, end, "value", wrong, name)
     else:
-        yield _value_note(at, end, name, value, f"{column.vendor_type} {_shown(value)}")
+        yield _value_note(at, end, name, value, f"{column.vendor_type} {shown(value)}")
 
 
 def _value_note(at: int, end: int, name: str, value, meaning: str) -> Note:
     """A value; one of no bytes, as an empty text, is still one."""
     return Note(at, end - at, "value", meaning, column=name, value=value)
-
-
-def _shown(value) -> str:
-    return value.hex() if isinstance(value, bytes) else f"{value:f}" if isinstance(value, Decimal) else f"{value}"
 
 
 def value_of(data: bytes, type_: vendor.SourceType, column: TableColumn, options: Options):

@@ -18,7 +18,7 @@ from inlet.codecs.linkexpress.journal.reading import Record
 from inlet.codecs.linkexpress.journal.record import Reader
 from inlet.codecs.linkexpress.journal.values import Item
 from inlet.codecs.linkexpress.reject import change_seq_of
-from inlet.codecs.notes import AFTER, BEFORE, Annotated, Note, bare, clipped, group, of_wrong, printable
+from inlet.codecs.notes import AFTER, BEFORE, Annotated, Note, bare, clipped, group, of_wrong, printable, shown
 from inlet.codecs.results import Control, Decoded
 from inlet.errors import Reject
 from inlet.fields.wrong import Wrong
@@ -253,7 +253,7 @@ def _column(data: bytes, packet: Packet, one: Found, item: Item | None, reader: 
     elif item and one.state == VALID:
         try:
             value = reader.value(data, packet, item, one)
-            note = note._replace(meaning=repr(value), column=item.column.name, value=value)
+            note = note._replace(meaning=shown(value), column=item.column.name, value=value)
         except Wrong as wrong:
             moved = Wrong(wrong.kind, wrong.offset - one.data_start, wrong.expected, wrong.found)
             note = of_wrong(one.data_start, one.end, "data", moved, item.column.name)

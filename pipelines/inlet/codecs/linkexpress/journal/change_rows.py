@@ -11,7 +11,8 @@ from inlet import change
 from inlet.codecs.codec import IMAGE
 from inlet.codecs.linkexpress.block import tables_of
 from inlet.codecs.linkexpress.journal import frames, header_variant, open_transactions
-from inlet.codecs.linkexpress.journal.record import OPERATIONS, utc_time
+from inlet.codecs.linkexpress.journal.record import OPERATIONS
+from inlet.codecs.linkexpress.local_time import utc_time
 from inlet.codecs.linkexpress.reject import change_seq_prefix
 from inlet.codecs.results import Decoded
 from inlet.fields import variant

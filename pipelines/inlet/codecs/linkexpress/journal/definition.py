@@ -165,8 +165,6 @@ def settings_of(files: list[tuple[str, bytes]], source: Source) -> Settings:
         _of_queue(queues[0], found, options, settings)
     if found:
         settings = _of_acquisition(found[0], options, source, settings)
-    if not options.source_tz:
-        settings.notes.append("source_tz, which no definition tells, has to say the source's zone, such as Asia/Tokyo")
     return settings
 
 

@@ -72,10 +72,10 @@ Contracts `inlet import` makes them of acquisition definitions: journal/definiti
 Source    Linkexpress Transactional Replication option manual, 14; docs/formats/linkexpress_journal.md
 """
 
-import re
 from dataclasses import replace
 
 from inlet import change
+from inlet.codecs.linkexpress import file_name
 from inlet.codecs.linkexpress.block import tables_of
 from inlet.codecs.linkexpress.journal import frame
 from inlet.codecs.linkexpress.journal import reading as journal_reading
@@ -90,12 +90,10 @@ from inlet.codecs.linkexpress.journal.change_rows import (
     load_of,
 )
 from inlet.codecs.linkexpress.journal.definition import definitions_of, settings_of
-from inlet.codecs.linkexpress.journal.messages import decode_message, join
+from inlet.codecs.linkexpress.journal.messages import decode_message, join, place_of
 from inlet.codecs.linkexpress.journal.options import Options, options_of
 from inlet.codecs.linkexpress.journal.pairs import DELETE_OF_UPDATE
-from inlet.codecs.linkexpress.journal.record import parsed_time, utc_time
-from inlet.codecs.linkexpress.opening import base_name
-from inlet.codecs.linkexpress.reject import change_seq_of, of_file
+from inlet.codecs.linkexpress.reject import change_seq_of
 from inlet.errors import Reject
 from inlet.source import Source
 
@@ -115,6 +113,7 @@ __all__ = (  # what the codec offers beside what is here
     "definitions_of",
     "join",
     "load_of",
+    "place_of",
     "settings_of",
     "tables_of",
 )
@@ -125,40 +124,23 @@ def open_file(path: str, head: bytes, is_whole: bool, source: Source, tables: di
     ConfigError.
     """
     options = options_of(source)
-    context = _named(path, head, options)
-    if isinstance(context, Reject):
-        return context
+    name = file_name.read(path, head, options)
+    if isinstance(name, Reject):
+        return name
     framing = frame.detect(head) if options.framing == "auto" else options.framing
     if framing is None and not is_whole and len(head) < frame.LEN_CONTROL_DATA + frame.LEN_HEADER:
         return None
-    context |= {"framing": framing or "journal_stream"}
-    in_file = journal_reading.in_file(context, tables)
-    settled = journal_reading.settled(context, head, is_whole, source, options, in_file)
-    return replace(settled, change_seq=change_seq_of(context, 0)) if isinstance(settled, Reject) else settled
-
-
-def _named(path: str, head: bytes, options: Options) -> dict | Reject:
-    """The context that a file's name tells."""
-    name = base_name(path)
-    match = re.fullmatch(options.file_name, name)
-    parts = match.groupdict() if match else {}
-    digits = parts.get("time") or ""
-    local = parsed_time(digits.ljust(change.LEN_TIME, "0")) if len(digits) in (14, 16) else None
-    at = local and utc_time(local, options.zone)
-    if not at:
-        expected = (
-            f"a time that {options.source_tz} has once"
-            if local
-            else "a file name with a time YYYYMMDDHHmmSS or YYYYMMDDHHmmSShh (option file_name)"
-        )
-        return of_file("missing_change_seq", head, expected, name)
-    return {
-        "time": f"{at.year:04d}{at:%m%d%H%M%S}{at.microsecond // 10_000:02d}",
-        "file_ordinal": int(parts.get("ordinal") or 0),
+    context = {
+        "framing": framing or "journal_stream",
+        "time": name.time,
+        "file_ordinal": name.ordinal,
         "record_ordinal": 0,
         "open": {},
         "reading": None,
     }
+    in_file = journal_reading.in_file(context, tables)
+    settled = journal_reading.settled(context, head, is_whole, source, options, in_file)
+    return replace(settled, change_seq=change_seq_of(context, 0)) if isinstance(settled, Reject) else settled
 
 
 def span(context: dict, num_records: int) -> tuple[str, str]:

@@ -100,6 +100,11 @@ def seq_of(offset: int, ordinal: int) -> str:
     return f"{change.NO_TIME}{offset:012d}{ordinal:07d}"
 
 
+def place_of(offset: int) -> str:
+    """The change_seq before which no change of a message is."""
+    return seq_of(min(max(offset, 0), NUM_OFFSETS - 1), 0)
+
+
 def join(key: str, parts: list[Waiting], source: Source, tables: dict[str, Table]) -> Joined:
     """Put journals together from their pieces: messages of a queue with no other between them. In: those that wait, in
     the order of the queue.

@@ -15,11 +15,6 @@ class Options(CommonOptions):
     """`options` of a source. What is `auto` is settled by exact fit over the first journals of each file."""
 
     model_config = ConfigDict(extra="forbid")
-    source_tz: str | None = Field(
-        None,
-        description="zone of the source's local times, such as Asia/Tokyo: of the file's name and of TJNLTIME; every "
-        "source has to say it",
-    )
     framing: Literal["auto", "mq_message", "message_body", "journal_stream"] = Field(
         "auto", description="messages with 780 bytes of control data, messages without, or journals alone"
     )
@@ -74,9 +69,6 @@ class Options(CommonOptions):
 def options_of(source: Source) -> Options:
     """The options of a source. Raises: ConfigError."""
     options = source.options_as(Options)
-    if not options.source_tz:
-        raise ConfigError(
-            f"sources.{source.name}.options: source_tz is missing: journals tell local times without a zone",
-            "Name the source's zone, such as Asia/Tokyo",
-        )
+    if options.source_tz is None:
+        raise ConfigError(f"sources.{source.name}.options: source_tz is missing", Options.REQUIRED["source_tz"])
     return options

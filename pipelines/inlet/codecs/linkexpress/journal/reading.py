@@ -244,10 +244,15 @@ def _ambiguous(fits: list[_Fit], head: bytes) -> Reject:
 
 def _none(fits: list[_Fit], head: bytes) -> Reject:
     """No journal can be read: the trouble of the reading that got farthest."""
-    first = max(fits, key=_Fit.reached).trouble
+    farthest = max(fits, key=_Fit.reached)
+    first, reject = farthest.trouble, farthest.first
     if all((fit.trouble.kind, fit.trouble.offset) == (first.kind, first.offset) for fit in fits):
         found = f"{first.found}, under each of the {len(fits)} readings that the options leave open"
-        return of_file(first.kind, head, first.expected, found, first.offset)
+        told = of_file(first.kind, head, first.expected, found, first.offset)
+        if reject is None:
+            return told
+        names = reject.source_schema, reject.source_table, reject.column_name
+        return replace(told, source_schema=names[0], source_table=names[1], column_name=names[2])
     expected = f"a reading under which a journal fits; so far {first.expected}"
     return of_file(first.kind, head, expected, f"{first.found}; tried {_tried(fits)}", first.offset)
 

@@ -2,7 +2,6 @@
 
 import datetime
 import json
-import re
 from typing import Any, NamedTuple
 
 from inlet import change
@@ -12,6 +11,7 @@ from inlet.codecs.linkexpress.journal.frame import Packet
 from inlet.codecs.linkexpress.journal.items import INVALID, MISSING, NO_DEFINITION, NULL, VALID, Found, Journal
 from inlet.codecs.linkexpress.journal.options import Options
 from inlet.codecs.linkexpress.journal.values import CODES, TEXTS, Item, items_of, value_of
+from inlet.codecs.linkexpress.local_time import parsed_time, utc_time
 from inlet.codecs.linkexpress.opening import tables_named
 from inlet.codecs.results import Control
 from inlet.errors import ConfigError, Event, Reject
@@ -22,7 +22,6 @@ from inlet.table import Table
 
 OPERATIONS = {1: "INSERT", 2: "UPDATE", 3: "DELETE"}
 JCKP, DBKIND_CHECKPOINT = "JCKP", 8
-TIME = re.compile(r"([0-9]{4})([0-9]{2})([0-9]{2})([0-9]{2})([0-9]{2})([0-9]{2})([0-9]{2})")
 
 
 class Refused(Wrong):
@@ -40,37 +39,6 @@ class Walked(NamedTuple):
     event: Event | None
     open: dict[str, int | None]
     is_out_of_sequence: bool = False
-
-
-def utc_time(local: datetime.datetime, zone: datetime.tzinfo) -> datetime.datetime | None:
-    """A local time in UTC; None where the zone has it twice or not at all.
-
-    >>> import zoneinfo
-    >>> utc_time(datetime.datetime(2014, 8, 5, 12), zoneinfo.ZoneInfo("Asia/Tokyo")).isoformat()
-    '2014-08-05T03:00:00+00:00'
-    >>> utc_time(datetime.datetime(2020, 10, 25, 2, 30), zoneinfo.ZoneInfo("Europe/Berlin"))
-    """
-    at = local.replace(tzinfo=zone)
-    try:
-        return at.astimezone(datetime.UTC) if at.utcoffset() == at.replace(fold=1).utcoffset() else None
-    except OverflowError:  # none in UTC
-        return None
-
-
-def parsed_time(text: str) -> datetime.datetime | None:
-    """YYYYMMDDHHMMSSHH, the last two hundredths; None where it is no time.
-
-    >>> parsed_time("2014080512345678").isoformat()
-    '2014-08-05T12:34:56.780000'
-    """
-    match = TIME.fullmatch(text)
-    if not match:
-        return None
-    year, month, day, hour, minute, second, hundredths = map(int, match.groups())
-    try:
-        return datetime.datetime(year, month, day, hour, minute, second, hundredths * 10_000)
-    except ValueError:
-        return None
 
 
 class Reader:
@@ -120,7 +88,8 @@ class Reader:
         is_wrong = journal.columns is not None and num_valid != told
         found: Journal | Wrong = journal
         if is_wrong:
-            found = Wrong("contradiction", start + 4, f"{num_valid} valid items, as there are", f"{told}")
+            table = self._known_table(data, packet, journal)
+            found = Refused("contradiction", start + 4, f"{num_valid} valid items, as there are", f"{told}", table)
         if id_ is None or sts is None:
             return Walked(found, None, transaction.unknown(open_) if is_wrong else open_)
         step = transaction.step(open_, data[id_.data_start : id_.end].hex().upper(), self.number(data, packet, sts))
@@ -158,6 +127,7 @@ class Reader:
             if isinstance(walked.journal, Wrong):
                 raise walked.journal
             if walked.is_out_of_sequence:
+                known = self._known_table(data, packet, walked.journal)
                 raise self._out_of_sequence(data, packet, walked.journal.system["STS"])
             if self._is_checkpoint(data, packet, walked.journal.system):
                 return self._checkpoint(data, packet, start, end, walked.journal, seq)
@@ -259,6 +229,13 @@ class Reader:
         if not names or names[0] not in self.tables:
             raise Refused("unknown_table", resource.data_start, expected, word, table=mapped or "")
         return self.tables[names[0]].table
+
+    def _known_table(self, data: bytes, packet: Packet, journal: Journal) -> str:
+        """The table of a journal, "" where it cannot be told."""
+        try:
+            return self.table_of(data, packet, self.valid(journal, "RESOURCE"))
+        except Wrong:
+            return ""
 
     def _change(
         self, data: bytes, packet: Packet, start: int, end: int, walked: Walked, name: str, seq: str
