@@ -44,6 +44,20 @@ def put_integer(out, pos, n):
 
 
 @inlined
+def put_text(out, pos, data, at, size):
+    """A text of VARIANT from bytes that are UTF-8: 5 bytes and its own at most."""
+    if size > 63:
+        out[pos] = 16 << 2
+        pos = put(out, pos + 1, size, 4)
+    else:
+        out[pos] = size << 2 | 1
+        pos += 1
+    for k in range(size):
+        out[pos + k] = data[at + k]
+    return pos + size
+
+
+@inlined
 def put_decimal(out, pos, n, scale):
     """A decimal of up to 18 digits, unscaled."""
     out[pos + 1] = scale

@@ -16,7 +16,7 @@ from inlet.codecs.goldengate.trail.frame import AT, LEN_H, LEN_T, LEN_U, H, T, U
 from inlet.codecs.goldengate.trail.header import HEADER
 from inlet.codecs.goldengate.trail.sequence import BASE_END, CHUNKS_END, FIRST, HAS_INDEX, TRANSACTION
 from inlet.fields import variant
-from inlet.fields.compiled.basics import inlined, put, put_integer, uint
+from inlet.fields.compiled.basics import inlined, put, put_integer, put_text, uint
 from inlet.fields.compiled.cache import compiled
 
 MEMBERS = variant.in_order([*(column.name for column in HEADER if column.name != "thread"), "others"])
@@ -41,15 +41,10 @@ def _is_ascii(data, at, size):
 @inlined
 def _put_bytes(data, at, size, out, pos):
     """A text; bytes that are none as binary."""
-    if not _is_ascii(data, at, size):
-        out[pos] = 15 << 2
-        pos = put(out, pos + 1, size, 4)
-    elif size > 63:
-        out[pos] = 16 << 2
-        pos = put(out, pos + 1, size, 4)
-    else:
-        out[pos] = size << 2 | 1
-        pos += 1
+    if _is_ascii(data, at, size):
+        return put_text(out, pos, data, at, size)
+    out[pos] = 15 << 2
+    pos = put(out, pos + 1, size, 4)
     for k in range(size):
         out[pos + k] = data[at + k]
     return pos + size

@@ -214,7 +214,7 @@ def _unknown(data: bytes, start: int, end: int) -> list[Note]:
 def _columns(start: int, journal: Journal, table: str | None, reader: Reader) -> dict[int, Item]:
     """The columns of a journal's own table, by where their items begin; none where they cannot be told."""
     try:
-        return {one.start: item for item, one in reader.columns(start, journal, table)} if table else {}
+        return {one.start: item for item, one in reader.columns.of(start, journal, table)} if table else {}
     except (Wrong, KeyError):  # a table without a contract
         return {}
 
@@ -252,7 +252,7 @@ def _column(data: bytes, packet: Packet, one: Found, item: Item | None, reader: 
         note = note._replace(column=item.column.name)
     elif item and one.state == VALID:
         try:
-            value = reader.value(data, packet, item, one)
+            value = reader.columns.value(data, packet, item, one)
             note = note._replace(meaning=shown(value), column=item.column.name, value=value)
         except Wrong as wrong:
             moved = Wrong(wrong.kind, wrong.offset - one.data_start, wrong.expected, wrong.found)

@@ -12,7 +12,7 @@ from inlet.codecs.linkexpress.journal import open_transactions
 from inlet.codecs.linkexpress.journal.frames import LITTLE, MESSAGE, MESSAGE_START
 from inlet.codecs.linkexpress.journal.walk import DBKIND, STS, TRNID
 from inlet.fields import variant
-from inlet.fields.compiled.basics import inlined, put, put_integer, uint
+from inlet.fields.compiled.basics import inlined, put, put_integer, put_text, uint
 from inlet.fields.compiled.cache import compiled
 
 MEMBERS = (
@@ -34,20 +34,6 @@ def _put_hex(data, at, size, out, pos):
             digit = data[at + k] >> 4 if half == 0 else data[at + k] & 15
             out[pos + 1 + 2 * k + half] = 48 + digit if digit < 10 else 55 + digit
     return pos + 1 + 2 * size
-
-
-@inlined
-def _put_text(texts, at, end, out, pos):
-    size = end - at
-    if size > 63:
-        out[pos] = 16 << 2
-        pos = put(out, pos + 1, size, 4)
-    else:
-        out[pos] = size << 2 | 1
-        pos += 1
-    for k in range(size):
-        out[pos + k] = texts[at + k]
-    return pos + size
 
 
 @inlined
@@ -92,7 +78,7 @@ def headers(data, records, chosen, rows, events, messages, len_control, texts, e
             ids, offsets = ids + 1, put(out, offsets, write - base, 2)
             if member == NAME or member == STORE:
                 text = resources[i] if member == NAME else storages[i]
-                write = _put_text(texts, ends[text], ends[text + 1], out, write)
+                write = put_text(out, write, texts, ends[text], ends[text + 1] - ends[text])
             elif member == KIND or member == STATUS:
                 write = put_integer(out, write, _signed(data, head[DBKIND if member == KIND else STS], little))
             elif member == TAIL or member == ID:

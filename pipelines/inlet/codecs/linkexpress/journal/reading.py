@@ -178,7 +178,7 @@ class _Fit:
                 continue
             self.len_good += record.end - record.start
             self.read[record.start] = self._compared(found)
-        self.num_odd = reader.num_odd
+        self.num_odd = reader.columns.num_odd
         if self.first:
             self.trouble = Wrong(self.first.kind, self.first.byte_offset, self.first.expected, self.first.found)
         else:

@@ -7,14 +7,15 @@ from typing import Any, NamedTuple
 from inlet import change
 from inlet.codecs.linkexpress.journal import items as journal_items
 from inlet.codecs.linkexpress.journal import transaction
+from inlet.codecs.linkexpress.journal.columns import Columns, Refused
 from inlet.codecs.linkexpress.journal.frame import Packet
-from inlet.codecs.linkexpress.journal.items import INVALID, MISSING, NO_DEFINITION, NULL, VALID, Found, Journal
+from inlet.codecs.linkexpress.journal.items import VALID, Found, Journal
 from inlet.codecs.linkexpress.journal.options import Options
-from inlet.codecs.linkexpress.journal.values import CODES, TEXTS, Item, items_of, value_of
+from inlet.codecs.linkexpress.journal.values import Item
 from inlet.codecs.linkexpress.local_time import parsed_time, utc_time
 from inlet.codecs.linkexpress.opening import tables_named
 from inlet.codecs.results import Control
-from inlet.errors import ConfigError, Event, Reject
+from inlet.errors import Event, Reject
 from inlet.fields import charset
 from inlet.fields.wrong import Wrong
 from inlet.source import Source
@@ -22,14 +23,6 @@ from inlet.table import Table
 
 OPERATIONS = {1: "INSERT", 2: "UPDATE", 3: "DELETE"}
 JCKP, DBKIND_CHECKPOINT = "JCKP", 8
-
-
-class Refused(Wrong):
-    """A journal that is no change, with the table and column that it is about, as far as they are known."""
-
-    def __init__(self, kind: str, offset: int, expected: str, found: str, table: str = "", column: str | None = None):
-        super().__init__(kind, offset, expected, found)
-        self.table, self.column = table, column
 
 
 class Walked(NamedTuple):
@@ -46,36 +39,8 @@ class Reader:
 
     def __init__(self, reading: dict, source: Source, options: Options, tables: dict[str, Table]):
         self.reading, self.source, self.options, self.tables = reading, source, options, tables
-        self.num_odd = 0  # items that are missing though no conversion of characters could lose them
-        self.items: dict[str, list[Item]] = {}
+        self.columns = Columns(reading, source, options, tables)
         self.texts: dict[tuple[str, bytes], str] = {}  # of system items, which hold few different ones
-        self.definition = self._definition()
-        self.every_column: list[Item] | None = None
-        if self.definition:
-            self.every_column = [item for table in self.definition for item in self._items(table)]
-
-    def _definition(self) -> list[str] | None:
-        """The tables of the acquisition definition, in its order; None where they are not known, or lack a contract.
-        Raises: ConfigError.
-        """
-        named = [table for word, table in self.source.tables.items() if "*" not in word]
-        for table in named:
-            if table not in self.tables and self.source.wants(table):
-                raise ConfigError(
-                    f"sources.{self.source.name}.tables names {table}, which has no contract for this source",
-                    f"Write pipelines/tables/{table.split('.')[-1].lower()}.yml",
-                )
-        contracts = list(dict.fromkeys(table.table for table in self.tables.values()))
-        if not self.source.tables:
-            return contracts if len(contracts) == 1 else None
-        if not named or any(table not in self.tables for table in named):
-            return None
-        return list(dict.fromkeys(self.tables[table].table for table in named))
-
-    def _items(self, table: str) -> list[Item]:
-        if table not in self.items:
-            self.items[table] = items_of(self.tables[table], self.options)
-        return self.items[table]
 
     def walk(self, data: bytes, packet: Packet, start: int, end: int, open_: dict[str, int | None]) -> Walked:
         """Find the items of a journal, and its place in its transaction."""
@@ -102,7 +67,7 @@ class Reader:
 
         def columns_of(resource: Found | None) -> list[Item] | None:
             try:
-                return self._items(self.table_of(data, packet, resource))
+                return self.columns.items_of(self.table_of(data, packet, resource))
             except Refused:
                 return None
 
@@ -113,7 +78,7 @@ class Reader:
             packet.byte_order,
             self.reading,
             self.options.sysitems,
-            self.every_column,
+            self.columns.every,
             columns_of,
             lambda system: self._is_checkpoint(data, packet, system),
         )
@@ -216,9 +181,9 @@ class Reader:
         """SCHEMA.TABLE with a contract that a journal names. Raises: Wrong."""
         expected = "a table with a contract, by its name or by a word of `tables`"
         if resource is None:
-            if self.definition is None or len(self.definition) != 1:
+            if self.columns.definition is None or len(self.columns.definition) != 1:
                 raise Refused("unknown_table", start, f"TJNLRESOURCE, {expected}", "none")
-            return self.definition[0]
+            return self.columns.definition[0]
         word = self.text(data, packet, resource).rstrip(" ")
         mapped = self.source.table_of(word)
         names = [mapped] if mapped else tables_named(word, self.source, self.tables)
@@ -249,7 +214,7 @@ class Reader:
             at = op.data_start if op else start
             raise Wrong("unknown_operation", at, "TJNLDBOP 1, 2 or 3", "none" if op is None else f"{code}")
         operation = OPERATIONS[code]
-        image, states = self._image(data, packet, start, journal, name, operation)
+        image, states = self.columns.image(data, packet, start, journal, name, operation)
         time, event = self._time(data, packet, journal), walked.event
         ordinals = [n for n, column in enumerate(contract.column_names, 1) if column in image]
         return {
@@ -271,82 +236,6 @@ class Reader:
             "unit_offset": start,
             "unit_length": end - start,
         }
-
-    def _image(
-        self, data: bytes, packet: Packet, start: int, journal: Journal, name: str, operation: str
-    ) -> tuple[dict[str, Any], dict[str, str]]:
-        """The image that a journal holds, and the columns whose value is missing. Raises: Wrong."""
-        image: dict[str, Any] = {}
-        states: dict[str, str] = {}
-        columns = self.columns(start, journal, name)
-        for item, found in columns:
-            column = item.column.name
-            if found.code is not None:
-                self._check_tag(item, found, name)
-            if found.state == MISSING:
-                states[column] = "missing"
-                self.num_odd += item.code not in TEXTS
-            elif found.state == NULL:
-                image[column] = None
-            elif found.state == VALID:
-                image[column] = self.value(data, packet, item, found)
-            if item.is_key and image.get(column) is None:
-                raise Refused(
-                    "missing_key", found.start, f"a value of {column}, of the key", found.state, column=column
-                )
-            if operation != "DELETE" and not item.column.nullable and found.state == NULL:
-                raise Refused(
-                    "null_not_allowed", found.start, f"a value, for {column} is not nullable", NULL, column=column
-                )
-        if all(found.state == INVALID for _, found in columns):
-            raise Wrong("contradiction", start, f"a column of {name} that the change has", "none")
-        return image, states
-
-    def value(self, data: bytes, packet: Packet, item: Item, found: Found) -> Any:
-        """The value of a valid column. Raises: Refused."""
-        try:
-            return value_of(data[found.data_start : found.end], item, packet.byte_order, self.options)
-        except Wrong as wrong:
-            expected, at = f"{item.column.source_type}: {wrong.expected}", found.data_start + wrong.offset
-            raise Refused(wrong.kind, at, expected, wrong.found, column=item.column.name) from None
-
-    def columns(self, start: int, journal: Journal, name: str) -> list[tuple[Item, Found]]:
-        """The columns of a table with their items. Raises: Wrong."""
-        items, found = self._items(name), journal.columns or []
-        if self.reading["compressed"] == "no":
-            if self.definition is None or name not in self.definition:
-                raise Wrong("bad_column_count", start, NO_DEFINITION, name)
-            first = sum(len(self._items(table)) for table in self.definition[: self.definition.index(name)])
-            if len(found) != len(self.every_column or ()):
-                expected = f"{len(self.every_column or ())} columns, those of {', '.join(self.definition)}"
-                raise Wrong("bad_column_count", start, expected, f"{len(found)}")
-            others = found[:first] + found[first + len(items) :]
-            if foreign := next((item for item in others if item.state != INVALID), None):
-                raise Wrong("contradiction", foreign.start, f"columns of {name} alone", f"another one, {foreign.state}")
-            found = found[first : first + len(items)]
-        if len(found) != len(items):
-            raise Wrong("bad_column_count", start, f"{len(items)} columns, those of {name}", f"{len(found)}")
-        return list(zip(items, found))
-
-    def _check_tag(self, item: Item, found: Found, name: str) -> None:
-        """Raises: Wrong where a tag contradicts the contract. An area of text may be longer than its column."""
-        tag = f"{item.code:02X}"
-        is_other = found.code != item.code
-        if item.kind in ("NUMERIC", "DECIMAL"):
-            is_other |= found.info != bytes([item.precision, item.scale])
-            tag += f" {item.precision:02X}{item.scale:02X}"
-        elif item.kind in ("DATE", "TIME", "TIMESTAMP", "INTERVAL"):
-            is_other |= found.end - found.data_start != item.precision
-            tag += f" of {item.precision} bytes"
-        if is_other:
-            kinds = " or ".join(kind for kind, code in CODES.items() if code == found.code)
-            raise Refused(
-                "definition_differs",
-                found.start,
-                f"{item.column.source_type}, tag {tag}",
-                f"{found.code:02X} {found.info.hex().upper()}, {kinds}",
-                column=item.column.name,
-            )
 
     def _header(self, data: bytes, packet: Packet, journal: Journal, event: Event | None) -> dict[str, Any]:
         """What the columns of the change table do not hold. Raises: Wrong."""

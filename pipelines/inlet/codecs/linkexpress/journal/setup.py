@@ -7,11 +7,12 @@ takes as long as the block.
 from typing import NamedTuple
 
 from inlet.codecs.linkexpress.journal import reading as journal_reading
+from inlet.codecs.linkexpress.journal.columns import Refused
 from inlet.codecs.linkexpress.journal.frame import ByteOrder, Packet
 from inlet.codecs.linkexpress.journal.items import VALID, Found
 from inlet.codecs.linkexpress.journal.layout import Layouts, how_of, layouts_of, rules_of, sets_of, system_of
 from inlet.codecs.linkexpress.journal.options import options_of
-from inlet.codecs.linkexpress.journal.record import JCKP, Reader, Refused
+from inlet.codecs.linkexpress.journal.record import JCKP, Reader
 from inlet.fields.wrong import Wrong
 from inlet.source import Source
 from inlet.table import Table
@@ -43,7 +44,7 @@ class Setup:
         self.sets = sets_of(self.options.model_dump_json())
         self.named: dict[tuple, Named] = {}
         self.layouts: dict[tuple[str, ...], Layouts] = {}
-        definition = self.reader.definition or []
+        definition = self.reader.columns.definition or []
         self.only = definition[0] if len(definition) == 1 else None  # the table of journals that name none
 
     def is_of(self, source: Source, reading: dict, tables: dict[str, Table]) -> bool:
@@ -78,7 +79,7 @@ class Setup:
     def layouts_of(self, names: set[str]) -> Layouts:
         """The columns of these tables; of all, where each journal holds them. Raises: ConfigError."""
         has_all = self.reading["compressed"] == "no"
-        known = tuple(self.reader.definition or ()) if has_all else tuple(sorted(names))
+        known = tuple(self.reader.columns.definition or ()) if has_all else tuple(sorted(names))
         if known not in self.layouts:
             sign = self.reading["numeric_sign"]
             self.layouts[known] = layouts_of(known, self.tables, has_all, self.options, sign)
