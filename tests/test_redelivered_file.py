@@ -31,7 +31,7 @@ CARGO = {
     ],
 }
 TRAIL = {"codec": "goldengate_trail", "settle_minutes": 0}
-DEPOT = projects.DEPOT | {"settle_minutes": 0, "options": {"charset": "cp932", "null_areas": "yes"}}
+DEPOT = projects.DEPOT | {"settle_minutes": 0, "options": {"source_tz": "UTC", "charset": "cp932", "null_areas": "yes"}}
 SHOP = {"codec": "qlik_json", "settle_minutes": 0}
 COLUMNS = [c["name"] for c in projects.ITEMS["columns"]]
 
