@@ -29,7 +29,7 @@ bench: $(READY)         ## ratios measured in one run, written to docs/performan
 	@$(BIN)/python -m tests.bench
 
 gate: $(READY)          ## the short proof of .ci/run: some kills, PostgreSQL as judge, a minute of fuzzing
-	@INLET_PROOF=1 INLET_KILLS=$${INLET_KILLS:-4} INLET_KAFKA_KILLS=$${INLET_KAFKA_KILLS:-1} $(BIN)/python -m pytest -n 2 --dist loadfile -m gate
+	@INLET_PROOF=1 INLET_FUZZ_SECONDS=$${INLET_FUZZ_SECONDS:-15} INLET_KILLS=$${INLET_KILLS:-4} INLET_KAFKA_KILLS=$${INLET_KAFKA_KILLS:-1} $(BIN)/python -m pytest -n 2 --dist loadfile -m gate
 
 proof: $(READY)         ## tests that take minutes: PostgreSQL as judge, crashes between any two steps, kill -9 while others read
 	@INLET_PROOF=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m proof

@@ -41,7 +41,7 @@ ORDERS = {
     "late": 0.5,
 }  # how a stream comes, but for `mixed`: how many of its changes are late
 LATE, LATE_TYPED, LATE_OF_MIXED = [0, 4, 5], [0, 2], 0.2
-NUM_STREAMS = int(os.environ.get("INLET_STREAMS", 300))  # each comes in every order; .ci/run asks for 2,000
+NUM_STREAMS = int(os.environ.get("INLET_STREAMS", 300))  # each comes in every order; .ci/run asks for 800
 EXAMPLE_BATCHES = [0, 4, 5, 6]
 LIVE = [
     ("items", 1),
