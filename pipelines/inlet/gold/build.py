@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 STEPS = ("before_after", "past", "current")  # in order; the views over them are made once
 VIEWS = ("history", "anomalies")
-SMALL_CHANGES, SMALL_BYTES = 20_000, 64 << 20  # new changes, and bytes of a table, up to which planning is what costs
+SMALL_CHANGES, SMALL_BYTES = 60_000, 64 << 20  # new changes, and bytes of a table, up to which planning is what costs
 MAX_THREADS = 8  # that plan small tables side by side
 KEPT = re.compile(
     r"\w+__folded_(progress|touched|timeline|threads_\d+)"
