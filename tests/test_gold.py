@@ -15,7 +15,7 @@ import pytest
 
 from inlet import gold, lake
 from inlet.commands.run import build_gold
-from inlet.gold import generate
+from inlet.gold import build, generate
 from tests import reference
 from tests.conftest import TAKES_HOURS
 from tests.examples import EXAMPLES, ins, move
@@ -50,6 +50,7 @@ LIVE = [
     ("typed", 1),
     ("typed", 2),
 ]  # the live view is read before these batches: plain ones, key changes, late changes
+LARGE = [1, 4]  # batches that are built as large ones are
 ROUNDS = (
     range(0, 50_000, 2000) if "INLET_SOAK" in os.environ else []
 )  # of other streams, the first of the normal run's as well
@@ -136,7 +137,9 @@ def bring(spark, here, streams: dict, first: int = 0, end: str = "", lives: dict
         for table, live_place in LIVE if lives is not None else ():
             if live_place == place:
                 lives[table, place] = found_live(spark, table)
-        build_gold(here, spark, [table for table, of_table in batch.items() if of_table])
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(build, "SMALL_CHANGES", 0 if place in LARGE else build.SMALL_CHANGES)
+            build_gold(here, spark, [table for table, of_table in batch.items() if of_table])
 
 
 def placed(batches: list[list[Change]], places: list[int]) -> list[list[Change]]:
