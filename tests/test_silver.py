@@ -24,6 +24,8 @@ from inlet.silver import decode, recover, transactions
 from inlet.silver.batch import Account
 from tests import projects
 from tests.encode import goldengate_json, linkexpress, qlik
+from tests.encode.linkexpress_journal import Change as JournalChange
+from tests.encode.linkexpress_journal import How, encode_file
 
 SHOP = {"codec": "qlik_json", "from": "landing/silver_shop/*.parquet", "tables": {"items": "DEPOT.ITEMS"}}
 COLUMNS = [c["name"] for c in projects.ITEMS["columns"]]
@@ -573,6 +575,43 @@ def test_a_reject_among_uncounted_events_may_be_one_of_them_until_it_is_resolved
     assert next(batches) == [(1, 2, "impossible"), (9, 1, "complete"), (20, 1, "complete")]
     assert not list(batches)
     spark.sql("delete from silver.rejects where source = 'counted'")
+
+
+def test_a_message_that_comes_again_good_resolves_the_damaged_one_and_its_transaction_is_complete(
+    spark, lakehouse, tmp_path
+):
+    """A queue's journals: the damaged message lies within a transaction of four messages."""
+    source = {
+        "codec": "linkexpress_journal",
+        "from": {"transport": "parquet", "path": "landing/resent/*.parquet"},
+        "tables": {"ITEMS": "DEPOT.ITEMS"},
+        "options": {"source_tz": "UTC", "charset": "cp932"},
+    }
+    project = projects.make(tmp_path, {"resent": source}, lakehouse=lakehouse)
+    landing = tmp_path / "landing" / "resent"
+    landing.mkdir(parents=True)
+    how = How(framing="message_body")
+    good = [
+        encode_file(
+            [[JournalChange("ITEMS", "insert", {"ITEM_ID": n, "NAME": "a", "PRICE": 1}, 7, sts)]],
+            {"ITEMS": projects.LAYOUT},
+            how,
+        )
+        for n, sts in enumerate((1, 2, 2, 4))
+    ]
+    damaged = good[2][:15] + b"\x09" + good[2][16:]  # nine journals, it says
+    qlik.write_parquet(qlik.rows([*good[:2], damaged, good[3]], "q"), landing / "1.parquet")
+    silver.run(project, spark, land(project, spark))
+
+    def found():
+        rejects = spark.sql("select kind, resolved_by is not null from silver.rejects where source = 'resent'")
+        told = spark.sql("select num_changes, state from silver.transactions where source = 'resent'")
+        return list(map(tuple, rejects.collect())), list(map(tuple, told.collect()))
+
+    assert found() == ([("contradiction", False)], [(3, "impossible")])
+    qlik.write_parquet(qlik.rows([good[2]], "q", offset=2), landing / "2.parquet")
+    silver.run(project, spark, land(project, spark))
+    assert found() == ([("contradiction", True)], [(4, "complete")])
 
 
 def test_a_record_that_waits_among_uncounted_events_may_be_one_of_them_until_it_is_settled(spark):

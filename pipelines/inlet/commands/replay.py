@@ -20,6 +20,7 @@ from inlet.silver import parts, table_versions
 from inlet.silver.decoded import IGNORED
 from inlet.sql import literal
 from inlet.table import by_name, fingerprint
+from inlet.unit import place_in_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -132,8 +133,15 @@ def due(project: Project, sources: list[str]) -> list[dict]:
     busy = {row["source"] for row in unfinished if (row["source"], row["batch_id"]) not in done} if changed else set()
     found = [row for row in _of_whole_batches(project, changed) if row["source"] not in busy]
     gone = _gone(project, found)
-    found, parts_of_rests = _with_rests(project, [row for row in found if row["unit_id"] not in gone])
+    found = [row for row in found if row["unit_id"] not in gone and not _was_landed_otherwise(project, row)]
+    found, parts_of_rests = _with_rests(project, found)
     return [row for row in found if row["unit_id"] not in parts_of_rests]
+
+
+def _was_landed_otherwise(project: Project, row: dict) -> bool:
+    """Was a unit landed as a piece of a file, though its source brings messages now, or the other way round?"""
+    is_of_file = place_in_file(row["source"], row["unit_id"]) is not None
+    return is_of_file == project.sources[row["source"]].brings_messages
 
 
 def _grown(project: Project, sources: list[str]) -> list[dict]:
@@ -147,8 +155,16 @@ def _grown(project: Project, sources: list[str]) -> list[dict]:
 
 def plan(project: Project, spark: "SparkSession", rejects: list[dict]) -> int:
     """Write the plan of a batch that decodes these rejects again, and frame again what could not be framed. Out: the
-    batch.
+    batch. Raises: ConfigError where a source does not read what it has landed as it was landed.
     """
+    if otherwise := [row for row in rejects if _was_landed_otherwise(project, row)]:
+        source = otherwise[0]["source"]
+        was, now = "a record of a file", "messages"
+        was, now = (was, now) if project.sources[source].brings_messages else ("a message", "files of records")
+        raise ConfigError(
+            f"{otherwise[0]['unit_id']} was landed as {was}, and {source} reads {now} now (its `from`)",
+            "Deliver the file under another name, for `inlet run` to read it so; or set `from` back",
+        )
     batch_id = bronze.next_batch(project, bronze.landed(project))
     replay.plan(spark, rejects, batch_id)
     bronze.frame_again(project, spark, batch_id)

@@ -29,6 +29,7 @@ from inlet.silver import (
     recover,
     redelivered,
     replayed,
+    resent,
     table_versions,
     transactions,
     unread_files,
@@ -203,6 +204,7 @@ def _run(
         replayed.account(batch)
     for source, account in batch.accounts.items():
         account.balance(source, batch_id)
+    resent.resolve(batch)
     tell("following transactions")
     first = transactions.tells_first(project, batch_id)
     transactions.update(spark, batch.rows, transactions.may_have_others(project), first)

@@ -24,6 +24,7 @@ LEN_FITTED = 1 << 20
 NEARLY = 7 / 8  # of bytes: what a damaged file still lets be read, and what counts as no less than another
 NUM_TOLD = 4  # readings that a refusal lists
 SETTLED = ("layout", "extract", "byte_order", "null_areas", "numeric_sign", "logtype", "null_var_body")  # of a reading
+OPTION_OF = {"layout": "difftype"}  # member of a reading -> the option that tells it, where that is not its name
 TELLING = ("layout", "byte_order", "null_areas", "logtype")  # members that say where records and items are
 NUM_TELLING = 8  # good records of one size that say by themselves how a damaged file is read
 IN_BYTE_ORDER = {
@@ -186,7 +187,7 @@ class _Fit:
 
     def told(self, varied: list[str]) -> str:
         """What the reading is, and how far it got."""
-        words = ", ".join(f"{name} {self.context[name]}" for name in varied)
+        words = ", ".join(f"{OPTION_OF.get(name, name)} {self.context[name]}" for name in varied)
         return f"{words}: {self.num_good} record{'' if self.num_good == 1 else 's'} read{self.trouble}"
 
 
@@ -220,10 +221,11 @@ def _choose(fits: list[_Fit], head: bytes, is_all: bool, source: Source, tables:
     if any(fit.len_good for fit in best):
         others = [fit for n, fit in enumerate(best) if not any(fit.tells_the_same(one) for one in best[:n])]
         others = best if len(others) == 1 else others
+        options = _open_options(others)
         return of_file(
             "ambiguous_layout",
             head,
-            f"one reading that fits best; set the options that are auto: {', '.join(_varied(others))}",
+            "one reading that fits best" + (f"; set the options that are auto: {options}" if options else ""),
             _tried(others),
         )
     longest = max(fits, key=lambda fit: fit.num_records)
@@ -235,6 +237,11 @@ def _choose(fits: list[_Fit], head: bytes, is_all: bool, source: Source, tables:
         f"{first.found}; tried {_tried(fits)}",
         first.byte_offset,
     )
+
+
+def _open_options(fits: list[_Fit]) -> str:
+    """The options by which readings differ: `extract` is none, for a file is what it is."""
+    return ", ".join(OPTION_OF.get(name, name) for name in _varied(fits) if name != "extract")
 
 
 def _varied(fits: list[_Fit]) -> list[str]:
