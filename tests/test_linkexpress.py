@@ -419,6 +419,49 @@ def test_a_wrong_option_is_named(options, said):
         codec.open_file(PATH, b"", True, source, tables)
 
 
+@pytest.mark.parametrize("name", ["20260102030405_7.lxg", "T1_20260102030405_7.lxg"])
+@pytest.mark.parametrize("damaged", range(5))
+def test_no_damage_of_a_head_leaves_a_transaction_that_looks_whole(name, damaged):
+    """Two transactions, of three rows and of one; each 2 bytes of the head of each record become other words."""
+    layouts = {1: [("N", "INTEGER")]}
+    source, tables = project(layouts, null_areas="yes", byte_order="big")
+    records = [*(("insert", 1, {"N": n}) for n in range(3)), ("commit",), ("insert", 1, {"N": 3}), ("commit",)]
+    data = encode_file(records, True, "big", "cp932", layouts)
+    whole = [(row["after"]["N"], row["transaction_event_counter"]) for row in changes_of(data, name, source, tables)]
+    assert whole == [(0, 1), (1, 2), (2, 3), (3, 1)]
+    start = sum(int.from_bytes(data[at : at + 4], "big") for at in starts_of(data)[:damaged])
+    for place in range(start + 4, start + 12, 2):
+        for word in (0, 1, 3, 7, 0x8000, 0x8001, 0xFFFF):
+            changed = data[:place] + word.to_bytes(2, "big") + data[place + 2 :]
+            if changed == data:
+                continue
+            rows = changes_of(changed, name, source, tables)
+            of_ids: dict[str, list] = {}
+            for row in rows:
+                of_ids.setdefault(row["transaction_id"], []).append(row)
+            for members in of_ids.values():
+                counters = [row["transaction_event_counter"] for row in members]
+                is_whole = members[-1]["transaction_last_event"] and counters == list(range(1, len(counters) + 1))
+                own = [(row["after"] or row["before"])["N"] for row in members]
+                assert not is_whole or own in ([0, 1, 2], [3]), (place, word, own)
+
+
+def starts_of(data: bytes) -> list[int]:
+    found, at = [], 0
+    while at < len(data):
+        found.append(at)
+        at += int.from_bytes(data[at : at + 4], "big")
+    return found
+
+
+def changes_of(data: bytes, name: str, source, tables) -> list[dict]:
+    context = codec.open_file(name, data, True, source, tables)
+    assert not isinstance(context, Reject), context
+    block = codec.cut(data, context, source, tables, 1 << 20, True).blocks[0]
+    found = codec.decode(data[: block.length], block.context, source, tables)
+    return codec.changes_as_rows(found, block.context, source, tables)
+
+
 def test_a_site_table_is_a_file_of_the_project_whose_content_the_options_are(tmp_path):
     (tmp_path / "pipelines" / "tables").mkdir(parents=True)
     options = "{source_tz: UTC, gaiji: pipelines/gaiji.txt}"

@@ -295,6 +295,28 @@ def test_a_message_that_whole_journals_fill_is_no_piece_whatever_their_number_is
     assert not found.parts and [(one.kind, one.byte_offset) for one in found.rejects] == [("contradiction", 14)]
 
 
+def test_a_first_message_that_is_longer_than_what_is_tried_is_read_or_names_the_options():
+    how, tables = How(framing="message_body"), {"T1": [("N", "INTEGER"), ("S", "VARCHAR(30000)")]}
+    journals = [Change("T1", "insert", {"N": n, "S": "a"}) for n in range(40)]
+    data = encode_file([journals], tables, how)
+    source, contracts = project(tables)
+    message = {"topic": "t", "partition": 0, "offset": 7, "value": data}
+    assert len(codec.decode_message(message, source, contracts, []).changes) == 40
+    found = codec.open_file(PATH, data[: 1 << 20], False, source, contracts)
+    assert isinstance(found, Reject) and "set the options that are auto: tagged, compressed" in found.expected
+
+
+def test_a_divided_update_that_lacks_a_column_stays_two_changes():
+    """The new row has null there; an update would leave what was."""
+    how = How(framing="message_body")
+    for lacking in (MISSING, INVALID):
+        pair = [Change("T1", "delete", {"N": 1, "S": "a"}, 7, 1), Change("T1", "insert", {"N": 1, "S": lacking}, 7, 4)]
+        source, contracts = project(COLUMNS, pair_divided="adjacent_same_key")
+        message = {"topic": "t", "partition": 0, "offset": 7, "value": encode_file([pair], COLUMNS, how)}
+        found = codec.decode_message(message, source, contracts, [])
+        assert [row["operation"] for row in found.changes] == ["DELETE", "INSERT"]
+
+
 COLUMNS = {"T1": [("N", "INTEGER"), ("S", "VARCHAR(4)")]}
 
 

@@ -90,7 +90,7 @@ def _check_fed(project: Project, table: Table, checkpoint: str | None, at_checkp
     columns = ["table_name", "source"]
     rows = lake.peek(project.lakehouse_path(), "gold.applied", columns, f"where table_name = {_text(table.name)}")
     fed_by = {row["source"] for row in rows}
-    if fed_by.isdisjoint(at_checkpoint):
+    if fed_by and fed_by.isdisjoint(at_checkpoint):
         raise ConfigError(
             f"Checkpoint {checkpoint} is of {', '.join(sorted(at_checkpoint))}, and {table.name} is fed by "
             f"{', '.join(sorted(fed_by))}",

@@ -74,7 +74,10 @@ class _Block:
         heads = [self._head(start, stop) for start, stop in spans]
         for n, ((start, stop), head) in enumerate(zip(spans, heads)):
             is_commit = head.num_columns == 1
-            is_counted = not is_commit and head.operation not in (REFRESH, EMPTY_LOAD)
+            is_load = not is_commit and head.operation in (REFRESH, EMPTY_LOAD)
+            is_counted = not is_commit and not is_load
+            if head.problem:  # as frame.heads counts it
+                is_counted = not (is_load and self.context["table"] and self._number(start + 6, 2) == 0)
             counter += is_counted
             is_closed = n + 1 < len(heads) and heads[n + 1].num_columns == 1 and heads[n + 1].problem is None
             yield self._record(

@@ -105,7 +105,10 @@ def heads(data, offsets, num, little, has_null_areas, table_of, num_items, full_
             what, op, table, items, fault, fault_at = _data(
                 data, at, end, little, len_null, table_of, num_items, full_table
             )
-        is_counted = not is_commit and op != REFRESH and op != OP_EMPTY_LOAD
+        is_load = not is_commit and (op == REFRESH or op == OP_EMPTY_LOAD)
+        # nobody can say that a faulty record was none of the transaction, unless it is a row of a full extract
+        is_row = is_load and full_table >= 0 and uint(data, at + 6, 2, little) == 0
+        is_counted = not is_row if what == FAULTY else not is_commit and not is_load
         counter += is_counted
         row = rows[i]
         row[WHAT], row[OPERATION], row[TABLE], row[ITEMS], row[FAULT], row[FAULT_AT] = (

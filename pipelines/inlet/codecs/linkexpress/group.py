@@ -18,9 +18,9 @@ Images    insert, update and a full extract's row hold all columns after the cha
 Loads     a full extract is a load of its table and ends with its file, once all of it is landed and no record is
           rejected
 Versions  the column lists in force at the time and ordinal of the file's name
-Order     the time and ordinal of the file's name, then the record's place in it. The name's time is UTC, or local to
-          the source by option source_tz (one that the zone has twice or not at all: `missing_change_seq`). The format
-          holds no time, no transaction id and no position, so transaction_id is made of these too
+Order     the time and ordinal of the file's name, then the record's place in it. The name's time is local to the
+          source, whose zone option source_tz says (one that the zone has twice or not at all: `missing_change_seq`).
+          The format holds no time, no transaction id and no position, so transaction_id is made of these too
 Facts     [documented] the fields and codes . [inferred] sizes of commit and FFFF records, one commit record per
           transaction
           ASSUMED: byte order and null areas hold for a whole file and are found by exact fit over its first records;

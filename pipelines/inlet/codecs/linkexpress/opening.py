@@ -86,6 +86,8 @@ def settled(
     is_all, may_grow = is_whole and len(head) <= LEN_FITTED, not is_whole and len(head) < LEN_FITTED
     fits = [_Fit(head[:LEN_FITTED], context | reading, is_all, source, tables) for reading in readings]
     if len(fits) > 1 and not any(fit.len_good for fit in fits) and any(fit.is_open for fit in fits):
+        if len(head) >= LEN_FITTED:
+            return too_long(head, _open_options(fits))
         return None if may_grow else context | {"byte_order": None, "null_areas": None}
     chosen = _choose(fits, head, is_all, source, tables)
     may_tell_more = may_grow and not all(fit.is_bad_length for fit in fits)
@@ -94,6 +96,13 @@ def settled(
     if isinstance(chosen, Reject):
         return chosen
     return chosen.context | {"load_id": change_seq_prefix(context) if chosen.has_load else None}
+
+
+def too_long(head: bytes, options: list[str]) -> Reject:
+    """A file whose first record goes on behind what readings are tried on. In: the options by which they differ."""
+    told = ", ".join(options)
+    expected = f"a first record of less than {LEN_FITTED:,} bytes; or set the options that are auto: {told}"
+    return of_file("ambiguous_layout", head, expected, "one that goes on")
 
 
 def _readings(
@@ -221,7 +230,7 @@ def _choose(fits: list[_Fit], head: bytes, is_all: bool, source: Source, tables:
     if any(fit.len_good for fit in best):
         others = [fit for n, fit in enumerate(best) if not any(fit.tells_the_same(one) for one in best[:n])]
         others = best if len(others) == 1 else others
-        options = _open_options(others)
+        options = ", ".join(_open_options(others))
         return of_file(
             "ambiguous_layout",
             head,
@@ -239,9 +248,9 @@ def _choose(fits: list[_Fit], head: bytes, is_all: bool, source: Source, tables:
     )
 
 
-def _open_options(fits: list[_Fit]) -> str:
+def _open_options(fits: list[_Fit]) -> list[str]:
     """The options by which readings differ: `extract` is none, for a file is what it is."""
-    return ", ".join(OPTION_OF.get(name, name) for name in _varied(fits) if name != "extract")
+    return [OPTION_OF.get(name, name) for name in _varied(fits) if name != "extract"]
 
 
 def _varied(fits: list[_Fit]) -> list[str]:

@@ -11,7 +11,7 @@ from inlet.fields.charset import Charset, charset
 from inlet.source import Source
 
 FILE_NAME = (
-    r"(?:(?P<table>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)?)[._-])?(?P<time>\d{14}(?:\d\d)?)"
+    r"(?:(?P<table>[^\W\d]\w*(?:\.[^\W\d]\w*)?)[._-])?(?P<time>\d{14}(?:\d\d)?)"
     r"(?:[._-](?P<ordinal>\d{1,9}))?(?:\.\w+)*"
 )
 

@@ -19,9 +19,9 @@ Images    insert, update and a full extract's row hold all columns after the cha
 Loads     a full extract is a load of its table and ends with its file, once all of it is landed and no record is
           rejected
 Versions  the column lists in force at the time and ordinal of the file's name
-Order     the time and ordinal of the file's name, then the record's place in it. The name's time is UTC, or local to
-          the source by option source_tz (one that the zone has twice or not at all: `missing_change_seq`). The format
-          holds no time, no transaction and no position
+Order     the time and ordinal of the file's name, then the record's place in it. The name's time is local to the
+          source, whose zone option source_tz says (one that the zone has twice or not at all: `missing_change_seq`).
+          The format holds no time, no transaction and no position
 Facts     [documented] the fields and codes, what stands in which form . [inferred] that operation codes and indicators
           are in the byte order of the data; that a length counts the whole record; the defined lengths of the journal
           form
@@ -77,9 +77,8 @@ def open_file(path: str, head: bytes, is_whole: bool, source: Source, tables: di
     if isinstance(by_name, Reject):
         return by_name
     context, word = by_name
-    mapped = source.table_of(word) or (
-        source.tables[min(source.tables)] if not word and len(source.tables) == 1 else None
-    )
+    only = [table for name, table in source.tables.items() if "*" not in name] if not word else []
+    mapped = source.table_of(word) or (only[0] if len(only) == len(source.tables) == 1 else None)
     candidates = [mapped] if mapped else tables_named(word, source, tables) if word else []
     if len(candidates) != 1 or candidates[0] not in tables:
         return _unknown(path, head, candidates, source, tables)

@@ -53,7 +53,9 @@ def _operation(data: bytes, record: Record, reader: Reader) -> str | None:
 
 
 def _is_pair(first: dict, second: dict, tables: dict[str, Table]) -> bool:
-    """Are two changes that follow each other, maybe with rejects between them, the halves of an update?"""
+    """Are two changes that follow each other, maybe with rejects between them, the halves of an update? An insert that
+    lacks a column is none: what it lacks is null in a new row, and would stay as it was in an updated one.
+    """
     if (first["operation"], second["operation"]) != ("DELETE", "INSERT") or first[
         "transaction_last_event"
     ] is not False:
@@ -61,6 +63,8 @@ def _is_pair(first: dict, second: dict, tables: dict[str, Table]) -> bool:
     if any(first[name] != second[name] for name in OF_TRANSACTION) or int(second["change_seq"]) != 1 + int(
         first["change_seq"]
     ):
+        return False
+    if second["column_states"] or second["column_mask"] is not None:
         return False
     key = tables[f"{first['source_schema']}.{first['source_table']}"].key
     return bool(key) and all(first["before"][name] == second["after"][name] for name in key)

@@ -17,7 +17,7 @@ from inlet.codecs.linkexpress.journal.frame import Packet
 from inlet.codecs.linkexpress.journal.items import Journal
 from inlet.codecs.linkexpress.journal.options import Options
 from inlet.codecs.linkexpress.journal.record import Reader, Walked
-from inlet.codecs.linkexpress.opening import LEN_FITTED, NEARLY, NUM_TOLD
+from inlet.codecs.linkexpress.opening import LEN_FITTED, NEARLY, NUM_TOLD, too_long
 from inlet.codecs.linkexpress.reject import change_seq_prefix, of_file
 from inlet.codecs.results import Control
 from inlet.errors import Reject
@@ -109,7 +109,7 @@ def settled(
     what is there of it; the contracts in force for it. Out: without a reading where a whole file holds no whole record;
     None while more has to come to tell.
     """
-    head = head[:LEN_FITTED]
+    head = head if is_message else head[:LEN_FITTED]
     is_stream = context["framing"] == "journal_stream"
     orders = _open(options.byte_order, frame.ORDERS) if is_stream else (options.byte_order,)
     walked = {order: frame.walk(head, context["framing"], order) for order in orders}
@@ -126,7 +126,7 @@ def settled(
 
     tried = [fit(reading, NUM_FIRST) for reading in readings]
     if not any(one.num_records for one in tried) and any(not one.wrong for one in tried):
-        return context
+        return context if len(head) < LEN_FITTED else too_long(head, _varied(tried))
     chosen = _choose([fit(one.reading, NUM_FITTED) for one in tried if one.len_good], tried, head, is_message)
     return chosen if isinstance(chosen, Reject) else chosen.context
 
