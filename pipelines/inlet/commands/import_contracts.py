@@ -168,7 +168,11 @@ def _new(project: Project, name: str, rows: list[dict], answers: Answers, taken:
         project.root / "pipelines" / "tables" / f"{word}.yml",
         contract,
         f"{name}: new, {counted(len(contract['columns']), 'column')}"
-        + ("" if re.search("[a-z0-9]", name.split(".", 1)[1].lower()) else f", called {word} for want of ASCII letters")
+        + (
+            ""
+            if re.search("[a-z0-9]", name.split(".", 1)[1].lower())
+            else f", called {word} (`name:` may be any of small ASCII letters)"
+        )
         + ("" if contract["key"] else ", without a key: if the table has one, name it in the contract"),
         rows,
     )
