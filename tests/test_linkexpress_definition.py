@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from inlet import cli, config
 from inlet.codecs import CODECS
+from inlet.commands import import_settings
 from inlet.errors import ConfigError
 from inlet.source import Source
 from tests import projects
@@ -97,6 +98,51 @@ def test_an_extraction_of_oracle_says_its_types_and_a_group_names_no_table():
             "",
         )
     ]
+
+
+def told(text: str, codec: str = "linkexpress_table", tables: dict | None = None, **options) -> list[str]:
+    source = Source(
+        **{"name": "depot", "codec": codec, "from": "landing", "options": options, "tables": tables or {"A": "S.T"}}
+    )
+    return import_settings.lines(source, [("emp.def", text.encode())])
+
+
+KINDS = "LOGTYPE = LITTLE\nNULLIND = YES\nOUTCODE = EUC\n"
+GROUP = "REPNAME = A\nLOGTYPE = NORMAL\nGRPNAME = DEPOTS\nDIFFTYPE = JNL\nOUTCODE = KEIS\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "codec", "options", "said"),
+    [
+        (
+            EXTRACTION + KINDS,
+            "linkexpress_table",
+            {},
+            "logtype: little, difftype: open, null_areas: 'yes', charset: euc_jp",
+        ),
+        (EXTRACTION.replace("= OPEN", "= JNL"), "linkexpress_table", {}, "options: {difftype: journal}"),
+        (EXTRACTION + KINDS, "linkexpress_group", {}, ""),  # a member's own do not count
+        (GROUP + "LOGTYPE = LITTLE", "linkexpress_group", {"charset": "jis8"}, "options: {logtype: little}"),
+        (GROUP, "linkexpress_group", {}, "OUTCODE of DEPOTS KEIS: say which charset that is"),
+        ("REPNAME = A\nBYTESWAP = YES", "linkexpress_table", {}, "BYTESWAP of A is YES: where files fit both ways"),
+    ],
+)
+def test_a_definition_says_how_its_extracts_are_written(text, codec, options, said):
+    lines = told(text, codec, source_tz="UTC", **options)
+    assert said in "\n".join(lines).replace("\n    options", " options") and bool(lines) == bool(said), lines
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "said"),
+    [
+        (EXTRACTION, {"difftype": "journal"}, "difftype is journal, and emp.def: DIFFTYPE of EMP_REP says open"),
+        ("REPNAME = A\nNULLIND = MAYBE", {}, "NULLIND of A: expected YES or NO, found MAYBE"),
+        ("REPNAME = A\nNULLIND = NO\nREPNAME = B\nNULLIND = YES", {}, "NULLIND of B is YES, .* of A is NO"),
+    ],
+)
+def test_a_definition_that_contradicts_its_source_is_refused(text, options, said):
+    with pytest.raises(ConfigError, match=said):
+        told(text, source_tz="UTC", **options)
 
 
 def test_floats_are_of_the_form_of_the_set():

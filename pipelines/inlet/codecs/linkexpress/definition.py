@@ -15,6 +15,7 @@ Source      docs/formats/linkexpress_group.md, linkexpress_table.md
 
 import re
 
+from inlet.codecs.linkexpress import definition_options
 from inlet.codecs.linkexpress.create_table import Column, CreatedTable, name_of, tables_in, text_of
 from inlet.codecs.linkexpress.item import ITEMS, LEN_INTEGER
 from inlet.codecs.linkexpress.options import CommonOptions, Options, options_of
@@ -32,10 +33,9 @@ REMEDY = "Give an extraction definition, or the table's CREATE TABLE"
 def definitions_of(data: bytes, name: str, source: Source) -> list[Definition]:
     """The column lists in a definition file. Their change_seq is empty, for it tells no time. Raises: ConfigError."""
     options = options_of(source)
-    lines = text_of(data, name, options.charset).splitlines()
-    text = "\n".join(line for line in lines if not line.lstrip().startswith("#"))
+    text = _without_comments(data, name, options.charset)
     tables = tables_in(text, name)
-    found = [_extracted(one, tables, name) for one in _extractions(text)] or tables
+    found = [_extracted(one, tables, name) for one in _definitions(text) if "REPNAME" in one] or tables
     if not found:
         raise ConfigError(f"{name} holds neither REPNAME nor CREATE TABLE", REMEDY)
     of_table = [f"{table.schema}.{table.name}" for table in found]
@@ -57,25 +57,26 @@ def definitions_of(data: bytes, name: str, source: Source) -> list[Definition]:
 
 
 def settings_of(files: list[tuple[str, bytes]], source: Source) -> Settings:
-    """What the source lacks that no definition tells. In: names and bytes of files, which tell nothing of it."""
-    notes = {
-        "linkexpress_group": "no definition tells the ids of a group: map them, tables: {'1': SCHEMA.TABLE}; full "
-        "extracts name their table in the file's name",
-        "linkexpress_table": "the file's name tells the table, TABLE_YYYYMMDDHHmmSS; words that are not its name are "
-        "mapped, tables: {WORD: SCHEMA.TABLE}",
-    }
-    return Settings({}, {}, "", [] if source.tables else [notes[source.codec]])
+    """What the files say of the source itself. In: their names and bytes. Raises: ConfigError."""
+    charset = options_of(source).charset
+    found = [(name, one) for name, data in files for one in _definitions(_without_comments(data, name, charset))]
+    return definition_options.settings(found, source)
 
 
-def _extractions(text: str) -> list[dict[str, str]]:
-    """Keyword -> value of each extraction definition. What follows GRPNAME is of a group, which names no table."""
+def _without_comments(data: bytes, name: str, charset: str) -> str:
+    lines = text_of(data, name, charset).splitlines()
+    return "\n".join(line for line in lines if not line.lstrip().startswith("#"))
+
+
+def _definitions(text: str) -> list[dict[str, str]]:
+    """Keyword -> value of each extraction definition (REPNAME) and each of a group (GRPNAME), which names no table."""
     found: list[dict[str, str]] = []
     for match in KEYWORD.finditer(text):
         if match[1] in ("REPNAME", "GRPNAME"):
             found.append({})
         if found:
             found[-1][match[1]] = "" if KEYWORD.match(text, match.end()) else _value(text, match.end())
-    return [one for one in found if "REPNAME" in one]
+    return found
 
 
 def _value(text: str, start: int) -> str:

@@ -22,6 +22,7 @@ import re
 
 from inlet.codecs.linkexpress.create_table import CreatedTable, tables_in, text_of
 from inlet.codecs.linkexpress.definition import type_of
+from inlet.codecs.linkexpress.definition_options import of_charset
 from inlet.codecs.linkexpress.journal import acquisition
 from inlet.codecs.linkexpress.journal.acquisition import Acquired, Acquisition, Column, Queue
 from inlet.codecs.linkexpress.journal.options import Options
@@ -29,14 +30,12 @@ from inlet.codecs.linkexpress.journal.values import CODES, INTERVAL, LEN_FIXED, 
 from inlet.codecs.results import Definition, Setting, Settings
 from inlet.errors import ConfigError
 from inlet.fields import sql_type
-from inlet.fields.charset import ALIASES
 from inlet.source import Source
 
 SYSITEMS = ("TIME", "TRNID", "STS", "DBKIND", "DBOP", "STORAGE", "RESOURCE")  # by their codes, 81 to 87
 ALL_SYSITEMS = "TJNLSYSALL"
 OTHER_NAMES = {"DATETIME": "TIMESTAMP", "SMALLDATETIME": "TIMESTAMP", "VARBINARY": "BINARY"}
 SECOND = re.compile(r"(N?VARCHAR|DATETIME)2\b", re.IGNORECASE)  # VARCHAR2 and so on, which are as those without the 2
-CHARSETS = {"GS_KANA": "gs_kana", "GS_ASCII": "gs_ascii", "SJIS": "cp932", "EUC": "euc_jp"}
 WORDS = {"YES": "yes", "NO": "no"}
 READ = (
     "name",
@@ -227,17 +226,6 @@ def _of_queue(queue: Queue, found: list[Acquisition], options: Options, settings
     if value:
         settings.options["compressed"] = Setting(WORDS[value.upper()], place)
     value, place = said("outcode", "OutCode")
-    charset = CHARSETS.get(value.upper())
-    if charset and not ("charset" in options.model_fields_set and _is_same_set(charset, options.charset)):
-        settings.options["charset"] = Setting(charset, place)
-    elif value and not charset and "charset" not in options.model_fields_set:
-        settings.notes.append(f"{place} {value}: say which charset that is; {options.charset} is read otherwise")
+    of_charset(value, place, options, settings)
     if unread := [keyword for keyword in queue.values if keyword not in READ]:
         settings.notes.append(f"{queue.file}, line {queue.line}: {', '.join(unread)} of [Queue] says nothing here")
-
-
-def _is_same_set(one: str, other: str) -> bool:
-    """Is a source's charset one that a word of OutCode means?"""
-    if one == "euc_jp" and other in ("euc_jp_0212", "u90"):
-        return True
-    return ALIASES.get(one, one) == ALIASES.get(other, other)
