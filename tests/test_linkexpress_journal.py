@@ -306,6 +306,20 @@ def test_a_first_message_that_is_longer_than_what_is_tried_is_read_or_names_the_
     assert isinstance(found, Reject) and "set the options that are auto: tagged, compressed" in found.expected
 
 
+def test_pieces_of_two_byte_orders_are_no_journal():
+    source, contracts = project({"T1": [("S", "VARCHAR(4)")]}, divided="yes", tagged="yes")
+    journal = [[Change("T1", "insert", {"S": "a"})]]
+    orders = [How(framing="message_body", byte_order=order) for order in ("big", "little")]
+    halves = [divided(encode_file(journal, {"T1": [("S", "VARCHAR(4)")]}, how), how, 40) for how in orders]
+    waiting = []
+    for offset, value in enumerate((halves[0][0], halves[1][1])):
+        message = {"topic": "t", "partition": 0, "offset": offset, "value": value}
+        [part] = codec.decode_message(message, source, contracts, []).parts
+        waiting.append(Waiting(f"s/t/0/{offset}", part, value, message))
+    joined = codec.join("t/0", waiting, source, contracts)
+    assert not joined.changes and [reject.kind for _, reject in joined.rejects][:1] == ["contradiction"]
+
+
 def test_a_divided_update_that_lacks_a_column_stays_two_changes():
     """The new row has null there; an update would leave what was."""
     how = How(framing="message_body")

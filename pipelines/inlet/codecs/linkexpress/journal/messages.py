@@ -127,13 +127,14 @@ def _run(parts: list[Waiting], options: Options) -> tuple[list[Waiting], Pieces]
     """The first parts that may be one journal, as far as they are there."""
     run: list[Waiting] = []
     pieces: Pieces | None = None
+    order = ""
     for part in parts:
         packet = _only(part.data, options)
         assert packet
         body = part.data[packet.end - packet.len_body :]
         if pieces is None:
-            pieces = Pieces(body, packet.byte_order, frame.LEN_MAX["message_body"])
-        elif part.context["offset"] == run[-1].context["offset"] + 1:
+            order, pieces = packet.byte_order, Pieces(body, packet.byte_order, frame.LEN_MAX["message_body"])
+        elif part.context["offset"] == run[-1].context["offset"] + 1 and packet.byte_order == order:
             pieces.add(body)
         else:
             pieces.lacks()
