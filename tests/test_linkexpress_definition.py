@@ -100,6 +100,11 @@ def test_an_extraction_of_oracle_says_its_types_and_a_group_names_no_table():
     ]
 
 
+def test_definitions_of_parts_of_a_table_give_one_contract():
+    parts = EXTRACTION + EXTRACTION.replace("EMP_REP", "EMP_2").replace("SELECT ", "DSI = D2\nSELECT ")
+    assert read(EMP + parts) == read(EMP + EXTRACTION)
+
+
 def told(text: str, codec: str = "linkexpress_table", tables: dict | None = None, **options) -> list[str]:
     source = Source(
         **{"name": "depot", "codec": codec, "from": "landing", "options": options, "tables": tables or {"A": "S.T"}}

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from inlet.codecs.linkexpress import table as codec
 from inlet.errors import ConfigError, Reject
+from inlet.source import Source
 from tests import test_linkexpress
 from tests.encode.linkexpress import encode_table_file
 from tests.test_linkexpress import GAIJI, PATH, PREFIX, TEXTS, blank, column_types, quick
@@ -244,3 +245,10 @@ def test_a_file_of_a_table_without_a_contract_says_what_to_write():
     unwanted = source.model_copy(update={"ignore": ["SHOP.T2"]})
     reject = codec.open_file("T2_20260102030405.dat", b"\0", True, unwanted, contracts)
     assert (reject.kind, reject.source_schema, reject.source_table) == ("unknown_table", "SHOP", "T2")
+
+
+def test_options_that_contradict_each_other_are_refused():
+    options = {"difftype": "journal", "null_areas": "no"}
+    source = Source(**{"name": "s", "codec": "linkexpress_table", "from": "x"}, options=options)
+    with pytest.raises(ConfigError, match="null_areas: files of a journal-form definition have them"):
+        codec.open_file("T1_20260102030405.dat", b"\0", True, source, {})

@@ -35,7 +35,9 @@ def definitions_of(data: bytes, name: str, source: Source) -> list[Definition]:
     options = options_of(source)
     text = _without_comments(data, name, options.charset)
     tables = tables_in(text, name)
-    found = [_extracted(one, tables, name) for one in _definitions(text) if "REPNAME" in one] or tables
+    extracted = [_extracted(one, tables, name) for one in _definitions(text) if "REPNAME" in one]
+    # several of one table may differ in what they extract of it (DSI) alone
+    found = [one for n, one in enumerate(extracted) if one not in extracted[:n]] or tables
     if not found:
         raise ConfigError(f"{name} holds neither REPNAME nor CREATE TABLE", REMEDY)
     of_table = [f"{table.schema}.{table.name}" for table in found]

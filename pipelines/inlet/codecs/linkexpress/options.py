@@ -183,6 +183,12 @@ class TableOptions(Options):
         "auto", description="DIFFTYPE: OPEN, or JNL, whose full extracts are in the open form"
     )
 
+    @model_validator(mode="after")
+    def _journal_form_has_null_areas(self):
+        if (self.difftype, self.null_areas) == ("journal", "no"):
+            raise ValueError("null_areas: files of a journal-form definition have them in any case; leave it out")
+        return self
+
 
 def options_of(source: Source) -> Options:
     """The options of a source of extracts."""
