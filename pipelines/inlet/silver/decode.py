@@ -204,7 +204,8 @@ def _run(
         replayed.account(batch)
     for source, account in batch.accounts.items():
         account.balance(source, batch_id)
-    resent.resolve(batch)
+    if landed:
+        resent.resolve(batch)
     tell("following transactions")
     first = transactions.tells_first(project, batch_id)
     transactions.update(spark, batch.rows, transactions.may_have_others(project), first)
