@@ -302,6 +302,8 @@ def test_a_first_message_that_is_longer_than_what_is_tried_is_read_or_names_the_
     source, contracts = project(tables)
     message = {"topic": "t", "partition": 0, "offset": 7, "value": data}
     assert len(codec.decode_message(message, source, contracts, []).changes) == 40
+    [cut] = codec.decode_message(message | {"value": data[:-9]}, source, contracts, []).rejects
+    assert (cut.kind, cut.unit_length) == ("bad_length", len(data) - 9)
     found = codec.open_file(PATH, data[: 1 << 20], False, source, contracts)
     assert isinstance(found, Reject) and "set the options that are auto: tagged, compressed" in found.expected
 

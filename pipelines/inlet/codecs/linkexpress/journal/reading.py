@@ -126,7 +126,7 @@ def settled(
 
     tried = [fit(reading, NUM_FIRST) for reading in readings]
     if not any(one.num_records for one in tried) and any(not one.wrong for one in tried):
-        return context if len(head) < LEN_FITTED else too_long(head, _varied(tried))
+        return context if is_message or len(head) < LEN_FITTED else too_long(head, _varied(tried))
     chosen = _choose([fit(one.reading, NUM_FITTED) for one in tried if one.len_good], tried, head, is_message)
     return chosen if isinstance(chosen, Reject) else chosen.context
 
