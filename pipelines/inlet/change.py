@@ -91,7 +91,8 @@ REJECTS = (
     Column(
         "resolved_by",
         "bigint",
-        "the run that decoded it again; where it failed again, that run has a reject of its own",
+        "the run that decoded it again, or to which its record came again good; where it failed again, that run has a "
+        "reject of its own",
     ),
     Column(
         "contract",
