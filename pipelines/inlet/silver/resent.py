@@ -15,25 +15,25 @@ def resolve(batch: Batch) -> None:
     """Rejects of earlier batches, at whose place this one has a change or a checkpoint, say so. Doing it twice changes
     nothing.
     """
-    columns = ["source", "change_seq", "kind", "batch_id", "resolved_by"]
-    rows = lake.peek(batch.project.lakehouse_path(), "silver.rejects", columns, "where change_seq is not null")
-    places = {
-        (row["source"], row["change_seq"])
-        for row in rows
-        if row["resolved_by"] is None and row["batch_id"] < batch.batch_id and row["kind"] not in OTHERS
-        if row["source"] in batch.sources
-    }
+    is_open = (
+        f"resolved_by is null and change_seq is not null and batch_id < {batch.batch_id} "
+        f"and kind not in ({', '.join(map(literal, OTHERS))})"
+    )
+    rows = lake.peek(batch.project.lakehouse_path(), "silver.rejects", ["source", "change_seq"], f"where {is_open}")
+    places = [row["change_seq"] for row in rows if row["source"] in batch.sources]
     if not places:
         return
-    among = ", ".join(f"({literal(source)}, {literal(seq)})" for source, seq in sorted(places))
-    here = f"{batch.rows} and (source, change_seq) in ({among})"
-    found = batch.spark.sql(f"""
-        select source, change_seq from silver.changes where {here}
-        union
-        select source, change_seq from silver.control_events where kind = {literal(CHECKPOINT)} and {here}""").collect()
-    if found:
-        resent = ", ".join(f"({literal(row.source)}, {literal(row.change_seq)})" for row in found)
+    here = f"{batch.rows} and change_seq between {literal(min(places))} and {literal(max(places))}"
+    resent = f"""
+        select c.source, c.change_seq from (
+            select source, change_seq from silver.changes where {here}
+            union
+            select source, change_seq from silver.control_events where kind = {literal(CHECKPOINT)} and {here}) c
+        left semi join (select source, change_seq from silver.rejects where {is_open}) r
+          on r.source = c.source and r.change_seq = c.change_seq"""
+    if not batch.spark.sql(f"{resent} limit 1").isEmpty():
         batch.spark.sql(f"""
-            update silver.rejects set resolved_by = {batch.batch_id}
-            where resolved_by is null and batch_id < {batch.batch_id} and (source, change_seq) in ({resent})
-              and kind not in ({", ".join(map(literal, OTHERS))})""")
+            merge into silver.rejects t using ({resent}) s
+            on t.source = s.source and t.change_seq = s.change_seq and t.resolved_by is null
+              and t.batch_id < {batch.batch_id} and t.kind not in ({", ".join(map(literal, OTHERS))})
+            when matched then update set resolved_by = {batch.batch_id}""")
