@@ -252,3 +252,14 @@ def test_options_that_contradict_each_other_are_refused():
     source = Source(**{"name": "s", "codec": "linkexpress_table", "from": "x"}, options=options)
     with pytest.raises(ConfigError, match="null_areas: files of a journal-form definition have them"):
         codec.open_file("T1_20260102030405.dat", b"\0", True, source, {})
+
+
+def test_a_first_record_that_is_longer_than_what_is_tried_names_the_options():
+    columns = [("N", "INTEGER"), ("B", "BLOB(2000000)")]
+    data = encode_table_file(
+        [("insert", {"N": 1, "B": bytes(1_500_000)})], **HOW | {"logtype": "little", "columns": columns}
+    )
+    source, tables = project(columns)
+    found = codec.open_file(PATH, data[: 1 << 20], False, source, tables)
+    assert isinstance(found, Reject) and "set the options that are auto: difftype, byte_order" in found.expected
+    assert (found.source_schema, found.source_table) == ("SHOP", "T1")

@@ -15,7 +15,7 @@ from datetime import timedelta
 
 import pytest
 
-from inlet.commands import charts, doctor, facts, rejects, replay, report, runs, status
+from inlet.commands import charts, doctor, facts, rejects, replay, report, runs, show, status
 from inlet.errors import CheckFailed, ConfigError, EnvironmentLacks, TryAgain
 from inlet.log import Log
 from tests import lakes, projects
@@ -375,6 +375,26 @@ def test_a_file_that_is_not_landed_says_why(tmp_path, name, cut, why):
     is_safe, words = status.file_state(project, str(tmp_path / "landing" / "depot" / name))
     assert not is_safe and words.startswith(f"landing/depot/{name}: nothing of it is landed"), words
     assert why in words, words
+
+
+def test_what_was_landed_as_a_file_is_not_replayed_as_messages(tmp_path):
+    """Nor the other way round: nothing of it would be read, and it would count as settled."""
+    shop = {"codec": "qlik_json", "from": "landing/shop/*.parquet", "tables": {"items": "DEPOT.ITEMS"}}
+    project = projects.make(tmp_path, {"depot": projects.DEPOT, "shop": shop})
+    for source, unit, said in (
+        ("shop", "shop/landing/shop/a.parquet@0", "was landed as a record of a file, and shop reads messages now"),
+        ("depot", "depot/items/0/7", "was landed as a message, and depot reads files now"),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            replay.plan(project, None, [rejected(source, "bad_header", unit_id=unit)])
+
+
+def test_a_checkpoint_of_a_source_that_does_not_feed_a_table_is_refused(project):
+    lakes.write(project, "gold.applied", {"table_name": "items", "source": "depot", "through_batch_id": 1})
+    table = project.tables["DEPOT.ITEMS"]
+    show._check_fed(project, table, "NIGHT", {"depot": "1", "other": "2"})
+    with pytest.raises(ConfigError, match="Checkpoint NIGHT is of other, and items is fed by depot"):
+        show._check_fed(project, table, "NIGHT", {"other": "2"})
 
 
 def test_files_that_are_not_landed_are_told_beside_one_that_is(project):

@@ -158,11 +158,12 @@ def plan(project: Project, spark: "SparkSession", rejects: list[dict]) -> int:
     batch. Raises: ConfigError where a source does not read what it has landed as it was landed.
     """
     if otherwise := [row for row in rejects if _was_landed_otherwise(project, row)]:
-        source = otherwise[0]["source"]
-        was, now = "a record of a file", "messages"
-        was, now = (was, now) if project.sources[source].brings_messages else ("a message", "files of records")
+        source, unit_id = otherwise[0]["source"], otherwise[0]["unit_id"]
+        kinds = (
+            ("a record of a file", "messages") if project.sources[source].brings_messages else ("a message", "files")
+        )
         raise ConfigError(
-            f"{otherwise[0]['unit_id']} was landed as {was}, and {source} reads {now} now (its `from`)",
+            f"{unit_id} was landed as {kinds[0]}, and {source} reads {kinds[1]} now (its `from`)",
             "Deliver the file under another name, for `inlet run` to read it so; or set `from` back",
         )
     batch_id = bronze.next_batch(project, bronze.landed(project))
