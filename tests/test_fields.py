@@ -290,7 +290,11 @@ def likely(name: str):
 @given(st.data())
 def test_text(name, data):
     text = data.draw(st.one_of(likely(name), st.binary(max_size=100)))
-    mixed = data.draw(st.sampled_from(("shift", "shift", "single", "double"))) if name.startswith("ebcdic") else "shift"
+    mixed = (
+        data.draw(st.sampled_from(("shift", "shift", "shift_open", "single", "double")))
+        if name.startswith("ebcdic")
+        else "shift"
+    )
     overrides, user_defined = data.draw(st.sampled_from(((), (SITE,)))), data.draw(st.sampled_from(("keep", "reject")))
     set_ = charset.charset(name, mixed=mixed, overrides=overrides, user_defined=user_defined)
     assert compiled(text, set_=set_, ENCODING=interpreter.TEXT) == plain(charset.text, text, set_)
@@ -317,8 +321,7 @@ def test_stripped_text(text):
         ("cp932", "815ff040b1", "＼\ue000ｱ"),
         ("euc_jp", "bbb38eb1", "山ｱ"),
         ("jef", "b7e4", "\U00028ef6"),
-        ("ebcdic_kana", "28bbb3", "山"),
-        ("ebcdic_kana", "2840", " "),
+        ("ebcdic_kana", "284029", " "),
         ("JA16SJIS", "8160817cb1", "\u301c－ｱ"),
         ("JA16SJISTILDE", "8160817cb1", "～－ｱ"),
         ("JA16EUC", "a1c1a1f1b0a18fb0a18eb1", "\u301c￠亜丂ｱ"),
@@ -372,12 +375,22 @@ def test_characters(name, data, text):
         ("utf_16_le", "a0df42d8", 0),
         ("ucs2", "0041d842dfa0", 2),
         ("ebcdic_kana", "2841a1", 1),
+        ("ebcdic_kana", "c128bbb3", 1),
+        ("ebcdic_ascii", "28bbb329c138bbb340", 5),
+        ("ebcdic_kana", "2829c128", 3),
     ],
 )
 def test_what_a_set_does_not_define_is_rejected(name, data, offset):
     data = bytes.fromhex(data)
     assert compiled(data, name=name, ENCODING=interpreter.TEXT) == ("bad_text", offset)
     assert plain(charset.text, data, charset.charset(name)) == ("bad_text", offset)
+
+
+@pytest.mark.parametrize("data, text", [("c128bbb3", "A山"), ("2840", " "), ("c128", "A")])
+def test_an_option_takes_kanji_that_go_on_to_the_end_of_their_item(data, text):
+    data, set_ = bytes.fromhex(data), charset.charset("ebcdic_kana", mixed="shift_open")
+    assert charset.text(data, set_) == text
+    assert compiled(data, set_=set_, ENCODING=interpreter.TEXT) == plain(charset.text, data, set_)
 
 
 @pytest.mark.parametrize("name", ["latin1", "sjis", "ujis", "big5"])
@@ -693,7 +706,7 @@ def test_a_site_table_is_codes_with_their_characters_and_remarks():
         ("cp932", {}, "f04041", "\ue000A", 0),
         ("cp932", {"F040": "髙"}, "f040f041", "髙\ue001", 2),
         ("jef", {"80A1": "髙"}, "80a1a0fe", "髙\uec1d", 2),
-        ("ebcdic_kana", {}, "c12880a1", "A\ue000", 2),
+        ("ebcdic_kana", {}, "c12880a129", "A\ue000", 2),
         ("utf_16_le", {"E000": "髙"}, "00e001e0", "髙\ue001", 2),
         ("utf_16_be", {}, "0041db80dc00", "A\U000f0000", 2),
     ],

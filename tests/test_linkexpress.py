@@ -219,7 +219,8 @@ def test_what_was_encoded_is_decoded_whatever_the_blocks(file, len_block, is_tol
         return
     cut = codec.cut(data, context, source, tables, len_block)
     assert cut.consumed == len(data) and not cut.problem and sum(b.num_records for b in cut.blocks) == len(records)
-    assert rows_of(data, cut.blocks, source, tables) == (expected_rows(records, layouts, how), 0)
+    num_late = sum(record == ("empty",) for record in records[1:])  # FFFF behind another record is none
+    assert rows_of(data, cut.blocks, source, tables) == (expected_rows(records, layouts, how), num_late)
 
 
 @quick

@@ -20,6 +20,7 @@ from inlet.silver import blocks, messages, unread_files
 from inlet.source import Source
 from inlet.table import Table
 from tests.encode.linkexpress_journal import INVALID, MISSING, Change, Checkpoint, How, divided, encode_file
+from tests.journals import assert_unit_read_alike
 from tests.test_linkexpress import blank, decimals, quick
 
 TEXTS = {"cp932": "Aｱ山 z", "ebcdic_kana": "AZｱ山田 1", "ebcdic_ascii": "aZ山 1", "euc_jp": "Aｱ山", "utf_8": "Aé山😀"}
@@ -213,11 +214,15 @@ def test_what_was_encoded_is_decoded_whatever_the_blocks(file, len_block):
 @quick
 @given(files())
 def test_what_fits_is_what_was_encoded_or_is_refused(file):
-    """But for missing and null, where nothing but the byte order of validities tells them apart."""
     how, tables, journals = file
     data = encode_file(packed(journals, how), tables, how)
-    is_open = not how.tagged and how.byte_order == "little"
-    source, contracts = project(tables, **told(how, *(("validity_order",) if is_open else ())))
+    has_odd = any(
+        one.row[name] is MISSING and "CHAR" not in type_  # which no conversion of characters makes
+        for one in journals
+        if isinstance(one, Change)
+        for name, type_ in tables[one.table]
+    )
+    source, contracts = project(tables, **told(how, *(("validity_order",) if has_odd else ())))
     context = codec.open_file(PATH, data, True, source, contracts)
     if isinstance(context, Reject):
         assert context.kind == "ambiguous_layout", context
@@ -292,7 +297,30 @@ def test_a_message_that_whole_journals_fill_is_no_piece_whatever_their_number_is
     value[15] = 2
     message = {"topic": "t", "partition": 0, "offset": 7, "value": bytes(value)}
     found = codec.decode_message(message, source, contracts, [])
-    assert not found.parts and [(one.kind, one.byte_offset) for one in found.rejects] == [("contradiction", 14)]
+    assert not found.parts and [(one.kind, one.byte_offset) for one in found.rejects] == [("contradiction", 32)]
+
+
+@quick
+@given(files(), st.data())
+def test_of_a_message_with_a_wrong_number_each_journal_keeps_its_place(file, data):
+    how, tables, journals = file
+    how = replace(how, framing="message_body") if how.framing == "journal_stream" else how
+    messages = [encode_file([some], tables, how) for some in packed(journals, how)]
+    source, contracts = project(tables, **told(how, *BY_FIT))
+    if not messages:
+        return
+    n, at = data.draw(st.integers(0, len(messages) - 1)), 794 if how.framing == "mq_message" else 14
+    number = int.from_bytes(messages[n][at : at + 2], how.byte_order)
+    wrong = data.draw(st.integers(0, 65535).filter(lambda wrong: wrong != number)).to_bytes(2, how.byte_order)
+    written = b"".join([*messages[:n], messages[n][:at] + wrong + messages[n][at + 2 :], *messages[n + 1 :]])
+    good, _ = decoded(b"".join(messages), source, contracts)
+    found, rows = decoded(written, source, contracts)
+    assert_unit_read_alike(written, codec.open_file(PATH, written, True, source, contracts), source, contracts)
+    seqs = sorted([*(row["change_seq"] for row in rows), *(one.change_seq for one in found.controls)])
+    rejected = [one.change_seq for one in found.rejects]
+    assert len(rejected) == number and {one.kind for one in found.rejects} == {"contradiction"}
+    assert sorted(seqs + rejected) == [f"{PREFIX}{n:010d}" for n in range(len(journals))]
+    assert found.changes.num_rows + number == good.changes.num_rows + len(good.controls) - len(found.controls)
 
 
 def test_a_first_message_that_is_longer_than_what_is_tried_is_read_or_names_the_options():
@@ -369,14 +397,32 @@ def opened(journals: list, how: How, name: str = PATH, **options):
 
 @pytest.mark.parametrize("written", ["native", "bytes"])
 def test_a_number_that_would_be_missing_tells_the_byte_order_of_validities(written):
-    """No conversion of characters loses a number; of text alone nothing tells, and the native order is taken."""
+    """No conversion of characters loses a number; of text alone nothing tells."""
     how = How(byte_order="little", tagged=False, validity_order=written)
     row = {"N": 1, "S": "a", "M": None}
     tables = {"T1": [*COLUMNS["T1"], ("M", "INTEGER")]}
     source, contracts = project(tables)
     context = codec.open_file(PATH, encode_file([Change("T1", "insert", row)], tables, how), True, source, contracts)
     assert context["reading"]["validity_order"] == written
-    assert opened([Change("T1", "insert", {"N": 1, "S": None})], how)["reading"]["validity_order"] == "native"
+    refused = opened([Change("T1", "insert", {"N": 1, "S": None})], how)
+    assert refused.kind == "ambiguous_layout" and "auto: validity_order" in refused.expected
+
+
+def test_a_null_that_comes_late_is_rejected_until_the_byte_order_of_validities_is_told():
+    """Nothing is guessed, and what was landed before the option was told is read by it."""
+    how, num = How(byte_order="little", tagged=False), 1_001
+    journals = [Change("T1", "insert", {"N": n, "S": "a" if n < num else None}) for n in range(num + 1)]
+    data, (source, contracts) = encode_file(journals, COLUMNS, how), project(COLUMNS)
+    context = codec.open_file(PATH, data, True, source, contracts)
+    assert context["reading"]["validity_order"] == "open"
+    found = codec.decode(data, context, source, contracts)
+    [reject] = found.rejects
+    assert found.changes.num_rows == num and reject.kind == "bad_null_indicator" and "validity_order" in reject.expected
+    assert_unit_read_alike(data, context, source, contracts)
+    source, contracts = project(COLUMNS, validity_order="native")
+    found = codec.decode(data, context, source, contracts)
+    assert found.changes.num_rows == num + 1 and not found.rejects
+    assert_unit_read_alike(data, context, source, contracts)
 
 
 @pytest.mark.parametrize(

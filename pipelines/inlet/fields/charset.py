@@ -1,10 +1,11 @@
 """Character sets as tables: one byte -> code point, two bytes -> code point; -1 is undefined and rejected, never
 replaced.
 
-A set has one of eight ways of walking its bytes:
+A set has one of nine ways of walking its bytes:
   SINGLE  every byte is a character
   LEAD    a byte is a character, or leads a pair (Shift-JIS, EUC)
-  SHIFT   28 or 38 begins pairs, 29 ends them; each item begins with single bytes (EBCDIC with JEF)
+  SHIFT   28 or 38 begins pairs, 29 ends them; each item begins and ends with single bytes (EBCDIC with JEF)
+  SHIFT_OPEN  as SHIFT, but an item may end with pairs
   DOUBLE  pairs only (national characters)
   UTF8    checked and copied
   EUC     as LEAD, and 8F leads three bytes
@@ -36,7 +37,8 @@ from inlet.fields.fujitsu_sets import SHIFT_TO_DOUBLE, SHIFT_TO_SINGLE
 from inlet.fields.pairs import undefined
 from inlet.fields.wrong import Wrong
 
-SINGLE, LEAD, SHIFT, DOUBLE, UTF8, EUC, CESU8, UTF16 = range(8)
+SINGLE, LEAD, SHIFT, DOUBLE, UTF8, EUC, CESU8, UTF16, SHIFT_OPEN = range(9)
+SHIFTS = SHIFT, SHIFT_OPEN
 MODES_WITH_ASCII = SINGLE, LEAD, EUC, UTF8, CESU8
 HIGH_SURROGATE, LOW_SURROGATE = 0xD800 >> 10, 0xDC00 >> 10
 ALIASES = {"sjisms": "cp932", "gs_kana": "ebcdic_kana", "gs_ascii": "ebcdic_ascii"} | database_sets.NAMES
@@ -52,6 +54,7 @@ ONE_OF_UTF8 = {
     CESU8: re.compile(b"%b|%b" % (UP_TO_FFFF, TWO_SURROGATES)),
 }
 REPLACEMENT = 0xFFFD
+LEN_FOUND = 16  # bytes that a message shows
 HALF_BLANK = 0x4029  # among pairs: half a wide blank, and the code that ends them
 
 
@@ -67,13 +70,13 @@ def text(data: bytes, charset: Charset) -> str:
     """All of `data` as text. The plain spec of the interpreter's text functions."""
     if charset.mode in UNICODE:
         return UNICODE[charset.mode](data, charset.name)
-    chars, at, in_pairs = [], 0, charset.mode == DOUBLE
+    shifts, chars, at, shift_at, in_pairs = charset.mode in SHIFTS, [], 0, 0, charset.mode == DOUBLE
     while at < len(data):
         byte = data[at]
-        if charset.mode == SHIFT and byte in (*SHIFT_TO_DOUBLE, SHIFT_TO_SINGLE):
-            in_pairs, at = byte != SHIFT_TO_SINGLE, at + 1
+        if shifts and byte in (*SHIFT_TO_DOUBLE, SHIFT_TO_SINGLE):
+            in_pairs, shift_at, at = byte != SHIFT_TO_SINGLE, at, at + 1
             continue
-        if charset.mode == SHIFT and in_pairs and data[at : at + 2] in (b"\x40", b"\x40\x29"):
+        if shifts and in_pairs and data[at : at + 2] in (b"\x40", b"\x40\x29"):
             code, width = 0x20, 1  # ASSUMED: half an ideographic space is a blank
         elif in_pairs:
             code, width = _pair(data, at, charset.double), 2
@@ -83,6 +86,8 @@ def text(data: bytes, charset: Charset) -> str:
             raise Wrong("bad_text", at, said(charset.name), data[at : at + width].hex().upper())
         chars.append(chr(code))
         at += width
+    if charset.mode == SHIFT and in_pairs:
+        raise Wrong("bad_text", shift_at, closed(charset.name), data[shift_at : shift_at + LEN_FOUND].hex().upper())
     return "".join(chars)
 
 
@@ -135,6 +140,11 @@ def with_ascii(name: str) -> Charset:
 def said(name: str) -> str:
     """What is expected of text, by the name of its set."""
     return f"text in {name}" if name else "a character of the set"
+
+
+def closed(name: str) -> str:
+    """What is expected of text in which a code begins pairs and none ends them."""
+    return f"{said(name)} in which 29 ends what 28 or 38 begins (the option jef_mixed: shift_open takes it without)"
 
 
 def _one(data: bytes, at: int, charset: Charset) -> tuple[int, int]:
@@ -219,15 +229,17 @@ def charset(
 ) -> Charset:
     """The set of that name.
 
-    In: jef_mapping glyph | modern; mixed, where a set has both: shift (as the set does it) | single | double, which is
-    nothing but single bytes, or pairs; overrides: texts of site tables, of which a later one goes before, and codes
-    that the set does not read are left out; user_defined keep | reject: whether user-defined characters that overrides
-    do not name are those of the private use area, or undefined. Raises: KeyError for an unknown name.
+    In: jef_mapping glyph | modern; mixed, where a set has both: shift (as the set does it) | shift_open (so, and pairs
+    may go on to the end) | single | double, which is nothing but single bytes, or pairs; overrides: texts of site
+    tables, of which a later one goes before, and codes that the set does not read are left out; user_defined keep |
+    reject: whether user-defined characters that overrides do not name are those of the private use area, or undefined.
+    Raises: KeyError for an unknown name.
     """
     asked, name = name, known_as(name)
     mode, single, double = SETS[name]()
     if mode in (SHIFT, LEAD):
-        mode = {"shift": mode, "single": SINGLE, "double": DOUBLE}[mixed]
+        is_open = mode == SHIFT and mixed == "shift_open"
+        mode = SHIFT_OPEN if is_open else {"single": SINGLE, "double": DOUBLE}.get(mixed, mode)
     if name.startswith("ebcdic_") or name == "jef":
         double = jef.table(jef_mapping, pua_base if user_defined == "keep" else None)
     if user_defined == "reject":
@@ -253,9 +265,10 @@ def _is_private(double: np.ndarray, mode: int) -> np.ndarray:
 def _cell(code: bytes, charset: Charset) -> int | None:
     """Where the character of a code stands in the table of its width, if the set reads it."""
     mode, (first, *others) = charset.mode, code
-    is_shift = mode == SHIFT and first in (*SHIFT_TO_DOUBLE, SHIFT_TO_SINGLE)
+    shifts = mode in SHIFTS
+    is_shift = shifts and first in (*SHIFT_TO_DOUBLE, SHIFT_TO_SINGLE)
     if not others:
-        is_read = mode in (SINGLE, LEAD) or mode == SHIFT and not is_shift or mode == EUC and first < 0x80
+        is_read = mode in (SINGLE, LEAD) or shifts and not is_shift or mode == EUC and first < 0x80
         return first if is_read else None
     if len(others) == 2:
         is_read = mode == EUC and first == database_sets.THREE_BYTES and min(others) >= 0xA1
@@ -263,7 +276,7 @@ def _cell(code: bytes, charset: Charset) -> int | None:
     cell = first << 8 | others[0]
     is_read = (
         mode == DOUBLE
-        or mode == SHIFT
+        or shifts
         and not is_shift
         and cell != HALF_BLANK
         or mode == LEAD

@@ -94,6 +94,10 @@ class _Block:
         if end < len(self.data):
             yield self._rest(end)
 
+    def _is_first(self, at: int) -> bool:
+        """Is it the first record of the file? Behind another one, FFFF is no operation."""
+        return at == 0 and self.context["record_ordinal"] == 0
+
     def _spans(self) -> tuple[list[tuple[int, int]], int]:
         """First byte and end of each whole record; where they end."""
         at, spans = 0, []
@@ -154,6 +158,8 @@ class _Block:
         num_items = 0 if operation == EMPTY_LOAD else len(self.tables[name].columns)
         if num_columns != num_items + 2:
             return name, ("bad_column_count", at + 4, at + 6, f"{num_items + 2}: {num_items} of the table and 2")
+        if operation == EMPTY_LOAD and not self._is_first(at):
+            return name, ("unknown_operation", items - 2, items, "operation 0000-0003 or FFFF")
         if operation == EMPTY_LOAD and items != end:
             return name, ("trailing_bytes", items, end, "the end of the record")
         return name, None
@@ -252,8 +258,13 @@ class _TableBlock(_Block):
 
     def _is_alone(self) -> bool:
         """Is what begins here the FFFF of a full extract without rows, in the form without lengths?"""
-        is_first = self.is_full and not self.has_lengths and self.context["record_ordinal"] == 0
-        return is_first and self._number(0, 2) == EMPTY_LOAD and len(self.data) == 2
+        return (
+            self.is_full
+            and not self.has_lengths
+            and self._is_first(0)
+            and self._number(0, 2) == EMPTY_LOAD
+            and len(self.data) == 2
+        )
 
     def _rest(self, at: int) -> Annotated:
         if self._is_alone():
@@ -267,7 +278,9 @@ class _TableBlock(_Block):
         place, problem, num_items = at + self.len_before, None, len(self.table.columns)
         operation, num_columns = self._number(place, 2), self._number(at + 4, 2) if self.is_journal else 0
         is_known = operation == REFRESH if self.is_full else INSERT <= operation <= DELETE
-        is_empty = self.is_full and operation == EMPTY_LOAD and (self.has_lengths or self._is_alone())
+        is_empty = (
+            self.is_full and operation == EMPTY_LOAD and (self._is_first(at) if self.has_lengths else self._is_alone())
+        )
         if self.is_journal and self._number(at + 6, 2) != 0:
             problem = "bad_null_indicator", at + 6, at + 8, "0000"
         elif is_empty and place + 2 != end:

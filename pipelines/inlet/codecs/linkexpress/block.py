@@ -88,6 +88,10 @@ def frames(data: bytes, context: dict, source: Source, tables: dict) -> Frames:
         context["counter"],
         heads,
     )
+    is_late = heads[:, frame.WHAT] == frame.EMPTY_LOAD  # behind another record, FFFF is no operation
+    is_late[: context["record_ordinal"] == 0] = False
+    heads[is_late, frame.WHAT], heads[is_late, frame.FAULT] = frame.FAULTY, frame.UNKNOWN_OPERATION
+    heads[is_late, frame.FAULT_AT] = heads[is_late, frame.ITEMS] - 2
     return Frames(offsets, heads, is_bad_length, len_min, len_max, layouts, transaction, counter)
 
 
@@ -96,7 +100,7 @@ def _frames_of_table(data: bytes, context: dict, source: Source, tables: dict) -
     options, tables = options_of(source), tables_of(context, tables)
     layouts = compile_layouts(tables, frozenset({context["table"]}), options, context)
     little, is_journal = context["byte_order"] == "little", context["layout"] == JOURNAL
-    bytes_, is_bad_length = np.frombuffer(data, np.uint8), False
+    bytes_, is_bad_length, is_first = np.frombuffer(data, np.uint8), False, context["record_ordinal"] == 0
     if is_journal or context["logtype"] == "little":
         len_before = table_frame.LEN_JOURNAL_HEAD - 2 if is_journal else table_frame.LEN_LENGTH
         len_min, len_max = len_before + table_frame.LEN_OPERATION, _len_max(layouts, options)
@@ -105,8 +109,7 @@ def _frames_of_table(data: bytes, context: dict, source: Source, tables: dict) -
         len_before, place = 0, sorted(tables).index(context["table"])
         plans = layouts.plans[layouts.plan_starts[place] : layouts.plan_starts[place + 1]]
         len_min = len_max = table_frame.LEN_OPERATION + len_items(plans, context["null_areas"] == "yes")
-        is_first = context["extract"] == FULL and context["record_ordinal"] == 0
-        offsets = table_frame.walk_strides(bytes_, len_min, is_first)
+        offsets = table_frame.walk_strides(bytes_, len_min, context["extract"] == FULL and is_first)
         is_alone = len(offsets) == 2 and offsets[1] < len_min
         if context.get("is_ended"):
             offsets, is_alone = offsets[:1], True
@@ -114,7 +117,7 @@ def _frames_of_table(data: bytes, context: dict, source: Source, tables: dict) -
     place = sorted(tables).index(context["table"])
     num_items = int(layouts.plan_starts[place + 1] - layouts.plan_starts[place])
     heads = table_frame.heads(
-        bytes_, offsets, little, len_before, context["extract"] == FULL, is_journal, num_items, place
+        bytes_, offsets, little, len_before, context["extract"] == FULL, is_first, is_journal, num_items, place
     )
     return Frames(offsets, heads, is_bad_length, len_min, len_max, layouts, 0, 0)
 

@@ -74,8 +74,10 @@ class CommonOptions(BaseModel):
     jef_mapping: Literal["glyph", "modern"] = Field(
         "glyph", description="JEF kanji: shapes of 1978, or today's characters"
     )
-    jef_mixed: Literal["shift", "single", "double"] = Field(
-        "shift", description="EBCDIC text: kanji between shift codes, no kanji, or nothing but kanji"
+    jef_mixed: Literal["shift", "shift_open", "single", "double"] = Field(
+        "shift",
+        description="EBCDIC text: kanji between shift codes; so, and they may go on to the end of items; no kanji; or "
+        "nothing but kanji",
     )
     jef_pua_base: int = Field(
         0xE000, ge=0xE000, le=0x10F000, description="code point of the first user-defined JEF cell"

@@ -3,7 +3,8 @@
 from inlet import change
 from inlet.codecs.linkexpress import frame as frame
 from inlet.errors import Event, Reject
-from inlet.fields import charset
+from inlet.fields import charset, fujitsu_sets
+from inlet.fields.charset import LEN_FOUND
 from inlet.fields.compiled import interpreter
 from inlet.source import Source
 
@@ -22,7 +23,6 @@ EXPECTED = {  # by kind; an item's kinds are followed by the column's type
     "missing_key": "0000, for a key is never null",
     "null_not_allowed": "0000, for the column is not nullable",
 }
-LEN_FOUND = 16
 IN_HEAD = (
     "bad_null_indicator",
     "unknown_operation",
@@ -67,7 +67,9 @@ def record(i: int, data: bytes, framed, faults, context: dict, tables: dict, sou
         expected = "operation 0000 of a full extract" if is_full else "operation 0001-0003 of differences"
     if kind == "bad_text":
         layouts, place = framed.layouts, framed.layouts.plan_starts[head[frame.TABLE]] + faults[i, 2]
-        expected = charset.said(layouts.sets[layouts.plans[place, interpreter.SET]])
+        of, mode = layouts.sets[layouts.plans[place, interpreter.SET]], layouts.plans[place, interpreter.MODE]
+        is_open = mode == charset.SHIFT and data[at] in fujitsu_sets.SHIFT_TO_DOUBLE  # no fault but at its end
+        expected = charset.closed(of) if is_open else charset.said(of)
         behind = int(faults[i, 3])
     found = _found(data, at, behind, kind)
     schema, name = (table.schema_name, table.table_name) if table else (None, None)

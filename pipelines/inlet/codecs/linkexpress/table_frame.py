@@ -27,12 +27,13 @@ def heads(
     little: bool,
     len_before: int,
     is_full: bool,
+    is_first: bool,
     is_journal: bool,
     num_items: int,
     table: int,
 ) -> np.ndarray:
     """The heads of records, as frame.py has them; they are in no transaction. In: bytes before the operation; is the
-    file a full extract; is it in the journal form; items and place of the table.
+    file a full extract; is the first record the file's; is it in the journal form; items and place of the table.
     """
     starts, ends = offsets[:-1], offsets[1:]
     rows = np.full((len(starts), frame.NUM_HEAD), -1, np.int64)
@@ -41,6 +42,7 @@ def heads(
     rows[:, WHAT], rows[:, OPERATION], rows[:, TABLE], rows[:, ITEMS] = frame.CHANGE, operation, table, operation_at + 2
     rows[:, FAULT], rows[:, FAULT_AT] = frame.OK, starts
     is_empty = is_full & (operation == frame.OP_EMPTY_LOAD) & ((ends == operation_at + 2) | (len_before > 0))
+    is_empty[int(is_first) :] = False  # behind a row, FFFF is no operation
     rows[is_empty, WHAT] = frame.EMPTY_LOAD
     is_known = operation == frame.REFRESH if is_full else (operation >= frame.INSERT) & (operation <= frame.DELETE)
     if is_journal:

@@ -13,7 +13,7 @@ the spec; tests/test_fields.py holds them equal.
 
 import numpy as np
 
-from inlet.fields.charset import CESU8, DOUBLE, EUC, LEAD, SHIFT, SINGLE, UTF8
+from inlet.fields.charset import CESU8, DOUBLE, EUC, LEAD, SHIFT, SHIFT_OPEN, SINGLE, UTF8
 from inlet.fields.compiled.basics import inlined, put, put_decimal, put_integer, put_limbs, uint, utf8_size
 from inlet.fields.compiled.cache import compiled
 
@@ -248,9 +248,9 @@ def _double(data, at, stop, set_, doubles, out, pos):
 
 
 @inlined
-def _shift(data, at, stop, set_, singles, doubles, out, pos):
+def _shift(data, at, stop, set_, singles, doubles, out, pos, may_stay_open):
     """Runs of one width; a shift code ends a run, for neither table has a character for it (charset._cell)."""
-    in_pairs = False
+    in_pairs, shift_at = False, at
     while at < stop:
         if in_pairs:
             at, pos, fault = _double(data, at, stop, set_, doubles, out, pos)
@@ -260,13 +260,15 @@ def _shift(data, at, stop, set_, singles, doubles, out, pos):
             break
         byte = data[at]  # where a run has ended before the item: `at` is below `stop`
         if byte == 0x28 or byte == 0x38 or byte == 0x29:
-            in_pairs = byte != 0x29
+            in_pairs, shift_at = byte != 0x29, at
         elif in_pairs and byte == 0x40 and (at + 1 == stop or data[at + 1] == 0x29):
             out[pos] = 0x20
             pos += 1
         else:
             return at, pos, BAD_TEXT
         at += 1
+    if in_pairs and not may_stay_open:
+        return shift_at, pos, BAD_TEXT
     return at, pos, OK
 
 
@@ -346,8 +348,8 @@ def _chars(data, at, stop, mode, set_, singles, doubles, out, pos):
         return _single(data, at, stop, set_, singles, out, pos)
     if mode == LEAD:
         return _lead(data, at, stop, set_, singles, doubles, out, pos)
-    if mode == SHIFT:
-        return _shift(data, at, stop, set_, singles, doubles, out, pos)
+    if mode == SHIFT or mode == SHIFT_OPEN:
+        return _shift(data, at, stop, set_, singles, doubles, out, pos, mode == SHIFT_OPEN)
     if mode == DOUBLE:
         return _double(data, at, stop, set_, doubles, out, pos)
     if mode == UTF8:

@@ -94,7 +94,7 @@ def _headers(data: bytes, packets: list[Packet], start: int, end: int) -> list[A
             packet.start, head - packet.start, "message header", _header(data, packet.start, head, packet.byte_order)
         )
         for packet in packets
-        if start <= packet.start < end and packet.header and not packet.wrong
+        if start <= packet.start < end and packet.header and not packet.may_be_piece
         for head in [packet.journals[0][0] if packet.journals else packet.end]
     ]
 
@@ -128,8 +128,9 @@ def _piece(data: bytes, packet: Packet) -> Callable[[], Iterator[Note]]:
 def _record(data: bytes, record: Record, found: dict | Control | Reject, seq: str, reader: Reader) -> Annotated:
     """A journal, or a message whose journals cannot be told. In: what it is read as."""
     packet, start, end, walked, joined = record
-    if packet.wrong:
+    if packet.may_be_piece:
         wrong = packet.wrong
+        assert wrong
         return bare("message", start, end, wrong.kind, wrong.expected, wrong.found, wrong.offset)
     row = found if isinstance(found, dict) else {}
     table = f"{row['source_schema']}.{row['source_table']}" if row else None

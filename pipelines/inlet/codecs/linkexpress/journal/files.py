@@ -7,7 +7,8 @@ Framing   mq_message      780 bytes of control data, a header, journals [documen
           journal_stream  journals alone, as the message-extraction command writes them [documented]
 Header    0 i4 length of header and journals . 4 i4 32 . 8 i2 1 . 10 i2 acquiring system . 12 i2 packed transactions .
           14 i2 journals . 16 16 bytes whose places no public source tells
-          The journals fill their message exactly, and their number is the header's; else the message is one reject
+          The journals fill their message exactly, else the message is one reject; their number is the header's, else
+          each of them is one
 Division  a journal that is longer than its message goes on in the next messages, which hold nothing else [documented].
           They are one record; without a piece of it, one reject. Pieces that begin with the first six bytes of the
           journal repeat them where only so the journal ends with a piece: no source tells

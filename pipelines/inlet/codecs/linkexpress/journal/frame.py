@@ -29,13 +29,13 @@ class Packet(NamedTuple):
     byte_order: ByteOrder
     header: Header | None
     journals: list[tuple[int, int]]
-    wrong: Wrong | None = None  # why a message's journals cannot be told; its offset is one of the data
+    wrong: Wrong | None = None  # why there are no journals, or none can be trusted; its offset is one of the data
     len_body: int = 0  # bytes of a message behind its header
     pieces: tuple[tuple[int, int], ...] = ()  # of the one journal that is divided over the messages from start to end
 
     @property
     def len_framing(self) -> int:
-        if self.wrong or self.pieces:
+        if self.may_be_piece or self.pieces:
             return 0
         return self.end - self.start - sum(end - start for start, end in self.journals)
 
@@ -131,7 +131,9 @@ def _message(data: bytes, start: int, len_control: int, byte_order: Any, len_max
     try:
         journals = list(_tiles(data, at + LEN_HEADER, end, order))
         if len(journals) != num:
-            raise Wrong("contradiction", at + 14, f"{num} journals, as the header says", f"{len(journals)}")
+            raise Wrong(
+                "contradiction", at + 14, f"{num} journals in the message, as its header says", f"{len(journals)}"
+            )
     except Wrong as wrong:
         return Packet(start, end, order, header, journals, wrong, end - at - LEN_HEADER)
     return Packet(start, end, order, header, journals)

@@ -14,8 +14,9 @@ from inlet.codecs.linkexpress.journal.frame import LEN_HEADER, LEN_JOURNAL_HEAD
 from inlet.fields.compiled.basics import inlined, uint
 from inlet.fields.compiled.cache import compiled
 
-# a record: a journal, or a message whose journals do not fill it
-START, END, MESSAGE, LITTLE, IS_MESSAGE = range(5)
+# a record: a journal, or a message whose journals do not fill it; IS_ODD says that, and of the journals of a message
+# that has another number of them than its header says
+START, END, MESSAGE, LITTLE, IS_ODD = range(5)
 NUM_RECORD = 5
 # a message: its bytes, and the first record of it
 MESSAGE_START, MESSAGE_END, FIRST_RECORD = range(3)
@@ -30,9 +31,9 @@ def room_for(data: bytes) -> tuple[np.ndarray, np.ndarray]:
 
 
 @inlined
-def _put_record(records, n, start, end, message, little, is_message):
+def _put_record(records, n, start, end, message, little, is_odd):
     records[n, START], records[n, END], records[n, MESSAGE] = start, end, message
-    records[n, LITTLE], records[n, IS_MESSAGE] = little, is_message
+    records[n, LITTLE], records[n, IS_ODD] = little, is_odd
 
 
 @compiled(nogil=True, _nrt=False)
@@ -73,8 +74,10 @@ def messages(data, len_control, order, len_max, records, rows):
                 break
             _put_record(records, num, place, place + length, num_messages, little, 0)
             place, num = place + length, num + 1
-        if place != end or num - first != uint(data, at + 14, 2, little):
+        if place != end:
             num = first + 1
             _put_record(records, first, start, end, num_messages, little, 1)
+        elif num - first != uint(data, at + 14, 2, little):
+            records[first:num, IS_ODD] = 1
         start, num_messages = end, num_messages + 1
     return num, num_messages, start

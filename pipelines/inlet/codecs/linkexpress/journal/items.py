@@ -26,6 +26,11 @@ LEN_SYSTEM = {"TIME": 16, "TRNID": 8, "STS": 2, "DBKIND": 2, "DBOP": 2}
 LEN_NAME = (38, 72)  # of STORAGE and RESOURCE
 CHECKPOINT, LEN_CHECKPOINT = 0x24, 32
 LEN_TAG, LEN_VALIDITY = 4, 2
+OPEN = "open"  # validity_order where the first journals of a file have no validity that tells it
+NO_ORDER = (
+    "validity 0000 or FFFF, for the first journals of the file do not tell the byte order of 00FF and FF00: set the "
+    "option validity_order, and replay"
+)
 NO_DEFINITION = "the columns of every table that is acquired: `tables` in their order, each with a contract"
 
 
@@ -173,7 +178,8 @@ class _Untagged:
 
     def __init__(self, data: bytes, start: int, end: int, byte_order: Any, reading: dict):
         self.data, self.start, self.end = data, start, end
-        self.order: Any = byte_order if reading["validity_order"] == "native" else "big"
+        self.order: Any = "big" if reading["validity_order"] == "bytes" else byte_order
+        self.is_open = reading["validity_order"] == OPEN and byte_order == "little"
 
     def walk(self, at: int, widths: Iterable[tuple[str, int]]) -> list[Found]:
         """The items from a place on. Raises: Wrong."""
@@ -188,6 +194,8 @@ class _Untagged:
             state = LONG_STATES.get(int.from_bytes(code, self.order))
             if state is None:
                 raise Wrong("bad_null_indicator", at, "validity 0000, 00FF, FF00 or FFFF", code.hex().upper())
+            if self.is_open and state in (NULL, MISSING):
+                raise Wrong("bad_null_indicator", at, NO_ORDER, code.hex().upper())
             items.append(Found(at, at + LEN_VALIDITY, end, state))
             at = end
         return items

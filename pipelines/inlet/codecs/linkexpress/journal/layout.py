@@ -11,7 +11,14 @@ import numpy as np
 
 from inlet.codecs.linkexpress.item import _need
 from inlet.codecs.linkexpress.journal import walk
-from inlet.codecs.linkexpress.journal.items import CHECKPOINT, LEN_CHECKPOINT, LEN_SYSTEM, LEN_VALIDITY, SYSTEM_CODES
+from inlet.codecs.linkexpress.journal.items import (
+    CHECKPOINT,
+    LEN_CHECKPOINT,
+    LEN_SYSTEM,
+    LEN_VALIDITY,
+    OPEN,
+    SYSTEM_CODES,
+)
 from inlet.codecs.linkexpress.journal.options import Options
 from inlet.codecs.linkexpress.journal.values import Item, items_of, width_of
 from inlet.fields import variant
@@ -90,7 +97,8 @@ def how_of(reading: dict) -> np.ndarray:
     how[walk.IS_COMPRESSED] = reading["compressed"] == "yes"
     how[walk.SYSTEM_FIRST] = reading.get("sysitems_position") == "first"
     how[walk.HAS_CHECKPOINT] = reading.get("has_checkpoint") == "yes"
-    how[walk.IS_NATIVE] = reading.get("validity_order") == "native"
+    orders = {"native": walk.LITTLE_ORDER, OPEN: walk.OPEN_ORDER}
+    how[walk.VALIDITY_ORDER] = orders.get(reading.get("validity_order", ""), walk.BYTES_ORDER)
     return how
 
 

@@ -45,13 +45,13 @@ def decode_message(message: dict, source: Source, tables: dict[str, Table], load
     if not data:
         return Decoded([], controls=[Control(TOMBSTONE, 0, 0)], num_control=1)
     packet, seq = _only(data, options), seq_of(message["offset"], 0)
-    if packet is None or packet.wrong is None:
+    if packet is None or not packet.may_be_piece:
         return _decode(data, message, source, tables, options)
-    wrong, expected = packet.wrong, packet.wrong.expected
-    if packet.may_be_piece:
-        if options.divided == "yes":
-            return Decoded([], parts=[Part(f"{message['topic']}/{message['partition']}", 0, len(data), change_seq=seq)])
-        expected = f"{expected} (option `divided` puts journals together that are divided over messages)"
+    if options.divided == "yes":
+        return Decoded([], parts=[Part(f"{message['topic']}/{message['partition']}", 0, len(data), change_seq=seq)])
+    wrong = packet.wrong
+    assert wrong
+    expected = f"{wrong.expected} (option `divided` puts journals together that are divided over messages)"
     return Decoded([], [plain.rest(data, 0, Wrong(wrong.kind, wrong.offset, expected, wrong.found), seq)])
 
 

@@ -49,7 +49,9 @@ class Options(CommonOptions):
         "auto", description="bytes of TJNLRESOURCE and TJNLSTORAGE, in journals that are not tagged"
     )
     validity_order: Literal["auto", "native", "bytes"] = Field(
-        "auto", description="2-byte validity: a number in the message's byte order, or two bytes as the manual has them"
+        "auto",
+        description="2-byte validity: a number in the message's byte order, or two bytes as the manual has them; auto: "
+        "what columns that are no text tell",
     )
     varying_length: Literal["auto", "data", "area"] = Field(
         "auto", description="what a tag's length of VARCHAR and NVARCHAR counts: data, or their 2 length bytes too"

@@ -38,6 +38,7 @@ class Piece:
         self.reader = self.setup.reader
         self._frame()
         self.divided: dict[int, Packet] = {}  # messages over which a journal is divided
+        self.odd: dict[int, Packet] = {}  # messages of which no journal is taken, by their number
         self._join_divided(is_block)
         self.num = len(self.records)
         self.heads = np.full((self.num, walk.NUM_HEAD), -1, np.int64)
@@ -69,7 +70,7 @@ class Piece:
 
     def _join_divided(self, is_block: bool) -> None:
         """Where a message has but a piece of a journal, frame all of them anew: the plain walk puts pieces together."""
-        odd = np.flatnonzero(self.records[:, frames.IS_MESSAGE])
+        odd = np.flatnonzero(self.records[:, frames.IS_ODD])
         if not any((wrong := self.packet_of(int(i)).wrong) and wrong.kind == frame.DIVIDED for i in odd):
             return
         framing, order = self.context["framing"], self.context["reading"]["byte_order"]
@@ -79,11 +80,12 @@ class Piece:
         for packet in walked.packets:
             is_little, n, first = packet.byte_order == "little", len(messages), len(records)
             messages.append((packet.start, packet.end, first))
-            if packet.wrong or packet.pieces:
+            if packet.may_be_piece or packet.pieces:
                 records.append((packet.start, packet.end, n, is_little, True))
                 self.divided[first] = packet
             else:
-                records += [(start, end, n, is_little, False) for start, end in packet.journals]
+                is_odd = packet.wrong is not None
+                records += [(start, end, n, is_little, is_odd) for start, end in packet.journals]
         self.records = np.array(records, np.int64).reshape(-1, frames.NUM_RECORD)
         self.messages = np.array(messages, np.int64).reshape(-1, frames.NUM_MESSAGE)
         self.end = walked.end
@@ -98,10 +100,8 @@ class Piece:
     def _find_resources(self) -> None:
         """Where untagged journals name their tables, which tell how long they are."""
         setup = self.setup
-        is_native = bool(setup.how[walk.IS_NATIVE])
         walk.places(
-            self.bytes_, self.records, self.num, setup.how, setup.system, setup.len_system, is_native, walk.RESOURCE,
-            self.heads,
+            self.bytes_, self.records, self.num, setup.how, setup.system, setup.len_system, walk.RESOURCE, self.heads,
         )  # fmt: skip
 
     def _find_tables(self) -> None:
@@ -139,15 +139,18 @@ class Piece:
         """A record's message, with that record alone; a journal of a stream."""
         if i in self.divided:
             return self.divided[i]
-        start, end, message, little, is_message = map(int, self.records[i])
+        start, end, message, little, is_odd = map(int, self.records[i])
         order: frame.ByteOrder = "little" if little else "big"
         if self.is_stream:
             return Packet(start, end, order, None, [(start, end)])
         first, last = (int(self.messages[message, place]) for place in (MESSAGE_START, MESSAGE_END))
-        if is_message:
-            packet = packet_at(self.data, first, self.context["framing"], order)
-            assert packet is not None  # it is whole, for it has been found
-            return packet
+        if is_odd:
+            if message not in self.odd:
+                packet = packet_at(self.data, first, self.context["framing"], order)
+                assert packet is not None  # it is whole, for it has been found
+                self.odd[message] = packet
+            packet = self.odd[message]
+            return packet._replace(journals=[(start, end)]) if packet.journals else packet
         at = first + self.len_control
         system, packed, num = (int.from_bytes(self.data[at + n : at + n + 2], order) for n in (10, 12, 14))
         header = Header(system, packed, num, self.data[at + 16 : at + LEN_HEADER])

@@ -3,7 +3,8 @@
 What a source's options leave open (`auto`) is settled by exact fit over a file's first journals: of all readings, the
 one under which each journal is read to its last byte. Where damage lets none fit, the one that reads by far the most.
 Two that read a journal differently are no choice, but for the byte order of validities: there the one with fewer items
-that are missing though they are no text, else the native one.
+that are missing though they are no text. Where no validity tells it, it stays open, and one that comes later is a
+reject.
 """
 
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from typing import NamedTuple
 from inlet import change
 from inlet.codecs.linkexpress.journal import frame, transaction
 from inlet.codecs.linkexpress.journal.frame import Packet
-from inlet.codecs.linkexpress.journal.items import Journal
+from inlet.codecs.linkexpress.journal.items import OPEN, Journal
 from inlet.codecs.linkexpress.journal.options import Options
 from inlet.codecs.linkexpress.journal.record import Reader, Walked
 from inlet.codecs.linkexpress.opening import LEN_FITTED, NEARLY, NUM_TOLD, too_long
@@ -58,7 +59,8 @@ class Record(NamedTuple):
 def records(data: bytes, packets: list[Packet], reader: Reader, open_: dict[str, int | None]) -> Iterator[Record]:
     """The records of messages or of a stream's journals. In: the transactions that are open before them."""
     for packet in packets:
-        if packet.wrong:
+        if packet.may_be_piece:
+            assert packet.wrong
             open_ = transaction.unknown(open_)
             yield Record(packet, packet.start, packet.end, Walked(packet.wrong, None, open_))
         if packet.pieces:
@@ -66,7 +68,7 @@ def records(data: bytes, packets: list[Packet], reader: Reader, open_: dict[str,
             walked = reader.walk(joined, packet, 0, len(joined), open_)
             open_ = walked.open
             yield Record(packet, packet.start, packet.end, walked, joined)
-        for start, end in () if packet.wrong else packet.journals:
+        for start, end in packet.journals:
             walked = reader.walk(data, packet, start, end, open_)
             open_ = walked.open
             yield Record(packet, start, end, walked)
@@ -127,7 +129,7 @@ def settled(
     tried = [fit(reading, NUM_FIRST) for reading in readings]
     if not any(one.num_records for one in tried) and any(not one.wrong for one in tried):
         return context if is_message or len(head) < LEN_FITTED else too_long(head, _varied(tried))
-    chosen = _choose([fit(one.reading, NUM_FITTED) for one in tried if one.len_good], tried, head, is_message)
+    chosen = _choose([fit(one.reading, NUM_FITTED) for one in tried if one.len_good], tried, head)
     return chosen if isinstance(chosen, Reject) else chosen.context
 
 
@@ -147,7 +149,7 @@ def _readings(orders: tuple[str, ...], may_be_little: bool, options: Options) ->
         "sysitems_position": _open(options.sysitems_position, ("first", "last") if options.sysitems else ("first",)),
         "has_checkpoint": _open(options.has_checkpoint, ("no", "yes")),
         "name_width": _open(options.name_width, ("38", "72") if has_names else ("38",)),
-        "validity_order": _open(options.validity_order, ("native", "bytes") if may_be_little else ("native",)),
+        "validity_order": _open(options.validity_order, ("native", "bytes") if may_be_little else (OPEN,)),
     }
     for tagged in _open(options.tagged, ("yes", "no")):
         varied = {"tagged": (tagged,), **both, **(of_tags if tagged == "yes" else of_widths)}
@@ -167,7 +169,8 @@ class _Fit:
         self.wrong, self.num_records, self.num_parsed, self.len_good = walked.wrong, 0, 0, 0
         self.read: dict[int, object] = {}  # what is read where
         self.first: Reject | None = None
-        for record in records(head, walked.packets, reader, {}):
+        packets = [packet._replace(wrong=None) if packet.journals else packet for packet in walked.packets]
+        for record in records(head, packets, reader, {}):
             if self.num_records == num:
                 break
             self.num_records += 1
@@ -194,6 +197,11 @@ class _Fit:
             return repr([found[name] for name in COMPARED])
         return found.detail if isinstance(found, Control) else found.kind
 
+    def leave_open(self, name: str) -> None:
+        """Both values of a member read the same."""
+        self.reading = self.reading | {name: OPEN}
+        self.context = self.context | {"reading": self.reading}
+
     def contradicts(self, other) -> bool:
         """Do both read a journal, and differently?"""
         return any(other.read.get(start, told) != told for start, told in self.read.items())
@@ -212,10 +220,8 @@ class _Fit:
         return f"{words}: {num} journal{'' if num == 1 else 's'} read{first}"
 
 
-def _choose(fits: list[_Fit], tried: list[_Fit], head: bytes, is_message: bool) -> _Fit | Reject:
-    """The one reading that fits, or that reads most journals. No choice is a Reject. Of a file whose validities nothing
-    tells, the native byte order is meant in all of it; messages, each by itself, would be read now so, now so.
-    """
+def _choose(fits: list[_Fit], tried: list[_Fit], head: bytes) -> _Fit | Reject:
+    """The one reading that fits, or that reads most journals. No choice is a Reject."""
     most = max((fit.len_good for fit in fits), default=0)
     if not most:
         return _none(tried, head)
@@ -223,10 +229,13 @@ def _choose(fits: list[_Fit], tried: list[_Fit], head: bytes, is_message: bool) 
     by_rest: dict[tuple, _Fit] = {}
     for fit in best:
         rest = tuple(value for name, value in fit.reading.items() if name != "validity_order")
-        other = by_rest.get(rest, fit)
-        if is_message and other.num_odd == fit.num_odd and fit.contradicts(other):
-            return _ambiguous([other, fit], head)
-        by_rest[rest] = min(other, fit, key=lambda one: one.num_odd)
+        other = by_rest.get(rest)
+        if other and other.num_odd == fit.num_odd:
+            if fit.contradicts(other):
+                return _ambiguous([other, fit], head)
+            fit.leave_open("validity_order")
+            other = None
+        by_rest[rest] = min(other or fit, fit, key=lambda one: one.num_odd)
     best = sorted(by_rest.values(), key=lambda fit: -fit.len_good)
     told: list[_Fit] = []
     for fit in best:

@@ -9,7 +9,7 @@ from inlet.codecs.linkexpress.journal import items as journal_items
 from inlet.codecs.linkexpress.journal import transaction
 from inlet.codecs.linkexpress.journal.columns import Columns, Refused
 from inlet.codecs.linkexpress.journal.frame import Packet
-from inlet.codecs.linkexpress.journal.items import VALID, Found, Journal
+from inlet.codecs.linkexpress.journal.items import OPEN, VALID, Found, Journal
 from inlet.codecs.linkexpress.journal.options import Options
 from inlet.codecs.linkexpress.journal.values import Item
 from inlet.codecs.linkexpress.local_time import parsed_time, utc_time
@@ -38,6 +38,8 @@ class Reader:
     """Reads the journals of a file by one reading. In: contracts as they are in force for the file."""
 
     def __init__(self, reading: dict, source: Source, options: Options, tables: dict[str, Table]):
+        if reading.get("validity_order") == OPEN and options.validity_order != "auto":  # told since it was settled
+            reading = reading | {"validity_order": options.validity_order}
         self.reading, self.source, self.options, self.tables = reading, source, options, tables
         self.columns = Columns(reading, source, options, tables)
         self.texts: dict[tuple[str, bytes], str] = {}  # of system items, which hold few different ones
@@ -55,6 +57,9 @@ class Reader:
         if is_wrong:
             table = self._known_table(data, packet, journal)
             found = Refused("contradiction", start + 4, f"{num_valid} valid items, as there are", f"{told}", table)
+        elif packet.wrong:  # a journal may be too many in its message, or missing: none is taken, each keeps its place
+            of_message, table = packet.wrong, self._known_table(data, packet, journal)
+            found = Refused(of_message.kind, start, of_message.expected, of_message.found, table)
         if id_ is None or sts is None:
             return Walked(found, None, transaction.unknown(open_) if is_wrong else open_)
         step = transaction.step(open_, data[id_.data_start : id_.end].hex().upper(), self.number(data, packet, sts))

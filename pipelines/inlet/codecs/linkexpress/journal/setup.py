@@ -39,7 +39,7 @@ class Setup:
         self.source, self.reading, self.tables = source.model_copy(deep=True), dict(reading), tables
         self.options = options_of(source)
         self.reader = Reader(reading, self.source, self.options, tables)
-        self.rules, self.how = rules_of(reading), how_of(reading)
+        self.rules, self.how = rules_of(reading), how_of(self.reader.reading)
         self.system, self.len_system = system_of(reading, self.options)
         self.sets = sets_of(self.options.model_dump_json())
         self.named: dict[tuple, Named] = {}

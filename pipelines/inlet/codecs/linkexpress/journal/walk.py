@@ -11,7 +11,7 @@ journals, so that one is always free.
 import numpy as np
 
 from inlet.codecs.linkexpress.journal.frame import LEN_JOURNAL_HEAD
-from inlet.codecs.linkexpress.journal.frames import END, IS_MESSAGE, LITTLE, START
+from inlet.codecs.linkexpress.journal.frames import END, IS_ODD, LITTLE, START
 from inlet.codecs.linkexpress.journal.items import CHECKPOINT, LEN_CHECKPOINT, LEN_TAG, LEN_VALIDITY
 from inlet.fields.compiled.basics import inlined, uint
 from inlet.fields.compiled.cache import compiled
@@ -29,8 +29,9 @@ NO_CODE, OF_LENGTH, OF_DIGITS, OF_PACKED, OF_SYSTEM = range(5)
 RULE, TIMES, PLUS = range(3)
 SHORT_NAME, LONG_NAME = 38, 72
 # how journals are written
-IS_TAGGED, IS_COMPRESSED, SYSTEM_FIRST, HAS_CHECKPOINT, IS_NATIVE = range(5)
+IS_TAGGED, IS_COMPRESSED, SYSTEM_FIRST, HAS_CHECKPOINT, VALIDITY_ORDER = range(5)
 NUM_HOW = 5
+BYTES_ORDER, LITTLE_ORDER, OPEN_ORDER = range(3)  # VALIDITY_ORDER of what is in little-endian
 
 LEN_NAMED = LEN_VALIDITY + LEN_CHECKPOINT  # of the item of a checkpoint
 VALID, NULL, MISSING, INVALID = range(4)
@@ -53,13 +54,13 @@ def _short_state(byte):
 
 
 @inlined
-def _long_state(data, at, little):
-    n = uint(data, at, 2, little)
-    if n == 0:
-        return VALID
-    if n == 0xFF:
+def _long_state(data, at, order):
+    n = uint(data, at, 2, order == LITTLE_ORDER)
+    if n == 0 or n == 0xFFFF:
+        return VALID if n == 0 else INVALID
+    if n == 0xFF and order != OPEN_ORDER:
         return NULL
-    return MISSING if n == 0xFF00 else INVALID if n == 0xFFFF else UNCERTAIN
+    return MISSING if n == 0xFF00 and order != OPEN_ORDER else UNCERTAIN
 
 
 @inlined
@@ -126,7 +127,7 @@ def untagged(data, start, end, little, how, system, len_system, widths, first, s
         head[k] = -1
     is_checkpoint_there = how[HAS_CHECKPOINT] and not how[IS_COMPRESSED]
     len_checkpoint = LEN_NAMED if is_checkpoint_there else 0
-    begin, of_validities = start + LEN_JOURNAL_HEAD, little and how[IS_NATIVE] == 1
+    begin, of_validities = start + LEN_JOURNAL_HEAD, how[VALIDITY_ORDER] if little else BYTES_ORDER
     if len_columns == UNCERTAIN:
         is_as_long = begin + len_system <= end and (not how[HAS_CHECKPOINT] or begin + len_system + LEN_NAMED != end)
     else:  # a checkpoint may be as long, whose system items stand elsewhere
@@ -172,7 +173,7 @@ def heads(
     for i in range(num):
         start, end, little, head = records[i, START], records[i, END], records[i, LITTLE], rows[i]
         found, table = np.int64(UNCERTAIN), tables[i]
-        if records[i, IS_MESSAGE]:
+        if records[i, IS_ODD]:
             pass
         elif how[IS_TAGGED]:
             found = tagged(data, start, end, little, rules, head, items)
@@ -189,19 +190,19 @@ def heads(
 
 
 @compiled(nogil=True, _nrt=False)
-def places(data, records, num, how, system, len_system, is_native, name, rows):
+def places(data, records, num, how, system, len_system, name, rows):
     """Where a name is in untagged journals, whose system items stand where they begin or end."""
     len_behind = LEN_NAMED if how[HAS_CHECKPOINT] and not how[IS_COMPRESSED] else 0
     for i in range(num):
         start, end, head = records[i, START], records[i, END], rows[i]
         head[name] = -1
         at = start + LEN_JOURNAL_HEAD if how[SYSTEM_FIRST] else end - len_behind - len_system
-        if records[i, IS_MESSAGE] or at < start + LEN_JOURNAL_HEAD or at + len_system > end:
+        if records[i, IS_ODD] or at < start + LEN_JOURNAL_HEAD or at + len_system > end:
             continue
         for k in range(len(system)):
             if system[k, 0] == name:
                 head[LEN_STORAGE if name == STORAGE else LEN_RESOURCE] = system[k, 1]
-                if _long_state(data, at, records[i, LITTLE] and is_native) == VALID:
+                if uint(data, at, 2, False) == 0:  # valid, in any order
                     head[name] = at + LEN_VALIDITY
             at += LEN_VALIDITY + system[k, 1]
 
