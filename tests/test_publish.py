@@ -19,6 +19,7 @@ from inlet import bronze, gold, publish
 from inlet.commands import run as running
 from inlet.commands import show
 from inlet.commands.run import build_gold
+from inlet.commands.status import status
 from inlet.errors import CheckFailed, ConfigError
 from inlet.log import Log
 from inlet.publish import hold, live_view, pins, views
@@ -444,6 +445,8 @@ def test_a_transaction_that_stays_open_is_passed_when_its_source_is_far_enough_i
         "select transaction_id, state from silver.transactions where source = 'slow' and state <> 'complete'"
     ).collect()
     assert [tuple(r) for r in states] == [("B", "open")]
+    [told] = [row for row in status(here)["public though not whole"] if row["source"] == "slow"]
+    assert (told["transactions"], told["first of them"], told["changes there"]) == (1, "B", 1)
 
 
 def test_an_open_transaction_goes_by_the_times_of_changes_where_the_order_tells_none(spark, here):

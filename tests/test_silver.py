@@ -614,6 +614,33 @@ def test_a_message_that_comes_again_good_resolves_the_damaged_one_and_its_transa
     assert found() == ([("contradiction", True)], [(4, "complete")])
 
 
+def test_a_file_that_comes_again_under_a_name_that_tells_its_place_resolves_the_one_that_told_none(
+    spark, lakehouse, tmp_path
+):
+    project = projects.make(tmp_path, {"renamed": projects.DEPOT | {"from": "landing/renamed/*"}}, lakehouse=lakehouse)
+    landing = tmp_path / "landing" / "renamed"
+    landing.mkdir(parents=True)
+    for name, first in (("changes", 1), ("others", 3)):
+        records = projects.item_records(first, 2)
+        data = linkexpress.encode_file(records, True, "big", "cp932", {1: projects.LAYOUT})
+        (landing / f"{name}.lxg").write_bytes(data)
+    silver.run(project, spark, land(project, spark))
+
+    def found() -> list[tuple]:
+        rows = spark.sql(
+            "select found, resolved_by is not null from silver.rejects where source = 'renamed' order by 1"
+        )
+        return list(map(tuple, rows.collect()))
+
+    assert found() == [("changes.lxg", False), ("others.lxg", False)]
+    (landing / "changes.lxg").rename(landing / "20260105031700_1.lxg")
+    silver.run(project, spark, land(project, spark))
+    assert found() == [("changes.lxg", True), ("others.lxg", False)]
+    (landing / "others.lxg").rename(landing / "others2.lxg")  # no better
+    silver.run(project, spark, land(project, spark))
+    assert found() == [("changes.lxg", True), ("others.lxg", False), ("others2.lxg", False)]
+
+
 def test_a_record_that_waits_among_uncounted_events_may_be_one_of_them_until_it_is_settled(spark):
     def part(batch_id: int, is_settled: bool) -> None:
         spark.sql(

@@ -31,6 +31,7 @@ WAITS = (  # titles of `inlet status`
     "waiting for the feed",
     "waiting for silver",
     "full loads that have not ended",
+    "public though not whole",
     "sources that cannot be listed",
 )
 

@@ -51,6 +51,7 @@ def status(project: Project) -> dict[str, list[dict]]:
         "sources": sources,
         "gold": _gold(project, ledger, unresolved),
         "public": _public(project),
+        **({"public though not whole": lacking} if (lacking := _lacking(project)) else {}),
         **({"tables without a key": logs} if logs else {}),
         **({"full loads that have not ended": loading} if loading else {}),
         **({"waiting for silver": [{"batch": b} for b in undecoded]} if undecoded else {}),
@@ -237,6 +238,30 @@ def _loading(project: Project) -> list[dict]:
         for (source, table), loads in sorted(of.items())
         for load_id, rows in list(loads.items())[1:]
         if full_loads.END not in {row["kind"] for row in rows}
+    ]
+
+
+def _lacking(project: Project) -> list[dict]:
+    """Transactions that the public views show though events of theirs are missing: their source went on without them.
+    Not those of a source that waits for none.
+    """
+    last = publish.newest(project)
+    never_wait = {name for name, source in project.sources.items() if not source.open_transaction_minutes}
+    shown = {name: seq for name, seq in last["points"] if name not in never_wait} if last else {}
+    columns = ["source", "transaction_id", "first_change_seq", "num_changes"]
+    of: dict[str, list[dict]] = {}
+    for row in lake.peek(project.lakehouse_path(), "silver.transactions", columns, "where state <> 'complete'"):
+        if row["first_change_seq"] <= (shown.get(row["source"]) or ""):
+            of.setdefault(row["source"], []).append(row)
+    return [
+        {
+            "source": source,
+            "transactions": len(rows),
+            "first of them": min(rows, key=lambda row: row["first_change_seq"])["transaction_id"],
+            "from": min(row["first_change_seq"] for row in rows),
+            "changes there": sum(row["num_changes"] for row in rows),
+        }
+        for source, rows in sorted(of.items())
     ]
 
 

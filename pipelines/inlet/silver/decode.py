@@ -206,6 +206,7 @@ def _run(
         account.balance(source, batch_id)
     if landed:
         resent.resolve(batch)
+        resent.resolve_renamed(batch, landed)
     tell("following transactions")
     first = transactions.tells_first(project, batch_id)
     transactions.update(spark, batch.rows, transactions.may_have_others(project), first)

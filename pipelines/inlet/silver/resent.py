@@ -1,12 +1,16 @@
-"""Rejects whose record came again and can be read: what stands at their place in the order now is that record."""
+"""Rejects whose record came again and can be read: what stands at their place in the order now is that record. And of
+files whose names told no place: the file came again under a name that tells one.
+"""
 
-from inlet import lake
+from inlet import bronze, lake
 from inlet.bronze import guard
 from inlet.codecs.results import CHECKPOINT
 from inlet.errors import FILE_KINDS
 from inlet.silver.batch import Batch
 from inlet.sql import literal
+from inlet.unit import place_in_file
 
+NO_PLACE = "missing_change_seq"
 # another change stands at the place of these, or theirs is that of a whole unit
 OTHERS = ("conflicting_duplicate", guard.KIND, *FILE_KINDS)
 
@@ -37,3 +41,30 @@ def resolve(batch: Batch) -> None:
             on t.source = s.source and t.change_seq = s.change_seq and t.resolved_by is null
               and t.batch_id < {batch.batch_id} and t.kind not in ({", ".join(map(literal, OTHERS))})
             when matched then update set resolved_by = {batch.batch_id}""")
+
+
+def resolve_renamed(batch: Batch, files: list[dict]) -> None:
+    """Rejects of files without a place in the order, whose bytes this batch has under a name that tells one, say so. In:
+    its rows of bronze.files.
+    """
+    columns = ["source", "unit_id", "batch_id", "resolved_by"]
+    rows = lake.peek(batch.project.lakehouse_path(), "silver.rejects", columns, f"where kind = {literal(NO_PLACE)}")
+    unplaced: dict[tuple[str, str], set[str]] = {}  # source and path of a file -> the units of its open rejects
+    for row in rows:
+        if row["resolved_by"] is None and (place := place_in_file(row["source"], row["unit_id"])):
+            unplaced.setdefault((row["source"], place[0]), set()).add(row["unit_id"])
+    came = {
+        (row["source"], row["sha256"])
+        for row in files
+        if row["sha256"] and not row["problem"] and (row["source"], row["path"]) not in unplaced
+    }
+    if not unplaced or not came:
+        return
+    landed = sorted(bronze.landed(batch.project), key=lambda row: row["batch_id"])
+    last = {(row["source"], row["path"]): row for row in landed if not row["problem"]}
+    renamed = [place for place in unplaced if place in last and (place[0], last[place]["sha256"]) in came]
+    if units := sorted({unit for place in renamed for unit in unplaced[place]}):
+        batch.spark.sql(f"""
+            update silver.rejects set resolved_by = {batch.batch_id}
+            where kind = {literal(NO_PLACE)} and resolved_by is null and batch_id < {batch.batch_id}
+              and unit_id in ({", ".join(map(literal, units))})""")
