@@ -83,7 +83,8 @@ def text(data: bytes, charset: Charset) -> str:
         else:
             code, width = _one(data, at, charset)
         if code < 0:
-            raise Wrong("bad_text", at, said(charset.name), data[at : at + width].hex().upper())
+            expected = said(charset.name, charset.mode == DOUBLE)
+            raise Wrong("bad_text", at, expected, data[at : at + width].hex().upper())
         chars.append(chr(code))
         at += width
     if charset.mode == SHIFT and in_pairs:
@@ -137,9 +138,10 @@ def with_ascii(name: str) -> Charset:
     return found
 
 
-def said(name: str) -> str:
+def said(name: str, is_of_pairs: bool = False) -> str:
     """What is expected of text, by the name of its set."""
-    return f"text in {name}" if name else "a character of the set"
+    what = "text of two-byte characters" if is_of_pairs else "text"
+    return f"{what} in {name}" if name else "a character of the set"
 
 
 def closed(name: str) -> str:

@@ -44,8 +44,8 @@ def resolve(batch: Batch) -> None:
 
 
 def resolve_renamed(batch: Batch, files: list[dict]) -> None:
-    """Rejects of files without a place in the order, whose bytes this batch has under a name that tells one, say so. In:
-    its rows of bronze.files.
+    """Rejects of files without a place in the order, whose bytes this batch has under a name that tells one, say so.
+    In: its rows of bronze.files.
     """
     columns = ["source", "unit_id", "batch_id", "resolved_by"]
     rows = lake.peek(batch.project.lakehouse_path(), "silver.rejects", columns, f"where kind = {literal(NO_PLACE)}")

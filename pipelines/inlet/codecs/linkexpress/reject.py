@@ -69,7 +69,7 @@ def record(i: int, data: bytes, framed, faults, context: dict, tables: dict, sou
         layouts, place = framed.layouts, framed.layouts.plan_starts[head[frame.TABLE]] + faults[i, 2]
         of, mode = layouts.sets[layouts.plans[place, interpreter.SET]], layouts.plans[place, interpreter.MODE]
         is_open = mode == charset.SHIFT and data[at] in fujitsu_sets.SHIFT_TO_DOUBLE  # no fault but at its end
-        expected = charset.closed(of) if is_open else charset.said(of)
+        expected = charset.closed(of) if is_open else charset.said(of, mode == charset.DOUBLE)
         behind = int(faults[i, 3])
     found = _found(data, at, behind, kind)
     schema, name = (table.schema_name, table.table_name) if table else (None, None)

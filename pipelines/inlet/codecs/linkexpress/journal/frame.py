@@ -82,6 +82,18 @@ def walk(data: bytes, framing: str, byte_order: Any, is_block: bool = False) -> 
     return Walked(packets, at, None)
 
 
+def as_it_says(data: bytes, at: int, framing: str, byte_order: Any) -> str:
+    """How long a message or a journal is that is not whole, in words."""
+    len_control = LEN_CONTROL_DATA if framing == "mq_message" else 0
+    order, what = (
+        order_of(data, at + len_control) or byte_order,
+        "journal" if framing == "journal_stream" else "message",
+    )
+    if len(data) < at + len_control + 4 or order not in ORDERS:
+        return f"a {what} that is whole"
+    return f"a {what} of {len_control + _number(data, at + len_control, 4, order)} bytes, as its length says"
+
+
 def _number(data: bytes, at: int, width: int, byte_order: ByteOrder) -> int:
     return int.from_bytes(data[at : at + width], byte_order)
 

@@ -196,8 +196,9 @@ def walk(data: bytes, context: dict) -> frame.Walked:
     walked = frame.walk(data, context["framing"], context["reading"]["byte_order"], is_block=True)
     if walked.wrong or walked.end == len(data):
         return walked
+    expected = frame.as_it_says(data, walked.end, context["framing"], context["reading"]["byte_order"])
     left = f"{len(data) - walked.end} bytes, {data[walked.end : walked.end + 8].hex().upper()}"
-    return walked._replace(wrong=Wrong("bad_length", walked.end, "messages or journals that are whole", left))
+    return walked._replace(wrong=Wrong("bad_length", walked.end, expected, left))
 
 
 def _framing(data: bytes, options: Options) -> str:
