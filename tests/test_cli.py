@@ -234,6 +234,16 @@ def test_doctor_names_what_inlet_yml_cannot_mean(project, change, said):
     assert done.returncode == 2 and said in done.stdout
 
 
+@pytest.mark.parametrize("codec", ["linkexpress_group", "linkexpress_table", "linkexpress_journal"])
+def test_doctor_names_a_contract_that_the_format_cannot_hold(tmp_path, codec):
+    source = {"codec": codec, "from": "landing/*", "tables": {"1": "DEPOT.ITEMS"}}
+    source["options"] = {"source_tz": "UTC", "charset": "utf_8"}
+    name = {"name": "NAME", "type": "string", "source_type": "NCHAR(10)"}
+    table = projects.ITEMS | {"columns": [projects.ITEMS["columns"][0], name]}
+    found = {f.what: f for f in doctor.examine(projects.make(tmp_path, {"depot": source}, [table]).root)}
+    assert not found["source depot"].is_good and "charset utf_8 has no pairs" in found["source depot"].found
+
+
 def test_before_the_first_delivery_nothing_is_wrong(project):
     shutil.rmtree(project.root / "landing", ignore_errors=True)
     found = {f.what: f for f in doctor.examine(project.root)}["source depot"]
@@ -510,6 +520,13 @@ def test_a_file_that_is_no_feed_is_a_reject_for_decode(project, name, kind):
     deliver(project, b"# Inlet\n\nInlet takes what change-data-capture tools write" * 9, name)
     done = inlet("decode", project.root / "landing" / "depot" / name, "--project", project.root)
     assert (done.returncode, done.stdout) == (3, "") and json.loads(done.stderr)["kind"] == kind
+
+
+def test_decode_shows_the_beginning_of_a_file_that_is_one_reject(project):
+    deliver(project, bytes(5000), "readme.lxg")
+    done = inlet("decode", project.root / "landing" / "depot" / "readme.lxg", "--project", project.root)
+    said = json.loads(done.stderr)
+    assert (said["raw"], said["raw_goes_on"]) == ("00" * 4096, 904)
 
 
 def test_decode_reads_any_file_as_one_of_the_only_source(project, tmp_path):

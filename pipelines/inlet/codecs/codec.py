@@ -207,6 +207,13 @@ class DescribesSources(DefinitionFiles, Protocol):
         """
 
 
+class Checks(Codec, Protocol):
+    """A codec that tells before there is data whether it can read a source, for `inlet doctor`."""
+
+    def check(self, source: Source, tables: dict[str, Table]) -> None:
+        """In: the source's contracts. Raises: ConfigError where its options and they cannot be meant together."""
+
+
 class Annotates(Codec, Protocol):
     """A codec that says what each byte of its units is, for `inlet inspect`."""
 

@@ -19,6 +19,8 @@ from inlet.config import Project
 from inlet.errors import ConfigError, Reject
 from inlet.source import ROW_TRANSPORTS, Source
 
+LEN_RAW = 4096  # bytes of a reject that are shown
+
 
 def decode_file(project: Project, file: Path, source_name: str | None) -> Iterator[tuple[str, dict]]:
     """("change" | "control" | "reject" | "part", row) for each record of a file, in order."""
@@ -192,6 +194,7 @@ def control_row(control: Control) -> dict:
 
 
 def reject_row(reject: Reject) -> dict:
+    """A reject as a line. Of a long one its first bytes, and how many more there are: it may be a whole file."""
     return {
         "kind": reject.kind,
         "byte_offset": reject.byte_offset,
@@ -201,5 +204,6 @@ def reject_row(reject: Reject) -> dict:
         "column": reject.column_name,
         "change_seq": reject.change_seq,
         "says": str(reject),
-        "raw": reject.raw.hex(),
+        "raw": reject.raw[:LEN_RAW].hex(),
+        **({"raw_goes_on": len(reject.raw) - LEN_RAW} if len(reject.raw) > LEN_RAW else {}),
     }

@@ -154,6 +154,13 @@ def ids_of(source: Source, tables: dict) -> dict[int, str]:
     return {int(word): name for word, name in source.tables.items() if name in tables}
 
 
+def check(source: Source, tables: dict) -> None:
+    """Raises: ConfigError where extracts cannot be read by the source's options and contracts."""
+    named = set(source.tables.values()) if source.tables else tables.keys()
+    wanted = {name for name in named & tables.keys() if any(column.source_type for column in tables[name].columns)}
+    compile_layouts(tables, frozenset(wanted), options_of(source), {"byte_order": None})
+
+
 def cut(data: bytes, context: dict, source: Source, tables: dict, len_block: int, is_final: bool = True) -> Cut:
     """Cut whole records into blocks, after a commit record where the transaction is not too long.
 

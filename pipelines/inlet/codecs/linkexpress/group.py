@@ -35,7 +35,7 @@ Source    Linkexpress Replication option manual, 6.14; docs/formats/linkexpress_
 """
 
 from inlet.codecs.linkexpress.annotate import annotate
-from inlet.codecs.linkexpress.block import CHANGES, GROUP, cut, decode, ids_of, tables_of
+from inlet.codecs.linkexpress.block import CHANGES, GROUP, check, cut, decode, ids_of, tables_of
 from inlet.codecs.linkexpress.change_rows import COLUMNS, CONSTANTS, changes_as_rows, constants, load_of, span
 from inlet.codecs.linkexpress.definition import definitions_of, settings_of
 from inlet.codecs.linkexpress.file_name import base_name
@@ -52,6 +52,7 @@ __all__ = (  # what the codec offers beside what is here
     "CONSTANTS",
     "annotate",
     "changes_as_rows",
+    "check",
     "constants",
     "cut",
     "decode",

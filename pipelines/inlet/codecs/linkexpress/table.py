@@ -39,7 +39,7 @@ Source    Linkexpress Replication option manual, 6.14; docs/formats/linkexpress_
 from dataclasses import replace
 
 from inlet.codecs.linkexpress.annotate import annotate
-from inlet.codecs.linkexpress.block import CHANGES, DIFFERENCES, FULL, JOURNAL, OPEN, cut, decode, tables_of
+from inlet.codecs.linkexpress.block import CHANGES, DIFFERENCES, FULL, JOURNAL, OPEN, check, cut, decode, tables_of
 from inlet.codecs.linkexpress.change_rows import COLUMNS, CONSTANTS, changes_as_rows, constants, load_of, span
 from inlet.codecs.linkexpress.definition import definitions_of, settings_of
 from inlet.codecs.linkexpress.file_name import base_name
@@ -58,6 +58,7 @@ __all__ = (  # what the codec offers beside what is here
     "CONSTANTS",
     "annotate",
     "changes_as_rows",
+    "check",
     "constants",
     "cut",
     "decode",

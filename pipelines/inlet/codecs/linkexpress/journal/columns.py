@@ -5,7 +5,7 @@ from typing import Any
 from inlet.codecs.linkexpress.journal import values
 from inlet.codecs.linkexpress.journal.frame import Packet
 from inlet.codecs.linkexpress.journal.items import INVALID, MISSING, NO_DEFINITION, NULL, VALID, Found, Journal
-from inlet.codecs.linkexpress.journal.options import Options
+from inlet.codecs.linkexpress.journal.options import Options, options_of
 from inlet.codecs.linkexpress.journal.values import CODES, TEXTS, Item, value_of
 from inlet.errors import ConfigError
 from inlet.fields.wrong import Wrong
@@ -19,6 +19,14 @@ class Refused(Wrong):
     def __init__(self, kind: str, offset: int, expected: str, found: str, table: str = "", column: str | None = None):
         super().__init__(kind, offset, expected, found)
         self.table, self.column = table, column
+
+
+def check(source: Source, tables: dict[str, Table]) -> None:
+    """Raises: ConfigError where journals cannot be read by the source's options and contracts."""
+    columns = Columns({}, source, options_of(source), tables)
+    for table in source.tables.values() if source.tables else columns.definition or ():
+        if table in tables:
+            columns.items_of(table)
 
 
 class Columns:

@@ -90,6 +90,7 @@ from inlet.codecs.linkexpress.journal.change_rows import (
     constants,
     load_of,
 )
+from inlet.codecs.linkexpress.journal.columns import check
 from inlet.codecs.linkexpress.journal.definition import definitions_of, settings_of
 from inlet.codecs.linkexpress.journal.messages import decode_message, join, place_of
 from inlet.codecs.linkexpress.journal.options import Options, options_of
@@ -107,6 +108,7 @@ __all__ = (  # what the codec offers beside what is here
     "CONSTANTS",
     "annotate",
     "changes_as_rows",
+    "check",
     "constants",
     "cut",
     "decode",
