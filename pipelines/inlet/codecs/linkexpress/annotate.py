@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from inlet.codecs.linkexpress import item
 from inlet.codecs.linkexpress.annotate_items import ItemReader
-from inlet.codecs.linkexpress.block import (
+from inlet.codecs.linkexpress.frames import (
     FULL,
     GROUP,
     JOURNAL,

@@ -3,7 +3,7 @@ and tests.
 """
 
 from inlet import change
-from inlet.codecs.linkexpress.block import tables_of
+from inlet.codecs.linkexpress.frames import tables_of
 from inlet.codecs.linkexpress.reject import change_seq_of, change_seq_prefix
 from inlet.codecs.results import Decoded
 from inlet.fields import variant

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from itertools import product
 
 from inlet.codecs.linkexpress import file_name
-from inlet.codecs.linkexpress.block import DIFFERENCES, FULL, JOURNAL, OPEN, decode, frames, tables_of
+from inlet.codecs.linkexpress.block import decode
 from inlet.codecs.linkexpress.frame import DELETE, INSERT, REFRESH
+from inlet.codecs.linkexpress.frames import DIFFERENCES, FULL, JOURNAL, OPEN, frames, tables_of
 from inlet.codecs.linkexpress.item import compile_layouts
 from inlet.codecs.linkexpress.options import options_of
 from inlet.codecs.linkexpress.reject import change_seq_prefix, of_file

@@ -39,10 +39,11 @@ Source    Linkexpress Replication option manual, 6.14; docs/formats/linkexpress_
 from dataclasses import replace
 
 from inlet.codecs.linkexpress.annotate import annotate
-from inlet.codecs.linkexpress.block import CHANGES, DIFFERENCES, FULL, JOURNAL, OPEN, check, cut, decode, tables_of
+from inlet.codecs.linkexpress.block import CHANGES, cut, decode
 from inlet.codecs.linkexpress.change_rows import COLUMNS, CONSTANTS, changes_as_rows, constants, load_of, span
 from inlet.codecs.linkexpress.definition import definitions_of, settings_of
 from inlet.codecs.linkexpress.file_name import base_name
+from inlet.codecs.linkexpress.frames import DIFFERENCES, FULL, JOURNAL, OPEN, check, tables_of
 from inlet.codecs.linkexpress.opening import named, settled, tables_named
 from inlet.codecs.linkexpress.options import TableOptions
 from inlet.codecs.linkexpress.reject import of_file

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from inlet import change
 from inlet.codecs.codec import IMAGE
-from inlet.codecs.linkexpress.block import tables_of
+from inlet.codecs.linkexpress.frames import tables_of
 from inlet.codecs.linkexpress.journal import frames, header_variant, open_transactions
 from inlet.codecs.linkexpress.journal.record import OPERATIONS
 from inlet.codecs.linkexpress.local_time import utc_time

@@ -77,7 +77,7 @@ from dataclasses import replace
 
 from inlet import change
 from inlet.codecs.linkexpress import file_name
-from inlet.codecs.linkexpress.block import tables_of
+from inlet.codecs.linkexpress.frames import tables_of
 from inlet.codecs.linkexpress.journal import frame
 from inlet.codecs.linkexpress.journal import reading as journal_reading
 from inlet.codecs.linkexpress.journal.annotate import annotate
