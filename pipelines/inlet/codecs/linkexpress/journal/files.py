@@ -17,7 +17,9 @@ Journal   0 i4 length, itself included . 4 i2 items that are valid, which is che
           untagged item   2 validity . data
           The codes and the data of columns are in values.py, the options in options.py
           validity        00 valid, 0F null, F0 missing (its characters could not be converted), FF invalid (not part
-                          of the change); of two bytes 0000, 00FF, FF00, FFFF. The data is there in any case
+                          of the change); of two bytes 0000, 00FF, FF00, FFFF. The data is there in any case.
+                          Of two bytes in a little-endian message no source tells their order: a number is never
+                          missing, so it tells; else the option validity_order has to
           system items    81 TIME 16 bytes YYYYMMDDHHMMSS and hundredths . 82 TRNID 8 . 83 STS i2 . 84 DBKIND i2 .
                           85 DBOP i2 . 86 STORAGE, 87 RESOURCE 38 bytes, 72 in Unicode [documented]; option sysitems
                           says which there are in untagged journals, and their order
