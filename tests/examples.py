@@ -77,6 +77,12 @@ EXAMPLES = {  # sentence -> batches
     "an upsert moves its row to another key": [[ins(1)], [move(2, 1, 2, op="UPSERT", NAME="b")]],
     "an upsert of nothing falls on a row of another key": [[ins(1, 2)], [move(2, 1, 2, op="UPSERT", NAME="b")]],
     "a null overwrites and an absent column does not": [[ins(1)], [upd(2, NAME=None)]],
+    "a missing value overwrites none, and what was there is not known to be true": [
+        [ins(1)],
+        [replace(upd(2), states={"NAME": "missing"})],
+        [upd(3, PRICE=None)],
+        [upd(4, NAME="b")],
+    ],
     "a late insert is folded where it belongs": [[ins(1), dele(5)], [upd(3, NAME="late")]],
     "a late delete closes what was live then": [[ins(1), upd(9, NAME="b")], [dele(5)]],
     "a late insert completes the updates after it": [[upd(5, NAME="b")], [ins(1)]],

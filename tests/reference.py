@@ -14,7 +14,8 @@ from typing import Any
 class Version:
     """One key and the half-open period [valid_from_seq, valid_to_seq) in which it held these values; None = still open.
 
-    A column that is absent from `values` was never supplied, so the row is not complete; None is SQL NULL.
+    A column that is absent from `values` was never supplied, so the row is not complete; None is SQL NULL. One of
+    `stale` has the value of before: the last change of it came as `missing`, so what it is now nobody knows.
     `conflict` tells what was odd about the change that opened the version.
     """
 
@@ -25,6 +26,11 @@ class Version:
     conflict: str | None = None
     is_complete: bool = True
     key_changed: bool = False  # it came from another key, or took the place of a row that its transaction took away
+    stale: frozenset[str] = frozenset()
+
+    def unknown(self, columns) -> list[str]:
+        """The columns whose value is not known."""
+        return [name for name in columns if name not in self.values or name in self.stale]
 
 
 ONTO_A_ROW = {
@@ -86,11 +92,10 @@ def fold(changes, key: list[str], columns: list[str]) -> tuple[list[Version], li
         change.load_id for change in changes if change.op == "LOAD_END"
     }  # before that nothing goes: it may still be sent
 
-    def open_(row_key, seq, values, conflict, key_changed=False):
+    def open_(row_key, seq, values, conflict, key_changed=False, stale=frozenset()):
         values = values | dict(zip(key, row_key))
-        rows.live[row_key] = Version(
-            row_key, values, seq, None, conflict, is_complete=set(values) == set(columns), key_changed=key_changed
-        )
+        is_complete = set(values) == set(columns) and not stale
+        rows.live[row_key] = Version(row_key, values, seq, None, conflict, is_complete, key_changed, stale)
 
     for change in changes:
         seq, old_key, new_key = change.seq, before_key(change, key), after_key(change, key)
@@ -124,7 +129,9 @@ def fold(changes, key: list[str], columns: list[str]) -> tuple[list[Version], li
             replaced = rows.put(new_key, change) if is_moved else None
             lacks_row = change.op == "UPDATE" and not row  # an UPSERT of no row is an insert of what it supplies
             conflict = CONFLICT_OF_UPDATE[lacks_row, bool(replaced)]
-            open_(new_key, seq, (row.values if row else {}) | supplied(change), conflict, is_moved)
+            values, stale = (row.values, row.stale) if row else ({}, frozenset())
+            stale = (stale | missing(change)) & set(values) - set(supplied(change))
+            open_(new_key, seq, values | supplied(change), conflict, is_moved, stale)
 
     versions = sorted([*rows.closed, *rows.live.values()], key=lambda v: (v.key, v.valid_from_seq))
     return versions, sorted(lost + [(v.valid_from_seq, v.conflict) for v in versions if v.conflict])
@@ -166,6 +173,11 @@ def supplied(change) -> dict[str, Any]:
     """The after-image without columns whose value did not come: `missing` and `lob_incomplete` never overwrite one."""
     states, image = change.states, change.after or {}
     return {name: value for name, value in image.items() if states.get(name) not in ("missing", "lob_incomplete")}
+
+
+def missing(change) -> set[str]:
+    """Columns that have got a value that the source could not send."""
+    return {name for name, state in change.states.items() if state == "missing"}
 
 
 def differing(change, columns) -> list[str]:

@@ -39,6 +39,7 @@ ALL = CODECS | {"toy": toy}
 MESSAGES = [path for path in test_cases.CASES if "\nmessages:" in path.read_text(encoding="utf-8")]
 FILES = [path for path in test_cases.CASES if hasattr(ALL[path.parent.name], "cut") and path not in MESSAGES]
 FACES = (
+    codec.Checks,
     codec.FileCodec,
     codec.RowCodec,
     codec.OrderedFiles,

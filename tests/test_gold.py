@@ -172,7 +172,7 @@ def expected_history(table: str, batches: list[list[Change]], first: int = 0) ->
             v.valid_from_seq,
             v.valid_to_seq,
             v.is_complete,
-            [n.lower() for n in columns if n not in v.values],
+            [n.lower() for n in v.unknown(columns)],
             v.conflict,
             by_seq[v.valid_from_seq].op,
             v.key_changed,
@@ -307,7 +307,7 @@ def expected_live(table: str, applied: list[Change], pending: list[Change]) -> l
             *(v.values.get(n) for n in keys.columns),
             v.valid_from_seq,
             v.is_complete,
-            sorted(n.lower() for n in keys.columns if n not in v.values),
+            sorted(n.lower() for n in v.unknown(keys.columns)),
             holding != [],
         )
         for v in reference.current(folded(table, shown)[0])

@@ -134,7 +134,8 @@ def test_what_definitions_say_of_the_source_is_told_where_inlet_yml_lacks_it():
         {"options": {"has_checkpoint": "yes"}},
         [],
     )
-    assert told(SHOP, tables=tables, sysitems=sysitems, framing="journal_stream") == ({}, [])
+    stream = {"sysitems": sysitems, "framing": "journal_stream", "validity_order": "native"}
+    assert told(SHOP, tables=tables, **stream) == ({}, [])
 
 
 def test_what_definitions_leave_open_is_a_note():
@@ -145,6 +146,7 @@ def test_what_definitions_leave_open_is_a_note():
         "1.def, line 6: OutCode UNICODE: say whic",
         "1.def, line 1: msglen of [Queue] says no",
         "TJNLSYSALL gives no order: sysitems is t",
+        "no definition tells the byte order of va",
     ]
     assert "option source_tz is missing" in told(SHOP, source_tz=None)[1][0]
     known = ["RESOURCE", "STORAGE", "TIME", "TRNID", "STS", "DBKIND", "DBOP"]

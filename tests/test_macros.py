@@ -15,8 +15,10 @@ from tests import macros
 FOLDER = Path(macros.__file__).parent
 CASES = {name: yaml.safe_load((FOLDER / f"{name}.yml").read_text()) for name in ("fold", "timeline")}
 DATABASE = "unit_macros"
+MISSING = "~missing"
 COLUMNS = [{"name": "id", "type": "int"}, {"name": "name", "type": "string"}]
-CONTRACT = {"key": ["id"], "columns": COLUMNS, "versions": [{}]}
+MEMBERS = [{"name": column["name"], "member": column["name"]} for column in COLUMNS]
+CONTRACT = {"key": ["id"], "columns": COLUMNS, "versions": [{"columns": MEMBERS}]}
 IMAGE = "struct<id: int, name: string>"
 LINEAGE = (
     "operation string, key_changed boolean, change_timestamp timestamp, transaction_id string, "
@@ -25,7 +27,7 @@ LINEAGE = (
 )
 LOG = (
     f"source string, change_seq string, before {IMAGE}, after {IMAGE}, not_supplied array<string>, "
-    f"load_id string, {LINEAGE}"
+    f"column_states map<string, string>, load_id string, {LINEAGE}"
 )
 CURRENT = (
     "source string, id int, name string, valid_from_seq string, is_complete boolean, not_supplied array<string>, "
@@ -46,14 +48,25 @@ def lineage(operation: str, is_key_change: bool, transaction=None, counter=None,
 
 
 def image(row: list | None) -> tuple | None:
-    return None if row is None else (row[0], row[1] if len(row) > 1 else None)
+    return None if row is None else (row[0], row[1] if len(row) > 1 and row[1] != MISSING else None)
 
 
 def change(seq: str, operation: str, before, after, *transaction) -> tuple:
     is_key_change = bool(before and after and before[0] != after[0])
-    not_supplied = ["name"] if after and len(after) < 2 else []
+    is_missing = bool(after) and after[-1] == MISSING
+    not_supplied = ["name"] if after and (len(after) < 2 or is_missing) else []
+    states = {"name": "missing"} if is_missing else None
     load = "L" if operation == "REFRESH" else None
-    return ("s", seq, image(before), image(after), not_supplied, load, *lineage(operation, is_key_change, *transaction))
+    return (
+        "s",
+        seq,
+        image(before),
+        image(after),
+        not_supplied,
+        states,
+        load,
+        *lineage(operation, is_key_change, *transaction),
+    )
 
 
 def version(id_: int, name: str, seq: str, conflict: str | None = None) -> tuple:
@@ -105,6 +118,7 @@ def staged(spark, case: dict) -> tuple[SimpleNamespace, dict, str, str]:
         "continued": [],
         "has_rewind": False,
         "has_partial": log.where("size(not_supplied) > 0").count() > 0,
+        "has_lost": log.where("column_states is not null").count() > 0,
         "has_key_change": log.where("key_changed").count() > 0,
         "has_delete": log.where("operation = 'DELETE' and transaction_id is not null").count() > 0,
         "has_wipe": "TRUNCATE" in operations,
@@ -136,7 +150,7 @@ def test_the_versions_of_a_key(gold, case):
     versions = [
         [
             row._value_1,
-            "?" if "name" in row.not_supplied else row._value_2,
+            f"{row._value_2 or ''}?" if "name" in row.not_supplied else row._value_2,
             row.valid_from_seq,
             row.valid_to_seq,
             *([row.conflict] if row.conflict else []),

@@ -739,10 +739,7 @@ def test_a_live_view_that_is_too_long_for_the_catalog_says_so_when_it_is_read(sp
 
 def test_what_the_views_are_is_said_in_the_catalog(spark, here):
     described = {r.col_name: r.comment for r in spark.sql("describe public.debits").collect()}
-    assert (
-        described["region"] == "where it's sold"
-        and described["is_complete"] == "every column was supplied at some time"
-    )
+    assert described["region"] == "where it's sold" and described["is_complete"] == "the value of every column is known"
     assert "At the published point" in next(
         r.data_type for r in spark.sql("describe extended public.debits").collect() if r.col_name == "Comment"
     )

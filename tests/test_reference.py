@@ -180,10 +180,13 @@ def test_a_load_that_has_not_ended_closes_nothing():
 
 
 def test_missing_never_overwrites_a_value():
-    assert rows(INSERT, change(2, "UPDATE", after={"K": 1, "A": None}, states={"A": "missing"}))[1][1] == {
-        "A": 1,
-        "B": 1,
-    }
+    missing = change(2, "UPDATE", after={"K": 1, "A": None}, states={"A": "missing"})
+    versions = fold([INSERT, missing, change(3, "UPDATE", after={"K": 1, "A": 2})], ["K"], AB)[0]
+    assert [(v.values["A"], v.unknown(AB), v.is_complete) for v in versions] == [
+        (1, [], True),
+        (1, ["A"], False),
+        (2, [], True),
+    ]
 
 
 def test_before_after_names_what_changed_and_what_was_not_supplied():

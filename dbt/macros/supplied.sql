@@ -20,6 +20,23 @@ if(column_states is null, {{ sent }},
 {%- endmacro %}
 
 
+{# Columns of a change that have got a value which the source could not send: an array of gold's names. -#}
+{% macro lost(contract) -%}
+{%- if contract.versions | length == 1 -%}
+{{ lost_of(contract.versions[0].columns) }}
+{%- else -%}
+case table_version{% for version in contract.versions %}
+       when {{ version.version }} then {{ lost_of(version.columns) }}{% endfor %} end
+{%- endif -%}
+{%- endmacro %}
+
+
+{% macro lost_of(columns) -%}
+transform(map_keys(map_filter(column_states, (member, state) -> state = 'missing')),
+          member -> {{ name_of_member(columns) }})
+{%- endmacro %}
+
+
 {# Gold's name of the column that a `member` of an image belongs to. -#}
 {% macro name_of_member(columns) -%}
 {%- set others = [] -%}

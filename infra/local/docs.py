@@ -128,17 +128,24 @@ def _semantics() -> str:
             else str(value)
         )
 
-    def cell(values: dict) -> str:
-        return ", ".join(f"{n.lower()} {shown(v)}" for n, v in values.items() if n != "REGION")
+    def cell(values: dict, stale: frozenset[str] = frozenset()) -> str:
+        return ", ".join(
+            f"{n.lower()} {shown(v)}{' (not known)' if n in stale else ''}" for n, v in values.items() if n != "REGION"
+        )
+
+    def after(change) -> str:
+        told = [f"{name.lower()} {state}" for name, state in change.states.items()]
+        return ", ".join(filter(None, [cell(change.after or {}), *told]))
 
     text = """# What a change means, by example
 
 Each change has a place in its source's order; gold is the same whatever batches bring the changes and in whatever
 order. A version holds from its own place to that before which it ends; one that ends nowhere is in `current`, the
-others in `past`. A column that is not shown was not supplied. Sources use transaction ids again: of two changes at one
-key with the same id, the later belongs to the earlier's transaction if its counter is greater and the earlier was no
-last event; where a tool gives no counter, the id alone says it. Example by example gold is compared with
-[tests/reference.py](../tests/reference.py), which says the same in plain Python.
+others in `past`. A column that is not shown was not supplied; `not_supplied` names it, and one that is not known.
+Sources use transaction ids again: of two changes at one key with the same id, the later belongs to the earlier's
+transaction if its counter is greater and the earlier was no last event; where a tool gives no counter, the id alone
+says it. Example by example gold is compared with [tests/reference.py](../tests/reference.py), which says the same in
+plain Python.
 """
     for sentence, batches in examples.EXAMPLES.items():
         changes = [change for batch in batches for change in batch]
@@ -150,14 +157,14 @@ last event; where a tool gives no counter, the id alone says it. Example by exam
         text += "".join(
             f"| {n} | {int(c.seq[16:])} | {c.op}{' of ' + c.load_id if c.load_id else ''} | "
             f"{c.transaction_id or ''} | {cell(c.before or {})} | "
-            f"{cell(c.after or {})} |\n"
+            f"{after(c)} |\n"
             for n, batch in enumerate(batches, 1)
             for c in batch
         )
         text += "\n| from | to | version | odd |\n|---|---|---|---|\n"
         text += "".join(
             f"| {int(v.valid_from_seq[16:])} | {int(v.valid_to_seq[16:]) if v.valid_to_seq else ''} | "
-            f"{cell(v.values)} | {v.conflict or ''} |\n"
+            f"{cell(v.values, v.stale)} | {v.conflict or ''} |\n"
             for v in sorted(versions, key=lambda v: (v.valid_from_seq, v.key))
         )
         lost = [f"{kind} at {int(place[16:])}" for place, kind in anomalies if kind == "delete_without_row"]

@@ -1,6 +1,6 @@
 """Rows -> the bytes of a Linkexpress group extract: a second, plain reading of the format, to test the codec against.
 
-Written from docs/formats/linkexpress.md alone; imports nothing of inlet.
+Written from docs/formats/linkexpress_group.md alone; imports nothing of inlet.
 
     layouts = {1: [("ID", "INTEGER"), ("NAME", "VARCHAR(10)")]}        # 0 is the layout of a full extract's rows
     encode_file([("insert", 1, {"ID": 1, "NAME": "a"}), ("commit",)], True, "big", "cp932", layouts)

@@ -33,6 +33,7 @@ select source, kind, change_seq,
        if(kind in ('gone', 'leaves'), coalesce(before.{{ identifier(k) }}, after.{{ identifier(k) }}),
           coalesce(after.{{ identifier(k) }}, before.{{ identifier(k) }})) as _key_{{ loop.index }},
        {%- endfor %}
-       after as image, not_supplied, load_id, is_new, applied_seq, rewind_seq, {{ lineage() | join(', ') }}
+       after as image, not_supplied, {{ lost(contract(name)) ~ ' as lost, ' if batch.has_lost -}}
+       load_id, is_new, applied_seq, rewind_seq, {{ lineage() | join(', ') }}
 from kinds
 {%- endmacro %}

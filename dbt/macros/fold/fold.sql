@@ -1,7 +1,8 @@
 {# The semantics: timelines become versions. tests/reference.py says the same in plain Python, and tests prove it.
 
    Any entry closes the version before it at its key; all but `leaves` and `gone` open one. A thread is one row followed
-   through its key changes. It starts where no value can be carried over; along it a column holds what was last given.
+   through its key changes. It starts where no value can be carried over; along it a column holds what was last given,
+   and is not supplied where it was `lost` since: what it holds is what it was before.
    What a batch does not ask for (see `survey`) is left out of the query.
 
    What an entry makes of its key, by what stands there just before (`is_row_absent`) and by `timeline`'s verdicts:
@@ -64,10 +65,16 @@ judged as (
 carried as (   -- a start supplies `not supplied` too, so nothing comes from before it
   select *,
     {%- for c in columns %}
-         last_value(case when not array_contains(not_supplied, {{ text_literal(c) }})
-                           then named_struct('value', image.{{ identifier(c) }}, 'is_absent', false)
+         last_value(case when kind = 'base' or not array_contains(not_supplied, {{ text_literal(c) }})
+                           then named_struct('value', image.{{ identifier(c) }},
+                                             'is_absent', array_contains(not_supplied, {{ text_literal(c) }}))
                          when is_start then named_struct('value', null, 'is_absent', true) end, true)
            over thread as _column_{{ loop.index }}{{ ',' if not loop.last }}
+         {%- if batch.has_lost %}{{ ',' if loop.last }}
+         last_value(case when array_contains(lost, {{ text_literal(c) }}) then true
+                         when is_start or not array_contains(not_supplied, {{ text_literal(c) }}) then false end, true)
+           over thread as _is_lost_{{ loop.index }}{{ ',' if not loop.last }}
+         {%- endif %}
     {%- endfor %}
   from judged
   window thread as (partition by source, {{ thread }} order by change_seq {{- ', place' if not batch.has_key_change }}
@@ -85,7 +92,9 @@ versions as (
          {%- if batch.has_partial %}
          array_compact(array(
            {%- for c in columns %}
-           case when _column_{{ loop.index }}.is_absent then {{ text_literal(c) }} end{{ ',' if not loop.last }}
+           case when _column_{{ loop.index }}.is_absent
+             {{- ' or _is_lost_%s' % loop.index if batch.has_lost }} then {{ text_literal(c) }} end
+             {{- ',' if not loop.last }}
            {%- endfor %}
          )) as not_supplied,
          {%- else %}

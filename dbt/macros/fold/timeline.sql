@@ -72,16 +72,18 @@ base as (
 ),
 
 timeline as (
-  select source, {{ keys(key) }}, kind, change_seq, 1 as place, image, not_supplied, cast(null as string) as conflict,
+  select source, {{ keys(key) }}, kind, change_seq, 1 as place, image, not_supplied, {{ 'lost, ' if batch.has_lost -}}
+         cast(null as string) as conflict,
          {{ lineage }}, false as is_rewound
   from changes
   union all
-  select source, {{ keys(key) }}, 'base', valid_from_seq, 1, image, not_supplied, conflict,
+  select source, {{ keys(key) }}, 'base', valid_from_seq, 1, image, not_supplied, {{ 'null, ' if batch.has_lost -}}
+         conflict,
          {{ lineage }}, is_rewound
   from base
   {%- if batch.has_wipe %}
   union all       -- before a row at the same place
-  select t.source, {{ keys(key, 't.') }}, 'gone', w.change_seq, 0, null, array(), null,
+  select t.source, {{ keys(key, 't.') }}, 'gone', w.change_seq, 0, null, array(), {{ 'null, ' if batch.has_lost }}null,
          {{ no_lineage }}, false
   from touched t
   join wipes w on w.source = t.source

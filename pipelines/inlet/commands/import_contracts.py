@@ -247,6 +247,16 @@ def _complete(contract: dict, row: dict) -> int:
     return len(lacking)
 
 
+def _differs(present: list[dict], new: list[dict]) -> str:
+    """Where two column lists differ first, in words."""
+    for was, now in zip(present, new):
+        if was["name"] != now["name"]:
+            return f"it has {now['name']} where the contract has {was['name']}"
+        if told := [f for f in now if now[f] != was.get(f)]:
+            return f"{now['name']} has {told[0]} {now[told[0]]}, in the contract {was.get(told[0])}"
+    return f"it has {len(new)} columns, the contract {len(present)}"
+
+
 def _follow(contract: dict, name: str, row: dict, answers: Answers) -> None:
     """Make a definition the newest version of a contract. In: the contract's fields, which are changed."""
     present = [c for c in contract["columns"] if not c.get("dropped")]
@@ -268,8 +278,8 @@ def _follow(contract: dict, name: str, row: dict, answers: Answers) -> None:
     since = row["change_seq"] or answers.since
     if not since:
         raise ConfigError(
-            f"{name}: the definition in {row['unit_id']} is not that of the contract, and tells no time from which "
-            "it is in force",
+            f"{name}: the definition in {row['unit_id']} is not that of the contract "
+            f"({_differs(present, row['columns'])}), and tells no time from which it is in force",
             "Say it with --since YYYYMMDDHHmmSS, the time of the first file that is written so",
         )
     version = contract.get("version", 1)

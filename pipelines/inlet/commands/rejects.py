@@ -93,10 +93,11 @@ def in_file(project: Project, row: dict) -> tuple[str, int] | None:
 
 
 def to_inspect(project: Project, rows: list[dict]) -> tuple[str, int] | None:
-    """As `in_file`, of the first row whose codec says what the bytes of its files are."""
+    """As `in_file`, of the first row whose file is still there and whose codec says what its bytes are."""
     for row in rows:
         source, place = project.sources.get(row["source"]), in_file(project, row)
-        if source and place and "://" not in place[0] and hasattr(CODECS[source.codec], "annotate"):
+        is_there = place and "://" not in place[0] and (project.root / place[0]).is_file()
+        if source and place and is_there and hasattr(CODECS[source.codec], "annotate"):
             return place
     return None
 

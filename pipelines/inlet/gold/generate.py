@@ -61,8 +61,12 @@ TIMES = (
     ("valid_to", "timestamp", "UTC time in valid_to_seq, the same way"),
 )
 QUALITY = (
-    ("is_complete", "boolean", "every column was supplied at some time"),
-    ("not_supplied", "array<string>", "columns that were never supplied; they are null because they are unknown"),
+    ("is_complete", "boolean", "the value of every column is known"),
+    (
+        "not_supplied",
+        "array<string>",
+        "columns whose value is not known: never supplied, and null; or missing since, and as before",
+    ),
     (
         "conflict",
         "string",

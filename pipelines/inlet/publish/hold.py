@@ -133,8 +133,8 @@ def holds_of(project: Project, spark: "SparkSession", last: Point) -> dict[str, 
             f"transaction {r.transaction_id} lacks events; {r.num_changes} are there, the first at {r.hold_seq}"
             + (f"; {r.num_open - 1} more lack some" if r.num_open > 1 else "")
             + (
-                f"; {counted(num, 'record')} from there on rejected: `inlet rejects`"
-                if (num := _num_from(rejected, r))
+                f"; {counted(num, 'record')} behind what is public rejected: `inlet rejects`"
+                if (num := _num_behind(rejected, r.source, last.points.get(r.source, "")))
                 else ""
             )
             + " (sources.*.open_transaction_minutes says how long)",
@@ -150,8 +150,8 @@ def _rejected(project: Project) -> list[dict]:
     return [row for row in rows if row["resolved_by"] is None]
 
 
-def _num_from(rejected: list[dict], hold) -> int:
-    return sum(row["source"] == hold.source and row["change_seq"] >= hold.hold_seq for row in rejected)
+def _num_behind(rejected: list[dict], source: str, seq: str) -> int:
+    return sum(row["source"] == source and row["change_seq"] > seq for row in rejected)
 
 
 def last_before(spark: "SparkSession", holds: dict[str, Hold]) -> dict[str, str]:

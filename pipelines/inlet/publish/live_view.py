@@ -9,6 +9,7 @@ brings the table's gold up to silver shows the rest.
 """
 
 import zlib
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -134,6 +135,7 @@ def query(table: Table, version: int, through_batch_id: int, row_function: str |
         else "false",
         before=_image(table, "before"),
         after=_image(table, "after"),
+        lost=_lost(table),
         as_sent=as_sent,
         as_row=f"{row_function}(row.image)"
         if row_function
@@ -152,28 +154,44 @@ def _image(table: Table, image: str) -> str:
     """An image as a map from gold's names to VARIANT: what was supplied, and null for what the change's version did not
     have.
     """
-    images = [(version.version, _image_of(table, version, image)) for version in table.versions]
+    return _by_version(table, lambda version: _image_of(table, version, image))
+
+
+def _lost(table: Table) -> str:
+    """Gold's names of the columns that a change has given a value which the source could not send."""
+    lost = "map_keys(map_filter(column_states, (name, state) -> state = 'missing'))"
+    return _by_version(
+        table, lambda version: f"transform(coalesce({lost}, array()), name -> {_gold_name(table, version)})"
+    )
+
+
+def _by_version(table: Table, sql_of: Callable[[Table], str]) -> str:
+    """SQL for the columns of a change as its version of the contract has them."""
+    found = [(version.version, sql_of(version)) for version in table.versions]
     return (
-        images[0][1]
-        if len(images) == 1
+        found[0][1]
+        if len(found) == 1
         else "case table_version "
-        + " ".join(f"when {number} then {sql}" for number, sql in images)
+        + " ".join(f"when {number} then {sql}" for number, sql in found)
         + " else raise_error('a change of another version than the contract has: run `inlet run`') end"
     )
 
 
-def _image_of(table: Table, version: Table, image: str) -> str:
+def _gold_name(table: Table, version: Table) -> str:
+    """SQL for gold's name of the member `name` of an image."""
     then = {c.gold_name: table.column_in(version, c) for c in table.columns}
     renamed = {
         column.name: name
         for name, column in then.items()
         if column and (column.gold_name != name or not column.name.isascii())
     }
-    name = (
-        f"coalesce(map({', '.join(f'{literal(a)}, {literal(b)}' for a, b in renamed.items())})[name], lower(name))"
-        if renamed
-        else "lower(name)"
-    )
+    if not renamed:
+        return "lower(name)"
+    return f"coalesce(map({', '.join(f'{literal(a)}, {literal(b)}' for a, b in renamed.items())})[name], lower(name))"
+
+
+def _image_of(table: Table, version: Table, image: str) -> str:
+    then, name = {c.gold_name: table.column_in(version, c) for c in table.columns}, _gold_name(table, version)
     absent = ", ".join(f"{literal(n)}, parse_json('null')" for n, column in then.items() if column is None)
     sent = (
         f"transform_keys(map_filter(coalesce(cast({image} as map<string,variant>), {NO_IMAGE}), (name, value) -> "

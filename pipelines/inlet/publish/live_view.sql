@@ -12,11 +12,13 @@ with after_gold as (   -- is_moved: gold has gone on since, or is being rebuilt,
 pending as (   -- one row per change, empty load or end of a load that gold has not taken
   select c.source, c.change_seq, operation, {{ transaction("") }} as transaction, applied_seq, is_moved,
     {{ before }} as b,
-    {{ after }} as a
+    {{ after }} as a,
+    {{ lost }} as lost
   from silver.changes c join after_gold g on g.source = c.source and g.batch_id = c.batch_id
   where c.batch_id > {{ through }} and concat(source_schema, '.', source_table) in ({{ tables }})
   union all
-  select e.source, e.change_seq, upper(kind), {{ no_transaction }}, applied_seq, is_moved, {{ no_image }}, {{ no_image }}
+  select e.source, e.change_seq, upper(kind), {{ no_transaction }}, applied_seq, is_moved, {{ no_image }}, {{ no_image }},
+    cast(array() as array<string>)
   from silver.control_events e join after_gold g on g.source = e.source and g.batch_id = e.batch_id
   where e.batch_id > {{ through }} and concat(source_schema, '.', source_table) in ({{ tables }})
     and kind in ('empty_load', 'load_end') and e.change_seq is not null
@@ -59,7 +61,7 @@ sources as (
 
 changed as (   -- one row per key: its changes in order
   select source, {{ key_list }}, max(hold_seq) as hold_seq, max(wiped_seq) as wiped_seq,
-    array_sort(collect_list(struct(change_seq, operation, transaction, a as image)), (one, two) -> case
+    array_sort(collect_list(struct(change_seq, operation, transaction, a as image, lost)), (one, two) -> case
       when one.change_seq < two.change_seq then -1 when one.change_seq > two.change_seq then 1 else 0 end) as changes
   from placed
   where operation not in {{ wipes }}
@@ -82,31 +84,35 @@ based as (   -- one row per changed key: gold's row, and the changes that follow
   ) c on c.{{ our("source") }} = f.source{{ same_key("c", "f") }}
 ),
 
-{#- 'onto': the transaction that has just put a row onto the one that was there; its DELETE takes that one away #}
-{%- macro row(is_there, seq, onto, image) -%}
-named_struct('is_there', {{ is_there }}, 'seq', {{ seq }}, 'onto', {{ onto }}, 'image', {{ image }})
+{#- 'onto': the transaction that has just put a row onto the one that was there; its DELETE takes that one away.
+    'unknown': columns that were never supplied, and those that were missing since and have the value of before #}
+{%- macro row(is_there, seq, onto, image, unknown) -%}
+named_struct('is_there', {{ is_there }}, 'seq', {{ seq }}, 'onto', {{ onto }}, 'image', {{ image }},
+        'unknown', {{ unknown }})
 {%- endmacro %}
 
 folded as (   -- one row per changed key: what its changes make of it
   select source, hold_seq, map_keys(whole) as names, aggregate(changes,
     {{ row("is_there", "seq", "if(is_there and conflict in " ~ onto_row ~ ", transaction, null)",
-           "if(is_there, map_filter(whole, (name, value) -> not array_contains(unknown, name)), " ~ no_image ~ ")") }},
+           "if(is_there, whole, " ~ no_image ~ ")", "if(is_there, unknown, map_keys(whole))") }},
     (row, change) -> case
       when change.operation = 'DELETE' and {{ same_transaction("row.onto", "change.transaction") }} is true
-        then {{ row("true", "row.seq", no_transaction, "row.image") }}
+        then {{ row("true", "row.seq", no_transaction, "row.image", "row.unknown") }}
       when change.operation = 'DELETE'
-        then {{ row("false", "change.change_seq", no_transaction, no_image) }}
+        then {{ row("false", "change.change_seq", no_transaction, no_image, "map_keys(whole)") }}
       when change.operation in {{ updates }}
         then {{ row("true", "change.change_seq", no_transaction,
-                    "map_zip_with(row.image, change.image, (name, was, is) -> coalesce(is, was))") }}
+                    "map_zip_with(row.image, change.image, (name, was, is) -> coalesce(is, was))",
+                    "array_union(array_except(row.unknown, map_keys(change.image)), change.lost)") }}
       else {{ row("true", "change.change_seq",
-                  "if(row.is_there and change.operation = 'INSERT', change.transaction, null)", "change.image") }}
+                  "if(row.is_there and change.operation = 'INSERT', change.transaction, null)", "change.image",
+                  "array_except(map_keys(whole), map_keys(change.image))") }}
     end) as row
   from based
 ),
 
 unpacked as (
-  select source, hold_seq, row.seq, array_except(names, map_keys(row.image)) as not_supplied, {{ as_row }} as is
+  select source, hold_seq, row.seq, array_intersect(names, row.unknown) as not_supplied, {{ as_row }} as is
   from folded where row.is_there
 )
 

@@ -36,7 +36,7 @@ def read(path: str, head: bytes, options: CommonOptions) -> Named | Reject:
         expected = (
             f"a time that {options.source_tz} has once"
             if local
-            else "a file name with a time YYYYMMDDHHmmSS or YYYYMMDDHHmmSShh (option file_name)"
+            else "a file name with a time YYYYMMDDHHmmSS or YYYYMMDDHHmmSShh (option file_name); rename it"
         )
         return of_file("missing_change_seq", head, expected, name)
     time = f"{at.year:04d}{at:%m%d%H%M%S}{at.microsecond // 10_000:02d}"

@@ -184,6 +184,13 @@ def _of_acquisition(definition: Acquisition, options: Options, source: Source, s
     elif options.framing == "auto" and options.has_checkpoint == "auto":
         settings.options["has_checkpoint"] = Setting("yes", f"{place} {line}: CHECKPOINT")
         settings.notes.append("has_checkpoint is no for files that the message-extraction command wrote")
+    charset = settings.options["charset"].value if "charset" in settings.options else options.charset
+    is_of_host = options.byte_order == "big" or str(charset).startswith(("ebcdic_", "gs_"))  # which is big-endian
+    if options.tagged != "yes" and options.validity_order == "auto" and not is_of_host:
+        settings.notes.append(
+            "no definition tells the byte order of validities: journals of Windows or Linux that are not tagged may "
+            "need validity_order (native or bytes), which tells null from missing"
+        )
     tables = {table.name: f"{table.schema}.{table.name}" for table in definition.tables}
     return settings._replace(tables=tables, tables_said=f"{place} {definition.line}: {definition.name}")
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from inlet import change
 from inlet.codecs.linkexpress.journal import frame, transaction
 from inlet.codecs.linkexpress.journal.frame import Packet
-from inlet.codecs.linkexpress.journal.items import OPEN, Journal
+from inlet.codecs.linkexpress.journal.items import NO_DEFINITION, OPEN, Journal
 from inlet.codecs.linkexpress.journal.options import Options
 from inlet.codecs.linkexpress.journal.record import Reader, Walked
 from inlet.codecs.linkexpress.opening import LEN_FITTED, NEARLY, NUM_TOLD, too_long
@@ -262,7 +262,8 @@ def _none(fits: list[_Fit], head: bytes) -> Reject:
             return told
         names = reject.source_schema, reject.source_table, reject.column_name
         return replace(told, source_schema=names[0], source_table=names[1], column_name=names[2])
-    expected = f"a reading under which a journal fits; so far {first.expected}"
+    tables = f" (journals without tags hold {NO_DEFINITION})" if farthest.reading["tagged"] == "no" else ""
+    expected = f"a reading under which a journal fits; so far {first.expected}{tables}"
     return of_file(first.kind, head, expected, f"{first.found}; tried {_tried(fits)}", first.offset)
 
 
