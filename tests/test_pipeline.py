@@ -237,7 +237,10 @@ def write_journals(rng: random.Random, source: str, landing: Path) -> tuple[dict
                 checkpoints.append((seq, journal.name))
                 continue
             row = journal.row | {"MADE": journal.row["MADE"] and dt.date.fromisoformat(journal.row["MADE"])}
+            lost = [name for name, value in row.items() if value == linkexpress_journal.MISSING]
+            row = {name: value for name, value in row.items() if name not in lost}
             images = {"before" if journal.operation == "delete" else "after": row}
+            images["states"] = dict.fromkeys(lost, "missing")
             images |= {"transaction_id": f"{journal.trnid:016X}"}
             expected.append(Change(source, "SIM.PARTS", seq, journal.operation.upper(), **images))
     for batch in range(NUM_BATCHES if is_queue else 0):
@@ -271,6 +274,8 @@ def journals_of(rng: random.Random):
                 for n, (word, _, row) in enumerate(records):
                     state = 5 if len(records) == 1 else 1 if n == 0 else 4 if n == len(records) - 1 else 2
                     text = row | {"MADE": row["MADE"] and row["MADE"].isoformat()}
+                    if word != "delete" and rng.random() < 0.2:
+                        text["NAME"] = linkexpress_journal.MISSING
                     yield linkexpress_journal.Change("PARTS", word, text, transaction, state)
                     if rng.random() < 0.3:
                         yield linkexpress_journal.Checkpoint(rng.choice(CHECKPOINTS))
