@@ -32,7 +32,8 @@ class Plain(NamedTuple):
 
 def plainly(data: bytes, context: dict, source, tables, is_block: bool) -> Plain:
     reader = Reader(context["reading"], source, options_of(source), reading.in_file(context, tables))
-    walked = frame.walk(data, context["framing"], context["reading"]["byte_order"], is_block)
+    order, is_each = context["reading"]["byte_order"], bool(context.get(frame.EACH))
+    walked = frame.walk(data, context["framing"], order, is_block, is_each)
     found, num, open_ = Plain([], [], [], {0: (0, context["open"])}, None), 0, context["open"]
     for packet in walked.packets:
         for record in reading.records(data, [packet], reader, open_):

@@ -297,7 +297,7 @@ def test_a_message_that_whole_journals_fill_is_no_piece_whatever_their_number_is
     value[15] = 2
     message = {"topic": "t", "partition": 0, "offset": 7, "value": bytes(value)}
     found = codec.decode_message(message, source, contracts, [])
-    assert not found.parts and [(one.kind, one.byte_offset) for one in found.rejects] == [("contradiction", 32)]
+    assert not found.parts and [(one.kind, one.byte_offset) for one in found.rejects] == [("contradiction", 14)]
 
 
 @quick
@@ -321,6 +321,59 @@ def test_of_a_message_with_a_wrong_number_each_journal_keeps_its_place(file, dat
     assert len(rejected) == number and {one.kind for one in found.rejects} == {"contradiction"}
     assert sorted(seqs + rejected) == [f"{PREFIX}{n:010d}" for n in range(len(journals))]
     assert found.changes.num_rows + number == good.changes.num_rows + len(good.controls) - len(found.controls)
+
+
+def counted(*messages: tuple[list, int], **options):
+    """What messages hold whose headers tell these numbers of journals; alike by both readers."""
+    how, data = How(framing="message_body"), b""
+    for journals, number in messages:
+        message = bytearray(encode_file([journals], COLUMNS, how) if journals else bytes.fromhex("00000020") * 2)
+        message[8:16] = (0x0001_0101_0000_0000 + number).to_bytes(8, "big")
+        data += bytes(message).ljust(32, b"\0")
+    source, contracts = project(COLUMNS, **options)
+    context = codec.open_file(PATH, data, True, source, contracts)
+    assert_unit_read_alike(data, context, source, contracts)
+    found = codec.decode(data, context, source, contracts)
+    rows = codec.changes_as_rows(found, context, source, contracts)
+    seqs = [int(one["change_seq"][-3:]) for one in rows], [int(one.change_seq[-3:]) for one in found.rejects]
+    before = {name: value for name, value in context.items() if name != "each_journal"}  # as it was landed once
+    assert_unit_read_alike(data, before, source, contracts)
+    return seqs, [one["transaction_event_counter"] for one in rows], codec.decode(data, before, source, contracts)
+
+
+def journal(id_: int, trnid: int, sts: int) -> Change:
+    return Change("T1", "insert", {"N": id_, "S": "a"}, trnid, sts)
+
+
+def test_a_message_that_has_lost_a_journal_leaves_a_gap_in_each_transaction_that_is_open():
+    first, last = ([journal(1, 7, 1)], 1), ([journal(3, 7, 4)], 1)
+    seqs, counters, _ = counted(first, ([journal(2, 8, 5)], 2), last)
+    assert (seqs, counters) == (([0, 2], [1]), [1, 3])
+    seqs, counters, _ = counted(first, ([journal(2, 8, 5)] * 2, 1), last)  # one too many: it has lost none
+    assert (seqs, counters) == (([0, 3], [1, 2]), [1, 2])
+
+
+def test_a_message_without_the_journals_that_it_tells_is_a_reject():
+    first, last = ([journal(1, 7, 1)], 1), ([journal(3, 7, 4)], 1)
+    assert counted(first, ([], 1), last)[:2] == (([0, 2], [1]), [1, 3])
+    assert counted(first, ([], 0), last)[:2] == (([0, 1], []), [1, 2])
+
+
+def test_a_message_with_a_wrong_number_is_one_record_of_a_block_that_was_landed_so():
+    *_, found = counted(([journal(1, 7, 5)], 1), ([journal(n, 8, 5) for n in (2, 3, 4)], 2), ([journal(5, 9, 5)], 1))
+    [reject] = found.rejects
+    assert (reject.change_seq, found.changes.column("record_ordinal").to_pylist()) == (f"{PREFIX}{1:010d}", [0, 2])
+
+
+def test_system_items_are_valid_or_not_whatever_the_byte_order_of_validities_is():
+    items = ("RESOURCE", "STORAGE", "DBOP", "TRNID", "STS")
+    how = How(byte_order="little", tagged=False, sysitems=items)
+    data = encode_file([Change("T1", "insert", {"N": 1, "S": "a"}, system={"STORAGE": None})], COLUMNS, how)
+    data = data.replace(b"\xff\xff", b"\xff\x00")  # null, or a name that could not be converted
+    source, contracts = project(COLUMNS, sysitems=items)
+    context = codec.open_file(PATH, data, True, source, contracts)
+    assert context["reading"]["validity_order"] == "open" and assert_unit_read_alike(data, context, source, contracts)
+    assert not codec.decode(data, context, source, contracts).rejects
 
 
 def test_a_first_message_that_is_longer_than_what_is_tried_is_read_or_names_the_options():

@@ -151,6 +151,7 @@ def _rejected(project: Project) -> list[dict]:
 
 
 def _num_behind(rejected: list[dict], source: str, seq: str) -> int:
+    """How many records of a source behind a place are rejected."""
     return sum(row["source"] == source and row["change_seq"] > seq for row in rejected)
 
 

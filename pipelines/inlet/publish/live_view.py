@@ -136,6 +136,7 @@ def query(table: Table, version: int, through_batch_id: int, row_function: str |
         before=_image(table, "before"),
         after=_image(table, "after"),
         lost=_lost(table),
+        changes=_changes(table),
         as_sent=as_sent,
         as_row=f"{row_function}(row.image)"
         if row_function
@@ -160,9 +161,7 @@ def _image(table: Table, image: str) -> str:
 def _lost(table: Table) -> str:
     """Gold's names of the columns that a change has given a value which the source could not send."""
     lost = "map_keys(map_filter(column_states, (name, state) -> state = 'missing'))"
-    return _by_version(
-        table, lambda version: f"transform(coalesce({lost}, array()), name -> {_gold_name(table, version)})"
-    )
+    return f"transform(coalesce({lost}, array()), name -> {_gold_name(table)})"
 
 
 def _by_version(table: Table, sql_of: Callable[[Table], str]) -> str:
@@ -177,21 +176,36 @@ def _by_version(table: Table, sql_of: Callable[[Table], str]) -> str:
     )
 
 
-def _gold_name(table: Table, version: Table) -> str:
-    """SQL for gold's name of the member `name` of an image."""
+def _renames(table: Table, version: Table) -> dict[str, str]:
+    """Members of images -> gold's names, where these are not the members in lower case."""
     then = {c.gold_name: table.column_in(version, c) for c in table.columns}
-    renamed = {
+    return {
         column.name: name
         for name, column in then.items()
         if column and (column.gold_name != name or not column.name.isascii())
     }
-    if not renamed:
-        return "lower(name)"
-    return f"coalesce(map({', '.join(f'{literal(a)}, {literal(b)}' for a, b in renamed.items())})[name], lower(name))"
+
+
+def _gold_name(table: Table) -> str:
+    """SQL for gold's name of the member `name` of an image."""
+    has_any = any(_renames(table, version) for version in table.versions)
+    return "coalesce(renames[name], lower(name))" if has_any else "lower(name)"
+
+
+def _changes(table: Table) -> str:
+    """SQL for silver's changes, with `renames` of their version; once, for names make a view's text long."""
+    if not any(_renames(table, version) for version in table.versions):
+        return "silver.changes"
+
+    def renames(version: Table) -> str:
+        pairs = ", ".join(f"{literal(a)}, {literal(b)}" for a, b in _renames(table, version).items())
+        return f"map({pairs})" if pairs else "cast(map() as map<string,string>)"
+
+    return f"(select *, {_by_version(table, renames)} as renames from silver.changes)"
 
 
 def _image_of(table: Table, version: Table, image: str) -> str:
-    then, name = {c.gold_name: table.column_in(version, c) for c in table.columns}, _gold_name(table, version)
+    then, name = {c.gold_name: table.column_in(version, c) for c in table.columns}, _gold_name(table)
     absent = ", ".join(f"{literal(n)}, parse_json('null')" for n, column in then.items() if column is None)
     sent = (
         f"transform_keys(map_filter(coalesce(cast({image} as map<string,variant>), {NO_IMAGE}), (name, value) -> "

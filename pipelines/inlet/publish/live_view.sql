@@ -14,7 +14,7 @@ pending as (   -- one row per change, empty load or end of a load that gold has 
     {{ before }} as b,
     {{ after }} as a,
     {{ lost }} as lost
-  from silver.changes c join after_gold g on g.source = c.source and g.batch_id = c.batch_id
+  from {{ changes }} c join after_gold g on g.source = c.source and g.batch_id = c.batch_id
   where c.batch_id > {{ through }} and concat(source_schema, '.', source_table) in ({{ tables }})
   union all
   select e.source, e.change_seq, upper(kind), {{ no_transaction }}, applied_seq, is_moved, {{ no_image }}, {{ no_image }},

@@ -11,6 +11,7 @@ from inlet.sql import literal
 from inlet.unit import place_in_file
 
 NO_PLACE = "missing_change_seq"
+OF_WHOLE_FILES = (NO_PLACE, "ambiguous_table", "ambiguous_layout")  # of which nothing was read
 # another change stands at the place of these, or theirs is that of a whole unit
 OTHERS = ("conflicting_duplicate", guard.KIND, *FILE_KINDS)
 
@@ -44,19 +45,22 @@ def resolve(batch: Batch) -> None:
 
 
 def resolve_renamed(batch: Batch, files: list[dict]) -> None:
-    """Rejects of files without a place in the order, whose bytes this batch has under a name that tells one, say so.
+    """Rejects of files without a place in the order, whose bytes this batch has read under another name, say so.
     In: its rows of bronze.files.
     """
-    columns = ["source", "unit_id", "batch_id", "resolved_by"]
-    rows = lake.peek(batch.project.lakehouse_path(), "silver.rejects", columns, f"where kind = {literal(NO_PLACE)}")
-    unplaced: dict[tuple[str, str], set[str]] = {}  # source and path of a file -> the units of its open rejects
-    for row in rows:
+    columns = ["source", "kind", "unit_id", "resolved_by"]
+    of_files = f"where kind in ({', '.join(map(literal, OF_WHOLE_FILES))})"
+    unread: set[tuple[str, str]] = set()  # source and path of files that have such rejects
+    unplaced: dict[tuple[str, str], set[str]] = {}  # and the units of those without a place
+    for row in lake.peek(batch.project.lakehouse_path(), "silver.rejects", columns, of_files):
         if row["resolved_by"] is None and (place := place_in_file(row["source"], row["unit_id"])):
-            unplaced.setdefault((row["source"], place[0]), set()).add(row["unit_id"])
+            unread.add((row["source"], place[0]))
+            if row["kind"] == NO_PLACE:
+                unplaced.setdefault((row["source"], place[0]), set()).add(row["unit_id"])
     came = {
         (row["source"], row["sha256"])
         for row in files
-        if row["sha256"] and not row["problem"] and (row["source"], row["path"]) not in unplaced
+        if row["sha256"] and not row["problem"] and (row["source"], row["path"]) not in unread
     }
     if not unplaced or not came:
         return

@@ -148,7 +148,12 @@ class _Block:
         if not self.tables and (is_load or operation <= DELETE):
             return None, None  # without contracts, whatever an id means is not known
         if not is_load and operation > DELETE:
-            return None, ("unknown_operation", items - 2, items, "operation 0000-0003 or FFFF")
+            return None, (
+                "unknown_operation",
+                items - 2,
+                items,
+                "operation 0000-0003, FFFF in the first record of a file",
+            )
         name = self.context.get("table") if is_load else self.ids.get(id_)
         if is_load and id_ != 0 or not is_load and name is None:
             expected = "0 of a full extract" if is_load else "an id that the source's tables map"
@@ -159,7 +164,12 @@ class _Block:
         if num_columns != num_items + 2:
             return name, ("bad_column_count", at + 4, at + 6, f"{num_items + 2}: {num_items} of the table and 2")
         if operation == EMPTY_LOAD and not self._is_first(at):
-            return name, ("unknown_operation", items - 2, items, "operation 0000-0003 or FFFF")
+            return name, (
+                "unknown_operation",
+                items - 2,
+                items,
+                "operation 0000-0003, FFFF in the first record of a file",
+            )
         if operation == EMPTY_LOAD and items != end:
             return name, ("trailing_bytes", items, end, "the end of the record")
         return name, None

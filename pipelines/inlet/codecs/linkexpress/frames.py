@@ -110,10 +110,9 @@ def _len_max(layouts: Layouts, options: Options) -> int:
 
 
 def check(source: Source, tables: dict) -> None:
-    """Raises: ConfigError where extracts cannot be read by the source's options and contracts."""
-    named = set(source.tables.values()) if source.tables else tables.keys()
-    wanted = {name for name in named & tables.keys() if any(column.source_type for column in tables[name].columns)}
-    compile_layouts(tables, frozenset(wanted), options_of(source), {"byte_order": None})
+    """Raises: ConfigError where extracts cannot be read by the options and the contracts that are the source's own."""
+    named = {name for name, table in tables.items() if source.name in table.sources or name in source.tables.values()}
+    compile_layouts(tables, frozenset(named), options_of(source), {"byte_order": None})
 
 
 def tables_of(context: dict, tables: dict) -> dict:

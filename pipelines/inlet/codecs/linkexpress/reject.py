@@ -12,7 +12,7 @@ EXPECTED = {  # by kind; an item's kinds are followed by the column's type
     "truncated": "the record to hold all of its items",
     "trailing_bytes": "the record to end with its last item",
     "bad_null_indicator": "0000 or FFFF",
-    "unknown_operation": "operation 0000-0003 or FFFF, 8000 in a record of one column",
+    "unknown_operation": "operation 0000-0003, FFFF in the first record of a file, 8000 in a record of one column",
     "unknown_extraction_id": "an id that the source's tables map, 0 in a full extract only",
     "unknown_table": "a file name that names the table of a full extract",
     "bad_digit": "digits 0-9",

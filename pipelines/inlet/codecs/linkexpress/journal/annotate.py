@@ -59,7 +59,8 @@ def annotate(data: bytes, context: dict, source: Source, tables: dict) -> list[A
     if context["reading"] is None:
         return [bare("no record", 0, len(data), "truncated", "a whole record", f"{len(data)} bytes")] if data else []
     if not is_message:
-        walked = frame.walk(data, context["framing"], context["reading"]["byte_order"], is_block=True)
+        order, is_each = context["reading"]["byte_order"], bool(context.get(frame.EACH))
+        walked = frame.walk(data, context["framing"], order, True, is_each)
     reader = Reader(context["reading"], source, options_of(source), in_force)
     return list(_records(data, walked, context["open"], reader, seq_of))
 

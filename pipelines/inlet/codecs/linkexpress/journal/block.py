@@ -78,7 +78,8 @@ def decode(data: bytes, context: dict, source: Source, tables: dict) -> Decoded:
 
 def _paired(data: bytes, context: dict, reader: Reader, tables: dict) -> Decoded:
     """Read a block whose divided updates are one change."""
-    walked = frame.walk(data, context["framing"], context["reading"]["byte_order"], is_block=True)
+    order, is_each = context["reading"]["byte_order"], bool(context.get(frame.EACH))
+    walked = frame.walk(data, context["framing"], order, True, is_each)
     decoded = plain.decode(data, walked, reader, context["open"], lambda n: change_seq_of(context, n) or "")
     rows = [row | {"record_ordinal": int(row["change_seq"][-LEN_ORDINAL:])} for row in decoded.changes]
     return replace(decoded, changes=change_rows.of_rows(rows, sorted(tables)))

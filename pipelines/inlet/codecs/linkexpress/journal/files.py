@@ -8,7 +8,7 @@ Framing   mq_message      780 bytes of control data, a header, journals [documen
 Header    0 i4 length of header and journals . 4 i4 32 . 8 i2 1 . 10 i2 acquiring system . 12 i2 packed transactions .
           14 i2 journals . 16 16 bytes whose places no public source tells
           The journals fill their message exactly, else the message is one reject; their number is the header's, else
-          each of them is one
+          each of them is one (of a broker the message)
 Division  a journal that is longer than its message goes on in the next messages, which hold nothing else [documented].
           They are one record; without a piece of it, one reject. Pieces that begin with the first six bytes of the
           journal repeat them where only so the journal ends with a piece: no source tells
@@ -19,7 +19,8 @@ Journal   0 i4 length, itself included . 4 i2 items that are valid, which is che
           validity        00 valid, 0F null, F0 missing (its characters could not be converted), FF invalid (not part
                           of the change); of two bytes 0000, 00FF, FF00, FFFF. The data is there in any case.
                           Of two bytes in a little-endian message no source tells their order: a number is never
-                          missing, so it tells; else the option validity_order has to
+                          missing, so one among a file's first 1,000 journals tells; else the option
+                          validity_order has to
           system items    81 TIME 16 bytes YYYYMMDDHHMMSS and hundredths . 82 TRNID 8 . 83 STS i2 . 84 DBKIND i2 .
                           85 DBOP i2 . 86 STORAGE, 87 RESOURCE 38 bytes, 72 in Unicode [documented]; option sysitems
                           says which there are in untagged journals, and their order
@@ -137,6 +138,7 @@ def open_file(path: str, head: bytes, is_whole: bool, source: Source, tables: di
         return None
     context = {
         "framing": framing or "journal_stream",
+        frame.EACH: True,
         "time": name.time,
         "file_ordinal": name.ordinal,
         "record_ordinal": 0,

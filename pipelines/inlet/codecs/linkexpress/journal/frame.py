@@ -9,6 +9,7 @@ ByteOrder = Literal["big", "little"]
 LEN_CONTROL_DATA, LEN_HEADER, LEN_JOURNAL_HEAD = 780, 32, 6
 LEN_MAX = {"mq_message": 1 << 24, "message_body": 1 << 24, "journal_stream": 1 << 20}  # ASSUMED: none is longer
 ORDERS: tuple[ByteOrder, ...] = ("big", "little")
+EACH = "each_journal"  # member of a context: journals of a message with a wrong number of them are records of their own
 DIVIDED = "unsupported_record"  # kind of a message whose first journal is longer than what the message holds of it
 
 
@@ -31,6 +32,7 @@ class Packet(NamedTuple):
     journals: list[tuple[int, int]]
     wrong: Wrong | None = None  # why there are no journals, or none can be trusted; its offset is one of the data
     len_body: int = 0  # bytes of a message behind its header
+    lacks: bool = False  # it has fewer journals than its header says
     pieces: tuple[tuple[int, int], ...] = ()  # of the one journal that is divided over the messages from start to end
 
     @property
@@ -61,9 +63,9 @@ def detect(head: bytes) -> str | None:
     return None
 
 
-def walk(data: bytes, framing: str, byte_order: Any, is_block: bool = False) -> Walked:
+def walk(data: bytes, framing: str, byte_order: Any, is_block: bool = False, is_each: bool = True) -> Walked:
     """Whole messages or journals. In: the byte order of a stream; a message tells its own, `auto`; whether the data was
-    cut before, so that what follows it belongs to none of its messages.
+    cut before, so that what follows it belongs to none of its messages; EACH of its context.
     """
     packets: list[Packet] = []
     at, step = 0, _journal if framing == "journal_stream" else _message
@@ -77,6 +79,8 @@ def walk(data: bytes, framing: str, byte_order: Any, is_block: bool = False) -> 
             packet = _joined(data, packet, len_control, byte_order, LEN_MAX[framing], is_block)
         if packet is None:
             break
+        if packet.wrong and not is_each:
+            packet = packet._replace(journals=[])
         packets.append(packet)
         at = packet.end
     return Walked(packets, at, None)
@@ -147,7 +151,7 @@ def _message(data: bytes, start: int, len_control: int, byte_order: Any, len_max
                 "contradiction", at + 14, f"{num} journals in the message, as its header says", f"{len(journals)}"
             )
     except Wrong as wrong:
-        return Packet(start, end, order, header, journals, wrong, end - at - LEN_HEADER)
+        return Packet(start, end, order, header, journals, wrong, end - at - LEN_HEADER, 0 < len(journals) < num)
     return Packet(start, end, order, header, journals)
 
 

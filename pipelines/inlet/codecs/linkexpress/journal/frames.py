@@ -50,7 +50,7 @@ def stream(data, little, len_max, records):
 
 
 @compiled(nogil=True, _nrt=False)
-def messages(data, len_control, order, len_max, records, rows):
+def messages(data, len_control, order, len_max, is_each, records, rows):
     """Messages one behind the other, and their journals. Returns: how many records and messages are whole, where the
     last of them ends.
     """
@@ -74,10 +74,11 @@ def messages(data, len_control, order, len_max, records, rows):
                 break
             _put_record(records, num, place, place + length, num_messages, little, 0)
             place, num = place + length, num + 1
-        if place != end:
+        is_right = num - first == uint(data, at + 14, 2, little)
+        if place != end or not is_right and (num == first or not is_each):
             num = first + 1
             _put_record(records, first, start, end, num_messages, little, 1)
-        elif num - first != uint(data, at + 14, 2, little):
+        elif not is_right:
             records[first:num, IS_ODD] = 1
         start, num_messages = end, num_messages + 1
     return num, num_messages, start

@@ -168,7 +168,7 @@ def untagged(
             f"{end - start}",
         )
     widths = [(item.column.name, width_of(item, reading["numeric_sign"])) for item in columns]
-    row = reader.walk(first + len_system if is_first else first, widths)
+    row = reader.walk(first + len_system if is_first else first, widths, are_columns=True)
     checkpoint = reader.walk(end - len_checkpoint, [("checkpoint", LEN_CHECKPOINT)])[0] if len_checkpoint else None
     return Journal(found, row, checkpoint)
 
@@ -181,8 +181,8 @@ class _Untagged:
         self.order: Any = "big" if reading["validity_order"] == "bytes" else byte_order
         self.is_open = reading["validity_order"] == OPEN and byte_order == "little"
 
-    def walk(self, at: int, widths: Iterable[tuple[str, int]]) -> list[Found]:
-        """The items from a place on. Raises: Wrong."""
+    def walk(self, at: int, widths: Iterable[tuple[str, int]], are_columns: bool = False) -> list[Found]:
+        """The items from a place on. Of one that is no column it is enough whether it is valid. Raises: Wrong."""
         items = []
         for name, width in widths:
             end = at + LEN_VALIDITY + width
@@ -194,7 +194,7 @@ class _Untagged:
             state = LONG_STATES.get(int.from_bytes(code, self.order))
             if state is None:
                 raise Wrong("bad_null_indicator", at, "validity 0000, 00FF, FF00 or FFFF", code.hex().upper())
-            if self.is_open and state in (NULL, MISSING):
+            if are_columns and self.is_open and state in (NULL, MISSING):
                 raise Wrong("bad_null_indicator", at, NO_ORDER, code.hex().upper())
             items.append(Found(at, at + LEN_VALIDITY, end, state))
             at = end

@@ -45,13 +45,13 @@ def decode_message(message: dict, source: Source, tables: dict[str, Table], load
     if not data:
         return Decoded([], controls=[Control(TOMBSTONE, 0, 0)], num_control=1)
     packet, seq = _only(data, options), seq_of(message["offset"], 0)
-    if packet is None or not packet.may_be_piece:
+    if packet is None or packet.wrong is None:
         return _decode(data, message, source, tables, options)
-    if options.divided == "yes":
-        return Decoded([], parts=[Part(f"{message['topic']}/{message['partition']}", 0, len(data), change_seq=seq)])
-    wrong = packet.wrong
-    assert wrong
-    expected = f"{wrong.expected} (option `divided` puts journals together that are divided over messages)"
+    wrong, expected = packet.wrong, packet.wrong.expected
+    if packet.may_be_piece:
+        if options.divided == "yes":
+            return Decoded([], parts=[Part(f"{message['topic']}/{message['partition']}", 0, len(data), change_seq=seq)])
+        expected = f"{expected} (option `divided` puts journals together that are divided over messages)"
     return Decoded([], [plain.rest(data, 0, Wrong(wrong.kind, wrong.offset, expected, wrong.found), seq)])
 
 
@@ -193,7 +193,7 @@ def _decode(data: bytes, message: dict, source: Source, tables: dict[str, Table]
 
 def walk(data: bytes, context: dict) -> frame.Walked:
     """What lies in a message. In: how it is read."""
-    walked = frame.walk(data, context["framing"], context["reading"]["byte_order"], is_block=True)
+    walked = frame.walk(data, context["framing"], context["reading"]["byte_order"], True, is_each=False)
     if walked.wrong or walked.end == len(data):
         return walked
     expected = frame.as_it_says(data, walked.end, context["framing"], context["reading"]["byte_order"])

@@ -35,7 +35,7 @@ class Piece:
     def __init__(self, data: bytes, context: dict, source: Source, tables: dict, is_block: bool = False):
         self.data, self.bytes_, self.context = data, np.frombuffer(data, np.uint8), context
         self.setup = setup_of(context, source, tables)
-        self.reader = self.setup.reader
+        self.reader, self.is_each = self.setup.reader, bool(context.get(frame.EACH))
         self._frame()
         self.divided: dict[int, Packet] = {}  # messages over which a journal is divided
         self.odd: dict[int, Packet] = {}  # messages of which no journal is taken, by their number
@@ -64,7 +64,7 @@ class Piece:
             num, self.end = frames.stream(self.bytes_, order == "little", LEN_MAX[framing], records)
         else:
             num, num_messages, self.end = frames.messages(
-                self.bytes_, self.len_control, ORDERS[order], LEN_MAX[framing], records, messages
+                self.bytes_, self.len_control, ORDERS[order], LEN_MAX[framing], self.is_each, records, messages
             )
         self.records, self.messages = records[:num], messages[:num_messages]
 
@@ -74,7 +74,7 @@ class Piece:
         if not any((wrong := self.packet_of(int(i)).wrong) and wrong.kind == frame.DIVIDED for i in odd):
             return
         framing, order = self.context["framing"], self.context["reading"]["byte_order"]
-        walked = frame.walk(self.data, framing, order, is_block)
+        walked = frame.walk(self.data, framing, order, is_block, self.is_each)
         records: list[tuple] = []
         messages: list[tuple] = []
         for packet in walked.packets:
@@ -148,7 +148,7 @@ class Piece:
             if message not in self.odd:
                 packet = packet_at(self.data, first, self.context["framing"], order)
                 assert packet is not None  # it is whole, for it has been found
-                self.odd[message] = packet
+                self.odd[message] = packet if self.is_each else packet._replace(journals=[])
             packet = self.odd[message]
             return packet._replace(journals=[(start, end)]) if packet.journals else packet
         at = first + self.len_control

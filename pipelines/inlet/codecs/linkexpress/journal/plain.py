@@ -15,7 +15,8 @@ def cut(data: bytes, context: dict, reader: Reader, len_block: int, is_final: bo
     """Cut whole messages, or journals of a stream, into blocks. A delete and an insert that may be one update stay
     together.
     """
-    walked = frame.walk(data, context["framing"], context["reading"]["byte_order"])
+    is_each = bool(context.get(frame.EACH))
+    walked = frame.walk(data, context["framing"], context["reading"]["byte_order"], is_each=is_each)
     is_pairing = reader.options.pair_divided != "none"
     blocks: list[Block] = []
     start, num, before, is_open = 0, 0, context, False

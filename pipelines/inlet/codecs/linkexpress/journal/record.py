@@ -9,7 +9,7 @@ from inlet.codecs.linkexpress.journal import items as journal_items
 from inlet.codecs.linkexpress.journal import transaction
 from inlet.codecs.linkexpress.journal.columns import Columns, Refused
 from inlet.codecs.linkexpress.journal.frame import Packet
-from inlet.codecs.linkexpress.journal.items import OPEN, VALID, Found, Journal
+from inlet.codecs.linkexpress.journal.items import VALID, Found, Journal
 from inlet.codecs.linkexpress.journal.options import Options
 from inlet.codecs.linkexpress.journal.values import Item
 from inlet.codecs.linkexpress.local_time import parsed_time, utc_time
@@ -38,14 +38,17 @@ class Reader:
     """Reads the journals of a file by one reading. In: contracts as they are in force for the file."""
 
     def __init__(self, reading: dict, source: Source, options: Options, tables: dict[str, Table]):
-        if reading.get("validity_order") == OPEN and options.validity_order != "auto":  # told since it was settled
+        if "validity_order" in reading and options.validity_order != "auto":  # it may be told since it was settled
             reading = reading | {"validity_order": options.validity_order}
         self.reading, self.source, self.options, self.tables = reading, source, options, tables
         self.columns = Columns(reading, source, options, tables)
         self.texts: dict[tuple[str, bytes], str] = {}  # of system items, which hold few different ones
 
     def walk(self, data: bytes, packet: Packet, start: int, end: int, open_: dict[str, int | None]) -> Walked:
-        """Find the items of a journal, and its place in its transaction."""
+        """Find the items of a journal, and its place in its transaction. Where its message has lost one, that may have
+        been of any transaction that is open.
+        """
+        open_ = transaction.unknown(open_) if packet.lacks else open_
         try:
             journal = self.journal(data, packet, start, end)
         except Wrong as wrong:

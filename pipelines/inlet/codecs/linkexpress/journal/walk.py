@@ -128,6 +128,7 @@ def untagged(data, start, end, little, how, system, len_system, widths, first, s
     is_checkpoint_there = how[HAS_CHECKPOINT] and not how[IS_COMPRESSED]
     len_checkpoint = LEN_NAMED if is_checkpoint_there else 0
     begin, of_validities = start + LEN_JOURNAL_HEAD, how[VALIDITY_ORDER] if little else BYTES_ORDER
+    of_system = LITTLE_ORDER if of_validities == OPEN_ORDER else of_validities  # valid or not is enough
     if len_columns == UNCERTAIN:
         is_as_long = begin + len_system <= end and (not how[HAS_CHECKPOINT] or begin + len_system + LEN_NAMED != end)
     else:  # a checkpoint may be as long, whose system items stand elsewhere
@@ -137,7 +138,7 @@ def untagged(data, start, end, little, how, system, len_system, widths, first, s
         return UNCERTAIN
     num_valid, at = 0, begin if how[SYSTEM_FIRST] else end - len_checkpoint - len_system
     for k in range(len(system)):
-        state, name = _long_state(data, at, of_validities), system[k, 0]
+        state, name = _long_state(data, at, of_system), system[k, 0]
         if state == UNCERTAIN:
             return UNCERTAIN
         if state == VALID:
@@ -157,7 +158,7 @@ def untagged(data, start, end, little, how, system, len_system, widths, first, s
         _put_item(items, r - first, at + LEN_VALIDITY, widths[r], state, NO_TAG)
         at += LEN_VALIDITY + widths[r]
     if is_checkpoint_there:
-        state = _long_state(data, end - len_checkpoint, of_validities)
+        state = _long_state(data, end - len_checkpoint, of_system)
         if state == UNCERTAIN or state == VALID:
             return UNCERTAIN
     return stop - first if num_valid == uint(data, start + 4, 2, little) else UNCERTAIN
