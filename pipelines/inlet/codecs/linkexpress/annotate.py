@@ -148,12 +148,7 @@ class _Block:
         if not self.tables and (is_load or operation <= DELETE):
             return None, None  # without contracts, whatever an id means is not known
         if not is_load and operation > DELETE:
-            return None, (
-                "unknown_operation",
-                items - 2,
-                items,
-                "operation 0000-0003, FFFF in the first record of a file",
-            )
+            return None, ("unknown_operation", items - 2, items, "operation 0000-0003 or FFFF")
         name = self.context.get("table") if is_load else self.ids.get(id_)
         if is_load and id_ != 0 or not is_load and name is None:
             expected = "0 of a full extract" if is_load else "an id that the source's tables map"
@@ -168,7 +163,7 @@ class _Block:
                 "unknown_operation",
                 items - 2,
                 items,
-                "operation 0000-0003, FFFF in the first record of a file",
+                "FFFF in the first record of a file alone, else operation 0000-0003",
             )
         if operation == EMPTY_LOAD and items != end:
             return name, ("trailing_bytes", items, end, "the end of the record")

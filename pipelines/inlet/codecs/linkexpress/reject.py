@@ -12,7 +12,7 @@ EXPECTED = {  # by kind; an item's kinds are followed by the column's type
     "truncated": "the record to hold all of its items",
     "trailing_bytes": "the record to end with its last item",
     "bad_null_indicator": "0000 or FFFF",
-    "unknown_operation": "operation 0000-0003, FFFF in the first record of a file, 8000 in a record of one column",
+    "unknown_operation": "operation 0000-0003 or FFFF, 8000 in a record of one column",
     "unknown_extraction_id": "an id that the source's tables map, 0 in a full extract only",
     "unknown_table": "a file name that names the table of a full extract",
     "bad_digit": "digits 0-9",
@@ -62,6 +62,8 @@ def record(i: int, data: bytes, framed, faults, context: dict, tables: dict, sou
         num_items = 0 if head[frame.OPERATION] == frame.OP_EMPTY_LOAD else len(table.columns)
         more = 2 if layout == "group" else 1
         expected = f"{num_items + more} columns, {num_items} of the table and {more}"
+    if kind == "unknown_operation" and head[frame.OPERATION] == frame.OP_EMPTY_LOAD:
+        expected = "FFFF in the first record of a file alone, else operation 0000-0003"
     if kind == "unknown_operation" and layout != "group":
         is_full = context["extract"] == "full"
         expected = "operation 0000 of a full extract" if is_full else "operation 0001-0003 of differences"
