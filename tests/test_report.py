@@ -283,6 +283,8 @@ def test_rejects_of_a_table_come_with_those_that_may_be_of_it(busy):
         rejected("depot", "bad_frame"),
     )
     lakes.write(busy, "silver.rejects", *(rejected("depot", "bad_date", **row) for row in in_file), *others)
+    (busy.root / "landing").mkdir(exist_ok=True)
+    (busy.root / "landing" / "a file").write_bytes(b"")
 
     def told(*words) -> str:
         return inlet("rejects", *words, "--project", busy.root).stdout
@@ -307,6 +309,8 @@ def test_rejects_of_a_table_come_with_those_that_may_be_of_it(busy):
         "unknown_table",
         "bad_frame",
     ]
+    (busy.root / "landing" / "a file").unlink()  # purged, or renamed
+    assert "inlet inspect" not in told("--table", "items")
     assert inlet("rejects", "--table", "nothing", "--project", busy.root).returncode == 2
 
 
