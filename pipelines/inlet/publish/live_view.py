@@ -193,15 +193,19 @@ def _gold_name(table: Table) -> str:
 
 
 def _changes(table: Table) -> str:
-    """SQL for silver's changes, with `renames` of their version; once, for names make a view's text long."""
-    if not any(_renames(table, version) for version in table.versions):
+    """SQL for silver's changes, with `renames` of their version; once, for names make a view's text long. It stands
+    before the filter, so changes of other tables, and of versions that this one has not, get none.
+    """
+    maps = {
+        version.version: f"map({', '.join(f'{literal(a)}, {literal(b)}' for a, b in names.items())})"
+        for version in table.versions
+        if (names := _renames(table, version))
+    }
+    if not maps:
         return "silver.changes"
-
-    def renames(version: Table) -> str:
-        pairs = ", ".join(f"{literal(a)}, {literal(b)}" for a, b in _renames(table, version).items())
-        return f"map({pairs})" if pairs else "cast(map() as map<string,string>)"
-
-    return f"(select *, {_by_version(table, renames)} as renames from silver.changes)"
+    cases = " ".join(f"when {number} then {sql}" for number, sql in maps.items())
+    renames = f"case table_version {cases} end" if len(table.versions) > 1 else next(iter(maps.values()))
+    return f"(select *, {renames} as renames from silver.changes)"
 
 
 def _image_of(table: Table, version: Table, image: str) -> str:
