@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+PIP    := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-kafka test lint bench gate proof soak notebooks docs clean
@@ -46,9 +47,15 @@ docs: $(READY)          ## generated pages: docs/change_table.md, docs/rejects.m
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) infra/local/preflight.py
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "Installing the locked packages into $(VENV) (a few minutes the first time) ..."
-	@$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements.lock
-	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@echo "Installing the locked packages into $(VENV) (a minute or two the first time) ..."
+	@if $(PIP) install -q "$$(grep ^uv== requirements.lock)" 2>$(VENV)/.no_uv; then \
+	  $(BIN)/uv pip sync -q -p $(BIN)/python requirements.lock && \
+	  $(BIN)/uv pip install -q -p $(BIN)/python --no-deps --no-build-isolation -e .; \
+	else \
+	  echo "uv cannot be had, pip takes its place and longer: $$(tail -1 $(VENV)/.no_uv)"; \
+	  grep -v ^uv== requirements.lock > $(VENV)/.lock && $(PIP) install -q -r $(VENV)/.lock && \
+	  $(PIP) install -q --no-deps --no-build-isolation -e .; \
+	fi
 	@echo "Resolving Spark's jars, compiling what decodes ..."
 	@$(BIN)/python -m inlet.commands.warm & compiling=$$!; $(BIN)/python -m inlet.lake.archive && wait $$compiling
 	@touch $@
