@@ -3,10 +3,11 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-kafka test lint bench gate proof soak notebooks docs clean
+.PHONY: help demo demo-kafka test test-rest test-all lint bench gate proof soak notebooks docs clean
 
 help:                   ## these targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
@@ -17,8 +18,13 @@ demo: $(READY)          ## three kinds of feeds from bytes to gold, with answers
 demo-kafka: $(READY)    ## the shop of the demo over a Kafka broker, followed in micro-batches
 	@$(BIN)/python -m infra.local.demo_kafka
 
-test: $(READY)          ## the tests, but for `make proof`, in two processes (core tests alone: .venv/bin/pytest -m "not spark")
-	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+test: $(READY)          ## the six-minute loop: the core, and with Spark each step, guarantee and family of codecs once
+	@INLET_STREAMS=$${INLET_STREAMS:-20} $(PYTEST) -m "smoke or not (spark or slow)"
+
+test-rest: $(READY)     ## what `make test` leaves out, and all rounds of what it samples
+	@INLET_ALL_ROUNDS=1 INLET_STREAMS=$${INLET_STREAMS:-300} $(PYTEST) -m "rounds or (spark or slow) and not smoke"
+
+test-all: test test-rest  ## every test but for `make proof` (the core alone, without Java: .venv/bin/pytest -m "not spark")
 
 lint: $(READY)          ## ruff and mypy: format, errors, bugs, imports, old syntax, types; the width of the macros
 	@$(BIN)/python -m ruff format --check -q pipelines infra tests notebooks/*.py
@@ -30,10 +36,10 @@ bench: $(READY)         ## ratios measured in one run, written to docs/performan
 	@$(BIN)/python -m tests.bench
 
 gate: $(READY)          ## the short proof of .ci/run: some kills, PostgreSQL as judge, a minute of fuzzing
-	@INLET_PROOF=1 INLET_FUZZ_SECONDS=$${INLET_FUZZ_SECONDS:-15} INLET_KILLS=$${INLET_KILLS:-4} INLET_KAFKA_KILLS=$${INLET_KAFKA_KILLS:-1} $(BIN)/python -m pytest -n 2 --dist loadfile -m gate
+	@INLET_PROOF=1 INLET_FUZZ_SECONDS=$${INLET_FUZZ_SECONDS:-15} INLET_KILLS=$${INLET_KILLS:-4} INLET_KAFKA_KILLS=$${INLET_KAFKA_KILLS:-1} $(PYTEST) -m gate
 
 proof: $(READY)         ## tests that take minutes: PostgreSQL as judge, crashes between any two steps, kill -9 while others read
-	@INLET_PROOF=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m proof
+	@INLET_PROOF=1 $(PYTEST) -m proof
 
 soak: $(READY)          ## the same with 500 kills, and 50,000 random streams (hours)
 	@INLET_SOAK=1 $(BIN)/python -m pytest -m proof

@@ -19,6 +19,7 @@ os.environ.pop("INLET_CATALOG", None)  # tests open catalogs of their own
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m")
 
 
+ALL_ROUNDS = "INLET_ALL_ROUNDS" in os.environ  # tests marked `rounds` ask everything, not a sample
 TAKES_MINUTES, TAKES_HOURS = "takes minutes: make proof", "takes hours: make soak"
 # by what they cost: with `--dist loadfile --no-loadscope-reorder` the first ones are begun first, and small ones fill
 # the end

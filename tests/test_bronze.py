@@ -1004,6 +1004,7 @@ def test_a_message_file_that_is_no_parquet_is_a_problem_of_that_file_only(tmp_pa
     assert json.loads(row["problem"])["kind"] == "unreadable_file"
 
 
+@pytest.mark.smoke
 def test_bytes_out_equal_bytes_in_and_a_crash_between_plan_and_units_is_healed(spark, lakehouse, tmp_path):
     (tmp_path / "landing" / "depot").mkdir(parents=True)
     project = projects.make(tmp_path, sources={"bronze_depot": projects.DEPOT}, lakehouse=lakehouse)

@@ -154,6 +154,7 @@ def test_a_wrong_entry_is_named_with_its_file(project, text, said):
     assert said in str(raised.value) and "silver.yml" in str(raised.value)
 
 
+@pytest.mark.smoke
 def test_a_good_batch_passes_and_leaves_results_once_and_pages(project, spark, silver, monkeypatch):
     monkeypatch.setattr(
         validation,
@@ -180,6 +181,7 @@ def test_a_good_batch_passes_and_leaves_results_once_and_pages(project, spark, s
     )
 
 
+@pytest.mark.smoke
 def test_an_error_stops_after_its_results_are_kept(project, spark, silver):
     silver([*GOOD, ("004", "UPSERT", None, None), ("04x", "INSERT", None, '{"PARCEL_ID":2}')])
     with pytest.raises(CheckFailed) as raised:
@@ -214,6 +216,7 @@ def test_a_warning_does_not_stop_and_a_few_rejects_of_few_records_are_none(proje
     assert [(r.table, r.severity, r.unexpected_count) for r in warned] == [("silver.batches", "warn", 1)]
 
 
+@pytest.mark.smoke
 def test_a_ledger_that_does_not_add_up_stops(project, spark, silver):
     silver(GOOD, num_records=4)
     only(project, "silver.batches")
@@ -263,6 +266,7 @@ def gold(spark):
         spark.sql(f"drop table if exists gold.parcels__{name}")
 
 
+@pytest.mark.smoke
 def test_gold_keys_are_unique_and_periods_sound_among_the_keys_a_batch_touched(project, spark, gold):
     history = [
         (1, "1", "2"),

@@ -142,6 +142,7 @@ def test_a_run_with_nothing_new_needs_no_java_and_logs_json_off_a_terminal(proje
     assert done.returncode == 0 and json.loads(done.stderr)["nothing_new"] is True
 
 
+@pytest.mark.slow
 def test_missing_java_is_said_in_one_sentence(project):
     deliver(project, extract(projects.item_records(1, 2)))
     generate.write(project)
@@ -318,6 +319,7 @@ def test_a_query_that_cannot_be_meant_is_a_usage_error(spark, lakehouse, tmp_pat
     assert ask(project, "-- what\nselect 'InsertInto' as a", 10, "public") == ([("InsertInto",)], ["a"], False)
 
 
+@pytest.mark.smoke
 def test_answers_show_structs_bytes_and_utc_times_in_every_format(spark, lakehouse, tmp_path, capsys):
     root = projects.make(tmp_path, lakehouse=lakehouse).root
     query = (
@@ -376,6 +378,7 @@ def test_ctrl_c_leaves_a_shared_catalog_and_imports_none_for_that(monkeypatch, i
     assert calls == ["leave"] * is_imported + [130] and ("inlet.lake.catalog" in sys.modules) == is_imported
 
 
+@pytest.mark.spark
 def test_ctrl_c_is_one_line_and_the_next_run_goes_on(project):
     """Interrupts as soon as Spark is there, in the middle of the first write."""
     shutil.copytree(ROOT / "expectations", project.root / "expectations")
@@ -424,6 +427,7 @@ def test_a_catalog_that_another_process_has_open_is_said_in_one_sentence(spark, 
     assert done.returncode == 6 and "Another process has the catalog" in done.stderr and "Traceback" not in done.stderr
 
 
+@pytest.mark.spark
 def test_a_catalog_is_served_once_to_its_owner_and_ends_without_a_trace(project, tmp_path):
     """What it serves is asked by tests/test_bank.py."""
     port = str(free_port())

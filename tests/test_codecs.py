@@ -21,6 +21,7 @@ from inlet.silver import decoded, unit_rules
 from inlet.source import Source
 from inlet.table import Table
 from tests import projects, test_cases
+from tests.conftest import ALL_ROUNDS
 from tests.encode import (
     goldengate_columns,
     goldengate_forms,
@@ -208,15 +209,17 @@ def joined(rows: list[dict]) -> list[dict]:
     return [{name: value for name, value in row.items() if name != "rest"} for row in found]
 
 
+@pytest.mark.rounds
 @pytest.mark.parametrize("path", FILES, ids=name_of)
 def test_a_file_says_the_same_in_whatever_pieces_it_comes(path):
     """In two, cut at any byte, and in many: byte by byte, of a long one some bytes at a time."""
     case = test_cases.load(path)
     data = case["data"]
+    num_cuts, num_pieces = (40, 200) if ALL_ROUNDS else (5, 20)
     expected = joined(whole(case, data, 1 << 20)) if data else []
-    for end in range(0, len(data), max(1, len(data) // 40)):
+    for end in test_cases.some(range(0, len(data), max(1, len(data) // 40)), num_cuts, path):
         assert joined(whole(case, data, 1 << 20, [end])) == expected, f"cut at {end}"
-    assert not data or joined(whole(case, data, 1 << 20, range(0, len(data), 1 + len(data) // 200))) == expected
+    assert not data or joined(whole(case, data, 1 << 20, range(0, len(data), 1 + len(data) // num_pieces))) == expected
 
 
 @pytest.mark.parametrize("path", FILES, ids=name_of)

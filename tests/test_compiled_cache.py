@@ -35,6 +35,7 @@ def answers(folder, module: str, name: str, options: str) -> list[str]:
 @pytest.mark.parametrize(
     ("how", "expected"), [(OURS, ["2", "2", "11"]), (NUMBAS, ["2", "2", "2"])], ids=["ours", "numba"]
 )
+@pytest.mark.slow
 def test_an_edit_in_another_file_is_noticed(tmp_path, how, expected):
     """Numba's own cache, the control, gives the answer of before."""
     assert answers(tmp_path, *how) == expected

@@ -19,6 +19,7 @@ def dbt(root: Path, *words: str):
     return subprocess.run([DBT, *words], cwd=root / "dbt", capture_output=True, text=True)
 
 
+@pytest.mark.slow
 def test_a_plain_dbt_is_refused_beside_a_run_and_may_read(tmp_path):
     project(tmp_path)
     with lake.writing(str(tmp_path / "lakehouse")):
@@ -27,6 +28,7 @@ def test_a_plain_dbt_is_refused_beside_a_run_and_may_read(tmp_path):
     assert parse.returncode == 0, parse.stdout
 
 
+@pytest.mark.slow
 def test_a_run_is_refused_beside_a_plain_dbt(tmp_path):
     """What dbt does with the plugin before a command begins, in a process that does it for two commands and then
     waits.

@@ -42,6 +42,7 @@ def test_every_test_is_tried():
     assert {path.stem for path in (DBT / "tests" / "generic").iterdir()} == DBT_TESTS.keys()
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("name", DBT_TESTS)
 def test_a_bad_row_fails_and_good_ones_do_not(spark, name):
     arguments, columns, good, bad = DBT_TESTS[name]

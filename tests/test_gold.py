@@ -23,6 +23,7 @@ from tests.silver import by_source, rows, write_silver
 from tests.streams import REST, TEXT, TYPED, Change, Keys, deliver, stream
 from tests.test_generate import project
 
+pytestmark = [pytest.mark.smoke, pytest.mark.rounds]  # INLET_STREAMS streams
 KEYS = {"items": TEXT, "typed": TYPED}  # table -> its key
 # how streams are made, and the batches that bring them; an order that is late comes with those of `mixed` if its table
 # has them
@@ -41,7 +42,7 @@ ORDERS = {
     "late": 0.5,
 }  # how a stream comes, but for `mixed`: how many of its changes are late
 LATE, LATE_TYPED, LATE_OF_MIXED = [0, 4, 5], [0, 2], 0.2
-NUM_STREAMS = int(os.environ.get("INLET_STREAMS", 300))  # each comes in every order; .ci/run asks for 800
+NUM_STREAMS = int(os.environ.get("INLET_STREAMS", 300))  # each comes in every order
 EXAMPLE_BATCHES = [0, 4, 5, 6]
 LIVE = [
     ("items", 1),
@@ -327,7 +328,8 @@ def test_the_live_view_has_what_gold_has_not_taken_yet(delivered, lives, table, 
         num_held += any(row[-1] for row in expected)
         num_moved += bool(pending) and expected != expected_live(table, applied, [])
     assert wrong == [], f"{len(wrong)} differ, one is {min(wrong, key=len)}"
-    assert num_moved > 5 and ((table, place) == ("items", 1) or num_held > 10)
+    few = NUM_STREAMS // 20
+    assert num_moved > min(5, few) and ((table, place) == ("items", 1) or num_held > min(10, few))
 
 
 def changes_of(delivered, table: str) -> dict[str, list[Change]]:

@@ -317,6 +317,7 @@ def test_a_table_is_found_by_the_member_alone_and_not_by_what_spells_it():
     assert assert_walk_agrees(numbered(values)) == 2
 
 
+@pytest.mark.smoke
 def test_both_paths_say_the_same_in_spark(spark):
     given = random_messages(200, 1) + [message(value, 1000 + n) for n, value in enumerate((None, b"", b"{}", b"x"))]
     tables, found = {TABLE.table: TABLE}, {}

@@ -335,6 +335,7 @@ def units(spark, topic: str) -> list[str]:
     return sorted(row.unit_id.removeprefix(f"{topic}/{topic}/") for row in rows)
 
 
+@pytest.mark.smoke
 def test_messages_become_changes_and_a_topic_made_anew_goes_on(spark, shop, broker, admin, topic):
     def kept(name: str, *items: int) -> None:
         rows = qlik.rows([insert(item) for item in items], "kept", 0, 0)

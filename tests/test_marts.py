@@ -38,6 +38,7 @@ def dbt(root: Path, *words: str, **environment: str) -> subprocess.CompletedProc
     )
 
 
+@pytest.mark.slow
 def test_marts_read_the_public_views_alone_and_have_a_database_of_their_own(tmp_path):
     root = copied(tmp_path)
     done = dbt(root, "parse")

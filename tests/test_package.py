@@ -9,6 +9,8 @@ import zipfile
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
+import pytest
+
 from tests.test_imports import imported
 
 REPO = Path(__file__).resolve().parents[1]
@@ -27,6 +29,7 @@ def test_what_the_package_imports_it_declares():
     assert len(foreign) > 10
 
 
+@pytest.mark.slow
 def test_an_installed_wheel_makes_a_project_that_runs(tmp_path):
     source = tmp_path / "source"
     for name in (

@@ -28,6 +28,7 @@ from tests import goldengate_streams, reference
 from tests.encode import goldengate_columns, goldengate_trail, linkexpress, linkexpress_journal, qlik
 from tests.streams import Change, stream
 
+pytestmark = pytest.mark.smoke
 NUM_BATCHES, NUM_STREAMS = 3, 12  # streams of each format
 REPO = Path(__file__).resolve().parents[1]
 KEY = ["REGION", "ITEM"]

@@ -124,6 +124,7 @@ def is_boundary(changes: list[Change], arrived: list[Change], point: str) -> boo
     return all(not seqs & shown or seqs <= shown for seqs in begun.values())
 
 
+@pytest.mark.smoke
 def test_the_views_show_whole_transactions_and_equal_the_reference_at_their_point(spark, here):
     streams = {}
     for number in range(24):
@@ -159,6 +160,7 @@ def test_the_views_show_whole_transactions_and_equal_the_reference_at_their_poin
     assert_every_boundary_is_shown_by_as_of_and_committed(spark, streams)
 
 
+@pytest.mark.smoke
 def test_inlet_show_says_what_the_views_say(spark, here):
     """Read without Spark: live rows, versions, changes, rows of a key and as of a time."""
 
@@ -479,6 +481,7 @@ FAILING = """[{table: "*__current", expect: unexpected_rows_expectation, severit
    kwargs: {unexpected_rows_query: "select * from {batch}"}}]"""
 
 
+@pytest.mark.smoke
 def test_a_failed_check_leaves_the_point_where_it_was_and_says_so(spark, here, capsys):
     def gold_and_publish(suite: str) -> None:
         (here.root / "expectations").mkdir(exist_ok=True)

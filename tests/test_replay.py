@@ -47,6 +47,7 @@ def counts(account) -> tuple[int, ...]:
     )
 
 
+@pytest.mark.smoke
 def test_rejects_are_decoded_again_after_options_and_contracts_were_fixed(spark, lakehouse, tmp_path):
     for source in ("again_shop", "again_depot"):
         (tmp_path / "landing" / source).mkdir(parents=True)

@@ -105,6 +105,7 @@ def stored(spark, sources) -> dict[str, list]:
 BOXES = {"table": "DEPOT.BOXES", "name": "boxes", "key": ["ITEM_ID"], "columns": projects.ITEMS["columns"]}
 
 
+@pytest.mark.smoke
 def test_repeats_conflicts_and_a_crash_before_the_ledger(spark, lakehouse, tmp_path, monkeypatch):
     """The contract of a table is missing when the run dies; the next one has it, and reads rejects as changes."""
     sources = {"silver_shop": SHOP, "silver_depot": {**projects.DEPOT, "from": "landing/silver_depot/*.lxg"}}
@@ -334,6 +335,7 @@ def refusing_block(data, context, source, tables):
     raise ConfigError("NAME has no source_type", "Name one")
 
 
+@pytest.mark.smoke
 def test_what_a_decoder_fails_on_is_set_aside_and_two_codecs_of_messages_share_a_batch(
     spark, lakehouse, tmp_path, monkeypatch
 ):
@@ -432,6 +434,7 @@ def test_a_table_without_statistics_of_a_batch_is_taken_to_hold_it(tmp_path):
     ] == [[False, True, True, False], [True] * 4, [False] * 4]
 
 
+@pytest.mark.smoke
 def test_a_load_ends_with_its_file_once_that_is_whole_and_with_the_next_change_of_its_table(spark, lakehouse, tmp_path):
     project = projects.make(
         tmp_path,
@@ -577,6 +580,7 @@ def test_a_reject_among_uncounted_events_may_be_one_of_them_until_it_is_resolved
     spark.sql("delete from silver.rejects where source = 'counted'")
 
 
+@pytest.mark.smoke
 def test_a_message_that_comes_again_good_resolves_the_damaged_one_and_its_transaction_is_complete(
     spark, lakehouse, tmp_path
 ):
