@@ -206,7 +206,7 @@ def test_a_name_that_is_used_again_and_one_in_other_case_are_told_apart():
     with pytest.raises(ValueError, match="NAME cannot have been both TITLE and NAME"):
         Table(**(SECOND | {"columns": taken}))
     table = Table(**(SECOND | {"columns": [{"name": "Name", "type": "string"}, *SECOND["columns"][:3]]}))
-    assert table.column_in(table.versions[0], table.columns[0]).name == "NAME"
+    assert table.columns_in(table.versions[0])["name"].name == "NAME"
 
 
 def test_a_name_belongs_to_one_contract(tmp_path):

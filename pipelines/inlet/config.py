@@ -20,7 +20,7 @@ import re
 from pathlib import Path
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
 
 from inlet.errors import ConfigError, as_found, in_words
 from inlet.source import Source
@@ -44,12 +44,19 @@ class Project(BaseModel):
     sources: dict[str, Source]
     tables: dict[str, Table]  # by SCHEMA.TABLE
     metrics: Metrics = Metrics()
+    _carried: dict[str, tuple] = PrivateAttr(default_factory=dict)  # of tables_of, which is asked again for each file
 
     def tables_of(self, source: Source) -> dict[str, Table]:
         """The contracts that this source may carry, by every SCHEMA.TABLE that they went by."""
-        return by_name(
-            t for t in self.tables.values() if (not t.sources or source.name in t.sources) and source.wants(t.table)
-        )
+        tables, asked, found = self._carried.get(source.name, (None, None, {}))
+        if tables is not self.tables or asked is not source:  # `model_copy` gives a project other tables
+            found = by_name(t for t in self.tables.values() if self.may_carry(source, t))
+            self._carried[source.name] = self.tables, source, found
+        return found
+
+    def may_carry(self, source: Source, table: Table) -> bool:
+        """Is a contract one of those of a source, and wanted?"""
+        return (not table.sources or source.name in table.sources) and source.wants(table.table)
 
     @property
     def ignores(self) -> bool:
@@ -115,24 +122,8 @@ def load(root: Path | str, is_unfinished: bool = False) -> Project:
     for name, body in _fields(fields.get("sources"), f"{config}: sources").items():
         place = f"{config}: sources.{name}"
         sources[str(name)] = _build(Source, {"name": str(name), **_fields(body, place)}, place)
-    tables: dict[str, Table] = {}
-    for path in sorted((root / "pipelines" / "tables").glob("*.yml")):
-        table = _build(Table, _fields(_yaml(path), str(path)), str(path))
-        if table.table in tables:
-            raise ConfigError(f"{path}: {table.table} is declared in another file, too", "Keep one file per table")
-        if other := next((t for t in tables.values() if t.name == table.name), None):
-            raise ConfigError(
-                f"{path}: {table.table} is called {table.name}, as {other.table} is", "Give it another name"
-            )
-        claimed = {name: t.table for t in tables.values() for name in t.names} | dict.fromkeys(tables)
-        for name in table.names:
-            if name in claimed:
-                raise ConfigError(
-                    f"{path}: {name}, a name of {table.table}, is also one of {claimed[name] or name}",
-                    "A name that a second table has taken over cannot be told apart: leave the former one out of "
-                    "`earlier`",
-                )
-        tables[table.table] = table
+    tables = _contracts(root / "pipelines" / "tables")
+    contracts = by_name(tables.values())
     for source in sources.values():
         if source.codec not in CODECS:
             raise ConfigError(
@@ -157,7 +148,6 @@ def load(root: Path | str, is_unfinished: bool = False) -> Project:
                 f"{config}: sources.{source.name}.publish_at is checkpoint, and {source.codec} has none",
                 f"Leave it out; {', '.join(having)} has checkpoints",
             )
-        contracts = by_name(tables.values())
         for word, name in source.tables.items():
             lacks = (
                 not any(fnmatch.fnmatchcase(one, name) for one in contracts)
@@ -177,6 +167,32 @@ def load(root: Path | str, is_unfinished: bool = False) -> Project:
         tables=tables,
         metrics=_build(Metrics, _fields(fields.get("metrics"), f"{config}: metrics"), f"{config}: metrics"),
     )
+
+
+def _contracts(folder: Path) -> dict[str, Table]:
+    """The contracts of a folder, by SCHEMA.TABLE. Raises: ConfigError, also where two have a name in common."""
+    tables: dict[str, Table] = {}
+    called: dict[str, str] = {}  # name -> SCHEMA.TABLE
+    claimed: dict[str, str] = {}  # every SCHEMA.TABLE that one went by -> the present one
+    for path in sorted(folder.glob("*.yml")):
+        table = _build(Table, _fields(_yaml(path), str(path)), str(path))
+        if table.table in tables:
+            raise ConfigError(f"{path}: {table.table} is declared in another file, too", "Keep one file per table")
+        if table.name in called:
+            raise ConfigError(
+                f"{path}: {table.table} is called {table.name}, as {called[table.name]} is", "Give it another name"
+            )
+        for name in table.names:
+            if name in claimed:
+                raise ConfigError(
+                    f"{path}: {name}, a name of {table.table}, is also one of {claimed[name]}",
+                    "A name that a second table has taken over cannot be told apart: leave the former one out of "
+                    "`earlier`",
+                )
+        tables[table.table] = table
+        called[table.name] = table.table
+        claimed |= dict.fromkeys(table.names, table.table)
+    return tables
 
 
 def read_files(source: Source, model, root: Path, place: str) -> None:

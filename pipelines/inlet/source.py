@@ -6,6 +6,7 @@ What brings its units is its *transport*; what they mean is its *codec*. Neither
 import fnmatch
 import json
 import re
+from collections import Counter
 from hashlib import sha256
 from typing import Any, Literal, TypeVar
 
@@ -95,7 +96,7 @@ class Source(BaseModel):
         if not isinstance(tables, dict):
             return tables
         words = [str(word) if type(word) is int else word for word in tables]
-        if twice := {str(word) for word in words if words.count(word) > 1}:
+        if twice := {str(word) for word, num in Counter(words).items() if num > 1}:
             raise ValueError(f"{', '.join(sorted(twice))} stands there as a number and as text")
         return dict(zip(words, tables.values()))
 

@@ -25,6 +25,7 @@ place up to which it was in force, so that changes from before stay readable:
 """
 
 import re
+from collections import Counter
 from datetime import UTC, datetime
 from functools import cached_property
 from hashlib import sha256
@@ -108,7 +109,7 @@ class Table(BaseModel):
         if not re.fullmatch(r"[a-z][a-z0-9_]*", self.name) or "__" in self.name:
             raise ValueError(f"name: expected lower-case letters, digits and single _, found {self.name!r}")
         _check_columns("", self.columns, self.key)
-        if any(c.dropped for c in self.columns if c.name in self.key):
+        if any(c.dropped for c in self._key_columns):
             raise ValueError("key: a column of the key cannot be dropped; name the key that the table has now")
         for before, after in zip(self.earlier, [*self.earlier[1:], None]):
             if before.version >= (after or self).version or after and before.until >= after.until:
@@ -124,12 +125,10 @@ class Table(BaseModel):
                 )
         for version in self.versions[:-1]:
             taken: dict[str, str] = {}
+            places = {c.name.lower(): n for n, c in enumerate(version.columns)}
             for column in self.columns:
-                known = [
-                    c.name
-                    for c in version.columns
-                    if c.name.lower() in [n.lower() for n in (column.name, *column.formerly)]
-                ]
+                meant = {places.get(n.lower()) for n in (column.name, *column.formerly)}
+                known = [version.columns[n].name for n in sorted(meant - {None})]
                 if len(known) > 1:
                     raise ValueError(
                         f"earlier version {version.version}: {' and '.join(known)} are both there, so which was "
@@ -140,8 +139,9 @@ class Table(BaseModel):
                         f"earlier version {version.version}: {known[0]} cannot have been both "
                         f"{taken[known[0]]} and {column.name}"
                     )
+            names = set(version.column_names)
             for column in version.key:
-                if column not in version.column_names:
+                if column not in names:
                     raise ValueError(
                         f"earlier version {version.version}: has no column {column} of the key; say its own `key`, "
                         "or `formerly` where it was renamed"
@@ -158,12 +158,7 @@ class Table(BaseModel):
         """The table as it was in each version, oldest first; the last is in force now."""
         own = {"earlier": [], "columns": [c for c in self.columns if not c.dropped]}
         then = [
-            {
-                "version": e.version,
-                "columns": e.columns,
-                "key": e.key or [self._name_in(e.columns, k) for k in self.key],
-            }
-            for e in self.earlier
+            {"version": e.version, "columns": e.columns, "key": e.key or self._key_in(e.columns)} for e in self.earlier
         ]
         return [self.model_copy(update=own | earlier) for earlier in [*then, {}]]
 
@@ -173,18 +168,24 @@ class Table(BaseModel):
             (version for version, e in zip(self.versions, self.earlier) if change_seq < e.until), self.versions[-1]
         )
 
-    def column_in(self, version: "Table", column: TableColumn) -> TableColumn | None:
-        """What one of its columns was in a version; None where that had no such column."""
-        there = {c.name: c for c in version.columns}
-        return (
-            None
-            if column.dropped and version.version == self.version
-            else there.get(self._name_in(version.columns, column.name))
-        )
+    def columns_in(self, version: "Table") -> dict[str, TableColumn | None]:
+        """Gold's name of each of its columns -> what the column was in a version; None where that had no such
+        column.
+        """
+        existing = _by_lower_name(version.columns)
+        return {
+            c.gold_name: None if c.dropped and version.version == self.version else _found(c, existing)
+            for c in self.columns
+        }
 
-    def _name_in(self, columns: list[TableColumn], name: str) -> str:
-        names = {c.name.lower(): c.name for c in columns}
-        return next((names[n.lower()] for n in [name, *self.column(name).formerly] if n.lower() in names), name)
+    def _key_in(self, columns: list[TableColumn]) -> list[str]:
+        existing = _by_lower_name(columns)
+        return [(_found(c, existing) or c).name for c in self._key_columns]
+
+    @property
+    def _key_columns(self) -> list[TableColumn]:
+        own = {c.name: c for c in self.columns}
+        return [own[name] for name in self.key]
 
     @property
     def ours(self) -> dict[str, str]:
@@ -208,7 +209,7 @@ class Table(BaseModel):
 
     @property
     def gold_key(self) -> list[str]:
-        return [self.column(name).gold_name for name in self.key]
+        return [c.gold_name for c in self._key_columns]
 
     @property
     def column_mapping(self) -> str | None:
@@ -243,9 +244,18 @@ def ours_beside(taken: set[str]) -> dict[str, str]:
     }
 
 
+def _by_lower_name(columns: list[TableColumn]) -> dict[str, TableColumn]:
+    return {c.name.lower(): c for c in columns}
+
+
+def _found(column: TableColumn, existing: dict[str, TableColumn]) -> TableColumn | None:
+    """The first of a column's names that exists. In: columns by their names in lower case."""
+    names = (column.name, *column.formerly)
+    return next((existing[n.lower()] for n in names if n.lower() in existing), None)
+
+
 def _check_columns(where: str, columns: list[TableColumn], key: list[str]) -> None:
-    names = [c.name.lower() for c in columns]
-    twice = {n for n in names if names.count(n) > 1}
+    twice = {name for name, num in Counter(c.name.lower() for c in columns).items() if num > 1}
     if twice:
         alike = [c.name for c in columns if c.name.lower() in twice]
         raise ValueError(
@@ -257,8 +267,9 @@ def _check_columns(where: str, columns: list[TableColumn], key: list[str]) -> No
                 "another name where the feed is made"
             )
         )
+    names = {c.name for c in columns}
     for column in key:
-        if column not in {c.name for c in columns}:
+        if column not in names:
             raise ValueError(f"{where}key: {column!r} is not among the columns")
 
 
@@ -277,9 +288,8 @@ def in_force(tables: dict[str, Table], change_seq: str) -> dict[str, Table]:
     return {name: table.at(change_seq) for name, table in tables.items()}
 
 
-def present(tables, name: str) -> str:
-    """The SCHEMA.TABLE that a table goes by now. In: contracts, a name of it now or before."""
-    names = by_name(tables)
+def present(names: dict[str, Table], name: str) -> str:
+    """The SCHEMA.TABLE that a table goes by now. In: contracts as of `by_name`, a name of it now or before."""
     return names[name].table if name in names else name
 
 

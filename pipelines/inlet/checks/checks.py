@@ -103,8 +103,8 @@ def _contracts(project: Project, spark: "SparkSession", step: str, names) -> lis
     if step != "gold":
         return []
     if names is None:
-        existing = {row.tableName for row in spark.sql("show tables in gold").collect()}
-        return [t for t in project.tables.values() if any(name.startswith(f"{t.name}__") for name in existing)]
+        built = {row.tableName.rpartition("__")[0] for row in spark.sql("show tables in gold").collect()}
+        return [t for t in project.tables.values() if t.name in built]
     known = {t.name: t for t in project.tables.values()} | project.tables
     unknown = [name for name in names if name not in known]
     if unknown:

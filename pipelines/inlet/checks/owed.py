@@ -48,9 +48,9 @@ def _last_checked(project: Project, step: str) -> dict[tuple, int]:
             all_rows[name] = row["run_id"]
         else:
             checked |= {(name, batch): row["run_id"] for batch in row["batch_ids"]}
-    for name, run_id in all_rows.items():
+    for run_id in set(all_rows.values()):
         for place in _written(project, step, datetime.fromtimestamp(run_id / 1e6, UTC)):
-            if place[0] == name:
+            if all_rows.get(place[0]) == run_id:
                 checked[place] = max(run_id, checked.get(place, 0))
     return checked
 

@@ -115,12 +115,14 @@ def contracts(project: Project, definitions: list[dict], answers: Answers) -> li
     for row in definitions:
         of_table.setdefault(f"{row['source_schema']}.{row['source_table']}", []).append(row)
     known, found = by_name(project.tables.values()), []
+    files = _files(project) if known.keys() & of_table.keys() else {}
+    taken = {t.name for t in project.tables.values()}
     for name, rows in sorted(of_table.items()):
-        path = _file_of(project, known[name]) if name in known else None
-        taken = {t.name for t in project.tables.values()} | {contract.path.stem for contract in found}
+        path = files[known[name].table] if name in known else None
         made = _updated(path, name, rows, answers) if path else _new(project, name, rows, answers, taken)
         if made:
             found.append(made)
+            taken.add(made.path.stem)
     answered = {*answers.renamed, *answers.dropped}
     if answered and (
         idle := answered
@@ -146,12 +148,10 @@ def _yaml() -> YAML:
     return yaml
 
 
-def _file_of(project: Project, table: Table) -> Path:
-    """The file of a contract."""
-    for path in sorted((project.root / "pipelines" / "tables").glob("*.yml")):
-        if (_yaml().load(path) or {}).get("table") == table.table:
-            return path
-    raise ConfigError(f"{table.table} has no file in pipelines/tables", "Put its contract there")
+def _files(project: Project) -> dict[str, Path]:
+    """SCHEMA.TABLE -> the file of its contract."""
+    paths = sorted((project.root / "pipelines" / "tables").glob("*.yml"))
+    return {(_yaml().load(path) or {}).get("table", ""): path for path in paths}
 
 
 def _new(project: Project, name: str, rows: list[dict], answers: Answers, taken: set[str]) -> Contract:

@@ -28,7 +28,7 @@ def of_table(project: Project, rows: list[dict], table: str) -> tuple[list[dict]
     named = {f"{row['source_schema']}.{row['source_table']}" for row in rows if row["source_table"]}
     known(contracts | dict.fromkeys(named), table, "table")
     names = contract.names if contract else [table]
-    sources = [s.name for s in project.sources.values() if not contract or contract.table in project.tables_of(s)]
+    sources = [s.name for s in project.sources.values() if not contract or project.may_carry(s, contract)]
     own = [row for row in rows if f"{row['source_schema']}.{row['source_table']}" in names]
     unnamed = [row for row in rows if row["source_table"] is None and row["source"] in sources]
     return own + unnamed, len(unnamed)

@@ -112,7 +112,7 @@ def as_supplied(project: Project, table: Table, found: Shown) -> Shown:
     unclear = [row for row in found.rows if any(row[n] and None in row[n].values() for n in images)]
     kept = _in_silver(project, found, unclear, [*IMAGES, "table_version", "column_states"])
     members = {
-        version.version: [(c.gold_name, then.name) for c in table.columns if (then := table.column_in(version, c))]
+        version.version: [(name, then.name) for name, then in table.columns_in(version).items() if then]
         for version in table.versions
     }
     rows = []

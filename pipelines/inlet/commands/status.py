@@ -192,20 +192,20 @@ def _gold(project: Project, ledger: list[dict], rejects: list[dict]) -> list[dic
     contracts = by_name(project.tables.values())
     named = (contracts.get(f"{row['source_schema']}.{row['source_table']}") for row in rejects)
     rejected = Counter(table.name for table in named if table)
-    applied: dict[tuple, int] = {}
+    applied: dict[str, dict[str, int]] = {}  # table -> source -> last batch
     for row in lake.peek(project.lakehouse_path(), "gold.applied", ["table_name", "source", "through_batch_id"]):
-        place = row["table_name"], row["source"]
-        applied[place] = max(row["through_batch_id"], applied.get(place, 0))
-    behind = gold.pending(project)
+        through = applied.setdefault(row["table_name"], {})
+        through[row["source"]] = max(row["through_batch_id"], through.get(row["source"], 0))
+    behind = set(gold.pending(project))
     rows = []
     for table in sorted(project.tables.values(), key=lambda t: t.name):
-        batches = [batch for (name, _), batch in applied.items() if name == table.name]
+        through = applied.get(table.name, {})
         rows.append(
             {
                 "table": table.name,
-                "sources": ", ".join(sorted(s for name, s in applied if name == table.name)),
-                "through batch": max(batches, default=None),
-                "is current": table.name not in behind and bool(batches),
+                "sources": ", ".join(sorted(through)),
+                "through batch": max(through.values(), default=None),
+                "is current": table.name not in behind and bool(through),
                 "rejected": rejected[table.name],
             }
         )
@@ -223,10 +223,11 @@ def _loading(project: Project) -> list[dict]:
         f"where kind in ('{full_loads.BEGIN}', '{full_loads.END}')",
     )
     of: dict[tuple, dict[str, list[dict]]] = {}
+    names = by_name(project.tables.values())
     for row in sorted(events, key=lambda row: (row["load_id"], row["batch_id"])):
-        of.setdefault(
-            (row["source"], present(project.tables.values(), f"{row['source_schema']}.{row['source_table']}")), {}
-        ).setdefault(row["load_id"], []).append(row)
+        of.setdefault((row["source"], present(names, f"{row['source_schema']}.{row['source_table']}")), {}).setdefault(
+            row["load_id"], []
+        ).append(row)
     return [
         {
             "source": source,

@@ -221,7 +221,7 @@ def _own(column: TableColumn) -> tuple:
 
 def _read_as(table: Table, version: Table) -> list[dict]:
     """The columns of a version in their order, and the gold column that each one is; none where gold has none."""
-    names = {then.name: c.gold_name for c in table.columns if (then := table.column_in(version, c))}
+    names = {then.name: name for name, then in table.columns_in(version).items() if then}
     return [
         {"name": names.get(c.name), "member": c.name, "type": c.type, "encoding": c.encoding} for c in version.columns
     ]

@@ -40,8 +40,8 @@ def greatest(ledger: list[dict], names: set[str]) -> list[list]:
 
 def new(ledger: list[dict], lags: dict) -> list[dict]:
     """Rows of the ledger that some table has not taken yet."""
-    return [
-        row
-        for row in ledger
-        if any(row["source"] in sources and row["batch_id"] > sources[row["source"]][0] for sources in lags.values())
-    ]
+    through: dict[str, int] = {}  # source -> last batch that every table has
+    for sources in lags.values():
+        for source, (applied, _) in sources.items():
+            through[source] = min(applied, through.get(source, applied))
+    return [row for row in ledger if row["source"] in through and row["batch_id"] > through[row["source"]]]

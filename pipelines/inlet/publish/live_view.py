@@ -178,10 +178,9 @@ def _by_version(table: Table, sql_of: Callable[[Table], str]) -> str:
 
 def _renames(table: Table, version: Table) -> dict[str, str]:
     """Members of images -> gold's names, where these are not the members in lower case."""
-    then = {c.gold_name: table.column_in(version, c) for c in table.columns}
     return {
         column.name: name
-        for name, column in then.items()
+        for name, column in table.columns_in(version).items()
         if column and (column.gold_name != name or not column.name.isascii())
     }
 
@@ -209,7 +208,7 @@ def _changes(table: Table) -> str:
 
 
 def _image_of(table: Table, version: Table, image: str) -> str:
-    then, name = {c.gold_name: table.column_in(version, c) for c in table.columns}, _gold_name(table)
+    then, name = table.columns_in(version), _gold_name(table)
     absent = ", ".join(f"{literal(n)}, parse_json('null')" for n, column in then.items() if column is None)
     sent = (
         f"transform_keys(map_filter(coalesce(cast({image} as map<string,variant>), {NO_IMAGE}), (name, value) -> "

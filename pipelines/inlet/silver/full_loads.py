@@ -58,9 +58,9 @@ def of_files(batch: Batch, units: list[dict]) -> None:
         "select distinct source, source_schema, source_table, load_id from silver.changes where operation = 'REFRESH' "
         f"and {among(sources)} and change_seq between '{load_ids[0]}' and '{load_ids[-1]}~'"
     ).collect()
-    tables = batch.project.tables.values()
+    names = by_name(batch.project.tables.values())
     places = {
-        (row.source, present(tables, f"{row.source_schema}.{row.source_table}"), row.load_id)
+        (row.source, present(names, f"{row.source_schema}.{row.source_table}"), row.load_id)
         for row in found
         if (row.source, row.load_id) in ended
     }
@@ -158,7 +158,7 @@ def _refreshes(codec, sources: dict, tables: dict):
 
 def _known_loads(batch: Batch) -> list[dict]:
     """Each load as the last batch before this one left it."""
-    known = {}
+    known, names = {}, by_name(batch.project.tables.values())
     events = lake.peek(
         batch.project.lakehouse_path(),
         "silver.control_events",
@@ -167,7 +167,7 @@ def _known_loads(batch: Batch) -> list[dict]:
     )
     for row in events:
         load = json.loads(row["detail"])
-        load["table"] = present(batch.project.tables.values(), load["table"])
+        load["table"] = present(names, load["table"])
         known[load["source"], load["load_id"]] = load | {
             name: datetime.fromisoformat(load[name]) for name in ("first_at", "last_at")
         }
@@ -197,7 +197,7 @@ def of_messages(batch: Batch, codec, sources: list, loads: list[dict]) -> None:
         spans, "source string, source_schema string, source_table string, for_load string, first string, last string"
     )
     proven = {
-        (row.source, present(names.values(), f"{row.source_schema}.{row.source_table}"), row.for_load)
+        (row.source, present(names, f"{row.source_schema}.{row.source_table}"), row.for_load)
         for row in changes.join(rows.hint("broadcast"), ["source", "source_schema", "source_table"])
         .where("change_seq between first and last")
         .select("source", "source_schema", "source_table", "for_load")
@@ -233,13 +233,9 @@ def _before(batch: Batch, kind: str) -> set[tuple]:
         ["source", "source_schema", "source_table", "load_id"],
         f"where kind = '{kind}' and batch_id <> {batch.batch_id}",
     )
+    names = by_name(batch.project.tables.values())
     return {
-        (
-            row["source"],
-            present(batch.project.tables.values(), f"{row['source_schema']}.{row['source_table']}"),
-            row["load_id"],
-        )
-        for row in rows
+        (row["source"], present(names, f"{row['source_schema']}.{row['source_table']}"), row["load_id"]) for row in rows
     }
 
 

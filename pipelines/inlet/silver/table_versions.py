@@ -58,13 +58,13 @@ def new_definitions(project: Project, found: list[dict]) -> list[tuple]:
     """Rows of silver.table_versions for definitions of a feed that are not there yet, with the version of the contract
     that says the same.
     """
-    known = {_content(row) for row in seen(project)}
+    known, tables = {_content(row) for row in seen(project)}, by_name(project.tables.values())
     new: dict[tuple, tuple] = {}
     for row in found:
         columns = json.loads(row["columns"])
         content = _content(row | {"columns": columns})
         if content not in known:
-            table = by_name(project.tables.values()).get(f"{row['source_schema']}.{row['source_table']}")
+            table = tables.get(f"{row['source_schema']}.{row['source_table']}")
             version = next((v.version for v in table.versions if same_columns(v, columns)), None) if table else None
             new.setdefault(
                 content,
