@@ -202,7 +202,7 @@ def _read(project: Project, places: dict[str, tuple[str, int]], query: str, limi
     import deltalake
     import pyarrow as pa
 
-    builder = deltalake.QueryBuilder()
+    builder = lake.query_builder()
     try:
         for name, (table, version) in places.items():
             path = f"{project.lakehouse_path()}/{table.replace('.', '/')}"

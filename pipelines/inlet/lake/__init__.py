@@ -1,7 +1,18 @@
 """The lakehouse: its Delta tables, its catalog and lock, and the Spark session. What the layers ask of it."""
 
 from inlet.lake.lock import following, writing
-from inlet.lake.reads import describe, exists, has_version, may_hold, operations, peek, size, size_bytes, version
+from inlet.lake.reads import (
+    describe,
+    exists,
+    has_version,
+    may_hold,
+    operations,
+    peek,
+    query_builder,
+    size,
+    size_bytes,
+    version,
+)
 from inlet.lake.tables import DATABASES, append, arrow_schema, create, create_sql, ddl_of
 
 __all__ = [
@@ -18,6 +29,7 @@ __all__ = [
     "may_hold",
     "operations",
     "peek",
+    "query_builder",
     "size",
     "size_bytes",
     "version",

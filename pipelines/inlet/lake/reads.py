@@ -10,6 +10,17 @@ def exists(lakehouse: str, table: str) -> bool:
     return deltalake.DeltaTable.is_deltatable(f"{lakehouse}/{table.replace('.', '/')}")
 
 
+def query_builder():
+    """A builder of queries over Delta tables. Files of earlier releases hold timestamps as INT96, and it reads them as
+    microseconds: nanoseconds, its default, overflow outside the years 1677 to 2262 and give another time.
+    """
+    import deltalake
+
+    builder = deltalake.QueryBuilder()
+    builder.execute("set datafusion.execution.parquet.coerce_int96 = 'us'")
+    return builder
+
+
 def peek(lakehouse: str, table: str, columns: list[str], rest: str = "", version: int | None = None) -> list[dict]:
     """Columns of a small state table as a list of dicts, read without Spark; [] while the table does not exist. A
     column that the table has not got yet is null. In: what follows `from` in SQL: an order, a limit; the Delta version,
@@ -24,7 +35,7 @@ def peek(lakehouse: str, table: str, columns: list[str], rest: str = "", version
     asked = ", ".join(
         name if name.strip('"') in existing or not name.isidentifier() else f"null as {name}" for name in columns
     )
-    rows = deltalake.QueryBuilder().register("rows", delta_table)
+    rows = query_builder().register("rows", delta_table)
     return pa.table(rows.execute(f"select {asked} from rows {rest}").read_all()).to_pylist()
 
 
