@@ -27,16 +27,22 @@ DEPOT = {
 
 
 def make(
-    root: Path, sources: dict | None = None, tables: list[dict] | None = None, lakehouse: str = "lakehouse"
+    root: Path,
+    sources: dict | None = None,
+    tables: list[dict] | None = None,
+    lakehouse: str = "lakehouse",
+    is_unfinished: bool = False,
 ) -> config.Project:
-    """Write and load a project; by default one depot with one table of items."""
+    """Write and load a project; by default one depot with one table of items. In: is_unfinished, that options may be
+    missing which definitions are to tell.
+    """
     (root / "pipelines" / "tables").mkdir(parents=True, exist_ok=True)
     (root / "pipelines" / "inlet.yml").write_text(
         yaml.safe_dump({"lakehouse": lakehouse, "sources": sources or {"depot": DEPOT}})
     )
     for table in tables or [ITEMS]:
         (root / "pipelines" / "tables" / f"{table['name']}.yml").write_text(yaml.safe_dump(table))
-    return config.load(root)
+    return config.load(root, is_unfinished)
 
 
 def item_records(first: int, num: int, per_transaction: int = 2) -> list[tuple]:

@@ -957,9 +957,8 @@ def test_a_file_whose_reading_ends_the_process_is_a_problem_of_that_file_alone(p
 )
 def test_an_extraction_id_may_be_written_as_a_number(tmp_path, tables, expected):
     projects.make(tmp_path)
-    (tmp_path / "pipelines" / "inlet.yml").write_text(
-        f"sources: {{depot: {{codec: linkexpress_group, from: a, options: {{source_tz: UTC}}, tables: {tables}}}}}"
-    )
+    depot = f"codec: linkexpress_group, from: a, options: {{source_tz: UTC, charset: cp932}}, tables: {tables}"
+    (tmp_path / "pipelines" / "inlet.yml").write_text(f"sources: {{depot: {{{depot}}}}}")
     assert config.load(tmp_path).sources["depot"].tables == expected
 
 

@@ -431,12 +431,13 @@ def encoded_goldengate_text(rows: list[dict]) -> tuple[str, bytes]:
     return "aa000001", goldengate_forms.extract(transactions, "DEPOT.ITEMS").encode()
 
 
+REQUIRED = {"source_tz": "Asia/Tokyo", "charset": "cp932"}
 ENCODERS = {  # codec -> what its source says, its encoder: a file's name and bytes, or the bytes or parts of messages
     "goldengate_trail": ({}, encoded_trail),
     "goldengate_logdump": ({}, encoded_logdump),
     "linkexpress_group": ({"tables": {"1": "DEPOT.ITEMS"}, "options": projects.DEPOT["options"]}, encoded_linkexpress),
-    "linkexpress_table": ({"options": {"difftype": "journal"}}, encoded_linkexpress_table),
-    "linkexpress_journal": ({"options": {"source_tz": "Asia/Tokyo"}}, encoded_linkexpress_journal),
+    "linkexpress_table": ({"options": REQUIRED | {"difftype": "journal"}}, encoded_linkexpress_table),
+    "linkexpress_journal": ({"options": REQUIRED}, encoded_linkexpress_journal),
     "toy": ({}, encoded_toy),
     "qlik_json": ({"tables": {"items": "DEPOT.ITEMS"}}, encoded_qlik),
     "goldengate_json": ({"options": {"flatten_delimiter": "."}}, encoded_goldengate_json),

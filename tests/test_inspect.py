@@ -497,7 +497,10 @@ def test_what_an_encrypted_trail_says_is_shown_and_why_the_rest_is_not(tmp_path)
 @pytest.mark.parametrize(
     ("codec", "said"),
     [
-        ("linkexpress_group", "missing_change_seq at byte 0: expected a file name with a time"),
+        (
+            "linkexpress_group --option source_tz=UTC --option charset=cp932",
+            "missing_change_seq at byte 0: expected a file name with a time",
+        ),
         ("goldengate_json --transport lines", "invalid_utf8 at byte 3: expected UTF-8, found 0x8E"),
         ("qlik_json --transport whole_file", "invalid_utf8 at byte 3: expected UTF-8, found b'"),
     ],

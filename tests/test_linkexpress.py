@@ -6,6 +6,7 @@ import re
 from decimal import Decimal
 
 import pytest
+import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -14,7 +15,7 @@ from inlet.codecs.codec import decode_block
 from inlet.codecs.linkexpress import group as codec
 from inlet.errors import REJECT_KINDS, ConfigError, Reject
 from inlet.fields import variant
-from inlet.fields.charset import text
+from inlet.fields.charset import charset, text
 from inlet.source import Source
 from inlet.table import Table
 from tests.encode.linkexpress import encode_file
@@ -118,6 +119,9 @@ def files(draw):
     return how, {id_: [(name, type_) for name, type_, _ in columns] for id_, columns in tables.items()}, records
 
 
+REQUIRED = {"source_tz": "UTC", "charset": "cp932"}  # options without a default
+
+
 def project(layouts: dict, **options):
     names = {id_: f"SHOP.T{id_}" for id_ in layouts if id_}
     tables = {
@@ -134,7 +138,7 @@ def project(layouts: dict, **options):
             "name": "shop",
             "codec": "linkexpress_group",
             "from": "landing",
-            "options": options,
+            "options": REQUIRED | options,
             "tables": {str(id_): name for id_, name in names.items()},
         }
     )
@@ -412,6 +416,8 @@ def test_a_code_that_no_set_of_the_source_reads_is_named(options, code):
         ({"charset": "klingon"}, "charset"),
         ({"byte_order": 1}, "byte_order"),
         ({"source_tz": "Nowhere/City"}, "source_tz"),
+        ({"source_tz": None}, "source_tz is missing"),
+        ({"charset": None}, "charset is missing"),
     ],
 )
 def test_a_wrong_option_is_named(options, said):
@@ -463,9 +469,23 @@ def changes_of(data: bytes, name: str, source, tables) -> list[dict]:
     return codec.changes_as_rows(found, block.context, source, tables)
 
 
+@pytest.mark.parametrize("name", ["linkexpress_group", "linkexpress_table", "linkexpress_journal"])
+@pytest.mark.parametrize("missing", REQUIRED)
+def test_a_project_has_to_say_what_no_byte_tells(tmp_path, name, missing):
+    """Many a word in EUC is another word in Shift-JIS."""
+    word = "名前".encode("euc_jp")
+    assert [text(word, charset(name)) for name in ("euc_jp", "cp932")] == ["名前", "ﾌｾﾁｰ"]
+    (tmp_path / "pipelines").mkdir()
+    options = {option: value for option, value in REQUIRED.items() if option != missing}
+    shop = {"codec": name, "from": "landing", "options": options}
+    (tmp_path / "pipelines" / "inlet.yml").write_text(yaml.safe_dump({"sources": {"shop": shop}}))
+    with pytest.raises(ConfigError, match=f"sources.shop.options: {missing} is missing"):
+        config.load(tmp_path)
+
+
 def test_a_site_table_is_a_file_of_the_project_whose_content_the_options_are(tmp_path):
     (tmp_path / "pipelines" / "tables").mkdir(parents=True)
-    options = "{source_tz: UTC, gaiji: pipelines/gaiji.txt}"
+    options = "{source_tz: UTC, charset: cp932, gaiji: pipelines/gaiji.txt}"
     inlet = f"sources: {{shop: {{codec: linkexpress_group, from: landing, options: {options}}}}}"
     (tmp_path / "pipelines" / "inlet.yml").write_text(inlet)
     file = tmp_path / "pipelines" / "gaiji.txt"

@@ -112,6 +112,7 @@ def told(text: str, codec: str = "linkexpress_table", tables: dict | None = None
     return import_settings.lines(source, [("emp.def", text.encode())])
 
 
+SJIS = {"charset": "cp932"}
 KINDS = "LOGTYPE = LITTLE\nNULLIND = YES\nOUTCODE = EUC\n"
 GROUP = "REPNAME = A\nLOGTYPE = NORMAL\nGRPNAME = DEPOTS\nDIFFTYPE = JNL\nOUTCODE = KEIS\n"
 
@@ -125,8 +126,14 @@ GROUP = "REPNAME = A\nLOGTYPE = NORMAL\nGRPNAME = DEPOTS\nDIFFTYPE = JNL\nOUTCOD
             {},
             "logtype: little, difftype: open, null_areas: 'yes', charset: euc_jp",
         ),
-        (EXTRACTION.replace("= OPEN", "= JNL"), "linkexpress_table", {}, "options: {difftype: journal}"),
-        (EXTRACTION + KINDS, "linkexpress_group", {}, ""),  # a member's own do not count
+        (EXTRACTION.replace("= OPEN", "= JNL"), "linkexpress_table", SJIS, "options: {difftype: journal}"),
+        (EXTRACTION + KINDS, "linkexpress_group", SJIS, ""),
+        (
+            EXTRACTION,
+            "linkexpress_table",
+            {},
+            "note: option charset is missing. Text tells no character set",
+        ),  # a member's own do not count
         (GROUP + "LOGTYPE = LITTLE", "linkexpress_group", {"charset": "jis8"}, "options: {logtype: little}"),
         (GROUP, "linkexpress_group", {}, "OUTCODE of DEPOTS KEIS: say which charset that is"),
         ("REPNAME = A\nBYTESWAP = YES", "linkexpress_table", {}, "BYTESWAP of A is YES: where files fit both ways"),
@@ -135,6 +142,7 @@ GROUP = "REPNAME = A\nLOGTYPE = NORMAL\nGRPNAME = DEPOTS\nDIFFTYPE = JNL\nOUTCOD
 def test_a_definition_says_how_its_extracts_are_written(text, codec, options, said):
     lines = told(text, codec, source_tz="UTC", **options)
     assert said in "\n".join(lines).replace("\n    options", " options") and bool(lines) == bool(said), lines
+    assert ("charset is missing" in "\n".join(lines)) is not ("charset" in options or "EUC" in text), lines
 
 
 @pytest.mark.parametrize(

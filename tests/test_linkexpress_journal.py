@@ -27,7 +27,7 @@ TEXTS = {"cp932": "Aｱ山 z", "ebcdic_kana": "AZｱ山田 1", "ebcdic_ascii": "
 
 PATH = "shop_20260102120405_3.dat"
 PREFIX = "2026010203040500000000003"  # its time in UTC, and its ordinal
-TZ = {"source_tz": "Asia/Tokyo"}
+REQUIRED = {"source_tz": "Asia/Tokyo", "charset": "cp932"}  # options without a default
 CONTRACT = {"INTEGER": "int", "SMALLINT": "smallint", "REAL": "float", "DOUBLE": "double", "DATE": "date"}
 CONTRACT |= {"TIMESTAMP": "timestamp_ntz", "BINARY(4)": "binary"}
 BY_FIT = ("tagged", "sysitems_position", "compressed", "has_checkpoint", "name_width", "validity_order", "numeric_sign")
@@ -114,7 +114,7 @@ def project(tables: dict, **options) -> tuple[Source, dict]:
             "name": "shop",
             "codec": "linkexpress_journal",
             "from": "landing",
-            "options": TZ | options,
+            "options": REQUIRED | options,
             "tables": {table: f"SHOP.{table}" for table in tables},
         }
     )
@@ -511,6 +511,7 @@ def test_a_local_time_that_the_zone_has_twice_is_no_time():
     ("options", "message"),
     [
         ({"source_tz": None}, "source_tz is missing"),
+        ({"charset": None}, "charset is missing"),
         ({"source_tz": "Nowhere/City"}, "expected the name of a time zone"),
         ({"sysitems": ["STS", "STS"]}, "an item stands there twice"),
         ({"null_areas": "yes"}, "null_areas: is not known"),

@@ -134,7 +134,7 @@ def test_what_definitions_say_of_the_source_is_told_where_inlet_yml_lacks_it():
         {"options": {"has_checkpoint": "yes"}},
         [],
     )
-    stream = {"sysitems": sysitems, "framing": "journal_stream", "validity_order": "native"}
+    stream = {"charset": "gs_kana", "sysitems": sysitems, "framing": "journal_stream", "validity_order": "native"}
     assert told(SHOP, tables=tables, **stream) == ({}, [])
 
 
@@ -143,6 +143,7 @@ def test_what_definitions_leave_open_is_a_note():
     assert options["options"]["sysitems"] == ["TIME", "TRNID", "STS", "DBKIND", "DBOP", "STORAGE", "RESOURCE"]
     assert options["options"]["has_checkpoint"] == "no" and "charset" not in options["options"]
     assert [note.partition(": ")[2][:40] for note in notes] == [
+        "option charset is missing. Text tells no",
         "1.def, line 6: OutCode UNICODE: say whic",
         "1.def, line 1: msglen of [Queue] says no",
         "TJNLSYSALL gives no order: sysitems is t",
@@ -249,7 +250,7 @@ def test_the_definition_of_the_docs_says_what_they_print(tmp_path):
         for kind in ("sql", "console")
     )
     shop = {"codec": "linkexpress_journal", "from": "landing/*.jnl", "options": {"source_tz": "Asia/Tokyo"}}
-    projects.make(tmp_path, {"shop": shop})
+    projects.make(tmp_path, {"shop": shop}, is_unfinished=True)
     (tmp_path / "shop.def").write_text(definition)
     expected = printed.split("\n", 1)[1]
     assert inlet(tmp_path, "import", tmp_path / "shop.def", "--source", "shop").startswith(expected)
@@ -258,7 +259,7 @@ def test_the_definition_of_the_docs_says_what_they_print(tmp_path):
 def test_journals_are_read_by_what_their_definitions_say(tmp_path):
     """Untagged, so that nothing but the definitions tells where items are; later with one more column."""
     shop = {"codec": "linkexpress_journal", "from": "landing/*.dat", "options": {"source_tz": "Asia/Tokyo"}}
-    projects.make(tmp_path, {"shop": shop}, [{**projects.ITEMS, "sources": ["elsewhere"]}])
+    projects.make(tmp_path, {"shop": shop}, [{**projects.ITEMS, "sources": ["elsewhere"]}], is_unfinished=True)
     (tmp_path / "shop.def").write_text(
         SHOP + "CREATE TABLE SHOP.EMP (ID INT NOT NULL, NAME NCHAR VARYING(10),\n"
         '"Qty" DEC(7,2) NOT NULL, MEMO VARCHAR(900), PRIMARY KEY (ID));\n'

@@ -34,7 +34,7 @@ def changes_of(codec, name: str, data: bytes, tables: dict, **options) -> list[C
             "name": "shop",
             "codec": f"linkexpress_{codec.__name__.split('.')[-1]}",
             "from": "landing",
-            "options": {"byte_order": "big"} | options,
+            "options": {"source_tz": "UTC", "charset": "cp932", "byte_order": "big"} | options,
         },
         tables=tables,
     )

@@ -249,7 +249,9 @@ def test_a_file_of_a_table_without_a_contract_says_what_to_write():
 
 def test_options_that_contradict_each_other_are_refused():
     options = {"difftype": "journal", "null_areas": "no"}
-    source = Source(**{"name": "s", "codec": "linkexpress_table", "from": "x"}, options=options)
+    source = Source(
+        **{"name": "s", "codec": "linkexpress_table", "from": "x"}, options=test_linkexpress.REQUIRED | options
+    )
     with pytest.raises(ConfigError, match="null_areas: files of a journal-form definition have them"):
         codec.open_file("T1_20260102030405.dat", b"\0", True, source, {})
 

@@ -251,7 +251,9 @@ def write_journals(rng: random.Random, source: str, landing: Path) -> tuple[dict
             (landing / f"{batch}" / source).mkdir(parents=True)
             qlik.write_parquet(own, landing / f"{batch}" / source / f"{batch}.parquet")
     options = {"source_tz": "Asia/Tokyo", "tagged": "yes" if how.tagged else "no", "framing": how.framing}
-    options |= {"has_checkpoint": "yes", "validity_order": "native"} | ({"divided": "yes"} if is_queue else {})
+    options |= {"charset": "cp932", "has_checkpoint": "yes", "validity_order": "native"} | (
+        {"divided": "yes"} if is_queue else {}
+    )
     path = f"landing/{source}/*.jnl"
     said = {
         "codec": "linkexpress_journal",

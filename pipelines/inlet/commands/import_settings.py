@@ -29,7 +29,8 @@ def lines(source: Source, files: list[tuple[str, bytes]]) -> list[str]:
     lacking = _lacking(source, settings)
     told = _dump({"sources": {source.name: lacking}})
     required = getattr(CODECS[source.codec].OPTIONS, "REQUIRED", {})
-    missing = [name for name in required if source.options.get(name) is None]
+    given = source.options | lacking.get("options", {})
+    missing = [name for name in required if given.get(name) is None]
     asked = [f"option {name} is missing. {required[name]}" for name in missing]
     return ([f"pipelines/inlet.yml lacks:\n{told}"] if lacking else []) + [
         f"note: {note}" for note in asked + settings.notes

@@ -74,7 +74,7 @@ def _blocks(tables: dict) -> None:
         codec="linkexpress_group",
         **{"from": "nowhere"},
         tables={"1": "A.B"},
-        options={"byte_order": "big", "null_areas": "yes", "charset": "cp932"},
+        options={"source_tz": "UTC", "byte_order": "big", "null_areas": "yes", "charset": "cp932"},
     )
     for block, _ in cut_file(source, tables, "20260101000000_000001.lxg", io.BytesIO(INSERT_AND_COMMIT), 0, None, True):
         group.decode(block.data, block.context, source, tables)
@@ -84,7 +84,7 @@ def _journals(tables: dict) -> None:
     from inlet.codecs.linkexpress.journal import files
     from inlet.source import Source
 
-    options = {"source_tz": "UTC", "sysitems": ["RESOURCE", "DBOP"]}
+    options = {"source_tz": "UTC", "charset": "cp932", "sysitems": ["RESOURCE", "DBOP"]}
     source = Source(name="s", codec="linkexpress_journal", **{"from": "nowhere"}, tables={"B": "A.B"}, options=options)
     both = {"byte_order": "big", "compressed": "yes", "numeric_sign": "separate"}
     for framing, data, reading in (

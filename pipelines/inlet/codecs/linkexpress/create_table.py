@@ -27,7 +27,7 @@ class CreatedTable(NamedTuple):
     key: list[str]
 
 
-def text_of(data: bytes, name: str, charset: str) -> str:
+def text_of(data: bytes, name: str, charset: str | None) -> str:
     """The text of a definition file, in UTF-8, the source's charset, Shift-JIS or EUC. Raises: ConfigError."""
     for encoding in ("utf-8-sig", *(s for s in ("cp932", "euc_jp") if s == charset), "cp932", "euc_jp"):
         try:

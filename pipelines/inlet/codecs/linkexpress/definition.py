@@ -18,7 +18,7 @@ import re
 from inlet.codecs.linkexpress import definition_options
 from inlet.codecs.linkexpress.create_table import Column, CreatedTable, name_of, tables_in, text_of
 from inlet.codecs.linkexpress.item import ITEMS, LEN_INTEGER
-from inlet.codecs.linkexpress.options import CommonOptions, Options, options_of
+from inlet.codecs.linkexpress.options import CommonOptions, Options, given
 from inlet.codecs.results import Definition, Settings
 from inlet.errors import ConfigError
 from inlet.fields import sql_type
@@ -32,7 +32,7 @@ REMEDY = "Give an extraction definition, or the table's CREATE TABLE"
 
 def definitions_of(data: bytes, name: str, source: Source) -> list[Definition]:
     """The column lists in a definition file. Their change_seq is empty, for it tells no time. Raises: ConfigError."""
-    options = options_of(source)
+    options = given(source).for_types()
     text = _without_comments(data, name, options.charset)
     tables = tables_in(text, name)
     extracted = [_extracted(one, tables, name) for one in _definitions(text) if "REPNAME" in one]
@@ -60,12 +60,12 @@ def definitions_of(data: bytes, name: str, source: Source) -> list[Definition]:
 
 def settings_of(files: list[tuple[str, bytes]], source: Source) -> Settings:
     """What the files say of the source itself. In: their names and bytes. Raises: ConfigError."""
-    charset = options_of(source).charset
+    charset = given(source).charset
     found = [(name, one) for name, data in files for one in _definitions(_without_comments(data, name, charset))]
     return definition_options.settings(found, source)
 
 
-def _without_comments(data: bytes, name: str, charset: str) -> str:
+def _without_comments(data: bytes, name: str, charset: str | None) -> str:
     lines = text_of(data, name, charset).splitlines()
     return "\n".join(line for line in lines if not line.lstrip().startswith("#"))
 

@@ -7,7 +7,7 @@ Facts     [documented] keywords, what LOGTYPE, DIFFTYPE and NULLIND may be, that
 Source    docs/formats/linkexpress_group.md, linkexpress_table.md
 """
 
-from inlet.codecs.linkexpress.options import CommonOptions, options_of
+from inlet.codecs.linkexpress.options import CommonOptions, given
 from inlet.codecs.results import Setting, Settings
 from inlet.errors import ConfigError
 from inlet.fields.charset import ALIASES
@@ -32,7 +32,7 @@ def settings(definitions: list[tuple[str, dict[str, str]]], source: Source) -> S
     """What definitions tell of their source. In: of each its file and its keywords, REPNAME or GRPNAME among them.
     Raises: ConfigError where a word is none of its keyword's, or two definitions say two things.
     """
-    found, options = Settings({}, {}, "", [] if source.tables else [NOTES[source.codec]]), options_of(source)
+    found, options = Settings({}, {}, "", [] if source.tables else [NOTES[source.codec]]), given(source)
     named = "GRPNAME" if source.codec == BY_GROUP else "REPNAME"
     words: dict[str, tuple[str, str]] = {}  # keyword -> its word, and where it stands
     for file, one in definitions:
@@ -62,11 +62,10 @@ def settings(definitions: list[tuple[str, dict[str, str]]], source: Source) -> S
 def of_charset(word: str, place: str, options: CommonOptions, found: Settings) -> None:
     """What an output code says of the option charset. In: the settings so far, which get it, or a note."""
     charset = CHARSETS.get(word.upper())
-    is_told = "charset" in options.model_fields_set
-    if charset and not (is_told and _is_same_set(charset, options.charset)):
+    if charset and not (options.charset and _is_same_set(charset, options.charset)):
         found.options["charset"] = Setting(charset, place)
-    elif word and not charset and not is_told:
-        found.notes.append(f"{place} {word}: say which charset that is; {options.charset} is read otherwise")
+    elif word and not charset and not options.charset:
+        found.notes.append(f"{place} {word}: say which charset that is")
 
 
 def _is_same_set(one: str, other: str) -> bool:

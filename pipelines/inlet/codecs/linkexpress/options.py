@@ -1,11 +1,12 @@
 """The options of a Linkexpress source: what no manual says, and what a site chose when it made its extracts."""
 
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from inlet.errors import ConfigError
 from inlet.fields import site_table
 from inlet.fields.charset import Charset, charset
 from inlet.source import Source
@@ -14,6 +15,9 @@ FILE_NAME = (
     r"(?:(?P<table>[^\W\d]\w*(?:\.[^\W\d]\w*)?)[._-])?(?P<time>\d{14}(?:\d\d)?)"
     r"(?:[._-](?P<ordinal>\d{1,9}))?(?:\.\w+)*"
 )
+
+
+Common = TypeVar("Common", bound="CommonOptions")
 
 
 class CommonOptions(BaseModel):
@@ -35,24 +39,28 @@ class CommonOptions(BaseModel):
     byte_order: Literal["auto", "big", "little"] = Field(
         "auto", description="of lengths, counts, codes and binary items"
     )
-    charset: Literal[
-        "cp932",
-        "sjisms",
-        "euc_jp",
-        "euc_jp_0212",
-        "u90",
-        "utf_8",
-        "utf_16",
-        "ascii",
-        "jis8",
-        "ebcdic_kana",
-        "gs_kana",
-        "ebcdic_ascii",
-        "gs_ascii",
-        "ebcdic_lower",
-    ] = Field(
-        "cp932",
-        description="OUTCODE of CHARACTER and VARCHAR (character_sets.md); utf_16 in the byte order of the file",
+    charset: (
+        Literal[
+            "cp932",
+            "sjisms",
+            "euc_jp",
+            "euc_jp_0212",
+            "u90",
+            "utf_8",
+            "utf_16",
+            "ascii",
+            "jis8",
+            "ebcdic_kana",
+            "gs_kana",
+            "ebcdic_ascii",
+            "gs_ascii",
+            "ebcdic_lower",
+        ]
+        | None
+    ) = Field(
+        None,
+        description="OUTCODE of CHARACTER and VARCHAR (character_sets.md); utf_16 in the byte order of the file. Every "
+        "source has to say it, because text tells no character set; ascii where it holds no other characters",
     )
     nchar_charset: Literal["auto", "cp932", "euc_jp", "jef", "utf_16"] = Field(
         "auto", description="of NCHAR and NVARCHAR; auto: the pairs of `charset`, none for utf_8, ascii and jis8"
@@ -89,7 +97,9 @@ class CommonOptions(BaseModel):
 
     FILES: ClassVar = {"gaiji": site_table.of_text}
     REQUIRED: ClassVar = {
-        "source_tz": "Times of the source tell no zone: name it, such as Asia/Tokyo; or UTC, where its clock has that"
+        "source_tz": "Times of the source tell no zone: name it, such as Asia/Tokyo; or UTC, where its clock has that",
+        "charset": "Text tells no character set: name that of OUTCODE, such as cp932, euc_jp, utf_8 or gs_kana; or "
+        "ascii, where text holds no other characters",
     }
     _codes = field_validator("charset_overrides", "nchar_overrides", mode="before")(site_table.checked)
 
@@ -116,7 +126,7 @@ class CommonOptions(BaseModel):
         if self.user_defined == "reject" and self.charset == "utf_8":
             raise ValueError("user_defined: utf_8 keeps the private use area; reject is for the other sets")
         codes = {*site_table.of_text(self.gaiji), *self.charset_overrides, *self.nchar_overrides}
-        if codes:
+        if codes and self.charset:
             sets = [set_ for set_ in (self.char_set("big"), self.nchar_set("big")) if set_]
             if left := sorted(codes.difference(*(set_.of_site for set_ in sets))):
                 names = " or ".join(dict.fromkeys(set_.name for set_ in sets))
@@ -129,7 +139,7 @@ class CommonOptions(BaseModel):
 
     @property
     def is_ebcdic(self) -> bool:
-        return self.charset.startswith(("ebcdic_", "gs_"))
+        return (self.charset or "").startswith(("ebcdic_", "gs_"))
 
     def char_set(self, byte_order: str) -> Charset:
         """The set of CHARACTER and VARCHAR."""
@@ -141,10 +151,16 @@ class CommonOptions(BaseModel):
         """The set of pairs that NCHAR is read in; None for none."""
         name: str | None = self.nchar_charset
         if name == "auto":
-            name = "jef" if self.is_ebcdic else PAIRS_OF.get(self.charset)
+            name = "jef" if self.is_ebcdic else PAIRS_OF.get(self.charset or "")
         return self._set(name, byte_order, "double", self.nchar_overrides) if name else None
 
-    def _set(self, name: str, byte_order: str, mixed: str, codes: dict[str, str]) -> Charset:
+    def for_types(self) -> Self:
+        """With some charset where none is given yet, for `inlet import`: types of a contract do not depend on it."""
+        return self if self.charset else self.model_copy(update={"charset": "cp932"})
+
+    def _set(self, name: str | None, byte_order: str, mixed: str, codes: dict[str, str]) -> Charset:
+        if name is None:
+            raise ValueError("option charset is missing")  # `told` has asked for it
         name = UTF_16[byte_order] if name == "utf_16" else name
         overrides = self.gaiji, site_table.as_text(codes)
         return charset(name, self.jef_mapping, mixed, overrides, self.jef_pua_base, self.user_defined)
@@ -193,8 +209,21 @@ class TableOptions(Options):
 
 
 def options_of(source: Source) -> Options:
-    """The options of a source of extracts."""
+    """The options of a source of extracts. Raises: ConfigError where a required one is missing."""
+    return told(source, given(source))
+
+
+def given(source: Source) -> Options:
+    """The options of a source of extracts, for `inlet import`: required ones may be missing."""
     return source.options_as(TableOptions if source.codec == "linkexpress_table" else Options)
+
+
+def told(source: Source, options: Common) -> Common:
+    """The options of a source, none of the required ones missing. Raises: ConfigError."""
+    for name, remedy in CommonOptions.REQUIRED.items():
+        if getattr(options, name) is None:
+            raise ConfigError(f"sources.{source.name}.options: {name} is missing", remedy)
+    return options
 
 
 PAIRS_OF = {

@@ -51,7 +51,7 @@ def definitions_of(data: bytes, name: str, source: Source) -> list[Definition]:
     """The column lists in a file; none in one of distribution definitions. Their change_seq is empty, for it tells no
     time. Raises: ConfigError.
     """
-    options = source.options_as(Options)
+    options = source.options_as(Options).for_types()
     text = text_of(data, name, options.charset)
     found, queues = acquisition.read(text, name)
     if not found and queues:

@@ -4,8 +4,7 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field, field_validator
 
-from inlet.codecs.linkexpress.options import CommonOptions
-from inlet.errors import ConfigError
+from inlet.codecs.linkexpress.options import CommonOptions, told
 from inlet.source import Source
 
 SystemItem = Literal["TIME", "TRNID", "STS", "DBKIND", "DBOP", "STORAGE", "RESOURCE"]
@@ -69,8 +68,5 @@ class Options(CommonOptions):
 
 
 def options_of(source: Source) -> Options:
-    """The options of a source. Raises: ConfigError."""
-    options = source.options_as(Options)
-    if options.source_tz is None:
-        raise ConfigError(f"sources.{source.name}.options: source_tz is missing", Options.REQUIRED["source_tz"])
-    return options
+    """The options of a source. Raises: ConfigError where a required one is missing."""
+    return told(source, source.options_as(Options))
