@@ -47,8 +47,9 @@ from inlet.commands import decode, status, warm
 from inlet.commands import run as running
 from inlet.errors import ConfigError, EnvironmentLacks, Reject, TryAgain
 from inlet.log import Log
-from inlet.source import FILE_TRANSPORTS, MESSAGE_TRANSPORTS, ROW_TRANSPORTS
+from inlet.source import FILE_TRANSPORTS, MESSAGE_TRANSPORTS, ROW_TRANSPORTS, Source
 from inlet.sql import literal
+from inlet.table import Table
 from tests import projects
 from tests.encode import linkexpress, qlik
 
@@ -1148,3 +1149,52 @@ def test_a_registry_gets_the_password_of_the_environment_and_nothing_else_shows_
 )
 def test_a_store_may_tell_its_times_as_text(told, expected):
     assert files._modified(None, "name", {"updated": told}) == expected
+
+
+def test_a_file_that_has_the_place_of_another_tables_file_is_held_until_it_is_renamed(tmp_path):
+    """Their changes would have one change_seq, and be taken for contradictions."""
+    other = projects.ITEMS | {"table": "DEPOT.OTHERS", "name": "others"}
+    table = projects.DEPOT | {"codec": "linkexpress_table", "tables": {"ITEMS": "DEPOT.ITEMS", "DEPOT.*": "DEPOT.*"}}
+    table |= {"options": projects.DEPOT["options"] | {"difftype": "open", "logtype": "little"}, "settle_minutes": 0}
+    project = projects.make(tmp_path, {"depot": table}, [projects.ITEMS, other])
+    (tmp_path / "landing" / "depot").mkdir(parents=True)
+    records = [("insert", {"ITEM_ID": 1, "NAME": "a", "PRICE": None})]
+    data = linkexpress.encode_table_file(records, "open", True, "big", "cp932", projects.LAYOUT, logtype="little")
+    deliver(project, data, "ITEMS_20260105030000.lxg")
+    first = plan(project)
+    assert not first.held and [row["problem"] for row in first.files] == [None]
+
+    deliver(project, data, "DEPOT.OTHERS_20260105030000.lxg")
+    deliver(project, data, "ITEMS_20260105030000.again.lxg")
+    second = plan(project, first.files)
+    [(held, why)] = second.held.items()
+    assert (held, [row["path"] for row in second.files]) == (
+        "landing/depot/DEPOT.OTHERS_20260105030000.lxg",
+        ["landing/depot/ITEMS_20260105030000.again.lxg"],
+    )
+    assert why == (
+        "a person: its name gives it the place in the order that ITEMS_20260105030000.lxg has, a file of DEPOT.ITEMS, "
+        "not of DEPOT.OTHERS: rename it, so that its time and ordinal are its own"
+    )
+    path = tmp_path / held
+    path.rename(path.with_name("DEPOT.OTHERS_20260105030000_2.lxg"))
+    third = plan(project, first.files + second.files)
+    assert not third.held and len(third.files) == 1
+
+
+@pytest.mark.parametrize(
+    ("codec", "names"),
+    [
+        ("linkexpress_group", ["20260105030000_1.x", "ITEMS_20260105030000_1.x"]),
+        ("linkexpress_table", ["ITEMS_20260105030000_1.x", "OTHERS_2026010503000000_1.x"]),
+        ("linkexpress_journal", ["a_20260105030000_1.x", "b_20260105030000_01.x"]),
+        ("goldengate_text", ["aa000001", "bb000001"]),
+    ],
+)
+def test_names_tell_whose_a_place_is(codec, names):
+    tables = {name: Table(**projects.ITEMS | {"table": name}) for name in ("DEPOT.ITEMS", "DEPOT.OTHERS")}
+    options = {} if codec == "goldengate_text" else {"source_tz": "UTC", "charset": "ascii"}
+    source = Source(**{"name": "s", "codec": codec, "from": "x", "options": options})
+    found = [CODECS[codec].own_place(name, source, tables) for name in names]
+    assert found[0][0] == found[1][0] and found[0][1] != found[1][1]
+    assert CODECS[codec].own_place("a_name.txt", source, tables) is None

@@ -13,6 +13,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from inlet import bronze, change, lake, silver
+from inlet.bronze import places
 from inlet.bronze.guard import KIND
 from inlet.codecs import CODECS
 from inlet.codecs.linkexpress import group as linkexpress_codec
@@ -485,6 +486,24 @@ def test_a_load_ends_with_its_file_once_that_is_whole_and_with_the_next_change_o
     qlik.write_parquet(qlik.rows([after], "items", offset=3), tmp_path / "landing" / "silver_load" / "3.parquet")
     silver.run(project, spark, land(project, spark))
     assert ended()[2:] == [("load", f"{qlik.START:%Y%m%d%H%M%S}{qlik.START.microsecond // 10_000:02d}")]
+
+
+def test_a_load_end_is_of_the_table_of_its_file(spark, lakehouse, tmp_path, monkeypatch):
+    """Lakehouses have files of two tables at one place: then one of them is rejected, and its load has not ended."""
+    monkeypatch.setattr(places, "hold", lambda *_: None)
+    other = projects.ITEMS | {"table": "DEPOT.OTHERS", "name": "others"}
+    depot = {**projects.DEPOT, "from": "landing/silver_two/*.lxg", "tables": {}}
+    project = projects.make(tmp_path, {"silver_two": depot}, [projects.ITEMS, other], lakehouse=lakehouse)
+    (tmp_path / "landing" / "silver_two").mkdir(parents=True)
+    for name, num in (("ITEMS", 1), ("OTHERS", 2)):
+        rows = [("row", {"ITEM_ID": n, "NAME": name, "PRICE": 1}) for n in range(num)]
+        data = linkexpress.encode_file(rows, True, "big", "cp932", {0: projects.LAYOUT})
+        (tmp_path / "landing" / "silver_two" / f"{name}_20260105030000.lxg").write_bytes(data)
+        silver.run(project, spark, land(project, spark))
+    ends = "select source_table from silver.control_events where kind = 'load_end' and source = 'silver_two'"
+    assert [row.source_table for row in spark.sql(ends).collect()] == ["ITEMS"]
+    rejected = "select kind from silver.rejects where source = 'silver_two'"
+    assert [row.kind for row in spark.sql(rejected).collect()] == ["conflicting_duplicate"]
 
 
 def states(spark, batches: list[list[tuple]], is_of_batch: bool = False):

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from inlet import lake, unit
-from inlet.bronze import kafka, ordered, replay
+from inlet.bronze import kafka, ordered, places, replay
 from inlet.bronze.files import GONE, beside, cannot_open, ends_its_reader, has_settled, listing, unpacked_name, utc
 from inlet.bronze.framing import attempt
 from inlet.bronze.guard import Died, apart
@@ -101,6 +101,7 @@ def plan_batch(project: Project, sources: list[Source], before: list[dict], now:
                 info["held"] = companions
             info |= {"batch_id": new.batch_id, "companions": companions}
             wanted.append(ordered.Listed(source, path, info, good.get((source.name, path)), is_settled))
+    places.hold(project, wanted, good)
     for (source, path, info, _, _), row in zip(wanted, _plan_files(project, wanted, good, unplaced), strict=True):
         if isinstance(row, str):
             new.held |= {path: row} if row != GONE else {}

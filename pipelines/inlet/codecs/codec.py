@@ -154,6 +154,15 @@ class EndedByNext(OrderedFiles, Protocol):
         """
 
 
+class PlacedByName(FileCodec, Protocol):
+    """A file codec whose files take their place in the order from their names."""
+
+    def own_place(self, path: str, source: Source, tables: dict[str, Table]) -> tuple[str, str] | None:
+        """The place that a file's name tells, and whose it is: a table, or a word of the name. No two owners share a
+        place; files of one owner that do are deliveries of one file. None where the name tells none.
+        """
+
+
 class Accompanied(FileCodec, Protocol):
     """A file codec whose files come with others, which the transport hands over in the context (`companions`)."""
 

@@ -16,6 +16,7 @@ from inlet.bronze.guard import guarded
 from inlet.errors import FILE_KINDS
 from inlet.silver.batch import Batch, among
 from inlet.table import by_name, present
+from inlet.unit import OFFSET
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -50,19 +51,20 @@ def of_files(batch: Batch, units: list[dict]) -> None:
         )
         if row["kind"] not in FILE_KINDS and row["resolved_by"] is None
     }  # of those nothing was landed then
-    ended = {(source, loads[source, path]) for source, path in (loads.keys() & whole) - rejected}
+    ended = {(source, path, loads[source, path]) for source, path in (loads.keys() & whole) - rejected}
     if not ended:
         return
-    load_ids = sorted({load_id for _, load_id in ended})
+    load_ids = sorted({load_id for *_, load_id in ended})
+    path = f"regexp_replace(substr(unit_id, length(source) + 2), '@{OFFSET}', '')"
     found = batch.spark.sql(
-        "select distinct source, source_schema, source_table, load_id from silver.changes where operation = 'REFRESH' "
-        f"and {among(sources)} and change_seq between '{load_ids[0]}' and '{load_ids[-1]}~'"
+        f"select distinct source, source_schema, source_table, load_id, {path} as path from silver.changes "
+        f"where operation = 'REFRESH' and {among(sources)} and change_seq between '{load_ids[0]}' and '{load_ids[-1]}~'"
     ).collect()
     names = by_name(batch.project.tables.values())
     places = {
         (row.source, present(names, f"{row.source_schema}.{row.source_table}"), row.load_id)
         for row in found
-        if (row.source, row.load_id) in ended
+        if (row.source, row.path, row.load_id) in ended
     }
     places -= _before(batch, END)  # a file that comes again ends nothing anew
     _append(

@@ -41,3 +41,11 @@ def read(path: str, head: bytes, options: CommonOptions) -> Named | Reject:
         return of_file("missing_change_seq", head, expected, name)
     time = f"{at.year:04d}{at:%m%d%H%M%S}{at.microsecond // 10_000:02d}"
     return Named(time, int(parts.get("ordinal") or 0), parts.get("table") or "")
+
+
+def place(path: str, options: CommonOptions) -> tuple[str, str] | None:
+    """The place in the order that a file's name tells, and its word for its table, "" for none; None where it tells no
+    place.
+    """
+    name = read(path, b"", options)
+    return None if isinstance(name, Reject) else (f"{name.time}/{name.ordinal}", name.table)

@@ -20,6 +20,7 @@ Loads     a full extract is a load of its table and ends with its file, once all
 Versions  the column lists in force at the time and ordinal of the file's name
 Order     the time and ordinal of the file's name, then the record's place in it. The name's time is local to the
           source, whose zone option source_tz says (one that the zone has twice or not at all: `missing_change_seq`).
+          No two tables share a time and ordinal: the second file is held until it is renamed (own_place)
           The format holds no time, no transaction id and no position, so transaction_id is made of these too
 Facts     [documented] the fields and codes . [inferred] sizes of commit and FFFF records, one commit record per
           transaction
@@ -34,6 +35,7 @@ Contracts `inlet import` makes them of extraction definitions and CREATE TABLE: 
 Source    Linkexpress Replication option manual, 6.14; docs/formats/linkexpress_group.md
 """
 
+from inlet.codecs.linkexpress import file_name
 from inlet.codecs.linkexpress.annotate import annotate
 from inlet.codecs.linkexpress.block import CHANGES, cut, decode
 from inlet.codecs.linkexpress.change_rows import COLUMNS, CONSTANTS, changes_as_rows, constants, load_of, span
@@ -41,7 +43,7 @@ from inlet.codecs.linkexpress.definition import definitions_of, settings_of
 from inlet.codecs.linkexpress.file_name import base_name
 from inlet.codecs.linkexpress.frames import GROUP, check, ids_of, tables_of
 from inlet.codecs.linkexpress.opening import named, settled, tables_named
-from inlet.codecs.linkexpress.options import Options
+from inlet.codecs.linkexpress.options import Options, options_of
 from inlet.codecs.linkexpress.reject import of_file
 from inlet.errors import Reject
 from inlet.source import Source
@@ -63,6 +65,16 @@ __all__ = (  # what the codec offers beside what is here
     "span",
     "tables_of",
 )
+
+
+def own_place(path: str, source: Source, tables: dict) -> tuple[str, str] | None:
+    """The place of a file in the order, and whose it is: one table's, of a full extract; or of a word, or of none."""
+    found = file_name.place(path, options_of(source))
+    if not found or not found[1]:
+        return found
+    place, word = found
+    candidates = tables_named(word, source, tables)
+    return place, candidates[0] if len(candidates) == 1 else word
 
 
 def open_file(path: str, head: bytes, is_whole: bool, source: Source, tables: dict) -> dict | Reject | None:

@@ -21,6 +21,7 @@ Loads     a full extract is a load of its table and ends with its file, once all
 Versions  the column lists in force at the time and ordinal of the file's name
 Order     the time and ordinal of the file's name, then the record's place in it. The name's time is local to the
           source, whose zone option source_tz says (one that the zone has twice or not at all: `missing_change_seq`).
+          No two tables share a time and ordinal: the second file is held until it is renamed (own_place)
           The format holds no time, no transaction and no position
 Facts     [documented] the fields and codes, what stands in which form . [inferred] that operation codes and indicators
           are in the byte order of the data; that a length counts the whole record; the defined lengths of the journal
@@ -38,6 +39,7 @@ Source    Linkexpress Replication option manual, 6.14; docs/formats/linkexpress_
 
 from dataclasses import replace
 
+from inlet.codecs.linkexpress import file_name
 from inlet.codecs.linkexpress.annotate import annotate
 from inlet.codecs.linkexpress.block import CHANGES, cut, decode
 from inlet.codecs.linkexpress.change_rows import COLUMNS, CONSTANTS, changes_as_rows, constants, load_of, span
@@ -45,7 +47,7 @@ from inlet.codecs.linkexpress.definition import definitions_of, settings_of
 from inlet.codecs.linkexpress.file_name import base_name
 from inlet.codecs.linkexpress.frames import DIFFERENCES, FULL, JOURNAL, OPEN, check, tables_of
 from inlet.codecs.linkexpress.opening import named, settled, tables_named
-from inlet.codecs.linkexpress.options import TableOptions
+from inlet.codecs.linkexpress.options import TableOptions, options_of
 from inlet.codecs.linkexpress.reject import of_file
 from inlet.errors import ConfigError, Reject
 from inlet.source import Source
@@ -79,9 +81,7 @@ def open_file(path: str, head: bytes, is_whole: bool, source: Source, tables: di
     if isinstance(by_name, Reject):
         return by_name
     context, word = by_name
-    only = [table for name, table in source.tables.items() if "*" not in name] if not word else []
-    mapped = source.table_of(word) or (only[0] if len(only) == len(source.tables) == 1 else None)
-    candidates = [mapped] if mapped else tables_named(word, source, tables) if word else []
+    candidates = _candidates(word, source, tables)
     if len(candidates) != 1 or candidates[0] not in tables:
         return _unknown(path, head, candidates, source, tables)
     context["table"] = candidates[0]
@@ -91,6 +91,20 @@ def open_file(path: str, head: bytes, is_whole: bool, source: Source, tables: di
         contract = tables[candidates[0]]
         return replace(found, source_schema=contract.schema_name, source_table=contract.table_name)
     return found
+
+
+def own_place(path: str, source: Source, tables: dict) -> tuple[str, str] | None:
+    """The place of a file in the order, and the table whose it is; None of a file that is not read."""
+    found = file_name.place(path, options_of(source))
+    candidates = _candidates(found[1], source, tables) if found else []
+    return (found[0], candidates[0]) if found and len(candidates) == 1 and source.wants(candidates[0]) else None
+
+
+def _candidates(word: str, source: Source, tables: dict) -> list[str]:
+    """The tables that a file's name may mean. In: its word for them, "" for none."""
+    only = [table for name, table in source.tables.items() if "*" not in name] if not word else []
+    mapped = source.table_of(word) or (only[0] if len(only) == len(source.tables) == 1 else None)
+    return [mapped] if mapped else tables_named(word, source, tables) if word else []
 
 
 def _unknown(path: str, head: bytes, candidates: list[str], source: Source, tables: dict) -> Reject:

@@ -19,7 +19,8 @@ XML         <transaction timestamp=> <dbupdate table= type=insert|update|delete>
             status: option empty_element. <tokens> <token name=>text behind the columns [published messages]: `tokens`
             of the header
 Order       the file's number by its name, then the row's place in it (option file_name); no RBA of a row is in the
-            format. The time part is that of the name where it has one, else zeros (docs/adr/0014)
+            format. The time part is that of the name where it has one, else zeros (docs/adr/0014). Files that differ
+            in what is before it (aa000001, bb000001) do not share a number: the second one is held (own_place)
 Transaction transaction_id and stream_position are log sequence and RBA of the commit, each pair of which is unique
             [documented]; of XML, which has none, the number of the file and of the transaction's first row. The row
             before C is the last. Rows outside of B and C belong to none. One without C holds the public views, and
@@ -41,6 +42,7 @@ Rejects     bad_frame, truncated, bad_text, bad_segment, bad_column_count, colum
 
 import re
 from datetime import datetime
+from typing import NamedTuple
 
 from inlet import change
 from inlet.codecs.goldengate.extract import block as extract_block
@@ -57,17 +59,38 @@ OPTIONS = Options
 FAR = 4  # times the length of a block, where no transaction ends
 
 
+class Named(NamedTuple):
+    """What a file's name says."""
+
+    time: str  # zeros for none
+    ordinal: int
+    before: str  # the name up to the first of these
+
+
 def open_file(path: str, head: bytes, is_whole: bool, source: Source, tables: dict) -> dict | Reject | None:
     """The context of a file's first byte, from its name."""
-    name = re.split(r"[/\\]", path)[-1]
-    match = re.fullmatch(source.options_as(Options).file_name, name)
+    named = _named(path, source)
+    if named is None:
+        expected = "a file name with a number of up to 9 digits, or a time of 14 or 16 (option file_name)"
+        return Reject("missing_change_seq", 0, len(head), 0, expected, re.split(r"[/\\]", path)[-1], head)
+    return {"time": named.time, "file_ordinal": named.ordinal, "row_ordinal": 0, "begin": None, "counter": 0}
+
+
+def own_place(path: str, source: Source, tables: dict) -> tuple[str, str] | None:
+    """The place of a file in the order, and what its name has before that: the two letters of its trail."""
+    named = _named(path, source)
+    return named and (f"{named.time}/{named.ordinal}", named.before)
+
+
+def _named(path: str, source: Source) -> Named | None:
+    match = re.fullmatch(source.options_as(Options).file_name, name := re.split(r"[/\\]", path)[-1])
     parts = match.groupdict() if match else {}
     time = (parts.get("time") or "").ljust(change.LEN_TIME, "0")
     ordinal = parts.get("ordinal") or "0"
     if not match or not _is_time(parts.get("time"), time) or not re.fullmatch("[0-9]{1,9}", ordinal):
-        expected = "a file name with a number of up to 9 digits, or a time of 14 or 16 (option file_name)"
-        return Reject("missing_change_seq", 0, len(head), 0, expected, name, head)
-    return {"time": time, "file_ordinal": int(ordinal), "row_ordinal": 0, "begin": None, "counter": 0}
+        return None
+    start = min((match.start(group) for group in ("time", "ordinal") if parts.get(group)), default=0)
+    return Named(time, int(ordinal), name[:start])
 
 
 def _is_time(text: str | None, time: str) -> bool:

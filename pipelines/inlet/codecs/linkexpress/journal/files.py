@@ -46,7 +46,8 @@ Checkpoints  RESOURCE JCKP with DBKIND 8 (without that item: with no DBOP): cont
           local_time and timestamp. An extracted stream has lost the name [documented]
 Versions  the column lists in force at the time and ordinal of the file's name
 Order     the time of the file's name, local to the source and made UTC, and its ordinal; then the journal's place in
-          it. A name whose time the zone has twice or not at all is `missing_change_seq`
+          it. A name whose time the zone has twice or not at all is `missing_change_seq`. Files with different words
+          before the time do not share a time and ordinal: the second one is held until it is renamed (own_place)
           Of a message of a broker no time, but 12 digits of its offset and 7 of the journal in it, whatever times
           journals tell; so `until` of a contract's earlier versions is such a place (docs/adr/0016). A queue has one
           partition; every other one is `missing_change_seq`, and another topic a source of its own
@@ -123,6 +124,11 @@ __all__ = (  # what the codec offers beside what is here
     "settings_of",
     "tables_of",
 )
+
+
+def own_place(path: str, source: Source, tables: dict) -> tuple[str, str] | None:
+    """The place of a file in the order, and the word of its name."""
+    return file_name.place(path, options_of(source))
 
 
 def open_file(path: str, head: bytes, is_whole: bool, source: Source, tables: dict) -> dict | Reject | None:
