@@ -44,6 +44,7 @@ FACES = (
     codec.FileCodec,
     codec.RowCodec,
     codec.OrderedFiles,
+    codec.PlacedByName,
     codec.Accompanied,
     codec.ArrowFileCodec,
     codec.MessageCodec,

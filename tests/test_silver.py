@@ -499,7 +499,7 @@ def test_a_load_end_is_of_the_table_of_its_file(spark, lakehouse, tmp_path, monk
         rows = [("row", {"ITEM_ID": n, "NAME": name, "PRICE": 1}) for n in range(num)]
         data = linkexpress.encode_file(rows, True, "big", "cp932", {0: projects.LAYOUT})
         (tmp_path / "landing" / "silver_two" / f"{name}_20260105030000.lxg").write_bytes(data)
-        silver.run(project, spark, land(project, spark))
+    silver.run(project, spark, land(project, spark))
     ends = "select source_table from silver.control_events where kind = 'load_end' and source = 'silver_two'"
     assert [row.source_table for row in spark.sql(ends).collect()] == ["ITEMS"]
     rejected = "select kind from silver.rejects where source = 'silver_two'"

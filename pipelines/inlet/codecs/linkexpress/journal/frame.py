@@ -1,5 +1,6 @@
 """Where messages and journals lie in a file of usage journals. The layouts are in files.py."""
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
@@ -70,13 +71,14 @@ def walk(data: bytes, framing: str, byte_order: Any, is_block: bool = False, is_
     packets: list[Packet] = []
     at, step = 0, _journal if framing == "journal_stream" else _message
     len_control = LEN_CONTROL_DATA if framing == "mq_message" else 0
+    joining = _Joining(data, len_control, byte_order, LEN_MAX[framing], is_block)
     while at < len(data):
         try:
             packet = step(data, at, len_control, byte_order, LEN_MAX[framing])
         except Wrong as wrong:
             return Walked(packets, at, wrong)
         if packet and packet.wrong and packet.wrong.kind == DIVIDED:
-            packet = _joined(data, packet, len_control, byte_order, LEN_MAX[framing], is_block)
+            packet = joining.journal(packet)
         if packet is None:
             break
         if packet.wrong and not is_each:
@@ -155,76 +157,111 @@ def _message(data: bytes, start: int, len_control: int, byte_order: Any, len_max
     return Packet(start, end, order, header, journals)
 
 
-def _joined(data: bytes, first: Packet, len_control: int, byte_order: Any, len_max: int, is_block: bool):
-    """A journal and the messages that it is divided over; the first of them as a reject where a piece is not there, so
-    that each of the others is read as if it began a journal. Out: None while more may come.
-    """
-    places, piece = [(first.end - first.len_body, first.end)], first
-    together = Pieces(data[places[0][0] : first.end], first.byte_order, len_max)
-    while together.wrong is None and not together.is_whole:
-        following = None
-        try:
-            following = _message(data, piece.end, len_control, byte_order, len_max)
-        except Wrong:
-            is_block = True
-        if following is None and not is_block:
-            return None
-        if following is None or not following.may_be_piece or following.byte_order != first.byte_order:
-            together.lacks()
-        else:
-            places.append((following.end - following.len_body, following.end))
-            together.add(data[places[-1][0] : following.end])
-            piece = following
-    if together.wrong:
-        wrong = together.wrong
-        return first._replace(wrong=Wrong(wrong.kind, places[0][0], wrong.expected, wrong.found))
-    skipped = together.len_repeated
-    own = [places[0], *((start + skipped, end) for start, end in places[1:])]
-    return first._replace(end=piece.end, journals=[], wrong=None, pieces=tuple(own))
-
-
 class Pieces:
-    """A journal that is put together from the pieces that come in messages one behind the other [documented]. Whether
-    each piece repeats the journal's first six bytes no public source tells: where all begin with them, they do.
+    """Messages one behind the other that may each hold a piece of a journal, and which of them are one together
+    [documented]. Whether each piece repeats the journal's first six bytes no public source tells: where all begin with
+    them, they do.
+
+    The length of what is together grows with each message, so that the message that completes a journal is found by
+    bisection: however many of them begin one, each is looked at once.
     """
 
-    def __init__(self, first: bytes, byte_order: ByteOrder, len_max: int):
-        self.pieces, self.num_bytes, self.repeats = [first], len(first), True
-        self.length, self.wrong = _number(first, 0, 4, byte_order), None
-        if not LEN_JOURNAL_HEAD <= len(first) < self.length <= len_max:
-            self.wrong = Wrong("contradiction", 0, "the beginning of a journal", first[:4].hex().upper())
-
-    @property
-    def len_repeated(self) -> int:
-        """Bytes that each piece but the first one repeats."""
-        return LEN_JOURNAL_HEAD if self.repeats and len(self.pieces) > 1 else 0
-
-    @property
-    def _len_so_far(self) -> int:
-        return self.num_bytes - self.len_repeated * (len(self.pieces) - 1)
-
-    @property
-    def is_whole(self) -> bool:
-        return self._len_so_far == self.length
+    def __init__(self) -> None:
+        self.ends = [0]  # bytes up to each piece, without those of the first one's journal
+        self.heads: list[bytes] = []
+        self._lasts: list[int] = []  # of each piece, the last one up to which all begin as it does
 
     def add(self, piece: bytes) -> None:
-        """The next piece. Sets `wrong` where it cannot be one."""
-        self.pieces.append(piece)
-        self.num_bytes += len(piece)
-        self.repeats &= piece.startswith(self.pieces[0][:LEN_JOURNAL_HEAD])
-        if self._len_so_far > self.length:
-            self._lacks(f"{self._len_so_far} bytes in {len(self.pieces)} messages")
+        self.ends.append(self.ends[-1] + len(piece))
+        self.heads.append(piece[:LEN_JOURNAL_HEAD])
 
-    def lacks(self) -> None:
-        """The next message is no piece."""
-        self._lacks(f"{self._len_so_far} bytes, and then a message that is no piece of it")
+    def __len__(self) -> int:
+        return len(self.heads)
 
-    def _lacks(self, found: str) -> None:
-        expected = f"pieces of a journal of {self.length} bytes, as its length says, which may itself be wrong"
-        self.wrong = Wrong("contradiction", 0, expected, found)
+    def length_of(self, n: int, byte_order: ByteOrder) -> int:
+        """The length that a piece says, which is that of a journal where it is the first one of it."""
+        return _number(self.heads[n], 0, 4, byte_order)
 
-    def journal(self) -> bytes:
-        return self.pieces[0] + b"".join(piece[self.len_repeated :] for piece in self.pieces[1:])
+    def is_beginning(self, n: int, byte_order: ByteOrder, len_max: int) -> bool:
+        """May a piece be the first one of a journal?"""
+        size = self.ends[n + 1] - self.ends[n]
+        return LEN_JOURNAL_HEAD <= size < self.length_of(n, byte_order) <= len_max
+
+    def repeats(self, first: int, last: int) -> bool:
+        """Do all pieces from one to another begin as the first one does?"""
+        if len(self._lasts) != len(self.heads):
+            self._lasts = list(range(len(self.heads)))
+            for n in range(len(self.heads) - 2, -1, -1):
+                if self.heads[n] == self.heads[n + 1] and len(self.heads[n]) == LEN_JOURNAL_HEAD:
+                    self._lasts[n] = self._lasts[n + 1]
+        return first < last <= self._lasts[first]
+
+    def together(self, first: int, last: int) -> int:
+        """Bytes of the journal that pieces from one to another make."""
+        repeated = LEN_JOURNAL_HEAD * (last - first) if self.repeats(first, last) else 0
+        return self.ends[last + 1] - self.ends[first] - repeated
+
+    def last_of(self, first: int, length: int) -> int | None:
+        """The first piece with which a journal has its length, or more; None where more pieces are lacking."""
+        place = bisect_left(range(first, len(self)), length, key=lambda last: self.together(first, last))
+        return first + place if first + place < len(self) else None
+
+    def lacking(self, first: int, last: int, length: int, has_more: bool) -> Wrong:
+        """Why pieces make no journal. In: that there are too many bytes, for want of a piece; or too few of them."""
+        found = f"{self.together(first, last)} bytes"
+        found += f" in {last - first + 1} messages" if has_more else ", and then a message that is no piece of it"
+        expected = f"pieces of a journal of {length} bytes, as its length says, which may itself be wrong"
+        return Wrong("contradiction", 0, expected, found)
+
+
+class _Joining:
+    """Puts together journals that are divided over messages of some bytes."""
+
+    def __init__(self, data: bytes, len_control: int, byte_order: Any, len_max: int, is_block: bool):
+        self.data, self.len_max, self.is_block = data, len_max, is_block
+        self.given = len_control, byte_order, len_max
+        self.packets: list[Packet] = []  # messages one behind the other that may hold pieces
+        self.numbers: dict[int, int] = {}  # where each begins -> its place among them
+        self.pieces, self.may_go_on = Pieces(), False
+
+    def _read(self, first: Packet) -> None:
+        """Find the messages from one on that may hold pieces."""
+        self.packets, self.numbers, self.pieces = [], {}, Pieces()
+        following: Packet | None = first
+        while following and following.may_be_piece and following.byte_order == first.byte_order:
+            self.numbers[following.start] = len(self.packets)
+            self.packets.append(following)
+            self.pieces.add(self.data[following.end - following.len_body : following.end])
+            try:
+                following = _message(self.data, following.end, *self.given)
+            except Wrong:
+                self.may_go_on = False
+                return
+        self.may_go_on = following is None and not self.is_block
+
+    def journal(self, first: Packet) -> Packet | None:
+        """A journal and the messages that it is divided over; the first of them as a reject where a piece is not there,
+        so that each of the others is read as if it began a journal. Out: None while more may come.
+        """
+        if first.start not in self.numbers:
+            self._read(first)
+        n, pieces, order = self.numbers[first.start], self.pieces, first.byte_order
+        start = first.end - first.len_body
+        if not pieces.is_beginning(n, order, self.len_max):
+            found = pieces.heads[n][:4].hex().upper()
+            return first._replace(wrong=Wrong("contradiction", start, "the beginning of a journal", found))
+        length = pieces.length_of(n, order)
+        last = pieces.last_of(n, length)
+        if last is None and self.may_go_on:
+            return None
+        if last is None or pieces.together(n, last) > length:
+            at = len(pieces) - 1 if last is None else last
+            wrong = pieces.lacking(n, at, length, last is not None)
+            return first._replace(wrong=Wrong(wrong.kind, start, wrong.expected, wrong.found))
+        skipped = LEN_JOURNAL_HEAD if pieces.repeats(n, last) else 0
+        places = [(one.end - one.len_body, one.end) for one in self.packets[n : last + 1]]
+        own = [places[0], *((at + skipped, end) for at, end in places[1:])]
+        return first._replace(end=self.packets[last].end, journals=[], wrong=None, pieces=tuple(own))
 
 
 def _tiles(data: bytes, at: int, end: int, byte_order: ByteOrder) -> Iterator[tuple[int, int]]:

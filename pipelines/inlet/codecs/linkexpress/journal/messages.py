@@ -11,7 +11,7 @@ from typing import NamedTuple
 from inlet import change
 from inlet.codecs.linkexpress.journal import frame, plain
 from inlet.codecs.linkexpress.journal import reading as journal_reading
-from inlet.codecs.linkexpress.journal.frame import LEN_CONTROL_DATA, LEN_HEADER, Pieces
+from inlet.codecs.linkexpress.journal.frame import LEN_CONTROL_DATA, LEN_HEADER, LEN_JOURNAL_HEAD, Pieces
 from inlet.codecs.linkexpress.journal.options import Options, options_of
 from inlet.codecs.linkexpress.reject import of_file
 from inlet.codecs.results import Control, Decoded, Joined, Part, Waiting
@@ -110,45 +110,61 @@ def join(key: str, parts: list[Waiting], source: Source, tables: dict[str, Table
     the order of the queue.
     """
     options, joined, at = options_of(source), Found([], [], []), 0
+    run = _Run([], 0, options)
     while at < len(parts):
-        run, pieces = _run(parts[at:], options)
-        if pieces.wrong:
-            _refuse(joined, run[:1], pieces.wrong)
-            at += 1
-        elif pieces.is_whole:
-            _settle(joined, run, pieces, source, tables, options)
-            at += len(run)
+        if at >= run.first + len(run.bodies):
+            run = _Run(parts, at, options)
+        n, pieces, wrong = at - run.first, run.pieces, None
+        last: int | None = n
+        if pieces.is_beginning(n, run.byte_order, frame.LEN_MAX["message_body"]):
+            length = pieces.length_of(n, run.byte_order)
+            last = pieces.last_of(n, length)
+            if last is None and run.may_go_on:
+                break
+            if last is None or pieces.together(n, last) > length:
+                wrong = pieces.lacking(n, len(pieces) - 1 if last is None else last, length, last is not None)
         else:
-            break
+            wrong = Wrong("contradiction", 0, "the beginning of a journal", pieces.heads[n][:4].hex().upper())
+        if wrong or last is None:
+            _refuse(joined, parts[at : at + 1], wrong)
+            at += 1
+        else:
+            end = run.first + last + 1
+            _settle(joined, parts[at:end], run.journal(n, last), source, tables, options)
+            at = end
     return Joined(joined.changes, joined.rejects, parts[at:], joined.control)
 
 
-def _run(parts: list[Waiting], options: Options) -> tuple[list[Waiting], Pieces]:
-    """The first parts that may be one journal, as far as they are there."""
-    run: list[Waiting] = []
-    pieces: Pieces | None = None
-    order = ""
-    for part in parts:
-        packet = _only(part.data, options)
-        assert packet
-        body = part.data[packet.end - packet.len_body :]
-        if pieces is None:
-            order, pieces = packet.byte_order, Pieces(body, packet.byte_order, frame.LEN_MAX["message_body"])
-        elif part.context["offset"] == run[-1].context["offset"] + 1 and packet.byte_order == order:
-            pieces.add(body)
-        else:
-            pieces.lacks()
-            break
-        run.append(part)
-        if pieces.wrong or pieces.is_whole:
-            break
-    assert pieces
-    return run, pieces
+class _Run:
+    """Parts that may be of one journal: messages of one byte order, with no other between them. In: parts; the first
+    one.
+    """
+
+    def __init__(self, parts: list[Waiting], first: int, options: Options):
+        self.first, self.bodies, self.pieces = first, list[bytes](), Pieces()
+        self.byte_order: frame.ByteOrder = "big"
+        self.may_go_on = True  # with parts to come
+        for n in range(first, len(parts)):
+            part = parts[n]
+            packet = _only(part.data, options)
+            assert packet
+            is_next = n == first or part.context["offset"] == parts[n - 1].context["offset"] + 1
+            if not is_next or n > first and packet.byte_order != self.byte_order:
+                self.may_go_on = False
+                break
+            self.byte_order = packet.byte_order
+            self.bodies.append(part.data[packet.end - packet.len_body :])
+            self.pieces.add(self.bodies[-1])
+
+    def journal(self, first: int, last: int) -> bytes:
+        """What pieces are together."""
+        skipped = LEN_JOURNAL_HEAD if self.pieces.repeats(first, last) else 0
+        return self.bodies[first] + b"".join(body[skipped:] for body in self.bodies[first + 1 : last + 1])
 
 
-def _settle(joined: Found, run: list[Waiting], pieces: Pieces, source: Source, tables: dict, options: Options) -> None:
+def _settle(joined: Found, run: list[Waiting], journal: bytes, source: Source, tables: dict, options: Options) -> None:
     """Read a journal that is whole, as its message would be if it held all of it."""
-    first, journal = run[0], pieces.journal()
+    first = run[0]
     at = _len_control(first.data, options)
     order = frame.order_of(first.data, at)
     assert order
