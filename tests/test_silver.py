@@ -637,6 +637,35 @@ def test_a_message_that_comes_again_good_resolves_the_damaged_one_and_its_transa
     assert found() == ([("contradiction", True)], [(4, "complete")])
 
 
+def test_a_journal_that_a_queue_has_twice_puts_no_older_row_over_a_newer_one(spark, lakehouse, tmp_path):
+    source = {
+        "codec": "linkexpress_journal",
+        "from": {"transport": "parquet", "path": "landing/queue_twice/*.parquet"},
+        "tables": {"ITEMS": "DEPOT.ITEMS"},
+        "options": {"source_tz": "UTC", "charset": "cp932"},
+    }
+    project = projects.make(tmp_path, {"queue_twice": source}, lakehouse=lakehouse)
+    landing = tmp_path / "landing" / "queue_twice"
+    landing.mkdir(parents=True)
+    how = How(framing="message_body")
+    first, second = (
+        encode_file(
+            [[JournalChange("ITEMS", word, {"ITEM_ID": 1, "NAME": name, "PRICE": 1}, n, 5)]],
+            {"ITEMS": projects.LAYOUT},
+            how,
+        )
+        for n, (word, name) in enumerate((("insert", "old"), ("update", "new")))
+    )
+    qlik.write_parquet(qlik.rows([first, second, first], "q"), landing / "1.parquet")
+    silver.run(project, spark, land(project, spark))
+    qlik.write_parquet(qlik.rows([second, first], "q", offset=3), landing / "2.parquet")
+    silver.run(project, spark, land(project, spark))
+    rows = "select after:NAME::string as name from silver.changes where source = 'queue_twice' order by change_seq"
+    assert [row.name for row in spark.sql(rows).collect()] == ["old", "new"]
+    told = "select sum(num_repeats) as n from silver.batches where source = 'queue_twice'"
+    assert spark.sql(told).collect()[0].n == 3
+
+
 def test_a_file_that_comes_again_under_a_name_that_tells_its_place_resolves_the_one_that_told_none(
     spark, lakehouse, tmp_path
 ):

@@ -68,8 +68,9 @@ def replay(batch: Batch, codec, sources: list[str], replays: list[dict], files: 
 
 def _write(batch: Batch, codec, sources: list[str], heads: list[dict]) -> None:
     units = _units(batch, heads)
+    own = None if hasattr(codec, "decode_message") else codec  # IDENTITY is asked of messages, where there are any
     judged = (
-        write_changes(batch, changes(batch, codec, heads, units), _may_repeat(batch, codec, heads), codec)
+        write_changes(batch, changes(batch, codec, heads, units), _may_repeat(batch, codec, heads), own)
         if hasattr(codec, "COLUMNS")
         else None
     )

@@ -12,7 +12,7 @@ from inlet.codecs.linkexpress.journal import reading as journal_reading
 from inlet.codecs.linkexpress.journal.images import images, scratch_of
 from inlet.codecs.linkexpress.journal.moments import BAD_TIME, NO_TIME, times
 from inlet.codecs.linkexpress.journal.piece import Piece
-from inlet.codecs.linkexpress.journal.record import OPERATIONS, Reader, Walked
+from inlet.codecs.linkexpress.journal.record import DATABASES, OPERATIONS, Reader, Walked
 from inlet.codecs.linkexpress.journal.setup import setup_of
 from inlet.codecs.linkexpress.reject import change_seq_of
 from inlet.codecs.results import Block, Control, Cut, Decoded
@@ -123,6 +123,9 @@ class Written:
         walk.numbers(piece.bytes_, heads, walk.DBOP, little, self.operation)
         is_plain = np.append(layouts.is_plain, True)[np.maximum(piece.tables, -1)]  # no table: the last one
         is_chosen = (heads[:, walk.IS_CERTAIN] == 1) & ~is_plain & (piece.events[:, open_transactions.IS_OUT] == 0)
+        kinds = np.empty(piece.num, np.int64)
+        walk.numbers(piece.bytes_, heads, walk.DBKIND, little, kinds)
+        is_chosen &= np.isin(kinds, (-1, *DATABASES))
         is_chosen &= (self.local != BAD_TIME) & (self.operation >= 1) & (self.operation <= 3)
         if has_header:
             self.storages, firsts = piece.intern(walk.STORAGE, walk.LEN_STORAGE)

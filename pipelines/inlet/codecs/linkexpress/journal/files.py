@@ -12,6 +12,10 @@ Header    0 i4 length of header and journals . 4 i4 32 . 8 i2 1 . 10 i2 acquirin
 Division  a journal that is longer than its message goes on in the next messages, which hold nothing else [documented].
           They are one record; without a piece of it, one reject. Pieces that begin with the first six bytes of the
           journal repeat them where only so the journal ends with a piece: no source tells
+          ASSUMED: no message is lost between two pieces, for messages have no number. Where the end of one journal and
+          the beginning of the next are lost, and what is left is as long as the first one says, the two are read as
+          one, unless an item or the number of valid items contradicts it. A broker's offsets show such a loss: pieces
+          of its messages are put together only where their offsets follow each other (option divided)
 Journal   0 i4 length, itself included . 4 i2 items that are valid, which is checked . 6 items
           tagged item     1 code . 2 information . 1 validity . data
           untagged item   2 validity . data
@@ -44,6 +48,12 @@ Header of a change  resource, storage, dbkind, sts; of its message acquiring_sys
           header_tail; trnid where it is in no transaction
 Checkpoints  RESOURCE JCKP with DBKIND 8 (without that item: with no DBOP): control event `checkpoint`, with name,
           local_time and timestamp. An extracted stream has lost the name [documented]
+          One whose columns are not invalid, a change with a checkpoint's name, and a change of another DBKIND than 1
+          (Symfoware), 9 (Oracle) and 10 (SQL Server) are rejected
+Sent again  a message that its queue has twice: its change is a repeat where its transaction, its place in that, its
+          time and its content are those of one of the last look_back_batches (IDENTITY). Without TIME, or in a
+          transaction that began in an earlier message, no source tells a change from its repeat: both are changes, and
+          the later one counts. The same journals in two files are told by their places alone
 Versions  the column lists in force at the time and ordinal of the file's name
 Order     the time of the file's name, local to the source and made UTC, and its ordinal; then the journal's place in
           it. A name whose time the zone has twice or not at all is `missing_change_seq`. Files with different words
@@ -106,6 +116,8 @@ from inlet.source import Source
 OPTIONS, TELLS_FIRST, OTHER_EVENTS = Options, True, (DELETE_OF_UPDATE,)
 FAST, LOADS = None, None
 HAS_CHECKPOINTS = True
+# of messages; null where a transaction began elsewhere, and where the time of the change is not known
+IDENTITY = "concat(transaction_id, '/', transaction_event_counter, '/', change_timestamp)"
 __all__ = (  # what the codec offers beside what is here
     "CHANGES",
     "COLUMNS",

@@ -9,7 +9,7 @@ from inlet.codecs.linkexpress.journal import items as journal_items
 from inlet.codecs.linkexpress.journal import transaction
 from inlet.codecs.linkexpress.journal.columns import Columns, Refused
 from inlet.codecs.linkexpress.journal.frame import Packet
-from inlet.codecs.linkexpress.journal.items import VALID, Found, Journal
+from inlet.codecs.linkexpress.journal.items import INVALID, VALID, Found, Journal
 from inlet.codecs.linkexpress.journal.options import Options
 from inlet.codecs.linkexpress.journal.values import Item
 from inlet.codecs.linkexpress.local_time import parsed_time, utc_time
@@ -23,6 +23,7 @@ from inlet.table import Table
 
 OPERATIONS = {1: "INSERT", 2: "UPDATE", 3: "DELETE"}
 JCKP, DBKIND_CHECKPOINT = "JCKP", 8
+DATABASES = (1, 9, 10)  # TJNLDBKIND of a change: Symfoware, Oracle, SQL Server
 
 
 class Walked(NamedTuple):
@@ -165,6 +166,8 @@ class Reader:
 
     def _checkpoint(self, data: bytes, packet: Packet, start: int, end: int, journal: Journal, seq: str) -> Control:
         item, time = journal.checkpoint, self._time(data, packet, journal)
+        if other := next((column for column in journal.columns or () if column.state != INVALID), None):
+            raise Wrong("contradiction", other.start, "a checkpoint, whose columns are invalid", f"one, {other.state}")
         at = time and utc_time(time, self.options.zone)
         detail = {
             "name": self.text(data, packet, item).rstrip(" ") if item and item.state == VALID else None,
@@ -222,6 +225,7 @@ class Reader:
             at = op.data_start if op else start
             raise Wrong("unknown_operation", at, "TJNLDBOP 1, 2 or 3", "none" if op is None else f"{code}")
         operation = OPERATIONS[code]
+        self._check_change(data, packet, journal)
         image, states = self.columns.image(data, packet, start, journal, name, operation)
         time, event = self._time(data, packet, journal), walked.event
         ordinals = [n for n, column in enumerate(contract.column_names, 1) if column in image]
@@ -244,6 +248,15 @@ class Reader:
             "unit_offset": start,
             "unit_length": end - start,
         }
+
+    def _check_change(self, data: bytes, packet: Packet, journal: Journal) -> None:
+        """Raises: Wrong where a change has what only a checkpoint has, or is of no database that is known."""
+        kind, item = self.valid(journal, "DBKIND"), journal.checkpoint
+        if kind and (found := self.number(data, packet, kind)) not in DATABASES:
+            raise Wrong("bad_header", kind.data_start, "TJNLDBKIND 1, 9 or 10 of a change", f"{found}")
+        if item and item.state == VALID:
+            name = data[item.data_start : item.end].hex().upper()
+            raise Wrong("contradiction", item.start, "a name of a checkpoint in a checkpoint alone", name)
 
     def _header(self, data: bytes, packet: Packet, journal: Journal, event: Event | None) -> dict[str, Any]:
         """What the columns of the change table do not hold. Raises: Wrong."""
