@@ -11,13 +11,15 @@ import random
 from collections.abc import Iterable
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from inlet.bronze import framing
-from inlet.codecs import CODECS, codec
+from inlet.codecs import CODECS, codec, transports_of
+from inlet.config import Project
 from inlet.errors import AccountingError, Reject
-from inlet.silver import decoded, unit_rules
+from inlet.silver import decoded, transactions, unit_rules
 from inlet.source import Source
 from inlet.table import Table
 from tests import projects, test_cases
@@ -132,6 +134,16 @@ def test_a_codec_offers_what_a_face_declares_and_with_its_parameters(name):
             ), f"{name}: {word}"
 
 
+@pytest.mark.parametrize("nothing", [None, False, ()])
+def test_what_a_codec_says_it_has_not_got_is_not_offered(monkeypatch, nothing):
+    mute = SimpleNamespace(**vars(toy) | dict.fromkeys(["cut", "join", "TELLS_FIRST", "OTHER_EVENTS"], nothing))
+    monkeypatch.setitem(CODECS, "toy", mute)
+    source = Source(name="s", codec="toy", **{"from": "landing"})
+    project = Project(root=Path(), lakehouse="", sources={"s": source}, tables={})
+    assert transports_of(mute) == transports_of(toy)[1:] and codec.offers(toy, "cut") and not codec.offers(mute, "join")
+    assert transactions.tells_first(project, 1) is None and not transactions.may_have_others(project)
+
+
 def test_nothing_else_is_asked_of_a_codec():
     """Whatever is called `codec` or looked up in CODECS has the attributes of the contract alone."""
     known = set(offered(*FACES))
@@ -142,7 +154,7 @@ def test_nothing_else_is_asked_of_a_codec():
                     node.value
                     if isinstance(node, ast.Attribute)
                     else node.args[0]
-                    if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("hasattr", "getattr")
+                    if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("offers", "hasattr", "getattr")
                     else None
                 )
                 is_codec = (
@@ -150,6 +162,9 @@ def test_nothing_else_is_asked_of_a_codec():
                     and of.id == "codec"
                     or isinstance(of, ast.Subscript)
                     and getattr(of.value, "id", "") == "CODECS"
+                )
+                assert not is_codec or getattr(getattr(node, "func", None), "id", "") != "hasattr", (
+                    f"{path.name}, line {node.lineno}: `offers` tells what a codec offers, None and False too"
                 )
                 word = "" if not is_codec else node.attr if isinstance(node, ast.Attribute) else node.args[1].value
                 assert not is_codec or word in known, (

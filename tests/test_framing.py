@@ -4,11 +4,17 @@ import io
 from types import SimpleNamespace
 
 import pytest
+from pydantic import BaseModel
 
-from inlet.bronze import framing
+from inlet import bronze
+from inlet.bronze import blocks, framing
 from inlet.bronze.judged import Judged
+from inlet.codecs import CODECS
+from inlet.codecs.codec import OWN
 from inlet.codecs.results import Block, Cut, Mark
+from inlet.errors import Reject
 from inlet.source import Source
+from tests import projects
 
 SOURCE = Source(name="s", codec="toy", **{"from": "landing"})
 TWO = [Block(0, 2, {}, 1), Block(2, 2, {}, 2)]
@@ -52,3 +58,46 @@ def test_a_cut_that_contradicts_itself_is_a_problem_of_the_file(cut):
 def test_a_place_within_a_block_has_some_of_its_records():
     blocks = framed(Cut(TWO, {}, 4, None, [Mark(3, 2, "stands")]))
     assert [(mark.offset, mark.num_records) for mark in blocks[1].marks] == [(3, 1)]
+
+
+def cut_lines(data: bytes, context: dict, source, tables, len_block: int, is_final: bool) -> Cut:
+    end = data.rfind(b"\n") + 1
+    return Cut([Block(0, end, context, data.count(b"\n"))] if end else [], context, end)
+
+
+def open_titled(path: str, head: bytes, is_whole: bool, source, tables) -> dict | Reject:
+    """All that there is to know of such a file is that it begins with its title."""
+    found = head[:6].decode()
+    return {} if found == "TITLE\n" else Reject("bad_frame", 0, len(head), 0, "TITLE", found, head)
+
+
+def test_a_file_whose_codec_needs_no_context_goes_on_where_it_was(tmp_path, monkeypatch):
+    titled = SimpleNamespace(OPTIONS=type("Options", (BaseModel,), {}), open_file=open_titled, cut=cut_lines)
+    monkeypatch.setitem(CODECS, "titled", titled)
+    project = projects.make(tmp_path, {"s": {"codec": "titled", "from": "landing"}})
+    file, landed, kept = tmp_path / "landing" / "a.txt", [], []
+    file.parent.mkdir()
+    for text in ("TITLE\none\n", "TITLE\none\ntwo\n"):
+        file.write_text(text)
+        [row] = bronze.plan_batch(project, list(project.sources.values()), landed).files
+        kept += [(block["bytes"], block["context"]) for block in blocks.units_of(project, row)]
+        landed.append(row)
+    assert kept == [(b"TITLE\none\n", "{}"), (b"two\n", "{}")]
+
+
+@pytest.mark.parametrize("member", sorted(OWN))
+def test_a_codec_that_gives_a_member_of_ours_is_told(member):
+    """Bronze would take it for its own, and lose it or what it means."""
+    codec = SimpleNamespace(open_file=lambda *given: {member: 1}, cut=cut_lines)
+    read = framing.cut_file(SOURCE, {}, "f", io.BytesIO(b"a\n"), 0, None, True, codec=codec)
+    assert [member in block.context["problem"]["found"] for block, _ in read] == [True]
+    if member != "companions":
+        [block] = framed(Cut(TWO, {member: 1}, 4))
+        assert member in block.context["problem"]["found"]
+
+
+def test_what_the_file_before_was_read_with_is_not_handed_on():
+    before = {"n": 7} | dict.fromkeys(OWN, [])
+    codec = SimpleNamespace(open_file=lambda *given: {"n": 1}, follow=lambda opened, before: before, cut=cut_lines)
+    read = framing.cut_file(SOURCE, {}, "f", io.BytesIO(b"a\n"), 0, None, True, before=before, codec=codec)
+    assert [block.context for block, _ in read] == [{"n": 7}]

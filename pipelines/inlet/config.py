@@ -103,6 +103,7 @@ def load(root: Path | str, is_unfinished: bool = False) -> Project:
     Raises: ConfigError, naming file, field, what was expected and found.
     """
     from inlet.codecs import CODECS, transports_of
+    from inlet.codecs.codec import offers
     from inlet.codecs.results import CHECKPOINT
 
     root = Path(root).resolve()
@@ -142,8 +143,8 @@ def load(root: Path | str, is_unfinished: bool = False) -> Project:
         for name, remedy in getattr(options, "REQUIRED", {}).items():
             if getattr(options, name) is None and not is_unfinished:
                 raise ConfigError(f"{config}: sources.{source.name}.options: {name} is missing", remedy)
-        if source.publish_at == CHECKPOINT and not getattr(CODECS[source.codec], "HAS_CHECKPOINTS", False):
-            having = [name for name, codec in CODECS.items() if hasattr(codec, "HAS_CHECKPOINTS")]
+        if source.publish_at == CHECKPOINT and not offers(CODECS[source.codec], "HAS_CHECKPOINTS"):
+            having = [name for name, codec in CODECS.items() if offers(codec, "HAS_CHECKPOINTS")]
             raise ConfigError(
                 f"{config}: sources.{source.name}.publish_at is checkpoint, and {source.codec} has none",
                 f"Leave it out; {', '.join(having)} has checkpoints",

@@ -13,9 +13,10 @@ from inlet import lake, unit
 from inlet.bronze import parquet_rows
 from inlet.bronze.files import MAX_TASKS, hash_bytes, is_compressed, open_file, read_again, rewritten, unpacked_name
 from inlet.bronze.framing import FileBlock, cut_file
-from inlet.bronze.judged import UNDECIDED, Judged
+from inlet.bronze.judged import Judged
 from inlet.bronze.whole_files import check, plan_whole, planned_file
 from inlet.codecs import CODECS
+from inlet.codecs.codec import UNDECIDED, offers
 from inlet.config import Project
 from inlet.source import ROW_TRANSPORTS, Source
 
@@ -55,7 +56,7 @@ def _plan_blocks(
     bytes.
     """
     context = start_context = json.loads(known["context"]) if known and known["context"] else None
-    undecided = context.pop(UNDECIDED, []) if context else (before or {}).get(UNDECIDED, [])
+    undecided = context.pop(UNDECIDED, []) if context is not None else (before or {}).get(UNDECIDED, [])
     num_units, end = 0, start
     judged = Judged(undecided, path, start, info.get("batch_id", 0))
     tables, companions = project.tables_of(source), info.get("companions")
@@ -70,14 +71,14 @@ def _plan_blocks(
         digest.update(block.data)
         judged.add(block)
         num_units, end = num_units + 1, block.file_offset + len(block.data)
-    if context and judged.has_marks:
+    if context is not None and judged.has_marks:
         context = context | {UNDECIDED: judged.undecided}
     return {
         "num_units": num_units,
         "problem": None,
         "verdicts": json.dumps(judged.verdicts) if judged.has_marks else None,
-        "context": json.dumps(context) if context else None,
-        "start_context": json.dumps(start_context) if start_context else None,
+        "context": json.dumps(context) if context is not None else None,
+        "start_context": json.dumps(start_context) if start_context is not None else None,
     }, end
 
 
@@ -155,7 +156,7 @@ def _blocks(project: Project, row: dict, stream, context, codec) -> Iterator[Fil
     name, start = unpacked_name(row["path"]), row["ofs_start"]
     end = json.loads(row["context"] or "{}")
     codec = codec or CODECS[source.codec]
-    is_cut = getattr(codec, "ENDS_WITH_NEXT", False) and "problem" not in end  # else its end was as it is here
+    is_cut = offers(codec, "ENDS_WITH_NEXT") and "problem" not in end  # else its end was as it is here
     is_ended = is_cut and codec.is_ended(end)
     given = {"codec": codec, "is_followed": is_ended, "goes_on": is_cut and not is_ended}
     for block, _ in cut_file(source, tables, name, stream, start, context, has_tail, **given):

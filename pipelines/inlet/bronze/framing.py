@@ -10,13 +10,13 @@ from itertools import accumulate
 from inlet.bronze.files import LEN_READ
 from inlet.bronze.guard import EXPECTED, KIND, why
 from inlet.codecs import CODECS
+from inlet.codecs.codec import OWN, offers
 from inlet.codecs.results import VERDICTS, Cut, Mark
 from inlet.errors import InletError, Reject
 from inlet.source import Source
 
 LEN_BLOCK = 1 << 20  # a unit of about 1 MiB: some 10,000 records, one Arrow batch when decoded
 LEN_HEAD = 1 << 20
-OF_UNOPENED = {"problem", "companions", "undecided"}  # members of the context of a file that could not be opened
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def cut_file(
     while rest:
         more = stream.read(LEN_READ)
         is_final, follows = not more and (has_settled or is_followed), []
-        if getattr(codec, "ENDS_WITH_NEXT", False):
+        if offers(codec, "ENDS_WITH_NEXT"):
             is_final, follows = is_final and not goes_on, [not more and (is_followed or goes_on)]
         cut = attempt(_cut, codec, rest, context, source, tables, LEN_BLOCK, is_final, *follows)
         if isinstance(cut, Reject):
@@ -91,13 +91,15 @@ def cut_file(
             break
         rest += more
     if rest and has_settled:
-        place = codec.span(context, 1) if hasattr(codec, "TELLS_FIRST") else None  # silver.transactions asks for it
+        place = codec.span(context, 1) if offers(codec, "TELLS_FIRST") else None  # silver.transactions asks for it
         yield from unframed(offset, rest, stream, context, _truncated(rest, place))
 
 
 def is_opened(context: dict) -> bool:
-    """Has the codec opened the file, whatever became of its rest?"""
-    return bool(context.keys() - OF_UNOPENED)
+    """Has the codec opened the file, whatever became of its rest? In: the context at its end, of a codec whose files
+    depend on each other, so that it tells at least their place.
+    """
+    return bool(context.keys() - OWN)
 
 
 def unframed(
@@ -115,9 +117,11 @@ def unframed(
 
 def _cut(codec, data: bytes, *given) -> Cut:
     """The codec's cut of these bytes. Raises: ValueError where its blocks leave bytes out or hold some twice, or where
-    its marks are none.
+    its marks are none, or its contexts have members of ours.
     """
     cut, end = codec.cut(data, *given), 0
+    for context in (*(block.context for block in cut.blocks), cut.context):
+        _check_members("cut", context, OWN - {"companions"})
     for block in cut.blocks:
         if block.offset != end or block.length <= 0 or block.num_records < 0:
             raise ValueError(
@@ -165,8 +169,18 @@ def _open(codec, path, head, is_whole, source: Source, tables, companions, befor
     opened = codec.open_file(path, head, is_whole, source, tables)
     if not isinstance(opened, dict):
         return opened
+    _check_members("open_file", opened, OWN)
     opened = opened | {"companions": companions} if companions else opened
-    return codec.follow(opened, before) if hasattr(codec, "follow") else opened
+    if not offers(codec, "follow"):
+        return opened
+    known = before and {name: value for name, value in before.items() if name not in OWN}
+    return codec.follow(opened, known)
+
+
+def _check_members(what: str, context: dict, own: set[str]) -> None:
+    """Raises: ValueError where a codec gives a member of a context that is not its own."""
+    if found := own & context.keys():
+        raise ValueError(f"{what}: the context has {', '.join(sorted(found))}, which codecs do not give")
 
 
 def attempt(call, *given):

@@ -3,8 +3,6 @@
 from inlet.bronze.framing import FileBlock
 from inlet.codecs.results import STANDS
 
-UNDECIDED = "undecided"  # member of a context at the end of a file: ranges of the source that no mark has judged yet
-
 
 class Judged:
     """Ranges of a source's files as the feed judges them: what stands or was abandoned, and what no mark has judged

@@ -22,6 +22,7 @@ from inlet import lake, unit
 from inlet.bronze.files import open_file
 from inlet.bronze.framing import attempt
 from inlet.codecs import CODECS
+from inlet.codecs.codec import offers
 from inlet.config import Project
 from inlet.errors import EnvironmentLacks, Reject, TryAgain
 from inlet.lake.secrets import filled
@@ -39,7 +40,7 @@ NO_FILE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.
 
 def needs_any(source: Source) -> bool:
     """Can messages of a source name what they do not hold?"""
-    return source.brings_messages and hasattr(CODECS[source.codec], "lookups")
+    return source.brings_messages and offers(CODECS[source.codec], "lookups")
 
 
 def known(project: Project, up_to_batch: int) -> dict[str, dict[str, bytes]]:
@@ -124,7 +125,7 @@ def _names_in(codec, message: dict, source: Source) -> list[str]:
 
 def with_lookups(codec, message: dict, source: Source, found: dict[str, bytes]) -> dict:
     """A message as its codec is given it. In: what was found, by name. Raises: what the codec raises."""
-    if not hasattr(codec, "lookups"):
+    if not offers(codec, "lookups"):
         return message
     return message | {"lookups": {name: found.get(name) for name in codec.lookups(message, source)}}
 

@@ -23,9 +23,9 @@ from inlet.bronze.files import (
 )
 from inlet.bronze.framing import LEN_HEAD, attempt
 from inlet.bronze.guard import Died, apart
-from inlet.bronze.judged import UNDECIDED
 from inlet.bronze.whole_files import rest_of
 from inlet.codecs import CODECS
+from inlet.codecs.codec import UNDECIDED, offers
 from inlet.config import Project
 from inlet.source import FILE_TRANSPORTS, Source
 
@@ -43,7 +43,7 @@ class Listed(NamedTuple):
 
 
 def is_ordered(source: Source) -> bool:
-    return source.transport in FILE_TRANSPORTS and hasattr(CODECS[source.codec], "follow")
+    return source.transport in FILE_TRANSPORTS and offers(CODECS[source.codec], "follow")
 
 
 def ends_with_next(source: Source) -> bool:

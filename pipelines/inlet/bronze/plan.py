@@ -17,6 +17,7 @@ from inlet.bronze.framing import attempt
 from inlet.bronze.guard import Died, apart
 from inlet.bronze.transports import TRANSPORTS
 from inlet.codecs import CODECS
+from inlet.codecs.codec import offers
 from inlet.config import Project
 from inlet.errors import EnvironmentLacks, InletError, Reject, TryAgain
 from inlet.source import Source
@@ -160,7 +161,7 @@ def next_batch(project: Project, before: list[dict]) -> int:
 def companions_of(source: Source, path: str) -> list[str] | Reject | None:
     """The files that come with one; None for a file that is a companion itself; why the codec does not say."""
     codec = CODECS[source.codec]
-    if source.brings_messages or not hasattr(codec, "companions"):
+    if source.brings_messages or not offers(codec, "companions"):
         return []
     return attempt(codec.companions, unpacked_name(path), source)
 

@@ -13,10 +13,10 @@ from inlet import lake
 from inlet.bronze import agreement, framing, ordered, rejudged
 from inlet.bronze.files import has_settled, is_compressed, listing, open_file, unpacked
 from inlet.bronze.guard import Died, apart
-from inlet.bronze.judged import UNDECIDED
 from inlet.bronze.plan import Plan, companions_of, content_of, fails, landed, next_batch
 from inlet.bronze.transports import TRANSPORTS
 from inlet.codecs import CODECS
+from inlet.codecs.codec import UNDECIDED, offers
 from inlet.codecs.results import ABANDONED
 from inlet.config import Project
 from inlet.errors import ConfigError, Reject, TryAgain
@@ -79,7 +79,7 @@ def plan_again(project: Project, file: str, only: str | None = None) -> Redelive
 def _gives_parts(source: Source) -> bool:
     """May records of a source's files be parts of changes? Of a codec that reads messages, too, only theirs are."""
     codec = CODECS[source.codec]
-    return hasattr(codec, "join") and (source.brings_messages or not hasattr(codec, "decode_message"))
+    return offers(codec, "join") and (source.brings_messages or not offers(codec, "decode_message"))
 
 
 def _listed(project: Project, file: str, only: str | None) -> tuple[Source, str, dict]:

@@ -22,11 +22,12 @@ from inlet.bronze.blocks import row_of
 from inlet.bronze.files import LEN_READ, has_settled, is_compressed, unpacked_name
 from inlet.bronze.framing import LEN_HEAD, FileBlock, attempt, cut_file, unframed
 from inlet.bronze.guard import EXPECTED, KIND, Died, in_child
-from inlet.bronze.judged import UNDECIDED, Judged
+from inlet.bronze.judged import Judged
 from inlet.bronze.landing import check_sources
 from inlet.bronze.plan import landed
 from inlet.bronze.rests import Rest, rests
 from inlet.codecs import CODECS
+from inlet.codecs.codec import UNDECIDED
 from inlet.config import Project
 from inlet.errors import Reject
 from inlet.source import Source

@@ -6,7 +6,7 @@ import json
 from typing import NoReturn
 
 from inlet.bronze import ordered
-from inlet.bronze.judged import UNDECIDED
+from inlet.codecs.codec import UNDECIDED
 from inlet.codecs.results import ABANDONED, STANDS
 from inlet.errors import ConfigError
 from inlet.source import Source

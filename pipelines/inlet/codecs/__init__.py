@@ -2,6 +2,7 @@
 contract: codec.py.
 """
 
+from inlet.codecs.codec import offers
 from inlet.codecs.goldengate.avro import messages as goldengate_avro
 from inlet.codecs.goldengate.delimited import messages as goldengate_delimited
 from inlet.codecs.goldengate.extract import files as goldengate_text
@@ -33,7 +34,7 @@ CODECS = {
 def transports_of(codec) -> tuple[str, ...]:
     """What can bring a codec its units; the first one is meant where a source names none."""
     return (
-        (FILE_TRANSPORTS if hasattr(codec, "cut") else ())
-        + (ROW_TRANSPORTS if hasattr(codec, "decode_rows") else ())
-        + (MESSAGE_TRANSPORTS if hasattr(codec, "decode_message") else ())
+        (FILE_TRANSPORTS if offers(codec, "cut") else ())
+        + (ROW_TRANSPORTS if offers(codec, "decode_rows") else ())
+        + (MESSAGE_TRANSPORTS if offers(codec, "decode_message") else ())
     )

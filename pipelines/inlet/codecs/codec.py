@@ -22,9 +22,13 @@ What holds, whatever the bytes (tests/test_codecs.py asks it of every codec):
 - What an InletError says, a person has to fix in the configuration. Any other error is a `decoder_failed` reject of the
   unit.
 
-Contexts are dicts that JSON can hold. Three members are Inlet's own: `problem`, why a unit could not be framed (no
-codec is asked to decode it); `companions`, the bytes of the files that came with this one, in hex, by suffix;
-`first_row`, of a unit of rows.
+Contexts are dicts that JSON can hold; one may be empty, where a codec needs nothing to go on in a file. Four members
+are Inlet's own, and a codec gives none of them itself (`OWN`): `problem`, why a unit could not be framed (no codec is
+asked to decode it); `companions`, the bytes of the files that came with this one, in hex, by suffix, which a codec
+hands on or drops; `first_row`, of a unit of rows; `undecided`, at the end of a file, the ranges that no mark has judged
+yet (no codec sees it).
+
+A codec offers what it has and that is not None, False or empty (`offers`).
 """
 
 from typing import Any, Protocol
@@ -44,6 +48,8 @@ IMAGE = pa.struct(
 
 
 FIRST_ROW = "first_row"  # member of the context of a unit of rows
+UNDECIDED = "undecided"  # member of a context at the end of a file: ranges of the source that no mark has judged yet
+OWN = {"problem", "companions", FIRST_ROW, UNDECIDED}  # members of contexts that no codec gives
 
 
 class Codec(Protocol):
@@ -325,6 +331,11 @@ class MessageLoads(Protocol):
 
     def is_over(self, load: dict, loads: list[dict], newest_seq: str, options: BaseModel) -> bool:
         """Has the load ended without such a change?"""
+
+
+def offers(codec: Any, name: str) -> bool:
+    """Does a codec offer something? What is None, False or empty is not offered."""
+    return bool(getattr(codec, name, None))
 
 
 def decode_block(codec: Any, data: bytes, context: dict, source: Source, tables: dict[str, Table]) -> Decoded:

@@ -13,6 +13,7 @@ from inlet import bronze, config, silver
 from inlet.bronze import kafka
 from inlet.bronze.files import listing
 from inlet.codecs import CODECS
+from inlet.codecs.codec import offers
 from inlet.commands import rejects
 from inlet.config import Project
 from inlet.errors import ConfigError, EnvironmentLacks, InletError
@@ -161,7 +162,7 @@ def _source(project: Project, source: Source) -> Finding:
     what, fix = f"source {source.name}", "Fix `from` in pipelines/inlet.yml"
     codec = CODECS[source.codec]
     try:
-        if hasattr(codec, "check"):
+        if offers(codec, "check"):
             codec.check(source, project.tables_of(source))
     except ConfigError as error:
         return Finding(what, False, error.message, error.remedy, error.exit_code)

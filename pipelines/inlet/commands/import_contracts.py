@@ -21,6 +21,7 @@ from ruamel.yaml import YAML
 from inlet.bronze.files import why
 from inlet.change import LEN_SEQ
 from inlet.codecs import CODECS
+from inlet.codecs.codec import offers
 from inlet.commands import import_settings
 from inlet.config import Project
 from inlet.errors import ConfigError, in_words
@@ -68,7 +69,7 @@ def from_feeds(project: Project, source: str | None, table: str | None) -> list[
 def from_files(project: Project, source: str, files: list[Path]) -> list[dict]:
     """The definitions in files of the vendor, read by the codec of a source. Raises: ConfigError."""
     codec = CODECS[project.sources[source].codec]
-    if not hasattr(codec, "definitions_of"):
+    if not offers(codec, "definitions_of"):
         raise ConfigError(
             f"{project.sources[source].codec} has no definition files",
             "Leave out the file: column lists that the feed gave are imported then",

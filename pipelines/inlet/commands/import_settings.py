@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 
 from inlet.codecs import CODECS
+from inlet.codecs.codec import offers
 from inlet.codecs.results import Settings
 from inlet.errors import ConfigError
 from inlet.source import Source
@@ -39,7 +40,7 @@ def lines(source: Source, files: list[tuple[str, bytes]]) -> list[str]:
 
 def _told(source: Source, files: list[tuple[str, bytes]]) -> Settings:
     codec = CODECS[source.codec]
-    return codec.settings_of(files, source) if hasattr(codec, "settings_of") else Settings({}, {}, "", [])
+    return codec.settings_of(files, source) if offers(codec, "settings_of") else Settings({}, {}, "", [])
 
 
 def _lacking(source: Source, settings: Settings) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import yaml
 
 from inlet import config
 from inlet.codecs import CODECS
+from inlet.codecs.codec import offers
 from inlet.errors import ConfigError
 from inlet.gold import generate
 
@@ -92,6 +93,6 @@ def _steps(folder: Path, source: FirstSource | None) -> list[str]:
     options = [
         f"write `options: {{{', '.join(f'{name}: ...' for name in required)}}}` into {folder}/pipelines/inlet.yml"
     ]
-    if hasattr(codec, "definitions_of"):
+    if offers(codec, "definitions_of"):
         write = f"inlet import DEFINITION_FILE --source {source.name} --project {folder}, or {write}"
     return (options if required else []) + [write]

@@ -13,6 +13,7 @@ from inlet.bronze.files import LEN_READ, is_compressed
 from inlet.bronze.framing import LEN_HEAD, attempt, cut_file
 from inlet.bronze.transports import TRANSPORTS
 from inlet.codecs import CODECS, transports_of
+from inlet.codecs.codec import offers
 from inlet.codecs.notes import UNREADABLE, Annotated, Note, bare, leaves
 from inlet.commands import message_records
 from inlet.commands.decode import opened, planned, source_of, with_lookups
@@ -155,7 +156,7 @@ def inspect(
     if not file.is_file():
         raise ConfigError(f"{file} is no file", "Name one file of a source")
     source = source_of(project, file, source_name)
-    is_explained = hasattr(CODECS[source.codec], "annotate") or source.brings_messages
+    is_explained = offers(CODECS[source.codec], "annotate") or source.brings_messages
     if not is_explained or source.transport in ROW_TRANSPORTS or source.broker:
         what = f"{source.codec} over {source.transport}"
         raise ConfigError(
@@ -256,7 +257,7 @@ def _of_records(project: Project, source: Source, file: Path, name: str | None, 
     codec, tables = CODECS[source.codec], project.tables_of(source)
     with opened(project, file) as (own_name, stream):
         start, context = 0, None
-        if at > FAR and hasattr(codec, "find_record") and not is_compressed(file.name):
+        if at > FAR and offers(codec, "find_record") and not is_compressed(file.name):
             start, context = _far(codec, source, tables, name or own_name, stream, at)
         stream.seek(start)
         for block, _ in cut_file(source, tables, name or own_name, stream, start, context, True):
@@ -271,7 +272,7 @@ def _annotated(codec, data: bytes, context: dict, source: Source, tables: dict, 
     problem = context.get("problem")
     if not problem:
         return codec.annotate(data, context, source, tables)
-    header = codec.annotate_header(data) if is_first and hasattr(codec, "annotate_header") else []
+    header = codec.annotate_header(data) if is_first and offers(codec, "annotate_header") else []
     start = header[-1].offset + header[-1].length if header else 0
     at = min(max(problem["byte_offset"], start), len(data))
     rest = bare("no record", start, len(data), problem["kind"], problem["expected"], problem["found"], at)

@@ -9,6 +9,7 @@ from typing import Any
 
 from inlet.bronze.framing import attempt
 from inlet.codecs import json_notes
+from inlet.codecs.codec import offers
 from inlet.codecs.notes import Annotated, Note, Said, clipped, group, leaves
 from inlet.codecs.results import Control
 from inlet.commands.decode import loads_of
@@ -24,9 +25,9 @@ def annotate(codec, message: dict, source: Source, tables: dict) -> list[Annotat
     """
     data = message["value"] or b""
     rejects, controls = _decoded(codec, message, source, tables)
-    is_explained = hasattr(codec, "annotate")
+    is_explained = offers(codec, "annotate")
     shown = codec.annotate(data, message, source, tables) if is_explained else []
-    said = attempt(codec.says, message, source, tables) if data and hasattr(codec, "says") else []
+    said = attempt(codec.says, message, source, tables) if data and offers(codec, "says") else []
     places: dict[int, Said] = {} if isinstance(said, Reject) else {one.offset: one for one in said}
     known = {one.offset for one in (*shown, *places.values()) if one.operation or one.table}
     is_meant = {at for at, one in rejects.items() if not tables and one.kind == UNKNOWN_TABLE and at in known}

@@ -4,6 +4,7 @@ from collections import Counter
 
 from inlet import change, lake
 from inlet.codecs import CODECS
+from inlet.codecs.codec import offers
 from inlet.config import Project, known
 from inlet.source import ROW_TRANSPORTS
 from inlet.sql import literal
@@ -97,7 +98,7 @@ def to_inspect(project: Project, rows: list[dict]) -> tuple[str, int] | None:
     for row in rows:
         source, place = project.sources.get(row["source"]), in_file(project, row)
         is_there = place and "://" not in place[0] and (project.root / place[0]).is_file()
-        if source and place and is_there and hasattr(CODECS[source.codec], "annotate"):
+        if source and place and is_there and offers(CODECS[source.codec], "annotate"):
             return place
     return None
 

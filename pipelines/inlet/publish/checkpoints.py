@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from inlet import lake
 from inlet.codecs import CODECS
+from inlet.codecs.codec import offers
 from inlet.codecs.results import CHECKPOINT
 from inlet.config import Project
 from inlet.errors import ConfigError
@@ -36,7 +37,7 @@ where change_seq <= {end}"""
 
 def sources(project: Project) -> list[str]:
     """The sources whose format has checkpoints."""
-    return [name for name, source in project.sources.items() if getattr(CODECS[source.codec], "HAS_CHECKPOINTS", False)]
+    return [name for name, source in project.sources.items() if offers(CODECS[source.codec], "HAS_CHECKPOINTS")]
 
 
 def _ends(project: Project, points: dict[str, str]) -> dict[str, str]:

@@ -14,7 +14,7 @@ from inlet.bronze import guard
 from inlet.bronze.framing import attempt
 from inlet.bronze.guard import guarded
 from inlet.codecs import CODECS
-from inlet.codecs.codec import FIRST_ROW, decode_block
+from inlet.codecs.codec import FIRST_ROW, decode_block, offers
 from inlet.config import Project
 from inlet.errors import AccountingError, Reject
 from inlet.silver import decoded, full_loads, parts, verdicts
@@ -68,10 +68,10 @@ def replay(batch: Batch, codec, sources: list[str], replays: list[dict], files: 
 
 def _write(batch: Batch, codec, sources: list[str], heads: list[dict]) -> None:
     units = _units(batch, heads)
-    own = None if hasattr(codec, "decode_message") else codec  # IDENTITY is asked of messages, where there are any
+    own = None if offers(codec, "decode_message") else codec  # IDENTITY is asked of messages, where there are any
     judged = (
         write_changes(batch, changes(batch, codec, heads, units), _may_repeat(batch, codec, heads), own)
-        if hasattr(codec, "COLUMNS")
+        if offers(codec, "COLUMNS")
         else None
     )
     decode = guarded(_decoder(batch.project, codec), partial(_set_aside, codec), batch.is_apart)
@@ -134,7 +134,7 @@ def headers(batch: Batch, codec, sources: list[str]) -> list[dict]:
 
 def _with_loads(codec, units: list[dict]) -> list[dict]:
     """Units with the full load that each is of."""
-    if not hasattr(codec, "load_of"):
+    if not offers(codec, "load_of"):
         return [unit | {"load_id": None} for unit in units]
     return [unit | {"load_id": _ask(unit, codec.load_of, unit["context"])} for unit in units]
 
@@ -287,7 +287,7 @@ def _set_aside(codec, unit, why: str) -> list:
     [row] = unit.to_pylist()
     ranges = json.loads(row["ranges"]) if row["ranges"] else None
     # one that may lie within a transaction whose events are not counted has to have a place (transactions.py)
-    has_place = hasattr(codec, "TELLS_FIRST")
+    has_place = offers(codec, "TELLS_FIRST")
     span = attempt(codec.span, json.loads(row["context"]), row["num_records"]) if has_place else None
     first = span[0] if isinstance(span, tuple) else None
     rows = decoded.failed(row["source"], row["unit_id"], row["bytes"], why, ranges, first)

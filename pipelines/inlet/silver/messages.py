@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from inlet.bronze import lookups
 from inlet.bronze.guard import guarded
 from inlet.codecs import CODECS
+from inlet.codecs.codec import offers
 from inlet.config import Project
 from inlet.silver import decoded, full_loads, parts, verdicts
 from inlet.silver.batch import Batch, among, overlaps, raw_of_units, reject_conflicts, write_changes
@@ -123,7 +124,7 @@ def _survey(batch: Batch, codec, messages: "DataFrame", sources: list) -> tuple[
 def _write_exact(
     batch: Batch, codec, messages: "DataFrame", sources: list, loads: list, ranges: dict[str, list[list]] | None = None
 ) -> None:
-    found = lookups.known(batch.project, batch.batch_id) if hasattr(codec, "lookups") else {}
+    found = lookups.known(batch.project, batch.batch_id) if offers(codec, "lookups") else {}
     aside = partial(_set_aside, codec, ranges or {})
     decode = guarded(exact(batch.project, codec, loads, found, ranges or {}), aside, batch.is_apart)
     rows = messages.mapInArrow(decode, decoded.DDL).persist()
@@ -169,6 +170,6 @@ def exact(
 def _set_aside(codec, ranges: dict[str, list[list]], unit, why: str) -> list:
     [message] = unit.to_pylist()
     data, own = message["value"] or b"", ranges.get(message["unit_id"])
-    first = codec.place_of(message["offset"]) if hasattr(codec, "place_of") else None
+    first = codec.place_of(message["offset"]) if offers(codec, "place_of") else None
     rows = decoded.failed(message["source"], message["unit_id"], data, why, own, first)
     return [decoded.batch_of(verdicts.within(rows, decoded.NOTHING, own, len(data)) if own else rows)]

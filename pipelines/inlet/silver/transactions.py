@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from inlet import lake
 from inlet.codecs import CODECS
+from inlet.codecs.codec import offers
 from inlet.config import Project
 from inlet.sql import literal
 from inlet.unit import OFFSET
@@ -104,14 +105,14 @@ class First(NamedTuple):
 
 def tells_first(project: Project, batch_id: int) -> First | None:
     """The sources of a project whose codecs tell a transaction's first event; None where there are none."""
-    sources = [name for name, source in project.sources.items() if hasattr(CODECS[source.codec], "TELLS_FIRST")]
+    sources = [name for name, source in project.sources.items() if offers(CODECS[source.codec], "TELLS_FIRST")]
     return First(sorted(sources), batch_id) if sources else None
 
 
 def may_have_others(project: Project) -> bool:
     """May events of transactions be no changes?"""
     codecs = (CODECS[source.codec] for source in project.sources.values())
-    return project.ignores or any(hasattr(codec, "OTHER_EVENTS") for codec in codecs)
+    return project.ignores or any(offers(codec, "OTHER_EVENTS") for codec in codecs)
 
 
 def update(spark: "SparkSession", rows: str, has_others: bool = False, first: First | None = None) -> None:
@@ -150,7 +151,7 @@ def _events(rows: str, has_others: bool) -> str:
     """
     if not has_others:
         return EVENTS.format(rows=rows)
-    of_codecs = {kind for codec in CODECS.values() for kind in getattr(codec, "OTHER_EVENTS", ())}
+    of_codecs = {kind for codec in CODECS.values() for kind in getattr(codec, "OTHER_EVENTS", None) or ()}
     kinds = ", ".join(map(literal, [IGNORED, *sorted(of_codecs)]))
     return f"""
         select * except (nth) from (

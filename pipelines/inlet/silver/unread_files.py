@@ -4,6 +4,7 @@ import json
 
 from inlet import lake
 from inlet.codecs import CODECS
+from inlet.codecs.codec import offers
 from inlet.errors import FILE_KINDS
 from inlet.silver.batch import Batch
 from inlet.sql import literal
@@ -40,7 +41,7 @@ def reject(batch: Batch, files: list[dict]) -> None:
 def place(batch: Batch, source: str, problem: dict) -> str | None:
     """Where messages lie that a broker has lost, if the codec can tell."""
     codec = CODECS[batch.project.sources[source].codec]
-    has_place = problem["kind"] == LOST and hasattr(codec, "place_of")
+    has_place = problem["kind"] == LOST and offers(codec, "place_of")
     return codec.place_of(problem["byte_offset"]) if has_place else None
 
 
