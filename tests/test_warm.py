@@ -1,32 +1,32 @@
 """What is compiled at installation is what runs call."""
 
-import pytest
+import importlib
 
-from inlet.codecs.goldengate.json import walk
-from inlet.codecs.linkexpress import frame
-from inlet.codecs.linkexpress.journal import files, frames, header_variant, images, moments, open_transactions
-from inlet.codecs.linkexpress.journal import walk as journal_walk
-from inlet.codecs.qlik import json_walk
+import pytest
+from numba.core.dispatcher import Dispatcher
+
+from inlet.codecs.linkexpress.journal import files
 from inlet.commands import warm
 from inlet.commands.decode import decode_file
-from inlet.fields.compiled import interpreter
-from tests import projects, test_goldengate_json_fast, test_linkexpress_journal
+from inlet.fields.compiled import cache
+from tests import projects, test_cases, test_goldengate_json_fast, test_linkexpress_journal
 from tests.encode import linkexpress, linkexpress_journal
 
 
+def walks() -> list[Dispatcher]:
+    """The compiled functions that Python calls: those that no compiled function of their module names."""
+    found = []
+    for path in cache.sources():
+        parts = path.relative_to(cache.PACKAGE).with_suffix("").parts
+        module = importlib.import_module(".".join(("inlet", *parts)))
+        here = [f for f in vars(module).values() if isinstance(f, Dispatcher) and f.__module__ == module.__name__]
+        called = {name for f in here for name in f.py_func.__code__.co_names}
+        found += [f for f in here if isinstance(f._cache, cache.SourcesCache) and f.__name__ not in called]
+    return found
+
+
 def signatures() -> dict[str, list]:
-    walks = json_walk.rows, json_walk.refreshes, frame.walk, frame.heads, interpreter.images
-    of_messages = walk.rows, walk.find_tables, walk.gather
-    of_journals = [frames.stream, frames.messages, journal_walk.heads, journal_walk.places]
-    of_journals += [
-        journal_walk.intern,
-        open_transactions.advance,
-        images.images,
-        moments.times,
-        header_variant.headers,
-    ]
-    every = (*walks, *of_messages, *of_journals)
-    return {f"{one.__module__}.{one.__name__}": list(one.signatures) for one in every}
+    return {f"{one.__module__}.{one.__name__}": list(one.signatures) for one in walks()}
 
 
 @pytest.fixture
@@ -47,7 +47,11 @@ def test_every_walk_is_compiled_for_what_a_run_calls_it_with(compiled, tmp_path)
         assert num_journals(how) == 4
     given = test_goldengate_json_fast.random_messages(4, 1)
     assert test_goldengate_json_fast.assert_walk_agrees(given) == 4
-    assert all(compiled.values()) and signatures() == compiled
+    for name in ("ok_full_images", "ok_segments", "ok_transaction_with_header_and_definitions"):
+        case = test_cases.load(test_cases.CASES[0].parents[1] / "goldengate_trail" / f"{name}.yml")
+        assert test_cases.decode_file(case, case["data"])
+    assert [name for name, of in compiled.items() if not of] == []
+    assert signatures() == compiled
 
 
 def num_journals(how: linkexpress_journal.How) -> int:

@@ -17,6 +17,14 @@ MESSAGE = bytes.fromhex(
     "00000003e000387002600" + "42" + 37 * "20" + "850002000001" + "1200040000000001"
 )
 JOURNAL = bytes.fromhex("0000003800030000" + "42" + 37 * "20" + "00000001" + "000000000001")
+# a trail of two updates: a full before-image and a list of columns behind it; both lists in one, as of a key update
+AT_TIME = "02f36d926b141f35" + 12 * "00"
+TRAIL = bytes.fromhex(
+    f"4701003e480000264500004200080aff{AT_TIME}005200000001412e420044000008" + "0000000000000001" + "5a01003e"
+    f"470100404800002645040041000a0fff{AT_TIME}025200000001412e42004400000a" + "00000006000000000001" + "5a010040"
+    f"4701004c4800002645040041001673ff{AT_TIME}035200000001412e420044000016" + "000a" + "00000006000000000001"
+    "00000006000000000002" + "5a01004c"
+)
 
 
 def compile_walks() -> None:
@@ -25,8 +33,10 @@ def compile_walks() -> None:
 
     table = Table(table="A.B", name="b", key=["K"], columns=[{"name": "K", "type": "int", "source_type": "INTEGER"}])
     _messages({table.table: table})
-    _blocks({table.table: table})
+    _extracts({table.table: table})
     _journals({table.table: table})
+    column = {"name": "K", "type": "int", "source_type": "INT32(11) AT 0:8"}
+    _trails({table.table: Table(table="A.B", name="b", key=["K"], columns=[column])})
 
 
 def _messages(tables: dict) -> None:
@@ -62,11 +72,7 @@ def _messages(tables: dict) -> None:
     list(arrow.walked(contracts.Contracts([operations], tables))([messages]))
 
 
-def _blocks(tables: dict) -> None:
-    import io
-
-    from inlet.bronze.framing import cut_file
-    from inlet.codecs.linkexpress import group
+def _extracts(tables: dict) -> None:
     from inlet.source import Source
 
     source = Source(
@@ -76,8 +82,25 @@ def _blocks(tables: dict) -> None:
         tables={"1": "A.B"},
         options={"source_tz": "UTC", "byte_order": "big", "null_areas": "yes", "charset": "cp932"},
     )
-    for block, _ in cut_file(source, tables, "20260101000000_000001.lxg", io.BytesIO(INSERT_AND_COMMIT), 0, None, True):
-        group.decode(block.data, block.context, source, tables)
+    _read(source, tables, "20260101000000_000001.lxg", INSERT_AND_COMMIT)
+
+
+def _trails(tables: dict) -> None:
+    from inlet.source import Source
+
+    source = Source(name="s", codec="goldengate_trail", **{"from": "nowhere"}, options={"charset": "AL32UTF8"})
+    _read(source, tables, "aa000000001", TRAIL)
+
+
+def _read(source, tables: dict, name: str, data: bytes) -> None:
+    """Cut and decode a file."""
+    import io
+
+    from inlet.bronze.framing import cut_file
+    from inlet.codecs import CODECS
+
+    for block, _ in cut_file(source, tables, name, io.BytesIO(data), 0, None, True):
+        CODECS[source.codec].decode(block.data, block.context, source, tables)
 
 
 def _journals(tables: dict) -> None:
