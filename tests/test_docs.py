@@ -71,3 +71,25 @@ def test_links_between_pages_lead_somewhere():
     for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
         for target in re.findall(r"\]\(([^)#:]+)\)", re.sub(r"(?s)```.*?```|`[^`]+`", "", page.read_text())):
             assert (page.parent / target).exists(), f"{page.name} -> {target}"
+
+
+CITING = ("pipelines", "dbt", "infra", "expectations", "tests", "notebooks")  # folders whose files cite pages by name
+CITED = re.compile(r"docs/[\w/.-]+\.md(?:#([\w-]+))?")
+
+
+def anchors(page: str) -> set[str]:
+    """The anchors of a page, as GitHub makes them of headings."""
+    titles = re.findall(r"^#+ (.+)$", re.sub(r"(?ms)^```.*?^```", "", page), re.M)
+    return {re.sub(r"[^\w -]", "", title.lower()).strip().replace(" ", "-") for title in titles}
+
+
+def test_pages_that_files_cite_are_there():
+    files = [path for folder in CITING for path in (ROOT / folder).rglob("*") if path.suffix in (".yml", ".py", ".sql")]
+    assert any(path.parent.parent.name == "cases" for path in files)
+    wrong = []
+    for path in files:
+        for cited in CITED.finditer(path.read_text(encoding="utf-8")):
+            page = ROOT / cited[0].partition("#")[0]
+            if not page.exists() or cited[1] and cited[1] not in anchors(page.read_text(encoding="utf-8")):
+                wrong.append(f"{path.relative_to(ROOT)} -> {cited[0]}")
+    assert wrong == []
