@@ -2,7 +2,8 @@
 as a run does.
 
 dbt imports every installed module that is called dbt_*, and makes an object of each of its `plugins` before a command
-begins. A command that writes takes the lock of `inlet.lake.writing` until its process ends, or is refused. Macros see
+begins. A command that writes takes the lock of `inlet.lake.writing` until its process ends, or is refused; so is
+every one of a lakehouse that was copied or moved (`inlet.lake.place`). Macros see
 that by INLET_WRITES; where Inlet is not installed beside dbt nobody sets it, and refuse_without_lock.sql refuses
 instead.
 
@@ -40,11 +41,12 @@ class Lock(dbtPlugin):
             return  # it asks no lakehouse, Inlet itself called it and holds the lock, or it is another project
         from inlet import lake
         from inlet.errors import InletError
-        from inlet.lake import catalog, spark
+        from inlet.lake import catalog, place, spark
 
         lakehouse = os.environ.get("INLET_LAKEHOUSE", "../lakehouse")
         path = lakehouse if "://" in lakehouse else str((folder / lakehouse).resolve())
         try:
+            place.check(path)
             if flags.WHICH in WRITING and path not in holding:
                 held.enter_context(lake.writing(path))
                 holding.add(path)

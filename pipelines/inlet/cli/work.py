@@ -230,6 +230,26 @@ def rebuild(
 
 
 @app.command()
+def relocate(project: ProjectDir = HERE):
+    """Make a lakehouse that was copied or moved one of its own: its catalog names the tables of its own folder. The one
+    at the other place stays as it is.
+    """
+    from inlet import lake
+    from inlet.lake import place
+    from inlet.lake.relocate import relocate as write_places
+
+    lakehouse = config.load(project).lakehouse_path()
+    if not place.has_catalog(lakehouse):
+        raise ConfigError(
+            f"{lakehouse} holds no catalog", "Only a lakehouse in a folder is relocated, after a first run"
+        )
+    with lake.writing(lakehouse, relocates=True):
+        old = write_places(lakehouse)
+    told = f"named the tables of {', '.join(old)}, and names its own now" if old else "names its own tables already"
+    out.print(f"{lakehouse}: its catalog {told}", markup=False, soft_wrap=True)
+
+
+@app.command()
 def catalog(port: Annotated[int, typer.Option(min=1, max=65535, help="On 127.0.0.1.")] = 1527):
     """Serve the catalogs of this machine's lakehouses until Ctrl-C: others ask while a run goes on, where otherwise one
     process at a time can.

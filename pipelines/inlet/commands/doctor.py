@@ -18,7 +18,7 @@ from inlet.commands import rejects
 from inlet.config import Project
 from inlet.errors import ConfigError, EnvironmentLacks, InletError
 from inlet.gold import generate
-from inlet.lake import jars
+from inlet.lake import jars, place
 from inlet.lake.java import check_java
 from inlet.log import counted
 from inlet.silver import recover, table_versions
@@ -110,6 +110,10 @@ def _lakehouse(project: Project) -> Iterator[Finding]:
             f"{project.lakehouse} cannot be written: {error.strerror}",
             "Give this user the right to write it",
         )
+    try:
+        place.check(path)
+    except ConfigError as error:
+        yield Finding("catalog", False, error.message, error.remedy, error.exit_code)
 
 
 def _batches(project: Project) -> Iterator[Finding]:

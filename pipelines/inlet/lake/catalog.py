@@ -26,6 +26,7 @@ from typing import IO
 
 from inlet.errors import EnvironmentLacks, TryAgain
 from inlet.lake import derby
+from inlet.lake.place import check as check_place
 
 FILE, GUARD = "_catalog_server", "_catalog_opening"
 GUARD_SECONDS = 120  # longer than a session or a server takes to start
@@ -71,13 +72,15 @@ def shared(lakehouse: str):
     process, and of every one that begins meanwhile, use it. In: the absolute path; a URL, and a process with
     INLET_CATALOG, go on as ever.
 
-    Raises: TryAgain where a process has the catalog open by itself, EnvironmentLacks where no server can be had.
+    Raises: TryAgain where a process has the catalog open by itself, EnvironmentLacks where no server can be had,
+    ConfigError where the catalog is of another place.
     """
+    check_place(lakehouse)
     if not _is_ours(lakehouse):
         yield
         return
     if lakehouse not in _joined:
-        with _guarded(lakehouse):
+        with guarded(lakehouse):
             _join(lakehouse, _running(lakehouse) or _started(lakehouse))
     _joined[lakehouse].num_users += 1
     try:
@@ -101,7 +104,7 @@ def opening(lakehouse: str):
         return
     with ExitStack() as held:
         if lakehouse not in _joined:
-            held.enter_context(_guarded(lakehouse))
+            held.enter_context(guarded(lakehouse))
             if found := _running(lakehouse):
                 _join(lakehouse, found)
                 held.close()
@@ -116,7 +119,7 @@ def is_shared(lakehouse: str) -> bool:
     """Does a server run for this lakehouse, for whoever begins now?"""
     if not _is_ours(lakehouse) or not (Path(lakehouse) / FILE).exists():
         return False
-    with _guarded(lakehouse):
+    with guarded(lakehouse):
         return _running(lakehouse) is not None
 
 
@@ -183,7 +186,7 @@ def leave(lakehouse: str) -> None:
         os.environ.pop(CLASS_PATH, None)
     else:
         os.environ[CLASS_PATH] = joined.class_path
-    with _guarded(lakehouse), joined.file as file:
+    with guarded(lakehouse), joined.file as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -208,7 +211,7 @@ def _is_ours(lakehouse: str) -> bool:
 
 
 @contextmanager
-def _guarded(lakehouse: str):
+def guarded(lakehouse: str):
     """Raises: TryAgain where another process holds the guard for longer than any needs."""
     path, until = Path(lakehouse) / GUARD, time.monotonic() + GUARD_SECONDS
     try:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inlet.errors import EnvironmentLacks, TryAgain
+from inlet.lake import place
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,15 +24,20 @@ LOOK_SECONDS = 0.05
 
 
 @contextmanager
-def writing(lakehouse: str, follows: bool = False, tell: Callable[[dict], None] = lambda said: None):
+def writing(
+    lakehouse: str, follows: bool = False, tell: Callable[[dict], None] = lambda said: None, relocates: bool = False
+):
     """Holds the lakehouse for one run, from its look for work to its last commit: what one has planned, another would
     land again. Out: hold(spark), to be called when there is a session, for its JVM may outlive this process by a moment
     (again does no harm). A folder is held until both have ended, however they do; for a URL that is the scheduler's to
-    see to. In: whether it is a run that follows, before which others have their turn; `Log.say`, for who waits.
+    see to. In: whether it is a run that follows, before which others have their turn; `Log.say`, for who waits;
+    whether it is to write where the lakehouse is, which may be of another place.
 
     Raises: TryAgain where another run holds it (and, where that follows, for longer than TURN_SECONDS),
-    EnvironmentLacks where it cannot be written.
+    EnvironmentLacks where it cannot be written, ConfigError where its catalog is of another place.
     """
+    if not relocates:
+        place.check(lakehouse)
     if "://" in lakehouse:
         yield lambda spark: None
         return

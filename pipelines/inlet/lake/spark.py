@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inlet.errors import EnvironmentLacks
-from inlet.lake import catalog, jars, tables
+from inlet.lake import catalog, jars, place, tables
 from inlet.lake.java import check_java
 
 if TYPE_CHECKING:
@@ -92,8 +92,10 @@ def session(
     further options of the JVM.
 
     Raises: EnvironmentLacks when Java is missing or too old or the jars cannot be had, TryAgain when the catalog is
-    taken.
+    taken, ConfigError when it is of another place.
     """
+    if has_catalog:
+        place.check(lakehouse)
     check_java()
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
@@ -114,7 +116,7 @@ def session(
             options = (java_options or jars.java_options()) if key == JAVA_OPTIONS else ""
             builder = builder.config(key, value + options)
         try:
-            with _jvm_messages_to_file():
+            with jvm_messages_to_file():
                 spark = builder.getOrCreate()
                 if threading.current_thread() is threading.main_thread():
                     signal.signal(signal.SIGINT, on_interrupt)  # PySpark puts its own there
@@ -122,6 +124,7 @@ def session(
             if has_catalog:
                 with small_query_settings(spark, is_small=True):
                     tables.create(spark, lakehouse)
+                place.remember(lakehouse)
             return spark
         except Exception as error:  # the JVM tells only by text what a person needs to hear
             raise _explained(error, lakehouse, packages) from error
@@ -132,7 +135,7 @@ JVM_LOG = LOG_FOLDER / "spark.log"
 
 
 @contextmanager
-def _jvm_messages_to_file():
+def jvm_messages_to_file():
     """The JVM inherits standard error when it starts; its messages go to JVM_LOG, not between a person's lines."""
     make_log_folder()
     sys.stderr.flush()
@@ -158,10 +161,10 @@ def make_log_folder() -> None:
 
 def _explained(error: Exception, lakehouse: str, packages: tuple[str, ...]) -> Exception:
     text = str(error)
-    place = catalog.server(lakehouse)
-    if place and "SessionHiveMetaStoreClient" in text and "Unable to instantiate" in text:
+    server = catalog.server(lakehouse)
+    if server and "SessionHiveMetaStoreClient" in text and "Unable to instantiate" in text:
         return EnvironmentLacks(
-            f"The catalog of {lakehouse} cannot be had from {place}",
+            f"The catalog of {lakehouse} cannot be had from {server}",
             "End what has the catalog open without that server; where INLET_CATALOG is set, export both lines that "
             "`inlet catalog` prints",
         )
