@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from inlet.bronze.files import unpacked_name
 from inlet.bronze.framing import attempt
 from inlet.bronze.ordered import Listed
-from inlet.codecs import CODECS
+from inlet.codecs import CODECS, offers
 from inlet.config import Project
 from inlet.source import FILE_TRANSPORTS, Source
 
@@ -37,7 +37,7 @@ def hold(project: Project, wanted: list[Listed], landed: Iterable[tuple[str, str
 
 def has_places(source: Source) -> bool:
     """Do names of a source's files tell their places?"""
-    return source.transport in FILE_TRANSPORTS and hasattr(CODECS[source.codec], "own_place")
+    return source.transport in FILE_TRANSPORTS and offers(CODECS[source.codec], "own_place")
 
 
 def _place_of(path: str, source: Source, tables: dict) -> tuple[str, str] | None:
