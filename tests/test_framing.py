@@ -101,3 +101,35 @@ def test_what_the_file_before_was_read_with_is_not_handed_on():
     codec = SimpleNamespace(open_file=lambda *given: {"n": 1}, follow=lambda opened, before: before, cut=cut_lines)
     read = framing.cut_file(SOURCE, {}, "f", io.BytesIO(b"a\n"), 0, None, True, before=before, codec=codec)
     assert [block.context for block, _ in read] == [{"n": 7}]
+
+
+class Counted(int):
+    """A number that counts how often it is compared."""
+
+    num_compared = 0
+
+    def __lt__(self, other):
+        Counted.num_compared += 1
+        return int(self) < other
+
+    def __gt__(self, other):
+        Counted.num_compared += 1
+        return int(self) > other
+
+    def __eq__(self, other):
+        Counted.num_compared += 1
+        return int(self) == other
+
+    __hash__ = int.__hash__
+
+
+def test_the_steps_to_give_blocks_their_marks_grow_with_their_number():
+    compared = {}
+    for num in (100, 400):
+        blocks = [Block(n, 1, {}, 1) for n in range(num)]
+        cut = Cut(blocks, {}, num, None, [Mark(Counted(n + 1), n + 1, "stands") for n in range(num)])
+        Counted.num_compared = 0
+        found = [block.marks for block, _ in framing._blocks_of(cut, bytes(num), 10)]
+        compared[num] = Counted.num_compared
+        assert [[tuple(mark) for mark in marks] for marks in found] == [[(11 + n, 1, "stands")] for n in range(num)]
+    assert compared[400] < 8 * compared[100]

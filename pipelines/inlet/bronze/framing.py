@@ -148,17 +148,18 @@ def _cut(codec, data: bytes, *given) -> Cut:
 
 def _blocks_of(cut: Cut, data: bytes, offset: int) -> Iterator[tuple[FileBlock, dict]]:
     """Blocks of data which begins at a place in the file, each with the context after it."""
-    num = 0
+    num, first = 0, 0
+    offsets = [mark.offset for mark in cut.marks or ()]  # in order
     for n, block in enumerate(cut.blocks):
         end = block.offset + block.length
         after = cut.blocks[n + 1].context if n + 1 < len(cut.blocks) else cut.context
         marks = None
         if cut.marks is not None:
+            behind = bisect_right(offsets, end)  # of the first block, a mark at 0 is of all records before this piece
             marks = [
-                m._replace(offset=offset + m.offset, num_records=m.num_records - num)
-                for m in cut.marks
-                if block.offset < m.offset <= end or n == 0 == m.offset  # of all records before this piece
+                m._replace(offset=offset + m.offset, num_records=m.num_records - num) for m in cut.marks[first:behind]
             ]
+            first = behind
         whole = data[block.offset : end]
         yield FileBlock(offset + block.offset, whole, block.context, block.num_records, marks), after
         num += block.num_records
