@@ -64,9 +64,8 @@ def read(records: list[Printed], context: dict, behind: int) -> Printout:
         row[frame.FAULT_AT] = row[frame.AT]
     bytes_ = np.frombuffer(bytes(data), np.uint8)
     groups, transactions = np.empty((num, sequence.NUM_GROUP), np.int64), np.zeros((num + 2, 4), np.int64)
-    carried = np.frombuffer((context["transaction"] or "").encode(), np.uint8)
     num_groups, num_transactions = sequence.groups(
-        bytes_, rows, num, context["order"] == "little", behind, state_of(context), carried, groups, transactions
+        bytes_, rows, num, context["order"] == "little", behind, state_of(context), groups, transactions
     )
     context = context | {"file_order": file_order}
     return Printout(

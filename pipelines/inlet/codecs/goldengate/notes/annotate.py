@@ -12,7 +12,7 @@ from inlet.codecs.goldengate.notes.events import FILE_HEADER, LACKS_BEGINNING, E
 from inlet.codecs.goldengate.notes.file_header import ddl_notes, file_header_notes
 from inlet.codecs.goldengate.notes.frames import NAMES, ORDERS, Frame, Order, Token, frames, header_end, next_record
 from inlet.codecs.goldengate.notes.full_image import full_notes
-from inlet.codecs.goldengate.notes.header import Fault, Header, head_note, header_notes, token_notes
+from inlet.codecs.goldengate.notes.header import TRUNCATE, Fault, Header, head_note, header_notes, token_notes
 from inlet.codecs.goldengate.options import Options
 from inlet.codecs.goldengate.trail import io_types
 from inlet.codecs.notes import AFTER, BEFORE, Annotated, Note, clipped, group, leaves, printable, unreadable
@@ -20,7 +20,7 @@ from inlet.source import Source
 
 ANY_COLUMN = 1 << 16
 LEN_TRAILER = 4
-TRUNCATE = 100
+DDL = 160
 
 
 def annotate(data: bytes, context: dict, source: Source, tables: dict) -> list[Annotated]:
@@ -77,7 +77,7 @@ class Images:
     def fault(self) -> Fault | None:
         """Why a change of a row without a column area cannot be read."""
         header, table = self.event.header, self.event.contract
-        is_row = self.event.what == io_types.CHANGE and header and header.io_type != TRUNCATE
+        is_row = self.event.what == io_types.CHANGE and header and header.io_type not in (TRUNCATE, DDL)
         for is_prior in (True, False):
             if is_row and table and self._full(is_prior) and not self._parts(is_prior):
                 return "bad_length", "no bytes of a full image"
@@ -186,6 +186,8 @@ def _annotated(data: bytes, event: Event, images: Images, part: int, context: di
     transaction = event.transaction
     of_change = io_types.IO_TYPES.get(event.header.io_type, ())[2:3] if event.header else ()
     operation = io_types.OPERATIONS[of_change[0]] if of_change and header else None
+    if event.what == io_types.CHANGE and header and header.io_type == DDL:
+        operation = "TRUNCATE"
     return Annotated(
         frame.at,
         frame.end - frame.at,
@@ -229,7 +231,7 @@ def _record_notes(data: bytes, event: Event, images: Images, frame: Frame, order
             body = [Note(token.start, token.end - token.start, "user tokens", printable(data[token.start : token.end]))]
         elif event.what == io_types.METADATA:
             body = [Note(token.start, token.end - token.start, "definition", "its layout is not public")]
-        elif event.what == io_types.DDL:
+        elif event.header and event.header.io_type == DDL:
             body = ddl_notes(data, token)
         else:
             body = images.of(frame)

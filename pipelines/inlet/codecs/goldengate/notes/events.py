@@ -4,7 +4,7 @@ transactions, with the tables that they are of.
 The same rules as trail/sequence.py and trail/tables.py, in plain Python. Source: docs/formats/goldengate_trail.md.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import NamedTuple
@@ -19,6 +19,7 @@ from inlet.codecs.goldengate.notes.header import (
     WHOLE,
     Fault,
     Header,
+    has_data,
     header_fault,
     ids_of,
     is_time,
@@ -26,9 +27,18 @@ from inlet.codecs.goldengate.notes.header import (
 )
 from inlet.codecs.goldengate.trail import io_types, metadata
 from inlet.codecs.goldengate.trail.full_image import record_length
-from inlet.codecs.goldengate.trail.io_types import CHANGE, DDL, METADATA, RESTART_ABEND, SEGMENT
+from inlet.codecs.goldengate.trail.io_types import (
+    CHANGE,
+    CONTROL,
+    DDL,
+    METADATA,
+    RESTART_ABEND,
+    RESTART_OK,
+    SEGMENT,
+    UNKNOWN,
+)
 from inlet.codecs.goldengate.trail.layout import lobs_of
-from inlet.codecs.goldengate.trail.sequence import IN_NEXT_FILE
+from inlet.codecs.goldengate.trail.sequence import AHEAD, IN_NEXT_FILE, MAX_PAUSE
 from inlet.source import Source
 from inlet.table import Table
 
@@ -44,6 +54,7 @@ LACKS_BEGINNING = (
 class Transaction(NamedTuple):
     id: str | None
     csn: str | None
+    xid: str | None = None  # the id, where a record says it
 
 
 @dataclass
@@ -87,7 +98,9 @@ class Sequence:
     def __init__(self, data: bytes, context: dict, source: Source, tables: dict[str, Table]):
         self.data, self.context, self.source, self.tables = data, context, source, tables
         is_open, self.num_events, self.largest, self.is_in_lob = context["state"][:4]
-        self.open: Transaction | None = Transaction(context["transaction"], context["csn"]) if is_open else None
+        self.ahead = context["state"][AHEAD] if len(context["state"]) > AHEAD else 0
+        own = Transaction(context["transaction"], context["csn"], context["xid"])
+        self.open: Transaction | None = own if is_open else None
         self.is_counting = not context.get(LACKS_BEGINNING)
         self.known = {name: context[name] for name in ("tables", "num_definitions", "definitions")}
 
@@ -96,9 +109,11 @@ class Sequence:
         rows = [(frame, read_header(self.data, frame, order) if frame.kind == "G" else None) for frame in frames]
         at = 0
         while at < len(rows):
-            event, at = _event_at(rows, at)
+            event, at = _event_at(rows, at, self._body)
             self._place(event)
             self._resolve(event)
+            if event.what == FAULTY and _may_be_definition(event):
+                self.known = metadata.step_lost(self.known)
             yield event
 
     def _place(self, event: Event) -> None:
@@ -106,19 +121,23 @@ class Sequence:
         if event.what == SEGMENT:
             header = event.frames[0][1]
             is_chunk = self.is_in_lob and self.open and not (header and header.trans_ind in (FIRST, WHOLE))
+            is_chunk = is_chunk and header and has_data(event.frames[0][0], header)
             event.what = LOB_CHUNK if is_chunk else FAULTY
             event.fault = None if is_chunk else ("bad_segment", "a segment behind no row that it belongs to")
         if event.what == CHANGE and (fault := self._header_fault(event)):
             event.what, event.fault = FAULTY, fault
         first, last = event.frames[0], event.frames[-1]
-        is_counted = event.what in (CHANGE, FAULTY)
+        if event.what == CHANGE and (fault := self._other_id(event)):
+            event.what, event.fault = FAULTY, fault
+        is_definition = first[1] and _what_of(first[1].io_type) == METADATA
+        is_counted = event.what == CHANGE or event.what == FAULTY and not is_definition
         if event.what == RESTART_ABEND:
             self.open, self.num_events = None, 0
         elif (is_counted or event.what in (DDL, LOB_CHUNK)) and (_is_readable(first, last) or self.open):
             self._count(event, first, last, is_counted)
         header = event.header
         if event.what == CHANGE and header and is_time(header.io_time):
-            self.largest = max(self.largest, header.io_time)
+            self._count_time(header.io_time)
         if self.open is None:
             self.num_events = 0
         if event.what == CHANGE:
@@ -126,6 +145,24 @@ class Sequence:
         elif event.what not in (LOB_CHUNK, METADATA, FILE_HEADER):
             self.is_in_lob = False
         event.change_seq = self._change_seq(first[0].at, self.largest)
+
+    def _count_time(self, time: int) -> None:
+        """A time far after all others counts once another one is as late."""
+        is_ahead = self.largest and time > self.largest + MAX_PAUSE
+        if is_ahead and self.ahead:
+            self.largest = min(self.ahead, time)
+            is_ahead = time > self.largest + MAX_PAUSE
+        self.ahead = time if is_ahead else 0
+        self.largest = self.largest if is_ahead else max(self.largest, time)
+
+    def _other_id(self, event: Event) -> Fault | None:
+        """Why the records of a change are not of one transaction: they tell two ids."""
+        told = [ids_of(self.data, frame, self.context["order"]).get("6") for frame, _ in event.frames]
+        header = event.frames[0][1]
+        goes_on = self.open is not None and header is not None and header.trans_ind not in (FIRST, WHOLE)
+        known = self.open.xid if self.open and goes_on else told[0]
+        other = next((id_ for id_ in told if id_ and known and id_ != known), None)
+        return ("contradiction", f"transaction {other} within {known}") if other else None
 
     def _count(self, event: Event, first, last, is_counted: bool) -> None:
         has_header = _is_readable(first, last)
@@ -137,7 +174,7 @@ class Sequence:
             ids = ids_of(self.data, first[0], self.context["order"]) if has_header else {}
             self.is_counting |= starts
             place = self._position(first[0].at) if self.is_counting else None
-            self.open = Transaction(ids.get("6") or place, ids.get("L"))
+            self.open = Transaction(ids.get("6") or place, ids.get("L"), ids.get("6"))
             self.num_events = 0 if starts else 1  # of a beginning that is not there an event at least came before
         event.transaction = self.open
         if is_counted:
@@ -171,6 +208,8 @@ class Sequence:
         why: Fault | None = None
         if event.what == METADATA:
             event.name = self._define(event.base[0][0], header)
+        elif _what_of(header.io_type) == DDL and event.what != DDL:
+            event.name = metadata.ddl_table(metadata.ddl_of(self._body(event.base[0][0])))
         elif header.has_index:
             index = int.from_bytes(header.tail[:2], self.context["order"])
             event.name, mark = self.known["tables"].get(str(index), (None, None))
@@ -180,7 +219,7 @@ class Sequence:
                 why = "definition_missing", f"no definition with TDR index {index} before this record"
         elif header.lacks_index:
             why = "bad_header", "a header that ends before the index that Partition 0x08 says"
-        elif event.what not in (DDL, io_types.RESTART_OK, RESTART_ABEND):
+        elif event.what not in (DDL, RESTART_OK, RESTART_ABEND):
             event.name = header.name
         event.table = metadata.table_of(event.name, self.source) if event.name else None
         if event.what == LOB_CHUNK and self.is_in_lob == IN_NEXT_FILE:
@@ -201,20 +240,24 @@ class Sequence:
 
     def _define(self, frame: Frame, header: Header) -> str | None:
         """Note what a metadata record defines; in front of all changes from its own time on. Out: a table's name."""
-        payload, body = (self.data[t.start : t.end] if t else b"" for t in (frame.token("H"), frame.token("D")))
+        token, body = frame.token("H"), self._body(frame)
+        payload = self.data[token.start : token.end] if token else b""
         said = metadata.read(payload, self.context["order"], body)
         time = self.largest or (header.io_time if is_time(header.io_time) else 0)
         self.known = metadata.step(self.known, said, self._change_seq(frame.at, time) or change.NO_TIME)
         return said.name or None
 
+    def _body(self, frame: Frame) -> bytes:
+        token = frame.token("D")
+        return self.data[token.start : token.end] if token else b""
+
     def _contract_of(self, name: str, table: str, change_seq: str | None) -> Table | Fault:
         """The version of a contract that reads a row, or why none does."""
+        if not name:
+            return "bad_header", "no name of a table"
         contract = self.tables.get(table)
         if contract is None:
-            return (
-                "definition_missing",
-                f"no contract of {table or 'a table without a name'}: columns are shown by their index",
-            )
+            return ("definition_missing", f"no contract of {table}: columns are shown by their index")
         if change_seq is None:
             several = (
                 "definition_missing",
@@ -236,18 +279,33 @@ def _is_readable(*rows) -> bool:
     return all(header is not None for _, header in rows)
 
 
-def _event_at(rows: list, at: int) -> tuple[Event, int]:
-    """The event that begins at a row, and the row behind it."""
+def _what_of(io_type: int) -> int:
+    return io_types.IO_TYPES.get(io_type, ("", UNKNOWN))[1]
+
+
+def _may_be_definition(event: Event) -> bool:
+    """May a record that cannot be read have been a definition?"""
+    header = event.frames[0][1]
+    return header is None or _what_of(header.io_type) in (METADATA, UNKNOWN)
+
+
+def _event_at(rows: list, at: int, body_of: Callable[[Frame], bytes]) -> tuple[Event, int]:
+    """The event that begins at a row, and the row behind it. In: the payload of a record's D."""
     frame, header = rows[at]
     if frame.kind == "F":
         return Event([rows[at]], FILE_HEADER), at + 1
     if frame.fault or header is None:
         kind, place = frame.fault or ("bad_header", frame.at)
         return Event([rows[at]], FAULTY, fault=(kind, WHOLE_RECORD), fault_at=place), at + 1
-    what = io_types.IO_TYPES.get(header.io_type, ("", io_types.UNKNOWN))[1]
-    if what in (io_types.UNKNOWN, io_types.UNSUPPORTED):
-        kind = "unknown_operation" if what == io_types.UNKNOWN else "unsupported_record"
+    what = _what_of(header.io_type)
+    if what in (UNKNOWN, io_types.UNSUPPORTED):
+        kind = "unknown_operation" if what == UNKNOWN else "unsupported_record"
         return Event([rows[at]], FAULTY, fault=(kind, f"IOType {header.io_type}")), at + 1
+    if what in (CONTROL, RESTART_ABEND, RESTART_OK) and has_data(frame, header) and header.names_table:
+        fault = "contradiction", f"a row of a table under {io_types.name_of(header.io_type)}"
+        return Event([rows[at]], FAULTY, fault=fault), at + 1
+    if what == DDL and metadata.is_truncate(body_of(frame)):
+        return Event([rows[at]], CHANGE), at + 1
     if what != CHANGE:
         return Event([rows[at]], what), at + 1
     end, is_whole = _segments(rows, at)
@@ -320,5 +378,5 @@ def _is_update_of(rows: list, at: int, behind: int) -> bool:
 
 def _is_chunk_of(rows: list, base, at: int) -> bool:
     frame, header = rows[at]
-    is_segment = header is not None and io_types.IO_TYPES.get(header.io_type, ("", None))[1] == SEGMENT
+    is_segment = header is not None and _what_of(header.io_type) == SEGMENT and has_data(frame, header)
     return not frame.fault and is_segment and base[1].names_same_table(header)

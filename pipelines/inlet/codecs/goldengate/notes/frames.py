@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 LEN_TOKEN, LEN_GHDR = 4, 34
-LEN_MIN = 3 * LEN_TOKEN + LEN_GHDR
+LEN_MIN, LEN_MAX = 3 * LEN_TOKEN + LEN_GHDR, 0xFFFF
 GHDR = "H"
 NAMES = {"G": "Record Header", "H": "GHDR", "D": "Data", "U": "User Tokens", "T": "GGS Tokens", "Z": "Record Trailer"}
 Order = Literal["big", "little"]
@@ -58,12 +58,30 @@ def frames(data: bytes, context: dict) -> Iterator[Frame]:
         yield Frame(0, at, "F")
     damaged = {start: end for start, end in context.get("damaged", []) if start < end <= len(data)}
     while at < len(data):
-        found = record_at(data, at, order) if order and at not in damaged else None
+        found = _record_or_damaged(data, at, order) if order and at not in damaged else None
         if found is None:
             end = damaged.get(at) or (order and next_record(data, at + 1, order)) or len(data)
             found = Frame(at, end, "", (), ("bad_frame", at))
         yield found
         at = found.end
+
+
+def _record_or_damaged(data: bytes, at: int, order: Order) -> Frame | None:
+    """The record that begins at a place; a damaged one where its tokens and either G or Z tell the same end."""
+    found = record_at(data, at, order)
+    if found and not found.fault:
+        return found
+    end = at + LEN_TOKEN
+    while data[end : end + 1] in (b"H", b"D", b"U", b"T") and end + LEN_TOKEN <= len(data) and end - at < LEN_MAX:
+        end += LEN_TOKEN + size_at(data, end + 2, order)
+    end += LEN_TOKEN
+    size = end - at
+    agrees = data[end - LEN_TOKEN : end - LEN_TOKEN + 1] == b"Z" and size_at(data, end - 2, order) == size
+    agrees |= data[at : at + 1] == b"G" and size_at(data, at + 2, order) == size
+    if not agrees or end > len(data) or size > LEN_MAX or found and found.end == end:
+        return found
+    tokens, fault = _tokens_of(data, at, end, order)
+    return found if fault else Frame(at, end, "G", tokens, ("bad_frame", at))
 
 
 def record_at(data: bytes, at: int, order: Order) -> Frame | None:
@@ -74,6 +92,11 @@ def record_at(data: bytes, at: int, order: Order) -> Frame | None:
         return None
     if data[end - LEN_TOKEN : end - LEN_TOKEN + 1] != b"Z" or size_at(data, end - 2, order) != size:
         return None
+    return Frame(at, end, "G", *_tokens_of(data, at, end, order))
+
+
+def _tokens_of(data: bytes, at: int, end: int, order: Order) -> tuple[tuple[Token, ...], tuple[str, int] | None]:
+    """The tokens of a record, and what is wrong with them."""
     tokens, fault, at_token, stop = [], None, at + LEN_TOKEN, end - LEN_TOKEN
     while at_token < stop and fault is None:
         start = at_token + LEN_TOKEN
@@ -92,18 +115,22 @@ def record_at(data: bytes, at: int, order: Order) -> Frame | None:
         fault = "bad_length", at + LEN_TOKEN
     elif fault is None and header is not None and data[header.start : header.start + 1] != b"E":
         fault = "bad_header", header.start
-    return Frame(at, end, "G", tuple(tokens), fault)
+    return tuple(tokens), fault
 
 
 def next_record(data: bytes, at: int, order: Order, is_final: bool = True) -> int | None:
-    """Where from `at` on a record surely begins: another one follows it, or the end of a file that ends here."""
+    """The first place from `at` on from which whole records follow each other for the length of the longest, or up to
+    the end of a file that ends here."""
+    seen: set[int] = set()  # places whose records end before that
     while (at := data.find(b"G", at)) >= 0:
-        found = record_at(data, at, order)
-        if found and not found.fault:
-            if found.end == len(data):
-                if is_final:
-                    return at
-            elif (behind := record_at(data, found.end, order)) and not behind.fault:
+        place = at
+        while place - at < LEN_MAX and place not in seen:
+            seen.add(place)
+            found = record_at(data, place, order)
+            if not found or found.fault:
+                break
+            place = found.end
+            if place - at >= LEN_MAX or place == len(data) and is_final:
                 return at
         at += 1
     return None

@@ -23,7 +23,7 @@ SIDES = {"B": "before-image", "A": "after-image"}
 FORMATS = {"R": "read from the log", "F": "fetched from the database, maybe newer than the change"}
 TOKEN_NAMES = {"R": "ORAROWID", "L": "LOGCSN", "6": "TRANID", "t": "ORATAG", "D": "DDL"}
 LEN_ROWID = 18
-METADATA = 170
+TRUNCATE, METADATA = 100, 170
 Fault = tuple[str, str]  # kind, in words
 
 
@@ -51,6 +51,11 @@ class Header(NamedTuple):
     def lacks_index(self) -> bool:
         """Does it say that it has an index, and end before it?"""
         return bool(self.partition & HAS_INDEX) and len(self.tail) < 2
+
+    @property
+    def names_table(self) -> bool:
+        """Does it hold the name or the index of a table?"""
+        return bool(self.tail) and (bool(self.partition & HAS_INDEX) or self.tail[0] != 0)
 
     @property
     def is_full(self) -> bool:
@@ -90,7 +95,11 @@ def read_header(data: bytes, frame: Frame, order: Order) -> Header | None:
 
 def ids_of(data: bytes, frame: Frame, order: Order) -> dict[str, str]:
     """CSN (L) and id of the transaction (6), where the record says them. Of two the last one counts."""
-    token, found = frame.token("T"), {}
+    return dict(_all_ids(data, frame, order))
+
+
+def _all_ids(data: bytes, frame: Frame, order: Order) -> Iterator[tuple[str, str]]:
+    token = frame.token("T")
     at = token.start if token else 0
     while token and at + LEN_TOKEN <= token.end:
         start = at + LEN_TOKEN
@@ -98,9 +107,14 @@ def ids_of(data: bytes, frame: Frame, order: Order) -> dict[str, str]:
         if end > token.end:
             break
         if chr(data[at]) in "L6":
-            found[chr(data[at])] = data[start:end].decode("utf-8", "backslashreplace")
+            yield chr(data[at]), data[start:end].decode("utf-8", "backslashreplace")
         at = end
-    return found
+
+
+def has_data(frame: Frame, header: Header) -> bool:
+    """Does a record hold a column area, or does its header say so?"""
+    body = frame.token("D")
+    return bool(header.rec_length or body and body.end > body.start)
 
 
 def header_fault(data: bytes, frame: Frame, header: Header, order: Order) -> Fault | None:
@@ -115,9 +129,15 @@ def header_fault(data: bytes, frame: Frame, header: Header, order: Order) -> Fau
         return "bad_length", f"RecLength {header.rec_length}, but {len_body} bytes of data"
     if (token := frame.token("T")) and not _fills(data, token.start, token.end, order):
         return "bad_length", "GGS tokens that do not end where T does"
+    ids: dict[str, str] = {}
+    for id_, text in _all_ids(data, frame, order):
+        if ids.setdefault(id_, text) != text:
+            return "contradiction", f"two tokens {id_}, {ids[id_]} and {text}"
     if header.has_io_time and not is_time(header.io_time):
         return "bad_header", "an IO Time outside 1970 to 2099"
-    form = io_types.IO_TYPES[header.io_type][3]
+    form = io_types.FORM_OF[header.io_type]
+    if header.io_type == TRUNCATE and has_data(frame, header):
+        return "contradiction", "a column area in a truncate"
     if header.is_full and form != io_types.NO_IMAGE:
         if header.io_type not in io_types.FULL:
             return "unsupported_record", f"a full image of {io_types.name_of(header.io_type)}"

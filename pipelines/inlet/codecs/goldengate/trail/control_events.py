@@ -1,12 +1,13 @@
 """Control events of a piece: of its records that are no changes, and of what comes with a change."""
 
 import json
+from datetime import timedelta
 
 import numpy as np
 
 from inlet.codecs.goldengate.trail import file_header, frame, io_types, metadata, sequence
 from inlet.codecs.goldengate.trail.images import Images
-from inlet.codecs.goldengate.trail.piece import Piece
+from inlet.codecs.goldengate.trail.piece import EPOCH, Piece
 from inlet.codecs.results import Control, event_detail
 from inlet.errors import Event
 from inlet.source import Source
@@ -29,10 +30,44 @@ def controls(found: Images, chosen: np.ndarray, source: Source) -> list[Control]
         events.append(Control(kind, at, size, schema, table, read.change_seq(n), None, json.dumps(detail)))
     for n in np.flatnonzero(read.groups[:, sequence.MARK] == sequence.UNFINISHED_BEFORE):
         events.append(Control("transaction_unfinished", int(read.starts[n]), 0, change_seq=read.change_seq(int(n))))
+    changes = np.flatnonzero(read.groups[:, sequence.WHAT] == io_types.CHANGE)
+    events += _of_times(read, changes)
+    events += [_of_truncate(read, int(n), source) for n in _by_ddl(read, changes[~found.is_rejected[changes]])]
     has_chunks = read.groups[:, sequence.CHUNKS_END] > read.groups[:, sequence.BASE_END]
     for n in np.flatnonzero(has_chunks & ~found.is_rejected):
         events += _chunks_of(found, int(n))
     return events
+
+
+def _by_ddl(read: Piece, chosen: np.ndarray) -> np.ndarray:
+    """The changes that are DDL."""
+    headers = read.rows[read.groups[chosen, sequence.FIRST], frame.H]
+    return chosen[read.bytes_[headers + sequence.IO_TYPE] == sequence.DDL_CODE]
+
+
+def _of_truncate(read: Piece, n: int, source: Source) -> Control:
+    """The DDL of a truncate: its bytes are the change's."""
+    kind, name, detail = _event_of(read, io_types.DDL, read.rows[read.groups[n, sequence.FIRST]])
+    at, size = int(read.starts[n]), int(read.starts[n + 1] - read.starts[n])
+    return Control(kind, at, size, *_split_name(name, source), read.change_seq(n), None, json.dumps(detail))
+
+
+def _of_times(read: Piece, chosen: np.ndarray) -> list[Control]:
+    """An event for each change whose IO Time is too far ahead to count."""
+    io_times, counted = np.empty(len(chosen), np.int64), read.groups[chosen, sequence.TIME]
+    headers = read.rows[read.groups[chosen, sequence.BASE_END] - 1, frame.H]
+    sequence.io_times(read.bytes_, headers, read.little, io_times)
+    events = []
+    for n, *times in np.column_stack([chosen, io_times, counted])[io_times > counted].tolist():
+        detail = dict(zip(("io_time", "counted_as"), map(time_text, times)))
+        events.append(
+            Control("time_ahead", int(read.starts[n]), 0, change_seq=read.change_seq(n), detail=json.dumps(detail))
+        )
+    return events
+
+
+def time_text(microseconds: int) -> str:
+    return (EPOCH + timedelta(microseconds=microseconds)).isoformat(timespec="microseconds")
 
 
 def _event_of(read: Piece, what: int, row: np.ndarray) -> tuple[str, str | None, dict]:
@@ -52,7 +87,7 @@ def _event_of(read: Piece, what: int, row: np.ndarray) -> tuple[str, str | None,
         return "metadata", said.name or None, detail
     if what == io_types.DDL:
         detail = metadata.ddl_of(read.payload(row, frame.D))
-        return "ddl", ".".join(filter(None, (detail.get("owner"), detail.get("object")))) or None, detail
+        return "ddl", metadata.ddl_table(detail) or None, detail
     kinds = {
         io_types.RESTART_ABEND: "restart_abend",
         io_types.RESTART_OK: "restart_ok",

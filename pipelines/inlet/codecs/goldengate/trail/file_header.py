@@ -5,11 +5,13 @@ Facts     TrailInfo [dump seen] in part; the other groups and their tokens [reca
 Source    docs/formats/goldengate_trail.md. A token that is not known stays as hex
 """
 
+import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 
 JULIAN_EPOCH = 210_866_760_000_000_000
 LEN_TOKEN = 4
+FILE_NUMBER = re.compile(r"(?<!\d)(\d{9}|\d{6})$", re.ASCII)
 
 
 def _number(data: bytes, order: str):
@@ -101,3 +103,11 @@ def read(record: bytes, order: str) -> dict:
     except ValueError:
         found["raw"] = record.hex()
     return found
+
+
+def numbers(record: bytes, order: str) -> set[int]:
+    """The numbers of the file in its trail that a header record says: at the end of its file name, and by itself."""
+    trail = read(record, order).get("trail", {})
+    digits = FILE_NUMBER.search(trail.get("file_name", ""))
+    found = {int(digits[0])} if digits else set()
+    return found | ({trail["seqno"]} if isinstance(trail.get("seqno"), int) else set())

@@ -14,23 +14,31 @@ Groups    a before-image and the update of the same key behind it, the segments 
           its LOB chunks are one change. Chunks may go on in the next file: LOBs that the last row of a file does not
           supply are `lob_incomplete` where its transaction goes on
 Yields    changes in file order; the images hold what the record supplies, absent columns were not supplied
-Order     largest IO Time so far, number of the file, RBA of the record
+Order     largest IO Time so far, number of the file, RBA of the record. An IO Time that is 7 days after the largest
+          one counts only once another change confirms it; a control event `time_ahead` tells it (docs/adr/0018)
 Transactions  from TransInd 0 to 2, or 3; records wait for the end of theirs. One that a restart interrupts, or that
           begins again under the same id with the same record, counts once; one that is interrupted otherwise stands, is
           never whole, and is told by a control event `transaction_unfinished`
 Tables    by name, or by the index of a definition in the file. Bodies of definitions are not public: names, types and
           places in full images come from contracts, which `inlet import` makes of Defgen files; where the body changes
-          a version of the contract has to begin
+          a version of the contract has to begin. A reference is given the next index, so behind damaged records, and
+          behind a definition that contradicts those before it, no reference has one before a definition says its own
+Truncates  GGSPurgedata, and DDL whose items B5 and B6 are TABLE and TRUNCATE. A truncate of a partition is a control
+          event `ddl`, as any other DDL: its rows stay
+Damage    a damaged record ends where its tokens and one of its two lengths say; elsewhere the next one begins where
+          whole records follow each other for 65,535 bytes, or up to the end of the file
 Files     follow each other by the number in their names; the next one is begun when it is there and this one ends with
-          a whole record. What that record still lacks will not come then
+          a whole record. What that record still lacks will not come then. A file whose header says other numbers than
+          its name, in `file_name` and in `seqno`, is rejected: it was copied under another number
 Facts     [dump seen] framing, header, list of columns, tokens . [documented] operations, transactions
           [not public] bodies of definitions, LOB chunks, user tokens: kept as they are
+          [documented] truncates are captured as GGSPurgedata (GETTRUNCATES) or as DDL, not as both
           ASSUMED: the length in front of the image before in 117, 134 and 135 has 2 or 4 bytes, by exact fit
           ASSUMED: TransInd of a definition, a restart marker or another control record says nothing about a transaction
 Rejects   bad_frame, bad_length, unknown_token, bad_header, unknown_operation, unsupported_record, part_missing,
           bad_segment, definition_missing, definition_differs, unknown_column, column_twice, bad_value_length, bad_text,
           bad_date, bad_null_indicator, value_does_not_fit, missing_key, null_not_allowed, ambiguous_layout,
-          missing_change_seq, encrypted_data
+          missing_change_seq, encrypted_data, contradiction
 Source    Oracle's Logdump reference and user exit header; public dumps of releases 11.2 to 21.3. The parts below name
           what each rule rests on: [documented] by the vendor, [dump seen], [impl] read so by public code, [inferred]
           from these, [recalled] and not verified
@@ -43,7 +51,7 @@ import numpy as np
 from inlet.codecs.goldengate.defgen import definitions_of  # noqa: F401  part of what a codec offers
 from inlet.codecs.goldengate.notes.annotate import annotate, annotate_header, find_record  # noqa: F401  part of what a codec offers
 from inlet.codecs.goldengate.options import Options
-from inlet.codecs.goldengate.trail import columns, cuts, frame, io_types, piece, sequence
+from inlet.codecs.goldengate.trail import columns, cuts, file_header, frame, io_types, piece, sequence
 from inlet.codecs.goldengate.trail.block import decode  # noqa: F401  part of what a codec offers
 from inlet.codecs.goldengate.trail.change_rows import CHANGES  # noqa: F401  part of what a codec offers
 from inlet.codecs.goldengate.trail.layout import versions_of
@@ -94,7 +102,17 @@ def open_file(path: str, head: bytes, is_whole: bool, source: Source, tables: di
             return _of_file(
                 "bad_frame", head, "a header record whose length leads to its trailer", head[:8].hex().upper()
             )
+        if head[frame.LEN_TOKEN] not in file_header.GROUPS:
+            found = head[frame.LEN_TOKEN : 12].hex().upper()
+            return _of_file(
+                "bad_frame", head, "a header record that holds groups, token 0 first", found, frame.LEN_TOKEN
+            )
         context["file_order"] = order
+        numbers = file_header.numbers(head[: int.from_bytes(head[2:4], order)], order)
+        if numbers and context["seqno"] not in numbers:
+            expected = f"the file of number {context['seqno']} of its trail, as its name says"
+            found = f"a header that says number {' and '.join(map(str, sorted(numbers)))}: give it its own name"
+            return _of_file("contradiction", head, expected, found)
         at = int.from_bytes(head[2:4], order)
     if at < len(head) and head[at] != frame.RECORD:
         found = head[at : at + 8].hex().upper()
@@ -160,9 +178,9 @@ def cut(
     of_header = context | {"last_seq": reached(context)}
     if context["order"] is None and at < len(data):
         context["order"] = frame.order_of(data, at)
-        must_tell = is_final or len(data) - at > frame.LEN_MAX
-        if context["order"] is None and must_tell:
-            context["order"] = frame.order_in(data, at)
+        if context["order"] is None and (is_final or len(data) - at > frame.LEN_MAX):
+            context["order"] = frame.order_in(data, at, is_final)
+        must_tell = is_final or len(data) - at >= frame.GIVE_UP
         if context["order"] is None and must_tell and not frame.may_be_short(data, at):
             found = data[at : at + 8].hex(" ", 2).upper()
             rest = Reject("bad_frame", at, len(data) - at, at, "a record", found, data[at:])
@@ -220,7 +238,8 @@ def _num_whole(read: piece.Piece) -> int:
 
 def _damaged(read: piece.Piece, start: int, stop: int) -> dict:
     """Places of a block in which no record is, from its first byte."""
-    own = np.flatnonzero(read.groups[start:stop, sequence.FAULT] == frame.BAD_FRAME) + start
+    rows = read.rows[read.groups[start:stop, sequence.FIRST]]
+    own = np.flatnonzero((rows[:, frame.FAULT] == frame.BAD_FRAME) & (rows[:, frame.H] < 0)) + start
     offset = read.starts[start]
     places = [[int(read.starts[n] - offset), int(read.starts[n + 1] - offset)] for n in own]
     return {"damaged": places} if places else {}

@@ -1,16 +1,20 @@
 """Frames of a GoldenGate trail: where each record and its tokens lie, and where the next record surely begins.
 
 Strategy. A token is an id, an info byte, a length of 2 bytes, and a payload; a record is a token `G` whose length holds
-all of it, up to a token `Z` that says the same length again. `walk` follows the records; what stands where no record
-can begin is passed over up to the next place at which two whole records follow each other, and is a row of its own.
+all of it, up to a token `Z` that says the same length again. `walk` follows the records. G, Z and the tokens between
+them each tell where a record ends. Where two of the three agree, a damaged record is a row with its tokens. Where no
+two agree, the bytes up to the next sure place are one row without tokens. A place is sure if whole records follow each
+other from there for as long as a record can be, or up to the end of the file: records inside a value end with it, so a
+record around such a place would have to be longer.
 
 Bounds: no read lies outside [at, len(data)): a token is read after its 4 bytes, and a payload after its length, were
-held against the end of the record, the record against that of the data. `rows` has a row for every 46 bytes.
+held against the end of the record, the record against that of the data. `rows` has a row for every 46 bytes, `seen` a
+byte for each of the data. The search for a sure place reads a record at a place once: what `seen` marks leads to none.
 Facts     [dump seen] ids and lengths: that of G and of F is the whole record's, that of any other token its payload's;
           in every dump it is 8 and 4 for each token more than the payloads . [documented] letters of the tokens; tokens
           that are not known are passed over by their length . [inferred] U stands before T: parsed by id, not by place
           [not public] what the bits of `info` mean, how more than 65,535 bytes are framed
-          ASSUMED: a place where two whole records follow each other is one where a record begins
+          ASSUMED: no record is longer than 65,535 bytes, and no value holds whole records that go on behind its end
 """
 
 from typing import Literal
@@ -29,6 +33,7 @@ LEN_MAX = 0xFFFF
 FILE_HEADER, RECORD, GHDR, DATA, USER_TOKENS, TOKENS, TRAILER = b"FGHDUTZ"
 HDR_IND = ord("E")
 GIVE_UP = 1 << 20  # bytes after which no next record is looked for any more: 16 of the longest
+NONE, NOT_YET = -1, -2  # in place of a place: there is none; the bytes to tell it are not there yet
 
 Order = Literal["big", "little"]
 ORDERS: tuple[Order, Order] = ("big", "little")
@@ -91,28 +96,69 @@ def _record(data, at, little, row):
 
 
 @inlined
-def _next_record(data, at, little, is_final, rows, num):
-    """The first place from `at` on where a record surely begins: another one follows it, or the end of the file. -1 for
-    none. Uses two rows."""
-    for p in range(at, len(data) - LEN_MIN + 1):
-        if data[p] != RECORD or _record(data, p, little, rows[num]) != COMPLETE or rows[num, FAULT] != OK:
-            continue
-        end = rows[num, END]
-        if end == len(data):
-            if is_final:
-                return p
-        elif _record(data, end, little, rows[num + 1]) == COMPLETE and rows[num + 1, FAULT] == OK:
-            return p
-    return -1
+def _own_end(data, at, little):
+    """Where a record ends by its tokens and by G or Z, whichever agrees with them. NONE where neither does."""
+    p = at + LEN_TOKEN
+    while p + LEN_TOKEN <= len(data) and (
+        data[p] == GHDR or data[p] == DATA or data[p] == USER_TOKENS or data[p] == TOKENS
+    ):
+        p += LEN_TOKEN + uint(data, p + 2, 2, little)
+        if p + LEN_TOKEN - at > LEN_MAX:
+            return NONE
+    end = p + LEN_TOKEN
+    if end > len(data):
+        return NOT_YET
+    of_trailer = data[p] == TRAILER and uint(data, p + 2, 2, little) == end - at
+    return end if of_trailer or data[at] == RECORD and uint(data, at + 2, 2, little) == end - at else NONE
+
+
+@inlined
+def _damaged_record(data, at, little, end, row):
+    """Read a damaged record that ends there into a row. Out: False where its tokens do not fill it."""
+    row[AT], row[END] = at, end
+    fault, _ = _tokens_of(data, at, end, little, row)
+    row[FAULT], row[FAULT_AT] = BAD_FRAME, at
+    return fault == OK
+
+
+@inlined
+def _sure(data, p, little, is_final, seen, row):
+    """p if whole records follow each other from there for the length of the longest, or up to the end of the file; else
+    NONE or NOT_YET. Uses a row."""
+    at = p
+    while at - p < LEN_MAX:
+        if at == len(data):
+            return p if is_final else NOT_YET
+        if seen[at]:  # its records end before they are enough for an earlier place
+            return NONE
+        seen[at] = 1
+        how = _record(data, at, little, row)
+        if how == SHORT and not is_final:
+            return NOT_YET
+        if how != COMPLETE or row[FAULT] != OK:
+            return NONE
+        at = row[END]
+    return p
+
+
+@inlined
+def _next_record(data, at, little, is_final, seen, row):
+    """The first sure place from `at` on, or NONE or NOT_YET. Uses a row."""
+    for p in range(at, len(data) - LEN_TOKEN + 1):
+        if data[p] == RECORD:
+            found = _sure(data, p, little, is_final, seen, row)
+            if found != NONE:
+                return found
+    return NONE
 
 
 @compiled(nogil=True, _nrt=False)
-def walk(data, at, little, is_final, damaged, rows):
+def walk(data, at, little, is_final, damaged, seen, rows):
     """Follow the records from `at` on.
 
-    In: damaged, (first byte, end) of what is known to hold no record; is_final, that the file ends here. Out: rows[i].
-    Returns: (number of rows, where the walk ended, how). A lying length may reach behind the end of the data: where the
-    file ends, a sure record inside it is looked for.
+    In: damaged, (first byte, end) of what is known to hold no record; is_final, that the file ends here; seen, zeros.
+    Out: rows[i]. Returns: (number of rows, where the walk ended, how). A wrong length may reach behind the end of the
+    data: where the file ends, a sure place inside it is looked for.
     """
     num, num_damaged = 0, 0
     while at < len(data) and num + 2 < len(rows):
@@ -121,13 +167,27 @@ def walk(data, at, little, is_final, damaged, rows):
             num_damaged += 1
         else:
             how = _record(data, at, little, rows[num])
+            if how == COMPLETE and rows[num, FAULT] == OK:
+                at, num = rows[num, END], num + 1
+                continue
+            end = _own_end(data, at, little)
+            if end == NOT_YET and not is_final:
+                return num, at, SHORT
+            if end >= 0 and (how != COMPLETE or end != rows[num, END]):
+                if _damaged_record(data, at, little, end, rows[num]):
+                    at, num = end, num + 1
+                    continue
+                if how == COMPLETE:
+                    _record(data, at, little, rows[num])
             if how == COMPLETE:
                 at, num = rows[num, END], num + 1
                 continue
             if how == SHORT and not is_final:
                 return num, at, how
-            stop = _next_record(data, at + 1, little, is_final, rows, num)
+            stop = _next_record(data, at + 1, little, is_final, seen, rows[num])
             if stop < 0:
+                if stop == NOT_YET:
+                    how = SHORT
                 if how == NO_RECORD and not is_final and len(data) - at < GIVE_UP:
                     how = SHORT  # what follows may show where the next record begins
                 return num, at, how
@@ -156,12 +216,14 @@ def may_be_short(data: bytes, at: int) -> bool:
     return data[at] == RECORD and (len(data) - at < LEN_TOKEN or any(LEN_MIN <= s > len(data) - at for s in sizes))
 
 
-def order_in(data: bytes, at: int) -> Order | None:
-    """Byte order of the first record that can be found from `at` on, where the one there is damaged; None for none."""
+def order_in(data: bytes, at: int, is_final: bool) -> Order | None:
+    """Byte order of the first record that can be found from `at` on, where the one there is damaged; None for none. In:
+    is_final, that the file ends with the data."""
     bytes_, none = np.frombuffer(data[at : at + GIVE_UP], np.uint8), np.zeros((0, 2), np.int64)
+    ends = is_final and len(data) - at <= GIVE_UP
     for order in ORDERS:
         rows = room_for(bytes_)
-        num, _, _ = walk(bytes_, 0, order == "little", True, none, rows)
+        num, _, _ = walk(bytes_, 0, order == "little", ends, none, np.zeros(len(bytes_), np.uint8), rows)
         if (rows[:num, FAULT] == OK).any():
             return order
     return None

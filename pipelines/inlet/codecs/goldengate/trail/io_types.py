@@ -58,6 +58,7 @@ IO_TYPES: dict[int, tuple] = {  # code: name, what it is; of a change its operat
     170: ("Metadata", METADATA),
     **{code: (f"NonStop{code}", CONTROL) for code in (*range(200, 206), *range(249, 255))},
 }
+CODES = {name: code for code, (name, *_) in IO_TYPES.items()}
 RECALLED = (*range(104, 108), 117, 132, 150, 151, 161, *range(200, 256))  # codes that no public page shows
 WORDS = (
     "a change",

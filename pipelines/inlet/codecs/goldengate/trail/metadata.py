@@ -5,7 +5,7 @@ was in force, so that rows behind them wait for a version of the contract which 
 Facts     [dump seen] byte 7 says what it is (1 database, 2 table, 3 a table like another one), bytes 24-27 its indexes,
           the tail the table's name; DDL is a text of items . [not public] the bodies; quotes within items
           ASSUMED: definitions and references get indexes in the order of the file, a definition says its own, a
-          reference gets the next one
+          reference gets the next one; an index keeps its table up to the end of the file
 """
 
 import re
@@ -62,16 +62,28 @@ def read(header: bytes, order: Literal["big", "little"], body: bytes) -> Metadat
 
 def step(context: dict, found: Metadata, change_seq: str) -> dict:
     """The context behind a metadata record. In: its place in the order, without a time where none is known yet: a first
-    definition then holds from the beginning on (None)."""
-    if found.kind not in (TDR, REFERENCE):
+    definition then holds from the beginning on (None).
+
+    The definitions of a file are numbered in its order. Where a record contradicts that, it or one before it is
+    damaged, and no index is known until a definition says its own again.
+    """
+    if found.kind == DDR and not found.name:
         return context
-    tables, count = dict(context["tables"]), context["num_definitions"]
+    if found.kind not in (TDR, REFERENCE):
+        return step_lost(context)
+    tables, count = context["tables"], context["num_definitions"]
     if found.kind == TDR:
         index, mark = found.tdr_index, sha256(found.body).hexdigest()[:LEN_HASH]
+        known, is_next = tables.get(str(index)), index > 0 and count in (0, index - 1)
+        is_sure = known[0] == found.name if known else is_next
     else:
         referred = tables.get(str(found.tdr_index))
-        index, mark = count + 1, referred[1] if referred else ""
-    tables[str(index)] = [found.name, mark]
+        index, mark = count + 1 if count else 0, referred[1] if referred else ""
+        is_sure = referred is not None
+    if not is_sure:
+        tables, count = {}, 0
+    elif index:
+        tables, count = tables | {str(index): [found.name, mark]}, max(count, index)
     definitions = context["definitions"]
     known = definitions.get(found.name)
     if known is None:
@@ -79,7 +91,12 @@ def step(context: dict, found: Metadata, change_seq: str) -> dict:
         definitions = definitions | {found.name: [mark, since, None]}
     elif known[0] != mark:
         definitions = definitions | {found.name: [mark, change_seq, known[1] or BEFORE_ALL]}
-    return context | {"tables": tables, "num_definitions": max(count, index), "definitions": definitions}
+    return context | {"tables": tables, "num_definitions": count, "definitions": definitions}
+
+
+def step_lost(context: dict) -> dict:
+    """The context behind bytes that may have been a definition: the index of the next one is not known."""
+    return context | {"num_definitions": 0}
 
 
 def version_for(table: Table, definition: list | None, change_seq: str) -> Table | tuple[str, str, str]:
@@ -110,6 +127,21 @@ def version_for(table: Table, definition: list | None, change_seq: str) -> Table
 DDL_ITEM = re.compile(r",([A-Z]\d+)='(.*?)',", re.DOTALL)
 DDL_TEXT = ",C1="
 DDL_NAMES = {"C5": "csn", "B3": "owner", "B4": "object", "B5": "object_type", "B6": "operation", "B8": "history_table"}
+
+
+def is_truncate(body: bytes) -> bool:
+    """Does a DDL record say, before its statement, that it truncates a table?
+
+    >>> is_truncate(b",B3='SHOP',,B4='ORDERS',,B5='TABLE',,B6='TRUNCATE',,C1='truncate table ORDERS'")
+    True
+    """
+    head = body[: body.find(DDL_TEXT.encode()) + 1] or body
+    return b",B5='TABLE'," in head and b",B6='TRUNCATE'," in head
+
+
+def ddl_table(items: dict[str, str]) -> str:
+    """The table of a DDL record's items, as `definitions` names tables. Empty where they name none."""
+    return ".".join(filter(None, (items.get("owner"), items.get("object"))))
 
 
 def ddl_of(body: bytes) -> dict[str, str]:

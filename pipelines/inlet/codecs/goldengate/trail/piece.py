@@ -1,5 +1,6 @@
 """A piece of a trail file, read as far as its groups: where they are, what they are, and what is known between them."""
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -24,7 +25,8 @@ BEGINNING = {  # what is known before the first record of a trail
 }
 MAY_GO_ON = "may_go_on"  # member of a block's context: LOB chunks of its last record may be in the next file
 # where a group says each of the state behind it
-STATE = sequence.IS_OPEN, sequence.NUM_EVENTS, sequence.TIME, sequence.IS_IN_LOB, sequence.FIRST_RECORD
+STATE = (sequence.IS_OPEN, sequence.NUM_EVENTS, sequence.TIME, sequence.IS_IN_LOB, sequence.FIRST_RECORD,
+         sequence.ID_NUMBER, sequence.UNCONFIRMED)  # fmt: skip
 
 
 @dataclass
@@ -62,15 +64,33 @@ class Piece:
 
     @cached_property
     def definitions(self) -> list[tuple[int, dict]]:
-        """(metadata group, what is known of tables behind it), after what is known at the beginning (-1)."""
+        """(group, what is known of tables behind it), after what is known at the beginning (-1)."""
         known = {name: self.context[name] for name in ("tables", "num_definitions", "definitions")}
         found = [(-1, known)]
-        for n in np.flatnonzero(self.groups[:, sequence.WHAT] == io_types.METADATA):
-            said = self.metadata_of(int(n))
-            time = int(self.groups[n, sequence.TIME]) or said.microseconds  # in front of all changes: its own time
-            known = metadata.step(known, said, change_seq_of(self.context, time, int(self.starts[n])))
+        what = self.groups[:, sequence.WHAT]
+        for n in np.flatnonzero((what == io_types.METADATA) | (what == sequence.FAULTY)):
+            if what[n] == io_types.METADATA:
+                said = self.metadata_of(int(n))
+                time = int(self.groups[n, sequence.TIME]) or said.microseconds  # in front of all changes: its own time
+                known = metadata.step(known, said, change_seq_of(self.context, time, int(self.starts[n])))
+            elif known["num_definitions"] and self._may_be_definition(int(n)):
+                known = metadata.step_lost(known)
+            else:
+                continue
             found.append((int(n), known))
         return found
+
+    def definitions_before(self, group: int) -> dict:
+        """What is known of tables in front of a group."""
+        return self.definitions[bisect_left(self.definitions, group, key=lambda known: known[0]) - 1][1]
+
+    def _may_be_definition(self, group: int) -> bool:
+        """May a faulty group have been a definition: its header is lost, or its IOType is of no other record?"""
+        row = self.rows[self.groups[group, sequence.FIRST]]
+        header = self.payload(row, frame.H)
+        if len(header) < sequence.TAIL or row[frame.FAULT] == frame.BAD_HEADER:
+            return True
+        return io_types.WHAT_OF[header[sequence.IO_TYPE]] in (io_types.METADATA, io_types.UNKNOWN)
 
     def metadata_of(self, group: int) -> metadata.Metadata:
         row = self.rows[self.groups[group, sequence.FIRST]]
@@ -83,8 +103,7 @@ class Piece:
         if not header[sequence.PARTITION] & sequence.HAS_INDEX:
             return metadata.name_of(tail)
         index = int.from_bytes(tail[: sequence.LEN_INDEX], self.context["order"])
-        known = next(known for n, known in reversed(self.definitions) if n < group)
-        return known["tables"].get(str(index), ("", None))[0]
+        return self.definitions_before(group)["tables"].get(str(index), ("", None))[0]
 
     def payload(self, row: np.ndarray, token: int) -> bytes:
         """Bytes of a token of a record; none where it has no such token."""
@@ -119,8 +138,7 @@ class Piece:
         last = self.groups[num - 1]
         is_open, transaction = bool(last[sequence.IS_OPEN]), int(last[sequence.OPEN_TRANSACTION])
         state = [int(last[n]) for n in STATE]
-        known = next(known for n, known in reversed(self.definitions) if n < num)
-        return self.context | known | {
+        return self.context | self.definitions_before(num) | {
             "offset": self.context["offset"] + int(self.starts[num]),
             "state": state,
             "transaction": self.id_of(transaction, num - 1) if is_open else None,
@@ -140,13 +158,14 @@ def read(data: bytes, context: dict, behind: int) -> Piece:
         rows[0] = -1
         rows[0, [frame.AT, frame.END, frame.FAULT, frame.FAULT_AT]] = 0, len_header, 0, 0
     damaged = np.array(context.get("damaged", []), np.int64).reshape(-1, 2)
-    num, end, how = frame.walk(bytes_, len_header, little, is_final, damaged, rows[num_header:])
+    num, end, how = frame.walk(
+        bytes_, len_header, little, is_final, damaged, np.zeros(len(data), np.uint8), rows[num_header:]
+    )
     num += num_header
     groups = np.empty((num, sequence.NUM_GROUP), np.int64)
     transactions = np.zeros((num + 2, 4), np.int64)
-    carried = np.frombuffer((context["transaction"] or "").encode(), np.uint8)
     num_groups, num_transactions = sequence.groups(
-        bytes_, rows, num, little, behind, state_of(context), carried, groups, transactions
+        bytes_, rows, num, little, behind, state_of(context), groups, transactions
     )
     groups = groups[:num_groups]
     if num_groups < num:
@@ -155,9 +174,12 @@ def read(data: bytes, context: dict, behind: int) -> Piece:
 
 
 def state_of(context: dict) -> np.ndarray:
-    """The state that a context holds; an earlier Inlet wrote none of the first record."""
+    """The state that a context holds. An earlier Inlet wrote no numbers for the first record and the id."""
     known = context["state"]
-    return np.array([*known, *[0] * (sequence.NUM_STATE - len(known))], np.int64)
+    state = np.array([*known, *[0] * (sequence.NUM_STATE - len(known))], np.int64)
+    if len(known) <= sequence.ID and context["xid"]:
+        state[sequence.ID] = sequence.number_of_id(np.frombuffer(context["xid"].encode(), np.uint8))
+    return state
 
 
 def len_file_header(data: bytes, context: dict) -> int:

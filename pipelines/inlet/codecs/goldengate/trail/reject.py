@@ -17,6 +17,7 @@ OF_RECORDS = {  # by kind: what was expected of a record
     "unknown_operation": "an IOType that docs/formats/goldengate_trail.md lists",
     "unsupported_record": "a list of columns, or a full image of a Delete, Insert or Update",
     "part_missing": "a before-image and, behind it, the update that it belongs to",
+    "contradiction": "a column area where the IOType has one, and one TRANID and one LOGCSN in a transaction",
     "bad_segment": "segments next to each other with RecCount 1, 2, 3 ..., and a LOB chunk behind its row",
 }
 OF_COLUMNS = {

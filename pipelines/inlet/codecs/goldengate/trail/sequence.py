@@ -6,8 +6,8 @@ transactions are never interleaved, so a transaction is a run of groups from Tra
 3.
 
 Bounds: `groups` reads the fixed part of `H` (34 bytes, which `walk` has made sure of), tails within `LEN_H`, columns
-within `LEN_D` and tokens within `LEN_T`. It writes one row of `out` and of `transactions` for each row of `rows` at
-most.
+and the text of DDL within `LEN_D`, tokens within `LEN_T`. It writes one row of `out` and of `transactions` for each row
+of `rows` at most.
 Facts     [documented] TransInd 0 first, 1 middle, 2 last, 3 only; Continued and RecCount put segments together; after a
           failure Extract appends a marker and writes the open transaction again; inserts are marked A, deletes B
           [dump seen] bytes 0-8, 16-29 and 33 of H, and the time: microseconds since the Julian epoch, UTC . [recalled]
@@ -18,7 +18,13 @@ Facts     [documented] TransInd 0 first, 1 middle, 2 last, 3 only; Continued and
           without another record in between; a before-image and its update, and segments, are in one file
           ASSUMED: what is written again begins with a record of the same table and the same place in the source's log;
           where it tells no place, of the same IOType with the same columns
+          ASSUMED: a DDL record with the items B5 TABLE and B6 TRUNCATE removes all rows of the table
+          ASSUMED: records of one transaction tell one TRANID, where they tell one
+Time      the largest IO Time so far (docs/adr/0018). A time MAX_PAUSE after it does not count until the next change
+          confirms it: the earlier of the two times then counts
 """
+
+import numpy as np
 
 from inlet.codecs.goldengate.trail import io_types
 from inlet.codecs.goldengate.trail.frame import AT, END, LEN_D, LEN_H, LEN_T, D, H, T
@@ -32,15 +38,16 @@ FIRST, NUM_BEFORE, BASE_END, CHUNKS_END, WHAT, OPERATION, FORM, FAULT, FAULT_AT 
 # its place among the events of its transaction; what it says of one that was open before it
 COUNTER, IS_LAST, TRANSACTION, MARK = range(9, 13)
 # the state behind it: is a transaction open, which, its events so far, its first record; the largest IO Time so far;
-# may chunks of a LOB follow
-IS_OPEN, OPEN_TRANSACTION, NUM_EVENTS, FIRST_RECORD, TIME, IS_IN_LOB = range(13, 19)
-NUM_GROUP = 19
+# may chunks of a LOB follow; a number for the id of the transaction; an IO Time that is not confirmed
+IS_OPEN, OPEN_TRANSACTION, NUM_EVENTS, FIRST_RECORD, TIME, IS_IN_LOB, ID_NUMBER, UNCONFIRMED = range(13, 21)
+NUM_GROUP = 21
 FILE_HEADER, FAULTY, LOB_CHUNK = range(io_types.UNKNOWN + 1, io_types.UNKNOWN + 4)  # WHAT, beside those of io_types
 NO_MARK, ABANDONED_BEFORE, UNFINISHED_BEFORE = range(3)
 # what is known at the beginning: is a transaction open, its events so far, the largest IO Time, may chunks of a LOB
-# follow, a number for the first record of the transaction (0: not known)
-OPEN, EVENTS, LARGEST_TIME, IN_LOB, RECORD = range(5)
-NUM_STATE = 5
+# follow, a number for the first record of the transaction and one for its id (0: not known), an IO Time that is not
+# confirmed (0: none)
+OPEN, EVENTS, LARGEST_TIME, IN_LOB, RECORD, ID, AHEAD = range(7)
+NUM_STATE = 7
 IN_NEXT_FILE = (
     2  # IN_LOB where they may, if the table has LOBs: the last record of a file was one of an open transaction
 )
@@ -67,12 +74,16 @@ BEFORE, AFTER = ord("B"), ord("A")
 FIRST_OF, MIDDLE_OF, LAST_OF, WHOLE = range(4)  # TRANS_IND
 EPOCH = 210_866_760_000_000_000  # Julian microseconds of 1970-01-01
 EARLIEST, LATEST = 0, 4_102_444_800_000_000  # of an IO Time, from 1970: up to 2100
+MAX_PAUSE = 7 * 86_400_000_000  # microseconds
 LOGCSN, TRANID = ord("L"), ord("6")
+TRUNCATE_CODE, DDL_CODE = 100, 160
 PRIME = 34_359_738_337  # below 2^35: 257 * 257 times a number below it is one of 64 bits
 
 FAULTS = ("", "bad_frame", "bad_length", "unknown_token", "bad_header", "unknown_operation", "unsupported_record",
-          "part_missing", "bad_segment")  # fmt: skip
-OK, _, BAD_LENGTH, _, BAD_HEADER, UNKNOWN_OPERATION, UNSUPPORTED, PART_MISSING, BAD_SEGMENT = range(9)
+          "part_missing", "bad_segment", "contradiction")  # fmt: skip
+OK, _, BAD_LENGTH, _, BAD_HEADER, UNKNOWN_OPERATION, UNSUPPORTED, PART_MISSING, BAD_SEGMENT, CONTRADICTION = range(10)
+OF_TRUNCATE = np.frombuffer(b",B6='TRUNCATE',", np.uint8)
+OF_TABLE, OF_STATEMENT = np.frombuffer(b",B5='TABLE',", np.uint8), np.frombuffer(b",C1=", np.uint8)
 
 
 @inlined
@@ -159,6 +170,79 @@ def _goes_on(data, rows, i, j):
 
 
 @inlined
+def _stands_at(data, p, stop, text):
+    """Does the text stand there?"""
+    if p + len(text) > stop:
+        return False
+    for k in range(len(text)):
+        if data[p + k] != text[k]:
+            return False
+    return True
+
+
+@inlined
+def is_truncate(data, rows, i):
+    """Does a DDL record say, before its statement, that it truncates a table?"""
+    stop, of_truncate, of_table = rows[i, D] + rows[i, LEN_D], False, False
+    for p in range(rows[i, D], stop):
+        if data[p] != OF_TABLE[0]:
+            continue
+        if _stands_at(data, p, stop, OF_STATEMENT):
+            break
+        of_truncate = of_truncate or _stands_at(data, p, stop, OF_TRUNCATE)
+        of_table = of_table or _stands_at(data, p, stop, OF_TABLE)
+    return of_truncate and of_table
+
+
+@inlined
+def _what_of(data, rows, i):
+    """What a record is, by its IOType and, of DDL, by its text."""
+    what = io_types.WHAT_OF[_byte(data, rows, i, IO_TYPE)]
+    return io_types.CHANGE if what == io_types.DDL and is_truncate(data, rows, i) else what
+
+
+@inlined
+def _is_restart(what):
+    return what == io_types.RESTART_ABEND or what == io_types.RESTART_OK
+
+
+@inlined
+def _has_data(data, rows, i):
+    """Does a record hold a column area, or does its header say so?"""
+    at = rows[i, H] + REC_LENGTH
+    return rows[i, LEN_D] > 0 or data[at] != 0 or data[at + 1] != 0
+
+
+@inlined
+def _names_table(data, rows, i):
+    has_index = _byte(data, rows, i, PARTITION) & HAS_INDEX != 0
+    return rows[i, LEN_H] > TAIL and (has_index or data[rows[i, H] + TAIL] != 0)
+
+
+@inlined
+def _number_of_text(data, at, end):
+    """A number for a text, by which it is known again."""
+    n = 0
+    for k in range(at, end):
+        n = (n * 257 + data[k] + 1) % PRIME
+    return n + 1
+
+
+@inlined
+def _id_number(data, rows, i, little):
+    """A number for the id of the transaction that a record says; 0 where it says none. Of two the last one counts."""
+    n, p, stop = 0, rows[i, T], rows[i, T] + rows[i, LEN_T]
+    while p >= 0 and p + 4 <= stop:
+        end = p + 4 + uint(data, p + 2, 2, little)
+        if end > stop:
+            break
+        if data[p] == TRANID and end > p + 4:
+            n = _number_of_text(data, p + 4, end)
+        p = end
+    return n
+
+
+@inlined
 def _header_fault(data, rows, i, little):
     """What is wrong with the fixed part of a change's header: (fault, place)."""
     at = rows[i, H]
@@ -169,17 +253,25 @@ def _header_fault(data, rows, i, little):
         return BAD_HEADER, at + TRANS_IND
     if uint(data, at + REC_LENGTH, 2, little) != rows[i, LEN_D] and not data[at + CONTINUED]:
         return BAD_LENGTH, at + REC_LENGTH
-    p, stop = rows[i, T], rows[i, T] + rows[i, LEN_T]
+    p, stop, xid, csn = rows[i, T], rows[i, T] + rows[i, LEN_T], 0, 0
     while 0 <= p < stop:
         if p + 4 > stop:
             return BAD_LENGTH, p
-        p += 4 + uint(data, p + 2, 2, little)
-        if p > stop:
+        behind = p + 4 + uint(data, p + 2, 2, little)
+        if behind > stop:
             return BAD_LENGTH, stop
+        if data[p] == TRANID or data[p] == LOGCSN:
+            number, known = _number_of_text(data, p + 4, behind), xid if data[p] == TRANID else csn
+            if known != 0 and known != number:
+                return CONTRADICTION, p
+            xid, csn = number if data[p] == TRANID else xid, number if data[p] == LOGCSN else csn
+        p = behind
     time = uint(data, at + IO_TIME, 8, little)
     if time != 0 and not EARLIEST <= time - EPOCH < LATEST:
         return BAD_HEADER, at + IO_TIME
     form = io_types.FORM_OF[data[at + IO_TYPE]]
+    if data[at + IO_TYPE] == TRUNCATE_CODE and _has_data(data, rows, i):
+        return CONTRADICTION, at + IO_TYPE
     if data[at + PARTITION] & FIELD_COMP == 0 and form != io_types.NO_IMAGE:
         if not io_types.HAS_FULL_IMAGE[data[at + IO_TYPE]]:
             return UNSUPPORTED, at + PARTITION
@@ -208,18 +300,6 @@ def _find_ids(data, rows, i, little, row):
 
 
 @inlined
-def _is_same_id(data, carried, is_carried, row, at, size):
-    """Is the id of a transaction that of the row's? In: carried, the bytes of that which was open at the beginning."""
-    own = len(carried) if is_carried else row[XID_LEN]
-    if size == 0 or own != size:
-        return False
-    for k in range(size):
-        if data[at + k] != (carried[k] if is_carried else data[row[XID_AT] + k]):
-            return False
-    return True
-
-
-@inlined
 def _number_of(data, rows, i, little):
     """A number for a record, by which it is known again when it is written anew, whatever index its table has then."""
     at = rows[i, H]
@@ -236,6 +316,16 @@ def _number_of(data, rows, i, little):
 
 
 @inlined
+def _time_behind(largest, ahead, time):
+    """The largest IO Time behind a change, and one that is not confirmed. A source's first time has none before it."""
+    if largest == 0 or time <= largest + MAX_PAUSE:
+        return max(largest, time), 0
+    if ahead != 0:
+        largest = min(ahead, time)  # two changes say that the time has come so far
+    return (time, 0) if time <= largest + MAX_PAUSE else (largest, time)
+
+
+@inlined
 def _extent(data, rows, i, num, behind, group):
     """Find the rows of the group that begins at row i, and what it is. Out: False where more has to come to tell."""
     group[FIRST], group[NUM_BEFORE], group[BASE_END], group[CHUNKS_END] = i, 0, i + 1, i + 1
@@ -248,11 +338,17 @@ def _extent(data, rows, i, num, behind, group):
         group[WHAT] = FILE_HEADER
         return True
     code = _byte(data, rows, i, IO_TYPE)
-    group[WHAT] = io_types.WHAT_OF[code]
+    group[WHAT] = _what_of(data, rows, i)
     if group[WHAT] == io_types.UNKNOWN or group[WHAT] == io_types.UNSUPPORTED:
         group[FAULT] = UNKNOWN_OPERATION if group[WHAT] == io_types.UNKNOWN else UNSUPPORTED
         group[FAULT_AT], group[WHAT] = rows[i, H] + IO_TYPE, FAULTY
+    has_none = group[WHAT] == io_types.CONTROL or _is_restart(group[WHAT])
+    if has_none and _has_data(data, rows, i) and _names_table(data, rows, i):
+        group[WHAT], group[FAULT], group[FAULT_AT] = FAULTY, CONTRADICTION, rows[i, H] + IO_TYPE
     if group[WHAT] != io_types.CHANGE:
+        return True
+    if code == DDL_CODE:
+        group[OPERATION] = io_types.TRUNCATE
         return True
     end, fault = _image_end(data, rows, i, num)
     if end < 0 and behind == BLOCK_ENDS:
@@ -293,22 +389,23 @@ def _is_chunk_of(data, rows, i, j):
         rows[j, ROW_FAULT] == 0
         and rows[j, H] >= 0
         and io_types.WHAT_OF[_byte(data, rows, j, IO_TYPE)] == io_types.SEGMENT
+        and _has_data(data, rows, j)
         and _is_same_table(data, rows, i, j)
     )
 
 
 @compiled(nogil=True, _nrt=False)
-def groups(data, rows, num, little, behind, state, carried, out, transactions):
+def groups(data, rows, num, little, behind, state, out, transactions):
     """Find the groups of all rows and their place in their transactions.
 
-    In: behind, what follows the data; state as named above; carried, the id of the transaction that was open. Out:
+    In: behind, what follows the data; state as named above. Out:
     out[i] of each group; transactions[n], where its first record says its id and CSN (length 0: nowhere).
     Returns: (number of groups, number of transactions). The last rows are no group while more has to come.
     """
     i, n, txn = 0, 0, 0
     transactions[0] = 0
     is_open, events, largest, in_lob = state[OPEN], state[EVENTS], state[LARGEST_TIME], state[IN_LOB]
-    record = state[RECORD]
+    record, xid, ahead = state[RECORD], state[ID], state[AHEAD]
     while i < num:
         group = out[n]
         if not _extent(data, rows, i, num, behind, group):
@@ -320,7 +417,7 @@ def groups(data, rows, num, little, behind, state, carried, out, transactions):
             first, last = data[rows[i, H] + TRANS_IND], data[rows[last_row, H] + TRANS_IND]
         is_first = first == FIRST_OF or first == WHOLE
         if what == io_types.SEGMENT:
-            if in_lob and is_open and not is_first:
+            if in_lob and is_open and not is_first and _has_data(data, rows, i):
                 group[WHAT] = what = LOB_CHUNK
             else:
                 group[WHAT], group[FAULT], group[FAULT_AT] = FAULTY, BAD_SEGMENT, rows[i, AT]
@@ -330,19 +427,22 @@ def groups(data, rows, num, little, behind, state, carried, out, transactions):
                 fault, at = _header_fault(data, rows, k, little)
                 if fault and group[FAULT] == OK:
                     group[WHAT], group[FAULT], group[FAULT_AT] = FAULTY, fault, at
+            known = xid if is_open and not is_first else _id_number(data, rows, i, little)
+            for k in range(i, group[CHUNKS_END]):
+                own = _id_number(data, rows, k, little)
+                if own != 0 and known != 0 and own != known and group[FAULT] == OK:
+                    group[WHAT], group[FAULT], group[FAULT_AT] = FAULTY, CONTRADICTION, rows[k, AT]
             what = group[WHAT]
-        is_event = what == io_types.CHANGE or what == FAULTY
+        is_definition = has_header and io_types.WHAT_OF[_byte(data, rows, i, IO_TYPE)] == io_types.METADATA
+        is_event = what == io_types.CHANGE or what == FAULTY and not is_definition
         group[MARK], group[COUNTER], group[IS_LAST], group[TRANSACTION] = NO_MARK, -1, 0, -1
         if what == io_types.RESTART_ABEND:
             if is_open:
                 group[MARK] = ABANDONED_BEFORE
-            is_open = events = record = 0
+            is_open = events = record = xid = 0
         elif (is_event or what == io_types.DDL or what == LOB_CHUNK) and (has_header or is_open):
             if is_first and is_open:
-                row = transactions[txn + 1]
-                row[:] = 0
-                _find_ids(data, rows, i, little, row)
-                is_again = _is_same_id(data, carried, txn == 0, transactions[txn], row[XID_AT], row[XID_LEN])
+                is_again = xid != 0 and xid == _id_number(data, rows, i, little)
                 is_again = is_again and (record == 0 or record == _number_of(data, rows, i, little))
                 group[MARK] = ABANDONED_BEFORE if is_again else UNFINISHED_BEFORE
                 is_open = 0
@@ -353,6 +453,7 @@ def groups(data, rows, num, little, behind, state, carried, out, transactions):
                 transactions[txn] = 0
                 events = 0 if is_first else 1  # its beginning is not there: what came before was an event at least
                 record = _number_of(data, rows, i, little) if is_first else 0
+                xid = _id_number(data, rows, i, little) if has_header else 0
                 if has_header:
                     _find_ids(data, rows, i, little, transactions[txn])
             is_open = 1 if last == FIRST_OF or last == MIDDLE_OF else 0
@@ -362,18 +463,25 @@ def groups(data, rows, num, little, behind, state, carried, out, transactions):
                 group[COUNTER], group[IS_LAST] = events, 1 - is_open
         if what == io_types.CHANGE:
             time = uint(data, rows[group[BASE_END] - 1, H] + IO_TIME, 8, little) - EPOCH
-            if EARLIEST <= time < LATEST and time > largest:
-                largest = time
+            if EARLIEST <= time < LATEST:
+                largest, ahead = _time_behind(largest, ahead, time)
         if not is_open:
-            events = record = 0
+            events = record = xid = 0
         if what == io_types.CHANGE:
             in_lob = 1 if rows[last_row, END] - rows[i, AT] >= MAX_GROUP else 0
         elif what != LOB_CHUNK and what != io_types.METADATA and what != FILE_HEADER:
             in_lob = 0
         group[IS_OPEN], group[OPEN_TRANSACTION], group[NUM_EVENTS] = is_open, txn, events
         group[FIRST_RECORD], group[TIME], group[IS_IN_LOB] = record, largest, in_lob
+        group[ID_NUMBER], group[UNCONFIRMED] = xid, ahead
         i, n = group[CHUNKS_END], n + 1
     return n, txn + 1
+
+
+@compiled(nogil=True, _nrt=False)
+def number_of_id(text):
+    """The number for the id of a transaction."""
+    return _number_of_text(text, 0, len(text))
 
 
 @compiled(nogil=True, _nrt=False)

@@ -20,6 +20,8 @@ NO_INDEX = (
     "a header that ends before",
 )
 
+NO_NAME = "bad_header", "the name of a table", "none"
+
 
 @dataclass
 class Target:
@@ -53,11 +55,14 @@ def resolve(read: Piece, source: Source, contracts: dict[str, Table]) -> tuple[P
     behind = np.array([n for n, _ in read.definitions])
     epochs = np.searchsorted(behind, chosen) - 1  # which definitions are in force
     last_rows = read.groups[chosen, sequence.BASE_END] - 1
-    has_index = (read.bytes_[rows[chosen] + sequence.PARTITION] & sequence.HAS_INDEX) != 0
+    is_ddl = read.bytes_[rows[chosen] + sequence.IO_TYPE] == sequence.DDL_CODE
+    has_index = ((read.bytes_[rows[chosen] + sequence.PARTITION] & sequence.HAS_INDEX) != 0) & ~is_ddl
     has_room = read.rows[last_rows, frame.LEN_H] >= sequence.TAIL + sequence.LEN_INDEX
     whole, lacking = has_index & has_room, has_index & ~has_room
     _by_index(places, read, source, contracts, chosen[whole], epochs[whole])
-    _by_name(places, read, source, contracts, chosen[~has_index], epochs[~has_index])
+    own = ~has_index & ~is_ddl
+    _by_name(places, read, source, contracts, chosen[own], epochs[own])
+    _by_ddl(places, read, source, contracts, chosen[is_ddl])
     if lacking.any():
         places.target[chosen[lacking]] = len(places.targets)
         places.targets.append(Target("", "", None, None, NO_INDEX))
@@ -101,7 +106,8 @@ def _by_index(
         known, index = read.definitions[int(key) >> 16][1], int(key) & 0xFFFF
         name, mark = known["tables"].get(str(index), (None, None))
         if name is None:
-            why = ("definition_missing", f"a definition with TDR index {index} in the file, before this record", "none")
+            found = "none" if known["num_definitions"] else "none, or one in damaged records"
+            why = ("definition_missing", f"a definition with TDR index {index} in the file, before this record", found)
             target = Target("", "", None, None, why)
         else:
             definition = known["definitions"][name]
@@ -139,7 +145,18 @@ def _by_name(
         places.targets.append(_target(name, definition, source, contracts))
 
 
+def _by_ddl(places: Places, read: Piece, source: Source, contracts: dict, chosen: np.ndarray) -> None:
+    """Targets of truncates by DDL, which name their table in their text."""
+    for n in chosen:
+        name = metadata.ddl_table(metadata.ddl_of(read.payload(read.rows[read.groups[n, sequence.FIRST]], frame.D)))
+        definition = read.definitions_before(int(n))["definitions"].get(name)
+        places.target[n] = len(places.targets)
+        places.targets.append(_target(name, definition, source, contracts))
+
+
 def _target(name: str, definition: list | None, source: Source, contracts: dict[str, Table]) -> Target:
+    if not name:
+        return Target("", "", None, None, NO_NAME)
     table = metadata.table_of(name, source)
     contract = contracts.get(table)
     how = f"`inlet import DEFGEN_FILE --source {source.name}` makes one"
