@@ -108,7 +108,8 @@ def test_records_of_every_form_say_what_the_trail_says(style):
     trail.unified_update("DEPOT.ITEMS", old, new, 2, **said | {"trans_ind": 1})
     trail.unified_update("DEPOT.ITEMS", new, old, 4, **said | {"trans_ind": 1})
     trail.upsert("DEPOT.ITEMS", new, **said | {"trans_ind": 2})
-    trail.ddl([("B3", "DEPOT"), ("B4", "ITEMS")], "drop table ITEMS", io_time=AT)
+    trail.ddl([("B3", "DEPOT"), ("B4", "ITEMS"), ("B6", "DROP")], "drop table ITEMS", io_time=AT)
+    trail.ddl([("B3", "DEPOT"), ("B4", "ITEMS"), ("B5", "TABLE"), ("B6", "TRUNCATE")], "truncate ITEMS", io_time=AT)
     trail.restart(False, io_time=AT)
     sent = streams.Sent(trail)
     compared(read_text(sent, style, TABLES), read_files(trail.files, source_of(), TABLES), style, {"user"})
@@ -145,3 +146,31 @@ def test_definitions_are_imported_from_a_text_whose_source_has_options():
     [definition] = logdump.definitions_of(text.encode(), "a.txt", text_source(zone="+09:00", seqno=1))
     assert (definition.source_table, definition.key) == ("ITEMS", ["ID"])
     assert [column["source_type"] for column in definition.columns] == ["INT64(23) AT 0:12", "ASCII_V(9) AT 12:26"]
+
+
+@pytest.mark.parametrize("operation, kinds", [("TRUNCATE", ["cut_by_reclen"]), ("ALTER", []), ("", ["cut_by_reclen"])])
+def test_ddl_that_is_cut_is_rejected_where_it_may_be_a_truncate(operation, kinds):
+    trail = Trail([ITEMS])
+    items = [("B3", "DEPOT"), ("B4", "ITEMS"), ("B5", "TABLE"), *([("B6", operation)] if operation else [])]
+    trail.ddl(items, f"{operation} table ITEMS" + 200 * " ", io_time=AT)
+    found = found_in(encode.logdump(trail.records, encode.Style()) + "\n", seqno=0, byte_order="big", is_complete=True)
+    assert [reject.kind for reject in found["rejects"]] == kinds
+    assert [control.kind for _, _, control in found["controls"]] == (["ddl"] if not kinds else [])
+
+
+def test_the_steps_of_a_text_whose_places_fall_grow_with_its_length(monkeypatch):
+    steps = {}
+    for num in (50, 100):
+        text = "\n".join(encode.logdump([record], encode.Style()) for record in reversed(items(*range(num)))) + "\n"
+        read, steps[num] = logdump.printed, 0
+
+        def counted(*given, num=num, read=read):
+            steps[num] += 1
+            return read(*given)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(logdump, "printed", counted)
+            context = logdump.open_file("a.txt", b"text", True, text_source(seqno=0), TABLES)
+            cut = logdump.cut(text.encode(), context, text_source(seqno=0), TABLES, 1 << 20, True)
+        assert len(cut.blocks) > num - 1
+    assert steps[100] <= 2 * steps[50] + 2

@@ -21,7 +21,9 @@ Order     largest IO Time so far, number of the trail file, RBA. A record at or 
           comes from another command: the largest time begins anew. A change that is printed twice is a repeat
 Byte order  the one that the header, the column area and its lines, and the tokens fit; where both do, as of a full
           image without the header's bytes, that of most records before
-Checks    header in hex and in fields, lengths, name, image and column lines have to say the same
+Checks    header in hex and in fields, lengths, name, image and column lines have to say the same; so has the summary
+          line, of time and operation, where the name of the operation is one that Inlet knows
+DDL       a truncate as in a trail; text that is cut before it tells its operation is `cut_by_reclen`
 Tables    by name. Definitions in the text are in force as in a trail; `inlet import` reads them
 Ignored   as framing: prompts, banners, COUNT and whatever else is no part of a record
 Facts     [dump seen] all lines, of releases 11.2 to 21.3 . [documented] HEADERTOKEN and GGSTOKEN of 12.2 . [inferred]
@@ -31,6 +33,8 @@ Facts     [dump seen] all lines, of releases 11.2 to 21.3 . [documented] HEADERT
 Rejects   those of goldengate_trail, and cut_by_reclen, contradiction; bad_frame for lines without their record
 Source    docs/formats/goldengate_logdump.md
 """
+
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -76,10 +80,11 @@ def cut(data: bytes, context: dict, source: Source, tables: dict, len_block: int
     scan = Scan(data.decode("latin-1"), context["trail"], options.seqno, is_final)
     if is_final and options.is_complete:
         scan.close()
-    entries, blocks, marks, at, total = scan.entries, [], [], 0, 0
-    while entries:
-        run, is_rewound = _run(entries, context, options)
-        is_last = len(run) == len(entries)
+    entries, blocks, marks, at, total, num_read = scan.entries, [], [], 0, 0, 0
+    while num_read < len(entries):
+        run, is_rewound = _run((entries[n] for n in range(num_read, len(entries))), context, options)
+        num_read += len(run)
+        is_last = num_read == len(entries)
         if is_rewound and context["state"][sequence.OPEN]:
             marks.append(Mark(at, total, STANDS))  # no more of that transaction can come
         before = _beginning(run[0], context, is_rewound)
@@ -94,7 +99,7 @@ def cut(data: bytes, context: dict, source: Source, tables: dict, len_block: int
             size = int(places[stop] - places[start])
             blocks.append(Block(int(places[start]), size, (context if start else before) | own, stop - start))
             start, context = stop, _context_behind(read, stop, places, before)
-        at, total, entries = int(places[num]), total + num, entries[len(run) :]
+        at, total = int(places[num]), total + num
     if is_final and at < scan.end and scan.is_over(at):
         blocks.append(Block(at, scan.end - at, context | {"last_seq": None}, 0))
         context = context | {"offset": context["offset"] + scan.end - at, "trail": scan.seqno}
@@ -104,7 +109,7 @@ def cut(data: bytes, context: dict, source: Source, tables: dict, len_block: int
     return Cut(blocks, context, at, None, marks)
 
 
-def _run(entries: list[Entry], context: dict, options: Options) -> tuple[list[Printed], bool]:
+def _run(entries: Iterable[Entry], context: dict, options: Options) -> tuple[list[Printed], bool]:
     """Records from the first one on that can be read together: of one trail file and one byte order, in its order; and
     whether the first one goes back behind what came before.
     """

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from inlet.codecs.goldengate.logdump.lines import Entry, joined
-from inlet.codecs.goldengate.trail import sequence
+from inlet.codecs.goldengate.trail import io_types, sequence
 
 ORDERS = ("big", "little")
 LEN_FIXED = sequence.TAIL
@@ -81,14 +81,35 @@ def header_of(entry: Entry, order: str, zone: timedelta) -> bytes:
             _differ(entry, name, value, entry.fields[name])
     time = _int(ghdr, sequence.IO_TIME, 8, order)
     if time and "io time" in entry.fields:
-        printed = _time_of(entry, timedelta())
-        if (printed - time) % ZONE_STEP:
-            _differ(entry, "IO Time", f"{time - sequence.EPOCH} microseconds", entry.fields["io time"])
+        _check_time(entry, time, entry.fields["io time"])
     own_name = (entry.name or "").encode("latin-1")
     tail = ghdr[LEN_FIXED:]  # zeros where it is masked
     if any(tail) and not ghdr[sequence.PARTITION] & sequence.HAS_INDEX and tail.split(b"\0")[0] != own_name:
         _differ(entry, "name", tail.hex(), own_name.hex())
     return ghdr[:LEN_FIXED]
+
+
+def _check_time(entry: Entry, time: int, printed: str) -> None:
+    """Is a printed time that of the header's bytes, in some zone?"""
+    if (_time_of(entry, printed, timedelta()) - time) % ZONE_STEP:
+        _differ(entry, "IO Time", f"{time - sequence.EPOCH} microseconds", printed)
+
+
+def check_summary(entry: Entry, header: bytes, order: str) -> None:
+    """Does the summary line say the operation and the time of the header? A name that is none of ours says nothing.
+    Raises: Faulty."""
+    assert entry.summary is not None
+    own, code = io_types.CODES.get(entry.summary.operation), header[sequence.IO_TYPE]
+    if own is not None and own != code:
+        _differ(entry, "operation", io_types.name_of(code), entry.summary.operation)
+    if (printed := entry.fields.get("io time")) and _digits(printed) != _digits(entry.summary.time):
+        _differ(entry, "IO Time", printed, entry.summary.time)
+    if not printed and (time := _int(header, sequence.IO_TIME, 8, order)):
+        _check_time(entry, time, entry.summary.time)
+
+
+def _digits(time: str) -> str:
+    return re.sub(r"\D", "", time)
 
 
 def placing(entry: Entry, order) -> bytes:
@@ -142,7 +163,7 @@ def _of_fields(entry: Entry, order, zone: timedelta) -> bytes:
     try:
         for name, (at, size) in FIELDS.items():
             header[at : at + size] = int(fields[name], 16).to_bytes(size, order)
-        header[sequence.IO_TIME : sequence.IO_TIME + 8] = _time_of(entry, zone).to_bytes(8, order)
+        header[sequence.IO_TIME : sequence.IO_TIME + 8] = _time_of(entry, fields["io time"], zone).to_bytes(8, order)
         header[sequence.AUDIT_POS : sequence.AUDIT_POS + 8] = int(fields["auditpos"]).to_bytes(8, order, signed=True)
         rba = [(fields["auditrba"], 4)] if "auditrba" in fields else [(n, 2) for n in fields[INDEXES].split(",")]
         header[sequence.AUDIT_RBA : sequence.AUDIT_RBA + 4] = b"".join(int(n).to_bytes(size, order) for n, size in rba)
@@ -152,9 +173,8 @@ def _of_fields(entry: Entry, order, zone: timedelta) -> bytes:
     return bytes(header)
 
 
-def _time_of(entry: Entry, zone: timedelta) -> int:
+def _time_of(entry: Entry, printed: str, zone: timedelta) -> int:
     """IO Time as a header holds it."""
-    printed = entry.fields["io time"]
     numbers = re.findall(r"\d+", printed)
     fraction = "".join(numbers[6:])
     try:

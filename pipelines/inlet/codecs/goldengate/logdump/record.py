@@ -82,6 +82,7 @@ def _read(record: Printed, options: Options) -> None:
         raise Faulty(Fault("bad_frame", entry.start, "a line with the record's time, operation, Len and RBA", "none"))
     record.tokens, fault = _tokens(entry, order)
     record.header = logdump_header.header_of(entry, order, options.zone_offset)
+    logdump_header.check_summary(entry, record.header, order)
     record.data = joined(entry.data)
     if fault:
         raise Faulty(fault)
@@ -92,6 +93,8 @@ def _read(record: Printed, options: Options) -> None:
     _check_lengths(record, int.from_bytes(record.header[4:6], order))  # type: ignore[arg-type]
     if record.what == io_types.METADATA:
         record.data = _definition(record)
+    if record.what == io_types.DDL:
+        _check_statement(record, order)
     if record.what != io_types.CHANGE:
         return
     _check_image(record)
@@ -128,6 +131,17 @@ def _check_image(record: Printed) -> None:
     if (image.side[0], image.partition, image.trans_ind) != (side, partition, trans_ind):
         found = f"{image.side[0]}, {image.partition}, {image.trans_ind} and {side}, {partition}, {trans_ind}"
         raise Faulty(Fault("contradiction", image.at, "one BeforeAfter, Partition and TransInd", found))
+
+
+def _check_statement(record: Printed, order: str) -> None:
+    """Is it known whether DDL is a truncate, and if so of which table? Its items stand in front of the statement."""
+    rec_length = int.from_bytes(record.header[4:6], order)  # type: ignore[arg-type]
+    items = metadata.ddl_of(record.data)
+    is_other = items.get("operation", "TRUNCATE") != "TRUNCATE" or items.get("object_type", "TABLE") != "TABLE"
+    if len(record.data) < rec_length and not is_other:
+        at = record.entry.image.at if record.entry.image else record.entry.start
+        expected = f"the operation and the table of DDL: print the text again after `RECLEN {rec_length}`"
+        raise Faulty(Fault("cut_by_reclen", at, expected, f"{len(record.data)} of {rec_length} bytes"))
 
 
 def _area(record: Printed, order: str) -> bytes:
