@@ -5,12 +5,13 @@ from datetime import timedelta
 
 import pytest
 
+from inlet.codecs.goldengate.notes import frames
 from inlet.codecs.goldengate.trail import files as trail
 from tests import goldengate_streams as streams
 from tests.encode import goldengate_columns as columns
 from tests.encode.goldengate_tokens import FIRST, LAST, MIDDLE, ONLY
 from tests.encode.goldengate_trail import Trail
-from tests.goldengate import contract_of, source_of
+from tests.goldengate import contract_of, random_deliveries, read_files, source_of
 from tests.test_cases import decode_file
 
 LEN_TOKEN, TAIL = 4, 34
@@ -124,3 +125,65 @@ def test_no_flipped_bit_makes_a_row_that_was_not_written(byte_order, name_form):
     for at in range(len(damaged.data)):
         for bit in range(8):
             damaged.check(at, bit)
+
+
+def outbox(num: int) -> bytes:
+    """Records that a value may hold."""
+    inner = Trail(ALIKE, has_header=False)
+    for _ in range(num):
+        inner.insert("HR.A", {"ID": 100, "BODY": "not a row"}, orig_node=0)
+    return inner.files[0][1]
+
+
+@pytest.mark.parametrize("num_behind", [2, 900])
+def test_rows_behind_a_lost_end_are_read_where_no_record_can_reach(num_behind):
+    """Both lengths of a record are lost, so its tokens alone tell its end: nothing in its value is read."""
+    rows = Trail(ALIKE, has_header=False)
+    rows.insert("HR.A", {"ID": 1, "BODY": outbox(3).decode("ascii")}, io_time=streams.START)
+    lost = rows.records[0].length
+    for n in range(num_behind):
+        rows.insert("HR.A", {"ID": n + 2, "BODY": "a"}, io_time=streams.START)
+    data = bytearray(rows.files[0][1])
+    data[3] ^= 1
+    data[lost - 1] ^= 1
+    tables = {table.name: contract_of(table) for table in ALIKE}
+    for ends in ([], [200], [lost + 100], [lost + 500, 3000], [60_000, 70_000]):
+        deliveries = [end for end in ends if end < len(data)]
+        found = read_files([("ra000000000", bytes(data))], source_of(), tables, lambda data, d=deliveries: d)
+        assert [(r.kind, r.unit_length) for r in found["rejects"]] == [("bad_frame", lost)]
+        assert [row["after"]["ID"] for row in found["changes"]] == list(range(2, num_behind + 2))
+
+
+def test_the_search_for_a_sure_place_reads_a_record_once(monkeypatch):
+    """Whole records that end too early lead to no sure place; neither do the records that each of them holds."""
+    steps, read = {}, frames.record_at
+
+    def counted(*given):
+        steps[num] += 1
+        return read(*given)
+
+    monkeypatch.setattr(frames, "record_at", counted)
+    for num in (100, 400):
+        steps[num] = 0
+        data = outbox(num) + b"no record"
+        assert frames.next_record(data, 0, "big") is None
+    assert steps[400] <= 4 * steps[100] + 10
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_places_of_changes_do_not_depend_on_where_a_file_was_cut(seed):
+    """Times ahead, pauses and another file: change_seq rises with the records, and is the same for each delivery."""
+    rng, at, rows = random.Random(seed), streams.START, Trail(ALIKE)
+    for n in range(40):
+        at += timedelta(days=rng.choice([0, 0, 0, 1, 8, 40]), seconds=1)
+        wrong = timedelta(days=rng.choice([0, 0, 0, 0, 5, 9_000]))
+        rows.insert("HR.A", {"ID": n, "BODY": "a"}, io_time=at + wrong, tokens=[("6", f"1.1.{n}")])
+        if n == 20:
+            rows.roll()
+    tables = {table.name: contract_of(table) for table in ALIKE}
+    whole = read_files(rows.files, source_of(), tables)
+    cut = read_files(rows.files, source_of(), tables, random_deliveries(rng))
+    seqs, again = ([(row["change_seq"], row["after"]["ID"]) for row in found["changes"]] for found in (whole, cut))
+    assert seqs == sorted(seqs) == again and [n for _, n in seqs] == list(range(40))
+    events = [[(c.kind, c.detail) for _, _, c in found["controls"] if c.kind == "time_ahead"] for found in (whole, cut)]
+    assert events[0] == events[1]
