@@ -19,7 +19,7 @@ Two paths   `decode_message` reads any message exactly, in Python. `fast` (json/
 Contracts   `inlet import` makes them of Defgen's files, too: defgen, on the page goldengate_trail
 Meaning     operations/change, operations/images, position, operations/time
 Refused     by name, as unsupported_message: a value behind the byte 00 and an id of a schema registry, which is Avro or
-            Protobuf
+            Protobuf; DDL whose `ddl` begins with TRUNCATE, for it has no place in the order
 Names       a column of the row model that is named like a member of the message is refused: as a member that is there
             twice (duplicate_member), or as one of two readings (ambiguous_layout)
 Facts       [documented] Oracle, "Using the Pluggable Formatters"; Oracle GoldenGate 26, "Payload and Schema Reference".
@@ -31,6 +31,7 @@ Rejects     invalid_utf8, invalid_json, trailing_data, duplicate_member, wrong_s
             operations/change
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -52,6 +53,7 @@ OPTIONS, FAST, LOADS = Options, fast, None
 TOMBSTONE, JSON_SCHEMA = "tombstone", "json_schema"  # control events
 REGISTRY = b"\0"
 BLANKS = b" \t\r\n"
+TRUNCATES = re.compile(r"\s*truncate\b", re.IGNORECASE | re.ASCII)
 
 
 def decode_message(message: dict, source: Source, tables: dict, loads: list[dict]) -> Decoded:
@@ -73,8 +75,12 @@ def decode_message(message: dict, source: Source, tables: dict, loads: list[dict
             continue
         shaped = Shaped(whole, options)
         if event := _event(shaped, piece, raw, source, tables):
-            controls.append(event)
-            num_control += 1
+            if _is_truncate(event, shaped):
+                rejects.append(_of_truncate(event, raw))
+                bytes_framing -= len(raw)
+            else:
+                controls.append(event)
+                num_control += 1
             continue
         row, beside = _decode(shaped, message, piece, raw, source, tables)
         (rejects if isinstance(row, Reject) else changes).append(row)  # type: ignore[arg-type]
@@ -152,6 +158,26 @@ def _event(shaped: Shaped, piece: Piece, raw: bytes, source: Source, tables: dic
         name = source.table_of(name) or name
         named = operation_change.parts_of(tables[name].table if name in tables else name)
     return Control(kind, piece.start, num_bytes, *named, detail=raw.decode())
+
+
+def _is_truncate(event: Control, shaped: Shaped) -> bool:
+    """Is it DDL that removes all rows of a table?"""
+    statement = shaped.payload.get("ddl") if event.kind == EVENTS["DDL"] and isinstance(shaped.payload, dict) else None
+    return isinstance(statement, str) and TRUNCATES.match(statement) is not None
+
+
+def _of_truncate(event: Control, raw: bytes) -> Reject:
+    return Reject(
+        "unsupported_message",
+        event.unit_offset,
+        len(raw),
+        event.unit_offset,
+        "a truncate as an operation: DDL has no place in the order (GETTRUNCATES on the source)",
+        "DDL that truncates a table, whose rows stay",
+        raw,
+        event.source_schema,
+        event.source_table,
+    )
 
 
 def _decode(
