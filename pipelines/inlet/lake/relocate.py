@@ -40,7 +40,6 @@ def relocate(lakehouse: str) -> list[str]:
                 for before, after in {(one, lakehouse), (quote(one), quote(lakehouse))}:
                     for table, column in COLUMNS:
                         _replace(connection, table, column, SCHEME + before, SCHEME + after)
-            connection.commit()
         place.write(lakehouse)
     return old
 
@@ -60,17 +59,19 @@ def _drop_server(lakehouse: str) -> None:
 
 @contextmanager
 def _opened(lakehouse: str):
-    """A JDBC connection to the catalog in the folder, in a JVM of its own; what is not committed is undone."""
+    """A JDBC connection to the catalog in the folder, in a JVM of its own; one transaction."""
     from py4j.protocol import Py4JJavaError
     from pyspark.java_gateway import launch_gateway
 
     with jvm_messages_to_file():
         gateway = launch_gateway()
     try:
+        gateway.jvm.java.lang.System.setProperty("derby.system.home", lakehouse)  # where its log goes
         drivers = gateway.jvm.java.sql.DriverManager
         connection = drivers.getConnection(f"jdbc:derby:;databaseName={lakehouse}/{place.CATALOG}")
         connection.setAutoCommit(False)
         yield connection
+        connection.commit()
         connection.close()
     except Py4JJavaError as error:
         words = str(error.java_exception.getMessage())
