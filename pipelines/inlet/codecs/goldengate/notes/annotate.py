@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from functools import partial
 
 from inlet.codecs.goldengate.notes import columns
-from inlet.codecs.goldengate.notes.events import FILE_HEADER, LACKS_BEGINNING, Event, Sequence
+from inlet.codecs.goldengate.notes.events import LACKS_BEGINNING, Sequence
 from inlet.codecs.goldengate.notes.file_header import ddl_notes, file_header_notes
 from inlet.codecs.goldengate.notes.frames import NAMES, ORDERS, Frame, Order, Token, frames, header_end, next_record
 from inlet.codecs.goldengate.notes.full_image import full_notes
+from inlet.codecs.goldengate.notes.groups import FILE_HEADER, Event
 from inlet.codecs.goldengate.notes.header import TRUNCATE, Fault, Header, head_note, header_notes, token_notes
 from inlet.codecs.goldengate.options import Options
 from inlet.codecs.goldengate.trail import io_types
