@@ -77,6 +77,7 @@ EARLIEST, LATEST = 0, 4_102_444_800_000_000  # of an IO Time, from 1970: up to 2
 MAX_PAUSE = 7 * 86_400_000_000  # microseconds
 LOGCSN, TRANID = ord("L"), ord("6")
 TRUNCATE_CODE, DDL_CODE = 100, 160
+MAX_NUMBER = (1 << 62) - 1
 PRIME = 34_359_738_337  # below 2^35: 257 * 257 times a number below it is one of 64 bits
 
 FAULTS = ("", "bad_frame", "bad_length", "unknown_token", "bad_header", "unknown_operation", "unsupported_record",
@@ -221,11 +222,23 @@ def _names_table(data, rows, i):
 
 @inlined
 def _number_of_text(data, at, end):
-    """A number for a text, by which it is known again."""
+    """A number for a text, by which it is known again. It wraps around at 64 bits."""
     n = 0
     for k in range(at, end):
-        n = (n * 257 + data[k] + 1) % PRIME
-    return n + 1
+        n = n * 1_000_003 + data[k] + 1
+    return (n & MAX_NUMBER) + 1
+
+
+@inlined
+def _is_same_token(data, p, q, little):
+    """Have two tokens the same payload?"""
+    size = uint(data, p + 2, 2, little)
+    if size != uint(data, q + 2, 2, little):
+        return False
+    for k in range(size):
+        if data[p + 4 + k] != data[q + 4 + k]:
+            return False
+    return True
 
 
 @inlined
@@ -253,18 +266,21 @@ def _header_fault(data, rows, i, little):
         return BAD_HEADER, at + TRANS_IND
     if uint(data, at + REC_LENGTH, 2, little) != rows[i, LEN_D] and not data[at + CONTINUED]:
         return BAD_LENGTH, at + REC_LENGTH
-    p, stop, xid, csn = rows[i, T], rows[i, T] + rows[i, LEN_T], 0, 0
+    p, stop, xid, csn = rows[i, T], rows[i, T] + rows[i, LEN_T], -1, -1
     while 0 <= p < stop:
         if p + 4 > stop:
             return BAD_LENGTH, p
         behind = p + 4 + uint(data, p + 2, 2, little)
         if behind > stop:
             return BAD_LENGTH, stop
-        if data[p] == TRANID or data[p] == LOGCSN:
-            number, known = _number_of_text(data, p + 4, behind), xid if data[p] == TRANID else csn
-            if known != 0 and known != number:
+        if data[p] == TRANID:
+            if xid >= 0 and not _is_same_token(data, xid, p, little):
                 return CONTRADICTION, p
-            xid, csn = number if data[p] == TRANID else xid, number if data[p] == LOGCSN else csn
+            xid = p
+        elif data[p] == LOGCSN:
+            if csn >= 0 and not _is_same_token(data, csn, p, little):
+                return CONTRADICTION, p
+            csn = p
         p = behind
     time = uint(data, at + IO_TIME, 8, little)
     if time != 0 and not EARLIEST <= time - EPOCH < LATEST:
@@ -313,6 +329,19 @@ def _number_of(data, rows, i, little):
         for k in range(rows[i, LEN_D]):
             n = (n * 257 + data[rows[i, D] + k]) % PRIME
     return n + 1
+
+
+@inlined
+def _other_id(data, rows, i, end, little, known):
+    """The first of these records that says another id of its transaction than the known one (0: that of the first
+    record); -1 for none."""
+    for k in range(i, end):
+        own = _id_number(data, rows, k, little)
+        if own != 0 and known != 0 and own != known:
+            return rows[k, AT]
+        if k == i and known == 0:
+            known = own
+    return -1
 
 
 @inlined
@@ -427,11 +456,10 @@ def groups(data, rows, num, little, behind, state, out, transactions):
                 fault, at = _header_fault(data, rows, k, little)
                 if fault and group[FAULT] == OK:
                     group[WHAT], group[FAULT], group[FAULT_AT] = FAULTY, fault, at
-            known = xid if is_open and not is_first else _id_number(data, rows, i, little)
-            for k in range(i, group[CHUNKS_END]):
-                own = _id_number(data, rows, k, little)
-                if own != 0 and known != 0 and own != known and group[FAULT] == OK:
-                    group[WHAT], group[FAULT], group[FAULT_AT] = FAULTY, CONTRADICTION, rows[k, AT]
+            if group[CHUNKS_END] - i > 1 or is_open and not is_first and xid != 0:
+                at = _other_id(data, rows, i, group[CHUNKS_END], little, xid if is_open and not is_first else 0)
+                if at >= 0 and group[FAULT] == OK:
+                    group[WHAT], group[FAULT], group[FAULT_AT] = FAULTY, CONTRADICTION, at
             what = group[WHAT]
         is_definition = has_header and io_types.WHAT_OF[_byte(data, rows, i, IO_TYPE)] == io_types.METADATA
         is_event = what == io_types.CHANGE or what == FAULTY and not is_definition
@@ -453,7 +481,7 @@ def groups(data, rows, num, little, behind, state, out, transactions):
                 transactions[txn] = 0
                 events = 0 if is_first else 1  # its beginning is not there: what came before was an event at least
                 record = _number_of(data, rows, i, little) if is_first else 0
-                xid = _id_number(data, rows, i, little) if has_header else 0
+                xid = _id_number(data, rows, i, little) if has_header and last < LAST_OF else 0
                 if has_header:
                     _find_ids(data, rows, i, little, transactions[txn])
             is_open = 1 if last == FIRST_OF or last == MIDDLE_OF else 0
