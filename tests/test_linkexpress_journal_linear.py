@@ -1,12 +1,17 @@
 """linkexpress_journal takes time that grows with its bytes, hostile ones too: steps are counted, not seconds."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from inlet.codecs.linkexpress.journal import files as codec
 from inlet.codecs.linkexpress.journal import frame
+from inlet.codecs.linkexpress.journal.open_transactions import Cells
+from inlet.codecs.linkexpress.journal.transaction import OpenTransactions
 from inlet.codecs.results import Waiting
+from tests.encode.linkexpress_journal import Change, Checkpoint, How, encode_file
 from tests.test_linkexpress_journal import COLUMNS, project
 
 LEN_LONG = 8 << 20  # of the journals that hostile messages begin
@@ -71,3 +76,25 @@ def test_pieces_are_together_with_the_first_one_that_is_enough(bodies, data):
             expected = last
             break
     assert pieces.last_of(first, length) == expected
+
+
+@pytest.mark.parametrize("pair_divided", ["none", "adjacent_same_key"])
+def test_a_block_is_told_of_the_transactions_that_it_has_journals_of_alone(monkeypatch, pair_divided):
+    """Checkpoints are read by the plain reader, each next to all transactions that are open."""
+    num, how = 200, How(framing="message_body")
+    rows = [(n, {"N": n, "S": "a"}) for n in range(num)]
+    begun = [[Change("T1", "insert", row, n, 1), Checkpoint("DAY_END")] for n, row in rows]
+    ended = [[Change("T1", "delete", row, n, 4)] for n, row in rows]
+    data = encode_file([*begun, *ended], COLUMNS, replace(how, has_checkpoint=True))
+    source, contracts = project(COLUMNS, pair_divided=pair_divided, framing="message_body", tagged="yes")
+    context = codec.open_file("20260102030405.jnl", data, True, source, contracts)
+    made = calls_of(monkeypatch, Cells, "__init__"), calls_of(monkeypatch, OpenTransactions, "__init__")
+    cut = codec.cut(data, context, source, contracts, 1, True)
+    assert sum(map(len, made)) == 1 and cut.context["open"] == {}
+    assert [len(block.context["open"]) for block in cut.blocks] == [0] * num + [1] * num
+    rows = []
+    for block in cut.blocks:
+        unit = data[block.offset : block.offset + block.length]
+        decoded = codec.decode(unit, block.context, source, contracts)
+        rows += codec.changes_as_rows(decoded, block.context, source, contracts)
+    assert [row["transaction_event_counter"] for row in rows] == [1] * num + [2] * num

@@ -16,6 +16,7 @@ from inlet.codecs.linkexpress.journal.options import options_of
 from inlet.codecs.linkexpress.journal.pairs import DELETE_OF_UPDATE
 from inlet.codecs.linkexpress.journal.reading import Record
 from inlet.codecs.linkexpress.journal.record import Reader
+from inlet.codecs.linkexpress.journal.transaction import OpenTransactions
 from inlet.codecs.linkexpress.journal.values import Item
 from inlet.codecs.linkexpress.reject import change_seq_of
 from inlet.codecs.notes import AFTER, BEFORE, Annotated, Note, bare, clipped, group, of_wrong, printable, shown
@@ -69,8 +70,8 @@ def _records(
     data: bytes, walked: frame.Walked, open_: dict, reader: Reader, seq_of: Callable[[int], str]
 ) -> Iterator[Annotated]:
     updates = _divided_updates(plain.decode(data, walked, reader, open_, seq_of))
-    at = 0
-    for n, record in enumerate(journal_reading.records(data, walked.packets, reader, open_)):
+    at, records = 0, journal_reading.records(data, walked.packets, reader, OpenTransactions(open_))
+    for n, record in enumerate(records):
         yield from _headers(data, walked.packets, at, record.start)
         found = updates.get(record.start) or journal_reading.read(data, record, reader, seq_of(n))
         yield _record(data, record, found, seq_of(n), reader)

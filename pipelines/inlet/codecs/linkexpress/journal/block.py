@@ -11,6 +11,7 @@ from inlet.codecs.linkexpress.journal import change_rows, frame, frames, open_tr
 from inlet.codecs.linkexpress.journal import reading as journal_reading
 from inlet.codecs.linkexpress.journal.images import images, scratch_of
 from inlet.codecs.linkexpress.journal.moments import BAD_TIME, NO_TIME, times
+from inlet.codecs.linkexpress.journal.open_transactions import Cells
 from inlet.codecs.linkexpress.journal.piece import Piece
 from inlet.codecs.linkexpress.journal.record import DATABASES, OPERATIONS, Reader, Walked
 from inlet.codecs.linkexpress.journal.setup import setup_of
@@ -35,14 +36,16 @@ def cut(data: bytes, context: dict, source: Source, tables: dict, len_block: int
     piece = Piece(data, context, source, tables)
     ends, nums = piece.packets()
     blocks: list[Block] = []
-    start, num = 0, 0
+    start, num, transactions = 0, 0, Cells(context["open"], piece.num)
     while start < piece.end:
         last = min(int(np.searchsorted(ends, start + len_block)), len(ends) - 1)
-        end, stop, before = int(ends[last]), int(nums[last]), context
-        open_ = piece.step(num, stop, context["open"])
-        context = context | {"open": open_, "record_ordinal": context["record_ordinal"] + stop - num}
-        blocks.append(Block(start, end - start, before, stop - num))
+        end, stop = int(ends[last]), int(nums[last])
+        transactions.begin_block()
+        piece.step(num, stop, transactions)
+        before = {"open": transactions.of_block(), "record_ordinal": context["record_ordinal"] + num}
+        blocks.append(Block(start, end - start, context | before, stop - num))
         start, num = end, stop
+    context = context | {"open": transactions.open, "record_ordinal": context["record_ordinal"] + num}
     wrong = piece.wrong()
     problem = plain.rest(data, piece.end, wrong, change_seq_of(context, 0)) if wrong else None
     return Cut(blocks, context, piece.end, problem)
@@ -54,7 +57,7 @@ def decode(data: bytes, context: dict, source: Source, tables: dict) -> Decoded:
     if setup.options.pair_divided != "none":
         return _paired(data, context, setup.reader, tables)
     piece = Piece(data, context, source, tables, is_block=True)
-    piece.step(0, piece.num, context["open"])
+    piece.step(0, piece.num, Cells(context["open"], piece.num))
     written = Written(piece, source.header)
     rows: list[dict] = []
     rejects: list[Reject] = []
@@ -98,7 +101,7 @@ def _plain(piece: Piece, i: int, seq: str) -> dict | Control | Reject:
         found = wrong.kind, start, end - start, at + wrong.offset, wrong.expected, wrong.found, piece.data[start:end]
         return Reject(*found, schema or None, name or None, None, seq, event)
     packet = piece.packet_of(i)
-    walked = Walked(piece.reader.journal(piece.data, packet, start, end), event, {}, is_out)
+    walked = Walked(piece.reader.journal(piece.data, packet, start, end), event, is_out)
     return piece.reader.read(piece.data, packet, start, end, walked, seq)
 
 

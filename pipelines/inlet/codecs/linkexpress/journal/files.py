@@ -76,6 +76,8 @@ Messages  the journals of a message settle what the options leave open for it: a
           tags and widths costs no fit. Pieces of a divided journal wait for each other where the option divided says
           that there are any; messages between them, even one of a transaction of the broker, make them a reject. What
           looks like the beginning of a longer journal waits for the rest, or until part_wait_minutes
+Context   of a block: the open transactions of which it has journals, as they were before it; of a file that goes on,
+          all that are open
 Speed     compiled walks (frames.py, walk.py, open_transactions.py, images.py) read what they are certain of; the plain
           readers (frame.py, items.py, record.py) read the rest, settle the options and serve `inlet inspect`
 Not read  journals without RESOURCE, unless there is one table; a divided checkpoint of a broker

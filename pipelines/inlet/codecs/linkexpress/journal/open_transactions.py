@@ -1,9 +1,11 @@
 """The places of journals in their transactions, compiled: what transaction.step says of one after the other.
 
 Strategy. The open transactions are a table of cells, found by the number that TRNID is. `advance` stops in front of a
-journal that the walks are not certain of: what it does to the open transactions the plain reader says.
+journal that the walks are not certain of: the plain reader takes it, with the same cells. A journal that cannot be read
+may be of any open transaction: one total counts these, which is added to each counter when that is asked for.
 Bounds: each journal takes one new cell at most and none is freed for another, so a table of twice as many cells as
-journals and transactions that were open before always has a free one, and a search ends there.
+journals and transactions that were open before always has a free one, and a search ends there. A journal writes one
+row of `met` at most, which has as many rows as there are journals.
 """
 
 import numpy as np
@@ -11,36 +13,76 @@ import numpy as np
 from inlet.codecs.linkexpress.journal.frames import LITTLE
 from inlet.codecs.linkexpress.journal.transaction import FIRST, LAST, MIDDLE, ONLY
 from inlet.codecs.linkexpress.journal.walk import IS_CERTAIN, STS, TRNID
+from inlet.errors import Event
 from inlet.fields.compiled.basics import inlined, uint
 from inlet.fields.compiled.cache import compiled
 
 LEN_TRNID = 8
 UNCOUNTED = -1  # counter of an event whose transaction began elsewhere
+NOT_COUNTED = -(1 << 62)  # the same in a cell, whose counter is without the journals that cannot be read
 FREE, OPEN, CLOSED = range(3)  # what a cell is
 # the place of a journal: its number among the events of its transaction (0: in none; UNCOUNTED), is it the last one,
 # can it not stand where it does; TRNID as a number
 COUNTER, IS_LAST, IS_OUT, ID = range(4)
 NUM_EVENT = 4
+NUM_UNKNOWN, BLOCK, NUM_BEFORE = range(3)  # journals that cannot be read; number of the block; its rows of `met`
+ID_MET, COUNTER_MET = range(2)  # a transaction that was open before the block and has journals in it: as before it
+NUM_MET = 2
 
 
 class Cells:
-    """The open transactions in cells. In: those that are open, TRNID in hex -> counter, None
-    of one that began elsewhere; journals to come.
+    """The open transactions in cells, as OpenTransactions has them. In: those that are open, TRNID in hex -> counter,
+    None of one that began elsewhere; journals to come.
     """
 
     def __init__(self, open_: dict[str, int | None], num: int):
         size = 1 << (2 * (len(open_) + num) + 2).bit_length()
         self.keys, self.counters = np.empty(size, np.uint64), np.empty(size, np.int64)
-        self.states = np.zeros(size, np.uint8)
+        self.states, self.blocks = np.zeros(size, np.uint8), np.zeros(size, np.int64)
+        self.met = np.empty((num, NUM_MET), np.int64)
+        self.totals = np.array([0, 1, 0], np.int64)
+        self.one = np.zeros(NUM_EVENT, np.int64)
         ids = np.array([int(id_, 16) for id_ in open_], np.uint64)
-        counters = [UNCOUNTED if counter is None else counter for counter in open_.values()]
+        counters = [NOT_COUNTED if counter is None else counter for counter in open_.values()]
         _fill(ids, np.array(counters, np.int64), self.keys, self.counters, self.states)
 
-    def transactions(self) -> dict[str, int | None]:
+    def begin_block(self) -> None:
+        """The journals to come are of another block."""
+        self.totals[BLOCK] += 1
+        self.totals[NUM_BEFORE] = 0
+
+    def of_block(self) -> dict[str, int | None]:
+        """What is to be known before the block: the transactions that were open, and of which it has journals."""
+        met = self.met[: self.totals[NUM_BEFORE]]
+        return _named(met[:, ID_MET].astype(np.uint64), met[:, COUNTER_MET])
+
+    @property
+    def open(self) -> dict[str, int | None]:
         """Those that are open behind the last journal."""
         cells = np.flatnonzero(self.states == OPEN)
-        found = zip(self.keys[cells], self.counters[cells])
-        return {f"{int(key):016X}": None if n == UNCOUNTED else int(n) for key, n in found}
+        counters = self.counters[cells]
+        counted = np.where(counters == NOT_COUNTED, UNCOUNTED, counters + self.totals[NUM_UNKNOWN])
+        return _named(self.keys[cells], counted)
+
+    def step(self, id_: str, sts: int) -> Event | None:
+        """As of Transactions."""
+        _step_one(
+            np.uint64(int(id_, 16)), sts, self.keys, self.counters, self.states, self.blocks, self.met, self.totals,
+            self.one,
+        )  # fmt: skip
+        if self.one[IS_OUT]:
+            return None
+        counter = int(self.one[COUNTER])
+        return Event(id_, None if counter == UNCOUNTED else counter, bool(self.one[IS_LAST]))
+
+    def unknown(self) -> None:
+        """As of Transactions."""
+        self.totals[NUM_UNKNOWN] += 1
+
+
+def _named(keys, counters) -> dict[str, int | None]:
+    found = zip(keys.tolist(), counters.tolist())
+    return {f"{key:016X}": None if n == UNCOUNTED else n for key, n in found}
 
 
 @inlined
@@ -68,28 +110,48 @@ def _id(data, at):
     return key
 
 
+@inlined
+def _step(key, sts, keys, counters, states, blocks, met, totals, event):
+    """What transaction.OpenTransactions.step does. Out: event, all but ID."""
+    event[COUNTER], event[IS_LAST], event[IS_OUT], event[ID] = 0, 0, 0, 0
+    cell = _cell(keys, states, key)
+    is_open, is_begun, num_unknown = states[cell] == OPEN, sts == MIDDLE or sts == LAST, totals[NUM_UNKNOWN]
+    if blocks[cell] != totals[BLOCK]:
+        blocks[cell] = totals[BLOCK]
+        if is_open:
+            counter = counters[cell]
+            met[totals[NUM_BEFORE], ID_MET] = np.int64(key)
+            met[totals[NUM_BEFORE], COUNTER_MET] = UNCOUNTED if counter == NOT_COUNTED else counter + num_unknown
+            totals[NUM_BEFORE] += 1
+    if not is_open:
+        counters[cell] = NOT_COUNTED if is_begun else -num_unknown
+    if counters[cell] != NOT_COUNTED:
+        counters[cell] += 1
+    if not is_begun and (is_open or sts != FIRST and sts != ONLY):
+        event[IS_OUT] = 1
+        return
+    event[COUNTER] = UNCOUNTED if counters[cell] == NOT_COUNTED else counters[cell] + num_unknown
+    event[IS_LAST] = sts == LAST or sts == ONLY
+    keys[cell], states[cell] = key, CLOSED if event[IS_LAST] else OPEN
+
+
 @compiled(nogil=True, _nrt=False)
-def advance(data, records, heads, start, stop, keys, counters, states, events):
+def _step_one(key, sts, keys, counters, states, blocks, met, totals, event):
+    _step(key, sts, keys, counters, states, blocks, met, totals, event)
+
+
+@compiled(nogil=True, _nrt=False)
+def advance(data, records, heads, start, stop, keys, counters, states, blocks, met, totals, events):
     """Find the places of journals. Out: events[i]. Returns: the first journal that no walk is certain of, or stop."""
     for i in range(start, stop):
         if not heads[i, IS_CERTAIN]:
             return i
-        event = events[i]
-        event[COUNTER], event[IS_LAST], event[IS_OUT], event[ID] = 0, 0, 0, 0
         at, sts_at = heads[i, TRNID], heads[i, STS]
         if at < 0 or sts_at < 0:
+            events[i, COUNTER], events[i, IS_LAST], events[i, IS_OUT], events[i, ID] = 0, 0, 0, 0
             continue
         key, sts = _id(data, at), uint(data, sts_at, 2, records[i, LITTLE])
-        cell = _cell(keys, states, key)
-        is_open, is_begun = states[cell] == OPEN, sts == MIDDLE or sts == LAST
-        if not is_open:
-            counters[cell] = UNCOUNTED if is_begun else 0
-        if counters[cell] != UNCOUNTED:
-            counters[cell] += 1
-        if not is_begun and (is_open or sts != FIRST and sts != ONLY):
-            event[IS_OUT] = 1
-            continue
-        event[COUNTER], event[IS_LAST] = counters[cell], sts == LAST or sts == ONLY
-        event[ID] = np.int64(key)
-        keys[cell], states[cell] = key, CLOSED if event[IS_LAST] else OPEN
+        _step(key, sts, keys, counters, states, blocks, met, totals, events[i])
+        if events[i, COUNTER]:
+            events[i, ID] = np.int64(key)
     return stop

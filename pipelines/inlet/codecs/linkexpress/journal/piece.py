@@ -13,6 +13,7 @@ from inlet.codecs.linkexpress.journal import reading as journal_reading
 from inlet.codecs.linkexpress.journal.frame import LEN_CONTROL_DATA, LEN_HEADER, LEN_MAX, Header, Packet
 from inlet.codecs.linkexpress.journal.frames import FIRST_RECORD, MESSAGE_END, MESSAGE_START
 from inlet.codecs.linkexpress.journal.layout import Layouts
+from inlet.codecs.linkexpress.journal.open_transactions import Cells
 from inlet.codecs.linkexpress.journal.reading import Record
 from inlet.codecs.linkexpress.journal.setup import Named, setup_of
 from inlet.codecs.linkexpress.journal.walk import IS_CERTAIN
@@ -156,27 +157,19 @@ class Piece:
         header = Header(system, packed, num, self.data[at + 16 : at + LEN_HEADER])
         return Packet(first, last, order, header, [(start, end)])
 
-    def step(self, start: int, stop: int, open_: dict[str, int | None]) -> dict[str, int | None]:
-        """Find the places of records in their transactions. In, out: those that are open before and behind them."""
-        while True:
-            cells = open_transactions.Cells(open_, stop - start)
+    def step(self, start: int, stop: int, cells: Cells) -> None:
+        """Find the places of records in their transactions. In: those that are open before them, which become those
+        behind them.
+        """
+        while start < stop:
             start = open_transactions.advance(
-                self.bytes_,
-                self.records,
-                self.heads,
-                start,
-                stop,
-                cells.keys,
-                cells.counters,
-                cells.states,
-                self.events,
-            )
-            open_ = cells.transactions()
-            if start == stop:
-                return open_
+                self.bytes_, self.records, self.heads, start, stop, cells.keys, cells.counters, cells.states,
+                cells.blocks, cells.met, cells.totals, self.events,
+            )  # fmt: skip
             while start < stop and not self.heads[start, IS_CERTAIN]:
-                [record] = journal_reading.records(self.data, [self.packet_of(start)], self.reader, open_)
-                self.plain[start], open_, start = record, record.walked.open, start + 1
+                packet = self.packet_of(start)
+                [self.plain[start]] = journal_reading.records(self.data, [packet], self.reader, cells)
+                start += 1
 
     def packets(self) -> tuple[np.ndarray, np.ndarray]:
         """Where each message, or journal of a stream, ends; how many records there are up to there."""

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from inlet.codecs.linkexpress.journal import frame, pairs
 from inlet.codecs.linkexpress.journal import reading as journal_reading
 from inlet.codecs.linkexpress.journal.record import Reader
+from inlet.codecs.linkexpress.journal.transaction import OpenTransactions
 from inlet.codecs.linkexpress.reject import change_seq_of
 from inlet.codecs.results import Block, Control, Cut, Decoded
 from inlet.errors import Reject
@@ -16,30 +17,40 @@ def cut(data: bytes, context: dict, reader: Reader, len_block: int, is_final: bo
     together.
     """
     is_each = bool(context.get(frame.EACH))
+    is_each, num_before = bool(context.get(frame.EACH)), context["record_ordinal"]
     walked = frame.walk(data, context["framing"], context["reading"]["byte_order"], is_each=is_each)
-    is_pairing = reader.options.pair_divided != "none"
+    is_pairing, transactions = reader.options.pair_divided != "none", OpenTransactions(context["open"])
     blocks: list[Block] = []
-    start, num, before, is_open = 0, 0, context, False
-    end, num_before_last, before_last = 0, 0, context
+    start, num, is_open, records = 0, 0, False, list[journal_reading.Record]()
+
+    def block(end: int) -> Block:
+        before = {"open": transactions.of_block(), "record_ordinal": num_before}
+        return Block(start, end - start, context | before, num)
+
     for packet in walked.packets:
-        records = list(journal_reading.records(data, [packet], reader, context["open"]))
-        goes_on = is_open and bool(records) and pairs.is_insert(data, records[0], reader)
-        if packet.start - start >= len_block and not goes_on:
-            blocks.append(Block(start, packet.start - start, before, num))
-            start, num, before = packet.start, 0, context
-        end, num_before_last, before_last = packet.start, num, context
-        for record in records:
-            context = context | {"open": record.walked.open, "record_ordinal": context["record_ordinal"] + 1}
-            num += 1
+        if packet.start - start >= len_block and not (is_open and _begins_with_insert(data, packet, reader)):
+            blocks.append(block(packet.start))
+            transactions.begin_block()
+            start, num, num_before = packet.start, 0, num_before + num
+        transactions.mark()
+        records = list(journal_reading.records(data, [packet], reader, transactions))
+        num += len(records)
         is_open = is_pairing and bool(records) and pairs.may_go_on(data, records[-1], reader)
+    end = walked.end
     if is_open and not is_final and not walked.wrong:
-        num, context = num_before_last, before_last
-    else:
-        end = walked.end
+        transactions.undo()
+        end, num = walked.packets[-1].start, num - len(records)
     if end > start:
-        blocks.append(Block(start, end - start, before, num))
+        blocks.append(block(end))
+    context = context | {"open": transactions.open, "record_ordinal": num_before + num}
     problem = rest(data, walked.end, walked.wrong, change_seq_of(context, 0)) if walked.wrong else None
     return Cut(blocks, context, end, problem)
+
+
+def _begins_with_insert(data: bytes, packet: frame.Packet, reader: Reader) -> bool:
+    """May the first record of a message be the insert of a divided update?"""
+    first = next(journal_reading.records(data, [packet], reader, OpenTransactions({})), None)
+    return first is not None and pairs.is_insert(data, first, reader)
 
 
 def decode(data: bytes, walked: frame.Walked, reader: Reader, open_: dict, seq_of: Callable[[int], str]) -> Decoded:
@@ -50,7 +61,8 @@ def decode(data: bytes, walked: frame.Walked, reader: Reader, open_: dict, seq_o
     rejects: list[Reject] = []
     controls: list[Control] = []
     num = 0
-    for num, record in enumerate(journal_reading.records(data, walked.packets, reader, open_), 1):
+    records = journal_reading.records(data, walked.packets, reader, OpenTransactions(open_))
+    for num, record in enumerate(records, 1):
         found = journal_reading.read(data, record, reader, seq_of(num - 1))
         if isinstance(found, dict):
             changes.append(found)

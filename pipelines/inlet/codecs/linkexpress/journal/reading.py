@@ -13,11 +13,12 @@ from itertools import product
 from typing import NamedTuple
 
 from inlet import change
-from inlet.codecs.linkexpress.journal import frame, transaction
+from inlet.codecs.linkexpress.journal import frame
 from inlet.codecs.linkexpress.journal.frame import Packet
 from inlet.codecs.linkexpress.journal.items import NO_DEFINITION, OPEN, Journal
 from inlet.codecs.linkexpress.journal.options import Options
 from inlet.codecs.linkexpress.journal.record import Reader, Walked
+from inlet.codecs.linkexpress.journal.transaction import OpenTransactions, Transactions
 from inlet.codecs.linkexpress.opening import LEN_FITTED, NEARLY, NUM_TOLD, too_long
 from inlet.codecs.linkexpress.reject import change_seq_prefix, of_file
 from inlet.codecs.results import Control
@@ -56,22 +57,21 @@ class Record(NamedTuple):
     joined: bytes = b""
 
 
-def records(data: bytes, packets: list[Packet], reader: Reader, open_: dict[str, int | None]) -> Iterator[Record]:
-    """The records of messages or of a stream's journals. In: the transactions that are open before them."""
+def records(data: bytes, packets: list[Packet], reader: Reader, transactions: Transactions) -> Iterator[Record]:
+    """The records of messages or of a stream's journals. In: the transactions that are open before them, which become
+    those behind each record.
+    """
     for packet in packets:
         if packet.may_be_piece:
             assert packet.wrong
-            open_ = transaction.unknown(open_)
-            yield Record(packet, packet.start, packet.end, Walked(packet.wrong, None, open_))
+            transactions.unknown()
+            yield Record(packet, packet.start, packet.end, Walked(packet.wrong, None))
         if packet.pieces:
             joined = b"".join(data[start:end] for start, end in packet.pieces)
-            walked = reader.walk(joined, packet, 0, len(joined), open_)
-            open_ = walked.open
+            walked = reader.walk(joined, packet, 0, len(joined), transactions)
             yield Record(packet, packet.start, packet.end, walked, joined)
         for start, end in packet.journals:
-            walked = reader.walk(data, packet, start, end, open_)
-            open_ = walked.open
-            yield Record(packet, start, end, walked)
+            yield Record(packet, start, end, reader.walk(data, packet, start, end, transactions))
 
 
 def read(data: bytes, record: Record, reader: Reader, seq: str) -> dict | Control | Reject:
@@ -170,7 +170,7 @@ class _Fit:
         self.read: dict[int, object] = {}  # what is read where
         self.first: Reject | None = None
         packets = [packet._replace(wrong=None) if packet.journals else packet for packet in walked.packets]
-        for record in records(head, packets, reader, {}):
+        for record in records(head, packets, reader, OpenTransactions({})):
             if self.num_records == num:
                 break
             self.num_records += 1

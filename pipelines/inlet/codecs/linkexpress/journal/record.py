@@ -11,6 +11,7 @@ from inlet.codecs.linkexpress.journal.columns import Columns, Refused
 from inlet.codecs.linkexpress.journal.frame import Packet
 from inlet.codecs.linkexpress.journal.items import INVALID, VALID, Found, Journal
 from inlet.codecs.linkexpress.journal.options import Options
+from inlet.codecs.linkexpress.journal.transaction import Transactions
 from inlet.codecs.linkexpress.journal.values import Item
 from inlet.codecs.linkexpress.local_time import parsed_time, utc_time
 from inlet.codecs.linkexpress.opening import tables_named
@@ -27,11 +28,10 @@ DATABASES = (1, 9, 10)  # TJNLDBKIND of a change: Symfoware, Oracle, SQL Server
 
 
 class Walked(NamedTuple):
-    """A journal, or why it cannot be read; its place in a transaction; the open ones behind it."""
+    """A journal, or why it cannot be read; its place in a transaction."""
 
     journal: Journal | Wrong
     event: Event | None
-    open: dict[str, int | None]
     is_out_of_sequence: bool = False
 
 
@@ -45,15 +45,17 @@ class Reader:
         self.columns = Columns(reading, source, options, tables)
         self.texts: dict[tuple[str, bytes], str] = {}  # of system items, which hold few different ones
 
-    def walk(self, data: bytes, packet: Packet, start: int, end: int, open_: dict[str, int | None]) -> Walked:
+    def walk(self, data: bytes, packet: Packet, start: int, end: int, transactions: Transactions) -> Walked:
         """Find the items of a journal, and its place in its transaction. Where its message has lost one, that may have
         been of any transaction that is open.
         """
-        open_ = transaction.unknown(open_) if packet.lacks else open_
+        if packet.lacks:
+            transactions.unknown()
         try:
             journal = self.journal(data, packet, start, end)
         except Wrong as wrong:
-            return Walked(wrong, None, transaction.unknown(open_))
+            transactions.unknown()
+            return Walked(wrong, None)
         id_, sts = (self.valid(journal, name) for name in ("TRNID", "STS"))
         num_valid, told = journal.num_valid, int.from_bytes(data[start + 4 : start + 6], packet.byte_order)
         is_wrong = journal.columns is not None and num_valid != told
@@ -65,9 +67,11 @@ class Reader:
             of_message, table = packet.wrong, self._known_table(data, packet, journal)
             found = Refused(of_message.kind, start, of_message.expected, of_message.found, table)
         if id_ is None or sts is None:
-            return Walked(found, None, transaction.unknown(open_) if is_wrong else open_)
-        step = transaction.step(open_, data[id_.data_start : id_.end].hex().upper(), self.number(data, packet, sts))
-        return Walked(found, step.event, step.open, step.event is None)
+            if is_wrong:
+                transactions.unknown()
+            return Walked(found, None)
+        event = transactions.step(data[id_.data_start : id_.end].hex().upper(), self.number(data, packet, sts))
+        return Walked(found, event, event is None)
 
     def journal(self, data: bytes, packet: Packet, start: int, end: int) -> Journal:
         """The items of a journal. Raises: Wrong."""

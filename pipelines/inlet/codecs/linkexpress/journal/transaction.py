@@ -2,47 +2,93 @@
 
 A transaction may have begun in an earlier file or message: there its events have no counter.
 
->>> opened = step({}, "1A", 1)
->>> opened.event, step(opened.open, "1A", 4).event.is_last, step(opened.open, "1A", 5).event
-(Event(transaction_id='1A', counter=1, is_last=False), True, None)
->>> step({}, "1A", 4).event
+>>> transactions = OpenTransactions({})
+>>> transactions.step("1A", 1), transactions.open
+(Event(transaction_id='1A', counter=1, is_last=False), {'1A': 1})
+>>> transactions.step("1A", 5), transactions.step("1A", 4), transactions.open
+(None, Event(transaction_id='1A', counter=3, is_last=True), {})
+>>> transactions.step("1A", 4)
 Event(transaction_id='1A', counter=None, is_last=True)
 """
 
-from typing import NamedTuple
+from typing import Protocol
 
 from inlet.errors import Event
 
 FIRST, MIDDLE, LAST, ONLY = 1, 2, 4, 5
 
 
-class Step(NamedTuple):
-    """Where a journal stands, None where it cannot stand there; the open transactions behind it: id -> counter, None of
-    one that began elsewhere.
-    """
+class Transactions(Protocol):
+    """The open transactions before a journal. Each step takes as long however many are open."""
 
-    event: Event | None
-    open: dict[str, int | None]
+    def step(self, id_: str, sts: int) -> Event | None:
+        """Take a journal. Out: its event, None where it cannot stand there. Such a one keeps its place in the
+        transaction that is open, which so will not look whole.
+        """
 
-
-def step(open_: dict[str, int | None], id_: str, sts: int) -> Step:
-    """A journal's step. One that cannot stand there keeps its place in the transaction that is open, which so will not
-    look whole.
-    """
-    counter = _next(open_[id_]) if id_ in open_ else 1 if sts in (FIRST, ONLY) else None
-    if sts not in (FIRST, MIDDLE, LAST, ONLY) or id_ in open_ and sts in (FIRST, ONLY):
-        return Step(None, open_ | {id_: counter} if id_ in open_ else open_)
-    is_last = sts in (LAST, ONLY)
-    others = {other: last for other, last in open_.items() if other != id_}
-    return Step(Event(id_, counter, is_last), others if is_last else others | {id_: counter})
+    def unknown(self) -> None:
+        """Take a journal that cannot be read: it may be of any open transaction, so each keeps a place for it."""
 
 
-def unknown(open_: dict[str, int | None]) -> dict[str, int | None]:
-    """The open transactions behind a journal that cannot be read: it may be of any of them, so each keeps a place for
-    it.
-    """
-    return {id_: _next(counter) for id_, counter in open_.items()}
+class OpenTransactions:
+    """The open transactions: id -> counter, None of one that began elsewhere."""
 
+    def __init__(self, open_: dict[str, int | None]):
+        self._counters, self._num_unknown = dict(open_), 0  # counters without the journals that cannot be read
+        self._met: dict[str, int | None] = {}  # as of_block has them
+        self._seen: set[str] = set()  # in the block
+        self._undo: list[tuple[str, bool, int | None]] = []
+        self._num_unknown_before = 0
 
-def _next(counter: int | None) -> int | None:
-    return counter if counter is None else counter + 1
+    @property
+    def open(self) -> dict[str, int | None]:
+        return {id_: self._actual(n) for id_, n in self._counters.items()}
+
+    def _actual(self, counter: int | None) -> int | None:
+        return counter if counter is None else counter + self._num_unknown
+
+    def begin_block(self) -> None:
+        """The journals to come are of another block."""
+        self._met, self._seen = {}, set()
+
+    def of_block(self) -> dict[str, int | None]:
+        """What is to be known before the block: the transactions that were open, and of which it has journals."""
+        return self._met
+
+    def mark(self) -> None:
+        """The place to which `undo` goes back."""
+        self._undo, self._num_unknown_before = [], self._num_unknown
+
+    def undo(self) -> None:
+        """Take back the journals since the mark."""
+        for id_, was_open, counter in reversed(self._undo):
+            if was_open:
+                self._counters[id_] = counter
+            else:
+                self._counters.pop(id_, None)
+        self._num_unknown = self._num_unknown_before
+
+    def step(self, id_: str, sts: int) -> Event | None:
+        """As of Transactions."""
+        is_open = id_ in self._counters
+        self._undo.append((id_, is_open, self._counters.get(id_)))
+        if id_ not in self._seen:
+            self._seen.add(id_)
+            if is_open:
+                self._met[id_] = self._actual(self._counters[id_])
+        before = self._counters.get(id_) if is_open or sts not in (FIRST, ONLY) else -self._num_unknown
+        counter = before if before is None else before + 1
+        if sts not in (FIRST, MIDDLE, LAST, ONLY) or is_open and sts in (FIRST, ONLY):
+            if is_open:
+                self._counters[id_] = counter
+            return None
+        is_last = sts in (LAST, ONLY)
+        if is_last:
+            self._counters.pop(id_, None)
+        else:
+            self._counters[id_] = counter
+        return Event(id_, self._actual(counter), is_last)
+
+    def unknown(self) -> None:
+        """As of Transactions."""
+        self._num_unknown += 1
