@@ -175,7 +175,9 @@ def decode_messages(case: dict) -> dict:
     for message in messages if codec.LOADS else ():
         table = codec.refresh_table(message, source, tables)
         if table:
-            seen.setdefault((source.name, table), []).append((message["timestamp"], message["timestamp"]))
+            seen.setdefault((source.name, table), []).append(
+                (message["timestamp"], message["timestamp"], message["topic"])
+            )
     loads = codec.LOADS.assign_loads([], seen) if codec.LOADS else []
     found = {"changes": [], "rejects": [], "controls": [], "parts": [], "definitions": []}
     waiting: dict[str, list[Waiting]] = {}

@@ -5,6 +5,7 @@ What single messages mean is in tests/cases/qlik_json; here is what no single me
 
 import datetime
 import decimal
+import itertools
 import json
 import random
 import re
@@ -137,7 +138,7 @@ def loads_of(messages: list[dict], source, tables) -> list[dict]:
     for one in messages:
         table = json_messages.refresh_table(one, source, tables)
         if table:
-            seen.setdefault((source.name, table), []).append((one["timestamp"], one["timestamp"]))
+            seen.setdefault((source.name, table), []).append((one["timestamp"], one["timestamp"], one["topic"]))
     return full_load.assign_loads([], seen, source.options_as(full_load.Options).load_gap_minutes)
 
 
@@ -219,6 +220,48 @@ def test_loads_that_start_together_do_not_share_a_place():
     loads = loads_of(messages, source, TABLES)
     places = {json_messages.read_message(one, source, TABLES, loads)["change_seq"] for one in messages}
     assert len(places) == 2 and all(place.startswith("2026010203040567") and len(place) == 35 for place in places)
+
+
+def alike(num: int) -> list[str]:
+    """Topics with the same checksum of four digits."""
+    found: dict[int, list[str]] = {}
+    for n in itertools.count():
+        topics = found.setdefault(full_load.topic_number(f"topic{n}"), [])
+        topics.append(f"topic{n}")
+        if len(topics) == num:
+            return topics
+
+
+def test_topics_with_the_same_checksum_do_not_share_a_place():
+    topics, said = alike(3), qlik.value({"operation": "REFRESH", "after": {"ID": 1}}, list(COLUMNS))
+    other = TABLE.model_copy(update={"table": "SHOP.OTHER", "name": "other"})
+    tables = TABLES | {other.table: other}
+    mapped = {topics[0]: "SHOP.ITEM", topics[1]: "SHOP.ITEM", topics[2]: "SHOP.OTHER"}
+    source = SOURCE.model_copy(update={"tables": mapped})
+    messages = [message(said, topic=topic) for topic in topics]
+    loads = loads_of(messages, source, tables)
+    places = [json_messages.read_message(one, source, tables, loads)["change_seq"] for one in messages]
+    assert len({*places}) == 3 and {place[:16] for place in places} == {"2026010203040567"}
+    assert places[0][16:20] == f"{full_load.topic_number(topics[0]):04d}"  # the first one keeps its own
+    assert [*walked(messages, source, tables, loads)] == [messages[0]["unit_id"]]  # the others take the exact path
+    again = full_load.assign_loads(loads, {("shop", "SHOP.OTHER"): [(START, START, topics[2])]})
+    assert again == loads
+
+
+def test_a_load_of_an_earlier_inlet_keeps_its_places_and_a_new_one_starts_elsewhere():
+    first, second = alike(2)
+    known = full_load.assign_loads([], {("shop", "SHOP.ITEM"): [(START, START, first)]})
+    known = [{name: value for name, value in load.items() if name != "topics"} for load in known]
+    seen = {("shop", name): [(START, START, second)] for name in ("SHOP.ITEM", "SHOP.OTHER")}
+    old, new = full_load.assign_loads(known, seen)
+    assert old == known[0] and new["started_at16"] == "2026010203040566"
+    assert full_load.topic_number(first, old) == full_load.topic_number(second, old) == full_load.topic_number(first)
+
+
+def test_more_topics_than_numbers_are_refused():
+    seen = {("shop", "SHOP.ITEM"): [(START, START, *map(str, range(10_000)))]}
+    with pytest.raises(errors.InletError, match="more than 9999 topics"):
+        full_load.assign_loads([], seen)
 
 
 def test_a_full_load_row_without_its_load_is_rejected():

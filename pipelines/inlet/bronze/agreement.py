@@ -80,7 +80,8 @@ def of_messages(project: Project, planned: dict) -> str | None:
     own = f"where source = {literal(source.name)} and path = {literal(path)}"
     columns = ["unit_id", *OF_MESSAGE, "sha256"]
     old = lake.peek(project.lakehouse_path(), "bronze.messages", columns, own)
-    known = lookups.known(project, planned["batch_id"]).get(source.name, {}) if lookups.needs_any(source) else {}
+    looks_up = lookups.needs_any(source) or lookups.brings(source)
+    known = lookups.known(project, planned["batch_id"]).get(source.name, {}) if looks_up else {}
     brought = json.loads(planned["start_context"] or "{}").get("lookups", {})
     looked_up = {name: text.encode() for name, text in brought.items()} | known
     same = {_message_mark(message) for message in old}
@@ -170,7 +171,7 @@ def _changes_in(project: Project, source: Source, message: dict, looked_up: dict
         return codec.decode_message(given, source, tables, loads)
 
     if codec.LOADS and message["timestamp"] and (table := codec.refresh_table(message, source, tables)):
-        seen = {(source.name, table): [(message["timestamp"], message["timestamp"])]}
+        seen = {(source.name, table): [(message["timestamp"], message["timestamp"], message["topic"])]}
         loads = codec.LOADS.assign_loads([], seen, source.options_as(codec.OPTIONS).load_gap_minutes)
     decoded = framing.attempt(decode)
     return [] if isinstance(decoded, Reject) else [(row["change_seq"], bool(table)) for row in decoded.changes]

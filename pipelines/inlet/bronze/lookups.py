@@ -5,7 +5,8 @@ message needs, and are handed what was found.
 `lookups` of a source's `from:` says where: an address in which `{name}` stands for the name, for instance
 `schemas/{name}.avsc` or `https://registry:8081/schemas/ids/{name}`. A name that is not there is kept as null, and its
 messages are rejected; each run asks again, and decodes them again once it is there. Files that bring what their
-messages name (Avro containers) need no address.
+messages name (Avro containers) need no address, and neither do messages that bring it for others (Qlik's metadata
+messages): what they bring is kept here, too.
 """
 
 import base64
@@ -43,12 +44,17 @@ def needs_any(source: Source) -> bool:
     return source.brings_messages and offers(CODECS[source.codec], "lookups")
 
 
-def known(project: Project, up_to_batch: int) -> dict[str, dict[str, bytes]]:
-    """What was found, by source and name. The first answer stays."""
+def brings(source: Source) -> bool:
+    """Can messages of a source bring what others of it name?"""
+    return source.brings_messages and offers(CODECS[source.codec], "brought")
+
+
+def known(project: Project, up_to_batch: int | None = None) -> dict[str, dict[str, bytes]]:
+    """What was found, by source and name; by all batches where none is given. The first answer stays."""
     columns = ["source", "name", "value", "batch_id"]
     found: dict[str, dict[str, bytes]] = {}
     for row in lake.peek(project.lakehouse_path(), "bronze.lookups", columns, "order by batch_id"):
-        if row["batch_id"] <= up_to_batch and row["value"] is not None:
+        if (up_to_batch is None or row["batch_id"] <= up_to_batch) and row["value"] is not None:
             found.setdefault(row["source"], {}).setdefault(row["name"], row["value"])
     return found
 
@@ -73,6 +79,16 @@ def arrived(project: Project, sources: list[str]) -> set[tuple[str, int]]:
     return {(r["source"], r["batch_id"]) for r in rows if r["value"] is None and (r["source"], r["name"]) in found_now}
 
 
+def newest(project: Project) -> dict[str, int]:
+    """The last batch of each source whose messages have brought something new."""
+    rows = lake.peek(project.lakehouse_path(), "bronze.lookups", ["source", "batch_id"])
+    found: dict[str, int] = {}
+    for row in rows:
+        if row["source"] in project.sources and brings(project.sources[row["source"]]):
+            found[row["source"]] = max(row["batch_id"], found.get(row["source"], row["batch_id"]))
+    return found
+
+
 def land(project: Project, spark: "SparkSession", batch_id: int, files: list[dict], messages) -> None:
     """Keep what the messages of a batch name, once however often it is tried. In: the planned files; the messages, a
     DataFrame of bronze.messages. Raises: TryAgain where an address does not answer.
@@ -82,7 +98,10 @@ def land(project: Project, spark: "SparkSession", batch_id: int, files: list[dic
         for name, text in json.loads(row["start_context"] or "{}").get("lookups", {}).items():
             rows[row["source"], name] = (text.encode(), row["path"])
     given = {row["source"] for row in files} if files else project.sources.keys()
-    sources = [source for name, source in project.sources.items() if name in given and needs_any(source)]
+    own = [source for name, source in project.sources.items() if name in given]
+    sources, bringing = ([source for source in own if has(source)] for has in (needs_any, brings))
+    for source, name, value, unit_id in _brought(bringing, messages):
+        rows.setdefault((source, name), (value, unit_id))
     if not rows and not sources:
         return
     before = known(project, batch_id - 1)
@@ -100,6 +119,38 @@ def land(project: Project, spark: "SparkSession", batch_id: int, files: list[dic
         found = spark.createDataFrame(new, schema).selectExpr("*", "current_timestamp() as landed_at").coalesce(1)
         # a replay may come after a later batch has landed, and Delta takes the numbers of one name in order alone
         lake.append(found, "bronze.lookups", f"inlet-{'bronze' if files else 'replay'}-lookups", batch_id)
+
+
+def _brought(sources: list[Source], messages) -> list[tuple]:
+    """(source, name, value, unit) of what messages bring for others, in order."""
+    found = []
+    for codec in {source.codec: CODECS[source.codec] for source in sources}.values():
+        own = [source.name for source in sources if CODECS[source.codec] is codec]
+        rows = messages.where(messages.source.isin(own)).where(codec.MAY_BRING)
+        schema = "source string, name string, value binary, unit_id string"
+        found += [tuple(row) for row in rows.mapInArrow(_bringing(codec, schema), schema).collect()]
+    return sorted(found, key=lambda row: (row[0], row[1], unit.order(row[3])))
+
+
+def _bringing(codec, schema: str):
+    def brought(batches: Iterable):
+        import pyarrow as pa
+
+        for batch in batches:
+            rows = [
+                {"source": message["source"], "name": name, "value": value, "unit_id": message["unit_id"]}
+                for message in batch.to_pylist()
+                for name, value in _brought_by(codec, message).items()
+            ]
+            yield pa.RecordBatch.from_pylist(rows, schema=lake.arrow_schema(schema))
+
+    return brought
+
+
+def _brought_by(codec, message: dict) -> dict[str, bytes]:
+    """What a message brings; nothing where its codec fails, as it then does in decoding, where that is a reject."""
+    found = attempt(codec.brought, message)
+    return {} if isinstance(found, Reject) else found
 
 
 def _names(project: Project, source: Source, messages) -> set[str]:
@@ -125,6 +176,8 @@ def _names_in(codec, message: dict, source: Source) -> list[str]:
 
 def with_lookups(codec, message: dict, source: Source, found: dict[str, bytes]) -> dict:
     """A message as its codec is given it. In: what was found, by name. Raises: what the codec raises."""
+    if offers(codec, "brought"):
+        return message | {"lookups": found}
     if not offers(codec, "lookups"):
         return message
     return message | {"lookups": {name: found.get(name) for name in codec.lookups(message, source)}}

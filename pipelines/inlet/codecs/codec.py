@@ -283,6 +283,19 @@ class LooksUp(MessageCodec, Protocol):
         """The names that a message needs, maybe by the options of its source."""
 
 
+class Brings(MessageCodec, Protocol):
+    """A message codec some of whose messages bring what others name, such as a column list by its id. It is kept in
+    bronze.lookups, and `decode_message` is given all that the source has brought: `message["lookups"]`, bytes by name;
+    `FAST.fast` has it as a further argument, by source. A message that names what has not come is rejected
+    (`definition_missing`), and decoded again once something new has come.
+    """
+
+    MAY_BRING: str  # SQL over bronze.messages: messages that may bring something, and maybe others
+
+    def brought(self, message: dict) -> dict[str, bytes]:
+        """What a message brings, by name."""
+
+
 class SaysPlaces(MessageCodec, Protocol):
     """A message codec without `annotate`, whose records can be found by what they say of their places."""
 
@@ -313,18 +326,33 @@ class FastLoads(FastMessages, Protocol):
     """The same, of a codec with LOADS."""
 
     def find_loads(self, messages, sources: list[Source], tables: dict[str, Table], refresh_table) -> dict:
-        """(source, SCHEMA.TABLE) -> [(first, last)]: times of full-load messages, as MessageLoads.assign_loads takes
-        them.
+        """(source, SCHEMA.TABLE) -> [(first, last, topic)]: times of full-load messages of a topic, as
+        MessageLoads.assign_loads takes them.
         """
 
 
 class MessageLoads(Protocol):
     """Full loads whose messages carry no order: which one a message belongs to, and when it has ended. The codec's
-    OPTIONS have `load_gap_minutes` and `loads_end`.
+    OPTIONS have `load_gap_minutes`, `loads_end` and `clock_skew_seconds`.
     """
 
-    def assign_loads(self, known: list[dict], seen: dict, gap_minutes: float) -> list[dict]:
-        """The known loads with what was seen added."""
+    def assign_loads(
+        self,
+        known: list[dict],
+        seen: dict,
+        gap_minutes: float,
+        skew_seconds: float,
+        changes_after: dict[tuple[str, str], str] | None,
+    ) -> list[dict]:
+        """The known loads with what was seen added. In: by (source, load_id) the least change_seq after the first row
+        of a new load."""
+
+    def moved(self, load: dict, loads: list[dict], topics: list[str], seconds: float, before: str | None) -> dict:
+        """A load with an earlier start, and no place that rows of other loads have. In: the loads of its source; its
+        topics; by how many seconds at least; a change_seq that it has to come before."""
+
+    def window(self, load: dict, gap_minutes: float) -> tuple[str, str]:
+        """The span of change_seq in which a change sorts before a load, though it may come after its rows."""
 
     def proof_span(self, load: dict, loads: list[dict]) -> tuple[str, str]:
         """The span of change_seq in which a change of the table proves that the load has ended."""

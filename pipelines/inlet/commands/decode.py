@@ -129,6 +129,8 @@ def _decode_messages(project: Project, source: Source, file: Path) -> Iterator[t
         message["unit_id"] = f"{source.name}/{message['topic']}/{message['partition']}/{message['offset']}"
     loads = loads_of(codec, source, tables, messages)
     given = with_lookups(project, source, plan)
+    for message in messages if lookups.brings(source) else ():
+        given(message)  # what one brings may be named by one before it
 
     def decoded(message: dict):
         return codec.decode_message(given(message), source, tables, loads)
@@ -164,14 +166,18 @@ def _joined(codec, parts: dict[str, list[Waiting]], source: Source, tables: dict
 
 
 def with_lookups(project: Project, source: Source, plan: dict | None = None) -> Callable[[dict], dict]:
-    """What makes of a message what its codec is given: with what it names, looked up once. In: the row of bronze.files
-    of the container that brought the messages.
+    """What makes of a message what its codec is given: with what it names, looked up once, or brought by a message
+    before it or one that was landed. In: the row of bronze.files of the container that brought the messages.
     """
     codec = CODECS[source.codec]
     brought = json.loads((plan or {}).get("start_context") or "{}").get("lookups", {})
     looked_up = {name: text.encode() for name, text in brought.items()}
+    if lookups.brings(source):
+        looked_up |= lookups.known(project).get(source.name, {})
 
     def given(message: dict) -> dict:
+        if lookups.brings(source):
+            looked_up.update({name: value for name, value in codec.brought(message).items() if name not in looked_up})
         for name in codec.lookups(message, source) if lookups.needs_any(source) else ():
             if name not in looked_up and (value := lookups.fetch(project, source, name)) is not None:
                 looked_up[name] = value
@@ -185,7 +191,9 @@ def loads_of(codec, source: Source, tables: dict, messages: list[dict]) -> list[
     seen: dict[tuple, list] = {}
     for message in messages if codec.LOADS else ():
         if message["timestamp"] and (table := codec.refresh_table(message, source, tables)):
-            seen.setdefault((source.name, table), []).append((message["timestamp"], message["timestamp"]))
+            seen.setdefault((source.name, table), []).append(
+                (message["timestamp"], message["timestamp"], message["topic"])
+            )
     return codec.LOADS.assign_loads([], seen, source.options_as(codec.OPTIONS).load_gap_minutes) if codec.LOADS else []
 
 

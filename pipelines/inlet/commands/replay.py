@@ -122,6 +122,8 @@ def due(project: Project, sources: list[str]) -> list[dict]:
     changed = [row for row in rows if row["source"] in sources and now(row) not in (None, row["contract"])]
     arrived = lookups.arrived(project, [name for name in sources if lookups.needs_any(project.sources[name])])
     changed += [r for r in rows if r["kind"] == LACKS_NAME and (r["source"], r["batch_id"]) in arrived]
+    brought = lookups.newest(project) if rows else {}
+    changed += [r for r in rows if r["kind"] == LACKS_NAME and r["batch_id"] < brought.get(r["source"], -1)]
     changed += _grown(project, sources)
     back = parts.returning(project)
     changed += [

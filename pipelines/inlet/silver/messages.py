@@ -54,7 +54,8 @@ def _run_codec(batch: Batch, codec, sources: list) -> None:
 def _write_fast(
     batch: Batch, codec, messages: "DataFrame", own: str, sources: list, tables: dict, loads: list, may_repeat: bool
 ) -> None:
-    judged = write_changes(batch, codec.FAST.fast(messages, sources, tables, loads), may_repeat, codec)
+    given = [lookups.known(batch.project, batch.batch_id)] if offers(codec, "brought") else []
+    judged = write_changes(batch, codec.FAST.fast(messages, sources, tables, loads, *given), may_repeat, codec)
     answered = batch.spark.sql(f"select unit_id from silver.changes where {own}")
     if judged is not None:
         answered = answered.union(judged.rows.where("verdict <> 'new'").select("unit_id"))
@@ -124,7 +125,8 @@ def _survey(batch: Batch, codec, messages: "DataFrame", sources: list) -> tuple[
 def _write_exact(
     batch: Batch, codec, messages: "DataFrame", sources: list, loads: list, ranges: dict[str, list[list]] | None = None
 ) -> None:
-    found = lookups.known(batch.project, batch.batch_id) if offers(codec, "lookups") else {}
+    looks_up = offers(codec, "lookups") or offers(codec, "brought")
+    found = lookups.known(batch.project, batch.batch_id) if looks_up else {}
     aside = partial(_set_aside, codec, ranges or {})
     decode = guarded(exact(batch.project, codec, loads, found, ranges or {}), aside, batch.is_apart)
     rows = messages.mapInArrow(decode, decoded.DDL).persist()

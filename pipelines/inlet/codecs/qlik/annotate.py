@@ -6,7 +6,7 @@ The text is read anew, token by token (codecs/json_notes.py). Meaning: members.p
 from inlet import change
 from inlet.codecs.json_notes import JsonNotes, Member, Path, json_notes
 from inlet.codecs.notes import AFTER, BEFORE, Annotated, Note
-from inlet.codecs.qlik import members
+from inlet.codecs.qlik import members, metadata
 from inlet.fields.json_exact import Number
 from inlet.source import Source
 from inlet.table import Table
@@ -17,7 +17,7 @@ MASKS = {"changeMask": "columns changed", "columnMask": "columns supplied"}
 class _Message:
     """What a message says of itself, wherever its members stand."""
 
-    def __init__(self, found: list[Member], topic: str, source: Source, tables: dict[str, Table]):
+    def __init__(self, found: list[Member], context: dict, source: Source, tables: dict[str, Table]):
         self.values = {member.path: member.value for member in found}
         self.prefix: Path = ("message",) if any(path[:1] == ("message",) for path in self.values) else ()
         self.is_metadata = bool(self.prefix) and self.values.get(("type",)) == "MD"
@@ -25,9 +25,10 @@ class _Message:
         self.operation = members.OPERATIONS.get(word.upper()) if word and not self.is_metadata else None
         at = (*self.prefix, "lineage") if self.is_metadata else self.prefix
         named = [self._text((*at, name)) for name in ("schema", "table")]
-        mapped = None if self.is_metadata else source.table_of(topic)
+        mapped = None if self.is_metadata else source.table_of(context["topic"])
         self.table = mapped or (".".join(filter(None, named)) if all(named) else None)
         self.contract = tables.get(self.table or "")
+        self.listed = self._list_of(context.get("lookups", {}))
         self.supplied = self._columns(self.header("columnMask"))
 
     def _text(self, path: Path) -> str | None:
@@ -37,12 +38,18 @@ class _Message:
     def header(self, name: str) -> str | None:
         return self._text((*self.prefix, "headers", name))
 
+    def _list_of(self, lookups: dict[str, bytes]) -> dict[int, str]:
+        """Ordinal -> column: by the metadata message that this one names, else by the contract."""
+        id_ = self._text(("messageSchemaId",))
+        listed = metadata.list_of({"messageSchemaId": id_}, lookups, False) if id_ in lookups else None
+        return listed or dict(enumerate(self.contract.column_names if self.contract else (), 1))
+
     def _columns(self, mask: str | None) -> list[str] | None:
-        """Names of the columns in a mask, of those that the contract has."""
+        """Names of the columns in a mask, of those that are known."""
         if mask is None or not members.HEX.fullmatch(mask) or not self.contract:
             return None
-        bits, names = int(mask, 16), self.contract.column_names
-        return [names[n] for n in range(len(names)) if bits >> n & 1]
+        bits = int(mask, 16)
+        return [name for ordinal, name in sorted(self.listed.items()) if bits >> ordinal - 1 & 1]
 
     def mark(self, path: Path, note: Note, value) -> Note:
         """A note of the message with what it means."""
@@ -76,7 +83,7 @@ class _Message:
 def annotate(data: bytes, context: dict, source: Source, tables: dict) -> list[Annotated]:
     """One record: the message. In: its value; the message, as bronze keeps it."""
     found = json_notes(data)
-    message = _Message(found.members, context["topic"], source, tables)
+    message = _Message(found.members, context, source, tables)
     path = (*message.prefix, "headers")
     counter, is_last = (message.values.get((*path, f"transaction{name}")) for name in ("EventCounter", "LastEvent"))
     seq = message.header("changeSequence")

@@ -2,19 +2,36 @@
 
 A full load of a table is a run of its REFRESH messages. It starts at the Kafka timestamp of its first message, cut to
 hundredths; a message more than the gap (option `load_gap_minutes`) after the last one seen starts a new load. A load
-that is known keeps its start and id for good; a message up to the gap before its first one belongs to it too. Nothing
-announces the end of a load. Its table changes only after it, so it has ended once there is a change of the table after
-its start and before the next load's; option `loads_end: gap` takes it for ended too once the source goes on more than
-the gap after its last message (tasks that only load, tables that hardly change): a load that broke off is then taken
-for whole. ASSUMED: Kafka timestamps of one load are never further apart than the gap, those of two loads always are.
+that is known keeps its start and id for good; a message up to the gap before its first one belongs to it too. Each
+topic of a load has a number of four digits, which its rows have in their places: a checksum of its name, or the next
+number that no other topic of a load of the source with the same start has.
+
+The start is a time of the broker, and the order of changes has times of Qlik's server. A change that comes after a row
+of a load in the feed is newer than it, so the load has to begin before that change. `clock_skew_seconds` moves the
+start of new loads earlier by as much as the clocks may differ; changes in the same batch that come from a topic of the
+load after its first row do so too. A start that is too early does no harm: the changes after it are applied to rows
+that have them already. Changes that come later and still sort before a load are reported (`change_before_load`).
+
+Nothing announces the end of a load. Its table changes only after it, so it has ended once there is a change of the
+table after its first message, and after what the clocks may differ, and before the next load's start; option
+`loads_end: gap` takes it for ended too once the source goes on more than the gap after its last message (tasks that
+only load, tables that hardly change): a load that broke off is then taken for whole.
+
+ASSUMED: Kafka timestamps of one load are never further apart than the gap, those of two loads always are; clocks never
+differ by more than the gap; changes of a table that come after a row of its load are not older than it.
 """
 
 import datetime
+import zlib
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from inlet.errors import InletError
+
 HUNDREDTH_MICROSECONDS = 10_000
+HUNDREDTH = datetime.timedelta(microseconds=HUNDREDTH_MICROSECONDS)
+NUM_TOPICS = 9999  # numbers that topics of loads with the same start can have
 
 
 class Options(BaseModel):
@@ -31,31 +48,133 @@ class Options(BaseModel):
         description="what tells that a load has ended: `change`, the next change of its "
         "table; `gap`, that or a source that goes on more than the gap after it",
     )
+    clock_skew_seconds: float = Field(
+        default=0,
+        ge=0,
+        description="by how much the clocks of broker and Qlik's server may differ: a new full load begins so much "
+        "before its first message, in the order of changes",
+    )
+    needs_metadata: bool = Field(
+        default=False,
+        description="whether a message with masks that names a column list (`messageSchemaId`) waits for its metadata "
+        "message as long as the source has brought none at all; once it has brought one, such messages always wait",
+    )
 
 
-def assign_loads(known: list[dict], seen: dict, gap_minutes: float = 60) -> list[dict]:
-    """Loads with what was seen added. In: loads {source, table, load_id, started_at16, first_at, last_at}; by (source,
-    table) the (first, last) times of REFRESH messages, in any order. Out: the same, sorted by source, table,
-    first_at."""
-    gap = datetime.timedelta(minutes=gap_minutes)
+def assign_loads(
+    known: list[dict],
+    seen: dict,
+    gap_minutes: float = 60,
+    skew_seconds: float = 0,
+    changes_after: dict[tuple[str, str], str] | None = None,
+) -> list[dict]:
+    """Loads with what was seen added. In: loads {source, table, load_id, started_at16, first_at, last_at, topics,
+    skew_seconds}; by (source, table) spans of REFRESH messages, (first time, last time, topic, ...), in any order; by
+    (source, load_id) of new loads the least change_seq of what comes after their first row. Out: the same, sorted by
+    source, table, first_at. A load without `topics` is one of an earlier Inlet, which kept none."""
+    gap, skew = datetime.timedelta(minutes=gap_minutes), datetime.timedelta(seconds=skew_seconds)
     loads = [dict(load) for load in known]
+    numbers = _Numbers(loads)
     for (source, table), spans in sorted(seen.items()):
         own = [load for load in loads if (load["source"], load["table"]) == (source, table)]
-        for first, last in sorted(spans):
+        for first, last, *topics in sorted(spans):
             load = next((one for one in own if first <= one["last_at"] + gap and last >= one["first_at"] - gap), None)
             if load is None:
+                load_id = f"{table}@{time16(first)}"
+                start = min(first - skew, _before((changes_after or {}).get((source, load_id)), first))
                 load = {
                     "source": source,
                     "table": table,
-                    "load_id": f"{table}@{time16(first)}",
-                    "started_at16": time16(first),
+                    "load_id": load_id,
+                    "started_at16": numbers.start(source, start),
                     "first_at": first,
                     "last_at": last,
+                    "topics": {},
+                    "skew_seconds": skew_seconds,
                 }
                 own.append(load)
                 loads.append(load)
             load["first_at"], load["last_at"] = min(load["first_at"], first), max(load["last_at"], last)
+            for topic in sorted(topics):
+                numbers.give(load, topic)
     return sorted(loads, key=lambda load: (load["source"], load["table"], load["first_at"]))
+
+
+def window(load: dict, gap_minutes: float) -> tuple[str, str]:
+    """(first, last) change_seq of changes that sort before a load's rows, and may come after them in the feed."""
+    return time16(load["first_at"] - datetime.timedelta(minutes=gap_minutes)), load["started_at16"] + "~"
+
+
+def _before(change_seq: str | None, at: datetime.datetime) -> datetime.datetime:
+    """A hundredth before a place, or a time where there is none, or its digits are no time."""
+    try:
+        return time_of16(change_seq[:16]) - HUNDREDTH if change_seq else at
+    except ValueError:
+        return at
+
+
+def moved(load: dict, loads: list[dict], topics: list[str], seconds: float, before: str | None) -> dict:
+    """A load with an earlier start, which no other load of its source has, and numbers for all its topics. In: the
+    loads of its source; by how many seconds at least; a change_seq that it has to come before.
+    """
+    at = time_of16(load["started_at16"])
+    start = min(at - max(datetime.timedelta(seconds=seconds), HUNDREDTH), _before(before, at))
+    taken = {other["started_at16"] for other in loads}
+    while time16(start) in taken:
+        start -= HUNDREDTH
+    found = load | {"started_at16": time16(start), "topics": {}}
+    numbers = _Numbers([])
+    for topic in sorted(topics):
+        numbers.give(found, topic)
+    return found
+
+
+class _Numbers:
+    """The numbers of topics, by source and start of their loads: no two rows of loads of a source share a place."""
+
+    def __init__(self, loads: list[dict]):
+        self.taken: dict[tuple[str, str], set[int]] = {}
+        self.unnumbered = {(load["source"], load["started_at16"]) for load in loads if "topics" not in load}
+        for load in loads:
+            self.taken.setdefault((load["source"], load["started_at16"]), set()).update(load.get("topics", {}).values())
+
+    def start(self, source: str, at: datetime.datetime) -> str:
+        """The start of a new load: not that of a load whose topics are not known."""
+        while (source, time16(at)) in self.unnumbered:
+            at -= HUNDREDTH
+        return time16(at)
+
+    def give(self, load: dict, topic: str) -> None:
+        """Number a topic of a load. Raises: InletError."""
+        if "topics" not in load or topic in load["topics"]:
+            return
+        taken = self.taken.setdefault((load["source"], load["started_at16"]), set())
+        if len(taken) == NUM_TOPICS:
+            raise InletError(
+                f"Full loads of {load['source']} from more than {NUM_TOPICS} topics start at {load['started_at16']}",
+                "Make several sources of these topics",
+            )
+        number = topic_number(topic)
+        while number in taken:
+            number = number % NUM_TOPICS + 1
+        taken.add(number)
+        load["topics"] = load["topics"] | {topic: number}
+
+
+def topic_number(topic: str, load: dict | None = None) -> int:
+    """The number of a topic in the places of a load's rows; without a load, the one that it has unless it is taken."""
+    given = load.get("topics", {}) if load else {}
+    return given.get(topic) or 1 + zlib.crc32(topic.encode()) % NUM_TOPICS
+
+
+def renumbered(loads: list[dict]) -> set[tuple[str, str]]:
+    """(source, topic) of topics that have another number than their own in some load."""
+    return {
+        (load["source"], topic)
+        for load in loads
+        for topic, number in load.get("topics", {}).items()
+        if number != topic_number(topic)
+    }
 
 
 def load_of(loads: list[dict], source: str, table: str, at: datetime.datetime, gap_minutes: float = 60) -> dict | None:
@@ -70,13 +189,16 @@ def load_of(loads: list[dict], source: str, table: str, at: datetime.datetime, g
 
 
 def proof_span(load: dict, loads: list[dict]) -> tuple[str, str]:
-    """(first, last) change_seq between which a change of the table proves that a load has ended: from its start to that
-    of the next.
+    """(first, last) change_seq between which a change of the table proves that a load has ended: from its first message
+    to the start of the next.
     """
     starts = [
         other["started_at16"] for other in loads if (other["source"], other["table"]) == (load["source"], load["table"])
     ]
-    return load["started_at16"], min((start for start in starts if start > load["started_at16"]), default="~")
+    first = time16(load["first_at"] + datetime.timedelta(seconds=load.get("skew_seconds", 0)))
+    return max(load["started_at16"], first), min(
+        (start for start in starts if start > load["started_at16"]), default="~"
+    )
 
 
 def is_over(load: dict, loads: list[dict], newest_seq: str, options: Options) -> bool:
@@ -93,3 +215,9 @@ def time16(at: datetime.datetime) -> str:
     '2026010203040567'
     """
     return f"{at:%Y%m%d%H%M%S}{at.microsecond // HUNDREDTH_MICROSECONDS:02d}"
+
+
+def time_of16(text: str) -> datetime.datetime:
+    """The UTC time of YYYYMMDDHHmmSShh. Raises: ValueError."""
+    at = datetime.datetime.strptime(text[:14], "%Y%m%d%H%M%S").replace(tzinfo=datetime.UTC)
+    return at + int(text[14:16]) * HUNDREDTH

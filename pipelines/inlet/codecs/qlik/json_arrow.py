@@ -1,7 +1,6 @@
 """Arrow batches of messages through the compiled walk: Arrow batches of changes, whose constants are still numbers."""
 
 import datetime
-import zlib
 from functools import partial
 
 import numpy as np
@@ -63,8 +62,11 @@ WALKED_DDL = (
 )
 
 
-def load_spans(loads: list[dict], contracts: Contracts, sources: list) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Loads by first_at: (place, first, last with the gap), start digits, place in the given list."""
+def load_spans(
+    loads: list[dict], contracts: Contracts, sources: list
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, set[tuple[str, str]]]:
+    """Loads by first_at: (place, first, last with the gap), start digits, place in the given list; (source, topic) of
+    those whose number depends on the load, which are left to the exact path."""
     gaps = {s.name: datetime.timedelta(minutes=s.options_as(full_load.Options).load_gap_minutes) for s in sources}
     places = {(name, table.table): place for place, (name, table) in enumerate(contracts.places)}
     order = sorted(
@@ -84,6 +86,7 @@ def load_spans(loads: list[dict], contracts: Contracts, sources: list) -> tuple[
         np.array(spans, np.int64).reshape(-1, 3),
         np.array(starts, np.uint8).reshape(-1, 16),
         np.array(order + [-1], np.int32),
+        full_load.renumbered(loads),
     )
 
 
@@ -103,7 +106,7 @@ def walk(contracts: Contracts, load_spans):
 
 
 def _walked(batch: pa.RecordBatch, contracts: Contracts, load_spans) -> pa.RecordBatch:
-    spans, starts, load_of = load_spans
+    spans, starts, load_of, renumbered = load_spans
     letters, ends = bytes_of(batch.column("value"))
     texts, scratch = json_walk.texts_of(ends, contracts.num_columns), json_walk.scratch_of(ends, contracts.num_columns)
     numbers, valid = np.zeros((NUM_NUMBERS, len(batch)), np.int64), np.zeros((NUM_VALID, len(batch)), np.bool_)
@@ -111,7 +114,7 @@ def _walked(batch: pa.RecordBatch, contracts: Contracts, load_spans) -> pa.Recor
         json_walk.rows(
             letters,
             ends,
-            contracts.places_of(batch),
+            _without(renumbered, batch, contracts.places_of(batch)),
             _placing(batch),
             contracts.plans,
             contracts.table_names,
@@ -128,11 +131,19 @@ def _walked(batch: pa.RecordBatch, contracts: Contracts, load_spans) -> pa.Recor
     return _arrow(batch, ends, texts, numbers[:, :count], valid[:, :count], contracts.metadata, load_of)
 
 
+def _without(renumbered: set[tuple[str, str]], batch: pa.RecordBatch, places: np.ndarray) -> np.ndarray:
+    """Places of contracts, none for messages of these topics."""
+    for place, at in groups(batch, "source", "topic") if renumbered else ():
+        if place in renumbered:
+            places[at] = -1
+    return places
+
+
 def _placing(batch: pa.RecordBatch) -> np.ndarray:
     """What a full-load row's place is made from: topic's digits, partition, offset, time."""
     placing = np.empty((len(batch), 4), np.int64)
     for (topic,), at in groups(batch, "topic"):
-        placing[at, 0] = 1 + zlib.crc32(topic.encode()) % 9999
+        placing[at, 0] = full_load.topic_number(topic)
     for k, name in enumerate(("partition", "offset"), 1):
         placing[:, k] = batch.column(name)
     placing[:, 3] = pc.fill_null(batch.column("timestamp").cast(pa.int64()), NO_TIME)

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from inlet.codecs import json_columns
 from inlet.codecs.json_batches import groups
+from inlet.codecs.qlik import full_load, metadata
 
 NAMES = re.compile(rb'"schema"\s*:\s*"([^"\\]*)"\s*,\s*"table"\s*:\s*"([^"\\]*)"')
 
@@ -14,7 +15,8 @@ NAMES = re.compile(rb'"schema"\s*:\s*"([^"\\]*)"\s*,\s*"table"\s*:\s*"([^"\\]*)"
 class Contracts:
     """Every (source, contract) that can occur, and the integers that the compiled walk knows it by."""
 
-    def __init__(self, sources: list, tables: dict):
+    def __init__(self, sources: list, tables: dict, lookups: dict[str, dict[str, bytes]] | None = None):
+        """In: what metadata messages have brought, by source; None where masks are not read."""
         allowed = json_columns.allowed(sources, tables)
         self.contracts, self.places = [t for _, t in allowed], [(name, t.versions[-1]) for name, t in allowed]
         by_name = {(name, table.table): place for place, (name, table) in enumerate(self.places)}
@@ -28,6 +30,12 @@ class Contracts:
         columns = json_columns.Columns([table for _, table in self.places], json_columns.TYPES)
         self.plans, self.num_columns, self.metadata = columns.plans, columns.num_most, columns.metadata
         self.table_names = json_columns.joined([part for _, table in self.places for part in table.table.split(".")])
+
+        self.agreeing = {
+            place: metadata.agreeing(lookups.get(name, {}), table)
+            for place, (name, table) in enumerate(self.places if lookups is not None else [])
+            if lookups.get(name) or self.sources[name].options_as(full_load.Options).needs_metadata
+        }  # ids of column lists that say what a contract says: of places at which messages may have other lists
 
     def places_of(self, batch: pa.RecordBatch) -> np.ndarray:
         """The place of each message's contract by its topic, -1 for none; plus the number of places if its names must
@@ -43,4 +51,8 @@ class Contracts:
                 place = self.by_name.get((source, *named.groups()), -1) if named else -1
                 places[i] = place + len(self.places) if place >= 0 else -1
         places[~np.asarray(batch.column("value").is_valid())] = -1
+        for i in np.flatnonzero(places >= 0) if self.agreeing else ():
+            ids = self.agreeing.get(places[i] % len(self.places))
+            if ids is not None and not metadata.is_sure(batch.column("value")[int(i)].as_py(), ids):
+                places[i] = -1  # the exact path reads its masks
         return places

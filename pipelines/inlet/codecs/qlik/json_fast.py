@@ -51,11 +51,11 @@ def survey_sql() -> dict[str, str]:
     }
 
 
-def fast(messages, sources: list, tables: dict, loads: list[dict]):
-    """Changes of the messages that are in no doubt. In: DataFrame of bronze.messages. Out: CHANGES without batch_id,
-    decoded_at.
+def fast(messages, sources: list, tables: dict, loads: list[dict], lookups: dict[str, dict[str, bytes]] | None = None):
+    """Changes of the messages that are in no doubt. In: DataFrame of bronze.messages; what metadata messages have
+    brought, by source. Out: CHANGES without batch_id, decoded_at.
     """
-    contracts = Contracts(sources, tables)
+    contracts = Contracts(sources, tables, lookups or {})
     walked = messages.selectExpr(*READ).mapInArrow(walk(contracts, load_spans(loads, contracts, sources)), WALKED_DDL)
     owners, contract = [name for name, _ in contracts.places], [table for _, table in contracts.places]
     constants = {
@@ -88,14 +88,14 @@ def fast(messages, sources: list, tables: dict, loads: list[dict]):
 
 
 def find_loads(messages, sources: list, tables: dict, refresh_table) -> dict:
-    """Times of full-load messages, as `assign_loads` wants them: {(source, table): [(first, last), ...]}. Runs one
+    """Spans of full-load messages, as `assign_loads` wants them: {(source, table): [(first, last, topic)]}. Runs one
     small job; within a span no two messages are further apart than the source's gap."""
     rows = (
         messages.where(LIKELY_REFRESH)
         .selectExpr(*READ)
         .mapInArrow(
             refreshes(Contracts(sources, tables), {source.name: source for source in sources}, tables, refresh_table),
-            "source string, t string, at bigint",
+            "source string, t string, topic string, at bigint",
         )
     )
     gaps = " ".join(
@@ -103,8 +103,10 @@ def find_loads(messages, sources: list, tables: dict, refresh_table) -> dict:
     )
     spans = (
         (
-            rows.selectExpr("source", "t", f"at div (case source {gaps} end) as bucket", "at as first", "at as last")
-            .groupBy("source", "t", "bucket")
+            rows.selectExpr(
+                "source", "t", "topic", f"at div (case source {gaps} end) as bucket", "at as first", "at as last"
+            )
+            .groupBy("source", "t", "topic", "bucket")
             .agg({"first": "min", "last": "max"})
             .collect()
         )
@@ -114,7 +116,10 @@ def find_loads(messages, sources: list, tables: dict, refresh_table) -> dict:
     seen = {}
     for row in spans:
         seen.setdefault((row["source"], row["t"]), []).append(
-            tuple(EPOCH + datetime.timedelta(microseconds=row[name]) for name in ("min(first)", "max(last)"))
+            (
+                *(EPOCH + datetime.timedelta(microseconds=row[name]) for name in ("min(first)", "max(last)")),
+                row["topic"],
+            )
         )
     return seen
 
@@ -141,7 +146,8 @@ def refreshes(contracts: Contracts, sources: dict, tables: dict, refresh_table):
                 message = batch.slice(i, 1).to_pylist()[0]
                 names[i] = refresh_table(message, sources[message["source"]], tables)
             yield pa.RecordBatch.from_arrays(
-                [owners, pa.array(names, pa.string()), times], names=["source", "t", "at"]
+                [owners, pa.array(names, pa.string()), batch.column("topic"), times],
+                names=["source", "t", "topic", "at"],
             ).filter(pc.and_(pa.array(names != None), times.is_valid()))  # noqa: E711, element by element
 
     return batches

@@ -6,7 +6,7 @@ Yields      one change, one reject, or one control event (`metadata`: type MD, a
 Shapes      {"magic": "atMSG", "type": "DT", ..., "message": {data, beforeData, headers, schema?, table?}}, enveloped
             {data, beforeData, headers, schema?, table?}, bare
             flattened (user-named prefixes), legacy ("op", "change_seq") and tombstones are refused by name
-Options     load_gap_minutes (60), loads_end (change): see full_load
+Options     load_gap_minutes (60), loads_end (change): see full_load. needs_metadata (false): see metadata
 Meaning     see members; full loads: see full_load
 Two paths   `decode_message` reads any message exactly, in Python. `fast` (json_fast, json_walk: compiled, through
             Arrow) answers for messages that are in no doubt and leaves out every other one; where it answers, both say
@@ -20,7 +20,7 @@ Rejects     invalid_utf8, invalid_json, trailing_data, duplicate_member, wrong_m
 import json
 
 from inlet import change, errors
-from inlet.codecs.qlik import full_load, json_fast, members
+from inlet.codecs.qlik import full_load, json_fast, members, metadata
 from inlet.codecs.qlik.annotate import annotate  # noqa: F401  part of what a codec offers
 from inlet.codecs.qlik.members import Refused
 from inlet.codecs.results import Control, Decoded
@@ -29,10 +29,12 @@ from inlet.fields.wrong import Wrong
 from inlet.source import Source
 
 MAGIC = "atMSG"
+MASKS = "changeMask", "columnMask"
 UNREADABLE_TIMESTAMP = "unreadable_timestamp"  # the kind of a control event that a change brings with it
 ENVELOPE = ("magic", "type", "headers", "messageSchemaId", "messageSchema", "message")
 BODY = ("data", "beforeData", "headers", "schema", "table")
 OPTIONS, FAST, LOADS = full_load.Options, json_fast, full_load
+MAY_BRING = r"""contains(cast(value as string), '"MD"') or contains(cast(value as string), r'\u00')"""
 
 
 def decode_message(message: dict, source: Source, tables: dict, loads: list[dict]) -> Decoded:
@@ -60,6 +62,15 @@ def decode_message(message: dict, source: Source, tables: dict, loads: list[dict
     return Decoded(
         [{name: value for name, value in read.items() if name not in ("result", "kind", "detail")}], controls=event
     )
+
+
+def brought(message: dict) -> dict[str, bytes]:
+    """The column list of a metadata message, for the messages that name it; nothing of any other, or of one that is
+    rejected."""
+    try:
+        return metadata.brought(message["value"] or b"")
+    except (Wrong, Refused, RecursionError):
+        return {}
 
 
 def read_message(message: dict, source: Source, tables: dict, loads: list[dict]) -> dict:
@@ -122,12 +133,19 @@ def _read(message: dict, source: Source, tables: dict, loads: list[dict], known:
         )
     known["change_seq"] = _change_seq(header["changeSequence"], oper, load, message, (*path, "headers"))
     known.pop("event", None)
-    return known | {"result": "change"} | _change(body, header, oper, contract.at(known["change_seq"]), load, path)
+    listed = None
+    if any(header[name] is not None for name in MASKS):
+        options = source.options_as(full_load.Options)
+        listed = metadata.list_of(whole, message.get("lookups", {}), options.needs_metadata)
+    contract = contract.at(known["change_seq"])
+    return known | {"result": "change"} | _change(body, header, oper, contract, load, path, listed)
 
 
-def _change(body: dict, header: dict, oper: str, contract, load: dict | None, path: tuple) -> dict:
+def _change(
+    body: dict, header: dict, oper: str, contract, load: dict | None, path: tuple, listed: dict[int, str] | None
+) -> dict:
     change_mask, column_mask = (
-        members.mask_bytes(header[name], contract, (*path, "headers", name)) for name in ("changeMask", "columnMask")
+        members.mask_bytes(header[name], contract, (*path, "headers", name), listed) for name in MASKS
     )
     supplied = (
         None if column_mask is None else {contract.columns[n - 1].name for n in change.mask_ordinals(column_mask)}
@@ -176,7 +194,7 @@ def _change_seq(text: str | None, oper: str, load: dict | None, message: dict, p
                 "a full load of its table at its time",
                 str(message["timestamp"] or "a message without a broker's time"),
             )
-        return members.refresh_seq(load["started_at16"], message)
+        return members.refresh_seq(load, message)
     if text is None or not members.CHANGE_SEQ.fullmatch(text):
         raise Refused(
             "missing_change_seq", (*path, "changeSequence"), "35 digits", "none" if text is None else f"{text[:40]!r}"
@@ -211,6 +229,7 @@ def _body(whole: dict) -> tuple[dict | None, tuple]:
 
 
 def _metadata(whole: dict, message: dict, known: dict) -> dict:
+    metadata.ordinals(whole)  # which reads them, or refuses
     lineage = whole["message"].get("lineage")
     if not isinstance(lineage, dict) or not all(type(lineage.get(name)) is str for name in ("schema", "table")):
         raise Refused("wrong_shape", ("message", "lineage"), "schema and table", lineage)

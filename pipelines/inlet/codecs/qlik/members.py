@@ -7,11 +7,13 @@ Time        header timestamp, UTC: YYYY-MM-DDTHH:mm:SS [documented], T or a blan
             [both seen in captured messages]. Anything else keeps the row and leaves change_timestamp null: order never
             needs it. The control event `unreadable_timestamp` tells what was there
 Order       changeSequence, 35 digits. REFRESH has none: start of its load (see full_load), then 4 digits of the topic,
-            5 of the partition, 10 of the offset, so that loads which start in the same hundredth do not share a place
+            5 of the partition, 10 of the offset, so that no two rows of loads share a place
 Table       schema and table of the message, else the topic by the source's `tables`; two answers are one too many
 Masks       hex text, one big-endian number, bit n-1 = ordinal n [documented; inferred byte order, 390 of 390 change
-            rows]. Bits beyond the last column must be zero. Columns outside columnMask are sent as null and mean "not
-            supplied"; a value there contradicts the mask, and is rejected
+            rows]. Ordinals are those of the metadata message that the message names (see metadata), else the places of
+            the contract; change_mask and column_mask have the contract's. Bits beyond the last column must be zero.
+            Columns outside columnMask are sent as null and mean "not supplied"; a value there contradicts the mask, and
+            is rejected
 Operations  REFRESH (also READ [one public reader takes it so]), INSERT, UPDATE, DELETE. A TRUNCATE has no message
             [documented]: Qlik tells it in the control topic attrep_ddl_history, which is not read yet; a message that
             says TRUNCATE is rejected
@@ -25,14 +27,15 @@ Values      by the type in the contract, exactly (fields/fit.py): integers as di
             contract; string: any text, and a number as it is written. Operations are read in any case
 
 Rejects     wrong_shape, unknown_operation, unknown_table, ambiguous_table, missing_change_seq, mask_too_long,
-            outside_mask, unknown_column, value_does_not_fit, missing_key, null_not_allowed
+            outside_mask, unknown_column, value_does_not_fit, missing_key, null_not_allowed, definition_missing,
+            definition_differs
 """
 
 import datetime
 import re
-import zlib
 
 from inlet import change
+from inlet.codecs.qlik.full_load import topic_number
 from inlet.fields.fit import LEN_INTEGER, fit
 from inlet.fields.json_exact import Number
 from inlet.fields.wrong import Wrong
@@ -149,7 +152,7 @@ def table(schema: str | None, name: str | None, topic: str, tables: dict, source
     return contract
 
 
-def refresh_seq(started_at16: str, message: dict) -> str:
+def refresh_seq(load: dict, message: dict) -> str:
     """change_seq of a full-load row. Raises: Refused."""
     if not (0 <= message["partition"] < 10**5 and 0 <= message["offset"] < 10**10):
         raise Refused(
@@ -158,22 +161,35 @@ def refresh_seq(started_at16: str, message: dict) -> str:
             "partition of 5 digits and offset of 10",
             f"{message['partition']}, {message['offset']}",
         )
-    topic = 1 + zlib.crc32(message["topic"].encode()) % 9999
-    return change.change_seq(started_at16, topic * 10**5 + message["partition"], message["offset"])
+    topic = topic_number(message["topic"], load)
+    return change.change_seq(load["started_at16"], topic * 10**5 + message["partition"], message["offset"])
 
 
-def mask_bytes(text: str | None, contract, path: tuple) -> bytes | None:
-    """Inlet's form of a mask's hex text. Raises: Refused."""
+def mask_bytes(text: str | None, contract, path: tuple, listed: dict[int, str] | None = None) -> bytes | None:
+    """Inlet's form of a mask's hex text: bits by the contract's places. In: the column list that the message names,
+    ordinal -> column. Raises: Refused.
+    """
     if text is None:
         return None
     if not HEX.fullmatch(text):
         raise Refused("wrong_shape", path, "pairs of hex digits", f"{text[:40]!r}")
     bits = int(text, 16)
-    if bits.bit_length() > len(contract.columns):
-        raise Refused(
-            "mask_too_long", path, f"bits of {len(contract.columns)} columns", f"bit {bits.bit_length()} is set"
-        )
-    return bits.to_bytes((bits.bit_length() + 7) // 8, "little")
+    names = {place: column.name for place, column in enumerate(contract.columns, 1)}
+    listed = names if listed is None else listed
+    if bits.bit_length() > max(listed):
+        raise Refused("mask_too_long", path, f"bits of {max(listed)} columns", f"bit {bits.bit_length()} is set")
+    given = bits.to_bytes((bits.bit_length() + 7) // 8, "little")
+    if listed == names:
+        return given
+    places = {name: place for place, name in names.items()}
+    named = {
+        n: name for n, name in sorted(listed.items()) if n <= 8 * len(given) and given[(n - 1) // 8] >> (n - 1) % 8 & 1
+    }
+    stray = next((f"column {ordinal}, {name}" for ordinal, name in named.items() if name not in places), None)
+    if stray or len(named) < bits.bit_count():
+        found = f"{stray or 'a bit of no column'}, by the metadata message"
+        raise Refused("definition_differs", path, f"columns of {contract.table}: {', '.join(places)}", found)
+    return change.mask(places[name] for name in named.values())
 
 
 def utc_time(value) -> datetime.datetime | None:
