@@ -229,6 +229,36 @@ def rebuild(
         running.publish_views(loaded, spark, log)
 
 
+@app.command(name="move-load")
+def move_load(
+    load: Annotated[
+        str, typer.Argument(help="The load, as silver.control_events has it: SHOP.ORDERS@2026010203040567.")
+    ],
+    source: Annotated[str, typer.Option(help="Its source.")],
+    project: ProjectDir = HERE,
+    seconds: Annotated[
+        float, typer.Option(min=0, help="By how much at least; else as much as is needed, or a hundredth.")
+    ] = 0,
+):
+    """Give a full load of messages an earlier place in the order, and make its table's gold again: for rows that share
+    a place with those of another load, or that hide changes which came after them.
+    """
+    from inlet import lake
+    from inlet.commands import move_load as moving
+    from inlet.lake.spark import session
+
+    log, loaded = begin_log(), config.load(project)
+    config.known(loaded.sources, source, "source")
+    with lake.writing(loaded.lakehouse_path(), tell=log.say) as hold:
+        spark = session(loaded.lakehouse_path())
+        hold(spark)
+        table, start = moving.move(loaded, spark, source, load, seconds)
+        log.say({"step": "move-load", "load": load, "start": start})
+    names = [t.name for t in loaded.tables.values() if t.table == table]
+    if names and lake.exists(loaded.lakehouse_path(), f"gold.{names[0]}__before_after"):
+        rebuild(table=names, project=project)
+
+
 @app.command()
 def relocate(project: ProjectDir = HERE):
     """Make a lakehouse that was copied or moved one of its own: its catalog names the tables of its own folder. The one

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 
 from inlet import bronze, lake
 from inlet.bronze.guard import guarded
+from inlet.config import Project
 from inlet.errors import FILE_KINDS
+from inlet.silver import load_order
 from inlet.silver.batch import Batch, among
 from inlet.table import by_name, present
 from inlet.unit import OFFSET
@@ -80,21 +82,30 @@ def in_messages(
     batch: Batch, codec, messages: "DataFrame", sources: list, tables: dict, loading: set[str]
 ) -> list[dict]:
     """The full loads of messages known after this batch; new ones and later ends are kept as control events."""
-    known = _known_loads(batch)
+    known = known_loads(batch.project, batch.batch_id)
     find = (
         partial(_find_loads, codec)
         if batch.is_apart or not codec.FAST
         else partial(codec.FAST.find_loads, refresh_table=codec.refresh_table)
     )
     seen = find(messages, [source for source in sources if source.name in loading], tables) if loading else {}
-    loads = []
-    for source in sources:
-        of_source = {place: times for place, times in seen.items() if place[0] == source.name}
-        loads += codec.LOADS.assign_loads(
-            [load for load in known if load["source"] == source.name],
-            of_source,
-            source.options_as(codec.OPTIONS).load_gap_minutes,
-        )
+
+    def assigned(changes_after: dict[tuple[str, str], str]) -> list[dict]:
+        loads = []
+        for source in sources:
+            options = source.options_as(codec.OPTIONS)
+            loads += codec.LOADS.assign_loads(
+                [load for load in known if load["source"] == source.name],
+                {place: times for place, times in seen.items() if place[0] == source.name},
+                options.load_gap_minutes,
+                options.clock_skew_seconds,
+                changes_after,
+            )
+        return loads
+
+    loads, begun = assigned({}), {_place(load) for load in known}
+    if new := [load for load in loads if _place(load) not in begun]:
+        loads = assigned(load_order.changes_after(codec, messages, sources, new))
     rows = [
         (
             load["source"],
@@ -124,16 +135,16 @@ def _find_loads(codec, messages: "DataFrame", sources: list, tables: dict) -> di
         _refreshes(codec, {source.name: source for source in sources}, tables), lambda unit, why: [], is_apart=True
     )
     spans = (
-        messages.mapInArrow(decode, "source string, t string, at bigint")
+        messages.mapInArrow(decode, "source string, t string, topic string, at bigint")
         .selectExpr("*", "at as first", "at as last", f"at div {gap} as bucket")
-        .groupBy("source", "t", "bucket")
+        .groupBy("source", "t", "topic", "bucket")
         .agg({"first": "min", "last": "max"})
         .collect()
     )
     seen: dict[tuple, list] = {}
     for row in spans:
         seen.setdefault((row["source"], row["t"]), []).append(
-            tuple(EPOCH + timedelta(microseconds=row[name]) for name in ("min(first)", "max(last)"))
+            (*(EPOCH + timedelta(microseconds=row[name]) for name in ("min(first)", "max(last)")), row["topic"])
         )
     return seen
 
@@ -142,12 +153,13 @@ def _refreshes(codec, sources: dict, tables: dict):
     def decode(batches):
         import pyarrow as pa
 
-        schema = lake.arrow_schema("source string, t string, at bigint")
+        schema = lake.arrow_schema("source string, t string, topic string, at bigint")
         for batch in batches:
             rows = [
                 (
                     m["source"],
                     codec.refresh_table(m, sources[m["source"]], tables),
+                    m["topic"],
                     (m["timestamp"] - EPOCH) // timedelta(microseconds=1),
                 )
                 for m in batch.to_pylist()
@@ -158,14 +170,14 @@ def _refreshes(codec, sources: dict, tables: dict):
     return decode
 
 
-def _known_loads(batch: Batch) -> list[dict]:
-    """Each load as the last batch before this one left it."""
-    known, names = {}, by_name(batch.project.tables.values())
+def known_loads(project: Project, but_batch: int = -1) -> list[dict]:
+    """Each load as the last batch, but this one, has left it."""
+    known, names = {}, by_name(project.tables.values())
     events = lake.peek(
-        batch.project.lakehouse_path(),
+        project.lakehouse_path(),
         "silver.control_events",
         ["detail"],
-        f"where kind = '{BEGIN}' and batch_id <> {batch.batch_id} order by batch_id",
+        f"where kind = '{BEGIN}' and batch_id <> {but_batch} order by batch_id",
     )
     for row in events:
         load = json.loads(row["detail"])
@@ -177,7 +189,10 @@ def _known_loads(batch: Batch) -> list[dict]:
 
 
 def of_messages(batch: Batch, codec, sources: list, loads: list[dict]) -> None:
-    """Write the ends of loads that changes of this batch tell. In: the loads known after it."""
+    """Write the ends of loads that changes of this batch tell, and which of these changes a load hides. In: the loads
+    known after it.
+    """
+    _append(batch, *load_order.hidden_changes(batch, codec, sources, loads))
     begun, ended = _before(batch, BEGIN), _before(batch, END)
     waiting = {_place(load): load for load in loads if _place(load) not in ended}
     if not waiting:
@@ -241,9 +256,12 @@ def _before(batch: Batch, kind: str) -> set[tuple]:
     }
 
 
-def _append(batch: Batch, rows: list[tuple]) -> None:
+def _append(batch: Batch, rows: list[tuple], kind: str = END, details: dict | None = None) -> None:
+    """In: (source, schema, table, load_id, change_seq); by source and load_id what the detail says."""
     if rows:
         events = batch.spark.createDataFrame(
-            rows, "source string, source_schema string, source_table string, load_id string, change_seq string"
+            [(*row, kind, json.dumps((details or {}).get((row[0], row[3]), {}))) for row in rows],
+            "source string, source_schema string, source_table string, load_id string, change_seq string, "
+            "kind string, detail string",
         )
-        batch.append(events.selectExpr("*", f"'{END}' as kind", "'{}' as detail"), "silver.control_events")
+        batch.append(events, "silver.control_events")
