@@ -201,7 +201,11 @@ def test_wrong_usage_is_a_box_for_a_person_and_one_line_elsewhere(monkeypatch, w
 
 
 def test_wrong_usage_is_a_line_of_the_log_of_each_command_that_has_one():
-    begin = {c.callback.__name__ for c in cli.app.registered_commands if "begin_log" in c.callback.__code__.co_names}
+    begin = {
+        c.name or c.callback.__name__
+        for c in cli.app.registered_commands
+        if "begin_log" in c.callback.__code__.co_names
+    }
     assert begin == set(LOGGED)
 
 

@@ -232,6 +232,31 @@ def alike(num: int) -> list[str]:
             return topics
 
 
+def test_messages_that_name_a_list_of_another_order_are_left_to_the_exact_path():
+    lists = {
+        id_: json.dumps({"schemaId": id_, "tableStructure": {"tableColumns": columns}}).encode()
+        for id_, columns in (
+            ("AA", {name: {"ordinal": n} for n, name in enumerate(COLUMNS, 1)}),
+            ("BB", {name: {"ordinal": n} for n, name in enumerate(reversed(COLUMNS), 1)}),
+        )
+    }
+    said = {"operation": "INSERT", "change_seq": "2026010203040500" + "0" * 19, "after": {"ID": 1}}
+    plain = qlik.value(said, list(COLUMNS))
+    named = [plain] + [
+        plain.replace(b'"messageSchemaId":null', b'"messageSchemaId":' + id_)
+        for id_ in (b'"AA"', b'"BB"', b'"CC"', b'""', rb'"\u0042B"')
+    ]
+    batch = batch_of([message(value, n) for n, value in enumerate(named)])
+
+    def sure(lookups: dict, source=SOURCE) -> list[bool]:
+        return [place >= 0 for place in json_contracts.Contracts([source], TABLES, lookups).places_of(batch)]
+
+    assert sure({}) == [True] * 6
+    assert sure({"shop": lists | {"metadata": b""}}) == [True, True, False, False, True, False]
+    needs = SOURCE.model_copy(update={"options": {"needs_metadata": True}})
+    assert sure({}, needs) == [True, False, False, False, True, False]
+
+
 def test_topics_with_the_same_checksum_do_not_share_a_place():
     topics, said = alike(3), qlik.value({"operation": "REFRESH", "after": {"ID": 1}}, list(COLUMNS))
     other = TABLE.model_copy(update={"table": "SHOP.OTHER", "name": "other"})
@@ -533,13 +558,14 @@ def assert_paths_agree(spark, messages, source, tables) -> tuple[int, int]:
     rows = frame(spark, messages)
     found = json_fast.find_loads(rows, [source], tables, json_messages.refresh_table)
     assert full_load.assign_loads([], found, source.options_as(full_load.Options).load_gap_minutes) == loads
-    fast = [row.asDict() for row in json_fast.fast(rows, [source], tables, loads).collect()]
+    brought = {source.name: {name: text for one in messages for name, text in one.get("lookups", {}).items()}}
+    fast = [row.asDict() for row in json_fast.fast(rows, [source], tables, loads, brought).collect()]
     assert len({row["unit_id"] for row in fast}) == len(fast)
     for row in fast:
         assert exact[row["unit_id"]]["result"] == "change", row
         assert typed(comparable(row)) == typed(comparable(exact[row["unit_id"]]))
     slow = (
-        rows.mapInArrow(silver_messages.exact(project_of(source, tables), json_messages, loads), decoded.DDL)
+        rows.mapInArrow(silver_messages.exact(project_of(source, tables), json_messages, loads, brought), decoded.DDL)
         .where("result in ('change', 'reject')")
         .collect()
     )
@@ -724,7 +750,8 @@ def test_both_paths_say_the_same_of_every_case(spark):
     groups = {}
     for path in PATHS:
         case = test_cases.load(path)
-        groups.setdefault(repr((case["tables"], case["source"])), []).append((path.stem, case))
+        brought = [written.get("lookups") for written in case["messages"] if "lookups" in written]
+        groups.setdefault(repr((case["tables"], case["source"], brought)), []).append((path.stem, case))
     for cases in groups.values():
         messages, names = [], []
         for hour, (name, case) in enumerate(cases):
