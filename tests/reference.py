@@ -84,9 +84,16 @@ class Rows:
         return row
 
 
-def fold(changes, key: list[str], columns: list[str]) -> tuple[list[Version], list[tuple[str, str]]]:
-    """All changes of one source and table -> its versions, and its anomalies as (change_seq, kind)."""
-    changes = in_order(changes)
+def fold(
+    changes, key: list[str], columns: list[str], added_again: dict[str, list[str]] | None = None
+) -> tuple[list[Version], list[tuple[str, str]]]:
+    """All changes of one source and table -> its versions, and its anomalies as (change_seq, kind).
+
+    `added_again`: columns that were dropped and are added again, by the place from which on the table has them. A row
+    that is live there has null in them from then on, like every row of a new column: what it held before the drop is
+    gone at the source.
+    """
+    changes, due = in_order(changes), sorted((added_again or {}).items())
     loads, rows, lost = load_rows(changes), Rows(), []
     ended = {
         change.load_id for change in changes if change.op == "LOAD_END"
@@ -98,6 +105,12 @@ def fold(changes, key: list[str], columns: list[str]) -> tuple[list[Version], li
         rows.live[row_key] = Version(row_key, values, seq, None, conflict, is_complete, key_changed, stale)
 
     for change in changes:
+        while due and due[0][0] <= change.seq:
+            place, empty = due.pop(0)
+            for row_key, row in list(rows.live.items()):
+                rows.close(row_key, place)
+                open_(row_key, place, row.values | dict.fromkeys(empty), None, stale=row.stale - set(empty))
+
         seq, old_key, new_key = change.seq, before_key(change, key), after_key(change, key)
 
         if (
@@ -133,7 +146,8 @@ def fold(changes, key: list[str], columns: list[str]) -> tuple[list[Version], li
             stale = (stale | missing(change)) & set(values) - set(supplied(change))
             open_(new_key, seq, values | supplied(change), conflict, is_moved, stale)
 
-    versions = sorted([*rows.closed, *rows.live.values()], key=lambda v: (v.key, v.valid_from_seq))
+    versions = [v for v in [*rows.closed, *rows.live.values()] if v.valid_from_seq != v.valid_to_seq]
+    versions.sort(key=lambda v: (v.key, v.valid_from_seq))
     return versions, sorted(lost + [(v.valid_from_seq, v.conflict) for v in versions if v.conflict])
 
 

@@ -55,6 +55,7 @@ def change(seq: str, operation: str, before, after, *transaction) -> tuple:
     is_key_change = bool(before and after and before[0] != after[0])
     is_missing = bool(after) and after[-1] == MISSING
     not_supplied = ["name"] if after and (len(after) < 2 or is_missing) else []
+    not_supplied = ["id"] if operation == "COLUMN_ADDED" else not_supplied
     states = {"name": "missing"} if is_missing else None
     load = "L" if operation == "REFRESH" else None
     return (
@@ -121,7 +122,8 @@ def staged(spark, case: dict) -> tuple[SimpleNamespace, dict, str, str]:
         "has_lost": log.where("column_states is not null").count() > 0,
         "has_key_change": log.where("key_changed").count() > 0,
         "has_delete": log.where("operation = 'DELETE' and transaction_id is not null").count() > 0,
-        "has_wipe": "TRUNCATE" in operations,
+        "has_wipe": bool({"TRUNCATE", "COLUMN_ADDED"} & {*operations}),
+        "has_added": "COLUMN_ADDED" in operations,
     }
     entries = found.entries("t", batch)
     touched = f"select * from {keep('t', 'touched', found.touched('t', batch, entries))}"

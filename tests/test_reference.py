@@ -189,6 +189,36 @@ def test_missing_never_overwrites_a_value():
     ]
 
 
+def test_a_column_that_was_dropped_and_is_added_again_is_null_until_it_is_supplied():
+    """Version 2 has no A: its changes have null there. Version 3 has it again, from place 5 on."""
+    others = [change(2, "INSERT", after={"K": k, "A": k, "B": 0}) for k in (2, 3)]
+    dropped = change(4, "UPDATE", after={"K": 2, "A": None, "B": 1})
+    again = change(6, "UPDATE", after={"K": 3, "B": 1}), change(7, "UPDATE", after={"K": 3, "A": 9})
+    changes = [INSERT, replace(others[0], seq=seq(2)), replace(others[1], seq=seq(3)), dropped, *again]
+    versions, odd = fold(changes, ["K"], AB, {seq(5): ["A"]})
+    assert [(v.key[0], v.values["A"], int(v.valid_from_seq[16:])) for v in versions] == [
+        (1, 1, 1),
+        (1, None, 5),
+        (2, 2, 2),
+        (2, None, 4),
+        (2, None, 5),
+        (3, 3, 3),
+        (3, None, 5),
+        (3, None, 6),
+        (3, 9, 7),
+    ]
+    assert all(v.is_complete for v in versions) and odd == []
+    assert fold(changes[:4], ["K"], AB, {seq(5): ["A"]})[0] == fold(changes[:4], ["K"], AB)[0]  # not there yet
+
+
+def test_a_change_at_the_place_where_a_column_is_added_again_opens_the_version_alone():
+    versions, _ = fold([INSERT, change(5, "UPDATE", after={"K": 1, "B": 2})], ["K"], AB, {seq(5): ["A"]})
+    assert [(v.values, v.valid_from_seq, v.valid_to_seq) for v in versions] == [
+        ({"K": 1, "A": 1, "B": 1}, seq(1), seq(5)),
+        ({"K": 1, "A": None, "B": 2}, seq(5), None),
+    ]
+
+
 def test_before_after_names_what_changed_and_what_was_not_supplied():
     row = before_after([change(1, "UPDATE", {"K": 1, "A": 1}, {"K": 2, "A": 1})], ["K"], AB)[0]
     assert (row["changed"], row["not_supplied"], row["key_changed"]) == (["K"], ["B"], True)

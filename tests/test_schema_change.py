@@ -6,6 +6,7 @@ reference is asked about changes whose images are completed with NULL.
 
 import datetime as dt
 import json
+import random
 from dataclasses import replace
 from decimal import Decimal
 
@@ -15,12 +16,12 @@ import yaml
 from inlet import bronze, config, gold, lake, publish, silver
 from inlet.commands.run import build_gold
 from inlet.errors import ConfigError, InletError
-from inlet.gold import evolve, generate
+from inlet.gold import build, evolve, generate
 from inlet.table import Table
 from tests import projects, reference
 from tests.encode import linkexpress, qlik
 from tests.silver import write_silver
-from tests.streams import Change, seq
+from tests.streams import REST, TEXT, Change, deliver, seq, stream
 from tests.test_generate import project
 
 FIRST = {
@@ -373,6 +374,146 @@ def test_a_contract_that_the_models_do_not_follow_stops_gold(spark, lakehouse, t
     here = project(tmp_path, lakehouse, {"evolving": yaml.safe_dump(FIRST)})
     with pytest.raises(ConfigError, match="not what the contracts say"):
         build_gold(here, spark, ["evolving"])
+
+
+# -- a column that was dropped and is added again
+# ---------------------------------------------------------------------------------------------------------------
+
+DROPPED, AGAIN = 14, 28  # places; versions 1 and 3 have NAME, version 2 has none
+NOTED = {
+    "table": "SHOP.NOTED",
+    "name": "noted",
+    "key": [*TEXT.types],
+    "columns": [
+        {"name": n, "type": t} | ({"encoding": "hex"} if t == "binary" else {}) for n, t in (TEXT.types | REST).items()
+    ],
+}
+WITHOUT_NAME = [c for c in NOTED["columns"] if c["name"] != "NAME"]
+NOTED_AGAIN = NOTED | {
+    "version": 3,
+    "earlier": [
+        {"version": 1, "until": seq(DROPPED), "columns": NOTED["columns"]},
+        {"version": 2, "until": seq(AGAIN), "columns": WITHOUT_NAME},
+    ],
+}
+
+
+def test_a_column_that_a_version_lacks_and_a_later_one_has_is_added_again():
+    assert Table(**NOTED_AGAIN).added_again == {seq(AGAIN): ["name"]}
+    assert Table(**THIRD).added_again == {}  # COLOR is new, MADE is gone, NAME has another name
+    by_time = [NOTED_AGAIN["earlier"][0], NOTED_AGAIN["earlier"][1] | {"until": "2026-02-01"}]
+    assert Table(**(NOTED_AGAIN | {"earlier": by_time})).added_again == {"20260201" + "0" * 27: ["name"]}
+
+
+def dropped_and_added_again(number: int) -> list[Change]:
+    """A random stream, its changes between the two places without NAME."""
+
+    def read(c: Change) -> Change:
+        version = 1 if c.seq < seq(DROPPED) else 2 if c.seq < seq(AGAIN) else 3
+        if version != 2:
+            return replace(c, version=version)
+        before, after = (
+            None if i is None else {n: v for n, v in i.items() if n != "NAME"} for i in (c.before, c.after)
+        )
+        states = {n: s for n, s in c.states.items() if n != "NAME"}
+        mask = c.mask and tuple(n for n in c.mask if n != "NAME")
+        return replace(c, version=version, before=before, after=after, states=states, mask=mask)
+
+    return [read(c) for c in stream(random.Random(f"dropped {number}"), partial=0.6, loads=number % 3)]
+
+
+def noted(changes: list[Change]) -> list[reference.Version]:
+    def image(c: Change, values):
+        return values | {"NAME": None} if values is not None and c.version == 2 else values
+
+    told = [replace(c, before=image(c, c.before), after=image(c, c.after)) for c in changes]
+    return reference.fold(told, NOTED["key"], TEXT.columns, {seq(AGAIN): ["NAME"]})[0]
+
+
+@pytest.mark.proof
+def test_a_value_from_before_a_drop_does_not_come_back(spark, lakehouse, tmp_path, monkeypatch):
+    here = project(tmp_path, lakehouse, {"noted": yaml.safe_dump(NOTED_AGAIN)})
+    generate.write(here)
+    streams = {}
+    for number in range(60):
+        rng = random.Random(f"delivered {number}")
+        late = (0.0, 0.3)[number % 2]
+        streams[f"again_{number:02d}"] = deliver(rng, dropped_and_added_again(number), 4, late, repeated=0.0)
+    columns = {1: TEXT.columns, 2: [c["name"] for c in WITHOUT_NAME], 3: TEXT.columns}
+    first, lives = 1 + (spark.sql("select max(batch_id) from silver.batches").first()[0] or 0), []
+    for place in range(4):
+        batch = {source: batches[place] for source, batches in streams.items() if batches[place]}
+        write_silver(spark, first + place, {"noted": batch}, columns=lambda table, version: columns[version])
+        if place == 2:
+            live = spark.sql("select source, name, valid_from_seq, is_held from public.noted__live")
+            lives = [tuple(row) for row in live.collect()]
+        monkeypatch.setattr(build, "SMALL_CHANGES", 0 if place == 1 else 10_000)
+        build_gold(here, spark, ["noted"])
+
+    def expected(count: int) -> set[tuple]:
+        """In: the number of batches that gold holds."""
+        return {
+            (
+                source,
+                *v.key,
+                v.values.get("NAME"),
+                v.valid_from_seq,
+                v.valid_to_seq,
+                tuple(n.lower() for n in v.unknown(TEXT.columns)),
+                v.conflict,
+                v.key_changed,
+                v.values.get("PRICE"),
+                v.values.get("MADE"),
+            )
+            for source, batches in streams.items()
+            for v in noted([c for batch in batches[:count] for c in batch])
+        }
+
+    def found() -> set[tuple]:
+        query = (
+            "select source, region, item, name, valid_from_seq, valid_to_seq, not_supplied, conflict, key_changed, "
+            "price, made from gold.noted__history"
+        )
+        return {(*row[:6], tuple(row.not_supplied), *row[7:]) for row in spark.sql(query).collect()}
+
+    assert found() == expected(4)
+    assert gold.verify(here, spark, "noted", 20)[2] == []
+    build_gold(here, spark, ["noted"], full_refresh=True)
+    assert found() == expected(4)
+    opened = spark.sql("select count(*) from gold.noted__history where operation = 'COLUMN_ADDED' and name is null")
+    assert opened.first()[0] > 20
+    shown = {(s, name, from_seq) for s, name, from_seq, is_held in lives if not is_held}
+    assert shown and shown <= {(row[0], row[3], row[4]) for row in expected(3) if row[5] is None}
+
+
+@pytest.mark.proof
+def test_gold_that_passed_the_place_of_a_column_added_again_asks_for_a_rebuild(spark, lakehouse, tmp_path):
+    def change_of(place: int, version: int, **values) -> Change:
+        item = {"REGION": "north", "ITEM": place} | values
+        return Change("late_shop", "", seq(place), "INSERT", after=item, version=version)
+
+    said = NOTED | {"table": "SHOP.PASSED", "name": "passed"}
+    here = project(tmp_path, lakehouse, {"passed": yaml.safe_dump(said)})
+    generate.write(here)
+    batch_id = 1 + (spark.sql("select max(batch_id) from silver.batches").first()[0] or 0)
+    rest = {"PRICE": None, "MADE": None, "PHOTO": None}
+    write_silver(spark, batch_id, {"passed": {"late_shop": [change_of(1, 1, NAME="a", **rest)]}})
+    build_gold(here, spark, ["passed"])
+    (here.root / "pipelines" / "tables" / "passed.yml").write_text(
+        yaml.safe_dump(NOTED_AGAIN | {"table": "SHOP.PASSED", "name": "passed"})
+    )
+    here = config.load(here.root)
+    generate.write(here)
+    spark.sql(f"update gold.applied set through_change_seq = '{seq(40)}' where table_name = 'passed'")
+    assert "passed" in gold.pending(here)
+    with pytest.raises(InletError, match="name was dropped and is added again") as error:
+        build_gold(here, spark, ["passed"])
+    assert "inlet rebuild --table passed" in str(error.value.remedy) + str(error.value)
+    write_silver(spark, batch_id + 1, {"passed": {"late_shop": [change_of(41, 3, NAME="b", **rest)]}})
+    build_gold(here, spark, ["passed"], full_refresh=True)
+    found = spark.sql("select item, name, operation from gold.passed__current order by item").collect()
+    assert [tuple(row) for row in found] == [(1, None, "COLUMN_ADDED"), (41, "b", "INSERT")]
+    assert "passed" not in gold.pending(here)
 
 
 # -- from bytes

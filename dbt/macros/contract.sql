@@ -1,6 +1,7 @@
 {# The contract of a table as the generator wrote it: tables (every name it went by), key, gold's columns {name, type},
    and versions {version, columns: {name in gold or none, member, type, encoding}}; `ours`, where columns of the table
-   have the names of some of ours; `column_mapping`, where their names ask Delta for it. -#}
+   have the names of some of ours; `added_again`, {place: columns} where dropped columns are added again;
+   `column_mapping`, where their names ask Delta for it. -#}
 {% macro contract(name) -%}
   {{ return(graph.nodes['model.inlet.' ~ name ~ '__before_after'].config.meta) }}
 {%- endmacro %}
@@ -33,5 +34,6 @@
 {%- set our = [] -%}
 {%- for name, renamed in contract.get('ours', {}).items() %}{% do our.append(name ~ '=' ~ renamed) %}{% endfor -%}
 {{ ", inlet.ours = '%s'" % (our | join(',')) if our }}
+{{- ", inlet.added_again = '%s'" % (contract.added_again | join(',')) if contract.added_again }}
 {{- ", delta.columnMapping.mode = '%s'" % contract.column_mapping if contract.column_mapping }}
 {%- endmacro %}

@@ -1,5 +1,5 @@
-{# Silver's changes of one table, typed: one row per change. An empty full load and the end of a load are rows too,
-   because they say something about every row of the table. In: rows of `progress`; a log whose batches are left out
+{# Silver's changes of one table, typed: one row per change. An empty full load, the end of a load and a column that is
+   added again are rows too, because they say something about every row of the table. In: rows of `progress`; a log whose batches are left out
    (none: every batch up to where they come). -#}
 {% macro typed_changes(name, lagging, log=none) -%}
 {%- set changes, control_events = source('silver', 'changes'), source('silver', 'control_events') -%}
@@ -34,6 +34,7 @@ select source, change_seq, upper(kind), upper(substr(kind, 1, 1)), null, null, a
        null, null, null, null, load_id, null,
        null, unit_id, unit_offset, batch_id
 from load_events
+{%- if contract.key %}{{ columns_added_again(contract, lagging, log) }}{% endif %}
 {%- endmacro %}
 
 
@@ -53,4 +54,28 @@ from load_events
     {%- endfor -%}
   {%- endif -%}
   {{ return(found) }}
+{%- endmacro %}
+
+
+{# Rows for the places where a column that was dropped is added again: each supplies null for these columns and nothing
+   else. A source has one from its first change at or after the place on. -#}
+{% macro columns_added_again(contract, lagging, log) -%}
+{%- for place, columns in (contract.get('added_again') or {}).items() -%}
+  {%- set before = [] -%}
+  {%- for row in lagging if (row.applied_change_seq or '') < place %}{% do before.append(row.source) %}{% endfor -%}
+  {%- if before %}
+union all
+select source, '{{ place }}', 'COLUMN_ADDED', 'C', null, null, array(), array(),
+       array_except({{ names_of(contract.columns) }}, array({{ quoted(columns) }})), false,
+       null, null, null, null, null, null,
+       null, null, null, min(batch_id)
+from (select source, change_seq, batch_id from changes union all select source, change_seq, batch_id from load_events)
+where change_seq >= '{{ place }}' and {{ source_filter(before) }}
+    {%- if log %}
+  and source not in (select source from {{ log }} where {{ batch_filter(lagging) }} and change_seq = '{{ place }}'
+                     and operation = 'COLUMN_ADDED')
+    {%- endif %}
+group by source
+  {%- endif -%}
+{%- endfor -%}
 {%- endmacro %}

@@ -17,6 +17,7 @@ place up to which it was in force, so that changes from before stay readable:
       - {name: TOTAL, type: "decimal(11,2)", formerly: [AMOUNT]}      # was renamed
       - {name: CHANNEL, type: string}                                 # was added
       - {name: REMARK, type: string, dropped: true}                   # is gone; gold keeps what it held
+                                     # a column that was dropped and is added again starts as null in every row
     earlier:
       - version: 1
         until: "2026-03-01 12:00:00"                                  # UTC, or the first change_seq of the next version
@@ -33,6 +34,7 @@ from itertools import count
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from inlet.change import LEN_SEQ
 from inlet.table_column import TableColumn
 
 OURS = (  # columns of ours that stand beside the table's own in gold and in the views over it
@@ -186,6 +188,19 @@ class Table(BaseModel):
     def _key_columns(self) -> list[TableColumn]:
         own = {c.name: c for c in self.columns}
         return [own[name] for name in self.key]
+
+    @property
+    def added_again(self) -> dict[str, list[str]]:
+        """The columns that a version has, the one before it lacks and an earlier one had: {the first place at which
+        such a version is in force: names of the columns in gold}. A row has no value of such a column there.
+        """
+        found: dict[str, list[str]] = {}
+        for column in self.columns:
+            has = [self.column_in(version, column) is not None for version in self.versions]
+            for n in range(2, len(has)):
+                if has[n] and not has[n - 1] and any(has[: n - 1]):
+                    found.setdefault(self.earlier[n - 1].until.ljust(LEN_SEQ, "0"), []).append(column.gold_name)
+        return dict(sorted(found.items()))
 
     @property
     def ours(self) -> dict[str, str]:

@@ -1,13 +1,13 @@
 {# Changes as entries in the timelines of the keys they touch: one row per change and key, a wipe has no key of its own.
 
    Kinds: `set` (INSERT, REFRESH), `update` (UPDATE, UPSERT), `arrives` and `leaves` (a key change touches two keys),
-   `gone` (DELETE), `wipe` (TRUNCATE, empty load). A rewound source is read again from where it was rewound to, any
-   other where it is new. -#}
+   `gone` (DELETE), `wipe` (TRUNCATE, empty load; a dropped column that is added again wipes that column). A rewound
+   source is read again from where it was rewound to, any other where it is new. -#}
 {% macro entries(name, batch) -%}
 {%- set key = contract(name).key -%}
 {%- set kind -%}
 case when operation = 'DELETE' then 'gone' when operation in ('UPDATE', 'UPSERT') then 'update'
-                 when operation in ('TRUNCATE', 'EMPTY_LOAD') then 'wipe' else 'set' end
+                 when operation in ('TRUNCATE', 'EMPTY_LOAD', 'COLUMN_ADDED') then 'wipe' else 'set' end
 {%- endset -%}
 with log as (
   {%- if batch.has_rewind %}

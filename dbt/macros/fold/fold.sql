@@ -18,6 +18,8 @@
    | arrives, of no row | a version, `update_without_row`;     | a version, `update_without_row_onto_row`;            |
    |                    | UPSERT: no conflict                  | UPSERT: `key_change_onto_row`                        |
    | leaves, gone       | nothing                              | ends the version                                     |
+   | emptied            | nothing                              | a version, null in the columns that are added again; |
+   |                    |                                      | none where another entry is at its place             |
    | base               | the version that gold has: written again only where it ends, or where a batch rewinds       |
 
    A version lasts up to the next entry of its key that is not displaced. -#}
@@ -38,12 +40,13 @@ traced as (
            or kind = 'arrives' and t.thread_seq is null as is_start
   from timeline e
   left join ({{ threads }}) t on t.source = e.source and t.opened_seq = e.opened_seq
-  where kind not in ('gone', 'leaves')
+  where kind not in ('gone', 'leaves') {{- " and (kind <> 'emptied' or not is_row_absent)" if batch.has_added }}
 ),
 {%- else %}
 
 traced as (
   select *, kind in ('gone', 'set', 'base') or is_row_absent as is_start from timeline
+  {{- " where kind <> 'emptied' or not is_row_absent" if batch.has_added }}
 ),
 {%- endif %}
 
@@ -77,7 +80,8 @@ carried as (   -- a start supplies `not supplied` too, so nothing comes from bef
          {%- endif %}
     {%- endfor %}
   from judged
-  window thread as (partition by source, {{ thread }} order by change_seq {{- ', place' if not batch.has_key_change }}
+  window thread as (partition by source, {{ thread }} order by change_seq
+                    {{- ', place' if batch.has_added or not batch.has_key_change }}
                     rows between unbounded preceding and current row)
 ),
 {%- endif %}
@@ -109,6 +113,14 @@ select source, {% for c in columns %}_value_{{ loop.index }}, {% endfor %}valid_
        cast(null as bigint) as _through_batch_id, cast(null as string) as _through_change_seq
 from versions
 where _kind not in ('gone', 'leaves') and (_kind <> 'base' or valid_to_seq is not null or _is_rewritten)
+{{- " and (_kind <> 'emptied' or valid_to_seq is distinct from valid_from_seq)" if batch.has_added }}
+{%- if batch.has_added and batch.has_rewind %}
+union all     -- a late change has taken away the row, so gold must not hold the version: no end, and not the last
+select source, {% for c in contract.columns -%}
+         {%- if c.name in contract.key %}_key_{{ contract.key.index(c.name) + 1 }}{% else %}null{% endif %}, {% endfor -%}
+       change_seq, null, null, null, null, {{ no_lineage }}, false, null, null
+from timeline where kind = 'emptied' and (is_row_absent or next_seq = change_seq) and not is_opened_here
+{%- endif %}
 union all     -- how far gold comes with this batch
 select source, {% for c in contract.columns %}cast(null as {{ c.type }}), {% endfor %}null, null,
        null, null, null, {{ no_lineage }}, null,

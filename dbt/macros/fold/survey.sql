@@ -12,7 +12,7 @@
      continued    loads that started in an earlier batch and closed keys there: [source, load_id, change_seq]
      key_range    a filter in literals that holds for every touched key; `true` where the new changes do not tell
      has_rewind, has_partial, has_lost (some columns came as `missing`), has_key_change,
-     has_delete (within transactions), has_wipe #}
+     has_delete (within transactions), has_wipe, has_added (a dropped column is added again: it wipes the column) #}
 {% macro survey(name, lagging, log=none) -%}
   {%- set is_first, log, filter = log is not none, log or ref(name ~ '__before_after'), batch_filter(lagging) -%}
   {%- set found = query_rows(new_changes_by_source(name, log, filter, lagging)) -%}
@@ -39,7 +39,7 @@
     'starts': starts, 'disturbed': loads.disturbed, 'continued': loads.continued,
     'has_rewind': rewind != {}, 'rewind_seq': rewind.values() | min if rewind else none, 'start_seq': start_seq,
     'has_partial': read.has_partial, 'has_lost': read.has_lost, 'has_key_change': read.has_key_change,
-    'has_delete': read.has_delete, 'has_wipe': has_wipe,
+    'has_delete': read.has_delete, 'has_wipe': has_wipe, 'has_added': read.has_added,
     'key_range': 'true' if rewind or has_wipe else key_range(name, found[0]),
   }) }}
 {%- endmacro %}
@@ -83,14 +83,15 @@ cast(bool_or(size(not_supplied) > 0) as int) as has_partial,
        cast(bool_or(exists(map_values(column_states), state -> state = 'missing')) as int) as has_lost,
        cast(bool_or(key_changed) as int) as has_key_change,
        cast(bool_or(operation = 'DELETE' and transaction_id is not null) as int) as has_delete,
-       cast(bool_or(operation in ('TRUNCATE', 'EMPTY_LOAD')) as int) as has_wipe
+       cast(bool_or(operation in ('TRUNCATE', 'EMPTY_LOAD', 'COLUMN_ADDED')) as int) as has_wipe,
+       cast(bool_or(operation = 'COLUMN_ADDED') as int) as has_added
 {%- endmacro %}
 
 
 {# {flag: does any row have it}. -#}
 {% macro flags_of(rows) -%}
   {%- set found = {} -%}
-  {%- set all = ['has_partial', 'has_lost', 'has_key_change', 'has_delete', 'has_wipe', 'has_load'] -%}
+  {%- set all = ['has_partial', 'has_lost', 'has_key_change', 'has_delete', 'has_wipe', 'has_added', 'has_load'] -%}
   {%- for flag in all if flag in rows[0] -%}
     {%- do found.update({flag: rows | selectattr(flag) | list | length > 0}) -%}
   {%- endfor -%}

@@ -1,7 +1,8 @@
 {# The timeline of every key that a batch touches: one row per entry, with what stands before and after it.
 
    `base` is the version that is live where the key's new entries begin. A wipe becomes `gone` for each touched key; the
-   start of a load is a wipe of the keys that the load does not send. An INSERT or key change that puts a row onto
+   start of a load is a wipe of the keys that the load does not send. A wipe of columns, which are added again, becomes
+   `emptied` for each touched key; where no row is there it means nothing. An INSERT or key change that puts a row onto
    another which its transaction takes away next (an UPDATE swaps or renumbers keys) displaces it: the one that is taken
    is the one that was there.
 
@@ -16,12 +17,14 @@
    | takes a row                       | (the one before puts one)      | `is_displaced` where a row was there: it    |
    |                                   |                                | takes the earlier row, and closes nothing   |
    | any other                         | any                            | on its own: the key has a row after it      |
-   |                                   |                                | unless it is `gone` or `leaves`             |
+   |                                   |                                | unless it is `gone` or `leaves`; `emptied`  |
+   |                                   |                                | leaves what is there                        |
 -#}
 {% macro timeline(name, batch, entries, touched) -%}
 {%- set key = contract(name).key -%}
 {%- set no_lineage = (['null'] * (lineage() | length)) | join(', ') -%}
 {%- set lineage = lineage() | join(', ') -%}
+{%- set is_emptied = "w.operation = 'COLUMN_ADDED'" -%}
 {%- set has_pairs = batch.has_key_change or batch.has_delete -%}
 {%- set start_types = {'source': 'string', 'change_seq': 'string', 'load_id': 'string'} -%}
 {%- set in_order = 'partition by source, ' ~ keys(key) ~ ' order by change_seq, place' -%}
@@ -35,10 +38,12 @@ touched as (
 {%- if batch.has_wipe %}
 
 wipes as (
-  select source, change_seq, cast(null as string) as load_id from entries where kind = 'wipe'
+  select source, change_seq, cast(null as string) as load_id
+         {{- ', operation, not_supplied, batch_id' if batch.has_added }} from entries where kind = 'wipe'
   {%- if batch.starts %}
   union all
-  {{ literals('starts', start_types, rows_of(batch.starts, [0, 2, 1])) }}
+  {{ 'select *, null, array(), null from (' if batch.has_added }}
+  {{- literals('starts', start_types, rows_of(batch.starts, [0, 2, 1])) }}{{ ')' if batch.has_added }}
   {%- endif %}
 ),
 
@@ -83,8 +88,17 @@ timeline as (
   from base
   {%- if batch.has_wipe %}
   union all       -- before a row at the same place
-  select t.source, {{ keys(key, 't.') }}, 'gone', w.change_seq, 0, null, array(), {{ 'null, ' if batch.has_lost }}null,
+  select t.source, {{ keys(key, 't.') }},
+  {%- if batch.has_added %}
+         if({{ is_emptied }}, 'emptied', 'gone'), w.change_seq, if({{ is_emptied }}, -1, 0), null, w.not_supplied,
+         {{ 'array(), ' if batch.has_lost }}null,
+         {%- for column in lineage.split(', ') %}
+         {{ 'if(%s, w.%s, null)' % (is_emptied, column) if column in ('operation', 'batch_id')
+            else 'if(%s, false, null)' % is_emptied if column == 'key_changed' else 'null' }},
+         {%- endfor %} false
+  {%- else %} 'gone', w.change_seq, 0, null, array(), {{ 'null, ' if batch.has_lost }}null,
          {{ no_lineage }}, false
+  {%- endif %}
   from touched t
   join wipes w on w.source = t.source
     and (w.change_seq > coalesce(t.applied_seq, '') or w.change_seq >= t.rewind_seq)
@@ -116,13 +130,21 @@ paired as (   -- an entry that puts a row at its key, and after it one of the sa
 ordered as (
   select *,
          {%- if has_pairs %}
-         last_value(case when kind = 'base' or not is_followed and not is_following then kind end, true)
+         last_value(case when (kind = 'base' or not is_followed and not is_following)
+                           {{- " and kind <> 'emptied'" if batch.has_added }} then kind end, true)
            over ({{ in_order }} rows between unbounded preceding and 1 preceding) as previous_kind,
          lead(change_seq, 2) over per_key as next_but_one_seq,
+         {%- elif batch.has_added %}
+         last_value(case when kind <> 'emptied' then kind end, true)
+           over ({{ in_order }} rows between unbounded preceding and 1 preceding) as previous_kind,
          {%- else %}
          lag(kind) over per_key as previous_kind,
          {%- endif %}
-         lead(change_seq) over per_key as next_seq,
+         lead(change_seq) over per_key as next_seq, 
+         {%- if batch.has_added %}
+         bool_or(kind not in ('gone', 'leaves', 'emptied'))
+           over (partition by source, {{ keys(key) }}, change_seq) as is_opened_here,
+         {%- endif %}
          max(case when kind not in ('gone', 'leaves') then change_seq end)
            over (partition by source, {{ keys(key) }}) as last_opened_seq
   from {{ 'paired' if has_pairs else 'timeline' }}
@@ -132,6 +154,16 @@ ordered as (
 judged as (
   select *, previous_kind is null or previous_kind in ('gone', 'leaves') as is_row_absent from ordered
 )
+{%- if batch.has_added -%}
+, opened as (   -- of two entries at one place the later one alone opens a version
+  select * except (last_opened_seq),
+         max(case when kind not in ('gone', 'leaves', 'emptied')
+                    or kind = 'emptied' and not is_row_absent and next_seq is distinct from change_seq
+                    then change_seq end) over (partition by source, {{ keys(key) }}) as last_opened_seq
+  from judged
+)
+{%- endif %}
+{%- set judged = 'opened' if batch.has_added else 'judged' %}
 
 {% if has_pairs -%}
 , settled as (   -- opened_seq: since which change the key has held its row
@@ -142,10 +174,15 @@ judged as (
          if(is_followed and (kind = 'base' or not is_row_absent), next_but_one_seq, next_seq) as next_seq
          {%- if batch.has_key_change %},
          last_value(
-           case when kind in ('set', 'base', 'arrives') or kind = 'update' and is_row_absent then change_seq end, true)
+           case
+             {%- if contract(name).get('added_again') %}     -- all rows have a version of that change_seq
+             when kind = 'base' and operation = 'COLUMN_ADDED'
+               then concat(change_seq, to_json(struct({{ keys(key) }})))
+             {%- endif %}
+             when kind in ('set', 'base', 'arrives') or kind = 'update' and is_row_absent then change_seq end, true)
            over ({{ in_order }} rows between unbounded preceding and current row) as opened_seq
          {%- endif %}
-  from judged
+  from {{ judged }}
 )
 
 {% if batch.has_key_change -%}
@@ -156,6 +193,6 @@ from settled
 select * from settled where kind <> 'gone' or not is_displaced
 {%- endif %}
 {%- else -%}
-select *, false as is_displacing from judged
+select *, false as is_displacing from {{ judged }}
 {%- endif %}
 {%- endmacro %}

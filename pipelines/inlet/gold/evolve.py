@@ -33,7 +33,7 @@ PLACES = {
 }  # step -> where it holds the columns
 
 
-KEY, OURS = "inlet.key", "inlet.ours"  # properties of gold's tables
+KEY, OURS, ADDED_AGAIN = "inlet.key", "inlet.ours", "inlet.added_again"  # properties of gold's tables
 WIDENING, MAPPING = "delta.enableTypeWidening", "delta.columnMapping.mode"
 
 
@@ -45,6 +45,7 @@ def lags(project: Project, table: Table) -> bool:
         or WIDENING in properties
         or step != "before_after"
         and ours(properties) != _stored(table.ours)
+        or _added_again(table, step, properties)
         or table.column_mapping
         and MAPPING not in properties
         or _lacking(table, step, columns)
@@ -78,6 +79,9 @@ def steps(project: Project, table: Table) -> list[str]:
                 f"Run `inlet rebuild --table {table.name}`: Inlet's column is then {table.our(met)}",
             )
         name = f"gold.{table.name}__{step}"
+        if places := _added_again(table, step, properties):
+            _check_not_passed(project, table, places)
+            statements.append(f"alter table {name} set tblproperties ({ADDED_AGAIN} = '{','.join(table.added_again)}')")
         statements += (
             [f"alter table {name} set tblproperties ({MAPPING} = '{table.column_mapping}')"]
             if table.column_mapping and MAPPING not in properties
@@ -102,6 +106,28 @@ def steps(project: Project, table: Table) -> list[str]:
         )
         statements += [f"alter table {name} drop feature typeWidening"] if is_widening or WIDENING in properties else []
     return statements
+
+
+def _added_again(table: Table, step: str, properties: dict[str, str]) -> list[str]:
+    """Places at which dropped columns are added again and which a table of gold does not know yet. `current` knows them
+    for all: the fold takes them in with the first change that comes after them.
+    """
+    known = properties.get(ADDED_AGAIN, "").split(",")
+    return [place for place in table.added_again if place not in known] if step == "current" else []
+
+
+def _check_not_passed(project: Project, table: Table, places: list[str]) -> None:
+    """Raises: ConfigError where gold has taken changes after a place without knowing it."""
+    applied = lake.peek(project.lakehouse_path(), "gold.applied", ["table_name", "through_change_seq"])
+    newest = max((row["through_change_seq"] or "" for row in applied if row["table_name"] == table.name), default="")
+    for place in places:
+        if newest >= place:
+            names = ", ".join(table.added_again[place])
+            raise _no(
+                table,
+                f"{names} was dropped and is added again at {place}, and gold already has changes after that place",
+                f"Run `inlet rebuild --table {table.name}`: rows from before the drop are then null in {names}",
+            )
 
 
 def _existing(project: Project, table: Table):

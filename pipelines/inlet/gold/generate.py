@@ -23,10 +23,10 @@ CHANGE = (  # columns of <t>__before_after, around the two images
     (
         "operation",
         "string",
-        "REFRESH, INSERT, UPDATE, UPSERT, DELETE, TRUNCATE, EMPTY_LOAD: a full load without rows, or LOAD_END: a full "
-        "load has sent all",
+        "REFRESH, INSERT, UPDATE, UPSERT, DELETE, TRUNCATE, EMPTY_LOAD: a full load without rows, LOAD_END: a full "
+        "load has sent all, or COLUMN_ADDED: columns that were dropped before are added again",
     ),
-    ("change_oper", "string", "its first letter; E is an empty load, L the end of one"),
+    ("change_oper", "string", "its first letter; E is an empty load, L the end of a load, C an added column"),
     ("before", "{image}", "before-image as sent; what was not supplied is null"),
     ("after", "{image}", "after-image as sent; what was not supplied is null, see not_supplied"),
     ("changed", "array<string>", "columns that changed: by the source's mask, else where both images supply a value"),
@@ -75,7 +75,11 @@ QUALITY = (
     ),
 )
 LINEAGE = (
-    ("operation", "string", "operation of the change that opened this version"),
+    (
+        "operation",
+        "string",
+        "operation of the change that opened this version; COLUMN_ADDED: a column that was dropped is added again",
+    ),
     (
         "key_changed",
         "boolean",
@@ -171,8 +175,8 @@ def models(table: Table) -> dict[str, tuple]:
     log = {
         f"{table.name}__before_after": (
             "change_log",
-            f"One row per change of {table.table}, in the source's own words but typed, per empty full load and per "
-            f"end of a load.{no_key}{description}",
+            f"One row per change of {table.table}, in the source's own words but typed, per empty full load, per end "
+            f"of a load and per place where a dropped column is added again.{no_key}{description}",
             [(n, t.format(image=image), d) for n, t, d in CHANGE],
             [{"one_row_per": {"arguments": {"columns": ["source", "change_seq", "operation"]}}}],
         )
@@ -253,6 +257,7 @@ def _model(table: Table, name: str, description: str, columns: list, tests: list
                 "columns": [{"name": _as_is(c.gold_name), "type": c.type} for c in table.columns],
                 "versions": [{"version": v.version, "columns": _as_is(_read_as(table, v))} for v in table.versions],
             }
+            | ({"added_again": _as_is(table.added_again)} if table.added_again else {})
             | ({"ours": table.ours} if table.ours else {})
             | ({"column_mapping": table.column_mapping} if table.column_mapping else {})
         }

@@ -3,9 +3,9 @@ is read.
 
 It stands on one Delta version of `<t>__current`, and on the batches of the ledger behind it. Changes that follow what
 gold holds are folded key by key, as tests/reference.py says. Some cannot be folded without the log: a change that comes
-late, a key change, the end of a full load. From there on the changes of their source wait for gold; `is_held` says so
-in each of its rows, and what is shown is the source's state just before. So a live row is never a guess; a run that
-brings the table's gold up to silver shows the rest.
+late, a key change, the end of a full load, a dropped column that is added again. From there on the changes of their
+source wait for gold; `is_held` says so in each of its rows, and what is shown is the source's state just before. So a
+live row is never a guess; a run that brings the table's gold up to silver shows the rest.
 """
 
 import zlib
@@ -39,8 +39,8 @@ QUALITY = ("source", "valid_from_seq", "is_complete", "not_supplied", "conflict"
 TEMPLATE = Template((Path(__file__).parent / "live_view.sql").read_text(), undefined=StrictUndefined)
 COMMENT = (
     "Live rows of {table}, with the changes in silver that gold has not taken yet. Not tied to the published point, "
-    "and open transactions count. is_held: changes of this source wait for gold, for a late change, a key change or "
-    "the end of a full load is among them; the rows are those just before it."
+    "and open transactions count. is_held: changes of this source wait for gold, because a late change, a key change, "
+    "the end of a full load or a dropped column that is added again is among them; the rows are those just before it."
 )
 MAX_TEXT = 32_000  # what Hive's own catalog takes of a view's text, with some room (ADR 5)
 
@@ -148,6 +148,7 @@ def query(table: Table, version: int, through_batch_id: int, row_function: str |
         onto_row=ONTO_ROW,
         updates=UPDATES,
         wipes=WIPES,
+        added_again=list(table.added_again),
     )
 
 

@@ -42,6 +42,9 @@ entries as (   -- hold: gold alone can tell what comes of this change
     case
       when is_moved or change_seq <= applied_seq then ''
       when operation = 'LOAD_END' then change_seq
+      {%- for place in added_again %}
+      when change_seq >= '{{ place }}' and coalesce(applied_seq, '') < '{{ place }}' then change_seq
+      {%- endfor %}
       when operation in {{ updates }} and (
         {%- for key in keys %}{{ " or " if not loop.first }}b_{{ loop.index0 }} <> a_{{ loop.index0 }}{% endfor %})
         then change_seq
