@@ -195,11 +195,12 @@ class Table(BaseModel):
         such a version is in force: names of the columns in gold}. A row has no value of such a column there.
         """
         found: dict[str, list[str]] = {}
-        for column in self.columns:
-            has = [self.column_in(version, column) is not None for version in self.versions]
+        columns = [self.columns_in(version) for version in self.versions]
+        for name in columns[0]:
+            has = [of_version[name] is not None for of_version in columns]
             for n in range(2, len(has)):
                 if has[n] and not has[n - 1] and any(has[: n - 1]):
-                    found.setdefault(self.earlier[n - 1].until.ljust(LEN_SEQ, "0"), []).append(column.gold_name)
+                    found.setdefault(self.earlier[n - 1].until.ljust(LEN_SEQ, "0"), []).append(name)
         return dict(sorted(found.items()))
 
     @property

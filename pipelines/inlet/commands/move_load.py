@@ -14,7 +14,7 @@ from inlet.config import Project
 from inlet.errors import ConfigError
 from inlet.silver import full_loads, load_order, pending
 from inlet.sql import literal
-from inlet.table import present
+from inlet.table import by_name, present
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,7 +39,7 @@ def move(project: Project, spark: "SparkSession", source: str, load_id: str, sec
     codec = CODECS[project.sources[source].codec]
     moved = codec.LOADS.moved(load, loads, _topics(spark, source, own), seconds, _hidden(project, source, load_id))
     _write(spark, source, own, load, moved)
-    return present(project.tables.values(), load["table"]), moved["started_at16"]
+    return present(by_name(project.tables.values()), load["table"]), moved["started_at16"]
 
 
 def _topics(spark: "SparkSession", source: str, own: str) -> list[str]:
