@@ -87,7 +87,7 @@ class Damaged:
         assert order == sorted(set(order))
         first = min(self.whole)
         latest = max(order)[:8] if order and hit.rba != first else ""
-        assert latest <= f"{streams.START + timedelta(days=7):%Y%m%d}"
+        assert latest <= f"{streams.START + timedelta(days=35):%Y%m%d}"
 
     def _hit(self, at: int):
         return next(r for r in self.trail.records if r.rba <= at < r.rba + r.length)
@@ -175,8 +175,8 @@ def test_the_places_of_changes_do_not_depend_on_where_a_file_was_cut(seed):
     """Times ahead, pauses and another file: change_seq rises with the records, and is the same for each delivery."""
     rng, at, rows = random.Random(seed), streams.START, Trail(ALIKE)
     for n in range(40):
-        at += timedelta(days=rng.choice([0, 0, 0, 1, 8, 40]), seconds=1)
-        wrong = timedelta(days=rng.choice([0, 0, 0, 0, 5, 9_000]))
+        at += timedelta(days=rng.choice([0, 0, 0, 1, 34, 40, 90]), seconds=1)
+        wrong = timedelta(days=rng.choice([0, 0, 0, 0, 20, 9_000]))
         rows.insert("HR.A", {"ID": n, "BODY": "a"}, io_time=at + wrong, tokens=[("6", f"1.1.{n}")])
         if n == 20:
             rows.roll()

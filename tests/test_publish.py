@@ -124,7 +124,6 @@ def is_boundary(changes: list[Change], arrived: list[Change], point: str) -> boo
     return all(not seqs & shown or seqs <= shown for seqs in begun.values())
 
 
-@pytest.mark.smoke
 def test_the_views_show_whole_transactions_and_equal_the_reference_at_their_point(spark, here):
     streams = {}
     for number in range(24):
@@ -160,7 +159,6 @@ def test_the_views_show_whole_transactions_and_equal_the_reference_at_their_poin
     assert_every_boundary_is_shown_by_as_of_and_committed(spark, streams)
 
 
-@pytest.mark.smoke
 def test_inlet_show_says_what_the_views_say(spark, here):
     """Read without Spark: live rows, versions, changes, rows of a key and as of a time."""
 

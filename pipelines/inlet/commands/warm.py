@@ -86,8 +86,12 @@ def _extracts(tables: dict) -> None:
 
 
 def _trails(tables: dict) -> None:
+    import numpy as np
+
+    from inlet.codecs.goldengate.trail import sequence
     from inlet.source import Source
 
+    sequence.number_of_id(np.frombuffer(b"1.2.3", np.uint8))  # of contexts that an earlier Inlet has written
     source = Source(name="s", codec="goldengate_trail", **{"from": "nowhere"}, options={"charset": "AL32UTF8"})
     _read(source, tables, "aa000000001", TRAIL)
 
@@ -105,8 +109,10 @@ def _read(source, tables: dict, name: str, data: bytes) -> None:
 
 def _journals(tables: dict) -> None:
     from inlet.codecs.linkexpress.journal import files
+    from inlet.codecs.linkexpress.journal.open_transactions import Cells
     from inlet.source import Source
 
+    Cells({}, 1).step("00" * 8, 1)  # of journals that the plain reader reads
     options = {"source_tz": "UTC", "charset": "cp932", "sysitems": ["RESOURCE", "DBOP"]}
     source = Source(name="s", codec="linkexpress_journal", **{"from": "nowhere"}, tables={"B": "A.B"}, options=options)
     both = {"byte_order": "big", "compressed": "yes", "numeric_sign": "separate"}

@@ -14,7 +14,7 @@ Groups    a before-image and the update of the same key behind it, the segments 
           its LOB chunks are one change. Chunks may go on in the next file: LOBs that the last row of a file does not
           supply are `lob_incomplete` where its transaction goes on
 Yields    changes in file order; the images hold what the record supplies, absent columns were not supplied
-Order     largest IO Time so far, number of the file, RBA of the record. An IO Time that is 7 days after the largest
+Order     largest IO Time so far, number of the file, RBA of the record. An IO Time that is 35 days after the largest
           one counts only once another change confirms it; a control event `time_ahead` tells it (docs/adr/0018)
 Transactions  from TransInd 0 to 2, or 3; records wait for the end of theirs. One that a restart interrupts, or that
           begins again under the same id with the same record, counts once; one that is interrupted otherwise stands, is
