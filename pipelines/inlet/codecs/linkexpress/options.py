@@ -160,7 +160,7 @@ class CommonOptions(BaseModel):
 
     def _set(self, name: str | None, byte_order: str, mixed: str, codes: dict[str, str]) -> Charset:
         if name is None:
-            raise ValueError("option charset is missing")  # `told` has asked for it
+            raise ValueError("option charset is missing")  # `required` has asked for it
         name = UTF_16[byte_order] if name == "utf_16" else name
         overrides = self.gaiji, site_table.as_text(codes)
         return charset(name, self.jef_mapping, mixed, overrides, self.jef_pua_base, self.user_defined)
@@ -210,7 +210,7 @@ class TableOptions(Options):
 
 def options_of(source: Source) -> Options:
     """The options of a source of extracts. Raises: ConfigError where a required one is missing."""
-    return told(source, given(source))
+    return required(source, given(source))
 
 
 def given(source: Source) -> Options:
@@ -218,7 +218,7 @@ def given(source: Source) -> Options:
     return source.options_as(TableOptions if source.codec == "linkexpress_table" else Options)
 
 
-def told(source: Source, options: Common) -> Common:
+def required(source: Source, options: Common) -> Common:
     """The options of a source, none of the required ones missing. Raises: ConfigError."""
     for name, remedy in CommonOptions.REQUIRED.items():
         if getattr(options, name) is None:

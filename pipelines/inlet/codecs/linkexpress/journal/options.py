@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field, field_validator
 
-from inlet.codecs.linkexpress.options import CommonOptions, told
+from inlet.codecs.linkexpress.options import CommonOptions, required
 from inlet.source import Source
 
 SystemItem = Literal["TIME", "TRNID", "STS", "DBKIND", "DBOP", "STORAGE", "RESOURCE"]
@@ -69,4 +69,4 @@ class Options(CommonOptions):
 
 def options_of(source: Source) -> Options:
     """The options of a source. Raises: ConfigError where a required one is missing."""
-    return told(source, source.options_as(Options))
+    return required(source, source.options_as(Options))
