@@ -158,7 +158,6 @@ def files_of(changes: list[dict]) -> dict[str, tuple[dict, bytes]]:
     }
 
 
-@pytest.mark.smoke
 def test_every_form_goes_the_whole_way_to_the_same_rows(spark, lakehouse, tmp_path):
     changes = [change | {"seqno": 1, "rba": 1000 + 100 * n} for n, change in enumerate(LIVES)]
     sources, files = {}, files_of(changes)

@@ -1,6 +1,6 @@
 {# Silver's changes of one table, typed: one row per change. An empty full load, the end of a load and a column that is
-   added again are rows too, because they say something about every row of the table. In: rows of `progress`; a log whose batches are left out
-   (none: every batch up to where they come). -#}
+   added again are rows too, because they say something about every row of the table. In: rows of `progress`; a log
+   whose batches are left out (none: every batch up to where they come). -#}
 {% macro typed_changes(name, lagging, log=none) -%}
 {%- set changes, control_events = source('silver', 'changes'), source('silver', 'control_events') -%}
 {%- set contract = contract(name) -%}

@@ -117,7 +117,8 @@ where _kind not in ('gone', 'leaves') and (_kind <> 'base' or valid_to_seq is no
 {%- if batch.has_added and batch.has_rewind %}
 union all     -- a late change has taken away the row, so gold must not hold the version: no end, and not the last
 select source, {% for c in contract.columns -%}
-         {%- if c.name in contract.key %}_key_{{ contract.key.index(c.name) + 1 }}{% else %}null{% endif %}, {% endfor -%}
+         {%- if c.name in contract.key %}_key_{{ contract.key.index(c.name) + 1 }}{% else %}null{% endif %}, {#-
+         #} {% endfor -%}
        change_seq, null, null, null, null, {{ no_lineage }}, false, null, null
 from timeline where kind = 'emptied' and (is_row_absent or next_seq = change_seq) and not is_opened_here
 {%- endif %}
