@@ -251,10 +251,9 @@ def test_messages_that_name_a_list_of_another_order_are_left_to_the_exact_path()
     def sure(lookups: dict, source=SOURCE) -> list[bool]:
         return [place >= 0 for place in json_contracts.Contracts([source], TABLES, lookups).places_of(batch)]
 
-    assert sure({}) == [True] * 6
+    assert sure({}) == [True, False, False, False, True, False]
     assert sure({"shop": lists | {"metadata": b""}}) == [True, True, False, False, True, False]
-    needs = SOURCE.model_copy(update={"options": {"needs_metadata": True}})
-    assert sure({}, needs) == [True, False, False, False, True, False]
+    assert sure({}, SOURCE.model_copy(update={"options": {"needs_metadata": False}})) == [True] * 6
 
 
 def test_topics_with_the_same_checksum_do_not_share_a_place():

@@ -26,6 +26,7 @@ def made(lakehouse: Path, named: str = "", where: str = "seg0") -> str:
 def test_a_catalog_of_an_earlier_release_tells_its_place_by_its_databases(tmp_path, where):
     place.check(made(tmp_path / "a b", str(tmp_path / "a b"), where))
     place.check(made(tmp_path / "new", "", where))
+    place.check(made(tmp_path / "public" / "gold-2", str(tmp_path / "public" / "gold-2"), where))
     with pytest.raises(ConfigError, match=r"was copied or moved: its catalog names the tables of /data/lakehouse\. "):
         place.check(made(tmp_path / "copy", "/data/lakehouse", where))
 

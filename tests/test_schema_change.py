@@ -403,6 +403,9 @@ def test_a_column_that_a_version_lacks_and_a_later_one_has_is_added_again():
     assert Table(**THIRD).added_again == {}  # COLOR is new, MADE is gone, NAME has another name
     by_time = [NOTED_AGAIN["earlier"][0], NOTED_AGAIN["earlier"][1] | {"until": "2026-02-01"}]
     assert Table(**(NOTED_AGAIN | {"earlier": by_time})).added_again == {"20260201" + "0" * 27: ["name"]}
+    without = [one | {"key": NOTED["key"]} for one in NOTED_AGAIN["earlier"]]
+    of_key = NOTED_AGAIN | {"key": [*NOTED["key"], "NAME"], "earlier": without}
+    assert Table(**of_key).added_again == {}  # without it a row would be another one
 
 
 def dropped_and_added_again(number: int) -> list[Change]:

@@ -192,11 +192,12 @@ class Table(BaseModel):
     @property
     def added_again(self) -> dict[str, list[str]]:
         """The columns that a version has, the one before it lacks and an earlier one had: {the first place at which
-        such a version is in force: names of the columns in gold}. A row has no value of such a column there.
+        such a version is in force: names of the columns in gold}. A row has no value of such a column there. Columns of
+        the key are left out: without one a row would be another one.
         """
         found: dict[str, list[str]] = {}
         columns = [self.columns_in(version) for version in self.versions]
-        for name in columns[0]:
+        for name in [one for one in columns[0] if one not in self.gold_key]:
             has = [of_version[name] is not None for of_version in columns]
             for n in range(2, len(has)):
                 if has[n] and not has[n - 1] and any(has[: n - 1]):

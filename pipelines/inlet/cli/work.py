@@ -257,6 +257,8 @@ def move_load(
     names = [t.name for t in loaded.tables.values() if t.table == table]
     if names and lake.exists(loaded.lakehouse_path(), f"gold.{names[0]}__before_after"):
         rebuild(table=names, project=project)
+    with lake.writing(loaded.lakehouse_path(), tell=log.say):
+        moving.finish(session(loaded.lakehouse_path()), source, load)
 
 
 @app.command()

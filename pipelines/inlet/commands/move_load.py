@@ -19,12 +19,13 @@ from inlet.table import by_name, present
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-MOVED = "load_moved"  # the kind of events that were reported of a load before it was moved
+MOVING = "load_moving"  # kind of the event of a move that is not finished: gold is not built until it is
+MOVED = "load_moved"  # kind of that event then, and of the events that were reported of the load
 
 
 def move(project: Project, spark: "SparkSession", source: str, load_id: str, seconds: float) -> tuple[str, str]:
     """Move a load, at least as many seconds, and before the changes that were reported as hidden by it. Out: its table,
-    and its new start. Done again after it died, it goes on.
+    and its new start. Done again after it died, it goes on. `finish` ends the move, once gold is made again.
 
     Raises: ConfigError where there is no such load, or a batch is not decoded yet.
     """
@@ -38,8 +39,35 @@ def move(project: Project, spark: "SparkSession", source: str, load_id: str, sec
     own = f"source = {literal(source)} and load_id = {literal(load_id)}"
     codec = CODECS[project.sources[source].codec]
     moved = codec.LOADS.moved(load, loads, _topics(spark, source, own), seconds, _hidden(project, source, load_id))
+    _begin(spark, load)
     _write(spark, source, own, load, moved)
     return present(by_name(project.tables.values()), load["table"]), moved["started_at16"]
+
+
+def finish(spark: "SparkSession", source: str, load_id: str) -> None:
+    """End a move: gold has been made again, or there is none."""
+    spark.sql(f"""
+        update silver.control_events set kind = '{MOVED}' where source = {literal(source)}
+          and load_id = {literal(load_id)} and kind in ('{MOVING}', '{load_order.BEFORE}')""")
+
+
+def check_finished(project: Project) -> None:
+    """Raises: ConfigError where a move died: gold would mix a load's old and new places."""
+    columns = ["source", "load_id"]
+    for row in lake.peek(project.lakehouse_path(), "silver.control_events", columns, f"where kind = '{MOVING}'"):
+        raise ConfigError(
+            f"The move of the load {row['load_id']} is not finished",
+            f"`inlet move-load {row['load_id']} --source {row['source']}` again",
+        )
+
+
+def _begin(spark: "SparkSession", load: dict) -> None:
+    names = [load["source"], *load["table"].split("."), load["load_id"]]
+    source, schema, table, load_id = map(literal, names)
+    spark.sql(f"""
+        insert into silver.control_events (source, source_schema, source_table, kind, load_id, batch_id, decoded_at)
+        select {source}, {schema}, {table}, '{MOVING}', {load_id}, max(batch_id), current_timestamp()
+        from silver.control_events where source = {source} and load_id = {load_id}""")
 
 
 def _topics(spark: "SparkSession", source: str, own: str) -> list[str]:
@@ -85,4 +113,3 @@ def _write(spark: "SparkSession", source: str, own: str, load: dict, moved: dict
         update silver.control_events set change_seq = {literal(start + "0" * 19)},
           detail = {literal(json.dumps(moved, default=str))}
         where {own} and kind = '{full_loads.BEGIN}'""")
-    spark.sql(f"update silver.control_events set kind = '{MOVED}' where {own} and kind = '{load_order.BEFORE}'")

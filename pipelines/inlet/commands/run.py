@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from inlet import bronze, checks, config, gold, publish, silver
 from inlet.checks import suite
-from inlet.commands import rejects, replay, runs, warm
+from inlet.commands import move_load, rejects, replay, runs, warm
 from inlet.config import Project
 from inlet.errors import AccountingError, CheckFailed, ConfigError
 from inlet.gold import generate
@@ -169,7 +169,11 @@ def _silver(
 
 
 def build_gold(project: Project, spark: "SparkSession", tables: list[str] | None = None, **given) -> list:
-    """`gold.run`, and the live views that stand on what it built."""
+    """`gold.run`, and the live views that stand on what it built. Raises: ConfigError where the move of a load died,
+    unless tables are made again.
+    """
+    if not given.get("full_refresh"):
+        move_load.check_finished(project)
     return gold.run(project, spark, tables, after=partial(live_view.write, project, spark), **given)
 
 

@@ -53,6 +53,8 @@ def _places(lakehouse: str) -> list[str]:
     except FileNotFoundError:
         folders = [Path(lakehouse) / CATALOG / name for name in ("seg0", "log")]
         files = [file.read_bytes() for folder in folders for file in folder.glob("*.dat")]
+        if any(f"file:{lakehouse}/{name}".encode() in file for file in files for name in ("bronze", "silver", "gold")):
+            return [lakehouse]
         return sorted({place[1].decode("utf-8", "replace") for file in files for place in LOCATION.finditer(file)})
 
 

@@ -192,7 +192,8 @@ def of_messages(batch: Batch, codec, sources: list, loads: list[dict]) -> None:
     """Write the ends of loads that changes of this batch tell, and which of these changes a load hides. In: the loads
     known after it.
     """
-    _append(batch, *load_order.hidden_changes(batch, codec, sources, loads))
+    known = known_loads(batch.project, batch.batch_id)
+    _append(batch, *load_order.hidden_changes(batch, codec, sources, loads, known))
     begun, ended = _before(batch, BEGIN), _before(batch, END)
     waiting = {_place(load): load for load in loads if _place(load) not in ended}
     if not waiting:

@@ -8,6 +8,7 @@ after changes that are newer than its rows. The feed's own order tells: what com
 from typing import TYPE_CHECKING
 
 from inlet.silver.batch import Batch, among
+from inlet.sql import literal
 from inlet.table import by_name
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def changes_after(codec, messages: "DataFrame", sources: list, loads: list[dict]
     found = (
         codec.FAST.marked(messages, sources)
         .join(spans.hint("broadcast"), ["source", "topic"])
-        .where("timestamp > first_at and seq between low and high")
+        .where("timestamp >= first_at and seq between low and high")
         .groupBy("source", "load_id")
         .agg({"seq": "min"})
         .collect()
@@ -43,22 +44,34 @@ def changes_after(codec, messages: "DataFrame", sources: list, loads: list[dict]
     return {(row["source"], row["load_id"]): row["min(seq)"] for row in found}
 
 
-def hidden_changes(batch: Batch, codec, sources: list, loads: list[dict]) -> tuple[list[tuple], str, dict]:
-    """Changes of this batch that came after the first row of a load of their table and sort before it: the load's rows
-    are older, and would win. Out: (source, schema, table, load_id, least change_seq); the kind of the control events
-    that say so; by source and load_id what these tell.
+def hidden_changes(
+    batch: Batch, codec, sources: list, loads: list[dict], known: list[dict]
+) -> tuple[list[tuple], str, dict]:
+    """Changes that came after the first row of a load of their table and sort before it: the load's rows are older, and
+    would win. They are those of this batch and, of loads that it has begun or that begin earlier than was known, those
+    of earlier batches. In: the loads known after the batch, and before it. Out: (source, schema, table, load_id, least
+    change_seq); the kind of the control events that say so; by source and load_id what these tell.
     """
     nothing: tuple[list[tuple], str, dict] = [], BEFORE, {}
     if not loads:
         return nothing
-    of_batch = f"from silver.changes where {batch.rows} and operation <> 'REFRESH'"
-    [(least,)] = batch.spark.sql(f"select min(change_seq) {of_batch}").collect()
+    begun = {(load["source"], load["load_id"], load["first_at"]) for load in known}
     gaps = {source.name: source.options_as(codec.OPTIONS).load_gap_minutes for source in sources}
+    windows = {(load["source"], load["load_id"]): codec.LOADS.window(load, gaps[load["source"]]) for load in loads}
+    spans_of_new = [
+        "source = {} and change_seq between '{}' and '{}'".format(
+            literal(load["source"]), *windows[load["source"], load["load_id"]]
+        )
+        for load in loads
+        if (load["source"], load["load_id"], load["first_at"]) not in begun
+    ]
+    of_batch = f"from silver.changes where operation <> 'REFRESH' and ({' or '.join([batch.rows, *spans_of_new])})"
+    [(least,)] = batch.spark.sql(f"select min(change_seq) {of_batch}").collect()
     names = by_name(batch.project.tables.values())
     spans = [
         (load["source"], *name.split("."), load["table"], load["load_id"], load["first_at"], *window)
         for load in loads
-        if least is not None and least <= (window := codec.LOADS.window(load, gaps[load["source"]]))[1]
+        if least is not None and least <= (window := windows[load["source"], load["load_id"]])[1]
         for name in (names[load["table"]].names if load["table"] in names else [load["table"]])
     ]
     if not spans:
@@ -75,7 +88,7 @@ def hidden_changes(batch: Batch, codec, sources: list, loads: list[dict]) -> tup
     if earlier.isEmpty():
         return nothing
     units = batch.spark.sql(f"select source, unit_id, timestamp from bronze.messages where {among(batch.sources)}")
-    hidden = earlier.join(units, ["source", "unit_id"]).where("timestamp > first_at")
+    hidden = earlier.join(units, ["source", "unit_id"]).where("timestamp >= first_at")
     found = hidden.groupBy("source", "load_table", "load_id").agg({"change_seq": "min", "unit_id": "count"}).collect()
     return (
         [

@@ -55,9 +55,9 @@ class Options(BaseModel):
         "before its first message, in the order of changes",
     )
     needs_metadata: bool = Field(
-        default=False,
+        default=True,
         description="whether a message with masks that names a column list (`messageSchemaId`) waits for its metadata "
-        "message as long as the source has brought none at all; once it has brought one, such messages always wait",
+        "message where the source has brought none at all; `false` takes the contract's order for it there",
     )
 
 

@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from inlet.codecs import json_columns
 from inlet.codecs.json_batches import groups
@@ -51,8 +52,17 @@ class Contracts:
                 place = self.by_name.get((source, *named.groups()), -1) if named else -1
                 places[i] = place + len(self.places) if place >= 0 else -1
         places[~np.asarray(batch.column("value").is_valid())] = -1
-        for i in np.flatnonzero(places >= 0) if self.agreeing else ():
+        for i in np.flatnonzero((places >= 0) & _may_name_lists(batch.column("value"))) if self.agreeing else ():
             ids = self.agreeing.get(places[i] % len(self.places))
             if ids is not None and not metadata.is_sure(batch.column("value")[int(i)].as_py(), ids):
                 places[i] = -1  # the exact path reads its masks
         return places
+
+
+def _may_name_lists(values: pa.Array) -> np.ndarray:
+    """Which messages may name a column list: not those that say null once, as they do where no metadata is published,
+    or nothing at all.
+    """
+    num = pc.fill_null(pc.count_substring(values, "messageSchemaId"), 0)
+    says_null = pc.fill_null(pc.match_substring(values, '"messageSchemaId":null'), False)
+    return np.asarray(num) > np.asarray(says_null).astype(np.int64)

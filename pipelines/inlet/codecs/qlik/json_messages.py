@@ -6,7 +6,7 @@ Yields      one change, one reject, or one control event (`metadata`: type MD, a
 Shapes      {"magic": "atMSG", "type": "DT", ..., "message": {data, beforeData, headers, schema?, table?}}, enveloped
             {data, beforeData, headers, schema?, table?}, bare
             flattened (user-named prefixes), legacy ("op", "change_seq") and tombstones are refused by name
-Options     load_gap_minutes (60), loads_end (change): see full_load. needs_metadata (false): see metadata
+Options     load_gap_minutes (60), loads_end (change): see full_load. needs_metadata (true): see metadata
 Meaning     see members; full loads: see full_load
 Two paths   `decode_message` reads any message exactly, in Python. `fast` (json_fast, json_walk: compiled, through
             Arrow) answers for messages that are in no doubt and leaves out every other one; where it answers, both say

@@ -1,8 +1,9 @@
 """Column lists that metadata messages give, by schema id: which column is which bit of a mask.
 
 A data message names its list in `messageSchemaId`; the metadata message with that `schemaId` may come before or after
-it, and in another topic [documented]. Bit n-1 of a mask is the column whose `ordinal` is n there. Without metadata
-messages the place of a column in the contract is its ordinal.
+it, and in another topic [documented]. Bit n-1 of a mask is the column whose `ordinal` is n there. The place of a column
+in the contract is its ordinal where a message names no list, and where option `needs_metadata` is false and its source
+has brought none.
 """
 
 import re
@@ -57,7 +58,8 @@ def list_of(whole: dict, lookups: dict[str, bytes], is_required: bool) -> dict[i
     if id_ in lookups:
         return _listed(lookups[id_])
     if is_required or ANY in lookups:
-        expected = f"a metadata message with schemaId {id_[:40]}"
+        option = "" if ANY in lookups else "; needs_metadata: false where none is published"
+        expected = f"a metadata message with schemaId {id_[:40]}{option}"
         raise Refused("definition_missing", ("messageSchemaId",), expected, "none so far")
     return None
 
