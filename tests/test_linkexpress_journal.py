@@ -59,7 +59,7 @@ def column_types(charset: str):
 
 
 @st.composite
-def files(draw):
+def files(draw, min_changes: int = 0):
     """Tables, journals and how they are written."""
     is_tagged = draw(st.booleans())
     varying, nchar = draw(st.sampled_from((("data", "characters"), ("data", "bytes"), ("area", "bytes"))))
@@ -83,7 +83,7 @@ def files(draw):
         table: [(name, *draw(column_types(how.charset))) for name in draw(names)]
         for table in ("T1", "T2")[: draw(st.integers(1, 2))]
     }
-    trnids = draw(st.lists(st.sampled_from((7, 8, 9)), max_size=12))
+    trnids = draw(st.lists(st.sampled_from((7, 8, 9)), min_size=min_changes, max_size=12))
     journals: list = []
     for n, trnid in enumerate(trnids):
         is_first, is_last = trnid not in trnids[:n], trnid not in trnids[n + 1 :]

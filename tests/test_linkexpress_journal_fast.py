@@ -11,12 +11,18 @@ from hypothesis import strategies as st
 
 from inlet.codecs.linkexpress.journal import change_rows
 from inlet.codecs.linkexpress.journal import files as codec
+from inlet.codecs.linkexpress.journal.open_transactions import Cells
+from inlet.codecs.linkexpress.journal.transaction import OpenTransactions
 from inlet.codecs.linkexpress.local_time import utc_time
 from inlet.table import Table
 from tests.encode.linkexpress_journal import Change, How, divided, encode_file
 from tests.journals import assert_read_alike, assert_unit_read_alike
 from tests.test_linkexpress import quick
-from tests.test_linkexpress_journal import BY_FIT, PATH, files, packed, project, told
+from tests.test_linkexpress_journal import BY_FIT, COLUMNS, PATH, files, packed, project, told
+
+A, B, C = "000000000000000A", "FFFFFFFFFFFFFFFB", "000000000000000C"
+BOTH = pytest.mark.parametrize("begun", [OpenTransactions, lambda open_: Cells(open_, 99)], ids=["plain", "compiled"])
+IN_PAIRS = pytest.mark.parametrize("pair_divided", ["none", "adjacent_same_key"])  # the cut compiled, and in Python
 
 
 @quick
@@ -46,6 +52,89 @@ def test_they_read_transactions_of_other_files_and_divided_journals_alike(file, 
         del messages[data.draw(st.integers(0, len(messages) - 1))]
     written = b"".join(messages)
     source, contracts = project(tables, **told(how, *BY_FIT))
+    context = codec.open_file(PATH, written[:1], False, source, contracts)
+    assert_read_alike(written, context, source, contracts, len_block)
+
+
+def taken(transactions, journals: list) -> list:
+    """The events of journals. In: (id, STS) of each, None of one that cannot be read."""
+    return [transactions.step(*one) if one else transactions.unknown() for one in journals]
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("open_", "before", "in_block", "of_block", "counters"),
+    [
+        ({A: 5}, [], [None, (A, 2)], {A: 5}, [7]),
+        ({A: 5}, [], [(A, 2), None, (A, 4)], {A: 5}, [6, 8]),
+        ({A: 5}, [None, None], [None, (A, 2), None, None, (A, 4)], {A: 7}, [9, 12]),
+        ({A: 5}, [(A, 2), None, (A, 2)], [None, None, (A, 4)], {A: 8}, [11]),
+        ({A: None}, [None], [None, (A, 4)], {A: None}, [None]),  # it began elsewhere
+        ({A: 5}, [None], [None, (B, 1), None, (B, 4)], {}, [1, 3]),  # it begins in the block
+        ({}, [None, (B, 1), None], [None, (A, 5), (B, 4)], {B: 2}, [1, 4]),
+        ({A: 5}, [(A, 4), None], [None, (A, 1), None, (A, 4)], {}, [1, 3]),  # its id begins again
+    ],
+)
+def test_a_block_counts_its_own_journals_that_cannot_be_read_once(begun, open_, before, in_block, of_block, counters):
+    transactions = begun(open_)
+    taken(transactions, before)
+    transactions.begin_block()
+    events = taken(transactions, in_block)
+    assert [event.counter for event in events if event] == counters
+    assert transactions.of_block() == of_block
+    assert taken(begun(of_block), in_block) == events
+
+
+@BOTH
+@given(
+    st.dictionaries(st.sampled_from((A, B)), st.sampled_from((None, 1, 5))),
+    st.lists(
+        st.lists(st.none() | st.tuples(st.sampled_from((A, B, C)), st.sampled_from((1, 2, 2, 3, 4, 5))), max_size=6),
+        max_size=6,
+    ),
+)
+def test_blocks_give_the_events_of_the_whole(begun, open_, blocks):
+    whole, transactions = begun(open_), begun(open_)
+    expected = taken(whole, [one for block in blocks for one in block])
+    events = []
+    for block in blocks:
+        transactions.begin_block()
+        taken(transactions, block)
+        events += taken(begun(transactions.of_block()), block)
+    assert (events, transactions.open) == (expected, whole.open)
+
+
+@IN_PAIRS
+@pytest.mark.parametrize("num", [1, 2, 3, 5])
+def test_a_journal_that_cannot_be_read_is_counted_once_whatever_the_blocks(pair_divided, num):
+    how, row = How(), {"N": 1, "S": "a"}
+    journals = [Change("T1", "update", row, 1, sts) for sts in (1, 2, 2, 2, 2, 4)]
+    journals[2] = replace(journals[2], is_readable=False)
+    data = encode_file(journals, COLUMNS, how)
+    source, contracts = project(COLUMNS, **told(how, *BY_FIT), pair_divided=pair_divided)
+    context = codec.open_file(PATH, data[:1], False, source, contracts)
+    cut = codec.cut(data, context, source, contracts, num * len(data) // len(journals), True)
+    counters = []
+    for block in cut.blocks:
+        unit = data[block.offset : block.offset + block.length]
+        decoded = codec.decode(unit, block.context, source, contracts)
+        rows = codec.changes_as_rows(decoded, block.context, source, contracts)
+        counters += [row["transaction_event_counter"] for row in rows]
+    assert counters == [1, 2, 4, 5, 6]
+
+
+@IN_PAIRS
+@quick
+@given(files(min_changes=9), st.integers(1, 1200), st.data())
+def test_they_read_transactions_with_journals_that_cannot_be_read_alike(pair_divided, file, len_block, data):
+    how, tables, journals = file
+    unreadable = data.draw(st.sets(st.integers(0, len(journals) - 1), min_size=1, max_size=4))
+    journals = [
+        replace(one, is_readable=n not in unreadable) if isinstance(one, Change) else one
+        for n, one in enumerate(journals)
+    ][data.draw(st.integers(0, 4)) :]
+    written = encode_file(packed(journals, how), tables, how)
+    source, contracts = project(tables, **told(how, *BY_FIT), pair_divided=pair_divided)
     context = codec.open_file(PATH, written[:1], False, source, contracts)
     assert_read_alike(written, context, source, contracts, len_block)
 

@@ -44,6 +44,7 @@ CODES = {
     "INTERVAL": 0x23,
 }
 STATES = {"valid": (0x00, 0x0000), "null": (0x0F, 0x00FF), "missing": (0xF0, 0xFF00), "invalid": (0xFF, 0xFFFF)}
+STATES |= {"unreadable": (0x7F, 0x7F7F)}  # no validity
 LEN_TEXT = {"DATE": 10, "TIME": 8, "TIMESTAMP": 19}
 
 
@@ -58,6 +59,7 @@ class Change:
     sts: int = 5
     time: str = "2014080512345678"
     system: dict = field(default_factory=dict)  # more values of system items: DBKIND, STORAGE
+    is_readable: bool = True  # False: the validity of its first item is none
 
 
 @dataclass(frozen=True)
@@ -146,6 +148,9 @@ def _journal(journal, tables: dict, how: How) -> bytes:
     if how.has_checkpoint and (is_checkpoint or not how.compressed):
         name = _padded(journal.name if is_checkpoint else "", 32, how)
         items.append((0x24, struct.pack(how.order + "H", 32), "valid" if is_checkpoint else "invalid", name))
+    if not is_checkpoint and not journal.is_readable:
+        code, info, _, data = items[0]
+        items[0] = code, info, "unreadable", data
     body = b"".join(_item(*item, how) for item in items)
     valid = sum(state == "valid" for _, _, state, _ in items)
     return struct.pack(how.order + "IH", 6 + len(body), valid) + body

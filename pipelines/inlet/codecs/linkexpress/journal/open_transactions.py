@@ -26,7 +26,7 @@ FREE, OPEN, CLOSED = range(3)  # what a cell is
 COUNTER, IS_LAST, IS_OUT, ID = range(4)
 NUM_EVENT = 4
 NUM_UNKNOWN, BLOCK, NUM_BEFORE = range(3)  # journals that cannot be read; number of the block; its rows of `met`
-ID_MET, COUNTER_MET = range(2)  # a transaction that was open before the block and has journals in it: as before it
+ID_MET, COUNTER_MET = range(2)  # a transaction that was open before the block and has journals in it: as in its cell
 NUM_MET = 2
 
 
@@ -40,7 +40,7 @@ class Cells:
         self.keys, self.counters = np.empty(size, np.uint64), np.empty(size, np.int64)
         self.states, self.blocks = np.zeros(size, np.uint8), np.zeros(size, np.int64)
         self.met = np.empty((num, NUM_MET), np.int64)
-        self.totals = np.array([0, 1, 0], np.int64)
+        self.totals, self.num_unknown_at_begin = np.array([0, 1, 0], np.int64), 0  # of the block
         self.one = np.zeros(NUM_EVENT, np.int64)
         ids = np.array([int(id_, 16) for id_ in open_], np.uint64)
         counters = [NOT_COUNTED if counter is None else counter for counter in open_.values()]
@@ -50,19 +50,18 @@ class Cells:
         """The journals to come are of another block."""
         self.totals[BLOCK] += 1
         self.totals[NUM_BEFORE] = 0
+        self.num_unknown_at_begin = int(self.totals[NUM_UNKNOWN])
 
     def of_block(self) -> dict[str, int | None]:
-        """What is to be known before the block: the transactions that were open, and of which it has journals."""
+        """As of OpenTransactions."""
         met = self.met[: self.totals[NUM_BEFORE]]
-        return _named(met[:, ID_MET].astype(np.uint64), met[:, COUNTER_MET])
+        return _named(met[:, ID_MET].astype(np.uint64), met[:, COUNTER_MET], self.num_unknown_at_begin)
 
     @property
     def open(self) -> dict[str, int | None]:
         """Those that are open behind the last journal."""
         cells = np.flatnonzero(self.states == OPEN)
-        counters = self.counters[cells]
-        counted = np.where(counters == NOT_COUNTED, UNCOUNTED, counters + self.totals[NUM_UNKNOWN])
-        return _named(self.keys[cells], counted)
+        return _named(self.keys[cells], self.counters[cells], self.totals[NUM_UNKNOWN])
 
     def step(self, id_: str, sts: int) -> Event | None:
         """As of Transactions."""
@@ -80,9 +79,10 @@ class Cells:
         self.totals[NUM_UNKNOWN] += 1
 
 
-def _named(keys, counters) -> dict[str, int | None]:
-    found = zip(keys.tolist(), counters.tolist())
-    return {f"{key:016X}": None if n == UNCOUNTED else n for key, n in found}
+def _named(keys, counters, num_unknown) -> dict[str, int | None]:
+    """In: counters as in cells; how many journals that cannot be read count."""
+    found = zip(keys.tolist(), counters.tolist(), (counters + num_unknown).tolist())
+    return {f"{key:016X}": None if n == NOT_COUNTED else actual for key, n, actual in found}
 
 
 @inlined
@@ -119,9 +119,8 @@ def _step(key, sts, keys, counters, states, blocks, met, totals, event):
     if blocks[cell] != totals[BLOCK]:
         blocks[cell] = totals[BLOCK]
         if is_open:
-            counter = counters[cell]
             met[totals[NUM_BEFORE], ID_MET] = np.int64(key)
-            met[totals[NUM_BEFORE], COUNTER_MET] = UNCOUNTED if counter == NOT_COUNTED else counter + num_unknown
+            met[totals[NUM_BEFORE], COUNTER_MET] = counters[cell]
             totals[NUM_BEFORE] += 1
     if not is_open:
         counters[cell] = NOT_COUNTED if is_begun else -num_unknown

@@ -35,25 +35,25 @@ class OpenTransactions:
 
     def __init__(self, open_: dict[str, int | None]):
         self._counters, self._num_unknown = dict(open_), 0  # counters without the journals that cannot be read
-        self._met: dict[str, int | None] = {}  # as of_block has them
+        self._num_unknown_at_begin = 0  # of the block
+        self._met: dict[str, int | None] = {}  # counters as in _counters
         self._seen: set[str] = set()  # in the block
         self._undo: list[tuple[str, bool, int | None]] = []
         self._num_unknown_before = 0
 
     @property
     def open(self) -> dict[str, int | None]:
-        return {id_: self._actual(n) for id_, n in self._counters.items()}
-
-    def _actual(self, counter: int | None) -> int | None:
-        return counter if counter is None else counter + self._num_unknown
+        return {id_: _actual(n, self._num_unknown) for id_, n in self._counters.items()}
 
     def begin_block(self) -> None:
         """The journals to come are of another block."""
-        self._met, self._seen = {}, set()
+        self._met, self._seen, self._num_unknown_at_begin = {}, set(), self._num_unknown
 
     def of_block(self) -> dict[str, int | None]:
-        """What is to be known before the block: the transactions that were open, and of which it has journals."""
-        return self._met
+        """What is to be known before the block: the transactions that were open, and of which it has journals. Their
+        counters are those at its beginning: its own journals that cannot be read are counted when it is decoded.
+        """
+        return {id_: _actual(n, self._num_unknown_at_begin) for id_, n in self._met.items()}
 
     def mark(self) -> None:
         """The place to which `undo` goes back."""
@@ -75,7 +75,7 @@ class OpenTransactions:
         if id_ not in self._seen:
             self._seen.add(id_)
             if is_open:
-                self._met[id_] = self._actual(self._counters[id_])
+                self._met[id_] = self._counters[id_]
         before = self._counters.get(id_) if is_open or sts not in (FIRST, ONLY) else -self._num_unknown
         counter = before if before is None else before + 1
         if sts not in (FIRST, MIDDLE, LAST, ONLY) or is_open and sts in (FIRST, ONLY):
@@ -87,8 +87,12 @@ class OpenTransactions:
             self._counters.pop(id_, None)
         else:
             self._counters[id_] = counter
-        return Event(id_, self._actual(counter), is_last)
+        return Event(id_, _actual(counter, self._num_unknown), is_last)
 
     def unknown(self) -> None:
         """As of Transactions."""
         self._num_unknown += 1
+
+
+def _actual(counter: int | None, num_unknown: int) -> int | None:
+    return None if counter is None else counter + num_unknown
