@@ -200,6 +200,36 @@ def test_a_transaction_that_begins_with_the_same_record_is_written_again():
         assert [row["after"]["ID"] for row in found["changes"]] == [0, 1, 2]
 
 
+@pytest.mark.parametrize(
+    "ids",
+    [  # of a row, of an update in two records, of a row and its chunk, of the last row
+        [None, (None, "1.1.2"), (None, None), "1.1.3"],
+        [None, ("1.1.2", None), (None, "1.1.3"), "1.1.2"],
+        [None, (None, None), (None, "1.1.2"), "1.1.3"],
+        [None, ("1.1.2", "1.1.3"), (None, None), "1.1.3"],  # what contradicts itself says no id
+    ],
+)
+def test_an_id_that_a_later_record_says_is_that_of_its_transaction(ids):
+    def tokens(id_):
+        return {"tokens": [("6", id_)] if id_ else []}
+
+    trail = Trail([NOTES])
+    first = trail.insert("HR.NOTES", {"ID": 1}, trans_ind=FIRST, **tokens(ids[0]))
+    trail.insert("HR.NOTES", {"ID": 2}, trans_ind=MIDDLE)
+    for io_type, side, id_ in zip((15, 15), "BA", ids[1]):
+        trail.row(
+            io_type, "HR.NOTES", trail.image("HR.NOTES", {"ID": 3}), before_after=side, trans_ind=MIDDLE, **tokens(id_)
+        )
+    trail.insert("HR.NOTES", {"ID": 4}, trans_ind=MIDDLE, **tokens(ids[2][0]))
+    trail.lob_chunk("HR.NOTES", b"\1", trans_ind=MIDDLE, **tokens(ids[2][1]))
+    trail.insert("HR.NOTES", {"ID": 5}, trans_ind=LAST, **tokens(ids[3]))
+    for end in range(100, len(trail.files[0][1]), 11):
+        found = read_files(trail.files, source_of(), notes(), lambda data, end=end: [end])
+        assert [reject.kind for reject in found["rejects"]] == ["contradiction"]
+        assert {row["transaction_id"] for row in found["changes"]} == {f"{first.seqno}/{first.rba}"}
+        assert not any("xid" in row["header"] for row in found["changes"])
+
+
 def test_a_chain_of_segments_that_never_ends_is_rejected_in_bounded_pieces():
     trail = Trail([NOTES], has_header=False)
     segment = bytes(60_000)

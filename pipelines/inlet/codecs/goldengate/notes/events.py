@@ -6,6 +6,8 @@ The same rules as trail/sequence.py and trail/tables.py, in plain Python. Source
 from collections.abc import Iterator
 from datetime import timedelta
 
+import numpy as np
+
 from inlet import change
 from inlet.codecs.goldengate.notes.frames import Frame
 from inlet.codecs.goldengate.notes.groups import (
@@ -36,7 +38,8 @@ from inlet.codecs.goldengate.trail import metadata
 from inlet.codecs.goldengate.trail.full_image import record_length
 from inlet.codecs.goldengate.trail.io_types import CHANGE, DDL, METADATA, RESTART_ABEND, RESTART_OK, SEGMENT
 from inlet.codecs.goldengate.trail.layout import lobs_of
-from inlet.codecs.goldengate.trail.sequence import AHEAD, IN_NEXT_FILE, MAX_PAUSE
+from inlet.codecs.goldengate.trail.piece import state_of
+from inlet.codecs.goldengate.trail.sequence import AHEAD, ID, IN_NEXT_FILE, MAX_PAUSE, number_of_id
 from inlet.source import Source
 from inlet.table import Table
 
@@ -50,10 +53,12 @@ class Sequence:
 
     def __init__(self, data: bytes, context: dict, source: Source, tables: dict[str, Table]):
         self.data, self.context, self.source, self.tables = data, context, source, tables
-        is_open, self.num_events, self.largest, self.is_in_lob = context["state"][:4]
-        self.ahead = context["state"][AHEAD] if len(context["state"]) > AHEAD else 0
-        own = Transaction(context["transaction"], context["csn"], context["xid"])
+        state = [int(n) for n in state_of(context)]
+        is_open, self.num_events, self.largest, self.is_in_lob = state[:4]
+        self.ahead = state[AHEAD]
+        own = Transaction(context["transaction"], context["csn"])
         self.open: Transaction | None = own if is_open else None
+        self.id_number = state[ID] if is_open else 0  # of the open transaction; 0 where none is known
         self.is_counting = not context.get(LACKS_BEGINNING)
         self.known = {name: context[name] for name in ("tables", "num_definitions", "definitions")}
 
@@ -80,14 +85,20 @@ class Sequence:
         if event.what == CHANGE and (fault := self._header_fault(event)):
             event.what, event.fault = FAULTY, fault
         first, last = event.frames[0], event.frames[-1]
-        if event.what == CHANGE and (fault := self._other_id(event)):
-            event.what, event.fault = FAULTY, fault
+        number = 0
+        if event.what in (CHANGE, DDL, LOB_CHUNK):
+            starts = first[1] is not None and first[1].trans_ind in (FIRST, WHOLE)
+            number, fault = self._ids(event.frames, 0 if starts else self.id_number)
+            if event.what == CHANGE and fault:
+                event.what, event.fault = FAULTY, fault
         is_definition = first[1] and what_of(first[1].io_type) == METADATA
         is_counted = event.what == CHANGE or event.what == FAULTY and not is_definition
         if event.what == RESTART_ABEND:
-            self.open, self.num_events = None, 0
+            self.open, self.num_events, self.id_number = None, 0, 0
         elif (is_counted or event.what in (DDL, LOB_CHUNK)) and (_is_readable(first, last) or self.open):
             self._count(event, first, last, is_counted)
+            if self.open and not self.id_number and event.what != FAULTY:
+                self.id_number = number
         header = event.header
         if event.what == CHANGE and header and is_time(header.io_time):
             self._count_time(header.io_time)
@@ -108,14 +119,16 @@ class Sequence:
         self.ahead = time if is_ahead else 0
         self.largest = self.largest if is_ahead else max(self.largest, time)
 
-    def _other_id(self, event: Event) -> Fault | None:
-        """Why the records of a change are not of one transaction: they tell two ids."""
-        told = [ids_of(self.data, frame, self.context["order"]).get("6") for frame, _ in event.frames]
-        header = event.frames[0][1]
-        goes_on = self.open is not None and header is not None and header.trans_ind not in (FIRST, WHOLE)
-        known = self.open.xid if self.open and goes_on else told[0]
-        other = next((id_ for id_ in told if id_ and known and id_ != known), None)
-        return ("contradiction", f"transaction {other} within {known}") if other else None
+    def _ids(self, rows: list, known: int) -> tuple[int, Fault | None]:
+        """A number for the id of the transaction, known or as the first of these records tells it (0: not known); why
+        they are not of one transaction."""
+        for frame, _ in rows:
+            id_ = ids_of(self.data, frame, self.context["order"]).get("6")
+            own = _number_of(id_)
+            if known and own and own != known:
+                return known, ("contradiction", f"the id {_text(id_)} within a transaction with another one")
+            known = known or own
+        return known, None
 
     def _count(self, event: Event, first, last, is_counted: bool) -> None:
         has_header = _is_readable(first, last)
@@ -127,14 +140,15 @@ class Sequence:
             ids = ids_of(self.data, first[0], self.context["order"]) if has_header else {}
             self.is_counting |= starts
             place = self._position(first[0].at) if self.is_counting else None
-            self.open = Transaction(ids.get("6") or place, ids.get("L"), ids.get("6"))
+            self.open = Transaction(_text(ids.get("6")) or place, _text(ids.get("L")))
+            self.id_number = _number_of(ids.get("6"))
             self.num_events = 0 if starts else 1  # of a beginning that is not there an event at least came before
         event.transaction = self.open
         if is_counted:
             self.num_events += 1
             event.counter, event.is_last = self.num_events if self.is_counting else None, ends
         if ends:
-            self.open = None
+            self.open, self.id_number = None, 0
 
     def _change_seq(self, at: int, time: int) -> str | None:
         if self.context.get(LACKS_BEGINNING):
@@ -226,6 +240,15 @@ def _time16(microseconds: int) -> str:
         return "0" * change.LEN_TIME
     at = EPOCH + timedelta(microseconds=microseconds)
     return at.strftime("%Y%m%d%H%M%S") + f"{at.microsecond // 10_000:02d}"
+
+
+def _text(token: bytes | None) -> str | None:
+    return None if token is None else token.decode("utf-8", "backslashreplace")
+
+
+def _number_of(id_: bytes | None) -> int:
+    """A number for the id of a transaction, as contexts hold it; 0 for none."""
+    return number_of_id(np.frombuffer(id_, np.uint8)) if id_ else 0
 
 
 def _is_readable(*rows) -> bool:

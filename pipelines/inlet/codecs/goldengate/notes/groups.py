@@ -32,7 +32,6 @@ WHOLE_RECORD = "expected a record, whole and with a header"
 class Transaction(NamedTuple):
     id: str | None
     csn: str | None
-    xid: str | None = None  # the id, where a record says it
 
 
 @dataclass

@@ -93,12 +93,12 @@ def read_header(data: bytes, frame: Frame, order: Order) -> Header | None:
     )
 
 
-def ids_of(data: bytes, frame: Frame, order: Order) -> dict[str, str]:
+def ids_of(data: bytes, frame: Frame, order: Order) -> dict[str, bytes]:
     """CSN (L) and id of the transaction (6), where the record says them. Of two the last one counts."""
     return dict(_all_ids(data, frame, order))
 
 
-def _all_ids(data: bytes, frame: Frame, order: Order) -> Iterator[tuple[str, str]]:
+def _all_ids(data: bytes, frame: Frame, order: Order) -> Iterator[tuple[str, bytes]]:
     token = frame.token("T")
     at = token.start if token else 0
     while token and at + LEN_TOKEN <= token.end:
@@ -107,7 +107,7 @@ def _all_ids(data: bytes, frame: Frame, order: Order) -> Iterator[tuple[str, str
         if end > token.end:
             break
         if chr(data[at]) in "L6":
-            yield chr(data[at]), data[start:end].decode("utf-8", "backslashreplace")
+            yield chr(data[at]), data[start:end]
         at = end
 
 
@@ -129,10 +129,10 @@ def header_fault(data: bytes, frame: Frame, header: Header, order: Order) -> Fau
         return "bad_length", f"RecLength {header.rec_length}, but {len_body} bytes of data"
     if (token := frame.token("T")) and not _fills(data, token.start, token.end, order):
         return "bad_length", "GGS tokens that do not end where T does"
-    ids: dict[str, str] = {}
-    for id_, text in _all_ids(data, frame, order):
-        if ids.setdefault(id_, text) != text:
-            return "contradiction", f"two tokens {id_}, {ids[id_]} and {text}"
+    ids: dict[str, bytes] = {}
+    for id_, value in _all_ids(data, frame, order):
+        if ids.setdefault(id_, value) != value:
+            return "contradiction", f"two tokens {id_}, {printable(ids[id_])} and {printable(value)}"
     if header.has_io_time and not is_time(header.io_time):
         return "bad_header", "an IO Time outside 1970 to 2099"
     form = io_types.FORM_OF[header.io_type]

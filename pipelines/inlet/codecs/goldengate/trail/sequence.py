@@ -19,7 +19,8 @@ Facts     [documented] TransInd 0 first, 1 middle, 2 last, 3 only; Continued and
           ASSUMED: what is written again begins with a record of the same table and the same place in the source's log;
           where it tells no place, of the same IOType with the same columns
           ASSUMED: a DDL record with the items B5 TABLE and B6 TRUNCATE removes all rows of the table
-          ASSUMED: records of one transaction tell one TRANID, where they tell one
+          ASSUMED: records of one transaction tell one TRANID, where they tell one: the first that tells one is what
+          later ones are compared with. transaction_id is that of the first record, or its place
 Time      the largest IO Time so far (docs/adr/0018). A time MAX_PAUSE after it does not count until the next change
           confirms it: the earlier of the two times then counts
 """
@@ -333,15 +334,15 @@ def _number_of(data, rows, i, little):
 
 @inlined
 def _other_id(data, rows, i, end, little, known):
-    """The first of these records that says another id of its transaction than the known one (0: that of the first
-    record); -1 for none."""
+    """The first of these records that says another id of its transaction than the known one (0: none is known before
+    them), -1 for none; the id that is known after them."""
     for k in range(i, end):
         own = _id_number(data, rows, k, little)
-        if own != 0 and known != 0 and own != known:
-            return rows[k, AT]
-        if k == i and known == 0:
+        if known == 0:
             known = own
-    return -1
+        elif own != 0 and own != known:
+            return rows[k, AT], known
+    return -1, known
 
 
 @inlined
@@ -457,7 +458,8 @@ def groups(data, rows, num, little, behind, state, out, transactions):
                 if fault and group[FAULT] == OK:
                     group[WHAT], group[FAULT], group[FAULT_AT] = FAULTY, fault, at
             if group[CHUNKS_END] - i > 1 or is_open and not is_first and xid != 0:
-                at = _other_id(data, rows, i, group[CHUNKS_END], little, xid if is_open and not is_first else 0)
+                known = xid if is_open and not is_first else 0
+                at, _ = _other_id(data, rows, i, group[CHUNKS_END], little, known)
                 if at >= 0 and group[FAULT] == OK:
                     group[WHAT], group[FAULT], group[FAULT_AT] = FAULTY, CONTRADICTION, at
             what = group[WHAT]
@@ -485,6 +487,8 @@ def groups(data, rows, num, little, behind, state, out, transactions):
                 if has_header:
                     _find_ids(data, rows, i, little, transactions[txn])
             is_open = 1 if last == FIRST_OF or last == MIDDLE_OF else 0
+            if is_open and xid == 0 and what != FAULTY:
+                _, xid = _other_id(data, rows, i, group[CHUNKS_END], little, 0)
             group[TRANSACTION] = txn
             if is_event:
                 events += 1
