@@ -10,7 +10,7 @@ import pytest
 from inlet.table import Table
 from tests import goldengate_streams as streams
 from tests.encode import goldengate_columns as columns
-from tests.encode.goldengate_tokens import FIRST, LAST, MIDDLE, ONLY
+from tests.encode.goldengate_tokens import DDR, FIRST, LAST, MIDDLE, ONLY, TDR, TDR_REFERENCE
 from tests.encode.goldengate_trail import Trail
 from tests.goldengate import contract_of, decoded_image, random_deliveries, read_files, source_of
 
@@ -275,6 +275,46 @@ def test_rows_behind_another_definition_wait_though_the_first_one_has_no_time(ha
     found = read_files(trail.files, source_of(), notes())
     assert [row["after"] for row in found["changes"]] == [{"ID": 1}]
     assert [r.kind for r in found["rejects"]] == ["definition_missing"]
+
+
+@pytest.mark.parametrize(
+    "kind, body, place, read",
+    [  # of a second record of index 1, in which one byte is damaged; IDs of the rows behind it that are still read
+        (TDR, b"another", -1, [2]),  # the trailer
+        (TDR, b"another", 8, [2]),  # E
+        (TDR, b"another", 14, [2]),  # the IOType
+        (TDR, b"another", 15, [2]),  # the kind
+        (TDR, b"another", 42, []),  # the name: no frame is damaged; it contradicts what was known
+        (TDR, b"another", 35, []),  # the index: likewise
+        (TDR, b"the same", -1, [1, 2]),
+        (TDR_REFERENCE, b"", -1, [1, 2]),
+        (DDR, b"another", -1, [1, 2]),
+        (TDR, b"another", 0, [2]),  # G
+        (TDR, b"another", 4, [1, 2]),  # H, and with it the header; ASSUMED
+    ],
+)
+def test_an_index_that_a_damaged_record_may_define_anew_is_not_known(kind, body, place, read):
+    trail = Trail([NOTES], name_form="index", has_header=False)
+
+    def define(kind, name, index, body):
+        tail = name.encode() + b"\0"
+        return trail.write(170, tail, body, partition=0, orig_node=kind, audit_rba=(1, index), io_time=streams.START)
+
+    define(TDR, "HR.NOTES", 1, b"the same")
+    define(TDR, "HR.OTHER", 2, b"of others")
+    trail.defined = {"HR.NOTES": (1, NOTES)}
+    record = define(kind, {TDR: "HR.NOTES", TDR_REFERENCE: "HR.THIRD", DDR: ""}[kind], 1, body)
+    tables = {name: contract_of(NOTES._replace(name=name)) for name in ("HR.NOTES", "HR.OTHER")}
+    for n in (1, 2):
+        trail.row(5, "HR.NOTES", trail.image("HR.NOTES", {"ID": n}), trans_ind=ONLY)
+        trail.defined = {"HR.NOTES": (2, NOTES)}
+    (name, data) = trail.files[0]
+    damaged = bytearray(data)
+    damaged[record.rba + (place if place >= 0 else record.length + place)] ^= 0x40
+    found = read_files([(name, bytes(damaged))], source_of(), tables)
+    assert [row["after"]["ID"] for row in found["changes"]] == read
+    kinds = [reject.kind for reject in found["rejects"] if reject.unit_offset != record.rba]
+    assert kinds == ["definition_missing"] * (2 - len(read))
 
 
 def test_segments_that_break_off_are_one_reject_wherever_a_block_ends():

@@ -71,7 +71,8 @@ class Sequence:
             self._place(event)
             self._resolve(event)
             if event.what == FAULTY and may_be_definition(event):
-                self.known = metadata.step_lost(self.known)
+                found = metadata.read_damaged(*self._record_of(event.frames[0][0]))
+                self.known = metadata.step_lost(self.known, found)
             yield event
 
     def _place(self, event: Event) -> None:
@@ -207,15 +208,20 @@ class Sequence:
 
     def _define(self, frame: Frame, header: Header) -> str | None:
         """Note what a metadata record defines; in front of all changes from its own time on. Out: a table's name."""
-        token, body = frame.token("H"), self._body(frame)
-        payload = self.data[token.start : token.end] if token else b""
-        said = metadata.read(payload, self.context["order"], body)
+        said = metadata.read(*self._record_of(frame))
         time = self.largest or (header.io_time if is_time(header.io_time) else 0)
         self.known = metadata.step(self.known, said, self._change_seq(frame.at, time) or change.NO_TIME)
         return said.name or None
 
+    def _record_of(self, frame: Frame) -> tuple:
+        """Payload of H, byte order and payload of D."""
+        return self._payload(frame, "H"), self.context["order"], self._body(frame)
+
     def _body(self, frame: Frame) -> bytes:
-        token = frame.token("D")
+        return self._payload(frame, "D")
+
+    def _payload(self, frame: Frame, id_: str) -> bytes:
+        token = frame.token(id_)
         return self.data[token.start : token.end] if token else b""
 
     def _contract_of(self, name: str, table: str, change_seq: str | None) -> Table | Fault:

@@ -22,7 +22,8 @@ Transactions  from TransInd 0 to 2, or 3; records wait for the end of theirs. On
 Tables    by name, or by the index of a definition in the file. Bodies of definitions are not public: names, types and
           places in full images come from contracts, which `inlet import` makes of Defgen files; where the body changes
           a version of the contract has to begin. A reference is given the next index, so behind damaged records, and
-          behind a definition that contradicts those before it, no reference has one before a definition says its own
+          behind a definition that contradicts those before it, no reference has one before a definition says its own.
+          The index and the table of a damaged definition with another body have no definition either until then
 Truncates  GGSPurgedata, and DDL whose items B5 and B6 are TABLE and TRUNCATE. A truncate of a partition is a control
           event `ddl`, as any other DDL: its rows stay
 Damage    a damaged record ends where its tokens and one of its two lengths say; elsewhere the next one begins where

@@ -6,6 +6,9 @@ Facts     [dump seen] byte 7 says what it is (1 database, 2 table, 3 a table lik
           the tail the table's name; DDL is a text of items . [not public] the bodies; quotes within items
           ASSUMED: definitions and references get indexes in the order of the file, a definition says its own, a
           reference gets the next one; an index keeps its table up to the end of the file
+          ASSUMED: damaged bytes whose header is lost hold no second definition of a known index with another body:
+          a table that is defined again gets the next index, and every damaged place would else reject all further rows
+          of its file
 """
 
 import re
@@ -13,7 +16,8 @@ from hashlib import sha256
 from typing import Literal, NamedTuple
 
 from inlet import change
-from inlet.codecs.goldengate.trail.sequence import EARLIEST, EPOCH, IO_TIME, LATEST, ORIG_NODE, TAIL
+from inlet.codecs.goldengate.trail import io_types
+from inlet.codecs.goldengate.trail.sequence import EARLIEST, EPOCH, IO_TIME, IO_TYPE, LATEST, ORIG_NODE, TAIL
 from inlet.source import Source
 from inlet.table import Table
 
@@ -70,10 +74,10 @@ def step(context: dict, found: Metadata, change_seq: str) -> dict:
     if found.kind == DDR and not found.name:
         return context
     if found.kind not in (TDR, REFERENCE):
-        return step_lost(context)
+        return step_lost(context, found)
     tables, count = context["tables"], context["num_definitions"]
     if found.kind == TDR:
-        index, mark = found.tdr_index, sha256(found.body).hexdigest()[:LEN_HASH]
+        index, mark = found.tdr_index, _mark_of(found.body)
         known, is_next = tables.get(str(index)), index > 0 and count in (0, index - 1)
         is_sure = known[0] == found.name if known else is_next
     else:
@@ -94,9 +98,32 @@ def step(context: dict, found: Metadata, change_seq: str) -> dict:
     return context | {"tables": tables, "num_definitions": count, "definitions": definitions}
 
 
-def step_lost(context: dict) -> dict:
-    """The context behind bytes that may have been a definition: the index of the next one is not known."""
-    return context | {"num_definitions": 0}
+def step_lost(context: dict, found: Metadata | None) -> dict:
+    """The context behind bytes that may have been a definition: the index of the next one is not known. In: what they
+    still tell. Unless they are a reference, an index that they give, or that their table has, is not known either, for
+    they may define it with another body. Out: the same context where nothing of it is lost.
+    """
+    lost: set[str] = set()
+    if found is not None and found.kind != REFERENCE:
+        mark, own = _mark_of(found.body), str(found.tdr_index) if found.kind == TDR else None
+        tables = context["tables"].items()
+        lost = {index for index, (name, known) in tables if (index == own or name == found.name) and known != mark}
+    if not lost and not context["num_definitions"]:
+        return context
+    kept = {index: table for index, table in context["tables"].items() if index not in lost}
+    return context | {"tables": kept, "num_definitions": 0}
+
+
+def read_damaged(header: bytes, order: Literal["big", "little"], body: bytes) -> Metadata | None:
+    """What a damaged record still tells of a definition; None where its header is lost, or neither its IOType nor its
+    kind is one. In: what can be read of H and D."""
+    what = io_types.WHAT_OF[header[IO_TYPE]] if len(header) >= TAIL else None
+    is_own = what == io_types.METADATA or what == io_types.UNKNOWN and header[ORIG_NODE] == TDR
+    return read(header, order, body) if is_own else None
+
+
+def _mark_of(body: bytes) -> str:
+    return sha256(body).hexdigest()[:LEN_HASH]
 
 
 def version_for(table: Table, definition: list | None, change_seq: str) -> Table | tuple[str, str, str]:

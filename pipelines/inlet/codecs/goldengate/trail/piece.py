@@ -73,11 +73,10 @@ class Piece:
                 said = self.metadata_of(int(n))
                 time = int(self.groups[n, sequence.TIME]) or said.microseconds  # in front of all changes: its own time
                 known = metadata.step(known, said, change_seq_of(self.context, time, int(self.starts[n])))
-            elif known["num_definitions"] and self._may_be_definition(int(n)):
-                known = metadata.step_lost(known)
-            else:
-                continue
-            found.append((int(n), known))
+            elif self._may_be_definition(int(n)):
+                known = metadata.step_lost(known, metadata.read_damaged(*self._record_of(int(n))))
+            if known is not found[-1][1]:
+                found.append((int(n), known))
         return found
 
     def definitions_before(self, group: int) -> dict:
@@ -93,8 +92,12 @@ class Piece:
         return io_types.WHAT_OF[header[sequence.IO_TYPE]] in (io_types.METADATA, io_types.UNKNOWN)
 
     def metadata_of(self, group: int) -> metadata.Metadata:
+        return metadata.read(*self._record_of(group))
+
+    def _record_of(self, group: int) -> tuple:
+        """Payload of H, byte order and payload of D of a group's first record."""
         row = self.rows[self.groups[group, sequence.FIRST]]
-        return metadata.read(self.payload(row, frame.H), self.context["order"], self.payload(row, frame.D))
+        return self.payload(row, frame.H), self.context["order"], self.payload(row, frame.D)
 
     def name_of(self, group: int) -> str:
         """The trail's name for the table of a group's first record; empty where it is not known."""
