@@ -124,6 +124,13 @@ def test_a_change_that_is_printed_again_has_its_place_again():
     assert {row["stream_position"] for row in twice["changes"]} == {row["stream_position"] for row in once["changes"]}
 
 
+@pytest.mark.parametrize("path, seqno", [("./dirdat/e1000000009", 9), ("dirdat\\12000009", 9), ("/ogg/ra000009", 9)])
+def test_the_number_of_a_trail_file_is_behind_a_prefix_that_may_end_with_a_digit(path, seqno):
+    text = f"Current LogTrail is {path}\n" + encode.logdump(items(1), encode.Style()) + "\n"
+    (row,) = found_in(text)["changes"]
+    assert row["stream_position"].split("/")[0] == str(seqno)
+
+
 def test_a_last_record_that_may_go_on_is_not_decoded_unless_told():
     text = encode.logdump(items(1, 2), encode.Style(header_token=False))
     kept = [found_in(text, seqno=0, is_complete=is_complete) for is_complete in (False, True)]

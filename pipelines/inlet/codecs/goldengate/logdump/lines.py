@@ -16,10 +16,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from inlet.codecs.goldengate.trail import file_header
+
 PROMPT = re.compile(r"(?:\s*Logdump(?: \d+)? ?>)+", re.ASCII)
 BORDER = re.compile(r"\s*(_{20,})", re.ASCII)
 TRAIL = re.compile(r"\s*Current LogTrail is\s+(\S.*?)\s*$", re.ASCII)
-SEQNO = re.compile(r"\D(\d{9}|\d{6})$")
 TOKEN = re.compile(
     r"\s*TokenID\s+(?:x([0-9a-fA-F]{2}) '.'|(\S)(?: \(x[0-9a-fA-F]{2}\))?,)[^,]*?\s*Info\s+x?([0-9a-fA-F]{1,2}),?\s+"
     r"Length\s+(\d+)\s*$",
@@ -222,8 +223,8 @@ class Scan:
             at, line = at + prompt.end() + glued.start(), line[prompt.end() + glued.start() :]
         if trail := TRAIL.match(line):
             self.close()
-            number = SEQNO.search(trail[1])
-            self.seqno = int(number[1]) if number else self.default
+            number = file_header.number_of(trail[1])
+            self.seqno = self.default if number is None else number
         elif not line.strip(BLANKS):
             if self.open is not None and (self.open.orphan or self.open.is_over_at_blank()):
                 self.close()

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 JULIAN_EPOCH = 210_866_760_000_000_000
 LEN_TOKEN = 4
-FILE_NUMBER = re.compile(r"(?<!\d)(\d{9}|\d{6})$", re.ASCII)
+FILE_NUMBER = re.compile(r"(?:..|.*\D)?(\d{9}|\d{6})", re.ASCII)
 
 
 def _number(data: bytes, order: str):
@@ -105,9 +105,19 @@ def read(record: bytes, order: str) -> dict:
     return found
 
 
+def number_of(path: str) -> int | None:
+    """The number of a file in its trail, as its name ends with it: after two characters, which may be digits, or after
+    any other prefix that ends with none.
+
+    >>> number_of("./dirdat/e1000000009"), number_of("dirdat\\\\ra000009"), number_of("copy_20261231")
+    (9, 9, None)
+    """
+    match = FILE_NUMBER.fullmatch(re.split(r"[/\\]", path)[-1])
+    return int(match[1]) if match else None
+
+
 def numbers(record: bytes, order: str) -> set[int]:
     """The numbers of the file in its trail that a header record says: at the end of its file name, and by itself."""
     trail = read(record, order).get("trail", {})
-    digits = FILE_NUMBER.search(trail.get("file_name", ""))
-    found = {int(digits[0])} if digits else set()
-    return found | ({trail["seqno"]} if isinstance(trail.get("seqno"), int) else set())
+    said = number_of(trail.get("file_name", "")), trail.get("seqno")
+    return {number for number in said if isinstance(number, int)}
