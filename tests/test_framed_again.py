@@ -77,7 +77,6 @@ def notes(spark, source: str) -> list[tuple]:
     ]
 
 
-@pytest.mark.smoke
 def test_a_rest_that_came_in_pieces_is_framed_as_one_and_its_marks_judge(spark, lakehouse, tmp_path, monkeypatch):
     landing = tmp_path / "landing" / "pieces"
     landing.mkdir(parents=True)

@@ -555,7 +555,6 @@ def message(month: int, n: int, columns: list[str], item: dict) -> bytes:
     )
 
 
-@pytest.mark.smoke
 def test_bytes_are_read_by_the_version_of_their_time(spark, lakehouse, tmp_path):
     def arrive(number, files, messages):
         here = config.load(tmp_path)
