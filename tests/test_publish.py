@@ -501,6 +501,7 @@ def test_a_failed_check_leaves_the_point_where_it_was_and_says_so(spark, here, c
     assert 90 in keys(spark, "public.debits", "bank")
 
 
+@pytest.mark.smoke
 def test_doing_it_again_changes_nothing_and_a_table_without_changes_is_not_touched(spark, here, monkeypatch):
     before, num_logged = point_of.published(here, spark), spark.sql("select count(*) from gold.published").first()[0]
     monkeypatch.setattr(views, "write", lambda *_: pytest.fail("views were written"))
