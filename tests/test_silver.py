@@ -336,6 +336,7 @@ def refusing_block(data, context, source, tables):
     raise ConfigError("NAME has no source_type", "Name one")
 
 
+@pytest.mark.smoke
 def test_what_a_decoder_fails_on_is_set_aside_and_two_codecs_of_messages_share_a_batch(
     spark, lakehouse, tmp_path, monkeypatch
 ):
