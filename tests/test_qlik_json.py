@@ -599,7 +599,8 @@ def batch_of(messages: list[dict]) -> pa.RecordBatch:
 
 def walked(messages: list[dict], source, tables, loads) -> dict[str, dict]:
     """Rows of the compiled walk without Spark, by unit_id."""
-    contracts = json_contracts.Contracts([source], tables)
+    brought = {name: text for one in messages for name, text in one.get("lookups", {}).items() if text is not None}
+    contracts = json_contracts.Contracts([source], tables, {source.name: brought})
     spans, batch, found = json_arrow.load_spans(loads, contracts, [source]), batch_of(messages), {}
     for answered in json_arrow.walk(contracts, spans)([batch.slice(1), batch.slice(0, 1)]):
         for row in answered.to_pylist():

@@ -75,7 +75,8 @@ def check(case: dict, units: list[bytes]) -> int:
     loads = loads_of(messages, source, tables)
     together = walked(messages, source, tables, loads)
     exacts = {message["unit_id"]: _exact(message, source, tables, loads) for message in messages}
-    batches = silver_messages.exact(project_of(source, tables), json_messages, loads)([batch_of(messages)])
+    found = {source.name: first["lookups"]}
+    batches = silver_messages.exact(project_of(source, tables), json_messages, loads, found)([batch_of(messages)])
     rows = [row for batch in batches for row in batch.to_pylist() if row["result"] in ("change", "reject")]
     assert [row["result"] for row in rows] == [
         exact["result"] for exact in exacts.values() if exact["result"] != "control"
