@@ -75,8 +75,11 @@ def assign_loads(
     gap, skew = datetime.timedelta(minutes=gap_minutes), datetime.timedelta(seconds=skew_seconds)
     loads = [dict(load) for load in known]
     numbers = _Numbers(loads)
+    of_table: dict[tuple[str, str], list[dict]] = {}
+    for load in loads:
+        of_table.setdefault((load["source"], load["table"]), []).append(load)
     for (source, table), spans in sorted(seen.items()):
-        own = [load for load in loads if (load["source"], load["table"]) == (source, table)]
+        own = of_table.get((source, table), [])
         for first, last, *topics in sorted(spans):
             load = next((one for one in own if first <= one["last_at"] + gap and last >= one["first_at"] - gap), None)
             if load is None:
