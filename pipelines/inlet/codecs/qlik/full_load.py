@@ -76,8 +76,8 @@ def assign_loads(
     loads = [dict(load) for load in known]
     numbers = _Numbers(loads)
     of_table: dict[tuple[str, str], list[dict]] = {}
-    for load in loads:
-        of_table.setdefault((load["source"], load["table"]), []).append(load)
+    for earlier in loads:
+        of_table.setdefault((earlier["source"], earlier["table"]), []).append(earlier)
     for (source, table), spans in sorted(seen.items()):
         own = of_table.get((source, table), [])
         for first, last, *topics in sorted(spans):
