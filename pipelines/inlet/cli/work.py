@@ -277,8 +277,8 @@ def relocate(project: ProjectDir = HERE):
         )
     with lake.writing(lakehouse, relocates=True):
         old = write_places(lakehouse)
-    told = f"named the tables of {', '.join(old)}, and names its own now" if old else "names its own tables already"
-    out.print(f"{lakehouse}: its catalog {told}", markup=False, soft_wrap=True)
+    names = f"named the tables of {', '.join(old)}, and names its own now" if old else "names its own tables already"
+    out.print(f"{lakehouse}: its catalog {names}", markup=False, soft_wrap=True)
 
 
 @app.command()

@@ -61,7 +61,7 @@ class Codec(Protocol):
     # the source's `options`, each with a safe default; FILES of it: option that may name a file -> how its text is
     # read; REQUIRED of it: option without a default, which a person has to tell -> what to write
     OPTIONS: type[BaseModel]
-    # SQL over silver.changes for what identifies a change beside its place; with the same content it is a repeat. Of a
+    # SQL over silver.changes for what identifies a change next to its place; with the same content it is a repeat. Of a
     # codec that reads files and messages it is asked of messages alone, because names tell the places of files
     IDENTITY: str
     OTHER_EVENTS: tuple[str, ...]  # kinds of control events that may be events of a transaction (results.event_detail)

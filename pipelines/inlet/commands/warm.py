@@ -17,7 +17,7 @@ MESSAGE = bytes.fromhex(
     "00000003e000387002600" + "42" + 37 * "20" + "850002000001" + "1200040000000001"
 )
 JOURNAL = bytes.fromhex("0000003800030000" + "42" + 37 * "20" + "00000001" + "000000000001")
-# a trail of two updates: a full before-image and a list of columns behind it; both lists in one, as of a key update
+# a trail of two updates: a full before-image and a list of columns after it; both lists in one, as of a key update
 AT_TIME = "02f36d926b141f35" + 12 * "00"
 TRAIL = bytes.fromhex(
     f"4701003e480000264500004200080aff{AT_TIME}005200000001412e420044000008" + "0000000000000001" + "5a01003e"

@@ -24,7 +24,7 @@ from inlet.codecs.goldengate.trail.io_types import (
 from inlet.table import Table
 
 KEY_UPDATES = (115, 117)
-MAX_GROUP = 16 << 20  # bytes; LOB chunks behind that are records of their own, and segments belong to no record
+MAX_GROUP = 16 << 20  # bytes; LOB chunks after that are records of their own, and segments belong to no record
 FAULTY, FILE_HEADER, LOB_CHUNK = "faulty", "file header", "lob chunk"
 WHOLE_RECORD = "expected a record, whole and with a header"
 
@@ -37,7 +37,7 @@ class Transaction(NamedTuple):
 @dataclass
 class Event:
     """Records that are one change, or one record that is none. `before`, `base` and `chunks` are its frames: those of a
-    before-image, of the change, of LOB chunks behind it."""
+    before-image, of the change, of LOB chunks after it."""
 
     base: list[tuple[Frame, Header | None]]
     what: int | str
@@ -80,7 +80,7 @@ def may_be_definition(event: Event) -> bool:
 
 
 def event_at(rows: list, at: int, body_of: Callable[[Frame], bytes]) -> tuple[Event, int]:
-    """The event that begins at a row, and the row behind it. In: the payload of a record's D."""
+    """The event that begins at a row, and the row after it. In: the payload of a record's D."""
     frame, header = rows[at]
     if frame.kind == "F":
         return Event([rows[at]], FILE_HEADER), at + 1
@@ -125,7 +125,7 @@ def _broken(event: Event, kind: str, words: str) -> Event:
 
 
 def _segments(rows: list, at: int) -> tuple[int, bool]:
-    """The row behind the last segment of a record; whether all of them are there, one behind the other."""
+    """The row after the last segment of a record; whether all of them are there, one after the other."""
     if rows[at][1].rec_count > 1:
         return at + 1, False
     begun = rows[at][0].at
@@ -155,8 +155,8 @@ def _goes_on(rows: list, at: int) -> bool:
     return rows[at - 1][1].trans_ind < LAST and rows[at][1].trans_ind in (MIDDLE, LAST)
 
 
-def _is_update_of(rows: list, at: int, behind: int) -> bool:
-    frame, header = rows[behind]
+def _is_update_of(rows: list, at: int, after: int) -> bool:
+    frame, header = rows[after]
     return (
         not frame.fault
         and header is not None

@@ -21,8 +21,8 @@ Transactions  from TransInd 0 to 2, or 3; records wait for the end of theirs. On
           never whole, and is told by a control event `transaction_unfinished`
 Tables    by name, or by the index of a definition in the file. Bodies of definitions are not public: names, types and
           places in full images come from contracts, which `inlet import` makes of Defgen files; where the body changes
-          a version of the contract has to begin. A reference is given the next index, so behind damaged records, and
-          behind a definition that contradicts those before it, no reference has one before a definition says its own.
+          a version of the contract has to begin. A reference is given the next index, so after damaged records, and
+          after a definition that contradicts those before it, no reference has one before a definition says its own.
           The index and the table of a damaged definition with another body have no definition either until then
 Truncates  GGSPurgedata, and DDL whose items B5 and B6 are TABLE and TRUNCATE. A truncate of a partition is a control
           event `ddl`, as any other DDL: its rows stay

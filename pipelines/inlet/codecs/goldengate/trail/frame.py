@@ -14,7 +14,7 @@ Facts     [dump seen] ids and lengths: that of G and of F is the whole record's,
           in every dump it is 8 and 4 for each token more than the payloads . [documented] letters of the tokens; tokens
           that are not known are passed over by their length . [inferred] U stands before T: parsed by id, not by place
           [not public] what the bits of `info` mean, how more than 65,535 bytes are framed
-          ASSUMED: no record is longer than 65,535 bytes, and no value holds whole records that go on behind its end
+          ASSUMED: no record is longer than 65,535 bytes, and no value holds whole records that go on after its end
 """
 
 from typing import Literal
@@ -157,7 +157,7 @@ def walk(data, at, little, is_final, damaged, seen, rows):
     """Follow the records from `at` on.
 
     In: damaged, (first byte, end) of what is known to hold no record; is_final, that the file ends here; seen, zeros.
-    Out: rows[i]. Returns: (number of rows, where the walk ended, how). A wrong length may reach behind the end of the
+    Out: rows[i]. Returns: (number of rows, where the walk ended, how). A wrong length may reach past the end of the
     data: where the file ends, a sure place inside it is looked for.
     """
     num, num_damaged = 0, 0

@@ -99,7 +99,7 @@ def step(context: dict, found: Metadata, change_seq: str) -> dict:
 
 
 def step_lost(context: dict, found: Metadata | None) -> dict:
-    """The context behind bytes that may have been a definition: the index of the next one is not known. In: what they
+    """The context after bytes that may have been a definition: the index of the next one is not known. In: what they
     still tell. Unless they are a reference, an index that they give, or that their table has, is not known either, for
     they may define it with another body. Out: the same context where nothing of it is lost.
     """

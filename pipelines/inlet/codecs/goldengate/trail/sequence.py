@@ -347,7 +347,7 @@ def _other_id(data, rows, i, end, little, known):
 
 @inlined
 def _time_behind(largest, ahead, time):
-    """The largest IO Time behind a change, and one that is not confirmed. A source's first time has none before it."""
+    """The largest IO Time after a change, and one that is not confirmed. A source's first time has none before it."""
     if largest == 0 or time <= largest + MAX_PAUSE:
         return max(largest, time), 0
     if ahead != 0:

@@ -53,7 +53,7 @@ Checkpoints  RESOURCE JCKP with DBKIND 8 (without that item: with no DBOP): cont
 Sent again  a message that its queue has twice: its change is a repeat where its transaction, its place in that, its
           time and its content are those of one of the last look_back_batches (IDENTITY). Without TIME, or in a
           transaction that began in an earlier message, no source tells a change from its repeat: both are changes, and
-          the later one counts. The same journals in two files are told by their places alone
+          the later one counts. The same journals in two files are known by their places alone
 Versions  the column lists in force at the time and ordinal of the file's name
 Order     the time of the file's name, local to the source and made UTC, and its ordinal; then the journal's place in
           it. A name whose time the zone has twice or not at all is `missing_change_seq`. Files with different words

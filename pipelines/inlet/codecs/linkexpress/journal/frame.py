@@ -158,7 +158,7 @@ def _message(data: bytes, start: int, len_control: int, byte_order: Any, len_max
 
 
 class Pieces:
-    """Messages one behind the other that may each hold a piece of a journal, and which of them are one together
+    """Messages one after the other that may each hold a piece of a journal, and which of them are one together
     [documented]. Whether each piece repeats the journal's first six bytes no public source tells: where all begin with
     them, they do.
 
@@ -220,7 +220,7 @@ class _Joining:
     def __init__(self, data: bytes, len_control: int, byte_order: Any, len_max: int, is_block: bool):
         self.data, self.len_max, self.is_block = data, len_max, is_block
         self.given = len_control, byte_order, len_max
-        self.packets: list[Packet] = []  # messages one behind the other that may hold pieces
+        self.packets: list[Packet] = []  # messages one after the other that may hold pieces
         self.numbers: dict[int, int] = {}  # where each begins -> its place among them
         self.pieces, self.may_go_on = Pieces(), False
 
