@@ -112,6 +112,17 @@ def test_a_message_that_names_a_list_waits_for_the_first_one_of_its_source(spark
     assert changes_of(spark, name) == [(1, {"ITEM_ID": 1, "PRICE": None}, "05")]
 
 
+def test_lists_that_an_earlier_inlet_has_landed_are_kept_by_a_replay(spark, lakehouse, tmp_path):
+    name = "kept_lists"
+    project = project_of(tmp_path, lakehouse, name)
+    run(project, spark, qlik.rows([metadata("DD", OTHER_ORDER)], "items"), 1)
+    spark.sql(f"delete from bronze.lookups where source = '{name}'")  # which it did not keep
+    run(project, spark, qlik.rows([update(1, OTHER_ORDER, "DD")], "items", offset=5), 2)
+    assert changes_of(spark, name) == []
+    silver.run(project, spark, replay.plan(project, spark, replay.chosen(project, name, None, None, None)))
+    assert changes_of(spark, name) == [(1, {"ITEM_ID": 1, "PRICE": None}, "05")]
+
+
 def rows_at(values: list[bytes], topic: str, at: str, offset: int = 0) -> list[dict]:
     """Messages that the broker has given one time."""
     time = datetime.datetime.fromisoformat(at).replace(tzinfo=datetime.UTC)

@@ -6,7 +6,7 @@ message needs, and are handed what was found.
 `schemas/{name}.avsc` or `https://registry:8081/schemas/ids/{name}`. A name that is not there is kept as null, and its
 messages are rejected; each run asks again, and decodes them again once it is there. Files that bring what their
 messages name (Avro containers) need no address, and neither do messages that bring it for others (Qlik's metadata
-messages): what they bring is kept here, too.
+messages): what they bring is kept here, too, when silver has surveyed their batch.
 """
 
 import base64
@@ -98,10 +98,7 @@ def land(project: Project, spark: "SparkSession", batch_id: int, files: list[dic
         for name, text in json.loads(row["start_context"] or "{}").get("lookups", {}).items():
             rows[row["source"], name] = (text.encode(), row["path"])
     given = {row["source"] for row in files} if files else project.sources.keys()
-    own = [source for name, source in project.sources.items() if name in given]
-    sources, bringing = ([source for source in own if has(source)] for has in (needs_any, brings))
-    for source, name, value, unit_id in _brought(bringing, messages):
-        rows.setdefault((source, name), (value, unit_id))
+    sources = [source for name, source in project.sources.items() if name in given and needs_any(source)]
     if not rows and not sources:
         return
     before = known(project, batch_id - 1)
@@ -109,6 +106,22 @@ def land(project: Project, spark: "SparkSession", batch_id: int, files: list[dic
         wanted = _names(project, source, messages) - before.get(source.name, {}).keys()
         for name in sorted(name for name in wanted if (source.name, name) not in rows):
             rows[source.name, name] = (fetch(project, source, name), address(source, name) if source.lookups else None)
+    # a replay may come after a later batch has landed, and Delta takes the numbers of one name in order alone
+    _keep(spark, batch_id, before, rows, f"inlet-{'bronze' if files else 'replay'}-lookups")
+
+
+def keep_brought(project: Project, spark: "SparkSession", batch_id: int, sources: list[Source], messages) -> None:
+    """Keep what messages bring for others; doing it again changes nothing. In: sources of one codec; messages, a
+    DataFrame of bronze.messages.
+    """
+    rows: dict[tuple[str, str], tuple] = {}
+    for source, name, value, unit_id in _brought(CODECS[sources[0].codec], sources, messages):
+        rows.setdefault((source, name), (value, unit_id))
+    _keep(spark, batch_id, known(project), rows)
+
+
+def _keep(spark: "SparkSession", batch_id: int, before: dict, rows: dict[tuple[str, str], tuple], app_id="") -> None:
+    """Append what is not known before. In: what is known; by source and name (what was found, where)."""
     new = [
         (source, name, value, origin, batch_id)
         for (source, name), (value, origin) in rows.items()
@@ -117,18 +130,14 @@ def land(project: Project, spark: "SparkSession", batch_id: int, files: list[dic
     if new:
         schema = ", ".join(f"{c.name} {c.type}" for c in unit.LOOKUPS if c.name != "landed_at")
         found = spark.createDataFrame(new, schema).selectExpr("*", "current_timestamp() as landed_at").coalesce(1)
-        # a replay may come after a later batch has landed, and Delta takes the numbers of one name in order alone
-        lake.append(found, "bronze.lookups", f"inlet-{'bronze' if files else 'replay'}-lookups", batch_id)
+        lake.append(found, "bronze.lookups", app_id, batch_id)
 
 
-def _brought(sources: list[Source], messages) -> list[tuple]:
+def _brought(codec, sources: list[Source], messages) -> list[tuple]:
     """(source, name, value, unit) of what messages bring for others, in order."""
-    found = []
-    for codec in {source.codec: CODECS[source.codec] for source in sources}.values():
-        own = [source.name for source in sources if CODECS[source.codec] is codec]
-        rows = messages.where(messages.source.isin(own)).where(codec.MAY_BRING)
-        schema = "source string, name string, value binary, unit_id string"
-        found += [tuple(row) for row in rows.mapInArrow(_bringing(codec, schema), schema).collect()]
+    schema = "source string, name string, value binary, unit_id string"
+    own = messages.where(messages.source.isin([source.name for source in sources])).where(codec.MAY_BRING)
+    found = [tuple(row) for row in own.mapInArrow(_bringing(codec, schema), schema).collect()]
     return sorted(found, key=lambda row: (row[0], row[1], unit.order(row[3])))
 
 

@@ -188,12 +188,12 @@ def known_loads(project: Project, but_batch: int = -1) -> list[dict]:
     return list(known.values())
 
 
-def of_messages(batch: Batch, codec, sources: list, loads: list[dict]) -> None:
+def of_messages(batch: Batch, codec, sources: list, loads: list[dict], least: dict[str, str]) -> None:
     """Write the ends of loads that changes of this batch tell, and which of these changes a load hides. In: the loads
-    known after it.
+    known after it; of a source a change_seq before which the batch has no change, where one is known.
     """
     known = known_loads(batch.project, batch.batch_id)
-    _append(batch, *load_order.hidden_changes(batch, codec, sources, loads, known))
+    _append(batch, *load_order.hidden_changes(batch, codec, sources, loads, known, least))
     begun, ended = _before(batch, BEGIN), _before(batch, END)
     waiting = {_place(load): load for load in loads if _place(load) not in ended}
     if not waiting:

@@ -45,37 +45,32 @@ def changes_after(codec, messages: "DataFrame", sources: list, loads: list[dict]
 
 
 def hidden_changes(
-    batch: Batch, codec, sources: list, loads: list[dict], known: list[dict]
+    batch: Batch, codec, sources: list, loads: list[dict], known: list[dict], least: dict[str, str]
 ) -> tuple[list[tuple], str, dict]:
     """Changes that came after the first row of a load of their table and sort before it: the load's rows are older, and
     would win. They are those of this batch and, of loads that it has begun or that begin earlier than was known, those
-    of earlier batches. In: the loads known after the batch, and before it. Out: (source, schema, table, load_id, least
-    change_seq); the kind of the control events that say so; by source and load_id what these tell.
+    of earlier batches. In: the loads known after the batch, and before it; of a source a change_seq before which the
+    batch has no change, where one is known. Out: (source, schema, table, load_id, least change_seq); the kind of the
+    control events that say so; by source and load_id what these tell.
     """
     nothing: tuple[list[tuple], str, dict] = [], BEFORE, {}
-    if not loads:
-        return nothing
     begun = {(load["source"], load["load_id"], load["first_at"]) for load in known}
     gaps = {source.name: source.options_as(codec.OPTIONS).load_gap_minutes for source in sources}
-    windows = {(load["source"], load["load_id"]): codec.LOADS.window(load, gaps[load["source"]]) for load in loads}
-    spans_of_new = [
-        "source = {} and change_seq between '{}' and '{}'".format(
-            literal(load["source"]), *windows[load["source"], load["load_id"]]
-        )
-        for load in loads
-        if (load["source"], load["load_id"], load["first_at"]) not in begun
-    ]
-    of_batch = f"from silver.changes where operation <> 'REFRESH' and ({' or '.join([batch.rows, *spans_of_new])})"
-    [(least,)] = batch.spark.sql(f"select min(change_seq) {of_batch}").collect()
     names = by_name(batch.project.tables.values())
-    spans = [
-        (load["source"], *name.split("."), load["table"], load["load_id"], load["first_at"], *window)
-        for load in loads
-        if least is not None and least <= (window := windows[load["source"], load["load_id"]])[1]
-        for name in (names[load["table"]].names if load["table"] in names else [load["table"]])
-    ]
+    spans, of_new = [], []
+    for load in loads:
+        low, high = codec.LOADS.window(load, gaps[load["source"]])
+        is_new = (load["source"], load["load_id"], load["first_at"]) not in begun
+        if is_new:
+            of_new.append(f"source = {literal(load['source'])} and change_seq between '{low}' and '{high}'")
+        if is_new or least.get(load["source"], "") <= high:
+            spans += [
+                (load["source"], *name.split("."), load["table"], load["load_id"], load["first_at"], low, high)
+                for name in (names[load["table"]].names if load["table"] in names else [load["table"]])
+            ]
     if not spans:
         return nothing
+    of_batch = f"from silver.changes where operation <> 'REFRESH' and ({' or '.join([batch.rows, *of_new])})"
     rows = batch.spark.createDataFrame(
         spans,
         "source string, source_schema string, source_table string, load_table string, load_id string, "

@@ -5,7 +5,7 @@ reject or a control event. No message has a third way out.
 
 import json
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from inlet.bronze import lookups
 from inlet.bronze.guard import guarded
@@ -20,9 +20,11 @@ from inlet.table import by_name
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+AFTER_ALL = "~"  # after every change_seq
 UNSURVEYED = {
     "num_records": "count(*)",
     "num_distinct_seq": "0",
+    "num_unmarked": "count(*)",
     "min_seq": "cast(null as string)",
     "max_seq": "cast(null as string)",
     "may_have_refresh": "true",
@@ -41,14 +43,18 @@ def _run_codec(batch: Batch, codec, sources: list) -> None:
     own = f"batch_id = {batch.batch_id} and {among([s.name for s in sources])}"
     messages = batch.spark.sql(f"select * from bronze.messages where {own}")
     tables = by_name(batch.project.tables.values())
-    spans, has_twice, loading = _survey(batch, codec, messages, sources)
-    loads = full_loads.in_messages(batch, codec, messages, sources, tables, loading) if codec.LOADS else []
+    survey = _survey(batch, codec, messages, sources)
+    if survey.bringing:
+        bringing = [batch.project.sources[name] for name in survey.bringing]
+        lookups.keep_brought(batch.project, batch.spark, batch.batch_id, bringing, messages)
+    loads = full_loads.in_messages(batch, codec, messages, sources, tables, survey.loading) if codec.LOADS else []
     if batch.is_apart or not codec.FAST:  # the compiled walk may be what died
         _write_exact(batch, codec, messages, sources, loads)
     else:
-        _write_fast(batch, codec, messages, own, sources, tables, loads, has_twice or overlaps(batch, spans))
+        may_repeat = survey.has_twice or overlaps(batch, survey.spans)
+        _write_fast(batch, codec, messages, own, sources, tables, loads, may_repeat)
     if codec.LOADS:
-        full_loads.of_messages(batch, codec, sources, loads)
+        full_loads.of_messages(batch, codec, sources, loads, survey.least)
 
 
 def _write_fast(
@@ -73,6 +79,10 @@ def replay(batch: Batch, codec, replays: list[dict]) -> None:
         f"select * from bronze.messages where {among([s.name for s in sources])} and unit_id in ({units})"
     )
     lookups.land(batch.project, batch.spark, batch.batch_id, [], messages)
+    if lists := _without_lists(batch, sources):
+        own = f"batch_id <= {batch.batch_id} and {among([source.name for source in lists])}"
+        landed = batch.spark.sql(f"select * from bronze.messages where {own}")
+        lookups.keep_brought(batch.project, batch.spark, batch.batch_id, lists, landed)
     tables = by_name(batch.project.tables.values())
     loads = (
         full_loads.in_messages(batch, codec, messages, sources, tables, {s.name for s in sources})
@@ -86,23 +96,42 @@ def replay(batch: Batch, codec, replays: list[dict]) -> None:
         is_whole = verdicts.is_whole(ranges[row["unit_id"]], sizes.get(row["unit_id"], 0))
         batch.account(row["source"]).num_control += 0 if is_whole else row["num_records"]
     if codec.LOADS:
-        full_loads.of_messages(batch, codec, sources, loads)
+        full_loads.of_messages(batch, codec, sources, loads, {})
+
+
+def _without_lists(batch: Batch, sources: list) -> list:
+    """Sources that nothing has been brought for, of codecs whose messages bring something: an earlier Inlet may have
+    landed it and not kept it.
+    """
+    known = lookups.known(batch.project)
+    return [source for source in sources if lookups.brings(source) and not known.get(source.name)]
 
 
 def _bytes_of(messages: "DataFrame"):
     return messages.selectExpr("unit_id", "value as bytes")
 
 
-def _survey(batch: Batch, codec, messages: "DataFrame", sources: list) -> tuple[dict, bool, set[str]]:
-    """What the raw text tells cheaply: sizes, the range of change_seq, whether a change may be there twice (it cannot
-    if every message has a place that the text tells, all are distinct, and none came to an offset that held another
-    message), and the sources that may have full-load rows."""
+class Survey(NamedTuple):
+    """What the raw text of messages tells cheaply."""
+
+    spans: dict[str, tuple[str, str]]  # source -> least and greatest change_seq that the text tells
+    least: dict[str, str]  # source -> a change_seq before which no change is; "" where the text may not tell all
+    # It cannot be there twice if every message has a place that the text tells, all are distinct, and none came to an
+    # offset that held another message
+    has_twice: bool
+    loading: set[str]  # sources that may have full-load rows
+    bringing: list[str]  # sources that may have messages which bring something for others
+
+
+def _survey(batch: Batch, codec, messages: "DataFrame", sources: list) -> Survey:
+    """Survey the messages of a batch, and count them."""
     from pyspark.sql.functions import expr
 
     fast = codec.FAST
     asked = (fast.survey_sql() if fast else UNSURVEYED) | {
         "bytes_landed": "sum(size_bytes)",
         "num_again": "count_if(contains(unit_id, '~'))",
+        "num_bringing": f"count_if({codec.MAY_BRING})" if offers(codec, "brought") else "0",
     }
     rows = (
         (fast.marked(messages, sources) if fast else messages)
@@ -118,8 +147,13 @@ def _survey(batch: Batch, codec, messages: "DataFrame", sources: list) -> tuple[
         account.bytes_landed += row.bytes_landed
         if row.min_seq is not None:
             spans[row.source] = (row.min_seq, row.max_seq)
-    has_twice = any(row.num_distinct_seq < row.num_records or row.num_again for row in rows)
-    return spans, has_twice, {row.source for row in rows if row.may_have_refresh}
+    return Survey(
+        spans,
+        {row.source: "" if row.num_unmarked else row.min_seq or AFTER_ALL for row in rows},
+        any(row.num_distinct_seq < row.num_records or row.num_again for row in rows),
+        {row.source for row in rows if row.may_have_refresh},
+        sorted(row.source for row in rows if row.num_bringing),
+    )
 
 
 def _write_exact(
