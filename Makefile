@@ -19,10 +19,10 @@ demo-kafka: $(READY)    ## the shop of the demo over a Kafka broker, followed in
 	@$(BIN)/python -m infra.local.demo_kafka
 
 test: $(READY)          ## the six-minute loop: the core, and with Spark each step, guarantee and family of codecs once
-	@INLET_STREAMS=$${INLET_STREAMS:-20} $(PYTEST) -m "smoke or not (spark or slow)"
+	@$(PYTEST) -m "smoke or not (spark or slow)"
 
 test-rest: $(READY)     ## what `make test` leaves out, and all rounds of what it samples
-	@INLET_ALL_ROUNDS=1 INLET_STREAMS=$${INLET_STREAMS:-300} $(PYTEST) -m "rounds or (spark or slow) and not smoke"
+	@INLET_ALL_ROUNDS=1 $(PYTEST) -m "rounds or (spark or slow) and not smoke"
 
 test-all: test test-rest  ## every test but for `make proof` (the core alone, without Java: .venv/bin/pytest -m "not spark")
 
@@ -42,7 +42,7 @@ proof: $(READY)         ## tests that take minutes: PostgreSQL as judge, crashes
 	@INLET_PROOF=1 $(PYTEST) -m proof
 
 soak: $(READY)          ## the same with 500 kills, and 50,000 random streams (hours)
-	@INLET_SOAK=1 $(BIN)/python -m pytest -m proof
+	@INLET_SOAK=1 INLET_ALL_ROUNDS=1 $(BIN)/python -m pytest -m proof
 
 notebooks: $(READY)     ## execute the walk-throughs on the demo's lakehouse, write docs/notebooks/
 	@$(BIN)/python -m infra.local.notebooks

@@ -30,7 +30,7 @@ from tests.encode import goldengate_columns, goldengate_trail, linkexpress, link
 from tests.streams import Change, stream
 
 pytestmark = [pytest.mark.smoke, pytest.mark.rounds]
-NUM_BATCHES, NUM_STREAMS = (3, 12) if ALL_ROUNDS else (2, 6)  # streams of each format
+NUM_BATCHES, NUM_STREAMS = (3, 12) if ALL_ROUNDS else (2, 4)  # streams of each format
 REPO = Path(__file__).resolve().parents[1]
 KEY = ["REGION", "ITEM"]
 ITEMS = [

@@ -215,6 +215,7 @@ def carried(form: str):
     return EXTRACTED if form == "linkexpress" else KEYS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_the_reference_equals_postgres_at_every_snapshot(workloads, form):
     encode, say = FORMS[form]
@@ -236,6 +237,7 @@ def test_the_reference_equals_postgres_at_every_snapshot(workloads, form):
         assert wrong == [], "\n".join(wrong[:10])
 
 
+@pytest.mark.slow
 def test_each_workload_has_all_kinds_of_changes_and_enough_snapshots(workloads):
     assert {(c.name, c.operation) for commits in workloads for commit in commits for c in commit.changes} == {
         (table, operation) for table in KEYS for operation in ("INSERT", "UPDATE", "DELETE", "TRUNCATE")
@@ -245,6 +247,7 @@ def test_each_workload_has_all_kinds_of_changes_and_enough_snapshots(workloads):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "statements",
     [

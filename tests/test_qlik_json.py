@@ -744,7 +744,6 @@ def test_spark_finds_every_column_of_an_image_by_its_name(spark):
     assert list(found) == [row[name] for name in asked]
 
 
-@pytest.mark.smoke
 def test_both_paths_say_the_same_of_every_case(spark):
     """All cases of one set of contracts and options in one run; the plain ones are all answered by the fast path."""
     groups = {}

@@ -336,7 +336,6 @@ def refusing_block(data, context, source, tables):
     raise ConfigError("NAME has no source_type", "Name one")
 
 
-@pytest.mark.smoke
 def test_what_a_decoder_fails_on_is_set_aside_and_two_codecs_of_messages_share_a_batch(
     spark, lakehouse, tmp_path, monkeypatch
 ):
@@ -435,7 +434,6 @@ def test_a_table_without_statistics_of_a_batch_is_taken_to_hold_it(tmp_path):
     ] == [[False, True, True, False], [True] * 4, [False] * 4]
 
 
-@pytest.mark.smoke
 def test_a_load_ends_with_its_file_once_that_is_whole_and_with_the_next_change_of_its_table(spark, lakehouse, tmp_path):
     project = projects.make(
         tmp_path,
@@ -599,7 +597,6 @@ def test_a_reject_among_uncounted_events_may_be_one_of_them_until_it_is_resolved
     spark.sql("delete from silver.rejects where source = 'counted'")
 
 
-@pytest.mark.smoke
 def test_a_message_that_comes_again_good_resolves_the_damaged_one_and_its_transaction_is_complete(
     spark, lakehouse, tmp_path
 ):

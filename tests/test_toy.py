@@ -357,7 +357,6 @@ def losing(data, context, source, tables):
     return found
 
 
-@pytest.mark.smoke
 def test_a_codec_that_loses_a_record_stops_its_source_alone(spark, lakehouse, tmp_path, monkeypatch):
     for source in ("bad", "good"):
         (tmp_path / "landing" / source).mkdir(parents=True)

@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,6 +59,7 @@ def main(*printed_by_make: str) -> None:
     environment = os.environ | {"PATH": f"{ROOT}/.venv/bin:{os.environ['PATH']}"}
     printed, num_failed = "".join(Path(path).read_text() for path in printed_by_make), 0
     for command, code in commands(text):
+        begun = time.monotonic()
         done = subprocess.run(
             command, shell=True, cwd=ROOT, env=environment, capture_output=True, text=True, executable="/bin/bash"
         )
@@ -65,7 +67,7 @@ def main(*printed_by_make: str) -> None:
         printed += done.stdout + "\n"
         num_failed += bool(problem)
         print(
-            f"{'FAIL' if problem else 'ok  '} {command}"
+            f"{'FAIL' if problem else 'ok  '} {time.monotonic() - begun:5.1f} s  {command}"
             + (f"\n     {problem}\n{done.stdout[-1500:]}\n{done.stderr[-1500:]}" if problem else ""),
             flush=True,
         )

@@ -7,7 +7,6 @@ run; no file keeps another one from being planned.
 """
 
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from inlet import lake, unit
@@ -214,26 +213,35 @@ def _plan_files(
         except Died as death:
             return f"a person: {death}"
 
-    alone = [file for file in wanted if not ordered.is_ordered(file.source)]
-    rows: dict[tuple, dict | str | None] = {}
-    try:
-        found = apart(lambda: [planned(file) for file in alone], *(file.path for file in alone))
-    except Died:
-        found = [planned_apart(file) for file in alone]
-    rows |= {(file.source.name, file.path): row for file, row in zip(alone, found, strict=True)}
-    for name in {file.source.name for file in wanted if ordered.is_ordered(file.source)}:
-        files = [file for file in wanted if file.source.name == name]
+    def of_source(files: list[ordered.Listed], plan, place) -> dict[str, dict | str | None]:
+        """path -> row; of files in an order they are one source's."""
+        if not ordered.is_ordered(files[0].source):
+            return {file.path: plan(file) for file in files}
+        name, paths = files[0].source.name, {file.path for file in files}
         landed_before = {path: row for (source, path), row in good.items() if source == name}
-        paths = {file.path for file in files}
         others = [path for path in unplaced.get(name, []) if path not in paths]
-        in_order = partial(attempt, ordered.plan, project, files, landed_before, others)
+        found = attempt(ordered.plan, project, files, landed_before, others, plan, place)
+        return dict.fromkeys(paths, fails(files[0].source, found)) if isinstance(found, Reject) else found
+
+    by_source: dict[str, list[ordered.Listed]] = {}
+    for file in wanted:
+        by_source.setdefault(file.source.name, []).append(file)
+
+    def all_of(sources: list[str], plan=planned, place=ordered.place) -> dict[tuple[str, str], dict | str | None]:
+        return {(s, path): row for s in sources for path, row in of_source(by_source[s], plan, place).items()}
+
+    def each_apart(sources: list[str]) -> dict[tuple[str, str], dict | str | None]:
+        """Read by one process, for each loads the walks anew; where it ends, by one a source, and then by one a file."""
+        paths = [file.path for source in sources for file in by_source[source]]
         try:
-            found = apart(partial(in_order, planned, ordered.place), *paths)
+            return apart(lambda: all_of(sources), *paths)
         except Died:
-            found = in_order(planned_apart, place_apart)
-        if isinstance(found, Reject):
-            found = dict.fromkeys(paths, fails(files[0].source, found))
-        rows |= {(name, path): row for path, row in found.items()}
+            if len(sources) == 1:
+                return all_of(sources, planned_apart, place_apart)
+            return {place: row for source in sources for place, row in each_apart([source]).items()}
+
+    addresses = [source for source, files in by_source.items() if any("://" in file.path for file in files)]
+    rows = all_of(addresses) | each_apart([source for source in by_source if source not in addresses])
     return [rows[file.source.name, file.path] for file in wanted]
 
 
