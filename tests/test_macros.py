@@ -4,6 +4,7 @@ tests/reference.py.
 """
 
 import itertools
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -33,6 +34,15 @@ CURRENT = (
     "source string, id int, name string, valid_from_seq string, is_complete boolean, not_supplied array<string>, "
     f"conflict string, {LINEAGE}"
 )
+
+
+def test_no_macro_hides_what_dbt_offers_under_its_name():
+    """As one called `flags` did: with it, `--full-refresh` was passed and not seen."""
+    from dbt.context.providers import ModelContext
+
+    texts = (path.read_text() for path in (Path(__file__).parents[1] / "dbt").glob("macros/**/*.sql"))
+    ours = {name for text in texts for name in re.findall(r"{%-? *macro +(\w+)", text)}
+    assert len(ours) > 50 and not ours & set(ModelContext._context_members_)
 
 
 @pytest.fixture(scope="module")

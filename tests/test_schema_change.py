@@ -517,6 +517,12 @@ def test_gold_that_passed_the_place_of_a_column_added_again_asks_for_a_rebuild(s
     found = spark.sql("select item, name, operation from gold.passed__current order by item").collect()
     assert [tuple(row) for row in found] == [(1, None, "COLUMN_ADDED"), (41, "b", "INSERT")]
     assert "passed" not in gold.pending(here)
+    (here.root / "pipelines" / "tables" / "passed.yml").write_text(yaml.safe_dump(said))  # it never was dropped
+    here = config.load(here.root)
+    generate.write(here)
+    assert "passed" in gold.pending(here)
+    with pytest.raises(InletError, match=f"added again at {seq(AGAIN)}, and its contract says so no more"):
+        build_gold(here, spark, ["passed"])
 
 
 # -- from bytes

@@ -1,5 +1,5 @@
 {# Refuses a dbt that writes beside a run: inlet (target `inlet`) holds the lakehouse itself, a plain dbt does by
-   Inlet's plugin, dbt_inlet. Not `flags.WHICH`: a macro of that name hides dbt's own. -#}
+   Inlet's plugin, dbt_inlet. -#}
 {% macro refuse_without_lock() %}
 {%- if execute and target.name != 'inlet' and not env_var('INLET_WRITES', '')
       and invocation_args_dict.which in ('build', 'run', 'seed', 'snapshot', 'retry', 'clone') -%}

@@ -17,21 +17,21 @@
   {%- set is_first, log, filter = log is not none, log or ref(name ~ '__before_after'), batch_filter(lagging) -%}
   {%- set found = query_rows(new_changes_by_source(name, log, filter, lagging)) -%}
   {%- if not found %}{{ return(none) }}{% endif -%}
-  {%- set flags, late = flags_of(found), {} -%}
+  {%- set kinds, late = kinds_of(found), {} -%}
   {%- for row in found if row.late_seq %}{% do late.update({row.source: row.late_seq}) %}{% endfor -%}
-  {%- set moved = survey_moves(name, log, found, late, [], flags.has_wipe) if flags.has_key_change or late else late -%}
-  {%- set has_loads = flags.has_load or moved -%}
+  {%- set moved = survey_moves(name, log, found, late, [], kinds.has_wipe) if kinds.has_key_change or late else late -%}
+  {%- set has_loads = kinds.has_load or moved -%}
   {%- set loads = survey_loads(name, log, found, moved)
             if has_loads else {'ended': [], 'disturbed': [], 'continued': [], 'rewind': moved} -%}
   {%- set closing = loads.disturbed + loads.continued -%}
   {%- set is_moved_again = loads.rewind != moved or closing -%}
-  {%- set rewind = survey_moves(name, log, found, loads.rewind, closing, flags.has_wipe)
+  {%- set rewind = survey_moves(name, log, found, loads.rewind, closing, kinds.has_wipe)
             if is_moved_again else loads.rewind -%}
   {%- set starts, sources = starts_of(found, loads.ended, rewind), sources_of(found, rewind) -%}
   {%- set progress = keep(name, 'progress', progress_of({'sources': sources})) if sources | length > 50 else none -%}
   {%- set start_seq = sources | map(attribute='start_seq') | min -%}
-  {%- set read = flags_of(query_rows(flags_since(log, {'sources': sources, 'progress': progress}, start_seq)))
-            if rewind else flags -%}
+  {%- set read = kinds_of(query_rows(kinds_since(log, {'sources': sources, 'progress': progress}, start_seq)))
+            if rewind else kinds -%}
   {%- set has_wipe = read.has_wipe or starts != [] -%}
   {{ return({
     'log': log, 'is_first': is_first, 'filter': filter, 'num_changes': found | sum(attribute='num_changes') | int,
@@ -56,7 +56,7 @@ with applied as (
 select l.source, max(applied_batch_id) as applied_batch_id, max(applied_seq) as applied_seq,
        max(batch_id) as through_batch_id, max(change_seq) as through_seq, min(change_seq) as first_seq,
        min(case when change_seq <= applied_seq then change_seq end) as late_seq, count(*) as num_changes,
-       {{ flags() }},
+       {{ kinds_of_changes() }},
        cast(bool_or(load_id is not null) as int) as has_load
        {%- for k in ranged_keys(name) %},
        cast(min(min(least(before.{{ identifier(k.name) }}, after.{{ identifier(k.name) }}))) over ()
@@ -70,15 +70,15 @@ group by l.source order by l.source
 
 
 {# One row: the kinds of changes in all that is read again, where a batch rewinds. -#}
-{% macro flags_since(log, batch, start_seq) -%}
-select {{ flags() }}
+{% macro kinds_since(log, batch, start_seq) -%}
+select {{ kinds_of_changes() }}
 from {{ log }} l join ({{ progress_of(batch) }}) p on p.source = l.source and l.change_seq >= p.start_seq
 where l.change_seq >= '{{ start_seq }}'
 {%- endmacro %}
 
 
 {# Aggregates: which kinds of changes there are, as 0 and 1. -#}
-{% macro flags() -%}
+{% macro kinds_of_changes() -%}
 cast(bool_or(size(not_supplied) > 0) as int) as has_partial,
        cast(bool_or(exists(map_values(column_states), state -> state = 'missing')) as int) as has_lost,
        cast(bool_or(key_changed) as int) as has_key_change,
@@ -89,7 +89,7 @@ cast(bool_or(size(not_supplied) > 0) as int) as has_partial,
 
 
 {# {flag: does any row have it}. -#}
-{% macro flags_of(rows) -%}
+{% macro kinds_of(rows) -%}
   {%- set found = {} -%}
   {%- set all = ['has_partial', 'has_lost', 'has_key_change', 'has_delete', 'has_wipe', 'has_added', 'has_load'] -%}
   {%- for flag in all if flag in rows[0] -%}

@@ -231,7 +231,7 @@ def _plan_files(
         return {(s, path): row for s in sources for path, row in of_source(by_source[s], plan, place).items()}
 
     def each_apart(sources: list[str]) -> dict[tuple[str, str], dict | str | None]:
-        """Read by one process, for each loads the walks anew; where it ends, by one a source, and then by one a file."""
+        """Read by one process, for each loads the walks anew; where it ends, by one a source, then by one a file."""
         paths = [file.path for source in sources for file in by_source[source]]
         try:
             return apart(lambda: all_of(sources), *paths)

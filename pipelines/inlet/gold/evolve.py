@@ -109,24 +109,27 @@ def steps(project: Project, table: Table) -> list[str]:
 
 
 def _added_again(table: Table, step: str, properties: dict[str, str]) -> list[str]:
-    """Places at which dropped columns are added again and which a table of gold does not know yet. `current` knows them
-    for all: the fold takes them in with the first change that comes after them.
+    """Places at which dropped columns are added again that a table of gold does not know yet, or knows and the contract
+    does not any more. `current` knows them for all: the fold takes them in with the first change that comes after them.
     """
-    known = properties.get(ADDED_AGAIN, "").split(",")
-    return [place for place in table.added_again if place not in known] if step == "current" else []
+    known = set(filter(None, properties.get(ADDED_AGAIN, "").split(",")))
+    return sorted(known ^ set(table.added_again)) if step == "current" else []
 
 
 def _check_not_passed(project: Project, table: Table, places: list[str]) -> None:
-    """Raises: ConfigError where gold has taken changes after a place without knowing it."""
+    """Raises: ConfigError where gold has taken changes after a place that it did not know, or took for another."""
     applied = lake.peek(project.lakehouse_path(), "gold.applied", ["table_name", "through_change_seq"])
     newest = max((row["through_change_seq"] or "" for row in applied if row["table_name"] == table.name), default="")
     for place in places:
         if newest >= place:
-            names = ", ".join(table.added_again[place])
+            rebuild, names = f"Run `inlet rebuild --table {table.name}`", ", ".join(table.added_again.get(place, []))
+            if not names:
+                found = f"gold has a dropped column added again at {place}, and its contract says so no more"
+                raise _no(table, found, f"{rebuild}: rows then end where the contract says")
             raise _no(
                 table,
                 f"{names} was dropped and is added again at {place}, and gold already has changes after that place",
-                f"Run `inlet rebuild --table {table.name}`: rows from before the drop are then null in {names}",
+                f"{rebuild}: rows from before the drop are then null in {names}",
             )
 
 
