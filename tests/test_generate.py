@@ -98,6 +98,17 @@ def test_what_differs_lacks_or_should_not_be_there_is_stale_until_written(tmp_pa
     assert generate.stale(here) == [] and not left.parent.exists() and (tmp_path / "dbt/models/gold/mine.sql").exists()
 
 
+def test_macros_of_an_earlier_inlet_are_stale_and_those_of_a_person_stay(tmp_path):
+    here = project(tmp_path)
+    generate.write(here)
+    earlier, mine = tmp_path / "dbt/macros/fold/survey.sql", tmp_path / "dbt/macros/mine.sql"
+    earlier.write_text("{% macro flags() %}{% endmacro %}")
+    mine.write_text("{% macro mine() %}{% endmacro %}")
+    assert generate.stale(here) == ["dbt/macros/fold/survey.sql"]
+    generate.write(here)
+    assert "flags" not in earlier.read_text() and mine.exists() and generate.stale(here) == []
+
+
 def test_generating_twice_gives_the_same_bytes(tmp_path):
     here = project(tmp_path)
     assert generate.generate(here) == generate.generate(config.load(tmp_path))

@@ -14,9 +14,6 @@ from inlet.codecs.codec import offers
 from inlet.errors import ConfigError
 from inlet.gold import generate
 
-HOME = Path(__file__).resolve().parents[3]  # the repository in a checkout
-PACKED = Path(__file__).resolve().parents[1] / "_project"  # the same files inside an installed wheel
-
 INLET_YML = """\
 # Where changes come from, and where the lakehouse is. `inlet doctor` checks this file.
 lakehouse: lakehouse
@@ -65,7 +62,6 @@ def init(folder: Path, source: FirstSource | None = None) -> list[str]:
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigError(f"{folder} is not empty", "Name a folder that does not exist yet")
-    home = PACKED if PACKED.exists() else HOME
     (folder / "pipelines" / "tables").mkdir(parents=True)
     (folder / "pipelines" / "inlet.yml").write_text(INLET_YML + (source.text if source else NO_SOURCES))
     try:
@@ -75,8 +71,8 @@ def init(folder: Path, source: FirstSource | None = None) -> list[str]:
         raise
     (folder / "pipelines" / "tables" / "example.yml.txt").write_text(EXAMPLE)
     (folder / ".gitignore").write_text(IGNORE)
-    shutil.copytree(home / "dbt", folder / "dbt", ignore=shutil.ignore_patterns(*LEFT_OUT))
-    shutil.copytree(home / "expectations", folder / "expectations")
+    shutil.copytree(generate.HOME / "dbt", folder / "dbt", ignore=shutil.ignore_patterns(*LEFT_OUT))
+    shutil.copytree(generate.HOME / "expectations", folder / "expectations")
     generate.write(project)
     steps = [*_steps(folder, source), f"inlet generate --project {folder}", f"inlet run --project {folder}"]
     what = f"a project with the source {source.name}" if source else "a project without sources yet"

@@ -162,9 +162,10 @@ def _fold_applied(spark: "SparkSession", applied: list[dict]) -> None:
 def _check(project: Project, tables) -> None:
     """Do models, contracts and what silver has read say the same? Raises: ConfigError."""
     table_versions.check(project)
-    stale = [path for path in generate.stale(project) if any(f"/{t.name}/" in path for t in tables)]
-    if stale:
-        raise ConfigError(f"{', '.join(stale[:3])}: not what the contracts say", "Run `inlet generate`")
+    names = [*(f"/{t.name}/" for t in tables), *(f"dbt/{folder}/" for folder in generate.MACROS)]
+    if stale := [path for path in generate.stale(project) if any(name in path for name in names)]:
+        found = f"{', '.join(stale[:3])}: not what the contracts say, or what this Inlet has"
+        raise ConfigError(found, "Run `inlet generate`")
 
 
 def _evolve(project: Project, spark: "SparkSession", tables) -> dict[str, ConfigError]:
