@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from inlet import bronze, checks, config, lake, silver
+from inlet import bronze, checks, config, gold, lake, silver
 from inlet.cli import app
 from inlet.codecs.qlik import full_load
 from inlet.commands import decode, move_load, replay
 from inlet.commands.run import build_gold
 from inlet.errors import CheckFailed, ConfigError
+from inlet.gold import generate
 from tests import projects
 from tests.encode import qlik
 
@@ -175,12 +176,16 @@ def test_a_load_comes_before_the_changes_that_follow_its_rows_in_the_feed(spark,
 
 def test_a_change_that_a_load_hides_is_reported_and_the_load_can_be_moved(spark, lakehouse, tmp_path):
     name, load_id = "hidden_shop", "DEPOT.ITEMS@2026010203040900"
-    project = project_of(tmp_path, lakehouse, name)
+    items = projects.ITEMS | {"name": "hidden_items"}
+    project = project_of(tmp_path, lakehouse, name, None, [items])
+    shutil.copytree(generate.HOME / "dbt", tmp_path / "dbt", ignore=shutil.ignore_patterns("target", "gold", "marts"))
+    generate.write(project)
     run(project, spark, rows_at([refresh(1), refresh(2)], "items", "2026-01-02T03:04:09"), 1)
     change = rows_at([update(1, COLUMNS, None, "20260102030406")], "items", "2026-01-02T03:04:10", offset=2)
     batch_id = run(project, spark, change, 2)
     assert hidden(spark, name) == [("change_before_load", load_id, "2026010203040600", '{"changes": 1}')]
     assert "silver.control_events" in failed_checks(project, spark, batch_id)  # nothing is published with it
+    build_gold(project, spark, ["hidden_items"])
 
     with pytest.raises(ConfigError, match="has no full load"):
         move_load.move(project, spark, name, "DEPOT.ITEMS@2026", 0)
@@ -193,8 +198,12 @@ def test_a_change_that_a_load_hides_is_reported_and_the_load_can_be_moved(spark,
     with pytest.raises(ConfigError, match="is not finished"):
         build_gold(project, spark)
     assert failed_checks(project, spark, batch_id) != ""  # until gold is made again
+    build_gold(project, spark, ["hidden_items"], full_refresh=True)
     move_load.finish(spark, name, load_id)
     assert failed_checks(project, spark, batch_id) == ""
+    assert gold.verify(project, spark, "hidden_items", 20)[1:] == (0, [])
+    current = spark.sql("select item_id, operation from gold.hidden_items__current order by 1").collect()
+    assert [tuple(row) for row in current] == [(1, "UPDATE"), (2, "REFRESH")]
     # its later rows have their places after the new start
     batch_id = run(project, spark, rows_at([refresh(3)], "items", "2026-01-02T03:04:11", offset=3), 3)
     assert ("REFRESH", 3, "2026010203040599") in places(spark, name) and failed_checks(project, spark, batch_id) == ""
