@@ -587,6 +587,7 @@ def decoded(name: str, records: np.ndarray) -> list[str | None]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name, codec, lead, left_out",
     [

@@ -24,7 +24,6 @@ AFTER_ALL = "~"  # after every change_seq
 UNSURVEYED = {
     "num_records": "count(*)",
     "num_distinct_seq": "0",
-    "num_unmarked": "count(*)",
     "min_seq": "cast(null as string)",
     "max_seq": "cast(null as string)",
     "may_have_refresh": "true",
@@ -131,6 +130,7 @@ def _survey(batch: Batch, codec, messages: "DataFrame", sources: list) -> Survey
     asked = (fast.survey_sql() if fast else UNSURVEYED) | {
         "bytes_landed": "sum(size_bytes)",
         "num_again": "count_if(contains(unit_id, '~'))",
+        "num_unmarked": "count_if(mark is null)" if fast else "count(*)",
         "num_bringing": f"count_if({codec.MAY_BRING})" if offers(codec, "brought") else "0",
     }
     rows = (

@@ -45,7 +45,6 @@ def survey_sql() -> dict[str, str]:
     return {
         "num_records": "count(*)",
         "num_distinct_seq": "count(distinct mark)",
-        "num_unmarked": "count_if(mark is null)",
         "min_seq": "min(seq)",
         "max_seq": "max(seq)",
         "may_have_refresh": f"coalesce(bool_or({LIKELY_REFRESH}), false)",
