@@ -104,9 +104,11 @@ def test_macros_of_an_earlier_inlet_are_stale_and_those_of_a_person_stay(tmp_pat
     earlier, mine = tmp_path / "dbt/macros/fold/survey.sql", tmp_path / "dbt/macros/mine.sql"
     earlier.write_text("{% macro flags() %}{% endmacro %}")
     mine.write_text("{% macro mine() %}{% endmacro %}")
-    assert generate.stale(here) == ["dbt/macros/fold/survey.sql"]
+    (tmp_path / generate.FORMER[0]).write_text("{% macro setting() %}{% endmacro %}")
+    assert generate.stale(here) == ["dbt/macros/fold/survey.sql", generate.FORMER[0]]
     generate.write(here)
     assert "flags" not in earlier.read_text() and mine.exists() and generate.stale(here) == []
+    assert not (tmp_path / generate.FORMER[0]).exists()
 
 
 def test_generating_twice_gives_the_same_bytes(tmp_path):

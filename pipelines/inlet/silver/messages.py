@@ -7,6 +7,7 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from inlet import lake
 from inlet.bronze import lookups
 from inlet.bronze.guard import guarded
 from inlet.codecs import CODECS
@@ -20,6 +21,7 @@ from inlet.table import by_name
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+LACKING = "definition_missing"
 AFTER_ALL = "~"  # after every change_seq
 UNSURVEYED = {
     "num_records": "count(*)",
@@ -78,7 +80,9 @@ def replay(batch: Batch, codec, replays: list[dict]) -> None:
         f"select * from bronze.messages where {among([s.name for s in sources])} and unit_id in ({units})"
     )
     lookups.land(batch.project, batch.spark, batch.batch_id, [], messages)
-    if lists := _without_lists(batch, sources):
+    if bringing := [source for source in sources if lookups.brings(source)]:
+        lookups.keep_brought(batch.project, batch.spark, batch.batch_id, bringing, messages)
+    if lists := _without_lists(batch, bringing):
         own = f"batch_id <= {batch.batch_id} and {among([source.name for source in lists])}"
         landed = batch.spark.sql(f"select * from bronze.messages where {own}")
         lookups.keep_brought(batch.project, batch.spark, batch.batch_id, lists, landed)
@@ -98,12 +102,16 @@ def replay(batch: Batch, codec, replays: list[dict]) -> None:
         full_loads.of_messages(batch, codec, sources, loads, {})
 
 
-def _without_lists(batch: Batch, sources: list) -> list:
-    """Sources that nothing has been brought for, of codecs whose messages bring something: an earlier Inlet may have
-    landed it and not kept it.
+def _without_lists(batch: Batch, bringing: list) -> list:
+    """Sources whose messages lack what others bring, and that nothing has been brought for: an earlier Inlet may have
+    landed it and not kept it. In: sources whose messages bring something.
     """
-    known = lookups.known(batch.project)
-    return [source for source in sources if lookups.brings(source) and not known.get(source.name)]
+    if not bringing:
+        return []
+    known, where = lookups.known(batch.project), f"where kind = '{LACKING}'"
+    rejects = lake.peek(batch.project.lakehouse_path(), "silver.rejects", ["source"], where)
+    lacking = {row["source"] for row in rejects}
+    return [source for source in bringing if source.name in lacking and not known.get(source.name)]
 
 
 def _bytes_of(messages: "DataFrame"):
