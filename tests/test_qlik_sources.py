@@ -202,7 +202,9 @@ def test_a_change_that_a_load_hides_is_reported_and_the_load_can_be_moved(spark,
     move_load.finish(spark, name, load_id)
     assert failed_checks(project, spark, batch_id) == ""
     assert gold.verify(project, spark, "hidden_items", 20)[1:] == (0, [])
-    current = spark.sql("select item_id, operation from gold.hidden_items__current order by 1").collect()
+    current = spark.sql(
+        f"select item_id, operation from gold.hidden_items__current where source = '{name}' order by 1"
+    ).collect()
     assert [tuple(row) for row in current] == [(1, "UPDATE"), (2, "REFRESH")]
     # its later rows have their places after the new start
     batch_id = run(project, spark, rows_at([refresh(3)], "items", "2026-01-02T03:04:11", offset=3), 3)
