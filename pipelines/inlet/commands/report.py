@@ -107,7 +107,7 @@ def _to_act_on(data: dict[str, Any]) -> Iterator[Note]:
         if row["failed"]:
             yield Note("act", f"{counted(row['failed'], 'check')} of {row['table']} failed", "See the checks below")
     if data["stale"]:
-        yield Note("act", "dbt models are not what the contracts say", "`inlet generate`")
+        yield Note("act", "dbt models or macros are not what the contracts say or this Inlet has", "`inlet generate`")
     if num := sum(row["refused files"] for row in now_status["sources"]):
         yield Note("act", f"{counted(num, 'file')} refused", "`inlet rejects` says why; deliver anew")
 

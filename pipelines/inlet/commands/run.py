@@ -135,7 +135,11 @@ def check_models(project: Project, tables: list[str], log: Log) -> None:
         raise ConfigError(f"dbt has no models of {_some(missing)}", "Run `inlet generate` first")
     if stale := generate.stale(project):
         log.say(
-            {"step": "warning", "models": f"{_some(stale)}: not what the contracts say", "remedy": "inlet generate"}
+            {
+                "step": "warning",
+                "models": f"{_some(stale)}: not what the contracts say or this Inlet has",
+                "remedy": "inlet generate",
+            }
         )
 
 

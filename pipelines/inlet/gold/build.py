@@ -164,8 +164,8 @@ def _check(project: Project, tables) -> None:
     table_versions.check(project)
     names = [*(f"/{t.name}/" for t in tables), *(f"dbt/{folder}/" for folder in generate.MACROS)]
     if stale := [path for path in generate.stale(project) if any(name in path for name in names)]:
-        found = f"{', '.join(stale[:3])}: not what the contracts say, or what this Inlet has"
-        raise ConfigError(found, "Run `inlet generate`")
+        files = ", ".join(stale[:3])
+        raise ConfigError(f"{files}: not what the contracts say or this Inlet has", "Run `inlet generate`")
 
 
 def _evolve(project: Project, spark: "SparkSession", tables) -> dict[str, ConfigError]:

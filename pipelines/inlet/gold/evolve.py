@@ -124,8 +124,8 @@ def _check_not_passed(project: Project, table: Table, places: list[str]) -> None
         if newest >= place:
             rebuild, names = f"Run `inlet rebuild --table {table.name}`", ", ".join(table.added_again.get(place, []))
             if not names:
-                found = f"gold has a dropped column added again at {place}, and its contract says so no more"
-                raise _no(table, found, f"{rebuild}: rows then end where the contract says")
+                wrong = f"gold has a dropped column added again at {place}, and its contract says so no more"
+                raise _no(table, wrong, f"{rebuild}: values then end where the contract says")
             raise _no(
                 table,
                 f"{names} was dropped and is added again at {place}, and gold already has changes after that place",

@@ -21,7 +21,6 @@ from inlet.table import by_name
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-LACKING = "definition_missing"
 AFTER_ALL = "~"  # after every change_seq
 UNSURVEYED = {
     "num_records": "count(*)",
@@ -82,10 +81,10 @@ def replay(batch: Batch, codec, replays: list[dict]) -> None:
     lookups.land(batch.project, batch.spark, batch.batch_id, [], messages)
     if bringing := [source for source in sources if lookups.brings(source)]:
         lookups.keep_brought(batch.project, batch.spark, batch.batch_id, bringing, messages)
-    if lists := _without_lists(batch, bringing):
-        own = f"batch_id <= {batch.batch_id} and {among([source.name for source in lists])}"
-        landed = batch.spark.sql(f"select * from bronze.messages where {own}")
-        lookups.keep_brought(batch.project, batch.spark, batch.batch_id, lists, landed)
+        if lists := _without_lists(batch, bringing):
+            own = f"batch_id <= {batch.batch_id} and {among([source.name for source in lists])}"
+            landed = batch.spark.sql(f"select * from bronze.messages where {own}")
+            lookups.keep_brought(batch.project, batch.spark, batch.batch_id, lists, landed)
     tables = by_name(batch.project.tables.values())
     loads = (
         full_loads.in_messages(batch, codec, messages, sources, tables, {s.name for s in sources})
@@ -106,10 +105,8 @@ def _without_lists(batch: Batch, bringing: list) -> list:
     """Sources whose messages lack what others bring, and that nothing has been brought for: an earlier Inlet may have
     landed it and not kept it. In: sources whose messages bring something.
     """
-    if not bringing:
-        return []
-    known, where = lookups.known(batch.project), f"where kind = '{LACKING}'"
-    rejects = lake.peek(batch.project.lakehouse_path(), "silver.rejects", ["source"], where)
+    known, of_kind = lookups.known(batch.project), "where kind = 'definition_missing'"
+    rejects = lake.peek(batch.project.lakehouse_path(), "silver.rejects", ["source"], of_kind)
     lacking = {row["source"] for row in rejects}
     return [source for source in bringing if source.name in lacking and not known.get(source.name)]
 
