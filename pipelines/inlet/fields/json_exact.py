@@ -60,7 +60,7 @@ def parse(data: bytes) -> dict:
     except json.JSONDecodeError as error:
         raise _wrong(text, "invalid_json", error.pos, "JSON") from None
     except RecursionError:
-        raise _wrong(text, "invalid_json", start, "an object that is not nested as deep") from None
+        raise _too_deep(text, start) from None
     except _Refused:
         raise _refused(text, start) from None
     rest = BLANK.match(text, end).end()
@@ -71,9 +71,12 @@ def parse(data: bytes) -> dict:
     return value
 
 
-def offset(data: bytes, path: tuple[str, ...]) -> int:
+def offset(data: bytes, path: tuple[str | int, ...]) -> int:
     """Byte at which the member of that path begins (its name), or the deepest part of the path that is there; 0 for
-    none.
+    none. In: names, and places in arrays from 0 on.
+
+    >>> offset(b'{"a": [{"b": 1}, {"b": 2}]}', ("a", 1, "b"))
+    18
     """
     text = data.decode()
     found = _find(text, path)
@@ -87,7 +90,7 @@ def slice_(data: bytes, path: tuple[str, ...]) -> str:
     return text[start : LENIENT.raw_decode(text, start)[1]]
 
 
-def _find(text: str, path: tuple[str, ...]) -> tuple[int, int] | None:
+def _find(text: str, path: tuple[str | int, ...]) -> tuple[int, int] | None:
     found = None
     for _, names, ofs_name, ofs_value in _members(text, 0):
         if names == list(path[: len(names)]):
@@ -99,9 +102,10 @@ def _find(text: str, path: tuple[str, ...]) -> tuple[int, int] | None:
 
 def _members(text: str, at: int):
     """Every member of every object, in the order of the text: where its object begins; its name behind those of the
-    members around it (None for an array), a list that lives on; where the name begins, and what follows the colon. In:
-    a text that is JSON."""
-    starts, names = [], []
+    members around it (in an array the place, from 0 on), a list that lives on; where the name begins, and what follows
+    the colon. In: a text that is JSON."""
+    starts: list[int] = []
+    names: list[str | int | None] = []
     before: re.Match | None = None
     for token in TOKEN.finditer(text, at):
         if token[0] == ":":
@@ -109,10 +113,12 @@ def _members(text: str, at: int):
             yield starts[-1], names, before.start(), token.end()
         elif token[0] in ("{", "["):
             starts.append(token.start())
-            names.append(None)
+            names.append(0 if token[0] == "[" else None)
         elif token[0] in ("}", "]"):
             starts.pop()
             names.pop()
+        elif token[0] == "," and isinstance(names[-1], int):
+            names[-1] += 1
         before = token
 
 
@@ -122,6 +128,8 @@ def _refused(text: str, at: int) -> Wrong:
         json.JSONDecoder(parse_int=Number, parse_float=Number, parse_constant=_constant).raw_decode(text, at)
     except json.JSONDecodeError as error:
         return _wrong(text, "invalid_json", error.pos, "JSON")
+    except RecursionError:  # behind the place that was refused
+        return _too_deep(text, at)
     except _Refused:
         constant = next(token for token in TOKEN.finditer(text, at) if token[0].startswith(CONSTANTS))
         return _wrong(text, "invalid_json", constant.start(), "a JSON number")
@@ -131,6 +139,10 @@ def _refused(text: str, at: int) -> Wrong:
             return _wrong(text, "duplicate_member", ofs_name, "each member once")
         seen.add((start, names[-1]))
     raise AssertionError("an object was refused that holds no member twice")
+
+
+def _too_deep(text: str, at: int) -> Wrong:
+    return _wrong(text, "invalid_json", at, "an object that is not nested as deep")
 
 
 def _check_surrogates(text: str) -> None:
