@@ -1,0 +1,64 @@
+"""Which type a contract gives a column of Qlik's.
+
+Every value that the type can hold is read from JSON, from text and from Parquet by the type here. [documented] types
+and how each is written; the mapping itself is [inferred] from their ranges.
+
+BOOLEAN                  boolean
+INT1, INT2, INT4, INT8   tinyint, smallint, int, bigint
+UINT1, UINT2, UINT4      smallint, int, bigint: the narrowest that holds every value
+UINT8                    decimal(20,0)
+REAL4, REAL8             float, double
+NUMERIC(p,s)             decimal(p,s), of p from 1 to 38. A scale below 0 adds digits before the point; a scale beyond
+                         the precision raises the precision. Without a precision, or beyond 38 digits: string
+DATE                     date
+TIME                     string: a time of day has no type of its own in Spark
+DATETIME                 timestamp_ntz, because its values are the source's local times; with a scale of more than 6
+                         digits string, so that none is lost
+STRING, WSTRING          string
+CLOB, NCLOB              string; so are their sub types, and types nobody knows
+BYTES, BLOB              binary
+>>> contract_type(Column("A", 1, "NUMERIC", 0, 10, 2, 1)), contract_type(Column("B", 2, "WSTRING", 20))
+(('decimal(10,2)', 'NUMERIC(10,2)'), ('string', 'WSTRING(20)'))
+"""
+
+from inlet.codecs.qlik.dfm import Column
+from inlet.fields.fit import MAX_DIGITS
+
+SIMPLE = {
+    "BOOLEAN": "boolean",
+    "INT1": "tinyint",
+    "INT2": "smallint",
+    "INT4": "int",
+    "INT8": "bigint",
+    "UINT1": "smallint",
+    "UINT2": "int",
+    "UINT4": "bigint",
+    "UINT8": "decimal(20,0)",
+    "REAL4": "float",
+    "REAL8": "double",
+    "DATE": "date",
+    "BYTES": "binary",
+    "BLOB": "binary",
+}
+SIZED = ("STRING", "WSTRING", "BYTES")  # whose length is theirs, and no width of display
+FRACTION = 6  # digits of a second's fraction that a timestamp holds
+
+
+def contract_type(column: Column) -> tuple[str, str]:
+    """The Spark SQL type of a column, and Qlik's as a contract says it in `source_type`."""
+    name = column.type.upper()
+    if name == "NUMERIC":
+        return _numeric(column.precision, column.scale)
+    if name == "DATETIME":
+        is_exact = column.scale <= FRACTION
+        return "timestamp_ntz" if is_exact else "string", f"DATETIME({column.scale})" if column.scale > 0 else name
+    said = f"{name}({column.length})" if name in SIZED and column.length > 0 else name
+    return SIMPLE.get(name, "string"), said
+
+
+def _numeric(precision: int, scale: int) -> tuple[str, str]:
+    said = f"NUMERIC({precision},{scale})"
+    if precision < 1:
+        return "string", said
+    digits, after = max(precision, scale) if scale >= 0 else precision - scale, max(scale, 0)
+    return (f"decimal({digits},{after})" if digits <= MAX_DIGITS else "string"), said
