@@ -1,4 +1,4 @@
-"""Write Qlik's change tables and full-load files: delimited text, JSON lines, Parquet. Their sidecars are qlik_dfm.py's.
+"""Write Qlik's change tables and full-load files: delimited text, JSON lines, Parquet. Their sidecars: qlik_dfm.py.
 Knows nothing of inlet.
 
 A change is a dict: operation (INSERT, UPDATE, DELETE, TRUNCATE; REFRESH is a row of a full load), change_seq, before,

@@ -32,7 +32,7 @@ import re
 from typing import NamedTuple
 
 from inlet.codecs.qlik import members
-from inlet.codecs.qlik.members import Refused
+from inlet.codecs.qlik.members import Refused, shown
 from inlet.fields import json_exact
 from inlet.fields.json_exact import Number
 from inlet.fields.wrong import Wrong
@@ -170,11 +170,11 @@ def _sidecar(whole: dict) -> Sidecar:
     )
     about = {name: _text(task, name, ("taskInfo",)) for name in TASK_INFO}
     if about["operation"] not in ("", "dataProduced"):
-        raise Refused("wrong_shape", ("taskInfo", "operation"), "dataProduced", about["operation"])
+        raise Refused("wrong_shape", ("taskInfo", "operation"), "dataProduced", shown(about["operation"]))
     _text(file, "location", ("fileInfo",))
     content = _text(file, "content", ("fileInfo",)).lower()
     if content not in CONTENTS:
-        raise Refused("wrong_shape", ("fileInfo", "content"), "data or changes", file["content"])
+        raise Refused("wrong_shape", ("fileInfo", "content"), "data or changes", shown(file["content"]))
     times = {name: _time(file, name) for name in FILE_TIMES}
     num_records = file.get("recordCount")
     source = {name: _text(data, name, ("dataInfo",)) for name in DATA_INFO[:4]}
@@ -204,7 +204,7 @@ def _file(file: dict) -> str:
     name, extension = _text(file, "name", at, is_needed=True), _text(file, "extension", at).removeprefix(".")
     for member, text in (("name", name), ("extension", extension)):
         if re.search(r"[/\\\0]", text) or text in (".", ".."):
-            raise Refused("wrong_shape", (*at, member), "the name of a file, without a folder", text)
+            raise Refused("wrong_shape", (*at, member), "the name of a file, without a folder", shown(text))
     return name if not extension or name.lower().endswith(f".{extension.lower()}") else f"{name}.{extension}"
 
 
@@ -213,9 +213,9 @@ def _format(form: dict) -> str:
     word = _text(form, "format", ("formatInfo",), is_needed=True)
     if "sequence" in word.lower():
         expected = "delimited, json or parquet: Hadoop sequence files are not read, switch the task to another format"
-        raise Refused("unsupported_record", ("formatInfo", "format"), expected, word)
+        raise Refused("unsupported_record", ("formatInfo", "format"), expected, shown(word))
     if word.lower() not in FORMATS:
-        raise Refused("wrong_shape", ("formatInfo", "format"), "delimited, json or parquet", word)
+        raise Refused("wrong_shape", ("formatInfo", "format"), "delimited, json or parquet", shown(word))
     return word.lower()
 
 
@@ -228,9 +228,11 @@ def _options(form: dict, format_: str) -> dict[str, str]:
     found = {n: _text(options, n, at) if n == "nullValue" else delimiter(_text(options, n, at)) for n in OPTIONS}
     for name, text in found.items():
         if name in ("quoteChar", "escapeChar") and len(text) > 1:
-            raise Refused("wrong_shape", (*at, name), "one character, or none", options[name])
+            raise Refused("wrong_shape", (*at, name), "one character, or none", shown(options[name]))
         if name != "nullValue" and text != options.get(name) and not text.isascii():
-            raise Refused("wrong_shape", (*at, name), "hex digits of ASCII, or the character itself", options[name])
+            raise Refused(
+                "wrong_shape", (*at, name), "hex digits of ASCII, or the character itself", shown(options[name])
+            )
     if found["fieldDelimiter"] and found["fieldDelimiter"] == found["recordDelimiter"]:
         raise Refused("contradiction", (*at, "recordDelimiter"), "another one than fieldDelimiter", "the same")
     return {member: found[name] for name, member in OPTIONS.items()}
@@ -240,17 +242,17 @@ def _columns(data: dict) -> tuple[Column, ...]:
     at = ("dataInfo", "columns")
     given = data.get("columns")
     if not isinstance(given, list) or not given:
-        raise Refused("wrong_shape", at, "a list of columns", given)
+        raise Refused("wrong_shape", at, "a list of columns", "none" if given in (None, []) else shown(given))
     found = []
     taken: dict[str, set] = {"ordinal": set(), "name": set(), "primaryKeyPos": set()}
     for place, one in enumerate(given):
         if not isinstance(one, dict):
-            raise Refused("wrong_shape", (*at, place), "an object", one)
+            raise Refused("wrong_shape", (*at, place), "an object", shown(one))
         members.check_names(one, COLUMN, (*at, place))
         found.append(column := _column(one, (*at, place)))
         for member, value in zip(taken, (column.ordinal, column.name, column.key_position)):
             if value and value in taken[member]:
-                raise Refused("contradiction", (*at, place, member), f"{member} {value} once", "it twice")
+                raise Refused("contradiction", (*at, place, member), f"{member} {str(value)[:40]} once", "it twice")
             taken[member].add(value)
     return tuple(sorted(found, key=lambda column: column.ordinal))
 
@@ -259,13 +261,15 @@ def _column(one: dict, at: tuple) -> Column:
     name, type_ = (_text(one, member, at, is_needed=True) for member in ("name", "type"))
     ordinal = _integer(one, "ordinal", at, is_needed=True)
     if not 1 <= ordinal <= MAX_ORDINAL:
-        raise Refused("wrong_shape", (*at, "ordinal"), f"an ordinal from 1 to {MAX_ORDINAL}", one["ordinal"])
+        raise Refused("wrong_shape", (*at, "ordinal"), f"an ordinal from 1 to {MAX_ORDINAL}", shown(one["ordinal"]))
     length, precision, scale = (
         _integer(one, member, at, can_be_negative=True) for member in ("length", "precision", "scale")
     )
     positions = {_integer(one, member, at) for member in KEY_POSITIONS if one.get(member) is not None}
     if len(positions) > 1:
-        raise Refused("contradiction", (*at, KEY_POSITIONS[1]), f"what {KEY_POSITIONS[0]} says", one[KEY_POSITIONS[1]])
+        raise Refused(
+            "contradiction", (*at, KEY_POSITIONS[1]), f"what {KEY_POSITIONS[0]} says", shown(one[KEY_POSITIONS[1]])
+        )
     return Column(name, ordinal, type_, length, precision, scale, *positions)
 
 
@@ -274,7 +278,7 @@ def _object(given: dict, name: str, at: tuple, known: tuple[str, ...], is_needed
     if value is None and not is_needed:
         return {}
     if not isinstance(value, dict):
-        raise Refused("wrong_shape", (*at, name), "an object", value)
+        raise Refused("wrong_shape", (*at, name), "an object", "none" if value is None else shown(value))
     members.check_names(value, known, (*at, name))
     return value
 
@@ -285,7 +289,7 @@ def _text(given: dict, name: str, at: tuple, is_needed: bool = False) -> str:
     if value is None and not is_needed:
         return ""
     if not isinstance(value, str) or isinstance(value, Number) or is_needed and not value:
-        raise Refused("wrong_shape", (*at, name), "text", value if value or name in given else "none")
+        raise Refused("wrong_shape", (*at, name), "text", "none" if value in (None, "") else shown(value))
     return value
 
 
@@ -295,7 +299,7 @@ def _integer(given: dict, name: str, at: tuple, is_needed: bool = False, can_be_
     if value is None and not is_needed:
         return 0
     if not isinstance(value, Number) or not INTEGER.fullmatch(value) or value[0] == "-" and not can_be_negative:
-        raise Refused("wrong_shape", (*at, name), "a whole number", value if name in given else "none")
+        raise Refused("wrong_shape", (*at, name), "a whole number", "none" if value is None else shown(value))
     return int(value)
 
 
@@ -303,7 +307,7 @@ def _time(file: dict, name: str) -> str:
     """A time as it stands, "" where none is told."""
     text = _text(file, name, ("fileInfo",))
     if text and not (TIME.fullmatch(text) and _is_time(text)):
-        raise Refused("wrong_shape", ("fileInfo", name), "a time like 2016-08-02T10:05:04.802", text)
+        raise Refused("wrong_shape", ("fileInfo", name), "a time like 2016-08-02T10:05:04.802", shown(text))
     return text
 
 
