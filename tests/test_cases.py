@@ -14,7 +14,7 @@ A case holds
     expected            changes: rows of the change table without source, unit_id, batch_id and decoded_at, and what is
                         null left out (change_oper too, where a codec gives dicts); rejects, controls, parts and
                         definitions: at least the members that the case names. File formats: `file` for a file that is
-                        rejected as a whole
+                        rejected as a whole; `joined`, changes and rejects that its parts become together
 A value of an image is plain, or says its type: {decimal: "1.50"}, {hex: "00ff"}, {date: ...}, {timestamp: ...}.
 
 Binary cases also run cut at every byte (at 50 bytes in `make test`) and with junk after them.
@@ -165,7 +165,26 @@ def decode_file(case: dict, data: bytes) -> dict:
         found["parts"] += [part._asdict() for part in decoded.parts]
         found["definitions"] += [definition._asdict() for definition in decoded.definitions]
     found["rest"] = 0 if cut.problem else len(data) - cut.consumed
+    if "joined" in case["expected"]:
+        found["joined"] = join_parts(case, data, blocks)
     return found
+
+
+def join_parts(case: dict, data: bytes, blocks: list[Block]) -> dict:
+    """What the parts of a file become."""
+    codec, source, tables = case["codec"], case["source"], case["tables"]
+    waiting: dict[str, list[Waiting]] = {}
+    for n, block in enumerate(blocks):
+        unit = data[block.offset : block.offset + block.length]
+        for part in decode_block(codec, unit, block.context, source, tables).parts:
+            raw = unit[part.unit_offset : part.unit_offset + part.unit_length]
+            waiting.setdefault(part.key, []).append(Waiting(f"case@{n}", part, raw, block.context))
+    joined = [codec.join(key, parts, source, tables) for key, parts in waiting.items()]
+    return {
+        "changes": [said(row) for one in joined for row in one.changes],
+        "rejects": [said(asdict(reject)) for one in joined for _, reject in one.rejects],
+        "waiting": [one.part.key for found in joined for one in found.waiting],
+    }
 
 
 def decode_messages(case: dict) -> dict:
@@ -233,6 +252,10 @@ def test_case(path):
     if path.stem.startswith("ok_"):
         assert not found["rejects"]
     if case["data"] is not None:
+        if "joined" in expected:
+            assert expected["joined"].get("changes", []) == found["joined"]["changes"]
+            assert_named(expected["joined"].get("rejects", []), found["joined"]["rejects"])
+            assert expected["joined"].get("waiting", []) == found["joined"]["waiting"]
         assert_named([expected["file"]] if "file" in expected else [], [found["file"]] if found["file"] else [])
 
 

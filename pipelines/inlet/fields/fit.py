@@ -34,6 +34,8 @@ def fit(value, type_: str, encoding: str | None = None):
     """The value for VARIANT. In: what json_exact read; a type of the contract. Raises: Wrong."""
     if value is None:
         return None
+    if isinstance(value, bytes) and type_ == "binary":
+        return value.hex().upper() if encoding else value
     expected, read = reader(type_, encoding)
     fitting = read(value) if isinstance(value, (str, bool)) else None
     if fitting is None:

@@ -1,0 +1,1 @@
+"""Change tables and load files of Qlik."""

@@ -1,0 +1,80 @@
+"""Qlik Replicate and Talend Data Integration: change tables and files of full loads, on disk or object storage.
+
+Unit        a block of whole records; of Parquet a run of rows
+Yields      for each row one change, one reject, or one part: an update or a before-image, which wait for each other
+Files       SCHEMA.TABLE__ct/ and folders of partitions below it: change tables [documented: Store Changes]
+            SCHEMA.TABLE/LOAD00000001.*, LOAD_<segment>_<number>.*: full loads [documented]
+            delimited text, JSON (an object a line), Parquet (transport `rows`); compressed ones by the transport.
+            SequenceFiles are refused by name
+Sidecar     .dfm, where one came with the file: its word goes before the options, and the control event
+            `options_differ` says where they differ. Count of records, columns and name have to be the file's
+Table       that of the sidecar, else the folder's name; `tables` maps either
+Columns     the header row, else the sidecar's; else, of a load, the contract's; else option header_columns and the
+            contract's. Names in any case. A column of the contract that the file lacks was not supplied
+Header      header.py: any subset in any order and case. change_seq is needed, and change_oper or operation; both have
+            to agree. Unknown ones and partition_name go to `header`
+Masks       images.py
+Operations  I INSERT, U UPDATE, D DELETE, B BEFOREIMAGE, TRUNCATE, whose row has no values. ASSUMED: its change_oper is
+            empty or T, where it is not left out
+Pairs       option before_images: where Qlik stores before-images, U and B of a change_seq are one change, in whatever
+            order, block and file they come (pairs.py). An update without one whose mask says that the key changed is
+            rejected (unsupported_message), for the row of before could not be told. Where the mask says otherwise than the images, `mask_differs` in
+            `header` names the columns. Where it stores none an update is a change at once. Until it is told both are
+            rejected, for a row cannot show what another file holds
+Loads       rows are REFRESH, in the order of the file's number and their place in it. The load's time is option
+            load_time; without it the load comes before all changes. load_id is that time
+Text        text.py. Null: option null_text without quotes. In quotes it is rejected until quoted_null tells what it is
+            [nothing public does]. A last record without record delimiter looks as a file does that was cut off: it is
+            left until option last_record, or the count of the sidecar, tells that it is whole
+Values      by the contract's type, as of qlik_json (fields/fit.py): text stays text. A time of seven digits fits a
+            string; of a timestamp it is rejected where it would round. Bytes in text are hex digits. A boolean in text
+            is true, false, 1 or 0 (ASSUMED). Parquet's times are read as they are stored: Qlik flags a source's local
+            time as UTC [documented]
+Order       change_seq. Time: header timestamp, UTC; one that cannot be read leaves change_timestamp null, and the
+            control event `unreadable_timestamp` says what was there
+Facts       [documented] Qlik, "Change Tables", "Store changes settings", "Metadata file description"; [sample seen] a
+            change table of 354 columns with pairs, a change table in text with its sidecar
+Rejects     unknown_table, unknown_operation, unknown_column, column_twice, missing_change_seq, ambiguous_layout,
+            contradiction, definition_missing, unsupported_message, wrong_shape, bad_column_count, bad_text,
+            mask_too_long, value_does_not_fit, missing_key, null_not_allowed, those of JSON, part_missing
+"""
+
+from inlet import change
+from inlet.codecs.qlik.change_table import opening
+from inlet.codecs.qlik.change_table.block import cut, decode
+from inlet.codecs.qlik.change_table.options import Options
+from inlet.codecs.qlik.change_table.pairs import join
+from inlet.codecs.qlik.change_table.rows import decode_rows, open_rows
+from inlet.codecs.qlik.members import Refused
+from inlet.errors import Reject
+from inlet.source import Source
+from inlet.table import Table
+
+OPTIONS = Options
+__all__ = ("cut", "decode", "decode_rows", "join", "open_rows")  # what the codec offers beside what is here
+
+
+def open_file(path: str, head: bytes, is_whole: bool, source: Source, tables: dict[str, Table]) -> dict | Reject | None:
+    """The context of a file's first byte, as far as its name says it: `cut` settles the rest, with the sidecar."""
+    if no := opening.of_head(head):
+        return opening.rejected(no, head)
+    context = opening.by_name(path, source.options_as(Options))
+    return opening.rejected(context, head) if isinstance(context, Refused) else context
+
+
+def own_place(path: str, source: Source, tables: dict[str, Table]) -> tuple[str, str] | None:
+    """The place of a file of a load, and its table; None of a file of changes, whose rows tell theirs."""
+    context = opening.by_name(path, source.options_as(Options))
+    if isinstance(context, Refused) or context["kind"] != "load":
+        return None
+    word = context["word"]
+    return f"{context['time']}/{context['number']}", source.table_of(word) or word
+
+
+def span(context: dict, num_records: int) -> tuple[str, str] | None:
+    """Bounds of the change_seq of a unit's changes: of a load, whose rows have their places from it."""
+    if context.get("kind") != "load":
+        return None
+    first = context.get("first_row", context["row_ordinal"])
+    time, number = context["time"], context["number"]
+    return change.change_seq(time, number, first), change.change_seq(time, number, first + max(num_records - 1, 0))

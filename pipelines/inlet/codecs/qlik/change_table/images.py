@@ -1,0 +1,157 @@
+"""Masks of change tables, and the images of a row.
+
+Mask        bit n is the change table's column n from 0, header columns that are really there counted [documented, and
+            used so by a public consumer]; their bits are never set [sample seen]. Bytes of zeros may be missing, bits
+            beyond the last column have to be zero. Hex text is one big-endian number [sample seen: 390 of 390 pairs].
+            The byte order of binary is documented and of base64 not, so both are tried: a reading that sets a bit of a
+            header column, or one beyond the last column, does not fit
+Settled     over the first rows of a file, up to the one at which a single reading is left. Where several are left, a
+            row is read if they say the same of it, else rejected (ambiguous_layout)
+Image       INSERT and UPDATE: a column whose bit is clear and that is null was not supplied, any other value is taken.
+            A large object has no bit [documented]: its null says nothing. Without a mask an INSERT has all values, an
+            UPDATE what the option without_mask says. DELETE: what is not null. BEFOREIMAGE: what is not null, and the
+            nulls that the mask of its update says were changed; with without_mask: full all of it
+"""
+
+import base64
+import binascii
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from inlet import change
+from inlet.codecs.qlik import members
+from inlet.codecs.qlik.change_table.header import Columns
+from inlet.codecs.qlik.change_table.options import Options
+from inlet.codecs.qlik.members import Refused
+from inlet.table import Table
+
+LARGE = ("CLOB", "NCLOB", "BLOB")
+
+
+class Reading(NamedTuple):
+    """How the bytes of a mask are written, and which of them comes first."""
+
+    form: str
+    order: str
+
+
+def readings(options: Options, is_binary: bool) -> list[Reading]:
+    """The readings of masks that options leave open. In: whether they are bytes, not text."""
+    forms = ["binary"] if is_binary else ["hex", "base64"] if options.mask_form == "auto" else [options.mask_form]
+    found = []
+    for form in forms:
+        orders = ["big"] if form == "hex" else ["little", "big"]
+        found += [Reading(form, order) for order in (orders if options.mask_order == "auto" else [options.mask_order])]
+    return found
+
+
+def settled(masks: Iterable[tuple[Any, Columns]], open_: list[Reading]) -> list[Reading]:
+    """The readings that are left once masks were looked at, up to the one at which a single one is."""
+    for mask, columns in masks:
+        if len(open_) == 1:
+            break
+        fitting = [one for one in open_ if mask is not None and not isinstance(_bits(mask, one, columns), Refused)]
+        open_ = fitting or open_  # one that fits no reading is damaged, and says nothing
+    return open_
+
+
+def places(mask: Any, columns: Columns, open_: list[Reading]) -> set[int] | None:
+    """The places of the columns that a mask says have changed; None for no mask. Raises: Refused."""
+    if mask is None:
+        return None
+    found = [_bits(mask, reading, columns) for reading in open_]
+    fitting = {bits: reading for bits, reading in reversed([*zip(found, open_)]) if isinstance(bits, int)}
+    if not fitting:
+        raise next(one for one in found if isinstance(one, Refused))
+    if len(fitting) > 1:
+        said = " or ".join(f"{one.form} {one.order}: {_named(bits, columns)}" for bits, one in fitting.items())
+        expected = "a mask that one reading fits; set the options mask_form and mask_order"
+        raise Refused("ambiguous_layout", (columns.known["change_mask"],), expected, said[:200])
+    [bits] = fitting
+    return {n for n in range(bits.bit_length()) if bits >> n & 1}
+
+
+def _named(bits: int, columns: Columns) -> str:
+    return ", ".join(columns.data[n] for n in range(bits.bit_length()) if bits >> n & 1)
+
+
+def _bits(mask: Any, reading: Reading, columns: Columns) -> int | Refused:
+    """The bits of a mask, or why it has none."""
+    path = (columns.known["change_mask"],)
+    data = _bytes(mask, reading)
+    if data is None:
+        return Refused("wrong_shape", path, f"a mask in {reading.form}", mask)
+    bits = int.from_bytes(data, reading.order)  # type: ignore[arg-type]
+    if bits.bit_length() > len(columns.names):
+        expected = f"bits of {len(columns.names)} columns, header columns counted"
+        return Refused("mask_too_long", path, expected, f"bit {bits.bit_length()} is set")
+    if stray := bits & columns.header_bits:
+        name = columns.names[(stray & -stray).bit_length() - 1]
+        return Refused("contradiction", path, "bits of the table's own columns", f"the bit of {name} is set")
+    return bits
+
+
+def _bytes(mask: Any, reading: Reading) -> bytes | None:
+    if reading.form == "binary":
+        return mask if isinstance(mask, bytes) else None
+    if not isinstance(mask, str):
+        return None
+    if reading.form == "hex":
+        return bytes.fromhex(mask) if members.HEX.fullmatch(mask) else None
+    try:
+        return base64.b64decode(mask, validate=True)
+    except binascii.Error:
+        return None
+
+
+def after_image(
+    given: dict[str, Any], changed: set[str] | None, operation: str, contract: Table, options: Options
+) -> dict[str, Any]:
+    """What a row of INSERT, UPDATE or of a load supplies. In: its values by column; the columns that its mask names."""
+    return {
+        name: value
+        for name, value in given.items()
+        if value is not None or _is_null(name, changed, operation, contract, options)
+    }
+
+
+def before_image(given: dict[str, Any], changed: set[str] | None, contract: Table, options: Options) -> dict[str, Any]:
+    """What a row of BEFOREIMAGE supplies. In: the columns that the mask of its update names."""
+    return {
+        name: value
+        for name, value in given.items()
+        if value is not None
+        or (options.without_mask == "full" and not is_large(name, contract) if changed is None else name in changed)
+    }
+
+
+def _is_null(name: str, changed: set[str] | None, operation: str, contract: Table, options: Options) -> bool:
+    """Is a null of a column SQL NULL, or was it not supplied?"""
+    if operation == "REFRESH":
+        return True
+    if changed is not None:
+        return name in changed
+    is_full = operation == "INSERT" or options.without_mask == "full"
+    return is_full and (operation == "INSERT" or not is_large(name, contract))
+
+
+def is_large(name: str, contract: Table) -> bool:
+    """Is a column a large object, by what the contract says of its type at the source?"""
+    type_ = contract.column(name).source_type or ""
+    return type_.upper().split("(")[0].strip() in LARGE
+
+
+def mask_of(names: Iterable[str], contract: Table) -> bytes:
+    """Inlet's form of a mask: bits by the contract's places."""
+    ordinals = {name: ordinal for ordinal, name in enumerate(contract.column_names, 1)}
+    return change.mask(ordinals[name] for name in names)
+
+
+def differing(before: dict[str, Any], after: dict[str, Any], changed: set[str], contract: Table) -> list[str]:
+    """The columns of which a mask says otherwise than both images do; large objects are in no mask."""
+    both = [name for name in contract.column_names if name in before and name in after]
+    return [
+        name
+        for name in both
+        if (before[name] != after[name]) != (name in changed) and not (name not in changed and is_large(name, contract))
+    ]

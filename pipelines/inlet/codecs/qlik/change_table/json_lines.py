@@ -1,0 +1,75 @@
+"""JSON files: an object a line, whose members are the columns, header columns among them.
+
+The bits of a mask count the columns of the change table. They are those of the sidecar; without one the members of the
+row in their order, where all columns of the contract are among them.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from inlet.codecs.qlik.change_table import header
+from inlet.codecs.qlik.change_table.header import Columns
+from inlet.codecs.qlik.change_table.options import Options
+from inlet.codecs.qlik.change_table.text import BETWEEN, ROW, Piece
+from inlet.codecs.qlik.members import Refused
+from inlet.fields import json_exact
+from inlet.fields.wrong import Wrong
+from inlet.table import Table
+
+
+class Object(NamedTuple):
+    """A row: its values by the place of their columns; a column that it has no member for is not in `columns.data`."""
+
+    values: list
+    columns: Columns
+    mask: Any
+
+
+def lines(data: bytes, may_end_so: bool = False) -> Iterator[Piece]:
+    """The lines of some bytes. In: whether a last one may lack its end."""
+    at = 0
+    while at < len(data):
+        end = data.find(b"\n", at) + 1
+        if not end and not may_end_so:
+            return
+        end = end or len(data)
+        yield Piece(ROW if data[at:end].strip() else BETWEEN, at, end, [])
+        at = end
+
+
+def read(line: bytes, context: dict, contract: Table, options: Options) -> Object:
+    """A row. Raises: Wrong, Refused."""
+    found = json_exact.parse(line)
+    names = context["columns"] or list(found)
+    columns = header.columns_of(names, options)
+    places = {name.lower(): place for place, name in enumerate(names)}
+    values: list[Any] = [None] * len(names)
+    given: set[int] = set()
+    for name, value in found.items():
+        place = places.get(name.lower())
+        if place is None:
+            raise Refused("unknown_column", (name,), "a column of its .dfm", repr(name[:40]), name)
+        if place in given:
+            raise Refused("column_twice", (name,), "each column once, whatever its case", repr(name[:40]), name)
+        values[place] = value
+        given.add(place)
+    columns = columns._replace(data={place: name for place, name in columns.data.items() if place in given})
+    place = columns.known.get("change_mask")
+    mask = None if place is None or values[place] in (None, "") else values[place]
+    if context["kind"] == "changes":
+        if "change_seq" not in columns.known:
+            raise Refused("missing_change_seq", (), header.NO_CHANGE_SEQ, "none")
+        lower = {name.lower() for name in columns.data.values()}
+        if mask is not None and not context["columns"] and not {n.lower() for n in contract.column_names} <= lower:
+            lacking = next(name for name in contract.column_names if name.lower() not in lower)
+            expected = "all columns of the contract, or a .dfm, to tell which bit of change_mask is which column"
+            raise Refused("ambiguous_layout", (names[place or 0],), expected, f"no {lacking}")
+    return Object(values, columns, mask)
+
+
+def row(line: bytes, context: dict, contract: Table, options: Options) -> Object | None:
+    """A row; None of what is none."""
+    try:
+        return read(line, context, contract, options)
+    except (Wrong, Refused, RecursionError):
+        return None

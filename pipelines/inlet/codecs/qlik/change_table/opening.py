@@ -1,0 +1,241 @@
+"""A file is opened: what its name, its sidecar and its first records say of how it is read.
+
+The name alone says whether a file is of a change table or of a load, and which folder names its table. The rest is
+settled with the first bytes, once they are enough, and with the sidecar (`.dfm`), whose word goes before the source's
+options: the table, how text is delimited, the columns, how masks are written. What leaves a choice is refused.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from inlet import change
+from inlet.codecs.qlik import dfm
+from inlet.codecs.qlik.change_table import header, images, json_lines, text
+from inlet.codecs.qlik.change_table.header import Columns
+from inlet.codecs.qlik.change_table.options import Options, check_dialect
+from inlet.codecs.qlik.change_table.text import Dialect, Shape
+from inlet.codecs.qlik.members import Refused
+from inlet.errors import Reject
+from inlet.fields import charset
+from inlet.fields.wrong import Wrong
+from inlet.source import Source
+from inlet.table import Table
+
+LOAD = re.compile(r"LOAD_?([0-9]{1,8})(?:_([0-9]{1,6}))?(?:\..*)?", re.IGNORECASE)
+LEN_FITTED = 1 << 20  # of a file, on which readings of masks are tried
+NUM_OF_SEGMENT = 10**6
+SEQUENCE_FILE, PARQUET = b"SEQ", b"PAR1"
+DIALECT = ("delimiter", "record_delimiter", "quote", "escape")
+
+
+def by_name(path: str, options: Options) -> dict | Refused:
+    """What a file's path says: the context before anything of its bytes is known; why it is not read."""
+    *folders, name = re.split(r"[/\\]", path)
+    suffix, load = options.suffix.lower(), LOAD.fullmatch(name)
+    of_changes = next((one for one in reversed(folders) if one.lower().endswith(suffix)), None)
+    context: dict[str, Any] = {"name": name, "row_ordinal": 0}
+    if of_changes is not None:
+        return context | {"kind": "changes", "word": of_changes[: -len(suffix)]}
+    if load and folders:
+        number = int(load[1]) * NUM_OF_SEGMENT + int(load[2]) if load[2] else int(load[1])
+        if number >= 10**9:
+            return Refused("missing_change_seq", (), "a segment from 0 to 999", name)
+        time = options.load_time or change.NO_TIME
+        return context | {"kind": "load", "word": folders[-1], "time": time, "number": number}
+    expected = (
+        f"a file in a folder SCHEMA.TABLE{options.suffix} or below (option suffix), or SCHEMA.TABLE/LOAD...; Apply "
+        "Changes on a file target says no operation: switch Store Changes on"
+    )
+    return Refused("unknown_table", (), expected, path[-80:])
+
+
+def of_head(head: bytes) -> Refused | None:
+    """Why a file cannot be text, by its first bytes."""
+    if head.startswith(SEQUENCE_FILE) and head[3:4] < b" ":
+        return Refused("unsupported_message", (), "delimited text, JSON or Parquet", "a SequenceFile of Hadoop")
+    if head.startswith(PARQUET):
+        return Refused("unsupported_message", (), "text (Parquet is read with from: {transport: rows})", "Parquet")
+    return None
+
+
+def table_of(context: dict, sidecar: dfm.Sidecar | None, source: Source, tables: dict[str, Table]) -> Table:
+    """The contract of a file's table. Raises: Refused."""
+    told = f"{sidecar.schema}.{sidecar.table}" if sidecar and sidecar.schema and sidecar.table else None
+    word = told or context["word"]
+    full = source.table_of(word) or source.table_of(context["word"]) or word
+    contract = tables.get(full)
+    if contract is None or contract.sources and source.name not in contract.sources:
+        expected = "a table with a contract in pipelines/tables/, by its folder or .dfm (`tables` maps it)"
+        named = tuple(full.split(".")) if full.count(".") == 1 else ()
+        raise Refused("unknown_table", (), expected, full[:80], named=named)
+    if context["kind"] == "load" and contract.earlier and context["time"] == change.NO_TIME:
+        expected = f"the option load_time, for {contract.table} has earlier versions"
+        raise Refused("missing_change_seq", (), expected, "none")
+    return contract
+
+
+def sidecar_of(context: dict) -> tuple[dfm.Sidecar | None, bool]:
+    """The nearest sidecar that came with a file, and whether it is the file's own. Raises: Wrong, Refused."""
+    found = [(name, data) for name, data in context.get("companions", {}).items() if data]
+    if not found:
+        return None, False
+    name, data = found[0]
+    sidecar = dfm.read(bytes.fromhex(data))
+    own = context["name"].split(".")[0].lower() == name.split(".")[0].lower()
+    if own and _plain(sidecar.file) != _plain(context["name"]):
+        raise Refused("contradiction", (), f"the file that {name} names, {sidecar.file}", context["name"])
+    return sidecar, own
+
+
+def _plain(name: str) -> str:
+    return name.lower().removesuffix(".gz")
+
+
+def settle(
+    data: bytes, context: dict, source: Source, tables: dict[str, Table], options: Options, is_final: bool
+) -> dict | Reject | None:
+    """The context of a file's first byte; why it is refused; None where more of it has to come."""
+    contract = None
+    try:
+        sidecar, is_own = sidecar_of(context)
+        contract = table_of(context, sidecar, source, tables)
+        settled = {n: v for n, v in context.items() if n not in ("companions", "word")} | {"table": contract.table}
+        if sidecar and is_own:
+            settled |= {"num_records": sidecar.num_records}
+        is_json = _format(context["name"], sidecar, options) == "json"
+        read = _settle_json if is_json else _settle_delimited
+        return read(data, settled, sidecar if sidecar else None, is_own, contract, options, is_final)
+    except Wrong as wrong:
+        no = Refused(wrong.kind, (), f".dfm: {wrong.expected}", f"{wrong.found}, at its byte {wrong.offset}")
+    except Refused as refused:
+        no = refused
+    return rejected(no, data, contract)
+
+
+def rejected(no: Refused, data: bytes, contract: Table | None = None) -> Reject:
+    """A file, or what is left of it, as a reject."""
+    named = (contract.schema_name, contract.table_name) if contract else no.named or (None, None)
+    return Reject(no.kind, 0, len(data), 0, no.expected, no.found, data, *named)
+
+
+def _format(name: str, sidecar: dfm.Sidecar | None, options: Options) -> str:
+    if sidecar and sidecar.format in ("delimited", "json"):
+        return sidecar.format
+    if options.format != "auto":
+        return options.format
+    return "json" if name.lower().split(".")[-1] in ("json", "jsonl") else "delimited"
+
+
+def _settle_json(data, context, sidecar, is_own, contract, options, is_final) -> dict | None:
+    names = [column.name for column in sidecar.columns] if sidecar else None
+    context |= {"format": "json", "columns": names, "header_due": False}
+    lines = [line for line in json_lines.lines(data[:LEN_FITTED]) if line.kind == text.ROW]
+    if not lines and not (is_final or len(data) > LEN_FITTED):
+        return None
+    rows = [row for line in lines if (row := json_lines.row(data[line.start : line.end], context, contract, options))]
+    if context["kind"] == "load":
+        return context | {"masks": []}
+    if rows:
+        header.check(rows[0].columns, options)
+    masks = ((row.mask, row.columns) for row in rows if row.mask is not None and "change_mask" in row.columns.known)
+    return _with_masks(context, masks, len(data), options, is_final)
+
+
+def _settle_delimited(data, context, sidecar, is_own, contract, options, is_final) -> dict | None:
+    told = {name: getattr(options, name) for name in DIALECT} | {"null": options.null_text}
+    said = {name: getattr(sidecar, name) for name in told if sidecar and getattr(sidecar, name)}
+    differing = [f"{name} {said[name]!r}, not {told[name]!r}" for name in said if said[name] != told[name]]
+    context |= {"format": "delimited", "dialect": told | said, "differs": differing}
+    try:
+        check_dialect(*((told | said)[name] for name in DIALECT))
+    except ValueError as error:
+        raise Refused("contradiction", (), "delimiters that can be told apart", str(error)) from None
+    dialect = dialect_of(context, options)
+    view = text.view_of(data, dialect)
+    state, _, cells = text.record(view.text, 0, min(len(view.text), text.LEN_RECORD), dialect)
+    if state == text.OPEN and not is_final:
+        return None
+    names = _header_row([text.value(cell, view, dialect) for cell in cells], context, contract, options)
+    context |= {"header_due": names is not None}
+    listed = [column.name for column in sidecar.columns] if sidecar else None
+    if names and listed and is_own and [n.lower() for n in names] != [n.lower() for n in listed]:
+        raise Refused(
+            "contradiction", (), f"the columns of its .dfm, {', '.join(listed)[:200]}", ", ".join(names)[:200]
+        )
+    context |= {"columns": names or listed or _columns_told(context, contract, options)}
+    columns = header.columns_of(context["columns"], options)
+    if context["kind"] == "load":
+        if columns.known or columns.others:
+            found = ", ".join((*columns.known, *columns.others))
+            raise Refused("contradiction", (), "no header column in a file of a full load", found)
+        return context | {"masks": []}
+    header.check(columns, options)
+    return _with_masks(context, _masks(view, context, columns, dialect, options), len(data), options, is_final)
+
+
+def _with_masks(context: dict, masks, length: int, options: Options, is_final: bool) -> dict | None:
+    open_ = images.settled(masks, images.readings(options, False))
+    if len(open_) > 1 and not is_final and length < LEN_FITTED:
+        return None  # what comes may settle it
+    return context | {"masks": [list(one) for one in open_]}
+
+
+def _masks(view: text.View, context: dict, columns: Columns, dialect: Dialect, options: Options) -> Iterator:
+    """The masks of a file's first records."""
+    place = columns.known.get("change_mask")
+    shape = shape_of(context, columns, dialect)
+    for piece in text.pieces(view, dialect, shape, context["header_due"], False):
+        if place is None or view.byte(piece.end) > LEN_FITTED:
+            return
+        if piece.kind == text.ROW and len(piece.cells) == len(columns.names) and piece.cells[place].text:
+            yield piece.cells[place].text, columns
+
+
+def _header_row(cells: list[str], context: dict, contract: Table, options: Options) -> list[str] | None:
+    """The columns that the first record names; None where it is no header row. Raises: Refused."""
+    is_typed = options.header_row == "typed" or options.header_row == "auto" and all(":" in cell for cell in cells)
+    names = [cell.rsplit(":", 1)[0].strip() if is_typed else cell.strip() for cell in cells]
+    if options.header_row in ("names", "typed"):
+        return names
+    lower = {name.lower() for name in names}
+    if context["kind"] == "changes":
+        is_header = bool(lower & {options.prefix.lower() + name for name in header.KNOWN})
+    else:
+        is_header = lower <= {name.lower() for version in contract.versions for name in version.column_names}
+    return names if is_header and options.header_row == "auto" else None
+
+
+def _columns_told(context: dict, contract: Table, options: Options) -> list[str]:
+    """The columns of a file that names none. Raises: Refused."""
+    if context["kind"] == "load":
+        return contract.at(change.change_seq(context["time"], 0, 0)).column_names
+    if not options.header_columns:
+        expected = (
+            "a header row with header column change_seq, a .dfm beside the file, or the option header_columns "
+            f"(Qlik's file settings: Add metadata header); without one of them nothing tells {header.NO_CHANGE_SEQ}"
+        )
+        raise Refused("definition_missing", (), expected, "a first record without column names")
+    prefix = options.prefix.lower()
+    given = [name if name.lower().startswith(prefix) else options.prefix + name for name in options.header_columns]
+    return [*given, *contract.column_names]
+
+
+def dialect_of(context: dict, options: Options) -> Dialect:
+    """How a file's text is delimited, as views have it."""
+    found = Dialect("", "", "", "", charset.with_ascii(options.code_page))
+    delimiter, record_delimiter, quote, escape = (text.as_seen(context["dialect"][name], found) for name in DIALECT)
+    return Dialect(delimiter, record_delimiter, quote, escape, found.set)
+
+
+def shape_of(context: dict, columns: Columns, dialect: Dialect) -> Shape:
+    """What a record is known by."""
+    if context["kind"] == "load":
+        return Shape(len(columns.names), None)
+    place, letter = columns.known["change_seq"], columns.known.get("change_oper")
+
+    def is_certain(cells: list[text.Cell]) -> bool:
+        is_operation = letter is None or cells[letter].text.upper() in header.OPERATIONS
+        return bool(re.fullmatch(r"[0-9]{35}", cells[place].text)) and is_operation
+
+    return Shape(len(columns.names), is_certain)

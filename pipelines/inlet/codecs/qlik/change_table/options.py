@@ -1,0 +1,108 @@
+"""The options of a source of Qlik's change tables and load files."""
+
+import re
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from inlet import change
+from inlet.codecs.qlik import dfm
+from inlet.fields import charset
+
+
+class Options(BaseModel):
+    """A source's `options`."""
+
+    model_config = ConfigDict(extra="forbid")
+    suffix: str = Field("__ct", min_length=1, description="how folders of change tables end, in any case")
+    prefix: str = Field("header__", min_length=1, description="how header columns begin, in any case")
+    format: Literal["auto", "delimited", "json"] = Field(
+        "auto",
+        description="what files of text are; `auto`: by their names (.json, any other), Parquet is transport `rows`",
+    )
+    delimiter: str = Field(",", min_length=1, description="between two cells; in hex too: 0x01")
+    record_delimiter: str = Field("\n", min_length=1, description="behind each record; in hex too: 0x0D0A")
+    quote: str = Field('"', max_length=4, description="around texts; empty for none; in hex too")
+    escape: str = Field(
+        "", max_length=4, description="before a quote within quotes; empty: such a quote is written twice; in hex too"
+    )
+    null_text: str = Field("", description="the cell, not in quotes, that stands for SQL NULL")
+    quoted_null: Literal["auto", "text", "null"] = Field(
+        "auto",
+        description="what null_text in quotes is: `text`; SQL `null`; `auto`: a reject, for nothing public says which",
+    )
+    header_row: Literal["auto", "none", "names", "typed"] = Field(
+        "auto", description="the first record: column names, or names and types (NAME:TYPE); `auto`: by what it says"
+    )
+    header_columns: list[str] = Field(
+        [],
+        description="the header columns of change tables whose files have no header row, in order; the columns of the "
+        "contract follow",
+    )
+    code_page: str = Field(
+        "AL32UTF8", description="character set of the files, one that has ASCII, as Oracle or MySQL names it"
+    )
+    last_record: Literal["ended", "whole"] = Field(
+        "ended",
+        description="whether a last record without record delimiter is taken: `ended`, no, for it looks as a file does "
+        "that was cut off; `whole`, yes",
+    )
+    mask_form: Literal["auto", "hex", "base64", "binary"] = Field(
+        "auto", description="how change_mask is written; `auto`: settled by fit over the file, `binary` in Parquet"
+    )
+    mask_order: Literal["auto", "big", "little"] = Field(
+        "auto",
+        description="which byte of a mask has its first eight columns: the last one (`big`), the first one (`little`); "
+        "`auto`: the last one in hex, else settled by fit",
+    )
+    without_mask: Literal["full", "null_means_unchanged"] | None = Field(
+        None,
+        description="what updates are in change tables without change_mask: rows with all values, or rows whose nulls "
+        "say nothing; it has to be told there",
+    )
+    before_images: Literal["auto", "stored", "none"] = Field(
+        "auto",
+        description="whether Qlik stores before-images (rows B): then updates wait for theirs; `auto`: updates and "
+        "before-images are rejected until it is told",
+    )
+    load_time: str | None = Field(
+        None,
+        description="when the full load of the LOAD files began, UTC: 14 or 16 digits; without it the load comes "
+        "before all changes",
+    )
+
+    @field_validator("delimiter", "record_delimiter", "quote", "escape")
+    @classmethod
+    def _delimiter(cls, text: str) -> str:
+        return dfm.delimiter(text)
+
+    @field_validator("code_page")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        charset.with_ascii(name)
+        return name
+
+    @field_validator("load_time")
+    @classmethod
+    def _time(cls, text: str | None) -> str | None:
+        if text is not None and not re.fullmatch("[0-9]{14}(?:[0-9]{2})?", text):
+            raise ValueError(f"expected 14 or 16 digits, YYYYMMDDHHmmSS or YYYYMMDDHHmmSShh, found {text!r}")
+        return text and text.ljust(change.LEN_TIME, "0")
+
+    @model_validator(mode="after")
+    def _whole(self):
+        check_dialect(self.delimiter, self.record_delimiter, self.quote, self.escape)
+        return self
+
+
+def check_dialect(delimiter: str, record_delimiter: str, quote: str, escape: str) -> None:
+    """Raises: ValueError where delimiters, quote and escape cannot be told apart."""
+    if not delimiter or not record_delimiter:
+        raise ValueError("expected delimiters that are not empty")
+    for name, text in (("quote", quote), ("escape", escape)):
+        if len(text) > 1 or text and (text in delimiter or text in record_delimiter):
+            raise ValueError(f"{name}: expected one character that is in no delimiter, or none, found {text!r}")
+    if delimiter in record_delimiter or record_delimiter in delimiter:
+        raise ValueError(
+            f"expected delimiters of which none is in the other, found {delimiter!r}, {record_delimiter!r}"
+        )

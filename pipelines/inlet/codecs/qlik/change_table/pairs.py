@@ -1,0 +1,84 @@
+"""Updates and their before-images: two rows of a change table with one change_seq, in whatever order, block and file
+they come. The change stands at the row of the update; a row that comes again as it is belongs to the same change.
+"""
+
+import json
+from typing import Any
+
+from inlet.codecs.qlik.change_table import block, header
+from inlet.codecs.qlik.change_table.header import BEFOREIMAGE
+from inlet.codecs.qlik.change_table.options import Options
+from inlet.codecs.qlik.change_table.row import Row, Values
+from inlet.codecs.qlik.members import Refused
+from inlet.codecs.results import Joined, Waiting
+from inlet.errors import Reject
+from inlet.fields.json_exact import Number
+from inlet.source import Source
+from inlet.table import Table
+
+
+def noted(values: list) -> str:
+    """Values of a row that has no bytes of its own, as a part keeps them."""
+    return json.dumps([_written(value) for value in values], ensure_ascii=False)
+
+
+def _written(value: Any):
+    if isinstance(value, Number):
+        return {"number": str(value)}
+    return {"hex": value.hex()} if isinstance(value, bytes) else value
+
+
+def _read(value: Any):
+    if isinstance(value, dict):
+        return Number(value["number"]) if "number" in value else bytes.fromhex(value["hex"])
+    return value
+
+
+def join(key: str, parts: list[Waiting], source: Source, tables: dict[str, Table]) -> Joined:
+    """Settle an update and its before-image. In: parts of a key."""
+    options = source.options_as(Options)
+    rows = [_row(part, source, tables, options) for part in parts]
+    by_word: dict[str, list[int]] = {}
+    for n, (_, _, said) in enumerate(rows):
+        by_word.setdefault(said.operation, []).append(n)
+    updates, befores = by_word.get("UPDATE", []), by_word.get(BEFOREIMAGE, [])
+    if not updates or not befores:
+        return Joined(waiting=parts)
+    for word in (updates, befores):
+        contents = {repr(rows[n][1].values) for n in word}
+        if len(contents) > 1:
+            no = Refused("contradiction", (), "one row of an update, and one of its before-image", f"{len(word)}")
+            return Joined(rejects=[(part.unit_id, row.reject(no)) for part, (row, _, _) in zip(parts, rows)])
+    first, (row, given, said) = updates[0], rows[updates[0]]
+    before = rows[befores[0]][1]
+    try:
+        change = row.change(said, given, before)
+    except Refused as no:
+        return Joined(rejects=_rejected(no, parts, rows, first, befores))
+    return Joined([change | {"unit_id": parts[first].unit_id}])
+
+
+def _rejected(no: Refused, parts: list[Waiting], rows: list, first: int, befores: list[int]) -> list:
+    """Both rows of a pair as rejects, with what is wrong in one of them."""
+    found: list[tuple[str, Reject]] = []
+    for n, part in enumerate(parts):
+        row: Row = rows[n][0]
+        own = n == first or no.kind == "missing_key" and n in befores
+        found.append((part.unit_id, row.reject(no if own else Refused(no.kind, (), no.expected, no.found, no.column))))
+    return found
+
+
+def _row(part: Waiting, source: Source, tables: dict[str, Table], options: Options) -> tuple[Row, Values, header.Said]:
+    """A part's row, read again."""
+    context = part.context | {"header_due": False}
+    at, length = part.part.unit_offset, part.part.unit_length
+    if context["format"] == "rows":
+        columns = header.columns_of(context["columns"], options)
+        given = Values([_read(value) for value in json.loads(part.part.note)], columns)
+        row = Row(at, length, part.data, context, 0, source, tables, options)
+    else:
+        framed = block.Framed(part.data, context, options, True, True)
+        piece = next(iter(framed.pieces()))
+        row = Row(at, length, part.data, context, 0, source, tables, options)
+        given = block.values_of(framed, 0, len(part.data), piece.cells, row.table)
+    return row, given, row.said(given)

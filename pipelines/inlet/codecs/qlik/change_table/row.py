@@ -1,0 +1,226 @@
+"""A row of a change table or of a load, once its values are read: a change, a part that waits for its other image, or a
+reject. No text, no JSON, no Parquet.
+"""
+
+import json
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from inlet import change
+from inlet.codecs.qlik import members
+from inlet.codecs.qlik.change_table import header, images
+from inlet.codecs.qlik.change_table.header import BEFOREIMAGE, Columns
+from inlet.codecs.qlik.change_table.images import Reading
+from inlet.codecs.qlik.change_table.options import Options
+from inlet.codecs.qlik.members import Refused
+from inlet.codecs.results import Control, Part
+from inlet.errors import Reject
+from inlet.fields.json_exact import Number
+from inlet.source import Source
+from inlet.table import Table
+
+UNREADABLE_TIMESTAMP = "unreadable_timestamp"  # a control event that comes with a change
+BEFORE_IMAGES_OPEN = (
+    "the option before_images: stored where Qlik stores before-images (Store Changes Settings), none where not"
+)
+
+
+class Values(NamedTuple):
+    """A row's values by place: text, Number, bool, bytes or None; those that cannot be read as Refused."""
+
+    values: list
+    columns: Columns
+
+
+class Row:
+    """A row and where it stands. `offset_of` gives the byte of the value at a place; `raw` its bytes."""
+
+    def __init__(
+        self,
+        at: int,
+        length: int,
+        raw: bytes,
+        context: dict,
+        ordinal: int,
+        source: Source,
+        tables: dict[str, Table],
+        options: Options,
+        offset_of: Callable[[int], int] = lambda place: 0,
+    ):
+        self.at, self.length, self.raw, self.offset_of = at, length, raw, offset_of
+        self.context, self.ordinal, self.options = context, ordinal, options
+        self.table = tables[context["table"]]
+        self.seq: str | None = None
+
+    def read(self, given: Values, note: str = "") -> tuple[dict | Part | Reject, list[Control]]:
+        """What the row is, and the control events that come with it. In: what a part keeps beside its bytes."""
+        try:
+            if self.context["kind"] == "load":
+                return self._load(given), []
+            said = self.said(given)
+            waits = self.options.before_images == "stored"
+            if said.operation in ("UPDATE", BEFOREIMAGE):
+                self._check_before_images(said, given.columns)
+                if waits:
+                    key = f"{self.table.table}/{said.change_seq}"
+                    return Part(key, self.at, self.length, note, said.change_seq), []
+            return self.change(said, given, None), self._events(said)
+        except Refused as no:
+            return self.reject(no), []
+
+    def said(self, given: Values) -> header.Said:
+        """What the header columns say. Raises: Refused."""
+        for place in (*given.columns.known.values(), *given.columns.others.values()):
+            _no_refused(given.values[place])
+        self.seq = header.change_seq(given.values, given.columns)
+        return header.said(given.values, given.columns)
+
+    def _check_before_images(self, said: header.Said, columns: Columns) -> None:
+        place = columns.known.get("change_oper", columns.known.get("operation", 0))
+        if self.options.before_images == "auto":
+            raise Refused("ambiguous_layout", (place,), BEFORE_IMAGES_OPEN, said.operation)
+        if self.options.before_images == "none" and said.operation == BEFOREIMAGE:
+            raise Refused("contradiction", (place,), "no before-image, by the option before_images", BEFOREIMAGE)
+
+    def _load(self, given: Values) -> dict:
+        self.seq = change.change_seq(self.context["time"], self.context["number"], self.ordinal)
+        contract = self.table.at(self.seq)
+        after = self._image(given, None, contract, "REFRESH")
+        supplied = _mask(after, contract)
+        load_id = self.context["time"]
+        return self._row(contract, "REFRESH", {"after": after, "column_mask": supplied, "load_id": load_id})
+
+    def change(self, said: header.Said, given: Values, before: Values | None) -> dict:
+        """The change that a row is, together with the row of its before-image. Raises: Refused."""
+        self.seq, word = said.change_seq, said.operation
+        contract = self.table.at(self.seq)
+        told = {
+            "transaction_id": said.transaction_id,
+            "stream_position": said.stream_position,
+            "change_timestamp": said.timestamp,
+        }
+        header_ = said.header | ({"timestamp": said.raw_timestamp} if said.raw_timestamp else {})
+        if word == "TRUNCATE":
+            self._check_empty(given)
+            return self._row(contract, word, told | {"header": header_ or None})
+        changed = self._changed(said, given.columns, contract)
+        if word == "DELETE":
+            old = self._image(given, None, contract, word)
+            found: dict[str, Any] = {"before": old, "column_mask": _mask(old, contract)}
+        else:
+            self._check_key(word, changed, before, given.columns, contract)
+            after = self._image(given, changed, contract, word)
+            found = {"after": after, "column_mask": _mask(after, contract)}
+            if before:
+                found["before"] = self._image(before, changed, contract, BEFOREIMAGE)
+                if changed is not None and (names := images.differing(found["before"], after, changed, contract)):
+                    header_ |= {"mask_differs": names}
+        mask = None if changed is None else images.mask_of(changed, contract)
+        return self._row(contract, word, told | found | {"change_mask": mask, "header": header_ or None})
+
+    def _changed(self, said: header.Said, columns: Columns, contract: Table) -> set[str] | None:
+        """The contract's columns that a mask names. Raises: Refused."""
+        open_ = [Reading(*one) for one in self.context["masks"]]
+        if isinstance(said.mask, bytes):
+            open_ = images.readings(self.options, True) if self.context["format"] != "rows" else open_
+        found = images.places(said.mask, columns, open_)
+        if found is None and said.operation == "UPDATE" and self.options.without_mask is None:
+            expected = "a mask of an UPDATE, or the option without_mask"
+            raise Refused("wrong_shape", (columns.known["change_mask"],), expected, "none")
+        return None if found is None else {name_in(contract, columns.data[n], n).name for n in found}
+
+    def _image(self, given: Values, changed: set[str] | None, contract: Table, word: str) -> dict:
+        """An image, each value fit for its column. Raises: Refused."""
+        read: dict[str, Any] = {}
+        places: dict[str, int] = {}
+        for place, name in given.columns.data.items():
+            column = name_in(contract, name, place)
+            _no_refused(given.values[place])
+            read[column.name] = _typed(given.values[place], column.type)
+            places[column.name] = place
+        if word in ("DELETE", BEFOREIMAGE):
+            known = set() if word == "DELETE" else changed
+            read = images.before_image(read, known, contract, self.options)
+        else:
+            read = images.after_image(read, changed, word, contract, self.options)
+        try:
+            return members.image(read, None, contract, (), word not in ("DELETE", BEFOREIMAGE)) or {}
+        except Refused as no:
+            name = no.path[-1] if no.path else ""
+            path = (places[name],) if name in places else ()
+            raise Refused(no.kind, path, no.expected, no.found, no.column) from None
+
+    def _check_key(self, word: str, changed: set[str] | None, before, columns: Columns, contract: Table) -> None:
+        """Raises: Refused where the mask of an update says that the key changed, and nothing says what it was."""
+        moved = [name for name in contract.key if name in (changed or ())]
+        if word == "UPDATE" and moved and not before:
+            expected = "the before-image of an update that changes the key (option before_images)"
+            raise Refused("unsupported_message", (columns.known["change_mask"],), expected, "none", moved[0])
+
+    def _check_empty(self, given: Values) -> None:
+        """Raises: Refused where a row of TRUNCATE has a value of the table."""
+        for place, name in given.columns.data.items():
+            if given.values[place] is not None:
+                raise Refused("contradiction", (place,), "no value in a row of TRUNCATE", given.values[place], name)
+
+    def _row(self, contract: Table, word: str, told: dict) -> dict:
+        return {
+            "source_schema": contract.schema_name,
+            "source_table": contract.table_name,
+            "table_version": contract.version,
+            "change_seq": self.seq,
+            "operation": word,
+            "change_oper": change.OPERATIONS[word],
+            **told,
+            "unit_offset": self.at,
+            "unit_length": self.length,
+        }
+
+    def _events(self, said: header.Said) -> list[Control]:
+        if not said.raw_timestamp:
+            return []
+        detail = json.dumps({"timestamp": said.raw_timestamp}, ensure_ascii=False)
+        place = (self.table.schema_name, self.table.table_name, said.change_seq)
+        return [Control(UNREADABLE_TIMESTAMP, self.at, self.length, *place, detail=detail)]
+
+    def reject(self, no: Refused) -> Reject:
+        offset = self.at + (self.offset_of(no.path[0]) if no.path else 0)
+        return Reject(
+            no.kind,
+            self.at,
+            self.length,
+            offset,
+            no.expected,
+            no.found,
+            self.raw,
+            self.table.schema_name,
+            self.table.table_name,
+            no.column,
+            self.seq,
+        )
+
+
+def name_in(contract: Table, name: str, place: int):
+    """The contract's column of a name, in whatever case. Raises: Refused."""
+    lower = name.lower()
+    found = next((column for column in contract.columns if column.name.lower() == lower), None)
+    if found is None:
+        raise Refused("unknown_column", (place,), f"a column of {contract.table}", repr(name[:40]), name)
+    return found
+
+
+def _no_refused(value) -> None:
+    if isinstance(value, Refused):
+        raise value
+
+
+def _typed(value, type_: str):
+    """A value as its type has it: text of a boolean is a word or a digit (ASSUMED), as nothing public shows it."""
+    if type_ == "boolean" and isinstance(value, str) and not isinstance(value, Number):
+        return {"true": True, "false": False, "1": True, "0": False}.get(value.lower(), value)
+    return value
+
+
+def _mask(image: dict, contract: Table) -> bytes | None:
+    """The mask of what was supplied; None for all."""
+    return None if len(image) == len(contract.columns) else images.mask_of(image, contract)

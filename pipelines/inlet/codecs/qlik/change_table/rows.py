@@ -1,0 +1,111 @@
+"""Parquet files, whose rows are the records: their values as those of text and JSON are."""
+
+import datetime
+import json
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from inlet.codecs.qlik.change_table import header, images, opening, pairs
+from inlet.codecs.qlik.change_table.header import Columns
+from inlet.codecs.qlik.change_table.options import Options
+from inlet.codecs.qlik.change_table.row import Row, Values
+from inlet.codecs.qlik.members import Refused
+from inlet.codecs.results import Control, Decoded, Part
+from inlet.errors import Reject
+from inlet.fields.json_exact import Number
+from inlet.source import Source
+from inlet.table import Table
+
+UNITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}  # digits of a second's fraction
+EPOCH = datetime.datetime(1970, 1, 1)
+
+
+def open_rows(path: str, schema: pa.Schema, source: Source, tables: dict[str, Table]) -> dict | Reject:
+    """The context of a file's units."""
+    options, contract = source.options_as(Options), None
+    context = opening.by_name(path, options)
+    if isinstance(context, Refused):
+        return opening.rejected(context, b"")
+    try:
+        contract = opening.table_of(context, None, source, tables)
+        columns = header.columns_of(schema.names, options)
+        context |= {"format": "rows", "table": contract.table, "columns": schema.names}
+        if context["kind"] == "load":
+            if columns.known or columns.others:
+                found = ", ".join((*columns.known, *columns.others))
+                raise Refused("contradiction", (), "no header column in a file of a full load", found)
+            return context
+        header.check(columns, options)
+    except Refused as no:
+        return opening.rejected(no, b"", contract)
+    return context
+
+
+def decode_rows(rows: pa.Table, context: dict, source: Source, tables: dict[str, Table]) -> Decoded:
+    """Read a run of rows."""
+    options = source.options_as(Options)
+    columns = header.columns_of(rows.schema.names, options)
+    by_column = [_values(column) for column in rows.columns]
+    context = context | {"masks": _masks(by_column, rows, columns, options)}
+    changes: list[dict] = []
+    rejects: list[Reject] = []
+    parts: list[Part] = []
+    controls: list[Control] = []
+    for n in range(rows.num_rows):
+        values = [column[n] for column in by_column]
+        raw = pairs.noted([str(value.found) if isinstance(value, Refused) else value for value in values])
+        row = Row(n, 1, raw.encode(), context, context["first_row"] + n, source, tables, options)
+        found, events = row.read(Values(values, columns), raw)
+        controls += events
+        {dict: changes, Reject: rejects, Part: parts}[type(found)].append(found)  # type: ignore[attr-defined]
+    return Decoded(changes, rejects, controls, 0, 0, (), parts)
+
+
+def _masks(by_column: list[list], rows: pa.Table, columns: Columns, options: Options) -> list[list[str]]:
+    """The readings of masks that fit the run."""
+    place = columns.known.get("change_mask")
+    if place is None:
+        return []
+    is_binary = pa.types.is_binary(type_ := rows.schema.types[place]) or pa.types.is_fixed_size_binary(type_)
+    is_binary |= pa.types.is_large_binary(type_)
+    masks = ((mask, columns) for mask in by_column[place] if mask)
+    return [list(one) for one in images.settled(masks, images.readings(options, is_binary))]
+
+
+def _values(column: pa.ChunkedArray) -> list:
+    """The values of a column: text, Number, bool, bytes or None; what no text shows exactly is Refused."""
+    type_ = column.type
+    if pa.types.is_timestamp(type_):
+        digits = UNITS[type_.unit]
+        return [None if v is None else _time(v, digits) for v in column.cast(pa.int64()).to_pylist()]
+    return [_plain(value) for value in column.to_pylist()]
+
+
+def _time(number: int, digits: int) -> str | Refused:
+    """A time of so many digits of a second's fraction since 1970, as it is stored.
+
+    >>> _time(1_700_000_000_123_456_700, 9)
+    '2023-11-14 22:13:20.123456700'
+    """
+    seconds, fraction = divmod(number, 10**digits)
+    try:
+        at = EPOCH + datetime.timedelta(seconds=seconds)
+    except OverflowError:
+        return Refused("value_does_not_fit", (), "a time of the years 1 to 9999", str(number))
+    return at.isoformat(sep=" ") + (f".{fraction:0{digits}d}" if digits else "")
+
+
+def _plain(value: Any):
+    if value is None or isinstance(value, (bool, str, bytes)):
+        return value
+    if isinstance(value, int):
+        return Number(value)
+    if isinstance(value, Decimal):
+        return Number(format(value, "f"))
+    if isinstance(value, float):
+        return Number(repr(value))
+    if isinstance(value, (datetime.date, datetime.time)):
+        return value.isoformat()
+    return Refused("value_does_not_fit", (), "a value that is no list and no object", json.dumps(str(value)[:40]))
