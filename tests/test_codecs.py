@@ -33,6 +33,7 @@ from tests.encode import (
     linkexpress,
     linkexpress_journal,
     qlik,
+    qlik_change_table,
 )
 from tests.toy import codec as toy
 from tests.toy import encode
@@ -449,6 +450,19 @@ def encoded_goldengate_text(rows: list[dict]) -> tuple[str, bytes]:
     return "aa000001", goldengate_forms.extract(transactions, "DEPOT.ITEMS").encode()
 
 
+def encoded_qlik_change_table(rows: list[dict]) -> tuple[str, bytes]:
+    columns = (
+        qlik_change_table.Column("ITEM_ID", "INT4", key=1),
+        qlik_change_table.Column("NAME"),
+        qlik_change_table.Column("PRICE", "NUMERIC", precision=7, scale=2),
+    )
+    table = qlik_change_table.Table("DEPOT", "ITEMS", columns)
+    changes = [{"operation": "INSERT", "change_seq": f"{n:035d}", "after": row} for n, row in enumerate(rows)]
+    written = qlik_change_table.rows(table, changes)
+    text = qlik_change_table.delimited(table, written, options=qlik_change_table.Options(head="names"))
+    return "DEPOT.ITEMS__ct/20260102-030405000.csv", text
+
+
 REQUIRED = {"source_tz": "Asia/Tokyo", "charset": "cp932"}
 ENCODERS = {  # codec -> what its source says, its encoder: a file's name and bytes, or the bytes or parts of messages
     "goldengate_trail": ({}, encoded_trail),
@@ -458,6 +472,7 @@ ENCODERS = {  # codec -> what its source says, its encoder: a file's name and by
     "linkexpress_journal": ({"options": REQUIRED}, encoded_linkexpress_journal),
     "toy": ({}, encoded_toy),
     "qlik_json": ({"tables": {"items": "DEPOT.ITEMS"}}, encoded_qlik),
+    "qlik_change_table": ({"options": {"quoted_null": "text"}}, encoded_qlik_change_table),
     "goldengate_json": ({"options": {"flatten_delimiter": "."}}, encoded_goldengate_json),
     "goldengate_avro": ({}, encoded_goldengate_avro),
     "goldengate_delimited": ({"options": {"field_delimiter": ";", "quote": '"'}}, encoded_goldengate_delimited),

@@ -17,10 +17,10 @@ Masks       images.py
 Operations  I INSERT, U UPDATE, D DELETE, B BEFOREIMAGE, TRUNCATE, whose row has no values. ASSUMED: its change_oper is
             empty or T, where it is not left out
 Pairs       option before_images: where Qlik stores before-images, U and B of a change_seq are one change, in whatever
-            order, block and file they come (pairs.py). An update without one whose mask says that the key changed is
-            rejected (unsupported_message), for the row of before could not be told. Where the mask says otherwise than the images, `mask_differs` in
-            `header` names the columns. Where it stores none an update is a change at once. Until it is told both are
-            rejected, for a row cannot show what another file holds
+            order, block and file they come (pairs.py). Where the mask says otherwise than the images, `mask_differs` in
+            `header` names the columns. Where it stores none an update is a change at once; one whose mask says that the
+            key changed is rejected (unsupported_message), for nothing tells the row of before. Until the option is told
+            both are rejected, for a row cannot show what another file holds
 Loads       rows are REFRESH, in the order of the file's number and their place in it. The load's time is option
             load_time; without it the load comes before all changes. load_id is that time
 Text        text.py. Null: option null_text without quotes. In quotes it is rejected until quoted_null tells what it is

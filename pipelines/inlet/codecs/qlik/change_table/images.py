@@ -83,8 +83,8 @@ def _bits(mask: Any, reading: Reading, columns: Columns) -> int | Refused:
         return Refused("wrong_shape", path, f"a mask in {reading.form}", mask)
     bits = int.from_bytes(data, reading.order)  # type: ignore[arg-type]
     if bits.bit_length() > len(columns.names):
-        expected = f"bits of {len(columns.names)} columns, header columns counted"
-        return Refused("mask_too_long", path, expected, f"bit {bits.bit_length()} is set")
+        expected = f"bits 0 to {len(columns.names) - 1}, of as many columns, header columns counted"
+        return Refused("mask_too_long", path, expected, f"bit {bits.bit_length() - 1} is set")
     if stray := bits & columns.header_bits:
         name = columns.names[(stray & -stray).bit_length() - 1]
         return Refused("contradiction", path, "bits of the table's own columns", f"the bit of {name} is set")

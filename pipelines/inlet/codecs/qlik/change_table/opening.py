@@ -71,7 +71,7 @@ def table_of(context: dict, sidecar: dfm.Sidecar | None, source: Source, tables:
         raise Refused("unknown_table", (), expected, full[:80], named=named)
     if context["kind"] == "load" and contract.earlier and context["time"] == change.NO_TIME:
         expected = f"the option load_time, for {contract.table} has earlier versions"
-        raise Refused("missing_change_seq", (), expected, "none")
+        raise Refused("missing_change_seq", (), expected, "none", named=(contract.schema_name, contract.table_name))
     return contract
 
 
@@ -153,8 +153,9 @@ def _settle_delimited(data, context, sidecar, is_own, contract, options, is_fina
         raise Refused("contradiction", (), "delimiters that can be told apart", str(error)) from None
     dialect = dialect_of(context, options)
     view = text.view_of(data, dialect)
-    state, _, cells = text.record(view.text, 0, min(len(view.text), text.LEN_RECORD), dialect)
-    if state == text.OPEN and not is_final:
+    limit, is_whole = min(len(view.text), text.LEN_RECORD), options.last_record == "whole"
+    state, _, cells = text.record(view.text, 0, limit, dialect, is_final and is_whole)
+    if state == text.OPEN and limit == len(view.text):
         return None
     names = _header_row([text.value(cell, view, dialect) for cell in cells], context, contract, options)
     context |= {"header_due": names is not None}
@@ -212,8 +213,8 @@ def _columns_told(context: dict, contract: Table, options: Options) -> list[str]
         return contract.at(change.change_seq(context["time"], 0, 0)).column_names
     if not options.header_columns:
         expected = (
-            "a header row with header column change_seq, a .dfm beside the file, or the option header_columns "
-            f"(Qlik's file settings: Add metadata header); without one of them nothing tells {header.NO_CHANGE_SEQ}"
+            "a header row (Qlik: Add metadata header, with column names), a .dfm, or the option header_columns; header "
+            "column change_seq among them"
         )
         raise Refused("definition_missing", (), expected, "a first record without column names")
     prefix = options.prefix.lower()
