@@ -88,10 +88,11 @@ class Definition(NamedTuple):
 
     source_schema: str
     source_table: str
-    columns: list[dict]  # name, type (Spark SQL), nullable, maybe source_type; in order
+    columns: list[dict]  # name, type (Spark SQL), nullable, maybe source_type, charset, encoding; in order
     key: list[str]
     change_seq: str
     unit_offset: int
+    version: int | None = None  # the feed's own number of the list, which rises; None where it has none
 
 
 class Setting(NamedTuple):

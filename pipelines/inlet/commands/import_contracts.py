@@ -18,7 +18,7 @@ from typing import Any
 from pydantic import ValidationError
 from ruamel.yaml import YAML
 
-from inlet.bronze.files import why
+from inlet.bronze.files import DAMAGED, UNPACK, first_line, why
 from inlet.change import LEN_SEQ
 from inlet.codecs import CODECS
 from inlet.codecs.codec import offers
@@ -56,7 +56,7 @@ def from_feeds(project: Project, source: str | None, table: str | None) -> list[
     rows = [
         row
         for row in table_versions.seen(project)
-        if source in (None, row["source"]) and table in (None, f"{row['source_schema']}.{row['source_table']}")
+        if source in (None, row["source"]) and table in (None, _table_of(row))
     ]
     if not rows:
         raise ConfigError(
@@ -76,27 +76,59 @@ def from_files(project: Project, source: str, files: list[Path]) -> list[dict]:
         )
     contents = [(path, content(path)) for path in files]
     as_told = import_settings.as_told(project.sources[source], [(path.name, data) for path, data in contents])
-    return [
-        {
-            "source": source,
-            "source_schema": d.source_schema,
-            "source_table": d.source_table,
-            "columns": d.columns,
-            "key": d.key,
-            "change_seq": d.change_seq,
-            "unit_id": str(path),
-        }
-        for path, data in contents
-        for d in codec.definitions_of(data, path.name, as_told)
-    ]
+    return _in_order(
+        [
+            {
+                "source": source,
+                "source_schema": d.source_schema,
+                "source_table": d.source_table,
+                "columns": d.columns,
+                "key": d.key,
+                "change_seq": d.change_seq,
+                "version": d.version,
+                "unit_id": str(path),
+            }
+            for path, data in contents
+            for d in codec.definitions_of(data, path.as_posix(), as_told)
+        ]
+    )
+
+
+def _in_order(rows: list[dict]) -> list[dict]:
+    """Definitions of files in the order of their versions, then of their places; what is told again stands once.
+    Raises: ConfigError where one version is told in two ways.
+    """
+    found: list[dict] = []
+    for row in sorted(rows, key=lambda row: (_table_of(row), row["version"] or 0, row["change_seq"])):
+        known = found[-1] if found and _table_of(found[-1]) == _table_of(row) else None
+        is_same_version = known is not None and known["version"] == row["version"]
+        if known is None or not is_same_version:
+            found.append(row)
+        elif (known["columns"], known["key"]) == (row["columns"], row["key"]):
+            found[-1] = known | {"change_seq": known["change_seq"] or row["change_seq"]}
+        elif row["version"] is None:
+            found.append(row)
+        else:
+            raise ConfigError(
+                f"{_table_of(row)}: {known['unit_id']} and {row['unit_id']} both tell version {row['version']}, and "
+                f"differ: {_differs(known['columns'], row['columns'], 'the first')}",
+                "Leave out the file that is not in force, or write the contract by hand",
+            )
+    return found
+
+
+def _table_of(row: dict) -> str:
+    return f"{row['source_schema']}.{row['source_table']}"
 
 
 def content(path: Path) -> bytes:
-    """The bytes of a definition file. Raises: ConfigError."""
+    """The bytes of a definition file, compressed or not. Raises: ConfigError."""
     try:
-        return path.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {why(error)}", "Name a definition file that is there") from error
+        with UNPACK.get(path.suffix, open)(path, "rb") as stream:
+            return stream.read()
+    except DAMAGED as error:
+        told = why(error) if isinstance(error, OSError) else first_line(error)
+        raise ConfigError(f"{path} cannot be read: {told}", "Name a definition file that is there") from error
 
 
 def place_of(time: str) -> str:
@@ -114,7 +146,7 @@ def contracts(project: Project, definitions: list[dict], answers: Answers) -> li
     """
     of_table: dict[str, list[dict]] = {}
     for row in definitions:
-        of_table.setdefault(f"{row['source_schema']}.{row['source_table']}", []).append(row)
+        of_table.setdefault(_table_of(row), []).append(row)
     known, found = by_name(project.tables.values()), []
     files = _files(project) if known.keys() & of_table.keys() else {}
     taken = {t.name for t in project.tables.values()}
@@ -163,6 +195,8 @@ def _new(project: Project, name: str, rows: list[dict], answers: Answers, taken:
         "key": list(rows[0]["key"]),
         "columns": [_column(c) for c in rows[0]["columns"]],
     }
+    if (rows[0].get("version") or 1) > 1:
+        contract["version"] = rows[0]["version"]
     for row in rows[1:]:
         _follow(contract, name, row, answers)
     return _made(
@@ -248,14 +282,14 @@ def _complete(contract: dict, row: dict) -> int:
     return len(lacking)
 
 
-def _differs(present: list[dict], new: list[dict]) -> str:
-    """Where two column lists differ first, in words."""
+def _differs(present: list[dict], new: list[dict], before: str = "the contract") -> str:
+    """Where two column lists differ first, in words. In: what has the first one."""
     for was, now in zip(present, new):
         if was["name"] != now["name"]:
-            return f"it has {now['name']} where the contract has {was['name']}"
+            return f"it has {now['name']} where {before} has {was['name']}"
         if told := [f for f in now if now[f] != was.get(f)]:
-            return f"{now['name']} has {told[0]} {now[told[0]]}, in the contract {was.get(told[0])}"
-    return f"it has {len(new)} columns, the contract {len(present)}"
+            return f"{now['name']} has {told[0]} {now[told[0]]}, in {before} {was.get(told[0])}"
+    return f"it has {len(new)} columns, {before} {len(present)}"
 
 
 def _follow(contract: dict, name: str, row: dict, answers: Answers) -> None:
@@ -309,12 +343,12 @@ def _follow(contract: dict, name: str, row: dict, answers: Answers) -> None:
             entry["formerly"] = [*known.get("formerly", []), former[column["name"]]]
         columns.append(entry)
     columns += [kept[n] | {"dropped": True} for n in kept if n not in new and n not in former.values()]
-    contract["columns"], contract["version"] = columns, version + 1
+    contract["columns"], contract["version"] = columns, max(version + 1, row.get("version") or 0)
 
 
 def _column(column: dict) -> dict:
     entry = {"name": column["name"], "type": column["type"]}
-    entry |= {name: column[name] for name in ("source_type", "charset") if column.get(name)}
+    entry |= {name: column[name] for name in ("source_type", "charset", "encoding") if column.get(name)}
     return entry | ({} if column.get("nullable", True) else {"nullable": False})
 
 

@@ -49,7 +49,7 @@ INTEGER = re.compile(r"-?[0-9]{1,18}")
 HEX = re.compile(r"0[xX]((?:[0-9A-Fa-f]{2})+)")
 LETTERS = {"\\n": "\n", "\\r": "\r", "\\t": "\t", "\\r\\n": "\r\n"}
 TIME = re.compile(
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?(?:Z|[+-][0-9]{2}:?[0-9]{2})?"
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]{1,9}))?(Z|[+-][0-9]{2}:?[0-9]{2})?"
 )
 TASK_INFO = ("name", "sourceEndpoint", "sourceEndpointType", "sourceEndpointUser", "replicationServer", "operation")
 FILE_TIMES = ("startWriteTimestamp", "endWriteTimestamp", "firstTransactionTimestamp", "lastTransactionTimestamp")
@@ -306,13 +306,19 @@ def _integer(given: dict, name: str, at: tuple, is_needed: bool = False, can_be_
 def _time(file: dict, name: str) -> str:
     """A time as it stands, "" where none is told."""
     text = _text(file, name, ("fileInfo",))
-    if text and not (TIME.fullmatch(text) and _is_time(text)):
+    if text and not _is_time(text):
         raise Refused("wrong_shape", ("fileInfo", name), "a time like 2016-08-02T10:05:04.802", shown(text))
     return text
 
 
 def _is_time(text: str) -> bool:
+    match = TIME.fullmatch(text)
     try:
-        return bool(datetime.datetime.fromisoformat(text[:19]))
-    except ValueError:
+        return bool(match and utc(match))
+    except (ValueError, OverflowError):  # no such day, or none in UTC
         return False
+
+
+def utc(time: re.Match) -> datetime.datetime:
+    """The second of a time. In: a match of TIME."""
+    return datetime.datetime.fromisoformat(time[1] + (time[3] or "Z")).astimezone(datetime.UTC)

@@ -17,9 +17,13 @@ DATETIME                 timestamp_ntz, because its values are the source's loca
 STRING, WSTRING          string
 CLOB, NCLOB              string; so are their sub types, and types nobody knows
 BYTES, BLOB              binary
+Parquet has fewer types: UINT4 is stored as INT8, a BLOB as BYTES, a CLOB as a STRING [documented]; contracts give both
+the same type. Its times finer than a microsecond are a DATETIME of nine digits.
 >>> contract_type(Column("A", 1, "NUMERIC", 0, 10, 2, 1)), contract_type(Column("B", 2, "WSTRING", 20))
 (('decimal(10,2)', 'NUMERIC(10,2)'), ('string', 'WSTRING(20)'))
 """
+
+import pyarrow as pa
 
 from inlet.codecs.qlik.dfm import Column
 from inlet.fields.fit import MAX_DIGITS
@@ -62,3 +66,39 @@ def _numeric(precision: int, scale: int) -> tuple[str, str]:
         return "string", said
     digits, after = max(precision, scale) if scale >= 0 else precision - scale, max(scale, 0)
     return (f"decimal({digits},{after})" if digits <= MAX_DIGITS else "string"), said
+
+
+PARQUET = {
+    pa.bool_(): "BOOLEAN",
+    pa.int8(): "INT1",
+    pa.int16(): "INT2",
+    pa.int32(): "INT4",
+    pa.int64(): "INT8",
+    pa.uint8(): "UINT1",
+    pa.uint16(): "UINT2",
+    pa.uint32(): "UINT4",
+    pa.uint64(): "UINT8",
+    pa.float32(): "REAL4",
+    pa.float64(): "REAL8",
+    pa.string(): "STRING",
+    pa.large_string(): "STRING",
+    pa.binary(): "BYTES",
+    pa.large_binary(): "BYTES",
+    pa.date32(): "DATE",
+}
+
+
+def of_parquet(name: str, ordinal: int, type_: pa.DataType) -> Column:
+    """A column of Parquet as Qlik has it. Raises: ValueError for a type that Qlik does not write."""
+    type_ = type_.value_type if pa.types.is_dictionary(type_) else type_
+    if pa.types.is_decimal(type_):
+        return Column(name, ordinal, "NUMERIC", 0, type_.precision, type_.scale)
+    if pa.types.is_timestamp(type_):
+        return Column(name, ordinal, "DATETIME", scale=9 if type_.unit == "ns" else 0)
+    if pa.types.is_time(type_):
+        return Column(name, ordinal, "TIME")
+    if pa.types.is_fixed_size_binary(type_):
+        return Column(name, ordinal, "BYTES")
+    if type_ not in PARQUET:
+        raise ValueError(f"expected a type that Qlik writes into Parquet, found {type_} of column {name[:40]}")
+    return Column(name, ordinal, PARQUET[type_])

@@ -45,13 +45,21 @@ from inlet.codecs.qlik.change_table.block import cut, decode
 from inlet.codecs.qlik.change_table.options import Options
 from inlet.codecs.qlik.change_table.pairs import join
 from inlet.codecs.qlik.change_table.rows import decode_rows, open_rows
+from inlet.codecs.qlik.definitions import definitions_of
 from inlet.codecs.qlik.members import Refused
 from inlet.errors import Reject
 from inlet.source import Source
 from inlet.table import Table
 
 OPTIONS = Options
-__all__ = ("cut", "decode", "decode_rows", "join", "open_rows")  # what the codec offers beside what is here
+__all__ = (
+    "cut",
+    "decode",
+    "decode_rows",
+    "definitions_of",
+    "join",
+    "open_rows",
+)  # what the codec offers beside what is here
 
 
 def open_file(path: str, head: bytes, is_whole: bool, source: Source, tables: dict[str, Table]) -> dict | Reject | None:
