@@ -14,7 +14,6 @@ Types       NAME:TYPE, a type maybe with numbers in parentheses. ASSUMED: withou
             the last colon of a cell stands before its type
 """
 
-import io
 import re
 from collections.abc import Sequence
 
@@ -66,7 +65,7 @@ def _of_sidecar(data: bytes, name: str, source: Source) -> Definition:
 def _of_parquet(data: bytes, name: str, source: Source) -> Definition:
     options = source.options_as(Options)
     try:
-        file = pq.ParquetFile(io.BytesIO(data))
+        file = pq.ParquetFile(pa.BufferReader(data))
         schema = file.schema_arrow
         place = _place_of_seq(schema.names, options)
         seqs = [] if place is None else file.read([schema.names[place]]).column(0).to_pylist()
