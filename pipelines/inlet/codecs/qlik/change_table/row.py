@@ -121,8 +121,6 @@ class Row:
     def _changed(self, said: header.Said, columns: Columns, contract: Table) -> set[str] | None:
         """The contract's columns that a mask names. Raises: Refused."""
         open_ = [Reading(*one) for one in self.context["masks"]]
-        if isinstance(said.mask, bytes):
-            open_ = images.readings(self.options, True) if self.context["format"] != "rows" else open_
         found = images.places(said.mask, columns, open_)
         if found is None and said.operation == "UPDATE" and self.options.without_mask is None:
             expected = "a mask of an UPDATE, or the option without_mask"

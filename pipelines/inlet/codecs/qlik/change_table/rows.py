@@ -55,7 +55,8 @@ def decode_rows(rows: pa.Table, context: dict, source: Source, tables: dict[str,
     controls: list[Control] = []
     for n in range(rows.num_rows):
         values = [column[n] for column in by_column]
-        raw = pairs.noted([str(value.found) if isinstance(value, Refused) else value for value in values])
+        shown = [value.found if isinstance(value, Refused) else value for value in values]
+        raw = pairs.noted(shown, context["masks"])
         row = Row(n, 1, raw.encode(), context, context["first_row"] + n, source, tables, options)
         found, events = row.read(Values(values, columns), raw)
         controls += events

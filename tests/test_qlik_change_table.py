@@ -1,0 +1,404 @@
+"""Change tables and load files of Qlik: round trips over random tables, layouts and forms, against the changes that
+were written; sidecars; masks of wide tables; steps of damaged text."""
+
+import datetime
+import io
+import json
+import random
+from decimal import Decimal
+
+import pyarrow.parquet as pq
+import pytest
+
+from inlet.bronze import framing
+from inlet.codecs.codec import decode_block
+from inlet.codecs.qlik.change_table import files, text
+from inlet.codecs.results import Waiting
+from inlet.source import Source
+from inlet.table import Table
+from tests.conftest import ALL_ROUNDS
+from tests.encode import qlik_change_table as encode
+from tests.encode.qlik_change_table import Column, Layout, Options
+from tests.encode.qlik_dfm import dfm
+
+NUM_ROUNDS = 400 if ALL_ROUNDS else 40
+SQL = {
+    "INT4": "int",
+    "NUMERIC": "decimal(12,3)",
+    "STRING": "string",
+    "CLOB": "string",
+    "BOOLEAN": "boolean",
+    "BYTES": "binary",
+    "DATETIME": "timestamp_ntz",
+    "DATE": "date",
+}
+HEADERS = tuple(encode.HEADERS)
+ITEMS = encode.Table("SHOP", "ITEMS", (Column("ID", "INT4", key=1), Column("NAME"), Column("NOTE")))
+NAMES = Options(head="names")
+
+
+def contract(table: encode.Table) -> Table:
+    columns = [
+        {"name": c.name, "type": SQL[c.type], "source_type": c.type}
+        | ({"encoding": "hex"} if c.type == "BYTES" else {})
+        for c in table.columns
+    ]
+    key = [c.name for c in table.columns if c.key]
+    return Table(table=f"{table.schema}.{table.name}", name="t", key=key, columns=columns)
+
+
+def source(**options) -> Source:
+    return Source(name="s", codec="qlik_change_table", **{"from": "nowhere"}, options=options)
+
+
+def seq(number: int) -> str:
+    return f"2026010203040500{number:019d}"
+
+
+def read(given: list[tuple[str, bytes]], of: Source, tables: dict, sidecars=None, len_block: int = 200) -> dict:
+    """All that files hold, parts of them joined."""
+    found = {"changes": [], "rejects": [], "controls": [], "waiting": []}
+    waiting: dict[str, list[Waiting]] = {}
+    for n, (path, data) in enumerate(given):
+        for unit, decoded, context in _units(path, data, of, tables, (sidecars or {}).get(path), len_block):
+            found["changes"] += decoded.changes
+            found["rejects"] += decoded.rejects
+            found["controls"] += decoded.controls
+            for part in decoded.parts:
+                raw = unit[part.unit_offset : part.unit_offset + part.unit_length]
+                waiting.setdefault(part.key, []).append(Waiting(f"{n}", part, raw, context))
+    for key, parts in waiting.items():
+        joined = files.join(key, parts, of, tables)
+        found["changes"] += joined.changes
+        found["rejects"] += [reject for _, reject in joined.rejects]
+        found["waiting"] += [one.part.key for one in joined.waiting]
+    return found
+
+
+def _units(path: str, data: bytes, of: Source, tables: dict, companions, len_block: int):
+    if path.endswith(".parquet"):
+        rows = pq.read_table(io.BytesIO(data))
+        context = files.open_rows(path, rows.schema, of, tables)
+        assert isinstance(context, dict), context
+        for first in range(0, rows.num_rows, 7):
+            at = json.loads(json.dumps(context | {"first_row": first}))
+            yield b"\0" * 7, files.decode_rows(rows.slice(first, 7), at, of, tables), at
+        return
+    framing.LEN_BLOCK, kept = len_block, framing.LEN_BLOCK
+    try:
+        told = {name: one.hex() for name, one in (companions or {}).items()}
+        blocks = list(framing.cut_file(of, tables, path, io.BytesIO(data), 0, None, True, told, codec=files))
+    finally:
+        framing.LEN_BLOCK = kept
+    for block, _ in blocks:
+        context = json.loads(json.dumps(block.context))
+        yield block.data, decode_block(files, block.data, context, of, tables), context
+
+
+def exact(value, type_: str):
+    """A value as it is, whatever form it came in."""
+    if value is None:
+        return None
+    read_as = {
+        "INT4": lambda v: int(v),
+        "NUMERIC": lambda v: Decimal(str(v)),
+        "BOOLEAN": bool,
+        "BYTES": lambda v: v if isinstance(v, bytes) else bytes.fromhex(v),
+        "DATETIME": lambda v: v if isinstance(v, datetime.datetime) else datetime.datetime.fromisoformat(v),
+        "DATE": lambda v: v if isinstance(v, datetime.date) else datetime.date.fromisoformat(v),
+    }
+    return read_as.get(type_, str)(value)
+
+
+def random_table(rng: random.Random) -> encode.Table:
+    types = ["INT4", *rng.choices(sorted(SQL), k=rng.randrange(1, 20))]
+    columns = tuple(
+        Column(f"C{n}", t, precision=12, scale=3, key=int(n == 0))
+        if t == "NUMERIC"
+        else Column(f"C{n}", t, key=int(n == 0))
+        for n, t in enumerate(types)
+    )
+    return encode.Table("SHOP", "THINGS", columns)
+
+
+def random_value(rng: random.Random, type_: str):
+    if rng.random() < 0.3:
+        return None
+    return {
+        "INT4": lambda: rng.randrange(-(1 << 31), 1 << 31),
+        "NUMERIC": lambda: Decimal(rng.randrange(-(10**9), 10**9)).scaleb(-3),
+        "BOOLEAN": lambda: rng.random() < 0.5,
+        "BYTES": lambda: rng.randbytes(rng.randrange(1, 4)),
+        "DATETIME": lambda: datetime.datetime(2026, 1, 1) + datetime.timedelta(microseconds=rng.randrange(10**15)),
+        "DATE": lambda: datetime.date(2026, 1, 1) + datetime.timedelta(days=rng.randrange(9999)),
+    }.get(type_, lambda: "".join(rng.choices('aß山 ,;|"\\\n\r', k=rng.randrange(6))))()
+
+
+def random_changes(rng: random.Random, table: encode.Table, num: int) -> list[dict]:
+    def image(key: int) -> dict:
+        return {c.name: key if c.key else random_value(rng, c.type) for c in table.columns}
+
+    found = []
+    for n in range(num):
+        operation = rng.choices(("INSERT", "UPDATE", "DELETE", "TRUNCATE"), (4, 6, 2, 1))[0]
+        before, after = image(rng.randrange(9)), image(rng.randrange(9))
+        if operation == "UPDATE":
+            after = {name: v if rng.random() < 0.3 else before[name] for name, v in after.items()}
+        images = {"INSERT": {"after": after}, "DELETE": {"before": before}, "TRUNCATE": {}}
+        found.append(
+            {"operation": operation, "change_seq": seq(n), "transaction_id": f"{n // 3:032X}"}
+            | images.get(operation, {"before": before, "after": after})
+        )
+    return found
+
+
+def expected(change: dict, table: encode.Table, layout: Layout) -> tuple:
+    """What a change says, by the rules of the page alone."""
+    types = {c.name: c.type for c in table.columns}
+    before, after, word = change.get("before"), change.get("after"), change["operation"]
+    changed: set[str] = set()
+    if word == "UPDATE":
+        changed = {name for name in after if before[name] != after[name] and types[name] != "CLOB"}
+        differs = {name for name in after if before[name] != after[name]}
+        keys = {c.name for c in table.columns if c.key}
+        sent = {n: v for n, v in after.items() if not layout.is_sparse or n in keys or n in differs}
+        after = {n: v for n, v in sent.items() if v is not None or n in changed}
+        before = {n: v for n, v in before.items() if v is not None or n in changed}
+    if word == "INSERT":
+        changed = {name for name in after if types[name] != "CLOB"}
+        after = {n: v for n, v in after.items() if v is not None or n in changed}
+    if word == "DELETE":
+        changed = {c.name for c in table.columns if c.key}
+        before = {n: v for n, v in before.items() if v is not None}
+    ordinals = [n for n, c in enumerate(table.columns) if c.name in changed]
+    return change["change_seq"], word, before, after, ordinals, change["transaction_id"]
+
+
+def said(row: dict, table: encode.Table) -> tuple:
+    types = {c.name: c.type for c in table.columns}
+    before, after = (
+        row.get(one) and {name: exact(value, types[name]) for name, value in row[one].items()}
+        for one in ("before", "after")
+    )
+    mask = int.from_bytes(row.get("change_mask") or b"", "little")
+    ordinals = [n for n in range(len(table.columns)) if mask >> n & 1]
+    return row["change_seq"], row["operation"], before, after, ordinals, row["transaction_id"]
+
+
+@pytest.mark.rounds
+@pytest.mark.parametrize("number", range(NUM_ROUNDS))
+def test_what_was_written_is_read_in_any_form_in_any_order_and_over_files(number):
+    rng = random.Random(number)
+    table = random_table(rng)
+    changes = random_changes(rng, table, rng.randrange(1, 40))
+    headers = [*HEADERS, *rng.choices(["partition_name", "batch_modified"], k=rng.randrange(2))]
+    if rng.random() < 0.5:
+        optional = ["stream_position", "timestamp", rng.choice(["change_oper", "operation"])]
+        headers = [name for name in headers if name not in rng.sample(optional, rng.randrange(4))]
+    if rng.random() < 0.3:
+        rng.shuffle(headers)
+    form = rng.choice(["delimited", "delimited", "json", "parquet"])
+    mask_form = rng.choice(["hex", "base64"] if form != "parquet" else ["hex", "binary"])
+    layout = Layout(
+        headers=tuple(headers),
+        prefix=rng.choice(["header__", "h$"]),
+        in_upper_case=rng.random() < 0.3,
+        before_first=rng.random() < 0.5,
+        is_sparse=rng.random() < 0.5,
+        mask_form=mask_form,
+        mask_order=rng.choice(["little", "big"]),
+        num_mask_bytes=rng.choice([0, 5, 128]),
+        truncate_letter=rng.choice(["T", None]) if "operation" in headers else "T",
+    )
+    field, record = rng.choice([(",", "\n"), ("|", "\r\n"), ("\x01", "\n"), ("|~|", "~\n")])
+    options = Options(
+        field_delimiter=field,
+        record_delimiter=record,
+        null=rng.choice(["", "NULL"]),
+        escape=rng.choice(["", "\\"]),
+        head=rng.choice(["names", "names:types"]),
+        quoted=rng.choice(["texts", "needed"]),
+    )
+    of = source(
+        prefix=layout.prefix,
+        before_images="stored",
+        quoted_null="text",
+        mask_form=layout.mask_form,
+        mask_order="auto" if mask_form == "hex" else layout.mask_order,
+        delimiter=field,
+        record_delimiter=record,
+        null_text=options.null,
+        escape=options.escape,
+    )
+    rows = encode.rows(table, changes, layout)
+    rng.shuffle(rows)
+    at = rng.randrange(len(rows) + 1)
+    given = []
+    for n, some in enumerate((rows[:at], rows[at:])):
+        if form == "delimited":
+            given.append((f"SHOP.THINGS__ct/{n}.csv", encode.delimited(table, some, layout, options)))
+        elif form == "json":
+            given.append((f"SHOP.THINGS__ct/P/{n}.json", encode.json_lines(table, some, layout)))
+        elif some:
+            given.append((f"lake/SHOP.THINGS__ct/P/{n}.parquet", encode.parquet(table, some, layout)))
+    found = read(given, of, {"SHOP.THINGS": contract(table)}, len_block=rng.choice([1, 300, 1 << 20]))
+    assert not found["rejects"] and not found["waiting"]
+    assert sorted((said(row, table) for row in found["changes"]), key=lambda row: row[0]) == [
+        expected(change, table, layout) for change in changes
+    ]
+    assert not any("mask_differs" in (row.get("header") or {}) for row in found["changes"])
+
+
+@pytest.mark.parametrize("form", ["delimited", "json", "parquet"])
+def test_a_load_is_read_in_any_form(form):
+    rng = random.Random(form)
+    table = random_table(rng)
+    rows = [{c.name: n if c.key else random_value(rng, c.type) for c in table.columns} for n in range(30)]
+    written = encode.rows(table, [{"operation": "REFRESH", "after": row} for row in rows], encode.LOAD)
+    write = {
+        "delimited": lambda: encode.delimited(table, written, encode.LOAD),
+        "json": lambda: encode.json_lines(table, written, encode.LOAD),
+        "parquet": lambda: encode.parquet(table, written, encode.LOAD),
+    }[form]
+    path = f"SHOP.THINGS/LOAD00000002.{'csv' if form == 'delimited' else form}"
+    of = source(quoted_null="text", load_time="20260101000000")
+    tables = {"SHOP.THINGS": contract(table)}
+    found = read([(path, write())], of, tables)
+    types = {c.name: c.type for c in table.columns}
+    assert [{n: exact(v, types[n]) for n, v in row["after"].items()} for row in found["changes"]] == rows
+    assert [row["change_seq"] for row in found["changes"]] == [
+        f"2026010100000000{2:09d}{n:010d}" for n in range(len(rows))
+    ]
+    assert {row["load_id"] for row in found["changes"]} == {"2026010100000000"} and not found["rejects"]
+
+
+CHANGE = {"operation": "INSERT", "change_seq": seq(1), "after": {"ID": 1, "NAME": "a", "NOTE": None}}
+PATH = "SHOP.ITEMS__ct/20260102-030405678.csv"
+TABLES = {"SHOP.ITEMS": contract(ITEMS)}
+
+
+def test_a_sidecar_says_how_a_file_is_read_and_goes_before_the_options():
+    told = Options(field_delimiter="|", null="NULL")
+    data = encode.delimited(ITEMS, encode.rows(ITEMS, [CHANGE]), options=told)
+    sidecar = {PATH: {"20260102-030405678.dfm": dfm(ITEMS, 1, options=told)}}
+    found = read([(PATH, data)], source(), TABLES, sidecar)
+    assert [row["after"] for row in found["changes"]] == [{"ID": "1", "NAME": "a", "NOTE": None}]
+    [control] = found["controls"]
+    assert control.kind == "options_differ" and "delimiter '|', not ','" in control.detail
+    assert read([(PATH, data)], source(), TABLES)["rejects"][0].kind == "definition_missing"
+
+
+@pytest.mark.parametrize(
+    ("of_sidecar", "kind", "words"),
+    [
+        ({"num_records": 2}, "contradiction", "2 records, as its .dfm says"),
+        ({"file": "other.csv"}, "contradiction", "other.csv"),
+        ({"table": ITEMS._replace(columns=ITEMS.columns[:2])}, "contradiction", "the columns of its .dfm"),
+        ({"table": ITEMS._replace(name="OTHER")}, "unknown_table", "a contract"),
+    ],
+)
+def test_a_file_and_its_sidecar_that_disagree_are_one_reject(of_sidecar, kind, words):
+    data = encode.delimited(ITEMS, encode.rows(ITEMS, [CHANGE]), options=NAMES)
+    given = {"table": ITEMS, "num_records": 1} | of_sidecar
+    sidecar = {PATH: {"20260102-030405678.dfm": dfm(given.pop("table"), given.pop("num_records"), **given)}}
+    found = read([(PATH, data)], source(), TABLES, sidecar)
+    [reject] = found["rejects"]
+    assert reject.kind == kind and words in reject.expected and reject.raw == data and not found["changes"]
+
+
+def test_a_sidecar_that_is_none_is_a_reject_of_its_file():
+    data = encode.delimited(ITEMS, encode.rows(ITEMS, [CHANGE]), options=NAMES)
+    found = read([(PATH, data)], source(), TABLES, {PATH: {"20260102-030405678.dfm": b'{"fileInfo": 1}'}})
+    assert [(r.kind, r.raw) for r in found["rejects"]] == [("wrong_shape", data)]
+
+
+def test_a_last_record_without_its_end_is_taken_where_the_option_or_a_count_says_so():
+    data = encode.delimited(ITEMS, encode.rows(ITEMS, [CHANGE]), options=NAMES._replace(ends=False))
+    sidecar = {PATH: {"20260102-030405678.dfm": dfm(ITEMS, 1)}}
+    assert [r.kind for r in read([(PATH, data)], source(), TABLES)["rejects"]] == ["truncated"]
+    for found in (
+        read([(PATH, data)], source(last_record="whole"), TABLES),
+        read([(PATH, data)], source(), TABLES, sidecar),
+    ):
+        assert [row["after"]["NAME"] for row in found["changes"]] == ["a"] and not found["rejects"]
+    cut_off = data.rsplit(b",", 2)[0]  # a count says that it is a record, not that it is whole
+    assert [r.kind for r in read([(PATH, cut_off)], source(), TABLES, sidecar)["rejects"]] == ["bad_column_count"]
+
+
+@pytest.mark.parametrize("num_bytes", [0, 140])
+@pytest.mark.parametrize(("form", "order"), [("hex", "big"), ("base64", "little"), ("base64", "big")])
+def test_masks_of_a_thousand_columns(form, order, num_bytes):
+    table = encode.Table("SHOP", "WIDE", tuple(Column(f"C{n}", "INT4", key=int(n == 0)) for n in range(1000)))
+    before = {c.name: 1 for c in table.columns}
+    after = before | {"C63": 2, "C500": None, "C999": 3}
+    changes = [
+        {"operation": "INSERT", "change_seq": seq(1), "after": before},
+        {"operation": "UPDATE", "change_seq": seq(2), "before": before, "after": after},
+    ]
+    layout = Layout(has_before_rows=False, mask_form=form, mask_order=order, num_mask_bytes=num_bytes)
+    data = encode.delimited(table, encode.rows(table, changes, layout), layout, NAMES)
+    tables = {"SHOP.WIDE": contract(table)}
+    found = read([("SHOP.WIDE__ct/1.csv", data)], source(before_images="none"), tables)
+    assert not found["rejects"]
+    mask = int.from_bytes(found["changes"][1]["change_mask"], "little")
+    assert [n for n in range(1000) if mask >> n & 1] == [63, 500, 999]
+    assert found["changes"][1]["after"]["C500"] is None
+
+
+def test_a_part_waits_for_its_other_half_in_another_file_of_another_form():
+    change = {
+        "operation": "UPDATE",
+        "change_seq": seq(2),
+        "before": CHANGE["after"],
+        "after": CHANGE["after"] | {"NAME": "b"},
+    }
+    update, before = encode.rows(ITEMS, [change])
+    of = source(before_images="stored")
+    text_file = (PATH, encode.delimited(ITEMS, [before], options=NAMES))
+    json_file = ("SHOP.ITEMS__ct/P/1.json", encode.json_lines(ITEMS, [update]))
+    assert read([text_file], of, TABLES)["waiting"] == [f"SHOP.ITEMS/{seq(2)}"]
+    for given in ([text_file, json_file], [json_file, text_file]):
+        [row] = read(given, of, TABLES)["changes"]
+        assert (row["before"]["NAME"], row["after"]["NAME"], row["change_mask"]) == ("a", "b", b"\2")
+
+
+def test_values_of_parquet_are_exact():
+    columns = [
+        Column("ID", "INT4", key=1),
+        Column("AT", "DATETIME"),
+        Column("N", "NUMERIC", precision=38, scale=9),
+        Column("F", "REAL8"),
+        Column("U", "UINT8"),
+    ]
+    table = encode.Table("SHOP", "ITEMS", tuple(columns))
+    types = {"AT": "timestamp_ntz", "N": "decimal(38,9)", "F": "double", "U": "decimal(20,0)"}
+    tables = {
+        "SHOP.ITEMS": Table(
+            table="SHOP.ITEMS",
+            name="t",
+            key=["ID"],
+            columns=[{"name": c.name, "type": types.get(c.name, "int")} for c in columns],
+        )
+    }
+    number = Decimal("12345678901234567890123456789.123456789")
+    after = {"ID": 1, "AT": "2026-01-02T03:04:05.123456+00:00", "N": number, "F": 0.1, "U": (1 << 64) - 1}
+    rows = encode.rows(table, [{"operation": "INSERT", "change_seq": seq(1), "after": after}])
+    given = [("SHOP.ITEMS__ct/1.parquet", encode.parquet(table, rows))]
+    [row] = read(given, source(), tables)["changes"]
+    shown = {"AT": "2026-01-02 03:04:05.123456", "F": Decimal("0.1")}
+    assert row["after"] == after | shown
+
+
+@pytest.mark.parametrize("quote", ['"', '""', '"""'])
+def test_steps_grow_with_the_length_of_damaged_text(monkeypatch, quote):
+    """Lines whose quotes nothing ends, each looked at a bounded number of times."""
+    counted = []
+    record = text.record
+    monkeypatch.setattr(text, "record", lambda *given: counted.append(record(*given)) or counted[-1])
+    head = encode.delimited(ITEMS, [], options=NAMES)
+    for num in (100, 200, 400):
+        counted.clear()
+        lines = "".join(f"{seq(n)},I,0380,,,,,{n},{quote if n % 3 == 0 else ''}a,\n" for n in range(num)).encode()
+        found = read([(PATH, head + lines)], source(), TABLES, len_block=1 << 20)
+        assert len(counted) <= 8 * num
+        assert len(found["changes"]) + len(found["rejects"]) == num
