@@ -1,7 +1,9 @@
 """`inlet import` of Qlik's files: contracts from sidecars, Parquet files and text whose first record has types."""
 
+import datetime
 import gzip
 import io
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,6 +20,7 @@ from tests import projects
 from tests.encode import qlik_change_table as ct
 from tests.encode.qlik_dfm import dfm
 from tests.test_encode_qlik import SAMPLE_DFM
+from tests.test_qlik_change_table import read
 from tests.test_qlik_dfm import TYPES
 
 SHOP = {"codec": "qlik_change_table", "from": "landing/shop/**", "options": {"before_images": "none"}}
@@ -253,3 +256,63 @@ def test_a_torn_file_is_named(project):
     data = gzip.compress(text(ORDERS, T1))
     with pytest.raises(ConfigError, match=r"1.csv.gz cannot be read: Compressed file ended"):
         imported(project, {"SHOP.ORDERS__ct/1.csv.gz": data[:-9]})
+
+
+WIDE = tuple(ct.Column(f"C{n}", given[0].upper(), *given[1:]) for n, (given, *_) in enumerate(TYPES))
+VALUES = [bytes.fromhex(values[-1]) if type_ == "binary" else values[-1] for _, type_, _, values in TYPES]
+
+
+@pytest.mark.parametrize("form", ["text", "json", "parquet"])
+def test_the_values_of_every_type_are_read_by_the_contract_that_is_imported(form):
+    """Of Parquet without decimals that it has not, and with times of as many digits as it stores."""
+    columns, values = WIDE, VALUES
+    if form == "parquet":
+        has = [c.type != "NUMERIC" or 0 <= c.scale <= c.precision and 0 < c.precision <= 38 for c in WIDE]
+        columns = tuple(c for c, there in zip(WIDE, has) if there)
+        values = [_of_parquet(v, c) for v, c, there in zip(VALUES, WIDE, has) if there]
+        expected = [str(v) if c.type in ("TIME", "DATETIME") else v for v, c in zip(values, columns)]
+    else:
+        expected = values
+    table = ct.Table("SHOP", "WIDE", (ct.Column("ID", "INT4", key=1), *columns))
+    changes = [
+        {"operation": "INSERT", "change_seq": T1, "after": {"ID": 1} | {c.name: v for c, v in zip(columns, values)}}
+    ]
+    rows = ct.rows(table, changes)
+    data, name = {
+        "text": lambda: (ct.delimited(table, rows), "1.csv"),
+        "json": lambda: (ct.json_lines(table, rows), "1.json"),
+        "parquet": lambda: (ct.parquet(table, rows), "1.parquet"),
+    }[form]()
+    beside = dfm(table, 1, file=name, format_={"text": "delimited"}.get(form, form))
+    path = f"SHOP.WIDE__ct/{name}"
+    [definition] = definitions_of(beside, path, source())
+    contract = Table(table="SHOP.WIDE", name="wide", key=definition.key, columns=definition.columns)
+    found = read([(path, data)], source(), {"SHOP.WIDE": contract}, {path: {"1.dfm": beside}})
+    assert found["rejects"] == []
+    [change] = found["changes"]
+    after = change["after"]
+    for column, value in zip(contract.columns[1:], expected):
+        assert _plain(after[column.name], column.type) == _plain(value, column.type), column.name
+    assert len(after) == len(contract.columns)
+
+
+def _of_parquet(value, column: ct.Column):
+    if column.type == "TIME":
+        return datetime.time(23, 59, 59, 123_000)
+    if column.type == "DATETIME":
+        return datetime.datetime(2026, 1, 2, 3, 4, 5, 123_456)
+    return datetime.date(2026, 1, 2) if column.type == "DATE" else value
+
+
+def _plain(value, type_: str):
+    """A value, whatever form it came in."""
+    if type_ == "binary":
+        return value if isinstance(value, bytes) else bytes.fromhex(value)
+    if type_ in ("float", "double"):
+        return float(value)
+    if type_ == "boolean":
+        return value
+    if type_ == "timestamp_ntz":
+        return datetime.datetime.fromisoformat(str(value))
+    is_number = type_.startswith("decimal") or type_ in ("tinyint", "smallint", "int", "bigint")
+    return Decimal(str(value)) if is_number else str(value)

@@ -420,7 +420,7 @@ TYPES = [  # Qlik's type, length, precision, scale; the contract's; its source_t
     (("UINT2", 5, 0, 0), "int", "UINT2", [0, 65535]),
     (("UINT4", 10, 0, 0), "bigint", "UINT4", [0, 2**32 - 1]),
     (("UINT8", 20, 0, 0), "decimal(20,0)", "UINT8", [0, 2**64 - 1]),
-    (("REAL4", 7, 0, 0), "float", "REAL4", [1.5, -3.4e38]),
+    (("REAL4", 7, 0, 0), "float", "REAL4", [-3.4e38, 1.5]),
     (("REAL8", 14, 0, 0), "double", "REAL8", [0.1, 1.7e308]),
     (("NUMERIC", 0, 10, 2), "decimal(10,2)", "NUMERIC(10,2)", [Decimal("-99999999.99")]),
     (("NUMERIC", 0, 38, 0), "decimal(38,0)", "NUMERIC(38,0)", [LARGEST]),
