@@ -220,6 +220,33 @@ def test_a_first_sidecar_gives_its_version_and_a_later_one_goes_on_from_it(proje
     assert made.version == 9 and [e.version for e in made.earlier] == [7]
 
 
+def test_a_list_that_comes_back_is_a_version_of_its_own(project):
+    files = {
+        f"{n}.dfm": sidecar(table._replace(version=n), f"2026-0{n}-01T00:00:00")
+        for n, table in ((1, ORDERS), (2, WIDER), (3, ORDERS))
+    }
+    [made] = imported(project, dict(list(files.items())[:2]))
+    [again] = imported(project, {"3.dfm": files["3.dfm"]}, dropped={"NOTE"})
+    assert [v.column_names[-1] for v in again.versions] == ["TOKEN", "NOTE", "TOKEN"]
+    assert again.version == 3 and again.earlier[0] == made.earlier[0]
+    assert imported(project, files) == [again]
+    (project.root / "pipelines" / "tables" / "orders.yml").unlink()
+    assert imported(project, files, dropped={"NOTE"}) == [again]
+
+
+def test_an_older_list_than_the_contracts_first_is_refused(project):
+    imported(project, {"2.dfm": sidecar(WIDER, "2026-04-01T00:00:00")})
+    with pytest.raises(ConfigError, match="1.dfm tells version 1, older than 2, with which the contract begins"):
+        imported(project, {"1.dfm": sidecar(ORDERS, "2026-03-01T00:00:00")}, dropped={"NOTE"})
+
+
+def test_a_key_that_changed_with_its_version(project):
+    columns = tuple(c._replace(key=int(c.name == "NUM")) for c in WIDER.columns)
+    files = {"1.dfm": sidecar(ORDERS, None), "2.dfm": sidecar(WIDER._replace(columns=columns), "2026-04-01T00:00:00")}
+    [made] = imported(project, files)
+    assert made.key == ["NUM"] and [v.key for v in made.versions] == [["REGION", "NUM"], ["NUM"]]
+
+
 def test_a_list_that_tells_no_time_is_asked_for_one(project):
     imported(project, {"1.dfm": sidecar(ORDERS, None)})
     with pytest.raises(ConfigError, match="tells no time .* Say it with --since"):

@@ -12,6 +12,7 @@ import io
 import re
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -197,8 +198,10 @@ def _new(project: Project, name: str, rows: list[dict], answers: Answers, taken:
     }
     if (rows[0].get("version") or 1) > 1:
         contract["version"] = rows[0]["version"]
-    for row in rows[1:]:
+    for before, row in pairwise(rows):
         _follow(contract, name, row, answers)
+        if row["key"] and row["key"] != before["key"]:
+            contract["earlier"][-1]["key"], contract["key"] = list(before["key"]), list(row["key"])
     return _made(
         project.root / "pipelines" / "tables" / f"{word}.yml",
         contract,
@@ -233,7 +236,7 @@ def _updated(path: Path, name: str, rows: list[dict], answers: Answers) -> Contr
     before, num_completed = contract.get("version", 1), 0
     for row in rows:
         table = Table(**_plain(contract))
-        if not any(_is_same(v, row) for v in table.versions):
+        if not any(_is_same(v, row) for v in table.versions) or _is_back(table, row):
             _follow(contract, name, row, answers)
         elif _is_same(table.versions[-1], row):
             num_completed += _complete(contract, row)
@@ -244,6 +247,12 @@ def _updated(path: Path, name: str, rows: list[dict], answers: Answers) -> Contr
         if num_completed
         else None
     )
+
+
+def _is_back(table: Table, row: dict) -> bool:
+    """Is a former list in force again, behind the place where the newest began?"""
+    is_behind = bool(table.earlier) and row["change_seq"] > table.earlier[-1].until
+    return is_behind and not _is_same(table.versions[-1], row)
 
 
 def _is_same(version: Table, row: dict) -> bool:
@@ -310,14 +319,18 @@ def _follow(contract: dict, name: str, row: dict, answers: Answers) -> None:
         raise ConfigError(
             f"{name}: --renamed {wrong[0]}: that is no new column", f"New are {', '.join(added) or 'none'}"
         )
-    since = row["change_seq"] or answers.since
+    since, version, own = row["change_seq"] or answers.since, contract.get("version", 1), row.get("version")
+    if own and own < version and not contract.get("earlier"):
+        raise ConfigError(
+            f"{name}: {row['unit_id']} tells version {own}, older than {version}, with which the contract begins",
+            "Leave out the file, or write its columns into the contract under `earlier`",
+        )
     if not since:
         raise ConfigError(
             f"{name}: the definition in {row['unit_id']} is not that of the contract "
             f"({_differs(present, row['columns'])}), and tells no time from which it is in force",
             "Say it with --since YYYYMMDDHHmmSS, the time of the first file that is written so",
         )
-    version = contract.get("version", 1)
     contract.setdefault("earlier", []).append(
         {
             "version": version,
@@ -343,7 +356,7 @@ def _follow(contract: dict, name: str, row: dict, answers: Answers) -> None:
             entry["formerly"] = [*known.get("formerly", []), former[column["name"]]]
         columns.append(entry)
     columns += [kept[n] | {"dropped": True} for n in kept if n not in new and n not in former.values()]
-    contract["columns"], contract["version"] = columns, max(version + 1, row.get("version") or 0)
+    contract["columns"], contract["version"] = columns, max(version + 1, own or 0)
 
 
 def _column(column: dict) -> dict:
