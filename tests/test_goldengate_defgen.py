@@ -11,6 +11,7 @@ from inlet import config
 from inlet.codecs import CODECS
 from inlet.codecs.goldengate.defgen import definitions_of
 from inlet.commands import import_contracts as importing
+from inlet.commands import import_definitions
 from inlet.errors import ConfigError
 from inlet.source import Source
 from tests import projects
@@ -94,7 +95,7 @@ def test_a_file_gives_messages_no_character_sets_and_text_where_bytes_are_not_pu
 def test_a_file_of_messages_fits_a_contract_that_a_trail_has_the_places_of(tmp_path):
     _, columns = imported(tmp_path, [ACCOUNT])
     project = projects.make(tmp_path, {"gg": SOURCE | {"codec": "goldengate_json"}}, [])
-    rows = importing.from_files(project, "gg", [tmp_path / "gg.def"])
+    rows = import_definitions.from_files(project, "gg", [tmp_path / "gg.def"])
     assert importing.contracts(project, rows, importing.Answers()) == []
 
 
@@ -116,7 +117,7 @@ def imported(root: Path, tables: list[dict], **answers) -> tuple[list[str], dict
     (root / "gg.def").write_bytes(data)
     project = projects.make(root, {"gg": SOURCE | {"options": {"charset": "WE8MSWIN1252"}}}, tables)
     made = importing.contracts(
-        project, importing.from_files(project, "gg", [root / "gg.def"]), importing.Answers(**answers)
+        project, import_definitions.from_files(project, "gg", [root / "gg.def"]), importing.Answers(**answers)
     )
     importing.write(made)
     written = [yaml.safe_load(path.read_text()) for path in (root / "pipelines" / "tables").glob("*.yml")]

@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 from inlet import cli, config
 from inlet.commands import import_contracts as importing
+from inlet.commands import import_definitions
 from inlet.errors import ConfigError
 from inlet.table import Table
 from tests import projects
@@ -131,7 +132,7 @@ def test_renamed_and_dropped_columns_and_a_key_that_was_renamed(project):
 
 def test_the_command_says_what_it_did_and_what_comes_next(project, monkeypatch):
     monkeypatch.setattr(
-        importing.table_versions, "seen", lambda project: [definition([*BEFORE, ("CHANNEL", "string")])]
+        import_definitions.table_versions, "seen", lambda project: [definition([*BEFORE, ("CHANNEL", "string")])]
     )
     run = CliRunner()
     shown = run.invoke(cli.app, ["import", "--project", str(project.root), "--dry-run"])
@@ -148,4 +149,4 @@ def test_the_command_says_what_it_did_and_what_comes_next(project, monkeypatch):
 def test_a_definition_file_that_is_not_there_is_named(tmp_path):
     project = projects.make(tmp_path, {"trail": {"codec": "goldengate_trail", "from": "landing/tr*"}})
     with pytest.raises(ConfigError, match="nothing.def cannot be read: No such file or directory"):
-        importing.from_files(project, "trail", [tmp_path / "nothing.def"])
+        import_definitions.from_files(project, "trail", [tmp_path / "nothing.def"])

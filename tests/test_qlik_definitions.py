@@ -13,6 +13,7 @@ from inlet import config
 from inlet.codecs.qlik import types
 from inlet.codecs.qlik.definitions import definitions_of
 from inlet.commands import import_contracts as importing
+from inlet.commands import import_definitions
 from inlet.errors import ConfigError
 from inlet.source import Source
 from inlet.table import Table
@@ -186,7 +187,7 @@ def imported(project: config.Project, files: dict[str, bytes], **answers) -> lis
         paths[-1].parent.mkdir(parents=True, exist_ok=True)
         paths[-1].write_bytes(data)
     project = config.load(project.root)
-    rows = importing.from_files(project, "shop", paths)
+    rows = import_definitions.from_files(project, "shop", paths)
     importing.write(importing.contracts(project, rows, importing.Answers(**answers)))
     return list(config.load(project.root).tables.values())
 

@@ -18,7 +18,7 @@ from inlet import bronze, config, publish, silver
 from inlet.bronze import blocks, files, framing, landing, lookups, ordered, parquet_rows
 from inlet.codecs import CODECS
 from inlet.commands import decode as decode_command
-from inlet.commands import import_contracts, replay
+from inlet.commands import import_contracts, import_definitions, replay
 from inlet.commands import run as running
 from inlet.commands.run import build_gold
 from inlet.commands.status import file_state, status
@@ -231,7 +231,7 @@ def test_what_was_rejected_is_decoded_again_once_its_contract_says_what_the_feed
         replay.chosen(project, "late", "bad_date", None, None)
     assert replay.due(project, ["late"]) == []
 
-    definitions = import_contracts.from_feeds(project, "late", None)
+    definitions = import_definitions.from_feeds(project, "late", None)
     import_contracts.write(import_contracts.contracts(project, definitions, import_contracts.Answers({"TEXT": "BODY"})))
     project = config.load(tmp_path)
     assert [(t.table, t.version, t.column_names) for t in project.tables.values() if t.name != "late_items"] == [

@@ -46,6 +46,7 @@ def import_(
     guessed.
     """
     from inlet.commands import import_contracts as importing
+    from inlet.commands import import_definitions as definitions
     from inlet.commands import import_settings
 
     loaded = config.load(project, is_unfinished=True)
@@ -55,7 +56,9 @@ def import_(
         config.known(loaded.sources, source, "source")
     if wrong := [pair for pair in renamed if pair.count("=") != 1]:
         raise ConfigError(f"--renamed {wrong[0]}: expected OLD=NEW", "Name the column as it was, and as it is")
-    rows = importing.from_files(loaded, source or "", files) if files else importing.from_feeds(loaded, source, table)
+    rows = (
+        definitions.from_files(loaded, source or "", files) if files else definitions.from_feeds(loaded, source, table)
+    )
     place = importing.place_of(since) if since else ""
     answers = importing.Answers(dict(pair.split("=") for pair in renamed), set(dropped), place)
     made = importing.contracts(loaded, rows, answers)
@@ -64,7 +67,7 @@ def import_(
         if dry_run:
             out.print(escape(contract.text))
     if files:
-        told = [(path.name, importing.content(path)) for path in files]
+        told = [(path.name, definitions.content(path)) for path in files]
         for line in import_settings.lines(loaded.sources[source or ""], told):
             out.print(escape(line), soft_wrap=True)
     if dry_run or not made:

@@ -19,15 +19,11 @@ from typing import Any
 from pydantic import ValidationError
 from ruamel.yaml import YAML
 
-from inlet.bronze.files import DAMAGED, UNPACK, first_line, why
 from inlet.change import LEN_SEQ
-from inlet.codecs import CODECS
-from inlet.codecs.codec import offers
-from inlet.commands import import_settings
+from inlet.commands.import_definitions import differs, table_of
 from inlet.config import Project
 from inlet.errors import ConfigError, in_words
 from inlet.log import counted
-from inlet.silver import table_versions
 from inlet.table import Table, by_name
 from inlet.table_column import PLACE, TableColumn, without_place
 
@@ -52,86 +48,6 @@ class Contract:
     what: str
 
 
-def from_feeds(project: Project, source: str | None, table: str | None) -> list[dict]:
-    """The definitions that feeds gave, in their order."""
-    rows = [
-        row
-        for row in table_versions.seen(project)
-        if source in (None, row["source"]) and table in (None, _table_of(row))
-    ]
-    if not rows:
-        raise ConfigError(
-            f"No feed has given a column list{f' of {table}' if table else ''} yet",
-            "Where feeds hold column lists, `inlet run` reads them; else name a definition file, or write the contract",
-        )
-    return rows
-
-
-def from_files(project: Project, source: str, files: list[Path]) -> list[dict]:
-    """The definitions in files of the vendor, read by the codec of a source. Raises: ConfigError."""
-    codec = CODECS[project.sources[source].codec]
-    if not offers(codec, "definitions_of"):
-        raise ConfigError(
-            f"{project.sources[source].codec} has no definition files",
-            "Leave out the file: column lists that the feed gave are imported then",
-        )
-    contents = [(path, content(path)) for path in files]
-    as_told = import_settings.as_told(project.sources[source], [(path.name, data) for path, data in contents])
-    return _in_order(
-        [
-            {
-                "source": source,
-                "source_schema": d.source_schema,
-                "source_table": d.source_table,
-                "columns": d.columns,
-                "key": d.key,
-                "change_seq": d.change_seq,
-                "version": d.version,
-                "unit_id": str(path),
-            }
-            for path, data in contents
-            for d in codec.definitions_of(data, path.as_posix(), as_told)
-        ]
-    )
-
-
-def _in_order(rows: list[dict]) -> list[dict]:
-    """Definitions of files in the order of their versions, then of their places; what is told again stands once.
-    Raises: ConfigError where one version is told in two ways.
-    """
-    found: list[dict] = []
-    for row in sorted(rows, key=lambda row: (_table_of(row), row["version"] or 0, row["change_seq"])):
-        known = found[-1] if found and _table_of(found[-1]) == _table_of(row) else None
-        is_same_version = known is not None and known["version"] == row["version"]
-        if known is None or not is_same_version:
-            found.append(row)
-        elif (known["columns"], known["key"]) == (row["columns"], row["key"]):
-            found[-1] = known | {"change_seq": known["change_seq"] or row["change_seq"]}
-        elif row["version"] is None:
-            found.append(row)
-        else:
-            raise ConfigError(
-                f"{_table_of(row)}: {known['unit_id']} and {row['unit_id']} both tell version {row['version']}, and "
-                f"differ: {_differs(known['columns'], row['columns'], 'the first')}",
-                "Leave out the file that is not in force, or write the contract by hand",
-            )
-    return found
-
-
-def _table_of(row: dict) -> str:
-    return f"{row['source_schema']}.{row['source_table']}"
-
-
-def content(path: Path) -> bytes:
-    """The bytes of a definition file, compressed or not. Raises: ConfigError."""
-    try:
-        with UNPACK.get(path.suffix, open)(path, "rb") as stream:
-            return stream.read()
-    except DAMAGED as error:
-        told = why(error) if isinstance(error, OSError) else first_line(error)
-        raise ConfigError(f"{path} cannot be read: {told}", "Name a definition file that is there") from error
-
-
 def place_of(time: str) -> str:
     """The change_seq before all changes of a time. In: YYYYMMDDHHmmSS. Raises: ConfigError."""
     try:
@@ -147,7 +63,7 @@ def contracts(project: Project, definitions: list[dict], answers: Answers) -> li
     """
     of_table: dict[str, list[dict]] = {}
     for row in definitions:
-        of_table.setdefault(_table_of(row), []).append(row)
+        of_table.setdefault(table_of(row), []).append(row)
     known, found = by_name(project.tables.values()), []
     files = _files(project) if known.keys() & of_table.keys() else {}
     taken = {t.name for t in project.tables.values()}
@@ -291,16 +207,6 @@ def _complete(contract: dict, row: dict) -> int:
     return len(lacking)
 
 
-def _differs(present: list[dict], new: list[dict], before: str = "the contract") -> str:
-    """Where two column lists differ first, in words. In: what has the first one."""
-    for was, now in zip(present, new):
-        if was["name"] != now["name"]:
-            return f"it has {now['name']} where {before} has {was['name']}"
-        if told := [f for f in now if now[f] != was.get(f)]:
-            return f"{now['name']} has {told[0]} {now[told[0]]}, in {before} {was.get(told[0])}"
-    return f"it has {len(new)} columns, {before} {len(present)}"
-
-
 def _follow(contract: dict, name: str, row: dict, answers: Answers) -> None:
     """Make a definition the newest version of a contract. In: the contract's fields, which are changed."""
     present = [c for c in contract["columns"] if not c.get("dropped")]
@@ -328,7 +234,7 @@ def _follow(contract: dict, name: str, row: dict, answers: Answers) -> None:
     if not since:
         raise ConfigError(
             f"{name}: the definition in {row['unit_id']} is not that of the contract "
-            f"({_differs(present, row['columns'])}), and tells no time from which it is in force",
+            f"({differs(present, row['columns'])}), and tells no time from which it is in force",
             "Say it with --since YYYYMMDDHHmmSS, the time of the first file that is written so",
         )
     contract.setdefault("earlier", []).append(
