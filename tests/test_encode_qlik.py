@@ -7,6 +7,7 @@ from decimal import Decimal
 import pyarrow.parquet as pq
 import pytest
 
+from tests.encode import qlik as messages
 from tests.encode import qlik_change_table as ct
 from tests.encode.qlik_change_table import Column, Layout, Options, Table
 from tests.encode.qlik_dfm import dfm
@@ -87,6 +88,16 @@ def mask_of(table: Table, change: dict, layout: Layout = ct.CHANGES):
 def test_masks_of_captured_rows_of_a_change_table(num_columns, changed, expected):
     table = wide(num_columns)
     assert mask_of(table, update(table, *changed)) == expected
+
+
+@pytest.mark.parametrize(
+    ("num_columns", "names", "expected"),
+    [(4, "124", "0B"), (3, "2", "02"), (3, "123", "07"), (3, "", "00"), (3, "13", "05"), (16, "", "000000")],
+)
+def test_masks_of_captured_and_documented_messages(num_columns, names, expected):
+    """As wide as they were captured: leading zero bytes stay."""
+    columns = [str(n) for n in range(1, num_columns + 1)]
+    assert messages.mask(set(names), columns) == expected
 
 
 def test_a_mask_counts_the_header_columns_that_are_there_and_no_lobs():

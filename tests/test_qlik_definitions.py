@@ -3,6 +3,7 @@
 import datetime
 import gzip
 import io
+import random
 from decimal import Decimal
 
 import pyarrow as pa
@@ -17,13 +18,14 @@ from inlet.commands import import_definitions
 from inlet.errors import ConfigError
 from inlet.source import Source
 from inlet.table import Table
-from tests import projects
+from tests import conftest, projects
 from tests.encode import qlik_change_table as ct
 from tests.encode.qlik_dfm import dfm
 from tests.test_encode_qlik import SAMPLE_DFM
 from tests.test_qlik_change_table import read
-from tests.test_qlik_dfm import TYPES
+from tests.test_qlik_dfm import TYPES, mutated
 
+NUM_FUZZED = 20_000 if conftest.ALL_ROUNDS else 400
 SHOP = {"codec": "qlik_change_table", "from": "landing/shop/**", "options": {"before_images": "none"}}
 ORDERS = ct.Table(
     "SHOP",
@@ -284,6 +286,23 @@ def test_a_torn_file_is_named(project):
     data = gzip.compress(text(ORDERS, T1))
     with pytest.raises(ConfigError, match=r"1.csv.gz cannot be read: Compressed file ended"):
         imported(project, {"SHOP.ORDERS__ct/1.csv.gz": data[:-9]})
+
+
+@pytest.mark.rounds
+def test_mutated_bytes_are_definitions_or_refused():
+    rng = random.Random(NUM_FUZZED)
+    given = [
+        ("SHOP.ORDERS__ct/1.csv", text(ORDERS, T1, T2)),
+        ("SHOP.ORDERS__ct/1.dfm", sidecar(ORDERS, "2026-03-01T12:00:00.1")),
+        ("SHOP.ORDERS__ct/1.parquet", parquet(ORDERS, T1, T2)),
+    ]
+    for _ in range(NUM_FUZZED):
+        name, data = rng.choice(given)
+        try:
+            [found] = definitions_of(mutated(rng, data), name, source())
+        except ConfigError:
+            continue
+        assert found.columns and len(found.change_seq) in (0, 35)
 
 
 WIDE = tuple(ct.Column(f"C{n}", given[0].upper(), *given[1:]) for n, (given, *_) in enumerate(TYPES))

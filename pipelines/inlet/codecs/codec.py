@@ -209,8 +209,8 @@ class DefinitionFiles(Codec, Protocol):
     """A codec whose vendor has definition files, which `inlet import` reads."""
 
     def definitions_of(self, data: bytes, name: str, source: Source) -> list[Definition]:
-        """The column lists in a definition file; their change_seq is empty where the file tells no time. Raises:
-        ConfigError.
+        """The column lists in a definition file; their change_seq is empty where the file tells no time. In: its path,
+        as it was given. Raises: ConfigError.
         """
 
 
