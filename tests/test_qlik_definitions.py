@@ -264,6 +264,22 @@ def test_two_sidecars_of_one_version_that_differ_are_refused(project):
         imported(project, {"a.dfm": sidecar(ORDERS, None), "b.dfm": sidecar(other, None)})
 
 
+def test_a_precision_that_drifts_within_a_version_takes_all_digits(project):
+    def drifted(precision: int, scale: int) -> bytes:
+        price = ct.Column("PRICE", "NUMERIC", 0, precision, scale)
+        return sidecar(ORDERS._replace(columns=(*ORDERS.columns[:2], price, ORDERS.columns[3])), None)
+
+    [made] = imported(project, {"a.dfm": drifted(9, 2), "b.dfm": drifted(12, 1), "c.dfm": drifted(3, 3)})
+    assert (made.version, made.column("PRICE").type, made.column("PRICE").source_type) == (
+        1,
+        "decimal(14,3)",
+        "NUMERIC(14,3)",
+    )
+    assert imported(project, {"a.dfm": drifted(9, 2)}) == [made] == imported(project, {"b.dfm": drifted(14, 3)})
+    with pytest.raises(ConfigError, match="PRICE has type decimal\\(15,3\\).*--since"):
+        imported(project, {"a.dfm": drifted(15, 3)})
+
+
 def test_parquet_files_and_packed_text_become_a_contract_with_its_versions(project):
     files = {
         "SHOP.ORDERS__ct/1.parquet": parquet(ORDERS, T1),

@@ -213,6 +213,11 @@ class DefinitionFiles(Codec, Protocol):
         as it was given. Raises: ConfigError.
         """
 
+    def merged(self, one: list[dict], other: list[dict]) -> list[dict] | None:
+        """The columns that two lists of one version mean together; None where they contradict each other. Asked of
+        codecs whose definitions have versions.
+        """
+
 
 class DescribesSources(DefinitionFiles, Protocol):
     """A codec whose definition files tell options of the source, too."""

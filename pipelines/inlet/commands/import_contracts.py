@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from ruamel.yaml import YAML
 
 from inlet.change import LEN_SEQ
-from inlet.commands.import_definitions import differs, table_of
+from inlet.commands.import_definitions import differs, merged, table_of
 from inlet.config import Project
 from inlet.errors import ConfigError, in_words
 from inlet.log import counted
@@ -69,7 +69,7 @@ def contracts(project: Project, definitions: list[dict], answers: Answers) -> li
     taken = {t.name for t in project.tables.values()}
     for name, rows in sorted(of_table.items()):
         path = files[known[name].table] if name in known else None
-        made = _updated(path, name, rows, answers) if path else _new(project, name, rows, answers, taken)
+        made = _updated(project, path, name, rows, answers) if path else _new(project, name, rows, answers, taken)
         if made:
             found.append(made)
             taken.add(made.path.stem)
@@ -147,11 +147,13 @@ def _name_of(table: str, taken: set[str]) -> str:
     return next(one for one in (*tried, *(f"{word}_{n}" for n in range(2, len(taken) + 3))) if one not in taken)
 
 
-def _updated(path: Path, name: str, rows: list[dict], answers: Answers) -> Contract | None:
+def _updated(project: Project, path: Path, name: str, rows: list[dict], answers: Answers) -> Contract | None:
     contract = _yaml().load(path)
     before, num_completed = contract.get("version", 1), 0
     for row in rows:
         table = Table(**_plain(contract))
+        if any(_holds(project, version, row) for version in table.versions):
+            continue
         if not any(_is_same(v, row) for v in table.versions) or _is_back(table, row):
             _follow(contract, name, row, answers)
         elif _is_same(table.versions[-1], row):
@@ -163,6 +165,16 @@ def _updated(path: Path, name: str, rows: list[dict], answers: Answers) -> Contr
         if num_completed
         else None
     )
+
+
+def _holds(project: Project, version: Table, row: dict) -> bool:
+    """Does a version hold all values of a definition of the same version, though that says other types?"""
+    given = [{"name": c.name, "source_type": c.source_type} for c in version.columns]
+    listed = [{"name": c["name"], "source_type": c.get("source_type")} for c in row["columns"]]
+    if row.get("version") != version.version or given == listed:
+        return False
+    found = merged(project, given, row | {"columns": listed})
+    return found is not None and [c["source_type"] for c in found] == [c["source_type"] for c in given]
 
 
 def _is_back(table: Table, row: dict) -> bool:

@@ -37,6 +37,7 @@ def from_files(project: Project, source: str, files: list[Path]) -> list[dict]:
     contents = [(path, content(path)) for path in files]
     as_told = import_settings.as_told(project.sources[source], [(path.name, data) for path, data in contents])
     return _in_order(
+        project,
         [
             {
                 "source": source,
@@ -50,11 +51,17 @@ def from_files(project: Project, source: str, files: list[Path]) -> list[dict]:
             }
             for path, data in contents
             for d in codec.definitions_of(data, path.as_posix(), as_told)
-        ]
+        ],
     )
 
 
-def _in_order(rows: list[dict]) -> list[dict]:
+def merged(project: Project, columns: list[dict], row: dict) -> list[dict] | None:
+    """The columns that a list and a definition of the same version mean together; None where they differ."""
+    codec = CODECS[project.sources[row["source"]].codec]
+    return codec.merged(columns, row["columns"]) if offers(codec, "merged") else None
+
+
+def _in_order(project: Project, rows: list[dict]) -> list[dict]:
     """Definitions of files in the order of their versions, then of their places; what is told again stands once.
     Raises: ConfigError where one version is told in two ways.
     """
@@ -64,14 +71,20 @@ def _in_order(rows: list[dict]) -> list[dict]:
         is_same_version = known is not None and known["version"] == row["version"]
         if known is None or not is_same_version:
             found.append(row)
-        elif (known["columns"], known["key"]) == (row["columns"], row["key"]):
-            found[-1] = known | {"change_seq": known["change_seq"] or row["change_seq"]}
+            continue
+        columns = row["columns"] if known["columns"] == row["columns"] else None
+        if row["version"] is not None:
+            columns = columns or merged(project, known["columns"], row)
+        if columns and known["key"] == row["key"]:
+            found[-1] = known | {"columns": columns, "change_seq": known["change_seq"] or row["change_seq"]}
         elif row["version"] is None:
             found.append(row)
         else:
+            is_key = known["columns"] == row["columns"]
+            where = "in their keys" if is_key else differs(known["columns"], row["columns"], "the first")
             raise ConfigError(
                 f"{table_of(row)}: {known['unit_id']} and {row['unit_id']} both tell version {row['version']}, and "
-                f"differ: {differs(known['columns'], row['columns'], 'the first')}",
+                f"differ: {where}",
                 "Leave out the file that is not in force, or write the contract by hand",
             )
     return found

@@ -5,7 +5,8 @@ Table       [documented] that of the sidecar; else the folder's name, SCHEMA.TAB
             partition below it. `tables` maps either
 Columns     all but header columns, which begin with the prefix in any case; types as of types.py
 Key         by the places that a sidecar tells; Parquet and text tell none
-Version     `tableVersion` of a sidecar
+Version     `tableVersion` of a sidecar. The precision of a NUMERIC may differ between sidecars of one version [seen]:
+            then it has all digits that any of them gives
 In force    from the file's first transaction on, as its sidecar tells it, or the least change_seq in the data. ASSUMED:
             the time in change_seq is not before that of the transaction [seen in all of 1,000 captured rows]. Files of
             full loads tell none
@@ -33,6 +34,7 @@ from inlet.source import Source
 
 PARQUET, JSON_LINE = b"PAR1", re.compile(rb"(?:\xef\xbb\xbf)?\s*\{")
 TYPED = re.compile(r"(.+):([A-Za-z][A-Za-z0-9_ ]*?)(?:\(([0-9]{1,9})(?:,(-?[0-9]{1,9}))?\))?", re.DOTALL)
+NUMERIC = re.compile(r"NUMERIC\(([0-9]+),(-?[0-9]+)\)")
 REMEDY = "Give a sidecar (.dfm) as Qlik wrote it, a Parquet file, or text whose first record is NAME:TYPE,NAME:TYPE,..."
 
 
@@ -53,6 +55,32 @@ def of_sidecar(sidecar: dfm.Sidecar, path: str, source: Source) -> Definition:
     listed = [_column(column, sidecar.format != dfm.PARQUET) for column in columns]
     key = [c.name for c in sorted(columns, key=lambda c: c.key_position) if c.key_position]
     return Definition(schema, table, listed, key, _seq_of_time(sidecar.first_at), 0, sidecar.version)
+
+
+def merged(one: list[dict], other: list[dict]) -> list[dict] | None:
+    """The columns of two lists of one version: a NUMERIC has all digits that either gives. None where they differ in
+    more.
+
+    >>> merged([_numeric("A", 9, 2)], [_numeric("A", 8, 4)])
+    [{'name': 'A', 'type': 'decimal(11,4)', 'source_type': 'NUMERIC(11,4)'}]
+    """
+    if len(one) != len(other):
+        return None
+    found = []
+    for was, now in zip(one, other):
+        digits = [NUMERIC.fullmatch(column.get("source_type") or "") for column in (was, now)]
+        if was == now:
+            found.append(was)
+        elif was["name"] == now["name"] and digits[0] and digits[1]:
+            scale = max(int(match[2]) for match in digits)
+            found.append(_numeric(was["name"], max(int(m[1]) - int(m[2]) for m in digits) + scale, scale))
+        else:
+            return None
+    return found
+
+
+def _numeric(name: str, precision: int, scale: int) -> dict:
+    return _column(Column(name, 1, "NUMERIC", 0, precision, scale), False)
 
 
 def _of_sidecar(data: bytes, name: str, source: Source) -> Definition:

@@ -45,7 +45,7 @@ from inlet.codecs.qlik.change_table.block import cut, decode
 from inlet.codecs.qlik.change_table.options import Options
 from inlet.codecs.qlik.change_table.pairs import join
 from inlet.codecs.qlik.change_table.rows import decode_rows, open_rows
-from inlet.codecs.qlik.definitions import definitions_of
+from inlet.codecs.qlik.definitions import definitions_of, merged
 from inlet.codecs.qlik.members import Refused
 from inlet.errors import Reject
 from inlet.source import Source
@@ -58,6 +58,7 @@ __all__ = (
     "decode_rows",
     "definitions_of",
     "join",
+    "merged",
     "open_rows",
 )  # what the codec offers beside what is here
 
