@@ -105,6 +105,7 @@ def test_a_codec_offers_what_a_face_declares_and_with_its_parameters(name):
             (codec.LooksUp, "lookups"),
             (codec.Brings, "brought"),
             (codec.DefinitionFiles, "definitions_of"),
+            (codec.Merges, "merged"),
             (codec.DescribesSources, "settings_of"),
             (codec.Annotates, "annotate"),
             (codec.AnnotatesHeaders, "annotate_header"),

@@ -213,10 +213,12 @@ class DefinitionFiles(Codec, Protocol):
         as it was given. Raises: ConfigError.
         """
 
+
+class Merges(DefinitionFiles, Protocol):
+    """A codec whose definition files tell a version, and may differ within one."""
+
     def merged(self, one: list[dict], other: list[dict]) -> list[dict] | None:
-        """The columns that two lists of one version mean together; None where they contradict each other. Asked of
-        codecs whose definitions have versions.
-        """
+        """The columns that two lists of one version mean together; None where they contradict each other."""
 
 
 class DescribesSources(DefinitionFiles, Protocol):
