@@ -8,7 +8,7 @@ from typing import Any
 from inlet.codecs.qlik.change_table import header, json_lines, opening, text
 from inlet.codecs.qlik.change_table.header import Columns
 from inlet.codecs.qlik.change_table.options import Options
-from inlet.codecs.qlik.change_table.row import Row, Values
+from inlet.codecs.qlik.change_table.row import Row, Unit, Values
 from inlet.codecs.qlik.change_table.text import BETWEEN, BROKEN, HEADER, ROW, Piece
 from inlet.codecs.qlik.members import Refused, shown
 from inlet.codecs.results import Block, Control, Cut, Decoded, Part
@@ -103,6 +103,7 @@ def decode(data: bytes, context: dict, source: Source, tables: dict[str, Table])
     """Read a block."""
     options = source.options_as(Options)
     framed = Framed(data, context, options, True, True)
+    unit = Unit(context, source, tables)
     changes: list[dict] = []
     rejects: list[Reject] = []
     parts: list[Part] = []
@@ -120,7 +121,7 @@ def decode(data: bytes, context: dict, source: Source, tables: dict[str, Table])
         if kind in (HEADER, BETWEEN):
             bytes_framing += stop - start
             continue
-        row = _row(framed, start, stop, cells, ordinal, source, tables)
+        row = _row(framed, unit, start, stop, cells, ordinal)
         ordinal += 1
         found: dict | Part | Reject
         events: list[Control] = []
@@ -150,7 +151,7 @@ def _differing(context: dict) -> list[Control]:
     return [Control(OPTIONS_DIFFER, 0, 0, schema, table, detail=detail)]
 
 
-def _row(framed: Framed, start: int, stop: int, cells: list, ordinal: int, source: Source, tables: dict) -> Row:
+def _row(framed: Framed, unit: Unit, start: int, stop: int, cells: list, ordinal: int) -> Row:
     raw = framed.data[start:stop]
 
     def offset_of(place) -> int:
@@ -159,8 +160,7 @@ def _row(framed: Framed, start: int, stop: int, cells: list, ordinal: int, sourc
             return json_exact.offset(raw, (name,)) if name else 0
         return framed.byte(cells[place].start) - start if place < len(cells) else 0
 
-    context = framed.context
-    return Row(start, stop - start, raw, context, ordinal, source, tables, framed.options, offset_of)
+    return Row(unit, start, stop - start, raw, ordinal, offset_of)
 
 
 def _member(framed: Framed, raw: bytes, place: int) -> str | None:
@@ -183,7 +183,7 @@ def values_of(framed: Framed, start: int, stop: int, cells: list, contract: Tabl
         expected = f"{len(framed.columns.names)} cells, one for each column"
         raise Refused("bad_column_count", (min(len(cells), len(framed.columns.names)) - 1,), expected, f"{len(cells)}")
     values: list[Any] = []
-    is_header = {*framed.columns.known.values(), *framed.columns.others.values()}
+    is_header = framed.columns.header
     for place, cell in enumerate(cells):
         values.append(_cell(cell, place, place in is_header, framed))
     return Values(values, framed.columns)

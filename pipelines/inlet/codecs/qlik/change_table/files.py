@@ -9,7 +9,8 @@ Files       SCHEMA.TABLE__ct/ and folders of partitions below it: change tables 
 Sidecar     .dfm, where one came with the file: its word goes before the options, and the control event
             `options_differ` says where they differ. Count of records, columns and name have to be the file's
 Table       that of the sidecar, else the folder's name; `tables` maps either
-Columns     the header row, else the sidecar's; else, of a load, the contract's; else option header_columns and the
+Columns     ASSUMED: a first record of a load whose cells all are names of its columns is a header row.
+            The header row, else the sidecar's; else, of a load, the contract's; else option header_columns and the
             contract's. Names in any case. A column of the contract that the file lacks was not supplied
 Header      header.py: any subset in any order and case. change_seq is needed, and change_oper or operation; both have
             to agree. Unknown ones and partition_name go to `header`
@@ -40,6 +41,7 @@ Rejects     unknown_table, unknown_operation, unknown_column, column_twice, miss
 """
 
 from inlet import change
+from inlet.codecs.qlik import dfm
 from inlet.codecs.qlik.change_table import opening
 from inlet.codecs.qlik.change_table.block import cut, decode
 from inlet.codecs.qlik.change_table.options import Options
@@ -69,6 +71,13 @@ def open_file(path: str, head: bytes, is_whole: bool, source: Source, tables: di
         return opening.rejected(no, head)
     context = opening.by_name(path, source.options_as(Options))
     return opening.rejected(context, head) if isinstance(context, Refused) else context
+
+
+def companions(path: str, source: Source) -> list[str] | None:
+    """The path of a file's sidecar, where there is to be one; None for a sidecar."""
+    options = source.options_as(Options)
+    found = dfm.companions(path, options.sidecar if options.sidecar != "none" else dfm.BESIDE, options.suffix)
+    return [] if found is not None and options.sidecar == "none" else found
 
 
 def own_place(path: str, source: Source, tables: dict[str, Table]) -> tuple[str, str] | None:

@@ -38,9 +38,9 @@ class Columns(NamedTuple):
     data: dict[int, str]
 
     @property
-    def header_bits(self) -> int:
-        """The bits of a mask that no change can set."""
-        return sum(1 << place for place in (*self.known.values(), *self.others.values()))
+    def header(self) -> set[int]:
+        """The places of header columns."""
+        return {*self.known.values(), *self.others.values()}
 
 
 class Said(NamedTuple):

@@ -18,12 +18,10 @@ import binascii
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from inlet import change
 from inlet.codecs.qlik import members
 from inlet.codecs.qlik.change_table.header import Columns
 from inlet.codecs.qlik.change_table.options import Options
 from inlet.codecs.qlik.members import Refused
-from inlet.table import Table
 
 LARGE = ("CLOB", "NCLOB", "BLOB")
 
@@ -85,7 +83,7 @@ def _bits(mask: Any, reading: Reading, columns: Columns) -> int | Refused:
     if bits.bit_length() > len(columns.names):
         expected = f"bits 0 to {len(columns.names) - 1}, of as many columns, header columns counted"
         return Refused("mask_too_long", path, expected, f"bit {bits.bit_length() - 1} is set")
-    if stray := bits & columns.header_bits:
+    if stray := bits & sum(1 << place for place in columns.header):
         name = columns.names[(stray & -stray).bit_length() - 1]
         return Refused("contradiction", path, "bits of the table's own columns", f"the bit of {name} is set")
     return bits
@@ -104,54 +102,28 @@ def _bytes(mask: Any, reading: Reading) -> bytes | None:
         return None
 
 
-def after_image(
-    given: dict[str, Any], changed: set[str] | None, operation: str, contract: Table, options: Options
+def supplied(
+    given: dict[str, Any], changed: set[str] | None, operation: str, large: frozenset[str], is_full: bool
 ) -> dict[str, Any]:
-    """What a row of INSERT, UPDATE or of a load supplies. In: its values by column; the columns that its mask names."""
-    return {
-        name: value
-        for name, value in given.items()
-        if value is not None or _is_null(name, changed, operation, contract, options)
-    }
+    """What a row supplies of its values by column: all that are not null, and the nulls that are SQL NULL. In: the
+    columns that its mask names, of a before-image that of its update; large objects; the option without_mask."""
+
+    def is_null(name: str) -> bool:
+        if operation in ("REFRESH", "DELETE"):
+            return operation == "REFRESH"
+        if changed is not None:
+            return name in changed
+        return operation == "INSERT" or is_full and name not in large
+
+    return {name: value for name, value in given.items() if value is not None or is_null(name)}
 
 
-def before_image(given: dict[str, Any], changed: set[str] | None, contract: Table, options: Options) -> dict[str, Any]:
-    """What a row of BEFOREIMAGE supplies. In: the columns that the mask of its update names."""
-    return {
-        name: value
-        for name, value in given.items()
-        if value is not None
-        or (options.without_mask == "full" and not is_large(name, contract) if changed is None else name in changed)
-    }
-
-
-def _is_null(name: str, changed: set[str] | None, operation: str, contract: Table, options: Options) -> bool:
-    """Is a null of a column SQL NULL, or was it not supplied?"""
-    if operation == "REFRESH":
-        return True
-    if changed is not None:
-        return name in changed
-    is_full = operation == "INSERT" or options.without_mask == "full"
-    return is_full and (operation == "INSERT" or not is_large(name, contract))
-
-
-def is_large(name: str, contract: Table) -> bool:
+def is_large(source_type: str | None) -> bool:
     """Is a column a large object, by what the contract says of its type at the source?"""
-    type_ = contract.column(name).source_type or ""
-    return type_.upper().split("(")[0].strip() in LARGE
+    return (source_type or "").upper().split("(")[0].strip() in LARGE
 
 
-def mask_of(names: Iterable[str], contract: Table) -> bytes:
-    """Inlet's form of a mask: bits by the contract's places."""
-    ordinals = {name: ordinal for ordinal, name in enumerate(contract.column_names, 1)}
-    return change.mask(ordinals[name] for name in names)
-
-
-def differing(before: dict[str, Any], after: dict[str, Any], changed: set[str], contract: Table) -> list[str]:
+def differing(before: dict[str, Any], after: dict[str, Any], changed: set[str], large: frozenset[str]) -> list[str]:
     """The columns of which a mask says otherwise than both images do; large objects are in no mask."""
-    both = [name for name in contract.column_names if name in before and name in after]
-    return [
-        name
-        for name in both
-        if (before[name] != after[name]) != (name in changed) and not (name not in changed and is_large(name, contract))
-    ]
+    both = [name for name in after if name in before and name not in large]
+    return [name for name in both if (before[name] != after[name]) != (name in changed)]

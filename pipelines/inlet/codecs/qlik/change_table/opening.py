@@ -26,6 +26,7 @@ LOAD = re.compile(r"LOAD_?([0-9]{1,8})(?:_([0-9]{1,6}))?(?:\..*)?", re.IGNORECAS
 LEN_FITTED = 1 << 20  # of a file, on which readings of masks are tried
 NUM_OF_SEGMENT = 10**6
 SEQUENCE_FILE, PARQUET = b"SEQ", b"PAR1"
+CONTROL = {bytes([byte]) for byte in range(9)} | {b"\x15"}  # what stands behind these, and in no text
 DIALECT = ("delimiter", "record_delimiter", "quote", "escape")
 
 
@@ -52,9 +53,9 @@ def by_name(path: str, options: Options) -> dict | Refused:
 
 def of_head(head: bytes) -> Refused | None:
     """Why a file cannot be text, by its first bytes."""
-    if head.startswith(SEQUENCE_FILE) and head[3:4] < b" ":
+    if head.startswith(SEQUENCE_FILE) and head[3:4] in CONTROL:
         return Refused("unsupported_message", (), "delimited text, JSON or Parquet", "a SequenceFile of Hadoop")
-    if head.startswith(PARQUET):
+    if head.startswith(PARQUET) and head[4:5] in CONTROL:
         return Refused("unsupported_message", (), "text (Parquet is read with from: {transport: rows})", "Parquet")
     return None
 

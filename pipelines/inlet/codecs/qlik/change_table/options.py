@@ -65,6 +65,9 @@ class Options(BaseModel):
         description="whether Qlik stores before-images (rows B): then updates wait for theirs; `auto`: updates and "
         "before-images are rejected until it is told",
     )
+    sidecar: Literal["none", "beside"] = Field(
+        "none", description="whether each file has a .dfm of its name `beside` it, for which it waits"
+    )
     load_time: str | None = Field(
         None,
         description="when the full load of the LOAD files began, UTC: 14 or 16 digits; without it the load comes "

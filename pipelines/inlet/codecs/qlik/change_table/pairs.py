@@ -8,7 +8,7 @@ from typing import Any
 from inlet.codecs.qlik.change_table import block, header
 from inlet.codecs.qlik.change_table.header import BEFOREIMAGE
 from inlet.codecs.qlik.change_table.options import Options
-from inlet.codecs.qlik.change_table.row import Row, Values
+from inlet.codecs.qlik.change_table.row import Row, Unit, Values
 from inlet.codecs.qlik.members import Refused
 from inlet.codecs.results import Joined, Waiting
 from inlet.errors import Reject
@@ -77,10 +77,10 @@ def _row(part: Waiting, source: Source, tables: dict[str, Table], options: Optio
         columns = header.columns_of(context["columns"], options)
         note = json.loads(part.part.note)
         given = Values([_read(value) for value in note["values"]], columns)
-        row = Row(at, length, part.data, context | {"masks": note["masks"]}, 0, source, tables, options)
+        row = Row(Unit(context | {"masks": note["masks"]}, source, tables), at, length, part.data)
     else:
         framed = block.Framed(part.data, context, options, True, True)
         piece = next(iter(framed.pieces()))
-        row = Row(at, length, part.data, context, 0, source, tables, options)
+        row = Row(Unit(context, source, tables), at, length, part.data)
         given = block.values_of(framed, 0, len(part.data), piece.cells, row.table)
     return row, given, row.said(given)

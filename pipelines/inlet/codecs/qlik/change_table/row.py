@@ -18,6 +18,7 @@ from inlet.errors import Reject
 from inlet.fields.json_exact import Number
 from inlet.source import Source
 from inlet.table import Table
+from inlet.table_column import TableColumn
 
 UNREADABLE_TIMESTAMP = "unreadable_timestamp"  # a control event that comes with a change
 BEFORE_IMAGES_OPEN = (
@@ -32,24 +33,55 @@ class Values(NamedTuple):
     columns: Columns
 
 
+class Bound(NamedTuple):
+    """The columns of a file as a version of the contract has them."""
+
+    contract: Table
+    columns: dict[int, TableColumn | None]  # by place; None: the contract has none of that name
+    large: frozenset[str]  # its large objects
+    ordinals: dict[str, int]
+
+
+class Unit:
+    """What the rows of a unit have in common."""
+
+    def __init__(self, context: dict, source: Source, tables: dict[str, Table]):
+        self.context, self.options = context, source.options_as(Options)
+        self.table = tables[context["table"]]
+        self._bound: dict[tuple, Bound] = {}
+
+    def bound(self, change_seq: str, columns: Columns) -> Bound:
+        """The columns of a row by the contract in force at its place."""
+        contract = self.table.at(change_seq)
+        known = (contract.version, columns.names)
+        if known not in self._bound:
+            by_name = {column.name.lower(): column for column in contract.columns}
+            found = {
+                place: by_name.get(name.lower())
+                for place, name in enumerate(columns.names)
+                if place not in columns.header
+            }
+            large = frozenset(column.name for column in contract.columns if images.is_large(column.source_type))
+            ordinals = {name: ordinal for ordinal, name in enumerate(contract.column_names, 1)}
+            self._bound[known] = Bound(contract, found, large, ordinals)
+        return self._bound[known]
+
+
 class Row:
     """A row and where it stands. `offset_of` gives the byte of the value at a place; `raw` its bytes."""
 
     def __init__(
         self,
+        unit: Unit,
         at: int,
         length: int,
         raw: bytes,
-        context: dict,
-        ordinal: int,
-        source: Source,
-        tables: dict[str, Table],
-        options: Options,
-        offset_of: Callable[[int], int] = lambda place: 0,
+        ordinal: int = 0,
+        offset_of: Callable[[Any], int] = lambda place: 0,
     ):
-        self.at, self.length, self.raw, self.offset_of = at, length, raw, offset_of
-        self.context, self.ordinal, self.options = context, ordinal, options
-        self.table = tables[context["table"]]
+        self.unit, self.at, self.length, self.raw = unit, at, length, raw
+        self.context, self.options, self.table = unit.context, unit.options, unit.table
+        self.ordinal, self.offset_of = ordinal, offset_of
         self.seq: str | None = None
 
     def read(self, given: Values, note: str = "") -> tuple[dict | Part | Reject, list[Control]]:
@@ -84,17 +116,16 @@ class Row:
 
     def _load(self, given: Values) -> dict:
         self.seq = change.change_seq(self.context["time"], self.context["number"], self.ordinal)
-        contract = self.table.at(self.seq)
-        after = self._image(given, None, contract, "REFRESH")
-        supplied = _mask(after, contract)
-        load_id = self.context["time"]
-        return self._row(contract, "REFRESH", {"after": after, "column_mask": supplied, "load_id": load_id})
+        bound = self.unit.bound(self.seq, given.columns)
+        after = self._image(given, None, bound, "REFRESH")
+        told = {"after": after, "column_mask": _mask(after, bound), "load_id": self.context["time"]}
+        return self._row(bound.contract, "REFRESH", told)
 
     def change(self, said: header.Said, given: Values, before: Values | None) -> dict:
         """The change that a row is, together with the row of its before-image. Raises: Refused."""
         self.seq, word = said.change_seq, said.operation
-        contract = self.table.at(self.seq)
-        told = {
+        bound = self.unit.bound(self.seq, given.columns)
+        told: dict[str, Any] = {
             "transaction_id": said.transaction_id,
             "stream_position": said.stream_position,
             "change_timestamp": said.timestamp,
@@ -102,55 +133,52 @@ class Row:
         header_ = said.header | ({"timestamp": said.raw_timestamp} if said.raw_timestamp else {})
         if word == "TRUNCATE":
             self._check_empty(given)
-            return self._row(contract, word, told | {"header": header_ or None})
-        changed = self._changed(said, given.columns, contract)
+            return self._row(bound.contract, word, told | {"header": header_ or None})
+        changed = self._changed(said, given.columns, bound)
         if word == "DELETE":
-            old = self._image(given, None, contract, word)
-            found: dict[str, Any] = {"before": old, "column_mask": _mask(old, contract)}
+            old = self._image(given, None, bound, word)
+            told |= {"before": old, "column_mask": _mask(old, bound)}
         else:
-            self._check_key(word, changed, before, given.columns, contract)
-            after = self._image(given, changed, contract, word)
-            found = {"after": after, "column_mask": _mask(after, contract)}
+            self._check_key(word, changed, before, given.columns, bound)
+            after = self._image(given, changed, bound, word)
+            told |= {"after": after, "column_mask": _mask(after, bound)}
             if before:
-                found["before"] = self._image(before, changed, contract, BEFOREIMAGE)
-                if changed is not None and (names := images.differing(found["before"], after, changed, contract)):
-                    header_ |= {"mask_differs": names}
-        mask = None if changed is None else images.mask_of(changed, contract)
-        return self._row(contract, word, told | found | {"change_mask": mask, "header": header_ or None})
+                old = self._image(before, changed, self.unit.bound(self.seq, before.columns), BEFOREIMAGE)
+                told["before"] = old
+                names = [] if changed is None else images.differing(old, after, changed, bound.large)
+                header_ |= {"mask_differs": names} if names else {}
+        mask = None if changed is None else change.mask(bound.ordinals[name] for name in changed)
+        return self._row(bound.contract, word, told | {"change_mask": mask, "header": header_ or None})
 
-    def _changed(self, said: header.Said, columns: Columns, contract: Table) -> set[str] | None:
+    def _changed(self, said: header.Said, columns: Columns, bound: Bound) -> set[str] | None:
         """The contract's columns that a mask names. Raises: Refused."""
         open_ = [Reading(*one) for one in self.context["masks"]]
         found = images.places(said.mask, columns, open_)
         if found is None and said.operation == "UPDATE" and self.options.without_mask is None:
             expected = "a mask of an UPDATE, or the option without_mask"
             raise Refused("wrong_shape", (columns.known["change_mask"],), expected, "none")
-        return None if found is None else {name_in(contract, columns.data[n], n).name for n in found}
+        return None if found is None else {_known(bound, columns, place).name for place in found}
 
-    def _image(self, given: Values, changed: set[str] | None, contract: Table, word: str) -> dict:
+    def _image(self, given: Values, changed: set[str] | None, bound: Bound, word: str) -> dict:
         """An image, each value fit for its column. Raises: Refused."""
         read: dict[str, Any] = {}
         places: dict[str, int] = {}
-        for place, name in given.columns.data.items():
-            column = name_in(contract, name, place)
+        for place in given.columns.data:
+            column = _known(bound, given.columns, place)
             _no_refused(given.values[place])
             read[column.name] = _typed(given.values[place], column.type)
             places[column.name] = place
-        if word in ("DELETE", BEFOREIMAGE):
-            known = set() if word == "DELETE" else changed
-            read = images.before_image(read, known, contract, self.options)
-        else:
-            read = images.after_image(read, changed, word, contract, self.options)
+        read = images.supplied(read, changed, word, bound.large, self.options.without_mask == "full")
         try:
-            return members.image(read, None, contract, (), word not in ("DELETE", BEFOREIMAGE)) or {}
+            return members.image(read, None, bound.contract, (), word not in ("DELETE", BEFOREIMAGE)) or {}
         except Refused as no:
             name = no.path[-1] if no.path else ""
             path = (places[name],) if name in places else ()
             raise Refused(no.kind, path, no.expected, no.found, no.column) from None
 
-    def _check_key(self, word: str, changed: set[str] | None, before, columns: Columns, contract: Table) -> None:
+    def _check_key(self, word: str, changed: set[str] | None, before, columns: Columns, bound: Bound) -> None:
         """Raises: Refused where the mask of an update says that the key changed, and nothing says what it was."""
-        moved = [name for name in contract.key if name in (changed or ())]
+        moved = [name for name in bound.contract.key if name in (changed or ())]
         if word == "UPDATE" and moved and not before:
             expected = "the before-image of an update that changes the key (option before_images)"
             raise Refused("unsupported_message", (columns.known["change_mask"],), expected, "none", moved[0])
@@ -198,13 +226,13 @@ class Row:
         )
 
 
-def name_in(contract: Table, name: str, place: int):
-    """The contract's column of a name, in whatever case. Raises: Refused."""
-    lower = name.lower()
-    found = next((column for column in contract.columns if column.name.lower() == lower), None)
-    if found is None:
-        raise Refused("unknown_column", (place,), f"a column of {contract.table}", repr(name[:40]), name)
-    return found
+def _known(bound: Bound, columns: Columns, place: int) -> TableColumn:
+    """The contract's column at a place. Raises: Refused."""
+    column = bound.columns.get(place)
+    if column is None:
+        name = columns.names[place]
+        raise Refused("unknown_column", (place,), f"a column of {bound.contract.table}", repr(name[:40]), name)
+    return column
 
 
 def _no_refused(value) -> None:
@@ -219,6 +247,7 @@ def _typed(value, type_: str):
     return value
 
 
-def _mask(image: dict, contract: Table) -> bytes | None:
+def _mask(image: dict, bound: Bound) -> bytes | None:
     """The mask of what was supplied; None for all."""
-    return None if len(image) == len(contract.columns) else images.mask_of(image, contract)
+    is_all = len(image) == len(bound.contract.columns)
+    return None if is_all else change.mask(bound.ordinals[name] for name in image)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from inlet.codecs.qlik.change_table import header, images, opening, pairs
 from inlet.codecs.qlik.change_table.header import Columns
 from inlet.codecs.qlik.change_table.options import Options
-from inlet.codecs.qlik.change_table.row import Row, Values
+from inlet.codecs.qlik.change_table.row import Row, Unit, Values
 from inlet.codecs.qlik.members import Refused
 from inlet.codecs.results import Control, Decoded, Part
 from inlet.errors import Reject
@@ -49,6 +49,7 @@ def decode_rows(rows: pa.Table, context: dict, source: Source, tables: dict[str,
     columns = header.columns_of(rows.schema.names, options)
     by_column = [_values(column) for column in rows.columns]
     context = context | {"masks": _masks(by_column, rows, columns, options)}
+    unit = Unit(context, source, tables)
     changes: list[dict] = []
     rejects: list[Reject] = []
     parts: list[Part] = []
@@ -57,7 +58,7 @@ def decode_rows(rows: pa.Table, context: dict, source: Source, tables: dict[str,
         values = [column[n] for column in by_column]
         shown = [value.found if isinstance(value, Refused) else value for value in values]
         raw = pairs.noted(shown, context["masks"])
-        row = Row(n, 1, raw.encode(), context, context["first_row"] + n, source, tables, options)
+        row = Row(unit, n, 1, raw.encode(), context["first_row"] + n)
         found, events = row.read(Values(values, columns), raw)
         controls += events
         {dict: changes, Reject: rejects, Part: parts}[type(found)].append(found)  # type: ignore[attr-defined]
