@@ -16,11 +16,13 @@ from inlet.codecs.qlik.change_table import files, text
 from inlet.codecs.results import Waiting
 from inlet.source import Source
 from inlet.table import Table
+from tests import test_cases, test_codecs
 from tests.conftest import ALL_ROUNDS
 from tests.encode import qlik_change_table as encode
 from tests.encode.qlik_change_table import Column, Layout, Options
 from tests.encode.qlik_dfm import dfm
 
+CASES = [path for path in test_cases.CASES if path.parent.name == "qlik_change_table"]
 NUM_ROUNDS = 400 if ALL_ROUNDS else 40
 SQL = {
     "INT4": "int",
@@ -402,3 +404,28 @@ def test_steps_grow_with_the_length_of_damaged_text(monkeypatch, quote):
         found = read([(PATH, head + lines)], source(), TABLES, len_block=1 << 20)
         assert len(counted) <= 8 * num
         assert len(found["changes"]) + len(found["rejects"]) == num
+
+
+@pytest.mark.rounds
+@pytest.mark.parametrize("number", range(20 if not ALL_ROUNDS else 400))
+def test_damaged_files_say_the_same_in_whatever_blocks_and_pieces_they_come(number):
+    """Bytes that are gone, changed, put in or there twice, quotes and delimiters above all."""
+    rng = random.Random(number)
+    for _ in range(5):
+        case = test_cases.load(rng.choice(CASES))
+        data = case["data"]
+        for _ in range(rng.randrange(1, 5)):
+            at = rng.randrange(len(data) + 1)
+            copied = rng.randrange(len(data) + 1)
+            put = rng.choice([b'"', b'""', b"\n", b",", b"\\", b"|", b"\r\n", b'"\n', rng.randbytes(1)])
+            put = rng.choice([put, b"", data[copied : copied + rng.randrange(100)]])
+            data = data[:at] + put + data[at + rng.choice([0, 0, 1, rng.randrange(9)]) :]
+        if not data:
+            continue
+        found = test_codecs.joined(test_codecs.whole(case, data, 1 << 20))
+        assert all(row.get("kind") != "decoder_failed" for row in found), data
+        for len_block in (1, 40, 200):
+            assert test_codecs.joined(test_codecs.whole(case, data, len_block)) == found, data
+        for _ in range(2):
+            ends = sorted(rng.sample(range(1, len(data)), min(3, len(data) - 1)))
+            assert test_codecs.joined(test_codecs.whole(case, data, 1 << 20, ends)) == found, (data, ends)

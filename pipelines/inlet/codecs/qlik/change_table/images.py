@@ -14,7 +14,6 @@ Image       INSERT and UPDATE: a column whose bit is clear and that is null was 
 """
 
 import base64
-import binascii
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -98,7 +97,7 @@ def _bytes(mask: Any, reading: Reading) -> bytes | None:
         return bytes.fromhex(mask) if members.HEX.fullmatch(mask) else None
     try:
         return base64.b64decode(mask, validate=True)
-    except binascii.Error:
+    except ValueError:
         return None
 
 

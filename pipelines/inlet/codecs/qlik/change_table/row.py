@@ -156,7 +156,8 @@ class Row:
         found = images.places(said.mask, columns, open_)
         if found is None and said.operation == "UPDATE" and self.options.without_mask is None:
             expected = "a mask of an UPDATE, or the option without_mask"
-            raise Refused("wrong_shape", (columns.known["change_mask"],), expected, "none")
+            path = (columns.known["change_mask"],) if "change_mask" in columns.known else ()  # of JSON, row by row
+            raise Refused("wrong_shape", path, expected, "none")
         return None if found is None else {_known(bound, columns, place).name for place in found}
 
     def _image(self, given: Values, changed: set[str] | None, bound: Bound, word: str) -> dict:
