@@ -14,6 +14,7 @@ from inlet.bronze import framing
 from inlet.codecs.codec import decode_block
 from inlet.codecs.qlik.change_table import files, text
 from inlet.codecs.results import Waiting
+from inlet.silver import decoded
 from inlet.source import Source
 from inlet.table import Table
 from tests import test_cases, test_codecs
@@ -62,11 +63,11 @@ def read(given: list[tuple[str, bytes]], of: Source, tables: dict, sidecars=None
     found = {"changes": [], "rejects": [], "controls": [], "waiting": []}
     waiting: dict[str, list[Waiting]] = {}
     for n, (path, data) in enumerate(given):
-        for unit, decoded, context in _units(path, data, of, tables, (sidecars or {}).get(path), len_block):
-            found["changes"] += decoded.changes
-            found["rejects"] += decoded.rejects
-            found["controls"] += decoded.controls
-            for part in decoded.parts:
+        for unit, one, context in _units(path, data, of, tables, (sidecars or {}).get(path), len_block):
+            found["changes"] += one.changes
+            found["rejects"] += one.rejects
+            found["controls"] += one.controls
+            for part in one.parts:
                 raw = unit[part.unit_offset : part.unit_offset + part.unit_length]
                 waiting.setdefault(part.key, []).append(Waiting(f"{n}", part, raw, context))
     for key, parts in waiting.items():
@@ -74,6 +75,8 @@ def read(given: list[tuple[str, bytes]], of: Source, tables: dict, sidecars=None
         found["changes"] += joined.changes
         found["rejects"] += [reject for _, reject in joined.rejects]
         found["waiting"] += [one.part.key for one in joined.waiting]
+    for row in found["changes"]:
+        decoded.change_row(row, of.codec, tables)  # which holds it against its contract
     return found
 
 
@@ -263,15 +266,27 @@ def test_a_load_is_read_in_any_form(form):
         "parquet": lambda: encode.parquet(table, written, encode.LOAD),
     }[form]
     path = f"SHOP.THINGS/LOAD00000002.{'csv' if form == 'delimited' else form}"
-    of = source(quoted_null="text", load_time="20260101000000")
+    of = source(quoted_null="text", load_time="20260101000000", load_numbers={"SHOP.THINGS": 7})
     tables = {"SHOP.THINGS": contract(table)}
     found = read([(path, write())], of, tables)
     types = {c.name: c.type for c in table.columns}
     assert [{n: exact(v, types[n]) for n, v in row["after"].items()} for row in found["changes"]] == rows
     assert [row["change_seq"] for row in found["changes"]] == [
-        f"2026010100000000{2:09d}{n:010d}" for n in range(len(rows))
+        f"20260101000000000000070{2:04d}{n:08d}" for n in range(len(rows))
     ]
-    assert {row["load_id"] for row in found["changes"]} == {"2026010100000000"} and not found["rejects"]
+    assert {row["load_id"] for row in found["changes"]} == {"2026010100000000000007"} and not found["rejects"]
+
+
+def test_files_of_loads_have_places_of_their_own_whatever_their_table_and_segment():
+    names = ["LOAD00000001.csv", "LOAD00000002.csv", "LOAD_0_1.csv", "LOAD_1_1.csv", "LOAD_99_499.csv", "LOAD49999.csv"]
+    folders = ["SHOP.ITEMS", "SHOP.OTHERS", "lake/SHOP.THINGS"]
+    places = [files.own_place(f"{folder}/{name}", source(), {}) for folder in folders for name in names]
+    assert len({place for place, _ in places}) == len(places) == 18
+    assert {owner for _, owner in places} == {"SHOP.ITEMS", "SHOP.OTHERS", "SHOP.THINGS"}
+    assert files.own_place(PATH, source(), {}) is None
+    for name in ("LOAD50000.csv", "LOAD_100_1.csv", "LOAD_1_500.csv"):
+        assert files.own_place(f"SHOP.ITEMS/{name}", source(), {}) is None
+        assert files.open_file(f"SHOP.ITEMS/{name}", b"1\n", True, source(), {}).kind == "missing_change_seq"
 
 
 CHANGE = {"operation": "INSERT", "change_seq": seq(1), "after": {"ID": 1, "NAME": "a", "NOTE": None}}

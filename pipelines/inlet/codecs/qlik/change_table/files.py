@@ -9,8 +9,7 @@ Files       SCHEMA.TABLE__ct/ and folders of partitions below it: change tables 
 Sidecar     .dfm, where one came with the file: its word goes before the options, and the control event
             `options_differ` says where they differ. Count of records, columns and name have to be the file's
 Table       that of the sidecar, else the folder's name; `tables` maps either
-Columns     ASSUMED: a first record of a load whose cells all are names of its columns is a header row.
-            The header row, else the sidecar's; else, of a load, the contract's; else option header_columns and the
+Columns     the header row, else the sidecar's; else, of a load, the contract's; else option header_columns and the
             contract's. Names in any case. A column of the contract that the file lacks was not supplied
 Header      header.py: any subset in any order and case. change_seq is needed, and change_oper or operation; both have
             to agree. Unknown ones and partition_name go to `header`
@@ -22,8 +21,10 @@ Pairs       option before_images: where Qlik stores before-images, U and B of a 
             `header` names the columns. Where it stores none an update is a change at once; one whose mask says that the
             key changed is rejected (unsupported_message), for nothing tells the row of before. Until the option is told
             both are rejected, for a row cannot show what another file holds
-Loads       rows are REFRESH, in the order of the file's number and their place in it. The load's time is option
-            load_time; without it the load comes before all changes. load_id is that time
+Loads       rows are REFRESH. Their place: the load's time, six digits of the folder's name (a checksum, or option
+            load_numbers; a second folder with the same ones is held, own_place), the file's number, the row's place in
+            it. The load's time is option load_time; without it the load comes before all changes. load_id is the time
+            and the six digits. ASSUMED: a first record whose cells all are names of columns is a header row
 Text        text.py. Null: option null_text without quotes. In quotes it is rejected until quoted_null tells what it is
             [nothing public does]. A last record without record delimiter looks as a file does that was cut off: it is
             left until option last_record, or the count of the sidecar, tells that it is whole
@@ -40,7 +41,6 @@ Rejects     unknown_table, unknown_operation, unknown_column, column_twice, miss
             mask_too_long, value_does_not_fit, missing_key, null_not_allowed, those of JSON, part_missing
 """
 
-from inlet import change
 from inlet.codecs.qlik import dfm
 from inlet.codecs.qlik.change_table import opening
 from inlet.codecs.qlik.change_table.block import cut, decode
@@ -81,12 +81,11 @@ def companions(path: str, source: Source) -> list[str] | None:
 
 
 def own_place(path: str, source: Source, tables: dict[str, Table]) -> tuple[str, str] | None:
-    """The place of a file of a load, and its table; None of a file of changes, whose rows tell theirs."""
+    """The place of a file of a load, and the folder of its table; None of a file of changes, whose rows tell theirs."""
     context = opening.by_name(path, source.options_as(Options))
     if isinstance(context, Refused) or context["kind"] != "load":
         return None
-    word = context["word"]
-    return f"{context['time']}/{context['number']}", source.table_of(word) or word
+    return context["place"], context["word"]
 
 
 def span(context: dict, num_records: int) -> tuple[str, str] | None:
@@ -94,5 +93,4 @@ def span(context: dict, num_records: int) -> tuple[str, str] | None:
     if context.get("kind") != "load":
         return None
     first = context.get("first_row", context["row_ordinal"])
-    time, number = context["time"], context["number"]
-    return change.change_seq(time, number, first), change.change_seq(time, number, first + max(num_records - 1, 0))
+    return f"{context['place']}{first:08d}", f"{context['place']}{first + max(num_records - 1, 0):08d}"

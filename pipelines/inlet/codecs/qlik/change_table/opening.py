@@ -6,6 +6,7 @@ options: the table, how text is delimited, the columns, how masks are written. W
 """
 
 import re
+import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,7 +25,7 @@ from inlet.table import Table
 
 LOAD = re.compile(r"LOAD_?([0-9]{1,8})(?:_([0-9]{1,6}))?(?:\..*)?", re.IGNORECASE)
 LEN_FITTED = 1 << 20  # of a file, on which readings of masks are tried
-NUM_OF_SEGMENT = 10**6
+FIRST_OF_SEGMENTS, NUM_SEGMENTS, LEN_SEGMENT = 50_000, 100, 500  # numbers of a load's files, of five digits
 SEQUENCE_FILE, PARQUET = b"SEQ", b"PAR1"
 CONTROL = {bytes([byte]) for byte in range(9)} | {b"\x15"}  # what stands behind these, and in no text
 DIALECT = ("delimiter", "record_delimiter", "quote", "escape")
@@ -39,16 +40,29 @@ def by_name(path: str, options: Options) -> dict | Refused:
     if of_changes is not None:
         return context | {"kind": "changes", "word": of_changes[: -len(suffix)]}
     if load and folders:
-        number = int(load[1]) * NUM_OF_SEGMENT + int(load[2]) if load[2] else int(load[1])
-        if number >= 10**9:
-            return Refused("missing_change_seq", (), "a segment from 0 to 999", name)
-        time = options.load_time or change.NO_TIME
-        return context | {"kind": "load", "word": folders[-1], "time": time, "number": number}
+        number = int(load[1])
+        if load[2]:
+            segment, number = number, int(load[2])
+            is_known = segment < NUM_SEGMENTS and number < LEN_SEGMENT
+            number += FIRST_OF_SEGMENTS + segment * LEN_SEGMENT
+        else:
+            is_known = number < FIRST_OF_SEGMENTS
+        if not is_known:
+            expected = f"a number below {FIRST_OF_SEGMENTS}, or a segment below {NUM_SEGMENTS} with a number below {LEN_SEGMENT}"
+            return Refused("missing_change_seq", (), expected, name)
+        load_id = f"{options.load_time or change.NO_TIME}{number_of(folders[-1], options):06d}"
+        return context | {"kind": "load", "word": folders[-1], "load_id": load_id, "place": f"{load_id}{number:05d}"}
     expected = (
         f"a file in a folder SCHEMA.TABLE{options.suffix} or below (option suffix), or SCHEMA.TABLE/LOAD...; Apply "
         "Changes on a file target says no operation: switch Store Changes on"
     )
     return Refused("unknown_table", (), expected, path[-80:])
+
+
+def number_of(word: str, options: Options) -> int:
+    """Six digits by which places of a table's loads differ from those of other tables; `own_place` tells where two
+    tables have the same."""
+    return options.load_numbers.get(word, zlib.crc32(word.encode()) % 10**6)
 
 
 def of_head(head: bytes) -> Refused | None:
@@ -70,7 +84,7 @@ def table_of(context: dict, sidecar: dfm.Sidecar | None, source: Source, tables:
         expected = "a table with a contract in pipelines/tables/, by its folder or .dfm (`tables` maps it)"
         named = tuple(full.split(".")) if full.count(".") == 1 else ()
         raise Refused("unknown_table", (), expected, full[:80], named=named)
-    if context["kind"] == "load" and contract.earlier and context["time"] == change.NO_TIME:
+    if context["kind"] == "load" and contract.earlier and context["place"].startswith(change.NO_TIME):
         expected = f"the option load_time, for {contract.table} has earlier versions"
         raise Refused("missing_change_seq", (), expected, "none", named=(contract.schema_name, contract.table_name))
     return contract
@@ -211,7 +225,7 @@ def _header_row(cells: list[str], context: dict, contract: Table, options: Optio
 def _columns_told(context: dict, contract: Table, options: Options) -> list[str]:
     """The columns of a file that names none. Raises: Refused."""
     if context["kind"] == "load":
-        return contract.at(change.change_seq(context["time"], 0, 0)).column_names
+        return contract.at(context["place"]).column_names
     if not options.header_columns:
         expected = (
             "a header row (Qlik: Add metadata header, with column names), a .dfm, or the option header_columns; header "

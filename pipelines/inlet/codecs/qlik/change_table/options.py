@@ -73,6 +73,11 @@ class Options(BaseModel):
         description="when the full load of the LOAD files began, UTC: 14 or 16 digits; without it the load comes "
         "before all changes",
     )
+    load_numbers: dict[str, int] = Field(
+        {},
+        description="folder of a table -> six digits in the places of its full loads, where two folders have the same "
+        "checksum",
+    )
 
     @field_validator("delimiter", "record_delimiter", "quote", "escape")
     @classmethod
@@ -91,6 +96,13 @@ class Options(BaseModel):
         if text is not None and not re.fullmatch("[0-9]{14}(?:[0-9]{2})?", text):
             raise ValueError(f"expected 14 or 16 digits, YYYYMMDDHHmmSS or YYYYMMDDHHmmSShh, found {text!r}")
         return text and text.ljust(change.LEN_TIME, "0")
+
+    @field_validator("load_numbers")
+    @classmethod
+    def _numbers(cls, numbers: dict[str, int]) -> dict[str, int]:
+        if wrong := {word: number for word, number in numbers.items() if not 0 <= number < 10**6}:
+            raise ValueError(f"expected numbers from 0 to 999999, found {wrong}")
+        return numbers
 
     @model_validator(mode="after")
     def _whole(self):

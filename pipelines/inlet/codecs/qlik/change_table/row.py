@@ -26,6 +26,9 @@ BEFORE_IMAGES_OPEN = (
 )
 
 
+NUM_ROWS = 10**8  # of a file of a load: eight digits of change_seq
+
+
 class Values(NamedTuple):
     """A row's values by place: text, Number, bool, bytes or None; those that cannot be read as Refused."""
 
@@ -115,10 +118,12 @@ class Row:
             raise Refused("contradiction", (place,), "no before-image, by the option before_images", BEFOREIMAGE)
 
     def _load(self, given: Values) -> dict:
-        self.seq = change.change_seq(self.context["time"], self.context["number"], self.ordinal)
+        if self.ordinal >= NUM_ROWS:
+            raise Refused("missing_change_seq", (), f"a file of at most {NUM_ROWS} rows", f"row {self.ordinal + 1}")
+        self.seq = f"{self.context['place']}{self.ordinal:08d}"
         bound = self.unit.bound(self.seq, given.columns)
         after = self._image(given, None, bound, "REFRESH")
-        told = {"after": after, "column_mask": _mask(after, bound), "load_id": self.context["time"]}
+        told = {"after": after, "column_mask": _mask(after, bound), "load_id": self.context["load_id"]}
         return self._row(bound.contract, "REFRESH", told)
 
     def change(self, said: header.Said, given: Values, before: Values | None) -> dict:
