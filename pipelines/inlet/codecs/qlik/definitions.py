@@ -1,16 +1,16 @@
 """Column lists of Qlik's files, for `inlet import`: those of sidecars (.dfm), of Parquet files, and of text whose first
 record has names and types (NAME:TYPE).
 
-Table       [documented] that of the sidecar; else the folder's name, SCHEMA.TABLE, or SCHEMA.TABLE__ct, maybe with a
-            partition below it. `tables` maps either
+Table       that of the sidecar [documented]; else the folder's name, SCHEMA.TABLE or SCHEMA.TABLE__ct, with or without
+            a partition folder below it. `tables` maps both
 Columns     all but header columns, which begin with the prefix in any case; types as of types.py
-Key         by the places that a sidecar tells; Parquet and text tell none
-Version     `tableVersion` of a sidecar. The precision of a NUMERIC may differ between sidecars of one version [seen]:
-            then it has all digits that any of them gives
-In force    from the file's first transaction on, as its sidecar tells it, or the least change_seq in the data. ASSUMED:
-            the time in change_seq is not before that of the transaction [seen in all of 1,000 captured rows]. Files of
-            full loads tell none
-Bytes       in text and JSON they are hex digits [seen: of masks], so such columns get `encoding: hex`
+Key         by the key positions of a sidecar; Parquet and text have none
+Version     `tableVersion` of a sidecar. The precision of a NUMERIC may differ between sidecars of one version [sample
+            seen]: then it gets all digits that any of them has
+In force    from the first transaction of the file on, by firstTransactionTimestamp of its sidecar, or by the least
+            change_seq in the data. ASSUMED: the time in change_seq is not before that of the transaction [sample seen:
+            all of 1,000 rows]. Files of full loads have neither
+Bytes       in text and JSON they are hex digits [sample seen: masks], so such columns get `encoding: hex`
 Types       NAME:TYPE, a type maybe with numbers in parentheses. ASSUMED: without numbers a NUMERIC is of any precision;
             the last colon of a cell stands before its type
 """
@@ -58,8 +58,8 @@ def of_sidecar(sidecar: dfm.Sidecar, path: str, source: Source) -> Definition:
 
 
 def merged(one: list[dict], other: list[dict]) -> list[dict] | None:
-    """The columns of two lists of one version: a NUMERIC has all digits that either gives. None where they differ in
-    more.
+    """The columns of two lists of one version: a NUMERIC gets all digits that either has. None where they differ in
+    anything else.
 
     >>> merged([_numeric("A", 9, 2)], [_numeric("A", 8, 4)])
     [{'name': 'A', 'type': 'decimal(11,4)', 'source_type': 'NUMERIC(11,4)'}]

@@ -4,22 +4,20 @@ Members     [documented] taskInfo {name, sourceEndpoint, sourceEndpointType, sou
             operation}, fileInfo {name, extension, location, startWriteTimestamp, endWriteTimestamp,
             firstTransactionTimestamp, lastTransactionTimestamp, content, recordCount, errorCount}, formatInfo {format,
             options}, dataInfo {sourceSchema, sourceTable, targetSchema, targetTable, tableVersion, columns}, customInfo
-            [seen] columns {ordinal, name, type, length, precision, scale, primaryKeyPos}; dfmVersion; texts that are
-            empty where nothing is told. Members nobody knows are let be; a known one in other case is refused, because
-            it would be read as missing
-Needed      fileInfo.name, formatInfo.format, dataInfo.tableVersion, and of each column ordinal, name and type. What
-            else is missing, null or "" is not told. [inferred] from a captured sidecar whose identifying texts are ""
-File        name and extension [seen: a compressed file has name `X.csv` and extension `gz`; documented: else the name
-            has no extension]. The extension is not added where the name ends in it already. ASSUMED: Qlik gives no file
-            `X.csv.csv`
-Content     `data` or `changes`, in any case [documented]; a captured sidecar of changes says `data`, so neither tells
-            whether the file has header columns
+            [sample seen] columns {ordinal, name, type, length, precision, scale, primaryKeyPos}; dfmVersion. Unknown
+            members are ignored; a known one in other case is refused, because it would be read as missing
+Required    fileInfo.name, formatInfo.format, dataInfo.tableVersion; ordinal, name and type of each column. Any other
+            member may be missing, null or "", which mean the same [inferred from a captured sidecar with empty texts]
+File        name + "." + extension [sample seen: a compressed file has name `X.csv` and extension `gz`; documented: any
+            other name has no extension]. ASSUMED: a name that ends in the extension has it already
+Content     `data` or `changes`, in any case [documented]. A captured sidecar of changes has `data`, so this member does
+            not decide whether the file has header columns
 Format      `delimited`, `json` or `parquet`, in any case. Hadoop sequence files are refused by name
 Options     of delimited: fieldDelimiter, recordDelimiter, nullValue, quoteChar, escapeChar. Delimiters, quote and
             escape may be hex, as `0x01` [documented], two digits a byte. ASSUMED: a nullValue is never hex; hex is of
             ASCII; and \\n, \\r and \\t in letters mean what they do elsewhere. Options of other formats are not read
 Columns     in order of their ordinals, which begin with the first header column. Ordinals, names and places in the key
-            occur once; ASSUMED: ordinals may leave numbers out. The place in the key is `primaryKeyPos` [seen] or
+            occur once; ASSUMED: ordinals may have gaps. The place in the key is `primaryKeyPos` [sample seen] or
             `primaryKeyPosition` [documented of metadata messages]; 0 is none
 Times       ISO 8601, UTC [documented], 2016-08-02T10:05:04.802; T or a blank, maybe Z or an offset
 
@@ -79,12 +77,12 @@ class Column(NamedTuple):
 class Sidecar(NamedTuple):
     file: str  # the data file's name, as it lies there
     format: str  # delimited, json, parquet
-    delimiter: str  # this and the next four: of delimited, "" where not said
+    delimiter: str  # this and the next four: of delimited, "" where unknown
     record_delimiter: str
     null: str
     quote: str
     escape: str
-    schema: str  # of the source, "" where not said
+    schema: str  # of the source, "" where unknown
     table: str
     target_table: str
     version: int
@@ -93,7 +91,7 @@ class Sidecar(NamedTuple):
     num_records: int | None
     num_errors: int
     task: str
-    written_at: str  # when writing began; times as they stand
+    written_at: str  # when writing began; times are as the sidecar has them
     first_at: str = ""  # of the first transaction in the file
     last_at: str = ""  # of the last one
 
@@ -284,7 +282,7 @@ def _object(given: dict, name: str, at: tuple, known: tuple[str, ...], is_needed
 
 
 def _text(given: dict, name: str, at: tuple, is_needed: bool = False) -> str:
-    """A text, "" where nothing is told."""
+    """A text, "" where there is none."""
     value = given.get(name)
     if value is None and not is_needed:
         return ""
@@ -294,7 +292,7 @@ def _text(given: dict, name: str, at: tuple, is_needed: bool = False) -> str:
 
 
 def _integer(given: dict, name: str, at: tuple, is_needed: bool = False, can_be_negative: bool = False) -> int:
-    """A whole number, 0 where nothing is told."""
+    """A whole number, 0 where there is none."""
     value = given.get(name)
     if value is None and not is_needed:
         return 0
@@ -304,7 +302,7 @@ def _integer(given: dict, name: str, at: tuple, is_needed: bool = False, can_be_
 
 
 def _time(file: dict, name: str) -> str:
-    """A time as it stands, "" where none is told."""
+    """A time as it is written, "" where there is none."""
     text = _text(file, name, ("fileInfo",))
     if text and not _is_time(text):
         raise Refused("wrong_shape", ("fileInfo", name), "a time like 2016-08-02T10:05:04.802", shown(text))
