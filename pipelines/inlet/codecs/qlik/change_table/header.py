@@ -117,7 +117,7 @@ def said(values: list, columns: Columns) -> Said:
 def change_seq(values: list, columns: Columns) -> str | None:
     """The change_seq of a row; None where it is none."""
     found = _value(values, columns, "change_seq")
-    return found if isinstance(found, str) and members.CHANGE_SEQ.fullmatch(found) else None
+    return str(found) if isinstance(found, str) and members.CHANGE_SEQ.fullmatch(found) else None
 
 
 def operation(values: list, columns: Columns) -> str:
@@ -146,4 +146,4 @@ def _text(values: list, columns: Columns, name: str) -> str | None:
     found = _value(values, columns, name)
     if found is not None and not isinstance(found, str):
         raise Refused("wrong_shape", (columns.known[name],), f"text of {name}", found)
-    return found
+    return None if found is None else str(found)

@@ -21,6 +21,7 @@ from inlet.codecs.qlik import members
 from inlet.codecs.qlik.change_table.header import Columns
 from inlet.codecs.qlik.change_table.options import Options
 from inlet.codecs.qlik.members import Refused
+from inlet.fields.json_exact import Number
 
 LARGE = ("CLOB", "NCLOB", "BLOB")
 
@@ -91,7 +92,7 @@ def _bits(mask: Any, reading: Reading, columns: Columns) -> int | Refused:
 def _bytes(mask: Any, reading: Reading) -> bytes | None:
     if reading.form == "binary":
         return mask if isinstance(mask, bytes) else None
-    if not isinstance(mask, str):
+    if not isinstance(mask, str) or isinstance(mask, Number):
         return None
     if reading.form == "hex":
         return bytes.fromhex(mask) if members.HEX.fullmatch(mask) else None

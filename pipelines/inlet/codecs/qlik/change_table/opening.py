@@ -48,7 +48,8 @@ def by_name(path: str, options: Options) -> dict | Refused:
         else:
             is_known = number < FIRST_OF_SEGMENTS
         if not is_known:
-            expected = f"a number below {FIRST_OF_SEGMENTS}, or a segment below {NUM_SEGMENTS} with a number below {LEN_SEGMENT}"
+            of_segment = f"a segment below {NUM_SEGMENTS} with a number below {LEN_SEGMENT}"
+            expected = f"a number below {FIRST_OF_SEGMENTS}, or {of_segment}"
             return Refused("missing_change_seq", (), expected, name)
         load_id = f"{options.load_time or change.NO_TIME}{number_of(folders[-1], options):06d}"
         return context | {"kind": "load", "word": folders[-1], "load_id": load_id, "place": f"{load_id}{number:05d}"}
@@ -211,6 +212,7 @@ def _masks(view: text.View, context: dict, columns: Columns, dialect: Dialect, o
 def _header_row(cells: list[str], context: dict, contract: Table, options: Options) -> list[str] | None:
     """The columns that the first record names; None where it is no header row. Raises: Refused."""
     is_typed = options.header_row == "typed" or options.header_row == "auto" and all(":" in cell for cell in cells)
+    cells[0] = cells[0].removeprefix("\ufeff")
     names = [cell.rsplit(":", 1)[0].strip() if is_typed else cell.strip() for cell in cells]
     if options.header_row in ("names", "typed"):
         return names
