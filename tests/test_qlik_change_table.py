@@ -342,6 +342,18 @@ def test_a_last_record_without_its_end_is_taken_where_the_option_or_a_count_says
     assert [r.kind for r in read([(PATH, cut_off)], source(), TABLES, sidecar)["rejects"]] == ["bad_column_count"]
 
 
+def test_whole_records_of_a_file_that_grows_are_taken_as_soon_as_their_masks_can_be_read():
+    of, rows = source(before_images="none", without_mask="full"), encode.rows(ITEMS, [CHANGE])
+    without = Layout(headers=("change_seq", "change_oper"))
+    no_mask = encode.delimited(ITEMS, encode.rows(ITEMS, [CHANGE], without), without, NAMES)
+    same_in_both = CHANGE | {"operation": "DELETE", "before": CHANGE["after"]}
+    unsettled = encode.delimited(ITEMS, encode.rows(ITEMS, [same_in_both]), options=NAMES).replace(b",80,", b",gAGA,")
+    for data, is_taken in ((no_mask, True), (encode.delimited(ITEMS, rows, options=NAMES), True), (unsettled, False)):
+        context = files.open_file(PATH, data, False, of, TABLES)
+        assert bool(files.cut(data, context, of, TABLES, 1 << 20, False).blocks) == is_taken
+        assert files.cut(data, context, of, TABLES, 1 << 20, True).blocks
+
+
 @pytest.mark.parametrize("num_bytes", [0, 140])
 @pytest.mark.parametrize(("form", "order"), [("hex", "big"), ("base64", "little"), ("base64", "big")])
 def test_masks_of_a_thousand_columns(form, order, num_bytes):

@@ -154,6 +154,8 @@ def _settle_json(data, context, sidecar, is_own, contract, options, is_final) ->
         return context | {"masks": []}
     if rows:
         header.check(rows[0].columns, options)
+        if "change_mask" not in rows[0].columns.known:
+            return context | {"masks": [list(one) for one in images.readings(options, False)]}
     masks = ((row.mask, row.columns) for row in rows if row.mask is not None and "change_mask" in row.columns.known)
     return _with_masks(context, masks, len(data), options, is_final)
 
@@ -188,6 +190,8 @@ def _settle_delimited(data, context, sidecar, is_own, contract, options, is_fina
             raise Refused("contradiction", (), "no header column in a file of a full load", found)
         return context | {"masks": []}
     header.check(columns, options)
+    if "change_mask" not in columns.known:
+        return context | {"masks": []}
     return _with_masks(context, _masks(view, context, columns, dialect, options), len(data), options, is_final)
 
 
