@@ -323,6 +323,18 @@ def test_a_file_and_its_sidecar_that_disagree_are_one_reject(of_sidecar, kind, w
     assert reject.kind == kind and words in reject.expected and reject.raw == data and not found["changes"]
 
 
+def test_the_table_of_a_sidecar_goes_before_the_folder_s_name_and_not_before_what_a_person_maps():
+    others = ITEMS._replace(schema="file", name="items")
+    data = encode.delimited(ITEMS, encode.rows(ITEMS, [CHANGE]), options=NAMES)
+    path = "file.items__ct/20260102-030405678.csv"
+    told = {path: {"20260102-030405678.dfm": dfm(ITEMS, 1)}}
+    tables = TABLES | {"file.items": contract(others)}
+    assert [row["source_schema"] for row in read([(path, data)], source(), tables, told)["changes"]] == ["SHOP"]
+    assert [row["source_schema"] for row in read([(path, data)], source(), tables)["changes"]] == ["file"]
+    mapped = Source(name="s", codec="qlik_change_table", **{"from": "nowhere"}, tables={"file.items": "file.items"})
+    assert [reject.kind for reject in read([(path, data)], mapped, tables, told)["rejects"]] == ["ambiguous_table"]
+
+
 def test_a_sidecar_that_is_none_is_a_reject_of_its_file():
     data = encode.delimited(ITEMS, encode.rows(ITEMS, [CHANGE]), options=NAMES)
     found = read([(PATH, data)], source(), TABLES, {PATH: {"20260102-030405678.dfm": b'{"fileInfo": 1}'}})

@@ -8,7 +8,7 @@ Files       SCHEMA.TABLE__ct/ and folders of partitions below it: change tables 
             SequenceFiles are refused by name
 Sidecar     .dfm, where one came with the file: its word goes before the options, and the control event
             `options_differ` says where they differ. Count of records, columns and name have to be the file's
-Table       that of the sidecar, else the folder's name; `tables` maps either
+Table       that of the sidecar, else the folder's name; `tables` maps either, and two answers are one too many
 Columns     the header row, else the sidecar's; else, of a load, the contract's; else option header_columns and the
             contract's. Names in any case. A column of the contract that the file lacks was not supplied
 Header      header.py: any subset in any order and case. change_seq is needed, and change_oper or operation; both have
@@ -36,9 +36,9 @@ Order       change_seq. Time: header timestamp, UTC; one that cannot be read lea
             control event `unreadable_timestamp` says what was there
 Facts       [documented] Qlik, "Change Tables", "Store changes settings", "Metadata file description"; [sample seen] a
             change table of 354 columns with pairs, a change table in text with its sidecar
-Rejects     unknown_table, unknown_operation, unknown_column, column_twice, missing_change_seq, ambiguous_layout,
-            contradiction, definition_missing, unsupported_message, wrong_shape, bad_column_count, bad_text,
-            mask_too_long, value_does_not_fit, missing_key, null_not_allowed, those of JSON, part_missing
+Rejects     unknown_table, ambiguous_table, unknown_operation, unknown_column, column_twice, missing_change_seq,
+            ambiguous_layout, contradiction, definition_missing, unsupported_message, wrong_shape, bad_column_count,
+            bad_text, mask_too_long, value_does_not_fit, missing_key, null_not_allowed, those of JSON, part_missing
 """
 
 from inlet.codecs.qlik import dfm

@@ -78,8 +78,11 @@ def of_head(head: bytes) -> Refused | None:
 def table_of(context: dict, sidecar: dfm.Sidecar | None, source: Source, tables: dict[str, Table]) -> Table:
     """The contract of a file's table. Raises: Refused."""
     told = f"{sidecar.schema}.{sidecar.table}" if sidecar and sidecar.schema and sidecar.table else None
-    word = told or context["word"]
-    full = source.table_of(word) or source.table_of(context["word"]) or word
+    by_sidecar = told and (source.table_of(told) or (told if told in tables else None))
+    by_folder = source.table_of(context["word"])
+    if by_sidecar and by_folder and by_sidecar != by_folder:
+        raise Refused("ambiguous_table", (), f"{by_sidecar}, as its .dfm says", f"{by_folder}, as `tables` says")
+    full = by_sidecar or by_folder or told or context["word"]
     contract = tables.get(full)
     if contract is None or contract.sources and source.name not in contract.sources:
         expected = "a table with a contract in pipelines/tables/, by its folder or .dfm (`tables` maps it)"

@@ -115,7 +115,8 @@ def record(text: str, at: int, end: int, dialect: Dialect, may_end_so: bool = Fa
             if found is None:
                 return OPEN, end, cells
             stop = found.end()
-            cells.append(Cell(at, stop, escaped.sub(r"\1", found[1]), True))
+            is_plain = dialect.quote not in found[1] and (not dialect.escape or dialect.escape not in found[1])
+            cells.append(Cell(at, stop, found[1] if is_plain else escaped.sub(r"\1", found[1]), True))
         else:
             found = ends.search(text, at, end)
             stop = found.start() if found else end
