@@ -67,6 +67,8 @@ __all__ = (
 
 def open_file(path: str, head: bytes, is_whole: bool, source: Source, tables: dict[str, Table]) -> dict | Reject | None:
     """The context of a file's first byte, as far as its name says it: `cut` settles the rest, with the sidecar."""
+    if len(head) <= opening.LEN_MAGIC and not is_whole:
+        return None
     if no := opening.of_head(head):
         return opening.rejected(no, head)
     context = opening.by_name(path, source.options_as(Options))

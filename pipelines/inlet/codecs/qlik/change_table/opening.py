@@ -27,6 +27,7 @@ LOAD = re.compile(r"LOAD_?([0-9]{1,8})(?:_([0-9]{1,6}))?(?:\..*)?", re.IGNORECAS
 LEN_FITTED = 1 << 20  # of a file, on which readings of masks are tried
 FIRST_OF_SEGMENTS, NUM_SEGMENTS, LEN_SEGMENT = 50_000, 100, 500  # numbers of a load's files, of five digits
 SEQUENCE_FILE, PARQUET = b"SEQ", b"PAR1"
+LEN_MAGIC = len(PARQUET)
 CONTROL = {bytes([byte]) for byte in range(9)} | {b"\x15"}  # what stands behind these, and in no text
 DIALECT = ("delimiter", "record_delimiter", "quote", "escape")
 
