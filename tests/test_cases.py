@@ -165,7 +165,7 @@ def decode_file(case: dict, data: bytes) -> dict:
         found["parts"] += [part._asdict() for part in decoded.parts]
         found["definitions"] += [definition._asdict() for definition in decoded.definitions]
     found["rest"] = 0 if cut.problem else len(data) - cut.consumed
-    if "joined" in case["expected"]:
+    if "joined" in case.get("expected", {}):
         found["joined"] = join_parts(case, data, blocks)
     return found
 

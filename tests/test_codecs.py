@@ -54,6 +54,7 @@ FACES = (
     codec.LooksUp,
     codec.Brings,
     codec.DefinitionFiles,
+    codec.Merges,
     codec.DescribesSources,
     codec.Annotates,
     codec.AnnotatesHeaders,
