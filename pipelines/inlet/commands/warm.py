@@ -11,6 +11,8 @@ from contextlib import contextmanager
 INSERT_AND_COMMIT = bytes.fromhex(
     "0000001200030001000000010000000000010000000a000100008000"
 )  # a Linkexpress extract of one row
+# a change table of one row
+CHANGE_TABLE = b"header__change_seq,header__change_oper,header__change_mask,K\n" + b"0" * 35 + b",I,08,1\n"
 # usage journals of one row: a message, and one of a stream whose items have no tags
 MESSAGE = bytes.fromhex(
     "0000005e0000002000010101000000010000000000000000000000000000000"
@@ -34,6 +36,7 @@ def compile_walks() -> None:
     table = Table(table="A.B", name="b", key=["K"], columns=[{"name": "K", "type": "int", "source_type": "INTEGER"}])
     _messages({table.table: table})
     _extracts({table.table: table})
+    _change_tables({table.table: table})
     _journals({table.table: table})
     column = {"name": "K", "type": "int", "source_type": "INT32(11) AT 0:8"}
     _trails({table.table: Table(table="A.B", name="b", key=["K"], columns=[column])})
@@ -83,6 +86,13 @@ def _extracts(tables: dict) -> None:
         options={"source_tz": "UTC", "byte_order": "big", "null_areas": "yes", "charset": "cp932"},
     )
     _read(source, tables, "20260101000000_000001.lxg", INSERT_AND_COMMIT)
+
+
+def _change_tables(tables: dict) -> None:
+    from inlet.source import Source
+
+    source = Source(name="s", codec="qlik_change_table", **{"from": "nowhere"}, options={"before_images": "none"})
+    _read(source, tables, "A.B__ct/1.csv", CHANGE_TABLE)
 
 
 def _trails(tables: dict) -> None:

@@ -5,11 +5,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from inlet.codecs.qlik.change_table import header, json_lines, opening, text
+import numpy as np
+import pyarrow.compute as pc
+
+from inlet.codecs.qlik.change_table import arrow, header, json_lines, opening, scan, text
 from inlet.codecs.qlik.change_table.header import Columns
 from inlet.codecs.qlik.change_table.options import Options
 from inlet.codecs.qlik.change_table.row import Row, Unit, Values
-from inlet.codecs.qlik.change_table.text import BETWEEN, BROKEN, HEADER, ROW, Piece
+from inlet.codecs.qlik.change_table.text import BROKEN, ROW, Piece
 from inlet.codecs.qlik.members import Refused, shown
 from inlet.codecs.results import Block, Control, Cut, Decoded, Part
 from inlet.errors import Reject
@@ -42,6 +45,29 @@ class Framed:
         due = self.context["header_due"]
         yield from text.pieces(self.view, self.dialect, self.shape, due, self.is_final, self.may_end_so)
 
+    def ends(self) -> Iterator[tuple[int, bool]]:
+        """Where each piece ends, and whether it is a record."""
+        scanned = self.scanned()
+        if scanned and (scanned.state == scan.WHOLE or not self.is_final and scanned.state == scan.OPEN):
+            yield from ((end, True) for end in scanned.found.bounds[:, 1].tolist())
+            if scanned.found.bounds[-1:, 1].sum() < scanned.end:
+                yield scanned.end, False
+            return
+        for piece in self.pieces():
+            yield self.byte(piece.end), piece.kind in (ROW, BROKEN)
+
+    def scanned(self) -> arrow.Scanned | None:
+        """What the compiled scan finds; None where only `pieces` can."""
+        at = 0
+        if self.is_json or not self.data:
+            return None
+        if self.context["header_due"]:
+            limit = min(len(self.view.text), text.LEN_RECORD)
+            state, at, _ = text.record(self.view.text, 0, limit, self.dialect)
+            if state != text.WHOLE:
+                return None
+        return arrow.scanned(self.data, self.dialect, len(self.columns.names), at, self.may_end_so)
+
     def byte(self, at: int) -> int:
         return at if self.is_json else self.view.byte(at)
 
@@ -66,17 +92,16 @@ def cut(data: bytes, context: dict, source: Source, tables: dict[str, Table], le
     framed = Framed(data, context, options, is_final, is_final and _is_last_whole(context, options))
     blocks: list[Block] = []
     start = end = num = 0
-    at_start = before = context
-    for piece in framed.pieces():
-        end = framed.byte(piece.end)
-        is_record = piece.kind in (ROW, BROKEN)
+    at_start = context
+    for end, is_record in framed.ends():
         num += is_record
-        context = context | {"row_ordinal": context["row_ordinal"] + is_record, "header_due": False}
         if end - start >= len_block:
-            blocks.append(Block(start, end - start, before, num))
-            start, num, before = end, 0, context
+            blocks.append(Block(start, end - start, context, num))
+            context = context | {"row_ordinal": context["row_ordinal"] + num, "header_due": False}
+            start, num = end, 0
     if end > start:
-        blocks.append(Block(start, end - start, before, num))
+        blocks.append(Block(start, end - start, context, num))
+        context = context | {"row_ordinal": context["row_ordinal"] + num, "header_due": False}
     num_said = context.get("num_records")
     if is_final and num_said is not None and context["row_ordinal"] != num_said:
         no = Refused("contradiction", (), f"{num_said} records, as its .dfm says", f"{context['row_ordinal']}")
@@ -108,21 +133,11 @@ def decode(data: bytes, context: dict, source: Source, tables: dict[str, Table])
     rejects: list[Reject] = []
     parts: list[Part] = []
     controls = _differing(context)
-    bytes_framing = end = 0
-    ordinal = context["row_ordinal"]
-    pieces = framed.pieces()
-    while end < len(data):
-        piece = next(pieces, None)
-        if piece is None:  # the block ends with what hides its end
-            start, stop, kind, cells = end, len(data), BROKEN, []
-        else:
-            start, stop, kind, cells = framed.byte(piece.start), framed.byte(piece.end), piece.kind, piece.cells
-        end = stop
-        if kind in (HEADER, BETWEEN):
-            bytes_framing += stop - start
-            continue
+    fast = _certain(framed, unit)
+    len_records = pc.sum(fast.changes["unit_length"]).as_py() or 0 if fast else 0
+    for ordinal, start, stop, kind, cells in _left(framed, fast):
+        len_records += stop - start
         row = _row(framed, unit, start, stop, cells, ordinal)
-        ordinal += 1
         found: dict | Part | Reject
         events: list[Control] = []
         if kind == BROKEN:
@@ -139,7 +154,41 @@ def decode(data: bytes, context: dict, source: Source, tables: dict[str, Table])
                 found = replace(row.reject(refused), byte_offset=start + wrong.offset)
         controls += events
         {dict: changes, Reject: rejects, Part: parts}[type(found)].append(found)  # type: ignore[attr-defined]
-    return Decoded(changes, rejects, controls, bytes_framing, 0, (), parts)
+    every = arrow.with_certain(fast, changes)
+    return Decoded(every, rejects, controls, len(data) - len_records, fast.num_befores if fast else 0, (), parts)
+
+
+def _certain(framed: Framed, unit: Unit) -> arrow.Walked | None:
+    """What the compiled walk is certain of."""
+    scanned = framed.scanned()
+    if not scanned or scanned.state != scan.WHOLE:
+        return None
+    columns, null = framed.columns, framed.context["dialect"]["null"]
+    if not arrow.mark_nulls(scanned.found, null, columns.header, framed.options.quoted_null):
+        return None
+    return arrow.walked(scanned.found, columns, unit, framed.context["row_ordinal"])
+
+
+def _left(framed: Framed, fast: arrow.Walked | None) -> Iterator[tuple[int, int, int, str, list]]:
+    """The records that the plain path reads: ordinal in the file, start and end, kind, cells."""
+    ordinal = framed.context["row_ordinal"]
+    if fast:
+        for n in np.flatnonzero(~fast.is_certain).tolist():
+            start, stop = fast.bounds[n].tolist()
+            yield ordinal + n, start, stop, ROW, text.record(framed.view.text, start, stop, framed.dialect, True)[2]
+        return
+    end = 0
+    pieces = framed.pieces()
+    while end < len(framed.data):
+        piece = next(pieces, None)
+        if piece is None:  # the block ends with what hides its end
+            start, stop, kind, cells = end, len(framed.data), BROKEN, []
+        else:
+            start, stop, kind, cells = framed.byte(piece.start), framed.byte(piece.end), piece.kind, piece.cells
+        end = stop
+        if kind in (ROW, BROKEN):
+            yield ordinal, start, stop, kind, cells
+            ordinal += 1
 
 
 def _differing(context: dict) -> list[Control]:

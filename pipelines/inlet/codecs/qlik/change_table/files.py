@@ -17,10 +17,12 @@ Masks       images.py
 Operations  I INSERT, U UPDATE, D DELETE, B BEFOREIMAGE, TRUNCATE, whose row has no values. ASSUMED: its change_oper is
             empty or T, where it is not left out
 Pairs       option before_images: where Qlik stores before-images, U and B of a change_seq are one change, in whatever
-            order, block and file they come (pairs.py). Where the mask says otherwise than the images, `mask_differs` in
-            `header` names the columns. Where it stores none an update is a change at once; one whose mask says that the
-            key changed is rejected (unsupported_message), for nothing tells the row of before. Until the option is told
-            both are rejected, for a row cannot show what another file holds
+            order, block and file they come (pairs.py); those of one unit are a change at once. Of rows with one
+            change_seq that differ one pair stays, and the others are conflicting_duplicate. Where the mask says
+            otherwise than the images, `mask_differs` in `header` names the columns. Where Qlik stores none an update
+            is a change at once; one whose mask says that the key changed is rejected (unsupported_message), because
+            nothing tells the row of before. Until the option is given both are rejected, because a row cannot show
+            what another file holds
 Loads       rows are REFRESH. Their place: the load's time, six digits of the folder's name (a checksum, or option
             load_numbers; a second folder with the same ones is held, own_place), the file's number, the row's place in
             it. The load's time is option load_time; without it the load comes before all changes. load_id is the time
@@ -32,17 +34,20 @@ Values      by the contract's type, as of qlik_json (fields/fit.py): text stays 
             string; of a timestamp it is rejected where it would round. Bytes in text are hex digits. A boolean in text
             is true, false, 1 or 0 (ASSUMED). Parquet's times are read as they are stored: Qlik flags a source's local
             time as UTC [documented]
+Speed       scan.py and walk.py read UTF-8 text and Parquet, compiled, where they are certain (arrow.py); else the plain
+            path does, as it does JSON lines
 Order       change_seq. Time: header timestamp, UTC; one that cannot be read leaves change_timestamp null, and the
             control event `unreadable_timestamp` says what was there
 Facts       [documented] Qlik, "Change Tables", "Store changes settings", "Metadata file description"; [sample seen] a
             change table of 354 columns with pairs, a change table in text with its sidecar
 Rejects     unknown_table, ambiguous_table, unknown_operation, unknown_column, column_twice, missing_change_seq,
             ambiguous_layout, contradiction, definition_missing, unsupported_message, wrong_shape, bad_column_count,
-            bad_text, mask_too_long, value_does_not_fit, missing_key, null_not_allowed, those of JSON, part_missing
+            bad_text, mask_too_long, value_does_not_fit, missing_key, null_not_allowed, conflicting_duplicate, those of JSON, part_missing
 """
 
 from inlet.codecs.qlik import dfm
 from inlet.codecs.qlik.change_table import opening
+from inlet.codecs.qlik.change_table.arrow import CHANGES, COLUMNS, CONSTANTS, changes_as_rows, constants, tables_of
 from inlet.codecs.qlik.change_table.block import cut, decode
 from inlet.codecs.qlik.change_table.options import Options
 from inlet.codecs.qlik.change_table.pairs import join
@@ -55,6 +60,11 @@ from inlet.table import Table
 
 OPTIONS = Options
 __all__ = (
+    "CHANGES",
+    "COLUMNS",
+    "CONSTANTS",
+    "changes_as_rows",
+    "constants",
     "cut",
     "decode",
     "decode_rows",
@@ -62,6 +72,7 @@ __all__ = (
     "join",
     "merged",
     "open_rows",
+    "tables_of",
 )  # what the codec offers beside what is here
 
 
@@ -88,6 +99,11 @@ def own_place(path: str, source: Source, tables: dict[str, Table]) -> tuple[str,
     if isinstance(context, Refused) or context["kind"] != "load":
         return None
     return context["place"], context["word"]
+
+
+def load_of(context: dict) -> str | None:
+    """None: a file is a part of a load, and tells no end of it."""
+    return None
 
 
 def span(context: dict, num_records: int) -> tuple[str, str] | None:

@@ -45,18 +45,18 @@ def join(key: str, parts: list[Waiting], source: Source, tables: dict[str, Table
     updates, befores = by_word.get("UPDATE", []), by_word.get(BEFOREIMAGE, [])
     if not updates or not befores:
         return Joined(waiting=parts)
-    for word in (updates, befores):
-        contents = {repr(rows[n][1].values) for n in word}
-        if len(contents) > 1:
-            no = Refused("contradiction", (), "one row of an update, and one of its before-image", f"{len(word)}")
-            return Joined(rejects=[(part.unit_id, row.reject(no)) for part, (row, _, _) in zip(parts, rows)])
+    again = [n for word in (updates, befores) for n in word[1:]]
+    others = [n for word in (updates, befores) for n in word[1:] if rows[n][1].values != rows[word[0]][1].values]
     first, (row, given, said) = updates[0], rows[updates[0]]
     before = rows[befores[0]][1]
     try:
         change = row.change(said, given, before)
     except Refused as no:
         return Joined(rejects=_rejected(no, parts, rows, first, befores))
-    return Joined([change | {"unit_id": parts[first].unit_id}])
+    no = Refused("conflicting_duplicate", (), "the content of the row that came first with its change_seq", "another")
+    rejects = [(parts[n].unit_id, rows[n][0].reject(no)) for n in others]
+    control = [parts[n] for n in (befores[0], *again) if n not in others] if others else []
+    return Joined([change | {"unit_id": parts[first].unit_id}], rejects, control=control)
 
 
 def _rejected(no: Refused, parts: list[Waiting], rows: list, first: int, befores: list[int]) -> list:

@@ -5,11 +5,14 @@ import json
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from inlet.codecs.qlik.change_table import header, images, opening, pairs
+from inlet.codecs.qlik.change_table import arrow, header, images, opening, pairs
 from inlet.codecs.qlik.change_table.header import Columns
 from inlet.codecs.qlik.change_table.options import Options
+from inlet.codecs.qlik.change_table.parquet_cells import cells_of_rows
 from inlet.codecs.qlik.change_table.row import Row, Unit, Values
 from inlet.codecs.qlik.members import Refused
 from inlet.codecs.results import Control, Decoded, Part
@@ -47,32 +50,51 @@ def decode_rows(rows: pa.Table, context: dict, source: Source, tables: dict[str,
     """Read a run of rows."""
     options = source.options_as(Options)
     columns = header.columns_of(rows.schema.names, options)
-    by_column = [_values(column) for column in rows.columns]
-    context = context | {"masks": _masks(by_column, rows, columns, options)}
+    context = context | {"masks": _masks(rows, columns, options)}
     unit = Unit(context, source, tables)
+    fast = _certain(rows, columns, unit)
+    left = range(rows.num_rows) if fast is None else np.flatnonzero(~fast.is_certain).tolist()
+    num_befores = fast.num_befores if fast else 0
+    by_column = [_values(column) for column in (rows.take(pa.array(left, pa.int64())) if fast else rows).columns]
     changes: list[dict] = []
     rejects: list[Reject] = []
     parts: list[Part] = []
     controls: list[Control] = []
-    for n in range(rows.num_rows):
-        values = [column[n] for column in by_column]
+    for k, n in enumerate(left):
+        values = [column[k] for column in by_column]
         shown = [value.found if isinstance(value, Refused) else value for value in values]
         raw = pairs.noted(shown, context["masks"])
         row = Row(unit, n, 1, raw.encode(), context["first_row"] + n)
         found, events = row.read(Values(values, columns), raw)
         controls += events
         {dict: changes, Reject: rejects, Part: parts}[type(found)].append(found)  # type: ignore[attr-defined]
-    return Decoded(changes, rejects, controls, 0, 0, (), parts)
+    found_all = arrow.with_certain(fast, changes)
+    return Decoded(found_all, rejects, controls, num_befores, num_befores, (), parts)
 
 
-def _masks(by_column: list[list], rows: pa.Table, columns: Columns, options: Options) -> list[list[str]]:
+def _certain(rows: pa.Table, columns: Columns, unit: Unit) -> arrow.Walked | None:
+    """What the compiled walk is certain of."""
+    if not rows.num_rows:
+        return None
+    if unit.context["kind"] == "load":
+        ends = [f"{unit.context['place']}{unit.context['first_row']:08d}"]
+    else:
+        seqs = rows.column(columns.known["change_seq"])
+        is_text = pa.types.is_string(seqs.type) or pa.types.is_large_string(seqs.type)
+        ends = list(pc.min_max(seqs).as_py().values()) if is_text else []
+    contracts = {unit.table.at(one).version: unit.table.at(one) for one in ends if one}
+    cells = cells_of_rows(rows, columns, next(iter(contracts.values()))) if len(contracts) == 1 else None
+    return cells and arrow.walked(cells, columns, unit, unit.context["first_row"])
+
+
+def _masks(rows: pa.Table, columns: Columns, options: Options) -> list[list[str]]:
     """The readings of masks that fit the run."""
     place = columns.known.get("change_mask")
     if place is None:
         return []
     is_binary = pa.types.is_binary(type_ := rows.schema.types[place]) or pa.types.is_fixed_size_binary(type_)
     is_binary |= pa.types.is_large_binary(type_)
-    masks = ((mask, columns) for mask in by_column[place] if mask)
+    masks = ((mask.as_py(), columns) for mask in rows.column(place) if mask.as_py())
     return [list(one) for one in images.settled(masks, images.readings(options, is_binary))]
 
 
