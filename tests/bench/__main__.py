@@ -19,6 +19,7 @@ from rich.console import Console
 
 from tests.bench import (
     binary,
+    change_tables,
     empty_run,
     extracts,
     gold_apply,
@@ -39,6 +40,7 @@ PARTS = {
     "texts": texts.measure,
     "extracts": extracts.measure,
     "journals": journals.measure,
+    "change tables": change_tables.measure,
     "trails": trails.measure,
     "messages": messages.measure,
     "operations": operations.measure,

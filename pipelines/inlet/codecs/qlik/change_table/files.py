@@ -42,7 +42,8 @@ Facts       [documented] Qlik, "Change Tables", "Store changes settings", "Metad
             change table of 354 columns with pairs, a change table in text with its sidecar
 Rejects     unknown_table, ambiguous_table, unknown_operation, unknown_column, column_twice, missing_change_seq,
             ambiguous_layout, contradiction, definition_missing, unsupported_message, wrong_shape, bad_column_count,
-            bad_text, mask_too_long, value_does_not_fit, missing_key, null_not_allowed, conflicting_duplicate, those of JSON, part_missing
+            bad_text, mask_too_long, value_does_not_fit, missing_key, null_not_allowed, conflicting_duplicate, those of
+            JSON, part_missing
 """
 
 from inlet.codecs.qlik import dfm

@@ -53,8 +53,10 @@ def join(key: str, parts: list[Waiting], source: Source, tables: dict[str, Table
         change = row.change(said, given, before)
     except Refused as no:
         return Joined(rejects=_rejected(no, parts, rows, first, befores))
-    no = Refused("conflicting_duplicate", (), "the content of the row that came first with its change_seq", "another")
-    rejects = [(parts[n].unit_id, rows[n][0].reject(no)) for n in others]
+    other = Refused(
+        "conflicting_duplicate", (), "the content of the row that came first with its change_seq", "another"
+    )
+    rejects = [(parts[n].unit_id, rows[n][0].reject(other)) for n in others]
     control = [parts[n] for n in (befores[0], *again) if n not in others] if others else []
     return Joined([change | {"unit_id": parts[first].unit_id}], rejects, control=control)
 

@@ -133,8 +133,9 @@ def _mask(d, cell, form, allowed, out):
 
 @compiled(_nrt=False)
 def heads(d, cells, num, places, form, allowed, token, operations, times, has_time, bits, has_mask, is_certain):
-    """Read the header columns of rows. In: the place of each, NONE where it is not there; how masks are written, NONE where
-    that is open; which bits of them may be set. Out: `is_certain` is False for rows that are left to the plain path."""
+    """Read the header columns of rows. In: the place of each, NONE where it is not there; how masks are written, NONE
+    where that is open; which bits of them may be set. Out: `is_certain` is False for rows that are left to the plain
+    path."""
     for row in range(num):
         seq = cells[row, places[SEQ]]
         is_seq = seq[START] != NONE and seq[END] - seq[START] == LEN_SEQ and _is_digits(d, seq[START], seq[END])
