@@ -59,6 +59,9 @@ FACES = (
     codec.DescribesSources,
     codec.Annotates,
     codec.AnnotatesHeaders,
+    codec.Counted,
+    codec.KnowsHalves,
+    codec.Reloads,
     codec.StartsAnywhere,
     codec.SaysPlaces,
 )
@@ -100,6 +103,9 @@ def test_a_codec_offers_what_a_face_declares_and_with_its_parameters(name):
         for face, has in (
             (codec.FileCodec, "cut"),
             (codec.RowCodec, "decode_rows"),
+            (codec.Counted, "num_records"),
+            (codec.KnowsHalves, "half"),
+            (codec.Reloads, "load_now"),
             (codec.OrderedFiles, "follow"),
             (codec.Accompanied, "companions"),
             (codec.ArrowFileCodec, "COLUMNS"),

@@ -83,7 +83,7 @@ def read(given: list[tuple[str, bytes]], of: Source, tables: dict, sidecars=None
 def _units(path: str, data: bytes, of: Source, tables: dict, companions, len_block: int):
     if path.endswith(".parquet"):
         rows = pq.read_table(io.BytesIO(data))
-        context = files.open_rows(path, rows.schema, of, tables)
+        context = files.open_rows(path, rows.schema, {}, of, tables)
         assert isinstance(context, dict), context
         for first in range(0, rows.num_rows, 7):
             at = json.loads(json.dumps(context | {"first_row": first}))
@@ -91,7 +91,7 @@ def _units(path: str, data: bytes, of: Source, tables: dict, companions, len_blo
         return
     framing.LEN_BLOCK, kept = len_block, framing.LEN_BLOCK
     try:
-        told = {name: one.hex() for name, one in (companions or {}).items()}
+        told = dict([("sidecar", {"path": name, "data": one.hex()}) for name, one in (companions or {}).items()])
         blocks = list(framing.cut_file(of, tables, path, io.BytesIO(data), 0, None, True, told, codec=files))
     finally:
         framing.LEN_BLOCK = kept
@@ -308,7 +308,6 @@ def test_a_sidecar_says_how_a_file_is_read_and_goes_before_the_options():
 @pytest.mark.parametrize(
     ("of_sidecar", "kind", "words"),
     [
-        ({"num_records": 2}, "contradiction", "2 records, as its .dfm says"),
         ({"file": "other.csv"}, "contradiction", "other.csv"),
         ({"table": ITEMS._replace(columns=ITEMS.columns[:2])}, "contradiction", "the columns of its .dfm"),
         ({"table": ITEMS._replace(name="OTHER")}, "unknown_table", "a contract"),

@@ -54,7 +54,7 @@ def check_rows(case: dict, unit: bytes) -> int:
     names = list(dict.fromkeys(lines[0]))
     rows = [line for line in lines[1:] if len(line) >= len(names)]
     table = pa.table({name: [row[k] or None for row in rows] for k, name in enumerate(names)})
-    context = files.open_rows(case["path"], table.schema, case["source"], case["tables"])
+    context = files.open_rows(case["path"], table.schema, {}, case["source"], case["tables"])
     if isinstance(context, Reject) or not rows:
         return 0
 

@@ -36,7 +36,7 @@ import zlib
 from pydantic import BaseModel, ConfigDict, Field
 
 from inlet import change
-from inlet.codecs.results import Block, Control, Cut, Decoded, Definition, Joined, Mark, Part
+from inlet.codecs.results import Block, Companion, Control, Cut, Decoded, Definition, Joined, Mark, Part
 from inlet.errors import Reject
 from inlet.table import same_columns
 
@@ -85,11 +85,11 @@ class Faulty(Exception):
     """What is wrong with a record: kind, expected, found."""
 
 
-def companions(path: str, source) -> list[str] | None:
+def companions(path: str, source) -> list[Companion] | None:
     """The files that come with a file; None for one that is such a file itself."""
     if path.endswith(".columns"):
         return None
-    return [f"{path}.columns"] if Options(**source.options).sidecar else []
+    return [Companion("columns", [f"{path}.columns"])] if Options(**source.options).sidecar else []
 
 
 def definitions_of(data: bytes, name: str, source) -> list[Definition]:
@@ -140,8 +140,8 @@ def follow(context: dict, before: dict | None) -> dict:
     """The context of a file's first byte behind the one before it, or with what came beside it."""
     beside = {
         table: said
-        for text in context.get("companions", {}).values()
-        for table, said in json.loads(bytes.fromhex(text)).items()
+        for one in context.get("companions", {}).values()
+        for table, said in json.loads(bytes.fromhex(one["data"])).items()
     }
     if before is None:
         return context | {"columns": beside}
@@ -303,7 +303,7 @@ def decode(data: bytes, context: dict, source, tables: dict) -> Decoded:
     return found
 
 
-def open_rows(path: str, schema, source, tables: dict) -> dict | Reject:
+def open_rows(path: str, schema, companions: dict, source, tables: dict) -> dict | Reject:
     """The context of a file of rows, from its schema's metadata."""
     if schema.names != ["kind", "table", "rows"] or not (schema.metadata or {}).get(b"number", b"").isdigit():
         return Reject("missing_change_seq", 0, 0, 0, "columns kind, table, rows and a number", f"{schema.names}", b"")

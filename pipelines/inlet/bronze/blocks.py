@@ -32,10 +32,37 @@ def plan_file(
     """One row of bronze.files for a file of binary records; what it waits for; None where it is no longer what was
     listed. In: before, the context at the end of the file that it follows.
     """
+    num_said = info.get("num_records")
+    if known or not isinstance(num_said, int):
+        return _plan_file(project, source, path, info, known, has_settled, before)
+    planned = _plan_file(project, source, path, info, None, True, before)  # its number of records tells its end
+    if not isinstance(planned, dict) or "problem" in json.loads(planned["start_context"] or "{}"):
+        return planned
+    is_framed = not planned["problem"] and "problem" not in json.loads(planned["context"] or "{}")
+    if is_framed and planned["num_records"] == num_said:
+        return planned
+    num_found = 0 if planned["problem"] else planned["num_records"]
+    if not has_settled:
+        return (
+            f"its records, of which {num_found} of {num_said} are there, for settle_minutes ({source.settle_minutes:g})"
+        )
+    if planned["problem"]:
+        return planned
+    problem = {"kind": "contradiction", "byte_offset": 0}
+    problem |= {"expected": f"{num_said} records, as what comes with it says", "found": f"{num_found}"}
+    return _plan_file(project, source, path, info, None, True, before, {"problem": problem})
+
+
+def _plan_file(
+    project: Project, source: Source, path, info, known, has_settled, before, context: dict | None = None
+) -> dict | str | None:
+    """The same, of a file whose number of records is not known. In: the context of its first byte, where the codec is
+    not asked for it."""
+    start_row = {"context": json.dumps(context)} if context else None
     if is_compressed(path):
 
         def read(stream) -> dict:
-            return _plan_blocks(project, source, path, info, None, True, before, stream, 0, hashlib.sha256())[0]
+            return _plan_blocks(project, source, path, info, start_row, True, before, stream, 0, hashlib.sha256())[0]
 
         return plan_whole(project, source, (path, info, known, has_settled), read)
     start, digest = (known["ofs_end"] if known else 0), hashlib.sha256()
@@ -45,7 +72,8 @@ def plan_file(
             if digest.hexdigest() != known["sha256"] or info["size"] < start:
                 return rewritten(path, start, f"the first {start} bytes as landed before", "other bytes")
         listed = _Limited(stream, info["size"] - start)  # what comes after the listing is the next run's
-        planned, end = _plan_blocks(project, source, path, info, known, has_settled, before, listed, start, digest)
+        row = known or start_row
+        planned, end = _plan_blocks(project, source, path, info, row, has_settled, before, listed, start, digest)
     return planned | {"ofs_start": start, "ofs_end": end, "sha256": digest.hexdigest()}
 
 
@@ -57,7 +85,7 @@ def _plan_blocks(
     """
     context = start_context = json.loads(known["context"]) if known and known["context"] else None
     undecided = context.pop(UNDECIDED, []) if context is not None else (before or {}).get(UNDECIDED, [])
-    num_units, end = 0, start
+    num_units, num_records, end = 0, 0, start
     judged = Judged(undecided, path, start, info.get("batch_id", 0))
     tables, companions = project.tables_of(source), info.get("companions")
     name = unpacked_name(path)
@@ -71,10 +99,12 @@ def _plan_blocks(
         digest.update(block.data)
         judged.add(block)
         num_units, end = num_units + 1, block.file_offset + len(block.data)
+        num_records += block.num_records
     if context is not None and judged.has_marks:
         context = context | {UNDECIDED: judged.undecided}
     return {
         "num_units": num_units,
+        "num_records": num_records,
         "problem": None,
         "verdicts": json.dumps(judged.verdicts) if judged.has_marks else None,
         "context": json.dumps(context) if context is not None else None,

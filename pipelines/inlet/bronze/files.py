@@ -176,8 +176,8 @@ def rewritten(path: str, start: int, expected: str, found: str) -> dict:
     return as_problem(start, "file_rewritten", expected, found, remedy)
 
 
-def as_problem(start: int, kind: str, expected: str, found: str, remedy: str) -> dict:
-    problem = {"kind": kind, "byte_offset": start, "expected": expected, "found": found, "remedy": remedy}
+def as_problem(start: int, kind: str, expected: str, found: str, remedy: str, **more) -> dict:
+    problem = {"kind": kind, "byte_offset": start, "expected": expected, "found": found, "remedy": remedy} | more
     return {
         "ofs_start": start,
         "ofs_end": start,

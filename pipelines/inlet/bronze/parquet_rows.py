@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 
+from inlet.bronze.deliveries import SETTINGS, settings_of
 from inlet.bronze.files import as_problem
 from inlet.bronze.framing import attempt
 from inlet.bronze.whole_files import plan_whole, planned_file
@@ -28,11 +29,15 @@ def plan_file(project: Project, source: Source, path, info, known, has_settled) 
 
     def plan(stream) -> dict:
         file, codec = pq.ParquetFile(stream), CODECS[source.codec]
-        opened = attempt(codec.open_rows, path, file.schema_arrow, source, project.tables_of(source))
+        told = info.get("companions") or {}
+        opened = attempt(codec.open_rows, path, file.schema_arrow, told, source, project.tables_of(source))
+        num_said, num_rows = info.get("num_records"), file.metadata.num_rows
+        if isinstance(opened, dict) and isinstance(num_said, int) and num_said != num_rows:
+            opened = Reject("", 0, 0, 0, f"{num_said} records, as what comes with it says", f"{num_rows}", b"")
         if isinstance(opened, Reject):
-            return as_problem(0, "unreadable_file", opened.expected, opened.found, "Fix or remove the file")
-        if info.get("companions"):
-            opened = opened | {"companions": info["companions"]}
+            expected, found = opened.expected, opened.found
+            settings = {SETTINGS: settings_of(project, source)}
+            return as_problem(0, "unreadable_file", expected, found, "Fix or remove the file", **settings)
         context = json.dumps(opened)
         return {"num_units": sum(1 for _ in _runs(file)), "context": context, "start_context": context}
 

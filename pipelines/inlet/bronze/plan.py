@@ -10,13 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from inlet import lake, unit
-from inlet.bronze import kafka, ordered, places, replay
-from inlet.bronze.files import GONE, beside, cannot_open, ends_its_reader, has_settled, listing, unpacked_name, utc
+from inlet.bronze import deliveries, kafka, ordered, places, replay
+from inlet.bronze.companions import companions_of, content_of, fails, num_records
+from inlet.bronze.files import GONE, cannot_open, ends_its_reader, has_settled, listing, utc
 from inlet.bronze.framing import attempt
 from inlet.bronze.guard import Died, apart
 from inlet.bronze.transports import TRANSPORTS
-from inlet.codecs import CODECS
-from inlet.codecs.codec import offers
 from inlet.config import Project
 from inlet.errors import EnvironmentLacks, InletError, Reject, TryAgain
 from inlet.source import Source
@@ -89,25 +88,44 @@ def plan_batch(project: Project, sources: list[Source], before: list[dict], now:
             known, is_settled = last.get((source.name, path)), has_settled(source, info["modified"], now)
             if ordered.tells_no_place(source, known, good.get((source.name, path))):
                 unplaced.setdefault(source.name, []).append(path)
-            if known and not info["held"] and _is_as_listed(known, info):
+            if known and not info["held"] and is_as_listed(known, info):
                 tail = 0 if known["problem"] else info["size"] - known["ofs_end"]
                 if tail and not is_settled:
                     new.wait(source, path, info, tail)
                 info["is_told_missing"] = ordered.is_missing(known)
-                if not info["is_told_missing"] and not (tail and (is_settled or may_end_others)):
+                if not (
+                    info["is_told_missing"]
+                    or tail
+                    and (is_settled or may_end_others)
+                    or deliveries.has_other_settings(project, source, known)
+                    or deliveries.was_rewritten(source, known)
+                ):
                     continue
-            companions = content_of(project, names)
+            landed_before = good.get((source.name, path))
+            companions = content_of(project, source, path, names, is_settled)
+            if landed_before and isinstance(companions, str):  # what it was read with is known
+                companions = {}
             if isinstance(companions, str):
                 info["held"] = companions
-            info |= {"batch_id": new.batch_id, "companions": companions}
-            wanted.append(ordered.Listed(source, path, info, good.get((source.name, path)), is_settled))
+            elif deliveries.is_new_load(source, path, companions, landed_before):
+                landed_before = None
+            elif known and deliveries.was_rewritten(source, known) and is_as_listed(known, info):
+                continue
+            said = num_records(source, path, companions) if isinstance(companions, dict) else None
+            info |= {"batch_id": new.batch_id, "companions": companions, "num_records": said}
+            wanted.append(ordered.Listed(source, path, info, landed_before, is_settled))
     places.hold(project, wanted, good)
-    for (source, path, info, _, _), row in zip(wanted, _plan_files(project, wanted, good, unplaced), strict=True):
+    for (source, path, info, _, is_settled), row in zip(
+        wanted, _plan_files(project, wanted, good, unplaced), strict=True
+    ):
         if isinstance(row, str):
             new.held |= {path: row} if row != GONE else {}
             continue
         if row is None:  # it grew while it was read
             new.wait(source, path, info, info["size"])
+            continue
+        if not is_settled and deliveries.was_rewritten(source, row):
+            new.held[path] = deliveries.waits_for_load(source)
             continue
         if row["ofs_end"] < info["size"] and not row["problem"]:
             new.wait(source, path, info, info["size"] - row["ofs_end"])
@@ -155,32 +173,6 @@ def _listed(project: Project, source: Source, new: Plan) -> list[tuple[str, dict
 def next_batch(project: Project, before: list[dict]) -> int:
     """The number of the next batch. In: the rows of bronze.files so far."""
     return 1 + max((row["batch_id"] for row in [*before, *replay.planned(project)]), default=0)
-
-
-def companions_of(source: Source, path: str) -> list[str] | Reject | None:
-    """The files that come with one; None for a file that is a companion itself; why the codec does not say."""
-    codec = CODECS[source.codec]
-    if source.brings_messages or not offers(codec, "companions"):
-        return []
-    return attempt(codec.companions, unpacked_name(path), source)
-
-
-def fails(source: Source, why: Reject) -> str:
-    """What files wait for whose codec fails before it reads any."""
-    return f"a person: codec {source.codec} fails: {why.found}"
-
-
-def content_of(project: Project, names: list[str]) -> dict[str, str] | str:
-    """The companions of a file by their names, in hex; or what the file waits for."""
-    found: dict[str, str | None] = {}
-    for name in names:
-        short = name.rsplit("/", 1)[-1]
-        try:
-            found[short] = beside(project, name)
-        except OSError as error:
-            return cannot_open(error, f"its {short}")
-    missing = [name for name, text in found.items() if text is None]
-    return f"its {', '.join(missing)}" if missing else {name: text for name, text in found.items() if text is not None}
 
 
 def _plan_files(
@@ -253,7 +245,7 @@ def unfinished(before: list[dict], done: set[tuple[int, str]]) -> list[int]:
     )
 
 
-def _is_as_listed(known: dict, info: dict) -> bool:
+def is_as_listed(known: dict, info: dict) -> bool:
     """Is a file by its size and its time what it was when its row was written?"""
     at = known["modified_at"]
     if info["modified"] is None and not known["problem"]:  # an earlier Inlet wrote 1970 where a store told no time

@@ -11,9 +11,10 @@ from typing import NamedTuple, NoReturn
 
 from inlet import lake
 from inlet.bronze import agreement, framing, ordered, rejudged
+from inlet.bronze.companions import companions_of, content_of, fails, num_records
 from inlet.bronze.files import has_settled, is_compressed, listing, open_file, unpacked
 from inlet.bronze.guard import Died, apart
-from inlet.bronze.plan import Plan, companions_of, content_of, fails, landed, next_batch
+from inlet.bronze.plan import Plan, landed, next_batch
 from inlet.bronze.transports import TRANSPORTS
 from inlet.codecs import CODECS
 from inlet.codecs.codec import UNDECIDED, offers
@@ -55,7 +56,9 @@ def plan_again(project: Project, file: str, only: str | None = None) -> Redelive
             "Deliver what was rejected in a new file",
         )
     batch_id = next_batch(project, landed(project))
-    info |= {"batch_id": batch_id, "companions": _companions(project, source, path)}
+    companions = _companions(project, source, path)
+    said = num_records(source, path, companions)
+    info |= {"batch_id": batch_id, "companions": companions, "num_records": said}
     file_ = ordered.Listed(source, path, info, None, _is_whole(source, path, info))
     before, place, last = _order(project, file_, known, good)
     row = _planned(project, file_, before)
@@ -117,13 +120,13 @@ def _is_broker(project: Project, name: str) -> bool:
     return name in project.sources and project.sources[name].broker is not None
 
 
-def _companions(project: Project, source: Source, path: str) -> dict[str, str]:
+def _companions(project: Project, source: Source, path: str) -> dict[str, dict]:
     names = companions_of(source, path)
     if names is None:
         raise ConfigError(f"{path} comes with another file", "Name that one: it is read with what lies beside it")
     if isinstance(names, Reject):
         raise ConfigError(f"{path}: it waits for {fails(source, names)}", "Report it with the file")
-    content = content_of(project, names)
+    content = content_of(project, source, path, names, True)
     if isinstance(content, str):
         raise ConfigError(f"{path} waits for {content}", "Deliver that, too, then `inlet replay --file` again")
     return content

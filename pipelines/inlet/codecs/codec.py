@@ -24,9 +24,9 @@ What holds, whatever the bytes (tests/test_codecs.py asks it of every codec):
 
 Contexts are dicts that JSON can hold; one may be empty, where a codec needs nothing to go on in a file. Four members
 are Inlet's own, and a codec gives none of them itself (`OWN`): `problem`, why a unit could not be framed (no codec is
-asked to decode it); `companions`, the bytes of the files that came with this one, in hex, by suffix, which a codec
-hands on or drops; `first_row`, of a unit of rows; `undecided`, at the end of a file, the ranges that no mark has judged
-yet (no codec sees it).
+asked to decode it); `companions`, the files that came with this one, by name: `path` and `data`, its bytes in hex,
+which a codec hands on or drops; `first_row`, of a unit of rows; `undecided`, at the end of a file, the ranges that no
+mark has judged yet (no codec sees it).
 
 A codec offers what it has and that is not None, False or empty (`offers`).
 """
@@ -37,7 +37,7 @@ import pyarrow as pa
 from pydantic import BaseModel
 
 from inlet.codecs.notes import Annotated, Said
-from inlet.codecs.results import Cut, Decoded, Definition, Joined, Settings, Waiting
+from inlet.codecs.results import Companion, Cut, Decoded, Definition, Joined, Settings, Waiting
 from inlet.errors import Reject
 from inlet.source import Source
 from inlet.table import Table
@@ -79,6 +79,15 @@ class Codec(Protocol):
         """
 
 
+class KnowsHalves(Codec, Protocol):
+    """A codec whose parts are images of one change, which a part that comes again can be held against."""
+
+    def half(self, part: Waiting, change_mask: bytes | None, source: Source, tables: dict[str, Table]) -> dict | Reject:
+        """The change that a part is of, with the image that the part holds and no other. In: a part whose change_seq a
+        change of silver.changes has; the mask of that change.
+        """
+
+
 class FileCodec(Codec, Protocol):
     """A codec of files of records."""
 
@@ -109,8 +118,12 @@ class FileCodec(Codec, Protocol):
 class RowCodec(Codec, Protocol):
     """A codec of columnar files, whose rows are the records."""
 
-    def open_rows(self, path: str, schema: pa.Schema, source: Source, tables: dict[str, Table]) -> dict | Reject:
-        """The context of a file's units. Out: a Reject where the file cannot be ordered or read."""
+    def open_rows(
+        self, path: str, schema: pa.Schema, companions: dict[str, dict], source: Source, tables: dict[str, Table]
+    ) -> dict | Reject:
+        """The context of a file's units. In: the files that came with it. Out: a Reject where the file cannot be
+        ordered or read.
+        """
 
     def decode_rows(self, rows: pa.Table, context: dict, source: Source, tables: dict[str, Table]) -> Decoded:
         """Read a run of rows. `context["first_row"]` is the ordinal of its first one in the file; the `unit_offset` of
@@ -171,12 +184,41 @@ class PlacedByName(FileCodec, Protocol):
 
 
 class Accompanied(FileCodec, Protocol):
-    """A file codec whose files come with others, which the transport hands over in the context (`companions`)."""
+    """A file codec whose files come with others, which the transport hands over in the context (`companions`), of
+    columnar files to `open_rows`.
+    """
 
-    def companions(self, path: str, source: Source) -> list[str] | None:
-        """The paths of the files that come with one, which waits for them; None for a path that is such a file
-        itself.
-        """
+    def companions(self, path: str, source: Source) -> list[Companion] | None:
+        """The files that come with one; None for a path that is such a file itself."""
+
+
+class Counted(Accompanied, Protocol):
+    """A codec whose companions may say how many records a file has. Such a file is landed as a whole: it is whole once
+    it has as many, and waits until then. Where it has not after `settle_minutes`, no record of it is framed.
+    """
+
+    def num_records(self, path: str, companions: dict[str, dict], source: Source) -> int | Reject | None:
+        """How many records a file has; None where nothing says so; a Reject where what should say so cannot be read,
+        maybe because it is not whole yet."""
+
+
+class Reloads(Accompanied, Protocol):
+    """A codec whose feed gives a name to a new file, once the one of before is no longer needed: its loads begin with
+    the same names again.
+    """
+
+    def load_of(self, context: dict) -> str | None:
+        """The id of the full load that a file is of, with which the change_seq of all its rows begins; None where it is
+        of none. In: what `cut` gave, or `open_rows`."""
+
+    def table_of_load(self, context: dict) -> str:
+        """SCHEMA.TABLE of a file of a load. In: as of `load_of`."""
+
+    def missing_files(self, contexts: list[dict]) -> str | None:
+        """Which files of a load are missing among some, in words; None where no number tells of one."""
+
+    def load_now(self, path: str, companions: dict[str, dict], source: Source) -> str | None:
+        """The id of the full load that a file of this name is of now; None where nothing says so."""
 
 
 class ArrowFileCodec(FileCodec, Protocol):

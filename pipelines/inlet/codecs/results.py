@@ -20,6 +20,21 @@ class Block(NamedTuple):
     num_records: int
 
 
+class Companion(NamedTuple):
+    """A file that comes with another one, which waits for it, `settle_minutes` at most where that is not for ever.
+
+    The first one of `paths` that exists is taken at once. After the wait it is the first one of `others`, then, with
+    `has_series`, the last file before it by name: of the same folder and the same ending as the first of `paths`.
+    """
+
+    name: str  # what the codec calls it
+    paths: list[str]  # where it may lie, nearest first
+    others: list[str] = []  # files that take its place, nearest first
+    has_series: bool = False
+    is_needed: bool = True  # does the file wait for ever where there is none of them?
+    option: str = ""  # of the source: what ends the wait, in words
+
+
 STANDS, ABANDONED = VERDICTS = ("stands", "abandoned")
 
 

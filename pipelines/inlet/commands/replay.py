@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from inlet import bronze, lake, silver
 from inlet.bronze import lookups, replay
+from inlet.bronze.companions import companions_of
 from inlet.bronze.files import listing
-from inlet.bronze.plan import companions_of
 from inlet.bronze.redelivered import Redelivered
 from inlet.bronze.rests import rests
 from inlet.config import Project

@@ -17,7 +17,7 @@ from inlet.codecs import CODECS
 from inlet.codecs.codec import FIRST_ROW, decode_block, offers
 from inlet.config import Project
 from inlet.errors import AccountingError, Reject
-from inlet.silver import decoded, full_loads, parts, verdicts
+from inlet.silver import decoded, file_loads, parts, verdicts
 from inlet.silver.batch import Batch, among, overlaps, raw_of_units, reject_conflicts, write_changes
 
 BATCH_ROWS = (
@@ -47,7 +47,7 @@ def _run_codec(batch: Batch, codec, sources: list[str], files: list[dict]) -> No
     heads = verdicts.judged_units(batch, landed, files)
     _write(batch, codec, sources, heads)
     verdicts.account(batch, landed, heads, files)
-    full_loads.of_files(batch, landed)
+    file_loads.of_files(batch, landed)
 
 
 def replay(batch: Batch, codec, sources: list[str], replays: list[dict], files: list[dict]) -> list[dict]:

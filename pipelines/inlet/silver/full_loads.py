@@ -1,9 +1,9 @@
 """Full loads: which there are, and when each has ended: the control event `load_end`. Before it gold takes a load's
 rows and drops none that the load has not sent; with it what the load did not send goes, as of the load's start.
 
-A file is a load and ends with itself: once all its bytes are landed and none of its records is rejected. Messages
-announce no end; their codec says which changes prove one (`proof_span`), and when the source has gone on for so long
-that it `is_over`.
+A file is a load and ends with itself: once all its bytes are landed and none of its records is rejected. Of loads of
+several files see file_loads.py. Messages announce no end; their codec says which changes prove one (`proof_span`), and
+when the source has gone on for so long that it `is_over`.
 """
 
 import json
@@ -68,8 +68,8 @@ def of_files(batch: Batch, units: list[dict]) -> None:
         for row in found
         if (row.source, row.path, row.load_id) in ended
     }
-    places -= _before(batch, END)  # a file that comes again ends nothing anew
-    _append(
+    places -= before(batch, END)  # a file that comes again ends nothing anew
+    append(
         batch,
         [
             (source, *table.split("."), load_id, load_id + "9" * (35 - len(load_id)))
@@ -193,8 +193,8 @@ def of_messages(batch: Batch, codec, sources: list, loads: list[dict], least: di
     known after it; of a source a change_seq before which the batch has no change, where one is known.
     """
     known = known_loads(batch.project, batch.batch_id)
-    _append(batch, *load_order.hidden_changes(batch, codec, sources, loads, known, least))
-    begun, ended = _before(batch, BEGIN), _before(batch, END)
+    append(batch, *load_order.hidden_changes(batch, codec, sources, loads, known, least))
+    begun, ended = before(batch, BEGIN), before(batch, END)
     waiting = {_place(load): load for load in loads if _place(load) not in ended}
     if not waiting:
         return
@@ -205,30 +205,14 @@ def of_messages(batch: Batch, codec, sources: list, loads: list[dict], least: di
         f"select * from silver.changes where {among([s.name for s in sources])} and operation <> 'REFRESH' and "
         f"(batch_id = {batch.batch_id}" + (f" or change_seq > '{min(new)}')" if new else ")")
     )
-    names = by_name(batch.project.tables.values())
-    spans = [
-        (source, *name.split("."), load_id, *codec.LOADS.proof_span(waiting[source, table, load_id], loads))
-        for source, table, load_id in waiting
-        for name in (names[table].names if table in names else [table])
-    ]
-    rows = batch.spark.createDataFrame(
-        spans, "source string, source_schema string, source_table string, for_load string, first string, last string"
-    )
-    proven = {
-        (row.source, present(names, f"{row.source_schema}.{row.source_table}"), row.for_load)
-        for row in changes.join(rows.hint("broadcast"), ["source", "source_schema", "source_table"])
-        .where("change_seq between first and last")
-        .select("source", "source_schema", "source_table", "for_load")
-        .distinct()
-        .collect()
-    }
+    proven = proven_by(batch, changes, {place: codec.LOADS.proof_span(load, loads) for place, load in waiting.items()})
     options = {source.name: source.options_as(codec.OPTIONS) for source in sources}
     newest = (
         dict(changes.groupBy("source").agg({"change_seq": "max"}).collect())
         if any(o.loads_end == "gap" for o in options.values())
         else {}
     )
-    _append(
+    append(
         batch,
         [
             (source, *table.split("."), load_id, load["started_at16"] + "9" * 19)
@@ -239,11 +223,34 @@ def of_messages(batch: Batch, codec, sources: list, loads: list[dict], least: di
     )
 
 
+def proven_by(batch: Batch, changes: "DataFrame", spans: dict[tuple[str, str, str], tuple[str, str]]) -> set[tuple]:
+    """The loads whose end changes prove, as (source, SCHEMA.TABLE, load_id). In: by load the span of change_seq of a
+    change of its table that proves it.
+    """
+    names = by_name(batch.project.tables.values())
+    rows = batch.spark.createDataFrame(
+        [
+            (source, *name.split("."), load_id, *span)
+            for (source, table, load_id), span in spans.items()
+            for name in (names[table].names if table in names else [table])
+        ],
+        "source string, source_schema string, source_table string, for_load string, first string, last string",
+    )
+    found = changes.join(rows.hint("broadcast"), ["source", "source_schema", "source_table"])
+    return {
+        (row.source, present(names, f"{row.source_schema}.{row.source_table}"), row.for_load)
+        for row in found.where("change_seq between first and last")
+        .select("source", "source_schema", "source_table", "for_load")
+        .distinct()
+        .collect()
+    }
+
+
 def _place(load: dict) -> tuple[str, str, str]:
     return load["source"], load["table"], load["load_id"]
 
 
-def _before(batch: Batch, kind: str) -> set[tuple]:
+def before(batch: Batch, kind: str) -> set[tuple]:
     """(source, SCHEMA.TABLE, load_id) of the loads of which earlier batches hold a kind of event."""
     rows = lake.peek(
         batch.project.lakehouse_path(),
@@ -257,7 +264,7 @@ def _before(batch: Batch, kind: str) -> set[tuple]:
     }
 
 
-def _append(batch: Batch, rows: list[tuple], kind: str = END, details: dict | None = None) -> None:
+def append(batch: Batch, rows: list[tuple], kind: str = END, details: dict | None = None) -> None:
     """In: (source, schema, table, load_id, change_seq); by source and load_id what the detail says."""
     if rows:
         events = batch.spark.createDataFrame(

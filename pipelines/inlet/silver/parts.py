@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 
 from inlet import change, lake, unit
 from inlet.bronze import guard
+from inlet.codecs.codec import offers
 from inlet.codecs.results import Waiting
 from inlet.config import Project
 from inlet.errors import AccountingError, InletError, Reject
-from inlet.silver import decoded
+from inlet.silver import decoded, repeated_parts
 from inlet.silver.batch import Batch, among
 
 if TYPE_CHECKING:
@@ -113,6 +114,10 @@ def join(batch: Batch, codec, sources: list[str], rows: "DataFrame") -> None:
     moved = joined.where("result in ('waiting', 'settled')").selectExpr(
         *[name for name in PARTS if name != "is_settled"], "result = 'settled' as is_settled"
     )
+    if offers(codec, "half"):
+        begun = joined.where("result = 'waiting'").selectExpr(*PARTS)
+        repeated_parts.write(batch, codec, sources, begun, raw)
+        moved = moved.where("is_settled")
     batch.append(moved, "silver.waiting")
     touched.unpersist()
     joined.unpersist()

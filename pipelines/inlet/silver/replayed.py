@@ -8,7 +8,7 @@ many now, so a replay counts the records that come out; bytes are held equal to 
 from inlet.bronze.rests import pieces, rests
 from inlet.codecs import CODECS
 from inlet.errors import AccountingError
-from inlet.silver import blocks, full_loads, messages
+from inlet.silver import blocks, file_loads, messages
 from inlet.silver.batch import Batch, among
 
 
@@ -39,7 +39,7 @@ def run(batch: Batch, replays: list[dict], files: list[dict]) -> None:
             account.bytes_settled += row["unit_length"]
     _mark(batch)
     if units:
-        full_loads.of_files(batch, units)
+        file_loads.of_files(batch, units)
 
 
 def _check_framed(batch: Batch, units: set[str]) -> None:

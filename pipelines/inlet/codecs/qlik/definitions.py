@@ -21,10 +21,10 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from inlet.change import LEN_SEQ
-from inlet.codecs.qlik import dfm, members, types
+from inlet.codecs.qlik import column_lists, dfm, members, types
 from inlet.codecs.qlik.change_table import opening, text
 from inlet.codecs.qlik.change_table.options import Options
+from inlet.codecs.qlik.column_lists import described
 from inlet.codecs.qlik.dfm import Column
 from inlet.codecs.qlik.members import Refused
 from inlet.codecs.results import Definition
@@ -51,10 +51,10 @@ def of_sidecar(sidecar: dfm.Sidecar, path: str, source: Source) -> Definition:
     """The column list of a sidecar. In: the path of the file that it is of. Raises: ConfigError."""
     word = f"{sidecar.schema}.{sidecar.table}" if sidecar.schema and sidecar.table else ""
     schema, table = _table(word, path, source)
-    columns = _data_columns(sidecar.columns, path, source.options_as(Options))
-    listed = [_column(column, sidecar.format != dfm.PARQUET) for column in columns]
-    key = [c.name for c in sorted(columns, key=lambda c: c.key_position) if c.key_position]
-    return Definition(schema, table, listed, key, _seq_of_time(sidecar.first_at), 0, sidecar.version)
+    options = source.options_as(Options)
+    _data_columns(sidecar.columns, path, options)
+    listed = column_lists.of_sidecar(sidecar, options.prefix)
+    return Definition(schema, table, listed.columns, listed.key, listed.change_seq, 0, listed.version)
 
 
 def merged(one: list[dict], other: list[dict]) -> list[dict] | None:
@@ -80,7 +80,7 @@ def merged(one: list[dict], other: list[dict]) -> list[dict] | None:
 
 
 def _numeric(name: str, precision: int, scale: int) -> dict:
-    return _column(Column(name, 1, "NUMERIC", 0, precision, scale), False)
+    return described(Column(name, 1, "NUMERIC", 0, precision, scale), False)
 
 
 def _of_sidecar(data: bytes, name: str, source: Source) -> Definition:
@@ -125,7 +125,7 @@ def _of_text(data: bytes, name: str, source: Source) -> Definition:
         type_, first, second = match[2].upper(), int(match[3] or 0), int(match[4] or 0)
         length, precision, scale = {"NUMERIC": (0, first, second), "DATETIME": (0, 0, first)}.get(type_, (first, 0, 0))
         columns.append(Column(match[1], n, type_, length, precision, scale))
-    listed = [_column(column, True) for column in _data_columns(columns, name, options)]
+    listed = [described(column, True) for column in _data_columns(columns, name, options)]
     return Definition(*_table("", name, source), listed, [], _first_seq(view, dialect, columns, options), 0)
 
 
@@ -166,26 +166,6 @@ def _table(word: str, path: str, source: Source) -> tuple[str, str]:
 
 def _data_columns(columns: Sequence[Column], path: str, options: Options) -> list[Column]:
     """The table's own columns. Raises: ConfigError where there is none."""
-    found = [column for column in columns if not column.name.lower().startswith(options.prefix.lower())]
-    if not found:
-        raise ConfigError(f"{path} has no column but header columns", "Give a file of the table")
-    return found
-
-
-def _column(column: Column, is_text: bool) -> dict:
-    type_, source_type = types.contract_type(column)
-    found = {"name": column.name, "type": type_, "source_type": source_type}
-    return found | ({"encoding": "hex"} if is_text and type_ == "binary" else {})
-
-
-def _seq_of_time(time: str) -> str:
-    """The change_seq before all changes of a time, "" for none. In: a time that dfm.read let pass.
-
-    >>> _seq_of_time("2016-08-02T10:05:04.802")[:18], _seq_of_time("2016-08-02 12:05:04+02:00")[:18]
-    ('201608021005048000', '201608021005040000')
-    """
-    match = dfm.TIME.fullmatch(time)
-    if match is None:
-        return ""
-    hundredths = (match[2] or "").ljust(2, "0")[:2]
-    return f"{dfm.utc(match):%Y%m%d%H%M%S}{hundredths}".ljust(LEN_SEQ, "0")
+    if found := column_lists.data_columns(columns, options.prefix):
+        return found
+    raise ConfigError(f"{path} has no column but header columns", "Give a file of the table")

@@ -6,15 +6,17 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
+from inlet.change import LEN_SEQ
 from inlet.codecs.qlik.change_table import arrow, header, json_lines, opening, scan, text
 from inlet.codecs.qlik.change_table.header import Columns
 from inlet.codecs.qlik.change_table.options import Options
 from inlet.codecs.qlik.change_table.row import Row, Unit, Values
 from inlet.codecs.qlik.change_table.text import BROKEN, ROW, Piece
 from inlet.codecs.qlik.members import Refused, shown
-from inlet.codecs.results import Block, Control, Cut, Decoded, Part
+from inlet.codecs.results import Block, Control, Cut, Decoded, Definition, Part
 from inlet.errors import Reject
 from inlet.fields import json_exact
 from inlet.fields.wrong import Wrong
@@ -22,6 +24,7 @@ from inlet.source import Source
 from inlet.table import Table
 
 OPTIONS_DIFFER = "options_differ"  # a control event: the sidecar says other delimiters than the source's options
+SIDECAR_OF_OTHERS = "sidecar_of_others"  # a control event: the file is read with a sidecar that is not its own
 LEN_SHOWN = 40
 
 
@@ -92,26 +95,28 @@ def cut(data: bytes, context: dict, source: Source, tables: dict[str, Table], le
     framed = Framed(data, context, options, is_final, is_final and _is_last_whole(context, options))
     blocks: list[Block] = []
     start = end = num = 0
-    at_start = context
     for end, is_record in framed.ends():
         num += is_record
         if end - start >= len_block:
             blocks.append(Block(start, end - start, context, num))
-            context = context | {"row_ordinal": context["row_ordinal"] + num, "header_due": False}
+            context = _behind(context, num)
             start, num = end, 0
     if end > start:
         blocks.append(Block(start, end - start, context, num))
-        context = context | {"row_ordinal": context["row_ordinal"] + num, "header_due": False}
-    num_said = context.get("num_records")
-    if is_final and num_said is not None and context["row_ordinal"] != num_said:
-        no = Refused("contradiction", (), f"{num_said} records, as its .dfm says", f"{context['row_ordinal']}")
-        return Cut([], at_start, 0, opening.rejected(no, data, tables[context["table"]]))
+        context = _behind(context, num)
     problem = None
     if end < len(data) and framed.is_undone(end):
         no = Refused("wrong_shape", (), *_lost(context, data[end : end + LEN_SHOWN]))
         problem = opening.rejected(no, data[end:], tables[context["table"]])
         problem = replace(problem, unit_offset=end, byte_offset=end)
     return Cut(blocks, context, end, problem)
+
+
+def _behind(context: dict, num: int) -> dict:
+    """The context behind so many records."""
+    context = context | {"row_ordinal": context["row_ordinal"] + num, "header_due": False}
+    context.pop("definition", None)  # it comes with the first block
+    return context
 
 
 def _is_last_whole(context: dict, options: Options) -> bool:
@@ -132,7 +137,7 @@ def decode(data: bytes, context: dict, source: Source, tables: dict[str, Table])
     changes: list[dict] = []
     rejects: list[Reject] = []
     parts: list[Part] = []
-    controls = _differing(context)
+    controls = [] if context["row_ordinal"] else of_sidecar(context)
     fast = _certain(framed, unit)
     len_records = pc.sum(fast.changes["unit_length"]).as_py() or 0 if fast else 0
     for ordinal, start, stop, kind, cells in _left(framed, fast):
@@ -155,7 +160,10 @@ def decode(data: bytes, context: dict, source: Source, tables: dict[str, Table])
         controls += events
         {dict: changes, Reject: rejects, Part: parts}[type(found)].append(found)  # type: ignore[attr-defined]
     every = arrow.with_certain(fast, changes)
-    return Decoded(every, rejects, controls, len(data) - len_records, fast.num_befores if fast else 0, (), parts)
+    num_befores = fast.num_befores if fast else 0
+    return Decoded(
+        *(every, rejects, controls, len(data) - len_records, num_befores, definitions(context, every, parts), parts)
+    )
 
 
 def _certain(framed: Framed, unit: Unit) -> arrow.Walked | None:
@@ -191,13 +199,31 @@ def _left(framed: Framed, fast: arrow.Walked | None) -> Iterator[tuple[int, int,
             ordinal += 1
 
 
-def _differing(context: dict) -> list[Control]:
-    """The control event of a file whose sidecar says other than the source's options, with its first block."""
-    if context["row_ordinal"] or not context.get("differs"):
+def of_sidecar(context: dict) -> list[Control]:
+    """The control events of a file: its sidecar says other than the source's options, or is not its own."""
+    told = {}
+    if context.get("differs"):
+        told[OPTIONS_DIFFER] = {"sidecar": context["differs"]}
+    if not context.get("is_own", True):
+        told[SIDECAR_OF_OTHERS] = {"sidecar": context["sidecar"]}
+    schema, table = context["table"].split(".", 1)
+    return [
+        Control(kind, 0, 0, schema, table, detail=json.dumps({"file": context["name"]} | one, ensure_ascii=False))
+        for kind, one in told.items()
+    ]
+
+
+def definitions(context: dict, changes: pa.RecordBatch, parts: list[Part]) -> list[Definition]:
+    """The column list of a file's sidecar: in force from its first transaction on, else from the first change here."""
+    listed = context.get("definition")
+    if not listed:
         return []
-    detail = json.dumps({"file": context["name"], "sidecar": context["differs"]}, ensure_ascii=False)
-    schema, table = context["table"].split(".")
-    return [Control(OPTIONS_DIFFER, 0, 0, schema, table, detail=detail)]
+    first = pc.min(changes["change_seq"]).as_py()
+    seqs = [first] * (first is not None) + [part.change_seq for part in parts if part.change_seq]
+    seq = context.get("place", "").ljust(LEN_SEQ, "0") if context["kind"] == "load" else listed["change_seq"]
+    seq = seq or min(seqs, default="")
+    schema, table = context["table"].split(".", 1)
+    return [Definition(schema, table, listed["columns"], listed["key"], seq, 0, listed["version"])] if seq else []
 
 
 def _row(framed: Framed, unit: Unit, start: int, stop: int, cells: list, ordinal: int) -> Row:

@@ -6,8 +6,16 @@ Files       SCHEMA.TABLE__ct/ and folders of partitions below it: change tables 
             SCHEMA.TABLE/LOAD00000001.*, LOAD_<segment>_<number>.*: full loads [documented]
             delimited text, JSON (an object a line), Parquet (transport `rows`); compressed ones by the transport.
             SequenceFiles are refused by name
-Sidecar     .dfm, where one came with the file: its word goes before the options, and the control event
-            `options_differ` says where they differ. Count of records, columns and name have to be the file's
+Sidecar     .dfm. Option `sidecar` says where a file's own one lies. The file waits for it, `settle_minutes` at most;
+            then the next one is taken that exists, with the control event `sidecar_of_others`: that of the partition,
+            of the table's full load, or the last one before it in its folder (option `without_sidecar`: last). What a
+            sidecar says goes before the options, and the control event `options_differ` says where they differ.
+            Count of records, columns and name have to be the file's; a file that has other ones is one reject. A file
+            whose own sidecar has a count is landed as a whole, once it has as many records
+Lists       the columns of a file's own sidecar go to silver.table_versions, in force from firstTransactionTimestamp on,
+            else from the first change of the file. Rows of a list that the contract in force does not know wait
+            (definition_differs): a column is new or gone, or its type has another name. Digits and lengths do not
+            count, for those of a NUMERIC drift between sidecars [sample seen]
 Table       that of the sidecar, else the folder's name; `tables` maps either, and two answers are one too many
 Columns     the header row, else the sidecar's; else, of a load, the contract's; else option header_columns and the
             contract's. Names in any case. A column of the contract that the file lacks was not supplied
@@ -25,8 +33,12 @@ Pairs       option before_images: where Qlik stores before-images, U and B of a 
             what another file holds
 Loads       rows are REFRESH. Their place: the load's time, six digits of the folder's name (a checksum, or option
             load_numbers; a second folder with the same ones is held, own_place), the file's number, the row's place in
-            it. The load's time is option load_time; without it the load comes before all changes. load_id is the time
-            and the six digits. ASSUMED: a first record whose cells all are names of columns is a header row
+            it. The load's time is option load_time (`first`: before all changes), else startWriteTimestamp in the
+            sidecar of LOAD00000001, less load_lead_seconds; of segments no file is known to be the first, so they
+            need the option. load_id is the time and the six digits. A file that comes again with a later time of its
+            load is of a new load. A load has ended once its files are there without a gap and a change of its table
+            after its start is (option loads_end; ASSUMED: Qlik writes no change of a table before its load is done).
+            ASSUMED: a first record whose cells all are names of columns is a header row
 Text        text.py. Null: option null_text without quotes. In quotes it is rejected until quoted_null tells what it is
             [nothing public does]. A last record without record delimiter looks as a file does that was cut off: it is
             left until option last_record, or the count of the sidecar, tells that it is whole
@@ -46,15 +58,15 @@ Rejects     unknown_table, ambiguous_table, unknown_operation, unknown_column, c
             JSON, part_missing
 """
 
-from inlet.codecs.qlik import dfm
-from inlet.codecs.qlik.change_table import opening
+from inlet.codecs.qlik.change_table import opening, sidecars
 from inlet.codecs.qlik.change_table.arrow import CHANGES, COLUMNS, CONSTANTS, changes_as_rows, constants, tables_of
 from inlet.codecs.qlik.change_table.block import cut, decode
 from inlet.codecs.qlik.change_table.options import Options
-from inlet.codecs.qlik.change_table.pairs import join
+from inlet.codecs.qlik.change_table.pairs import half, join
 from inlet.codecs.qlik.change_table.rows import decode_rows, open_rows
 from inlet.codecs.qlik.definitions import definitions_of, merged
 from inlet.codecs.qlik.members import Refused
+from inlet.codecs.results import Companion
 from inlet.errors import Reject
 from inlet.source import Source
 from inlet.table import Table
@@ -70,6 +82,7 @@ __all__ = (
     "decode",
     "decode_rows",
     "definitions_of",
+    "half",
     "join",
     "merged",
     "open_rows",
@@ -87,24 +100,59 @@ def open_file(path: str, head: bytes, is_whole: bool, source: Source, tables: di
     return opening.rejected(context, head) if isinstance(context, Refused) else context
 
 
-def companions(path: str, source: Source) -> list[str] | None:
-    """The path of a file's sidecar, where there is to be one; None for a sidecar."""
+def companions(path: str, source: Source) -> list[Companion] | None:
+    """The sidecars of a file, and that of the first file of its load; None for a sidecar."""
     options = source.options_as(Options)
-    found = dfm.companions(path, options.sidecar if options.sidecar != "none" else dfm.BESIDE, options.suffix)
-    return [] if found is not None and options.sidecar == "none" else found
+    context = opening.by_name(path, options)
+    is_first_known = not isinstance(context, Refused) and context["kind"] == "load"
+    is_segment = is_first_known and context["number"] >= opening.FIRST_OF_SEGMENTS  # which one began is not known
+    return sidecars.companions(path, options, is_first_known and not is_segment)
 
 
-def own_place(path: str, source: Source, tables: dict[str, Table]) -> tuple[str, str] | None:
-    """The place of a file of a load, and the folder of its table; None of a file of changes, whose rows tell theirs."""
-    context = opening.by_name(path, source.options_as(Options))
-    if isinstance(context, Refused) or context["kind"] != "load":
-        return None
-    return context["place"], context["word"]
+def num_records(path: str, companions: dict[str, dict], source: Source) -> int | Reject | None:
+    """How many records a file has by its sidecar."""
+    return sidecars.num_records(path, companions, source.options_as(Options))
 
 
 def load_of(context: dict) -> str | None:
-    """None: a file is a part of a load, and tells no end of it."""
-    return None
+    """The id of the full load that a file is of."""
+    return context.get("load_id")
+
+
+def table_of_load(context: dict) -> str:
+    """SCHEMA.TABLE of a file of a load."""
+    return str(context["table"])
+
+
+def missing_files(contexts: list[dict]) -> str | None:
+    """The files of a load before the last one of each segment that are not among some, in words."""
+    segments: dict[int, set[int]] = {}
+    for number in (context["number"] for context in contexts):
+        segment, ordinal = opening.segment_of(number)
+        segments.setdefault(segment, set()).add(ordinal)
+    lacks = [f"{n} of segment {s}" for s, found in segments.items() for n in range(1, max(found)) if n not in found]
+    return ", ".join(lacks[:3]) or None
+
+
+def load_now(path: str, companions: dict[str, dict], source: Source) -> str | None:
+    """The id of the full load that a file of this name is of now."""
+    options = source.options_as(Options)
+    context = opening.by_name(path, options)
+    try:
+        return None if isinstance(context, Refused) else opening.located(context, companions, options).get("load_id")
+    except Refused:
+        return None
+
+
+def own_place(path: str, source: Source, tables: dict[str, Table]) -> tuple[str, str] | None:
+    """The place of a file of a load among those of one time, and the folder of its table; None of a file of changes,
+    whose rows tell theirs.
+    """
+    options = source.options_as(Options)
+    context = opening.by_name(path, options)
+    if isinstance(context, Refused) or context["kind"] != "load":
+        return None
+    return f"{opening.number_of(context['word'], options):06d}{context['number']:05d}", context["word"]
 
 
 def span(context: dict, num_records: int) -> tuple[str, str] | None:

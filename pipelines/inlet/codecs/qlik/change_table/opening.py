@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from inlet import change
-from inlet.codecs.qlik import dfm
-from inlet.codecs.qlik.change_table import header, images, json_lines, text
+from inlet.codecs.qlik import column_lists, dfm
+from inlet.codecs.qlik.change_table import header, images, json_lines, sidecars, text
 from inlet.codecs.qlik.change_table.header import Columns
 from inlet.codecs.qlik.change_table.options import Options, check_dialect
 from inlet.codecs.qlik.change_table.text import Dialect, Shape
@@ -52,13 +52,21 @@ def by_name(path: str, options: Options) -> dict | Refused:
             of_segment = f"a segment below {NUM_SEGMENTS} with a number below {LEN_SEGMENT}"
             expected = f"a number below {FIRST_OF_SEGMENTS}, or {of_segment}"
             return Refused("missing_change_seq", (), expected, name)
-        load_id = f"{options.load_time or change.NO_TIME}{number_of(folders[-1], options):06d}"
-        return context | {"kind": "load", "word": folders[-1], "load_id": load_id, "place": f"{load_id}{number:05d}"}
+        return context | {"kind": "load", "word": folders[-1], "number": number}
     expected = (
         f"a file in a folder SCHEMA.TABLE{options.suffix} or below (option suffix), or SCHEMA.TABLE/LOAD...; Apply "
         "Changes on a file target says no operation: switch Store Changes on"
     )
     return Refused("unknown_table", (), expected, path[-80:])
+
+
+def segment_of(number: int) -> tuple[int, int]:
+    """The segment of a load's file, -1 where it has none, and its number in it. In: its number in places.
+
+    >>> segment_of(2), segment_of(FIRST_OF_SEGMENTS + 3 * LEN_SEGMENT + 12)
+    ((-1, 2), (3, 12))
+    """
+    return (-1, number) if number < FIRST_OF_SEGMENTS else divmod(number - FIRST_OF_SEGMENTS, LEN_SEGMENT)
 
 
 def number_of(word: str, options: Options) -> int:
@@ -95,42 +103,62 @@ def table_of(context: dict, sidecar: dfm.Sidecar | None, source: Source, tables:
     return contract
 
 
-def sidecar_of(context: dict) -> tuple[dfm.Sidecar | None, bool]:
-    """The nearest sidecar that came with a file, and whether it is the file's own. Raises: Wrong, Refused."""
-    found = [(name, data) for name, data in context.get("companions", {}).items() if data]
-    if not found:
-        return None, False
-    name, data = found[0]
-    sidecar = dfm.read(bytes.fromhex(data))
-    own = context["name"].split(".")[0].lower() == name.split(".")[0].lower()
-    if own and _plain(sidecar.file) != _plain(context["name"]):
-        raise Refused("contradiction", (), f"the file that {name} names, {sidecar.file}", context["name"])
-    return sidecar, own
-
-
-def _plain(name: str) -> str:
-    return name.lower().removesuffix(".gz")
-
-
 def settle(
     data: bytes, context: dict, source: Source, tables: dict[str, Table], options: Options, is_final: bool
 ) -> dict | Reject | None:
     """The context of a file's first byte; why it is refused; None where more of it has to come."""
     contract = None
     try:
-        sidecar, is_own = sidecar_of(context)
-        contract = table_of(context, sidecar, source, tables)
-        settled = {n: v for n, v in context.items() if n not in ("companions", "word")} | {"table": contract.table}
-        if sidecar and is_own:
-            settled |= {"num_records": sidecar.num_records}
-        is_json = _format(context["name"], sidecar, options) == "json"
-        read = _settle_json if is_json else _settle_delimited
-        return read(data, settled, sidecar if sidecar else None, is_own, contract, options, is_final)
+        given = context.get("companions", {})
+        found = sidecars.of_file(context["name"], given, options)
+        settled, contract = with_sidecar(context, found, given, source, tables, options)
+        sidecar = found.sidecar if found else None
+        read = _settle_json if _format(context["name"], sidecar, options) == "json" else _settle_delimited
+        return read(data, settled, sidecar, bool(found and found.is_own), contract, options, is_final)
     except Wrong as wrong:
-        no = Refused(wrong.kind, (), f".dfm: {wrong.expected}", f"{wrong.found}, at its byte {wrong.offset}")
-    except Refused as refused:
-        no = refused
-    return rejected(no, data, contract)
+        return rejected(Refused(wrong.kind, (), wrong.expected, wrong.found), data, contract)
+    except Refused as no:
+        return rejected(no, data, contract)
+
+
+def located(context: dict, given: dict[str, dict], options: Options) -> dict:
+    """The place of a file of a load. In: the companions of the file. Raises: Refused."""
+    if context["kind"] != "load":
+        return {}
+    load_id = f"{sidecars.load_time(given, options)}{number_of(context['word'], options):06d}"
+    return {"load_id": load_id, "place": f"{load_id}{context['number']:05d}"}
+
+
+def with_sidecar(
+    context: dict,
+    found: sidecars.Found | None,
+    given: dict[str, dict],
+    source: Source,
+    tables: dict[str, Table],
+    options: Options,
+) -> tuple[dict, Table]:
+    """What a file's name and its sidecar say of it, and its contract. Raises: Refused."""
+    context = context | located(context, given, options)
+    contract = table_of(context, found.sidecar if found else None, source, tables)
+    settled = {n: v for n, v in context.items() if n not in ("companions", "word")} | {"table": contract.table}
+    if found is None:
+        return settled, contract
+    settled |= {"sidecar": found.path, "is_own": found.is_own}
+    if found.is_own:
+        sidecar = found.sidecar
+        listed = column_lists.of_sidecar(sidecar, options.prefix)
+        if not listed.columns:
+            raise Refused("contradiction", (), "a column besides header columns in its .dfm", "none")
+        names = [[c.name, c.type] for c in column_lists.data_columns(sidecar.columns, options.prefix)]
+        settled |= {"num_records": sidecar.num_records, "listed": names, "definition": listed._asdict()}
+    return settled, contract
+
+
+def check_columns(names: list[str], listed: list[str]) -> None:
+    """Raises: Refused where the columns of a file are not those of its sidecar."""
+    if [name.lower() for name in names] != [name.lower() for name in listed]:
+        expected = f"the columns of its .dfm, {', '.join(listed)[:200]}"
+        raise Refused("contradiction", (), expected, ", ".join(names)[:200])
 
 
 def rejected(no: Refused, data: bytes, contract: Table | None = None) -> Reject:
@@ -182,10 +210,8 @@ def _settle_delimited(data, context, sidecar, is_own, contract, options, is_fina
     names = _header_row([text.value(cell, view, dialect) for cell in cells], context, contract, options)
     context |= {"header_due": names is not None}
     listed = [column.name for column in sidecar.columns] if sidecar else None
-    if names and listed and is_own and [n.lower() for n in names] != [n.lower() for n in listed]:
-        raise Refused(
-            "contradiction", (), f"the columns of its .dfm, {', '.join(listed)[:200]}", ", ".join(names)[:200]
-        )
+    if names and listed and is_own:
+        check_columns(names, listed)
     context |= {"columns": names or listed or _columns_told(context, contract, options)}
     columns = header.columns_of(context["columns"], options)
     if context["kind"] == "load":

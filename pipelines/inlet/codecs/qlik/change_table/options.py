@@ -9,6 +9,8 @@ from inlet import change
 from inlet.codecs.qlik import dfm
 from inlet.fields import charset
 
+FIRST = "first"  # of load_time: before all changes
+
 
 class Options(BaseModel):
     """A source's `options`."""
@@ -65,13 +67,34 @@ class Options(BaseModel):
         description="whether Qlik stores before-images (rows B): then updates wait for theirs; `auto`: updates and "
         "before-images are rejected until it is told",
     )
-    sidecar: Literal["none", "beside"] = Field(
-        "none", description="whether each file has a .dfm of its name `beside` it, for which it waits"
+    sidecar: str = Field(
+        "none",
+        min_length=1,
+        description="where the .dfm of each file lies, for which it waits `settle_minutes` at most: `beside` it; in "
+        "the folder of its `partition`, or that of the partition itself; beside it, else with the `full_load` of its "
+        "table; or the path of a metadata folder, which may have a folder for each table; `none`: files have none",
+    )
+    without_sidecar: Literal["wait", "last", "contract", "reject"] = Field(
+        "wait",
+        description="what a file does without its .dfm after `settle_minutes`: `wait` on; take the `last` one before "
+        "it in that folder, by name; be read as the options and the `contract` say; or be rejected. One of the "
+        "partition or the full load, where `sidecar` names these, goes before",
     )
     load_time: str | None = Field(
         None,
-        description="when the full load of the LOAD files began, UTC: 14 or 16 digits; without it the load comes "
-        "before all changes",
+        description="when the full load of the LOAD files began, UTC: 14 or 16 digits; `first`: before all changes; "
+        "without it the .dfm of LOAD00000001 tells it (startWriteTimestamp)",
+    )
+    load_lead_seconds: float = Field(
+        60,
+        ge=0,
+        description="how long before startWriteTimestamp a full load may have read its first row: a load that begins "
+        "too early does no harm, one that begins too late hides changes",
+    )
+    loads_end: Literal["change", "files"] = Field(
+        "change",
+        description="what tells that a full load has ended, once its files are there without a gap: `change`, a change "
+        "of its table after its start; `files`, nothing more, where all files of a load are delivered at once",
     )
     load_numbers: dict[str, int] = Field(
         {},
@@ -93,9 +116,11 @@ class Options(BaseModel):
     @field_validator("load_time")
     @classmethod
     def _time(cls, text: str | None) -> str | None:
-        if text is not None and not re.fullmatch("[0-9]{14}(?:[0-9]{2})?", text):
-            raise ValueError(f"expected 14 or 16 digits, YYYYMMDDHHmmSS or YYYYMMDDHHmmSShh, found {text!r}")
-        return text and text.ljust(change.LEN_TIME, "0")
+        if text is None or text == FIRST:
+            return text
+        if not re.fullmatch("[0-9]{14}(?:[0-9]{2})?", text):
+            raise ValueError(f"expected 14 or 16 digits, YYYYMMDDHHmmSS or YYYYMMDDHHmmSShh, or first, found {text!r}")
+        return text.ljust(change.LEN_TIME, "0")
 
     @field_validator("load_numbers")
     @classmethod

@@ -61,6 +61,15 @@ def join(key: str, parts: list[Waiting], source: Source, tables: dict[str, Table
     return Joined([change | {"unit_id": parts[first].unit_id}], rejects, control=control)
 
 
+def half(part: Waiting, change_mask: bytes | None, source: Source, tables: dict[str, Table]) -> dict | Reject:
+    """The image that a part holds of a change that is known."""
+    row, given, said = _row(part, source, tables, source.options_as(Options))
+    try:
+        return row.half(said, given, change_mask)
+    except Refused as no:
+        return row.reject(no)
+
+
 def _rejected(no: Refused, parts: list[Waiting], rows: list, first: int, befores: list[int]) -> list:
     """Both rows of a pair as rejects, with what is wrong in one of them."""
     found: list[tuple[str, Reject]] = []

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from inlet import change
-from inlet.codecs.qlik import members
+from inlet.codecs.qlik import column_lists, members
 from inlet.codecs.qlik.change_table import header, images
 from inlet.codecs.qlik.change_table.header import BEFOREIMAGE, Columns
 from inlet.codecs.qlik.change_table.images import Reading
@@ -43,6 +43,7 @@ class Bound(NamedTuple):
     columns: dict[int, TableColumn | None]  # by place; None: the contract has none of that name
     large: frozenset[str]  # its large objects
     ordinals: dict[str, int]
+    differs: str  # how the columns of the file's sidecar are not the contract's, in words
 
 
 class Unit:
@@ -54,7 +55,8 @@ class Unit:
         self._bound: dict[tuple, Bound] = {}
 
     def bound(self, change_seq: str, columns: Columns) -> Bound:
-        """The columns of a row by the contract in force at its place."""
+        """The columns of a row by the contract in force at its place. Raises: Refused where those of the file's sidecar
+        are others."""
         contract = self.table.at(change_seq)
         known = (contract.version, columns.names)
         if known not in self._bound:
@@ -66,8 +68,14 @@ class Unit:
             }
             large = frozenset(column.name for column in contract.columns if images.is_large(column.source_type))
             ordinals = {name: ordinal for ordinal, name in enumerate(contract.column_names, 1)}
-            self._bound[known] = Bound(contract, found, large, ordinals)
-        return self._bound[known]
+            listed = self.context.get("listed")
+            differs = column_lists.differing(listed, contract) if listed else ""
+            self._bound[known] = Bound(contract, found, large, ordinals, differs)
+        bound = self._bound[known]
+        if bound.differs:
+            expected = f"the columns of {contract.table} in version {contract.version} of its contract: `inlet import`"
+            raise Refused("definition_differs", (), expected, bound.differs)
+        return bound
 
 
 class Row:
@@ -154,6 +162,19 @@ class Row:
                 header_ |= {"mask_differs": names} if names else {}
         mask = None if changed is None else change.mask(bound.ordinals[name] for name in changed)
         return self._row(bound.contract, word, told | {"change_mask": mask, "header": header_ or None})
+
+    def half(self, said: header.Said, given: Values, change_mask: bytes | None) -> dict:
+        """The update that an update or a before-image is of, with its own image alone. In: the mask of the update.
+        Raises: Refused.
+        """
+        self.seq = said.change_seq
+        bound = self.unit.bound(self.seq, given.columns)
+        if said.operation == "UPDATE":
+            changed = self._changed(said, given.columns, bound)
+            return self._row(bound.contract, "UPDATE", {"after": self._image(given, changed, bound, "UPDATE")})
+        names = dict(enumerate(bound.contract.column_names, 1))
+        changed = None if change_mask is None else {names[n] for n in change.mask_ordinals(change_mask) if n in names}
+        return self._row(bound.contract, "UPDATE", {"before": self._image(given, changed, bound, BEFOREIMAGE)})
 
     def _changed(self, said: header.Said, columns: Columns, bound: Bound) -> set[str] | None:
         """The contract's columns that a mask names. Raises: Refused."""

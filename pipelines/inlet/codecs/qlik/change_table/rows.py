@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from inlet.codecs.qlik.change_table import arrow, header, images, opening, pairs
+from inlet.codecs.qlik.change_table import arrow, block, header, images, opening, pairs, sidecars
 from inlet.codecs.qlik.change_table.header import Columns
 from inlet.codecs.qlik.change_table.options import Options
 from inlet.codecs.qlik.change_table.parquet_cells import cells_of_rows
 from inlet.codecs.qlik.change_table.row import Row, Unit, Values
 from inlet.codecs.qlik.members import Refused
-from inlet.codecs.results import Control, Decoded, Part
+from inlet.codecs.results import Decoded, Part
 from inlet.errors import Reject
 from inlet.fields.json_exact import Number
 from inlet.source import Source
@@ -25,16 +25,21 @@ UNITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}  # digits of a second's fraction
 EPOCH = datetime.datetime(1970, 1, 1)
 
 
-def open_rows(path: str, schema: pa.Schema, source: Source, tables: dict[str, Table]) -> dict | Reject:
+def open_rows(
+    path: str, schema: pa.Schema, companions: dict[str, dict], source: Source, tables: dict[str, Table]
+) -> dict | Reject:
     """The context of a file's units."""
     options, contract = source.options_as(Options), None
     context = opening.by_name(path, options)
     if isinstance(context, Refused):
         return opening.rejected(context, b"")
     try:
-        contract = opening.table_of(context, None, source, tables)
+        told = sidecars.of_file(context["name"], companions, options)
+        context, contract = opening.with_sidecar(context, told, companions, source, tables, options)
         columns = header.columns_of(schema.names, options)
-        context |= {"format": "rows", "table": contract.table, "columns": schema.names}
+        context |= {"format": "rows", "columns": schema.names}
+        if told and told.is_own:
+            opening.check_columns(schema.names, [column.name for column in told.sidecar.columns])
         if context["kind"] == "load":
             if columns.known or columns.others:
                 found = ", ".join((*columns.known, *columns.others))
@@ -59,7 +64,7 @@ def decode_rows(rows: pa.Table, context: dict, source: Source, tables: dict[str,
     changes: list[dict] = []
     rejects: list[Reject] = []
     parts: list[Part] = []
-    controls: list[Control] = []
+    controls = block.of_sidecar(context) if context["first_row"] == 0 else []
     for k, n in enumerate(left):
         values = [column[k] for column in by_column]
         shown = [value.found if isinstance(value, Refused) else value for value in values]
@@ -68,8 +73,9 @@ def decode_rows(rows: pa.Table, context: dict, source: Source, tables: dict[str,
         found, events = row.read(Values(values, columns), raw)
         controls += events
         {dict: changes, Reject: rejects, Part: parts}[type(found)].append(found)  # type: ignore[attr-defined]
-    found_all = arrow.with_certain(fast, changes)
-    return Decoded(found_all, rejects, controls, num_befores, num_befores, (), parts)
+    every = arrow.with_certain(fast, changes)
+    definitions = block.definitions(context, every, parts) if context["first_row"] == 0 else []
+    return Decoded(every, rejects, controls, num_befores, num_befores, definitions, parts)
 
 
 def _certain(rows: pa.Table, columns: Columns, unit: Unit) -> arrow.Walked | None:

@@ -1,0 +1,336 @@
+"""Change tables and load files of Qlik, the whole way: random streams as text, JSON lines and Parquet go through `inlet
+run`, batch by batch, and gold and the public views must equal the reference.
+
+Updates and before-images lie in files and batches of their own choice; files come again under other names.
+"""
+
+import json
+import random
+import shutil
+import zlib
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from inlet import config, silver
+from inlet.cli import app
+from inlet.commands import run as running
+from inlet.commands.status import status
+from inlet.gold import generate
+from inlet.log import Log
+from tests import reference
+from tests.encode import qlik_change_table as encode
+from tests.encode.qlik_change_table import Column, Layout, Options
+from tests.encode.qlik_dfm import dfm
+from tests.streams import Change, stream
+from tests.test_pipeline import ITEMS, KEY, REPO, by_source, plain, put
+
+NUM_BATCHES = 3
+COLUMNS = [name for name, *_ in ITEMS]
+TABLE = encode.Table(
+    "SIM",
+    "ITEMS",
+    (
+        Column("REGION", "STRING", 20, key=1),
+        Column("ITEM", "INT8", key=2),
+        Column("NAME", "STRING", 40),
+        Column("PRICE", "NUMERIC", precision=9, scale=2),
+        Column("MADE", "DATE"),
+        Column("PHOTO", "BYTES", 10),
+    ),
+)
+TEXT = Options(head="names")
+FORMS = {  # source -> layout of its changes, how its rows are written, the ends of its files, its options
+    "ct_text": (Layout(), lambda rows, layout: encode.delimited(TABLE, rows, layout, TEXT), "csv", {}),
+    "ct_json": (
+        Layout(before_first=True, is_sparse=True),
+        lambda rows, layout: encode.json_lines(TABLE, rows, layout),
+        "json",
+        {},
+    ),
+    "ct_rows": (
+        Layout(headers=(*encode.HEADERS, "partition_name"), mask_form="binary"),
+        lambda rows, layout: encode.parquet(TABLE, rows, layout),
+        "parquet",
+        {},
+    ),
+}
+LOADED_AT = "2026010203000000"
+
+
+def number_of(word: str) -> str:
+    return f"{zlib.crc32(word.encode()) % 10**6:06d}"
+
+
+def write(rng: random.Random, source: str, landing: Path) -> list[Change]:
+    """A load and the changes after it, in files of some batches."""
+    layout, written, end, _ = FORMS[source]
+    load_id = LOADED_AT + number_of("SIM.ITEMS")
+    loaded = {
+        (c.after["REGION"], c.after["ITEM"]): c.after for c in stream(rng, length=6, loads=0, partial=0) if c.after
+    }
+    images = list(loaded.values())
+    expected = []
+    for number, part in enumerate((images[:2], images[2:]), 1):
+        rows = encode.rows(TABLE, [{"operation": "REFRESH", "after": row} for row in part], encode.LOAD)
+        put(landing / "0" / source / "SIM.ITEMS" / f"LOAD{number:08d}.{end}", written(rows, encode.LOAD))
+        for n, row in enumerate(part):
+            seq = f"{load_id}{number:05d}{n:08d}"
+            expected.append(Change(source, "SIM.ITEMS", seq, "REFRESH", after=row, load_id=load_id))
+    expected.append(Change(source, "SIM.ITEMS", load_id + "9" * (35 - len(load_id)), "LOAD_END", load_id=load_id))
+    batches: list[list[list]] = [[] for _ in range(NUM_BATCHES)]
+    changes = stream(rng, length=30, loads=0, upserts=0, partial=0, states=0)
+    for change in [c for c in changes if c.op in ("INSERT", "UPDATE", "DELETE", "TRUNCATE")]:
+        before, after = change.before, change.after
+        if change.op == "UPDATE" and before is None:
+            before = {n: after[n] if rng.random() < 0.5 or n in KEY else None for n in after}
+        said = {
+            "operation": change.op,
+            "change_seq": change.seq,
+            "before": before,
+            "after": after,
+            "transaction_id": f"{int(change.transaction_id[2:]):032X}",
+            "change_timestamp": change.timestamp,
+            "partition_name": "20260102T030000_20260102T040000",
+        }
+        expected.append(as_read(source, said, layout))
+        on_time = len(expected) * NUM_BATCHES // (len(changes) + len(loaded) + 2)
+        for row in encode.rows(TABLE, [said], layout):
+            late = rng.randint(on_time, NUM_BATCHES - 1) if rng.random() < 0.3 else on_time
+            batches[late].append(row)
+    for batch, rows in enumerate(batches):
+        for n, first in enumerate(range(0, len(rows), 5)):
+            folder = landing / f"{batch}" / source / "SIM.ITEMS__ct"
+            folder = folder / "20260102T030000_20260102T040000" if layout.headers[-1] == "partition_name" else folder
+            data = written(rows[first : first + 5], layout)
+            put(folder / f"20260102-0304{batch:02d}{n:03d}.{end}", data)
+            if rng.random() < 0.3:
+                again = landing / f"{rng.randint(batch, NUM_BATCHES - 1)}" / source / "SIM.ITEMS__ct"
+                put(again / f"20260102-0404{batch:02d}{n:03d}.{end}", data)
+    return expected
+
+
+def as_read(source: str, said: dict, layout: Layout) -> Change:
+    """What a change says once it is read, by the rules of the page."""
+    before, after, word = said["before"], said["after"], said["operation"]
+    changed: tuple[str, ...] | None = tuple(COLUMNS)
+    if word == "UPDATE":
+        changed = tuple(n for n in COLUMNS if before[n] != after[n])
+        sent = {n: v for n, v in after.items() if not layout.is_sparse or n in KEY or n in changed}
+        after = {n: v for n, v in sent.items() if v is not None or n in changed}
+        before = {n: v for n, v in before.items() if v is not None or n in changed}
+    if word == "INSERT":
+        before = None
+    if word == "DELETE":
+        changed, after, before = tuple(KEY), None, {n: v for n, v in before.items() if v is not None}
+    if word == "TRUNCATE":
+        changed, before, after = None, None, None
+    return Change(
+        source, "SIM.ITEMS", said["change_seq"], word, before, after, said["transaction_id"],
+        timestamp=said["change_timestamp"], mask=changed,
+    )  # fmt: skip
+
+
+GOODS = encode.Table("SIM", "GOODS", (Column("ID", "INT4", key=1), Column("NAME", "STRING", 20)))
+WIDER = encode.Table("SIM", "GOODS", (*GOODS.columns, Column("PRICE", "INT4")), version=2)
+
+
+def write_goods(landing: Path) -> None:
+    """A source whose files have sidecars: a load; in the next batch a load that has one row less, whose file has the
+    same name, and a change that is older; then a change after that load, and one with a column that is new.
+    """
+
+    def place(batch: int, path: str, rows: list[list], table=GOODS, layout=encode.LOAD, at: str = "") -> None:
+        folder = landing / f"{batch}" / "ct_goods"
+        put(folder / f"{path}.csv", encode.delimited(table, rows, layout, TEXT))
+        times = (at, at, at if layout is not encode.LOAD else None, None)
+        put(folder / f"{path}.dfm", dfm(table, len(rows), layout, TEXT, file=f"{path.split('/')[-1]}.csv", times=times))
+
+    def change(batch: int, name: str, at: str, operation: str, after: dict, table=GOODS, before=None) -> None:
+        seq = f"20260102{at}0000{1:021d}"[:35]
+        said = {"operation": operation, "change_seq": seq, "after": after, "before": before}
+        rows = encode.rows(table, [said], Layout())
+        place(batch, f"SIM.GOODS__ct/{name}", rows, table, Layout(), f"2026-01-02T{at[:2]}:{at[2:]}:00.000")
+
+    place(0, "SIM.GOODS/LOAD00000001", [[1, "a"], [2, "b"]], at="2026-01-02T03:00:00.000")
+    place(0, "SIM.GOODS/LOAD00000002", [[3, "c"]], at="2026-01-02T03:00:30.000")
+    change(0, "1", "0400", "UPDATE", {"ID": 1, "NAME": "aa"}, before={"ID": 1, "NAME": "a"})
+    change(0, "orphan", "0401", "UPDATE", {"ID": 2, "NAME": "lost"}, before=None)
+    place(1, "SIM.GOODS/LOAD00000001", [[1, "again"], [2, "b"]], at="2026-01-02T05:00:00.000")
+    change(1, "2", "0430", "UPDATE", {"ID": 1, "NAME": "old"}, before={"ID": 1, "NAME": "aa"})
+    change(2, "3", "0600", "INSERT", {"ID": 4, "NAME": "d"})
+    change(2, "4", "0700", "INSERT", {"ID": 5, "NAME": "e", "PRICE": 9}, WIDER)
+
+
+@pytest.fixture(scope="module")
+def ran(spark, lakehouse, tmp_path_factory) -> SimpleNamespace:
+    """All batches went through `inlet run`: the project, source -> changes, what status said after each."""
+    root = tmp_path_factory.mktemp("change_tables")
+    sources, changes = {}, {}
+    for name, (_, _, end, options) in FORMS.items():
+        changes[name] = write(random.Random(name), name, root / "delivery")
+        path = f"landing/{name}/**/*.{end}"
+        told = {"before_images": "stored", "quoted_null": "text", "load_time": LOADED_AT} | options
+        from_ = {"transport": "rows", "path": path} if end == "parquet" else path
+        sources[name] = {"codec": "qlik_change_table", "from": from_, "settle_minutes": 0, "options": told}
+    write_goods(root / "delivery")
+    told = {"before_images": "stored", "sidecar": "beside", "load_lead_seconds": 0}
+    sources["ct_goods"] = {
+        "codec": "qlik_change_table",
+        "from": "landing/ct_goods/**",
+        "settle_minutes": 0,
+        "part_wait_minutes": 1e-6,
+        "options": told,
+    }
+    project = make_project(root, lakehouse, sources)
+    shown, goods = [], []
+    for batch in range(NUM_BATCHES):
+        shutil.copytree(root / "delivery" / str(batch), root / "landing", dirs_exist_ok=True)
+        run(project)
+        shown.append(status(project))
+        goods.append(goods_of(spark))
+    return SimpleNamespace(project=project, changes=changes, shown=shown, goods=goods)
+
+
+def goods_of(spark) -> list[tuple]:
+    return [tuple(row) for row in spark.sql("select id, name from public.ct_goods order by id").collect()]
+
+
+def make_project(root: Path, lakehouse: str, sources: dict) -> config.Project:
+    (root / "pipelines" / "tables").mkdir(parents=True)
+    (root / "pipelines" / "inlet.yml").write_text(yaml.safe_dump({"lakehouse": lakehouse, "sources": sources}))
+    columns = [
+        {"name": n, "type": t, "encoding": "hex" if t == "binary" else None, "nullable": n not in KEY}
+        for n, t, _ in ITEMS
+    ]
+    contract = {"table": "SIM.ITEMS", "name": "ct_items", "key": KEY, "columns": columns}
+    (root / "pipelines" / "tables" / "items.yml").write_text(yaml.safe_dump(contract))
+    columns = [{"name": c.name, "type": t, "source_type": c.type} for c, t in zip(GOODS.columns, ("int", "string"))]
+    contract = {"table": "SIM.GOODS", "name": "ct_goods", "key": ["ID"], "columns": columns}
+    (root / "pipelines" / "tables" / "goods.yml").write_text(yaml.safe_dump(contract))
+    shutil.copytree(REPO / "dbt", root / "dbt", ignore=shutil.ignore_patterns("target", "gold", "marts"))
+    shutil.copytree(REPO / "expectations", root / "expectations")
+    project = config.load(root)
+    generate.write(project)
+    return project
+
+
+def run(project) -> None:
+    """`inlet run`."""
+    work = running.find_work(project, running.STEPS, [], [])
+    running.run(project, work, running.STEPS, [], Log(is_human=False), hold=lambda spark: None)
+
+
+def test_nothing_was_rejected_and_nothing_waits(spark, ran):
+    rejects = spark.sql("select source, kind, found, unit_id from silver.rejects where source <> 'ct_goods'").collect()
+    assert [row.asDict() for row in rejects] == []
+    assert silver.waiting(ran.project) == [] and silver.pending(ran.project) == []
+
+
+def test_files_that_come_again_under_another_name_are_repeats(spark, ran):
+    for source, changes, repeats in spark.sql(
+        "select source, sum(num_changes), sum(num_repeats) from silver.batches where source <> 'ct_goods' "
+        "group by source"
+    ).collect():
+        assert changes == len([c for c in ran.changes[source] if c.op != "LOAD_END"])
+        assert repeats > 0
+
+
+def test_history_equals_the_reference(spark, ran):
+    found = by_source(
+        spark.sql(
+            f"select source, {', '.join(COLUMNS)}, valid_from_seq, valid_to_seq, is_complete, conflict from "
+            "gold.ct_items__history order by source, REGION, ITEM, valid_from_seq"
+        ).collect()
+    )
+    for source, changes in ran.changes.items():
+        wanted = [
+            (*(v.values.get(n) for n in COLUMNS), v.valid_from_seq, v.valid_to_seq, v.is_complete, v.conflict)
+            for v in reference.fold(changes, KEY, COLUMNS)[0]
+        ]
+        assert found.get(source, []) == wanted, source + "\n" + "\n".join(map(str, reference.in_order(changes)))
+
+
+def test_public_rows_are_those_of_the_reference(spark, ran):
+    found = by_source(
+        spark.sql(f"select source, {', '.join(COLUMNS)} from public.ct_items order by source, REGION, ITEM").collect()
+    )
+    for source, changes in ran.changes.items():
+        rows = [
+            tuple(v.values.get(n) for n in COLUMNS) for v in reference.current(reference.fold(changes, KEY, COLUMNS)[0])
+        ]
+        assert found.get(source, []) == rows, source
+
+
+def test_before_after_equals_the_reference(spark, ran):
+    found = by_source(
+        spark.sql(
+            "select source, change_seq, operation, before, after, not_supplied from gold.ct_items__before_after "
+            "order by source, change_seq"
+        ).collect()
+    )
+    for source, changes in ran.changes.items():
+        assert [
+            (seq, operation, before and plain(before), after and plain(after), absent)
+            for seq, operation, before, after, absent in found.get(source, [])
+        ] == [
+            (
+                w["seq"],
+                w["op"],
+                w["before"] and tuple(w["before"].values()),
+                w["after"] and tuple(w["after"].values()),
+                [n.lower() for n in w["not_supplied"]],
+            )
+            for w in reference.before_after(changes, KEY, COLUMNS)
+        ], source
+
+
+def test_partition_names_are_kept_in_the_header(spark, ran):
+    found = spark.sql("select distinct source, to_json(header) from silver.changes where header is not null").collect()
+    assert {(row[0], row[1]) for row in found} == {
+        ("ct_rows", json.dumps({"partition_name": "20260102T030000_20260102T040000"}, separators=(",", ":")))
+    }
+
+
+def test_a_load_with_the_names_of_an_earlier_one_replaces_the_table_once_it_has_ended(spark, ran):
+    """An update that is older than the load does not win; a row that the load has not goes with its end alone."""
+    assert ran.goods == [
+        [(1, "aa"), (2, "b"), (3, "c")],
+        [(1, "again"), (2, "b"), (3, "c")],
+        [(1, "again"), (2, "b"), (4, "d")],
+    ]
+    ends = spark.sql(
+        "select load_id, batch_id from silver.control_events where source = 'ct_goods' and kind = 'load_end' order by 1"
+    ).collect()
+    assert [row.load_id[:12] for row in ends] == ["202601020300", "202601020500"]
+
+
+def test_an_orphan_is_reported_after_its_wait_and_blocks_no_other(spark, ran):
+    found = spark.sql("select kind, found, change_seq from silver.rejects where source = 'ct_goods' order by all")
+    assert [(row.kind, row.change_seq[8:12]) for row in found.collect() if row.kind == "part_missing"] == [
+        ("part_missing", "0401")
+    ]
+    assert [row for shown in ran.shown[:1] for row in shown["waiting for the feed"] if row["source"] == "ct_goods"]
+
+
+def test_rows_with_a_column_that_is_new_come_in_once_the_contract_has_it(spark, ran):
+    lists = spark.sql(
+        "select distinct columns, key, table_version from silver.table_versions "
+        "where source = 'ct_goods' and origin = 'feed'"
+    ).collect()
+    assert {(len(json.loads(row.columns)), row.key, row.table_version) for row in lists} == {
+        (2, '["ID"]', 1),
+        (3, '["ID"]', None),
+    }
+    [reject] = spark.sql("select found from silver.rejects where kind = 'definition_differs'").collect()
+    assert reject.found == "PRICE is new"
+    shown = CliRunner().invoke(app, ["import", "--project", str(ran.project.root), "--table", "SIM.GOODS"])
+    assert shown.exit_code == 0, shown.output
+    project = config.load(ran.project.root)
+    generate.write(project)
+    run(project)
+    rows = spark.sql("select id, name, price from public.ct_goods order by id").collect()
+    assert [tuple(row) for row in rows] == [(1, "again", None), (2, "b", None), (4, "d", None), (5, "e", 9)]

@@ -1,0 +1,299 @@
+"""Sidecars of Qlik's files (`.dfm`): where each is looked for, how long its file waits, what the option says then; the
+number of records that it tells; column lists that the contract does not know. Without Spark.
+"""
+
+import json
+import os
+
+import pytest
+
+from inlet import bronze
+from inlet.bronze import blocks, framing, parquet_rows
+from inlet.codecs.codec import decode_block
+from inlet.codecs.qlik.change_table import files
+from inlet.commands.status import status
+from tests import projects
+from tests.encode import qlik_change_table as encode
+from tests.encode.qlik_dfm import dfm
+from tests.test_qlik_change_table import ITEMS, NAMES, contract, seq
+
+HOUR = 3600
+FOLDER = "landing/SHOP.ITEMS__ct"
+ITEMS_CONTRACT = {
+    "table": "SHOP.ITEMS",
+    "name": "items",
+    "key": ["ID"],
+    "columns": [
+        {"name": c.name, "type": "int" if c.type == "INT4" else "string", "source_type": c.type} for c in ITEMS.columns
+    ],
+}
+
+
+def project_of(
+    root, path: str = "landing/**", transport: str = "", settle: float = 60, table=ITEMS_CONTRACT, **options
+):
+    from_ = {"transport": transport, "path": path} if transport else path
+    source = {"codec": "qlik_change_table", "from": from_, "settle_minutes": settle, "options": options}
+    return projects.make(root, {"s": source}, [table], str(root / "lakehouse"))
+
+
+def inserts(first: int, num: int) -> list[dict]:
+    return [
+        {"operation": "INSERT", "change_seq": seq(n), "after": {"ID": n, "NAME": "a", "NOTE": None}}
+        for n in range(first, first + num)
+    ]
+
+
+def put(root, path: str, data: bytes, hours_ago: float = 0) -> None:
+    file = root / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(data)
+    at = file.stat().st_mtime - hours_ago * HOUR
+    os.utime(file, (at, at))
+
+
+def text(first: int, num: int) -> bytes:
+    return encode.delimited(ITEMS, encode.rows(ITEMS, inserts(first, num)), options=NAMES)
+
+
+def parquet(first: int, num: int) -> bytes:
+    return encode.parquet(ITEMS, encode.rows(ITEMS, inserts(first, num)))
+
+
+def planned(project, before: list[dict]) -> bronze.Plan:
+    found = bronze.plan_batch(project, list(project.sources.values()), before)
+    before.extend(row | {"landed_at": None} for row in found.files)
+    return found
+
+
+def read(project, row: dict) -> dict[str, list]:
+    """What a planned file holds."""
+    source = project.sources["s"]
+    read_units = parquet_rows.units_of if source.transport == "rows" else blocks.units_of
+    found: dict[str, list] = {"changes": [], "rejects": [], "definitions": [], "controls": []}
+    for unit in read_units(project, row):
+        context = json.loads(unit["context"])
+        one = decode_block(files, unit["bytes"], context, source, project.tables_of(source))
+        for name in found:
+            found[name] += getattr(one, name)
+    return found
+
+
+def test_a_file_waits_for_its_sidecar_and_is_read_with_it(tmp_path):
+    project, before = project_of(tmp_path, sidecar="beside"), []
+    path = f"{FOLDER}/20260102-030405678.csv"
+    put(tmp_path, path, text(1, 2))
+    why = "its 20260102-030405678.dfm, for settle_minutes (60); then without it as option without_sidecar: wait says"
+    assert planned(project, before).held == {path: why}
+    assert status(project)["waiting files"] == [{"file": path, "waits for": why}]
+    put(tmp_path, f"{FOLDER}/20260102-030405678.dfm", dfm(ITEMS, 2))
+    [row] = planned(project, before).files
+    assert json.loads(row["context"])["sidecar"] == f"{FOLDER}/20260102-030405678.dfm"
+    found = read(project, row)
+    assert [change["after"]["ID"] for change in found["changes"]] == ["1", "2"]
+    [definition] = found["definitions"]
+    assert (definition.source_table, definition.version, definition.key) == ("ITEMS", 1, ["ID"])
+    assert definition.change_seq == seq(1) and [c["name"] for c in definition.columns] == ["ID", "NAME", "NOTE"]
+
+
+@pytest.mark.parametrize(
+    ("where", "place"),
+    [
+        ("beside", f"{FOLDER}/P1/1.dfm"),
+        ("partition", f"{FOLDER}/P1.dfm"),
+        ("partition", f"{FOLDER}/P1/P1.dfm"),
+        ("full_load", "landing/SHOP.ITEMS/LOAD00000001.dfm"),
+        ("metadata", "metadata/SHOP.ITEMS__ct/P1/1.dfm"),
+        ("metadata", "metadata/SHOP.ITEMS__ct/1.dfm"),
+        ("metadata", "metadata/1.dfm"),
+    ],
+)
+def test_the_nearest_sidecar_is_taken_and_said(tmp_path, where, place):
+    project = project_of(tmp_path, sidecar=where)
+    path = f"{FOLDER}/P1/1.csv"
+    headless = text(1, 2).split(b"\n", 1)[1]  # so that the sidecar alone tells the columns
+    put(tmp_path, path, headless, hours_ago=2)
+    put(tmp_path, place, dfm(ITEMS, 2, file="1.csv"))
+    [row] = planned(project, []).files
+    assert json.loads(row["context"])["sidecar"] == place
+    found = read(project, row)
+    assert len(found["changes"]) == 2
+    is_own = place.endswith("/1.dfm")
+    assert [(c.kind, json.loads(c.detail)["sidecar"]) for c in found["controls"]] == (
+        [] if is_own else [("sidecar_of_others", place)]
+    )
+    assert len(found["definitions"]) == is_own
+
+
+def test_a_sidecar_that_is_not_the_file_s_own_is_not_taken_before_the_wait_is_over(tmp_path):
+    project = project_of(tmp_path, sidecar="full_load")
+    put(tmp_path, f"{FOLDER}/1.csv", text(1, 2))
+    put(tmp_path, "landing/SHOP.ITEMS/LOAD00000001.dfm", dfm(ITEMS, 2, file="1.csv"))
+    assert list(planned(project, []).held) == [f"{FOLDER}/1.csv"]
+
+
+def test_the_option_decides_what_a_file_does_without_its_sidecar(tmp_path):
+    told = {}
+    for choice in ("wait", "last", "contract", "reject"):
+        root = tmp_path / choice
+        root.mkdir()
+        project = project_of(root, sidecar="beside", without_sidecar=choice)
+        put(root, f"{FOLDER}/1.csv", text(1, 2), hours_ago=2)
+        put(root, f"{FOLDER}/2.csv", text(3, 1).split(b"\n", 1)[1], hours_ago=2)
+        put(root, f"{FOLDER}/1.dfm", dfm(ITEMS, 2, file="1.csv"))
+        put(root, f"{FOLDER}/3.dfm", dfm(ITEMS, 2, file="3.csv"))
+        new = planned(project, [])
+        found = [read(project, row) for row in new.files]
+        told[choice] = (
+            new.held,
+            [len(one["changes"]) for one in found],
+            [reject.kind for one in found for reject in one["rejects"]],
+        )
+    assert told == {
+        "wait": ({f"{FOLDER}/2.csv": "its 2.dfm (option without_sidecar: wait)"}, [2], []),
+        "last": ({}, [2, 1], []),
+        "contract": ({}, [2, 0], ["definition_missing"]),  # it has no header row
+        "reject": ({}, [2, 0], ["definition_missing"]),
+    }
+
+
+@pytest.mark.parametrize("form", ["text", "gzip", "parquet"])
+def test_a_file_with_other_records_than_its_sidecar_says_is_one_reject(tmp_path, monkeypatch, form):
+    """Of a file of many blocks, which is cut in several pieces, too: none of its rows is there."""
+    import gzip
+
+    monkeypatch.setattr(framing, "LEN_BLOCK", 200)
+    monkeypatch.setattr(framing, "LEN_READ", 1000)
+    project = project_of(tmp_path, "landing/**", "rows" if form == "parquet" else "", sidecar="beside")
+    name = {"text": "1.csv", "gzip": "1.csv.gz", "parquet": "1.parquet"}[form]
+    written = {"text": text, "gzip": lambda *given: gzip.compress(text(*given)), "parquet": parquet}[form]
+    path, before = f"{FOLDER}/{name}", []
+    format_ = "parquet" if form == "parquet" else "delimited"
+    put(tmp_path, f"{FOLDER}/1.dfm", dfm(ITEMS, 100, file=name, format_=format_))
+    put(tmp_path, path, written(1, 99))
+    new = planned(project, before)
+    if form != "parquet":  # which is whole once it has its end
+        assert new.held == {path: "its records, of which 99 of 100 are there, for settle_minutes (60)"}
+        put(tmp_path, path, written(1, 99), hours_ago=2)
+        new = planned(project, before)
+    [row] = new.files
+    if form == "parquet":
+        assert json.loads(row["problem"])["found"] == "99"
+    else:
+        found = read(project, row)
+        assert not found["changes"] and {reject.kind for reject in found["rejects"]} == {"contradiction"}
+        assert {(reject.expected, reject.found) for reject in found["rejects"]} == {
+            ("100 records, as what comes with it says", "99")
+        }
+    whole = f"{FOLDER}/{name.replace('1', '2')}"
+    put(tmp_path, f"{FOLDER}/2.dfm", dfm(ITEMS, 100, file=name.replace("1", "2"), format_=format_))
+    put(tmp_path, whole, written(1, 100))
+    [row] = planned(project, before).files
+    assert len(read(project, row)["changes"]) == 100
+
+
+def test_a_sidecar_that_is_still_being_written_is_waited_for(tmp_path):
+    project = project_of(tmp_path, sidecar="beside")
+    put(tmp_path, f"{FOLDER}/1.csv", text(1, 2))
+    put(tmp_path, f"{FOLDER}/1.dfm", dfm(ITEMS, 2, file="1.csv")[:100])
+    assert "which cannot be read yet" in planned(project, []).held[f"{FOLDER}/1.csv"]
+    put(tmp_path, f"{FOLDER}/1.csv", text(1, 2), hours_ago=2)
+    [row] = planned(project, []).files
+    assert [reject.kind for reject in read(project, row)["rejects"]] == ["invalid_json"]
+
+
+@pytest.mark.parametrize("form", ["text", "json", "parquet"])
+def test_rows_wait_for_a_contract_that_knows_the_list_of_their_sidecar(tmp_path, form):
+    wider = ITEMS._replace(columns=(*ITEMS.columns, encode.Column("PRICE", "INT4")), version=2)
+    rows = encode.rows(wider, [{**one, "after": one["after"] | {"PRICE": 1}} for one in inserts(1, 2)])
+    write = {
+        "text": lambda: encode.delimited(wider, rows, options=NAMES),
+        "json": lambda: encode.json_lines(wider, rows),
+    }
+    data = write.get(form, lambda: encode.parquet(wider, rows))()
+    end, format_ = {"text": ("csv", "delimited"), "json": ("json", "json"), "parquet": ("parquet", "parquet")}[form]
+    put(tmp_path, f"{FOLDER}/1.{end}", data)
+    times = ("", "", "2026-01-02T03:04:05.000", None)
+    put(tmp_path, f"{FOLDER}/1.dfm", dfm(wider, 2, file=f"1.{end}", format_=format_, times=times))
+    project = project_of(tmp_path, "landing/**", "rows" if form == "parquet" else "", sidecar="beside")
+    [row] = planned(project, []).files
+    found = read(project, row)
+    assert not found["changes"] and {(r.kind, r.found) for r in found["rejects"]} == {
+        ("definition_differs", "PRICE is new")
+    }
+    [definition] = found["definitions"]
+    assert definition.version == 2 and definition.change_seq == "2026010203040500" + "0" * 19
+    known = ITEMS_CONTRACT | {
+        "version": 2,
+        "columns": [*ITEMS_CONTRACT["columns"], {"name": "PRICE", "type": "int", "source_type": "INT4"}],
+        "earlier": [{"version": 1, "until": "2026-01-02 03:04:05", "columns": ITEMS_CONTRACT["columns"]}],
+    }
+    project = project_of(tmp_path, "landing/**", "rows" if form == "parquet" else "", table=known, sidecar="beside")
+    assert [one["after"]["PRICE"] for one in read(project, row)["changes"]] in ([1, 1], ["1", "1"])
+
+
+def test_a_parquet_file_that_was_refused_is_tried_again_under_other_settings(tmp_path):
+    project, before = project_of(tmp_path, transport="rows", sidecar="none"), []
+    put(tmp_path, "landing/SHOP.ITEMS/LOAD00000001.parquet", encode.parquet(ITEMS, [[1, "a", None]], encode.LOAD))
+    [row] = planned(project, before).files
+    assert "load_time" in json.loads(row["problem"])["expected"]
+    assert planned(project, before).files == []
+    project = project_of(tmp_path, transport="rows", sidecar="none", load_time="first")
+    [row] = planned(project, before).files
+    assert row["problem"] is None and [one["operation"] for one in read(project, row)["changes"]] == ["REFRESH"]
+
+
+def test_the_precision_of_a_number_may_drift_between_sidecars(tmp_path):
+    table = ITEMS._replace(columns=(*ITEMS.columns, encode.Column("PRICE", "NUMERIC", precision=12, scale=2)))
+    tables = {"SHOP.ITEMS": contract(table)}
+    project = project_of(tmp_path, sidecar="beside")
+    of = project.sources["s"]
+    given = {"sidecar": {"path": "1.dfm", "data": dfm(table, 1, file="1.csv").hex()}}
+    rows = encode.rows(table, [{**one, "after": one["after"] | {"PRICE": 1}} for one in inserts(1, 1)])
+    data = encode.delimited(table, rows, options=NAMES)
+    context = files.open_file(f"{FOLDER}/1.csv", data, True, of, tables) | {"companions": given}
+    [block] = files.cut(data, context, of, tables, 1 << 20, True).blocks
+    assert len(files.decode(data, block.context, of, tables).changes) == 1
+
+
+def test_the_time_of_a_load_comes_from_the_sidecar_of_its_first_file(tmp_path):
+    project, before = project_of(tmp_path, sidecar="beside", load_lead_seconds=60), []
+    for n in (1, 2):
+        data = encode.delimited(ITEMS, [[n, "a", None]], encode.LOAD)
+        put(tmp_path, f"landing/SHOP.ITEMS/LOAD{n:08d}.csv", data)
+        times = (f"2026-01-02T03:0{n}:00.120", "", None, None)
+        told = dfm(ITEMS, 1, encode.LOAD, file=f"LOAD{n:08d}.csv", content="data", times=times)
+        put(tmp_path, f"landing/SHOP.ITEMS/LOAD{n:08d}.dfm", told)
+    rows = planned(project, before).files
+    found = [change for row in rows for change in read(project, row)["changes"]]
+    assert {change["load_id"][:16] for change in found} == {"2026010203000012"}  # a minute before its first byte
+
+
+def test_a_load_whose_files_have_the_names_of_an_earlier_one_is_another_load(tmp_path):
+    project, before = project_of(tmp_path, sidecar="beside", load_lead_seconds=0), []
+    path, side = "landing/SHOP.ITEMS/LOAD00000001.csv", "landing/SHOP.ITEMS/LOAD00000001.dfm"
+
+    def deliver(day: int, note: str, hours_ago: float = 0) -> None:
+        put(tmp_path, path, encode.delimited(ITEMS, [[1, "a", note]], encode.LOAD), hours_ago)
+        times = (f"2026-01-0{day}T00:00:00.000", "", None, None)
+        put(tmp_path, side, dfm(ITEMS, 1, encode.LOAD, file="LOAD00000001.csv", times=times))
+
+    deliver(1, "first", hours_ago=9)
+    [first] = planned(project, before).files
+    put(tmp_path, path, encode.delimited(ITEMS, [[1, "a", "other"]], encode.LOAD))  # its sidecar has not come yet
+    assert "of a new load" in planned(project, before).held[path]
+    deliver(2, "other")
+    [again] = planned(project, before).files
+    assert again["problem"] is None and again["ofs_start"] == 0
+    assert read(project, again)["changes"][0]["load_id"][:8] == "20260102" and first["sha256"] != again["sha256"]
+    put(tmp_path, path, encode.delimited(ITEMS, [[1, "a", "third"]], encode.LOAD), hours_ago=3)
+    [problem] = planned(project, before).files  # nothing says that it is of another load
+    assert json.loads(problem["problem"])["kind"] == "file_rewritten"
+    assert planned(project, before).files == []
+    put(
+        tmp_path,
+        side,
+        dfm(ITEMS, 1, encode.LOAD, file="LOAD00000001.csv", times=("2026-01-03T00:00:00", "", None, None)),
+    )
+    [third] = planned(project, before).files
+    assert third["problem"] is None and read(project, third)["changes"][0]["load_id"][:8] == "20260103"
