@@ -6,6 +6,7 @@ Updates and before-images lie in files and batches of their own choice; files co
 
 import json
 import random
+import re
 import shutil
 import zlib
 from pathlib import Path
@@ -58,6 +59,7 @@ FORMS = {  # source -> layout of its changes, how its rows are written, the ends
         {},
     ),
 }
+LOST = "SIM.GOODS__ct/lost.csv"
 LOADED_AT = "2026010203000000"
 
 
@@ -138,31 +140,37 @@ GOODS = encode.Table("SIM", "GOODS", (Column("ID", "INT4", key=1), Column("NAME"
 WIDER = encode.Table("SIM", "GOODS", (*GOODS.columns, Column("PRICE", "INT4")), version=2)
 
 
+def place(folder: Path, path: str, rows: list[list], table=GOODS, layout=encode.LOAD, at: str = "") -> None:
+    """A file of goods with its sidecar."""
+    put(folder / f"{path}.csv", encode.delimited(table, rows, layout, TEXT))
+    times = (at, at, at if layout is not encode.LOAD else None, None)
+    put(folder / f"{path}.dfm", dfm(table, len(rows), layout, TEXT, file=f"{path.split('/')[-1]}.csv", times=times))
+
+
+def change(folder: Path, at: str, operation: str, after: dict, table=GOODS, before=None) -> None:
+    """A change of goods in a file of its own. In: its time, to minutes."""
+    seq = f"{re.sub('[^0-9]', '', at)}0000{1:019d}"
+    said = {"operation": operation, "change_seq": seq, "after": after, "before": before}
+    name = f"SIM.GOODS__ct/{seq[:12]}"
+    place(folder, name, encode.rows(table, [said], Layout()), table, Layout(), f"{at}:00.000")
+
+
 def write_goods(landing: Path) -> None:
     """A source whose files have sidecars: a load; in the next batch a load that has one row less, whose file has the
     same name, and a change that is older; then a change after that load, and one with a column that is new.
     """
-
-    def place(batch: int, path: str, rows: list[list], table=GOODS, layout=encode.LOAD, at: str = "") -> None:
-        folder = landing / f"{batch}" / "ct_goods"
-        put(folder / f"{path}.csv", encode.delimited(table, rows, layout, TEXT))
-        times = (at, at, at if layout is not encode.LOAD else None, None)
-        put(folder / f"{path}.dfm", dfm(table, len(rows), layout, TEXT, file=f"{path.split('/')[-1]}.csv", times=times))
-
-    def change(batch: int, name: str, at: str, operation: str, after: dict, table=GOODS, before=None) -> None:
-        seq = f"20260102{at}0000{1:021d}"[:35]
-        said = {"operation": operation, "change_seq": seq, "after": after, "before": before}
-        rows = encode.rows(table, [said], Layout())
-        place(batch, f"SIM.GOODS__ct/{name}", rows, table, Layout(), f"2026-01-02T{at[:2]}:{at[2:]}:00.000")
-
-    place(0, "SIM.GOODS/LOAD00000001", [[1, "a"], [2, "b"]], at="2026-01-02T03:00:00.000")
-    place(0, "SIM.GOODS/LOAD00000002", [[3, "c"]], at="2026-01-02T03:00:30.000")
-    change(0, "1", "0400", "UPDATE", {"ID": 1, "NAME": "aa"}, before={"ID": 1, "NAME": "a"})
-    change(0, "orphan", "0401", "UPDATE", {"ID": 2, "NAME": "lost"}, before=None)
-    place(1, "SIM.GOODS/LOAD00000001", [[1, "again"], [2, "b"]], at="2026-01-02T05:00:00.000")
-    change(1, "2", "0430", "UPDATE", {"ID": 1, "NAME": "old"}, before={"ID": 1, "NAME": "aa"})
-    change(2, "3", "0600", "INSERT", {"ID": 4, "NAME": "d"})
-    change(2, "4", "0700", "INSERT", {"ID": 5, "NAME": "e", "PRICE": 9}, WIDER)
+    first, second, third = (landing / f"{batch}" / "ct_goods" for batch in range(NUM_BATCHES))
+    place(first, "SIM.GOODS/LOAD00000001", [[1, "a"], [2, "b"]], at="2026-01-02T03:00:00.000")
+    place(first, "SIM.GOODS/LOAD00000002", [[3, "c"]], at="2026-01-02T03:00:30.000")
+    change(first, "2026-01-02T04:00", "UPDATE", {"ID": 1, "NAME": "aa"}, before={"ID": 1, "NAME": "a"})
+    change(first, "2026-01-02T04:01", "UPDATE", {"ID": 2, "NAME": "lost"})
+    put(first / LOST, b"")
+    place(second, "SIM.GOODS/LOAD00000001", [[1, "again"], [2, "b"]], at="2026-01-02T05:00:00.000")
+    change(second, "2026-01-02T04:30", "UPDATE", {"ID": 1, "NAME": "old"}, before={"ID": 1, "NAME": "aa"})
+    change(third, "2026-01-02T06:00", "INSERT", {"ID": 4, "NAME": "d"})
+    new = {"ID": 5, "NAME": "e", "PRICE": 8}
+    change(third, "2026-01-02T07:00", "INSERT", new, WIDER)
+    change(third, "2026-01-02T07:10", "UPDATE", new | {"PRICE": 9}, WIDER, before=new)
 
 
 @pytest.fixture(scope="module")
@@ -192,6 +200,7 @@ def ran(spark, lakehouse, tmp_path_factory) -> SimpleNamespace:
         run(project)
         shown.append(status(project))
         goods.append(goods_of(spark))
+        (root / "landing" / "ct_goods" / LOST).unlink(missing_ok=True)  # its sidecar has not come
     return SimpleNamespace(project=project, changes=changes, shown=shown, goods=goods)
 
 
@@ -325,12 +334,29 @@ def test_rows_with_a_column_that_is_new_come_in_once_the_contract_has_it(spark, 
         (2, '["ID"]', 1),
         (3, '["ID"]', None),
     }
-    [reject] = spark.sql("select found from silver.rejects where kind = 'definition_differs'").collect()
-    assert reject.found == "PRICE is new"
+    rejects = spark.sql("select found from silver.rejects where kind = 'definition_differs'").collect()
+    assert [row.found for row in rejects] == ["PRICE is new"] * 3
     shown = CliRunner().invoke(app, ["import", "--project", str(ran.project.root), "--table", "SIM.GOODS"])
     assert shown.exit_code == 0, shown.output
     project = config.load(ran.project.root)
     generate.write(project)
+    folder = ran.project.root / "landing" / "ct_goods"  # and a load that begins after the gap was found
+    place(folder, "SIM.GOODS/LOAD00000001", [[4, "d", 1], [5, "e", 9]], WIDER, at="2099-01-01T00:00:00.000")
+    change(folder, "2099-01-02T00:00", "INSERT", {"ID": 6, "NAME": "f", "PRICE": 2}, WIDER)
     run(project)
+    rows = spark.sql(
+        "select id, name, price from gold.ct_goods__history where id = 5 order by valid_from_seq"
+    ).collect()
+    assert [tuple(row) for row in rows] == [(5, "e", 8), (5, "e", 9), (5, "e", 9)]
     rows = spark.sql("select id, name, price from public.ct_goods order by id").collect()
-    assert [tuple(row) for row in rows] == [(1, "again", None), (2, "b", None), (4, "d", None), (5, "e", 9)]
+    assert [tuple(row) for row in rows] == [(4, "d", 1), (5, "e", 9), (6, "f", 2)]
+    assert "gaps in the changes" not in status(project)  # the load has what the lost file had
+
+
+def test_a_file_that_was_removed_before_it_was_landed_is_a_gap(spark, ran):
+    assert [row for row in ran.shown[0]["waiting files"] if row["file"].endswith(LOST)]
+    [gap] = ran.shown[1]["gaps in the changes"]
+    assert (gap["source"], gap["table"], gap["gap"]) == ("ct_goods", "SIM.GOODS", "certain")
+    assert gap["remedy"] == "Reload the table in Qlik"
+    warned = spark.sql("select severity, success from checks.results where why like 'files of changes were removed%'")
+    assert ("warn", False) in {tuple(row) for row in warned.collect()}

@@ -8,7 +8,7 @@ import os
 import pytest
 
 from inlet import bronze
-from inlet.bronze import blocks, framing, parquet_rows
+from inlet.bronze import blocks, framing, parquet_rows, purged
 from inlet.codecs.codec import decode_block
 from inlet.codecs.qlik.change_table import files
 from inlet.commands.status import status
@@ -297,3 +297,70 @@ def test_a_load_whose_files_have_the_names_of_an_earlier_one_is_another_load(tmp
     )
     [third] = planned(project, before).files
     assert third["problem"] is None and read(project, third)["changes"][0]["load_id"][:8] == "20260103"
+
+
+def kept(project, before: list[dict]) -> bronze.Plan:
+    """What a run plans; it keeps what is listed."""
+    plan = bronze.plan_batch(project, list(project.sources.values()), before)
+    purged.keep(project, plan, before)
+    before.extend(row | {"landed_at": None} for row in plan.files)
+    return plan
+
+
+def problems(plan: bronze.Plan) -> list[tuple]:
+    told = [(row["path"], json.loads(row["problem"])) for row in plan.files if row["problem"]]
+    return [(path, problem["kind"], problem["table"]) for path, problem in told]
+
+
+def test_a_file_that_was_listed_and_is_gone_before_it_was_landed_is_a_certain_gap(tmp_path):
+    project, before = project_of(tmp_path, sidecar="beside"), []
+    put(tmp_path, f"{FOLDER}/1.csv", text(1, 1))
+    put(tmp_path, f"{FOLDER}/1.dfm", dfm(ITEMS, 1, file="1.csv"))
+    put(tmp_path, f"{FOLDER}/2.csv", text(2, 1))
+    assert list(kept(project, before).held) == [f"{FOLDER}/2.csv"]
+    assert kept(project, before).files == []
+    (tmp_path / FOLDER / "2.csv").unlink()
+    plan = kept(project, before)
+    assert problems(plan) == [(f"{FOLDER}/2.csv", "file_purged", "SHOP.ITEMS")]
+    assert "Reload the table in Qlik" in plan.notes["s, SHOP.ITEMS"]
+    assert kept(project, before).files == []  # it is told once
+    put(tmp_path, f"{FOLDER}/2.csv", text(2, 1))  # somebody had it
+    put(tmp_path, f"{FOLDER}/2.dfm", dfm(ITEMS, 1, file="2.csv"))
+    [row] = kept(project, before).files
+    assert row["problem"] is None and len(read(project, row)["changes"]) == 1
+
+
+def test_a_file_that_a_person_was_asked_to_take_away_is_no_gap(tmp_path):
+    project, before = project_of(tmp_path), []
+    (tmp_path / FOLDER).mkdir(parents=True)
+    (tmp_path / FOLDER / "1.csv").symlink_to("nowhere.csv")
+    assert "a person" in kept(project, before).held[f"{FOLDER}/1.csv"]
+    (tmp_path / FOLDER / "1.csv").unlink()
+    assert kept(project, before).files == []
+
+
+@pytest.mark.parametrize("option", ["kept", "removed"])
+def test_new_files_where_all_landed_ones_are_gone_are_a_possible_gap(tmp_path, option):
+    project, before = project_of(tmp_path, landed_files=option), []
+    put(tmp_path, f"{FOLDER}/1.csv", text(1, 1))
+    put(tmp_path, "landing/SHOP.OTHERS__ct/1.csv", text(1, 1))
+    assert problems(kept(project, before)) == []
+    (tmp_path / FOLDER / "1.csv").unlink()
+    put(tmp_path, "landing/SHOP.OTHERS__ct/2.csv", text(2, 1))
+    assert problems(kept(project, before)) == []
+    put(tmp_path, f"{FOLDER}/3.csv", text(3, 1))
+    expected = [(f"{FOLDER}/3.csv (files before it)", "files_may_be_missing", "SHOP.ITEMS")]
+    assert problems(kept(project, before)) == (expected if option == "kept" else [])
+    assert problems(kept(project, before)) == []
+
+
+def test_tables_of_net_changes_are_ignored_and_counted(tmp_path):
+    project = project_of(tmp_path)
+    put(tmp_path, f"{FOLDER}/1.csv", text(1, 1))
+    for n in (1, 2):
+        put(tmp_path, f"landing/SHOP.attrep_changes0123456789ABCDEF/LOAD0000000{n}.csv", text(n, 1))
+        put(tmp_path, f"landing/attrep_changes0123456789abcde{n}__ct/1.csv", text(n, 1))
+    plan = planned(project, [])
+    assert [row["path"] for row in plan.files] == [f"{FOLDER}/1.csv"] and plan.held == {}
+    [row] = status(project)["ignored files"]
+    assert row["files"] == 4 and row["why"].startswith("attrep_changes")

@@ -144,6 +144,8 @@ FILE_KINDS = (
     "link_outside",
     "offsets_missing",
     "file_before_missing",
+    "file_purged",
+    "files_may_be_missing",
 )  # of what is not landed at all, so no record of it is there to count
 REJECT_KINDS = {  # every kind there is; docs/rejects.md is made from this and a test keeps it whole
     # any format
@@ -185,6 +187,10 @@ REJECT_KINDS = {  # every kind there is; docs/rejects.md is made from this and a
     "truncated": "the file ends inside a record; when more of it has come, the next run decodes it again",
     "file_before_missing": "the file goes on where another one ends that is not there, or not read yet; once it is, "
     "the next run reads both",
+    "file_purged": "a file of changes was listed and is gone before it was landed: the feed's retention removed it. "
+    "Its changes are lost until the table is loaded again",
+    "files_may_be_missing": "new files of a table came, and none of its landed ones is there any more: files between "
+    "them may have come and gone. Loading the table again makes sure",
     "bad_column_count": "the record's number of columns is not that of the table",
     "unknown_extraction_id": "the record carries an extraction id that inlet.yml does not map to a table",
     "bad_null_indicator": "a null indicator, or a validity of an item, that the format does not define",

@@ -28,10 +28,14 @@ def is_new_load(source: Source, path: str, companions: dict[str, dict], known: d
     return isinstance(now, str) and now != codec.load_of(json.loads(known["context"] or "{}"))
 
 
-def was_rewritten(source: Source, row: dict) -> bool:
-    """Has a file other bytes than it had, of a codec whose loads have the same names again? In: a row of
-    bronze.files."""
-    return offers(CODECS[source.codec], "load_now") and _problem(row).get("kind") == REWRITTEN
+def was_rewritten(source: Source, row: dict, known: dict | None) -> bool:
+    """Has a file of a load other bytes than it had, of a codec whose loads have the same names again? In: a row of
+    bronze.files; the last one of the file without a problem.
+    """
+    codec = CODECS[source.codec]
+    if known is None or not offers(codec, "load_now") or _problem(row).get("kind") != REWRITTEN:
+        return False
+    return codec.load_of(json.loads(known["context"] or "{}")) is not None
 
 
 def waits_for_load(source: Source) -> str:

@@ -10,12 +10,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from inlet import lake, unit
-from inlet.bronze import deliveries, kafka, ordered, places, replay
+from inlet.bronze import deliveries, kafka, ordered, places, purged, replay
 from inlet.bronze.companions import companions_of, content_of, fails, num_records
 from inlet.bronze.files import GONE, cannot_open, ends_its_reader, has_settled, listing, utc
 from inlet.bronze.framing import attempt
 from inlet.bronze.guard import Died, apart
 from inlet.bronze.transports import TRANSPORTS
+from inlet.codecs import CODECS
+from inlet.codecs.codec import offers
 from inlet.config import Project
 from inlet.errors import EnvironmentLacks, InletError, Reject, TryAgain
 from inlet.source import Source
@@ -31,6 +33,8 @@ class Plan:
     settle_minutes: dict[str, float] = field(default_factory=dict)  # path -> how long those wait
     unlisted: dict[str, InletError] = field(default_factory=dict)  # source -> why nobody can see what it has
     held: dict[str, str] = field(default_factory=dict)  # path -> what a file waits for
+    ignored: dict[tuple[str, str], int] = field(default_factory=dict)  # (source, why) -> files that are not read
+    listed: dict[str, dict[str, dict]] = field(default_factory=dict)  # source -> its files, of feeds that remove some
     notes: dict[str, str] = field(default_factory=dict)  # topic -> what its owner should know
 
     def wait(self, source: Source, path: str, info: dict, num_bytes: int) -> None:
@@ -76,46 +80,79 @@ def plan_batch(project: Project, sources: list[Source], before: list[dict], now:
         if source.broker:
             _plan_broker(project, source, [row for row in in_order if row["source"] == source.name], new)
             continue
-        listed = _listed(project, source, new)
-        may_end_others = ordered.ends_with_next(source) and any((source.name, path) not in last for path, _ in listed)
-        for path, info in listed:
-            names = companions_of(source, path)
-            if names is None:
-                continue  # comes with another file
-            if isinstance(names, Reject):
-                new.held[path] = fails(source, names)
-                continue
-            known, is_settled = last.get((source.name, path)), has_settled(source, info["modified"], now)
-            if ordered.tells_no_place(source, known, good.get((source.name, path))):
-                unplaced.setdefault(source.name, []).append(path)
-            if known and not info["held"] and is_as_listed(known, info):
-                tail = 0 if known["problem"] else info["size"] - known["ofs_end"]
-                if tail and not is_settled:
-                    new.wait(source, path, info, tail)
-                info["is_told_missing"] = ordered.is_missing(known)
-                if not (
-                    info["is_told_missing"]
-                    or tail
-                    and (is_settled or may_end_others)
-                    or deliveries.has_other_settings(project, source, known)
-                    or deliveries.was_rewritten(source, known)
-                ):
-                    continue
-            landed_before = good.get((source.name, path))
-            companions = content_of(project, source, path, names, is_settled)
-            if landed_before and isinstance(companions, str):  # what it was read with is known
-                companions = {}
-            if isinstance(companions, str):
-                info["held"] = companions
-            elif deliveries.is_new_load(source, path, companions, landed_before):
-                landed_before = None
-            elif known and deliveries.was_rewritten(source, known) and is_as_listed(known, info):
-                continue
-            said = num_records(source, path, companions) if isinstance(companions, dict) else None
-            info |= {"batch_id": new.batch_id, "companions": companions, "num_records": said}
-            wanted.append(ordered.Listed(source, path, info, landed_before, is_settled))
+        wanted += _wanted(project, source, last, good, unplaced, new, now)
     places.hold(project, wanted, good)
-    for (source, path, info, _, is_settled), row in zip(
+    _plan_wanted(project, wanted, good, unplaced, last, new)
+    for source in sources:
+        if source.name in new.listed and source.name not in new.unlisted:
+            purged.plan(project, source, last, new)
+    return new
+
+
+def _wanted(
+    project: Project,
+    source: Source,
+    last: purged.Places,
+    good: purged.Places,
+    unplaced: dict,
+    new: Plan,
+    now: float | None,
+) -> list[ordered.Listed]:
+    """The files of a source that are to be looked at. In: the last rows of bronze.files, and the last ones without a
+    problem; both `unplaced` and the plan are added to.
+    """
+    wanted = []
+    listed = _read(source, _listed(project, source, new), new)
+    may_end_others = ordered.ends_with_next(source) and any((source.name, path) not in last for path, _ in listed)
+    for path, info in listed:
+        names = companions_of(source, path)
+        if names is None:
+            continue  # comes with another file
+        if isinstance(names, Reject):
+            new.held[path] = fails(source, names)
+            continue
+        known, is_settled = last.get((source.name, path)), has_settled(source, info["modified"], now)
+        landed_before = good.get((source.name, path))
+        if ordered.tells_no_place(source, known, landed_before):
+            unplaced.setdefault(source.name, []).append(path)
+        if known and not info["held"] and is_as_listed(known, info):
+            tail = 0 if known["problem"] else info["size"] - known["ofs_end"]
+            if tail and not is_settled:
+                new.wait(source, path, info, tail)
+            info["is_told_missing"] = ordered.is_missing(known)
+            if not (
+                info["is_told_missing"]
+                or tail
+                and (is_settled or may_end_others)
+                or deliveries.has_other_settings(project, source, known)
+                or deliveries.was_rewritten(source, known, landed_before)
+            ):
+                continue
+        companions = content_of(project, source, path, names, is_settled)
+        if landed_before and isinstance(companions, str):  # what it was read with is known
+            companions = {}
+        if isinstance(companions, str):
+            info["held"] = companions
+        elif deliveries.is_new_load(source, path, companions, landed_before):
+            landed_before = None
+        elif known and deliveries.was_rewritten(source, known, landed_before) and is_as_listed(known, info):
+            continue
+        said = num_records(source, path, companions) if isinstance(companions, dict) else None
+        info |= {"batch_id": new.batch_id, "companions": companions, "num_records": said}
+        wanted.append(ordered.Listed(source, path, info, landed_before, is_settled))
+    return wanted
+
+
+def _plan_wanted(
+    project: Project,
+    wanted: list[ordered.Listed],
+    good: dict,
+    unplaced: dict[str, list[str]],
+    last: purged.Places,
+    new: Plan,
+) -> None:
+    """Add to a plan what can land of files, and what the others wait for."""
+    for (source, path, info, landed_before, is_settled), row in zip(
         wanted, _plan_files(project, wanted, good, unplaced), strict=True
     ):
         if isinstance(row, str):
@@ -124,7 +161,7 @@ def plan_batch(project: Project, sources: list[Source], before: list[dict], now:
         if row is None:  # it grew while it was read
             new.wait(source, path, info, info["size"])
             continue
-        if not is_settled and deliveries.was_rewritten(source, row):
+        if not is_settled and deliveries.was_rewritten(source, row, landed_before):
             new.held[path] = deliveries.waits_for_load(source)
             continue
         if row["ofs_end"] < info["size"] and not row["problem"]:
@@ -144,7 +181,23 @@ def plan_batch(project: Project, sources: list[Source], before: list[dict], now:
                     "batch_id": new.batch_id,
                 }
             )
-    return new
+
+
+def _read(source: Source, listed: list[tuple[str, dict]], new: Plan) -> list[tuple[str, dict]]:
+    """The files of a source that are read; the others are counted."""
+    codec = CODECS[source.codec]
+    if offers(codec, "purged_table") and not source.brings_messages:
+        new.listed[source.name] = dict(listed)
+    if not offers(codec, "ignored"):
+        return listed
+    found = []
+    for path, info in listed:
+        why = attempt(codec.ignored, path, source)
+        if isinstance(why, str):
+            new.ignored[source.name, why] = new.ignored.get((source.name, why), 0) + 1
+        else:
+            found.append((path, info))
+    return found
 
 
 def _plan_broker(project: Project, source: Source, before: list[dict], new: Plan) -> None:

@@ -202,6 +202,22 @@ class Counted(Accompanied, Protocol):
         maybe because it is not whole yet."""
 
 
+class Purged(FileCodec, Protocol):
+    """A codec of a feed that removes files of changes after a time, landed or not. Its OPTIONS have `landed_files`:
+    `kept`, or `removed` where something else removes landed files at once.
+    """
+
+    def purged_table(self, path: str, source: Source) -> str | None:
+        """The table of a file of changes; None for any other file."""
+
+
+class Ignores(FileCodec, Protocol):
+    """A codec next to whose files a feed leaves others that nobody is to read."""
+
+    def ignored(self, path: str, source: Source) -> str | None:
+        """Why a file is not read, in words; None where it is."""
+
+
 class Reloads(Accompanied, Protocol):
     """A codec whose feed gives a name to a new file, once the one of before is no longer needed: its loads begin with
     the same names again.

@@ -3,6 +3,7 @@
 from collections import Counter
 
 from inlet import change, lake
+from inlet.bronze import purged
 from inlet.codecs import CODECS
 from inlet.codecs.codec import offers
 from inlet.config import Project, known
@@ -127,3 +128,24 @@ def reject_line(
         more = f"\n(512 of {len(raw)} bytes; --json has all)" if len(raw) > 512 else ""
         line["raw"] = raw[:512].hex(" ") + "\n" + "".join(chr(b) if 32 <= b < 127 else "." for b in raw[:512]) + more
     return line
+
+
+def gaps(project: Project) -> list[dict]:
+    """Files of changes that were removed before they were landed, or may have been, and that no full load of their
+    table made up for.
+    """
+    columns = ["source", "source_schema", "source_table", "kind", "found", "batch_id", "resolved_by"]
+    kinds = ", ".join(f"'{kind}'" for kind in purged.GAPS)
+    rows = lake.peek(project.lakehouse_path(), "silver.rejects", columns, f"where kind in ({kinds})")
+    return [
+        {
+            "source": row["source"],
+            "table": f"{row['source_schema']}.{row['source_table']}" if row["source_table"] else None,
+            "gap": "certain" if row["kind"] == purged.PURGED else "possible",
+            "what": row["found"],
+            "since batch": row["batch_id"],
+            "remedy": purged.REMEDY,
+        }
+        for row in rows
+        if row["resolved_by"] is None
+    ]

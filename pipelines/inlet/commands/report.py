@@ -108,6 +108,10 @@ def _to_act_on(data: dict[str, Any]) -> Iterator[Note]:
             yield Note("act", f"{counted(row['failed'], 'check')} of {row['table']} failed", "See the checks below")
     if data["stale"]:
         yield Note("act", "dbt models or macros are not what the contracts say or this Inlet has", "`inlet generate`")
+    for row in now_status.get("gaps in the changes", ()):
+        yield Note(
+            "act", f"Changes of {row['table']} from {row['source']}: a {row['gap']} gap, {row['what']}", row["remedy"]
+        )
     if num := sum(row["refused files"] for row in now_status["sources"]):
         yield Note("act", f"{counted(num, 'file')} refused", "`inlet rejects` says why; deliver anew")
 

@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from inlet import bronze, checks, config, gold, publish, silver
+from inlet.bronze import purged
 from inlet.checks import suite
 from inlet.commands import move_load, rejects, replay, runs, warm
 from inlet.config import Project
@@ -58,7 +59,9 @@ def find_work(project: Project, steps: tuple[str, ...], sources: list[str], tabl
     """What there is to do, found without Spark. Raises: ConfigError for an unknown source or table."""
     chosen = [config.known(project.sources, name, "source") for name in sources] or list(project.sources.values())
     wanted = project.table_names(tables)
-    plan = bronze.plan_batch(project, chosen, bronze.landed(project)) if "bronze" in steps else bronze.Plan(0)
+    landed = bronze.landed(project) if "bronze" in steps else []
+    plan = bronze.plan_batch(project, chosen, landed) if "bronze" in steps else bronze.Plan(0)
+    purged.keep(project, plan, landed)
     unlanded = silver.pending(project) if "silver" in steps or "bronze" in steps else []
     due = replay.due(project, [source.name for source in chosen]) if "silver" in steps else []
     behind = gold.pending(project) if "gold" in steps else []
@@ -241,6 +244,8 @@ def say_what_waits(plan: bronze.Plan, log: Log) -> None:
         log.say({"step": "bronze", "waiting": what})
     for path, why in plan.held.items():
         log.say({"step": "bronze", "waiting": f"{path}: for {why}"})
+    for (source, why), num in plan.ignored.items():
+        log.say({"step": "bronze", "source": source, "ignored_files": num, "why": why})
     for topic, what in plan.notes.items():
         log.say({"step": "bronze", "warning": f"{topic}: {what}"})
 

@@ -7,11 +7,12 @@ from collections import Counter
 from pathlib import Path
 
 from inlet import bronze, change, gold, lake, publish, silver
+from inlet.bronze import purged
 from inlet.bronze.files import hash_bytes, listing, open_file, why
-from inlet.commands import replay
+from inlet.commands import rejects, replay
 from inlet.config import Project
 from inlet.log import counted
-from inlet.silver import full_loads
+from inlet.silver import file_loads, full_loads
 from inlet.table import by_name, present
 
 
@@ -34,14 +35,16 @@ def status(project: Project) -> dict[str, list[dict]]:
                 "codec": source.codec,
                 "files": len({r["path"] for r in files if r["source"] == name}),
                 "new files": sum(f["source"] == name for f in waiting.files),
-                "refused files": sum(bool(row["problem"]) for (of, _), row in last.items() if of == name),
+                "refused files": sum(
+                    bool(row["problem"]) and not purged.is_gap(row) for (of, _), row in last.items() if of == name
+                ),
                 **{key.removeprefix("num_"): value for key, value in total.items()},
                 "last batch": max((row["batch_id"] for row in mine), default=None),
                 "finished at": max((row["finished_at"] for row in mine), default=None),
             }
         )
     undecoded = silver.pending(project)
-    loading = _loading(project)
+    loading = [*_loading(project), *file_loads.loading(project)]
     logs = [
         {"table": t.name, "has": f"{t.name}__before_after", "why": t.without_key}
         for t in project.tables.values()
@@ -56,6 +59,16 @@ def status(project: Project) -> dict[str, list[dict]]:
         **({"full loads that have not ended": loading} if loading else {}),
         **({"waiting for silver": [{"batch": b} for b in undecoded]} if undecoded else {}),
         **({"waiting for the feed": kept} if (kept := _waiting(project, files)) else {}),
+        **({"gaps in the changes": gaps} if (gaps := rejects.gaps(project)) else {}),
+        **(
+            {
+                "ignored files": [
+                    {"source": source, "files": num, "why": why} for (source, why), num in waiting.ignored.items()
+                ]
+            }
+            if waiting.ignored
+            else {}
+        ),
         **(
             {"waiting files": [{"file": p, "waits for": why} for p, why in waiting.held.items()]}
             if waiting.held

@@ -9,16 +9,19 @@ and what they bring back is folded again.
 
 import json
 
-from inlet import bronze, lake
-from inlet.bronze.files import listing
+from inlet import bronze, change, lake
+from inlet.bronze import purged
+from inlet.bronze.files import listing, unpacked_name, utc
 from inlet.bronze.framing import attempt
 from inlet.bronze.plan import is_as_listed
 from inlet.codecs import CODECS
 from inlet.codecs.codec import offers
+from inlet.config import Project
 from inlet.errors import FILE_KINDS
 from inlet.silver import full_loads
 from inlet.silver.batch import Batch, among
 from inlet.source import Source
+from inlet.sql import literal
 
 Load = tuple[str, str, str]  # source, SCHEMA.TABLE, load_id
 END_OF_SEQ = 35  # digits of a change_seq
@@ -33,60 +36,110 @@ def of_files(batch: Batch, units: list[dict]) -> None:
 
 
 def _of_several(batch: Batch, sources: list[str]) -> None:
-    rows = [
-        row for row in bronze.landed(batch.project) if row["source"] in sources and row["batch_id"] <= batch.batch_id
-    ]
-    loads = _newest(batch, rows)
-    pending = {load: files for load, files in loads.items() if load not in full_loads.before(batch, full_loads.END)}
-    whole = {load for load, files in pending.items() if _is_whole(batch, load, files)}
+    landed, ended_before = bronze.landed(batch.project), full_loads.before(batch, full_loads.END)
+    rows = [row for row in landed if row["source"] in sources and row["batch_id"] <= batch.batch_id]
+    loads = _newest(loads_of(batch.project, rows))
+    whole = _whole(batch, {load: files for load, files in loads.items() if load not in ended_before})
     if not whole:
         return
     proven = {load for load in whole if _options(batch, load).loads_end == "files"}
     if asked := {load: (f"{load[2]}~", "~") for load in whole - proven}:
-        changes = batch.spark.sql(f"select * from silver.changes where {among(sources)} and operation <> 'REFRESH'")
+        first = min(load_id for *_, load_id in asked)
+        changes = batch.spark.sql(
+            f"select * from silver.changes where {among(sources)} and operation <> 'REFRESH' and change_seq > '{first}'"
+        )
         proven |= full_loads.proven_by(batch, changes, asked)
     last = {(row["source"], row["path"]): row for row in sorted(rows, key=lambda row: row["batch_id"])}
-    ended = sorted(load for load in proven if not _is_more_listed(batch, load, loads[load], last))
+    coming = {name: _coming(batch, name, last) for name in {source for source, *_ in proven}}
+    ended = sorted(load for load in proven if not _has_more(batch, load, loads[load], coming[load[0]]))
     full_loads.append(
         batch, [(source, *table.split("."), id_, id_.ljust(END_OF_SEQ, "9")) for source, table, id_ in ended]
     )
+    _resolve_gaps(batch, ended, rows)
 
 
-def _newest(batch: Batch, rows: list[dict]) -> dict[Load, dict[str, dict]]:
-    """The newest load of each table: its files by path, each as its last row of bronze.files, with its `first_batch`.
-    In: rows of bronze.files."""
+def _resolve_gaps(batch: Batch, ended: list[Load], rows: list[dict]) -> None:
+    """Gaps in the changes of a table that were found before a load of it began are none any more. In: rows of
+    bronze.files."""
+    began = {(source, table): load_id[: change.LEN_TIME] for source, table, load_id in ended}
+    units = sorted(
+        f"{row['source']}/{row['path']}"
+        for row in rows
+        if purged.is_gap(row)
+        and f"{utc(row['landed_at']):%Y%m%d%H%M%S}"
+        < began.get((row["source"], json.loads(row["problem"])["table"]), "")
+    )
+    if units:
+        batch.spark.sql(f"""
+            update silver.rejects set resolved_by = {batch.batch_id}
+            where kind in ({", ".join(map(literal, purged.GAPS))}) and resolved_by is null
+              and batch_id < {batch.batch_id} and unit_id in ({", ".join(map(literal, units))})""")
+
+
+def loads_of(project: Project, rows: list[dict]) -> dict[Load, dict[str, dict]]:
+    """The loads of several files: their files by path, each as its last row of bronze.files, with its `first_batch`.
+    In: rows of bronze.files.
+    """
     found: dict[Load, dict[str, dict]] = {}
     for row in sorted(rows, key=lambda row: row["batch_id"]):
-        if row["problem"] or '"load_id"' not in (row["context"] or ""):
+        if row["problem"] or row["source"] not in project.sources or '"load_id"' not in (row["context"] or ""):
             continue
-        codec, context = CODECS[batch.project.sources[row["source"]].codec], json.loads(row["context"])
-        if load_id := codec.load_of(context):
+        codec, context = CODECS[project.sources[row["source"]].codec], json.loads(row["context"])
+        if offers(codec, "load_now") and (load_id := codec.load_of(context)):
             files = found.setdefault((row["source"], codec.table_of_load(context), load_id), {})
             first = files.get(row["path"], row | {"first_batch": row["batch_id"]})["first_batch"]
             files[row["path"]] = row | {"context": context, "first_batch": first}
+    return found
+
+
+def _newest(loads: dict[Load, dict[str, dict]]) -> dict[Load, dict[str, dict]]:
+    """The newest load of each table."""
     newest: dict[tuple[str, str], str] = {}
-    for source, table, load_id in found:
+    for source, table, load_id in loads:
         newest[source, table] = max(load_id, newest.get((source, table), ""))
-    return {load: files for load, files in found.items() if newest[load[:2]] == load[2]}
+    return {load: files for load, files in loads.items() if newest[load[:2]] == load[2]}
 
 
-def _is_whole(batch: Batch, load: Load, files: dict[str, dict]) -> bool:
-    """Are the files that are landed of a load whole, without a gap and without a rejected record?"""
-    contexts = [row["context"] for row in files.values()]
-    if any(row["ofs_end"] != row["size_bytes"] or "problem" in row["context"] for row in files.values()):
-        return False
-    if CODECS[batch.project.sources[load[0]].codec].missing_files(contexts):
-        return False
+def loading(project: Project) -> list[dict]:
+    """Loads of several files whose end has not been seen, but for the first one of each table, which closes nothing.
+    Read without Spark.
+    """
+    loads = loads_of(project, bronze.landed(project))
+    columns = ["source", "source_schema", "source_table", "load_id"]
+    rows = lake.peek(
+        project.lakehouse_path(), "silver.control_events", columns, f"where kind = '{full_loads.END}'"
+    ) if loads else []  # fmt: skip
+    ended = {(row["source"], row["load_id"]) for row in rows}
+    first = {load[:2]: min(other[2] for other in loads if other[:2] == load[:2]) for load in loads}
+    return [
+        {
+            "source": load[0],
+            "table": load[1],
+            "load": load[2],
+            "in batches": ", ".join(map(str, sorted({row["first_batch"] for row in files.values()}))),
+            "ends": "once all its files are landed without rejects, with the table's next change (options.loads_end)",
+        }
+        for load, files in sorted(loads.items())
+        if (load[0], load[2]) not in ended and load[2] != first[load[:2]]
+    ]
+
+
+def _whole(batch: Batch, loads: dict[Load, dict[str, dict]]) -> set[Load]:
+    """Those loads whose landed files are whole, without a gap in their numbers and without a rejected record."""
     columns = ["source", "unit_id", "kind", "batch_id", "resolved_by"]
-    rejects = lake.peek(batch.project.lakehouse_path(), "silver.rejects", columns)
-    return not any(
-        row["resolved_by"] is None
-        and row["source"] == load[0]
-        and row["kind"] not in FILE_KINDS
-        and (file := files.get(row["unit_id"].removeprefix(f"{load[0]}/").rsplit("@", 1)[0]))
-        and row["batch_id"] >= file["first_batch"]
-        for row in rejects
-    )
+    rejects = lake.peek(batch.project.lakehouse_path(), "silver.rejects", columns) if loads else []
+    newest: dict[tuple[str, str], int] = {}  # (source, path) -> the last batch that a record of it was rejected in
+    for row in rejects:
+        if row["resolved_by"] is None and row["kind"] not in FILE_KINDS:
+            place = row["source"], row["unit_id"].removeprefix(f"{row['source']}/").rsplit("@", 1)[0]
+            newest[place] = max(row["batch_id"], newest.get(place, 0))
+    return {
+        load
+        for load, files in loads.items()
+        if all(row["ofs_end"] == row["size_bytes"] and "problem" not in row["context"] for row in files.values())
+        and all(newest.get((load[0], path), 0) < row["first_batch"] for path, row in files.items())
+        and not CODECS[batch.project.sources[load[0]].codec].missing_files([row["context"] for row in files.values()])
+    }
 
 
 def _options(batch: Batch, load: Load):
@@ -94,25 +147,30 @@ def _options(batch: Batch, load: Load):
     return source.options_as(CODECS[source.codec].OPTIONS)
 
 
-def _is_more_listed(batch: Batch, load: Load, files: dict[str, dict], last: dict[tuple[str, str], dict]) -> bool:
-    """Is a file of the load's folder listed that is not landed as it is now? In: the files of the load that are landed;
+def _coming(batch: Batch, name: str, last: dict[tuple[str, str], dict]) -> set[str | None] | None:
+    """The owners of files of loads that are listed and not landed as they are; None where they cannot be listed. In:
     the last rows of bronze.files.
     """
-    source = batch.project.sources[load[0]]
-    owner = _owner(batch, source, next(iter(files)))
+    source = batch.project.sources[name]
     try:
-        listed = [(path, info) for path, info in listing(batch.project, source) if _owner(batch, source, path) == owner]
-    except (OSError, ValueError):  # what cannot be listed may hold more
-        return True
-    return any(
-        (row := last.get((source.name, path))) is None or row["problem"] or not is_as_listed(row, info)
+        listed = list(listing(batch.project, source))
+    except (OSError, ValueError):
+        return None
+    return {
+        _owner(batch, source, path)
         for path, info in listed
-    )
+        if (row := last.get((name, path))) is None or row["problem"] or not is_as_listed(row, info)
+    }
+
+
+def _has_more(batch: Batch, load: Load, files: dict[str, dict], coming: set[str | None] | None) -> bool:
+    """May more of a load be listed than is landed?"""
+    return coming is None or _owner(batch, batch.project.sources[load[0]], next(iter(files))) in coming
 
 
 def _owner(batch: Batch, source: Source, path: str) -> str | None:
     codec = CODECS[source.codec]
     if not isinstance(attempt(codec.companions, path, source), list):
         return None
-    found = attempt(codec.own_place, bronze.files.unpacked_name(path), source, batch.project.tables_of(source))
+    found = attempt(codec.own_place, unpacked_name(path), source, batch.project.tables_of(source))
     return found[1] if isinstance(found, tuple) else None

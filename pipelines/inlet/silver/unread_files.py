@@ -27,13 +27,14 @@ def reject(batch: Batch, files: list[dict]) -> None:
                     f"{row['path']}: {problem['found']}{_step(problem)}",
                     f"{row['source']}/{row['path']}",
                     place(batch, row["source"], problem),
+                    *(problem["table"].split(".", 1) if "." in problem.get("table", "") else (None, None)),
                 )
             )
     if rows:
         rejects = batch.spark.createDataFrame(
             rows,
             "source string, kind string, byte_offset bigint, expected string, found string, unit_id string, "
-            "change_seq string",
+            "change_seq string, source_schema string, source_table string",
         )
         batch.append(rejects.selectExpr("*", "0L as unit_offset", "0L as unit_length"), "silver.rejects")
 

@@ -25,12 +25,21 @@ Masks       images.py
 Operations  I INSERT, U UPDATE, D DELETE, B BEFOREIMAGE, TRUNCATE, whose row has no values. ASSUMED: its change_oper is
             empty or T, where it is not left out
 Pairs       option before_images: where Qlik stores before-images, U and B of a change_seq are one change, in whatever
+<<<<<<< HEAD
             order, block and file they come (pairs.py); those of one unit are a change at once. Of rows with one
             change_seq that differ one pair stays, and the others are conflicting_duplicate. Where the mask says
             otherwise than the images, `mask_differs` in `header` names the columns. Where Qlik stores none an update
             is a change at once; one whose mask says that the key changed is rejected (unsupported_message), because
             nothing tells the row of before. Until the option is given both are rejected, because a row cannot show
             what another file holds
+=======
+            order, block and file they come (pairs.py). Where the mask says otherwise than the images, `mask_differs` in
+            `header` names the columns. Where it stores none an update is a change at once; one whose mask says that the
+            key changed is rejected (unsupported_message), for nothing tells the row of before. Until the option is told
+            both are rejected, for a row cannot show what another file holds. One whose other row never comes waits
+            (`inlet status`) for the source's `part_wait_minutes`, then is rejected (part_missing); it holds no other
+            change. One that comes again, alone, is a repeat of the change, or contradicts it
+>>>>>>> da042bf (qlik: change files that retention removed are gaps)
 Loads       rows are REFRESH. Their place: the load's time, six digits of the folder's name (a checksum, or option
             load_numbers; a second folder with the same ones is held, own_place), the file's number, the row's place in
             it. The load's time is option load_time (`first`: before all changes), else startWriteTimestamp in the
@@ -39,6 +48,12 @@ Loads       rows are REFRESH. Their place: the load's time, six digits of the fo
             load is of a new load. A load has ended once its files are there without a gap and a change of its table
             after its start is (option loads_end; ASSUMED: Qlik writes no change of a table before its load is done).
             ASSUMED: a first record whose cells all are names of columns is a header row
+Gaps        Qlik removes files of changes by retention. One that was listed and is gone before it was landed is rejected
+            (file_purged). Where new files of a table come and no landed one is listed, some may be missing
+            (files_may_be_missing; not with option landed_files: removed). A full load of the table that begins later
+            resolves both
+Others      folders attrep_changes<16 hex digits> hold net changes that Qlik left behind [seen in public]: they are not
+            read, and counted
 Text        text.py. Null: option null_text without quotes. In quotes it is rejected until quoted_null tells what it is
             [nothing public does]. A last record without record delimiter looks as a file does that was cut off: it is
             left until option last_record, or the count of the sidecar, tells that it is whole
@@ -58,6 +73,9 @@ Rejects     unknown_table, ambiguous_table, unknown_operation, unknown_column, c
             JSON, part_missing
 """
 
+import re
+
+from inlet.codecs.qlik import dfm
 from inlet.codecs.qlik.change_table import opening, sidecars
 from inlet.codecs.qlik.change_table.arrow import CHANGES, COLUMNS, CONSTANTS, changes_as_rows, constants, tables_of
 from inlet.codecs.qlik.change_table.block import cut, decode
@@ -72,6 +90,7 @@ from inlet.source import Source
 from inlet.table import Table
 
 OPTIONS = Options
+NET_CHANGES = re.compile(r"(?:.*\.)?attrep_changes[0-9a-f]{16}", re.IGNORECASE)
 __all__ = (
     "CHANGES",
     "COLUMNS",
@@ -142,6 +161,21 @@ def load_now(path: str, companions: dict[str, dict], source: Source) -> str | No
         return None if isinstance(context, Refused) else opening.located(context, companions, options).get("load_id")
     except Refused:
         return None
+
+
+def purged_table(path: str, source: Source) -> str | None:
+    """The table of a file of changes, by its folder: Qlik removes such files by retention."""
+    if path.lower().endswith(dfm.SUFFIX):
+        return None
+    context = opening.by_name(path, source.options_as(Options))
+    is_of_changes = not isinstance(context, Refused) and context["kind"] == "changes"
+    return (source.table_of(context["word"]) or context["word"]) if is_of_changes else None
+
+
+def ignored(path: str, source: Source) -> str | None:
+    """Why a file is not read: it is of a table of net changes."""
+    is_net = any(NET_CHANGES.match(folder) for folder in re.split(r"[/\\]", path))
+    return "attrep_changes: net changes of a batch, which Qlik leaves behind after an error" if is_net else None
 
 
 def own_place(path: str, source: Source, tables: dict[str, Table]) -> tuple[str, str] | None:

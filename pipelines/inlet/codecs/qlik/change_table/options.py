@@ -96,6 +96,11 @@ class Options(BaseModel):
         description="what tells that a full load has ended, once its files are there without a gap: `change`, a change "
         "of its table after its start; `files`, nothing more, where all files of a load are delivered at once",
     )
+    landed_files: Literal["kept", "removed"] = Field(
+        "kept",
+        description="whether landed files stay until Qlik removes them by retention; `removed`: something else removes "
+        "them once they are landed, so that their absence tells of no gap",
+    )
     load_numbers: dict[str, int] = Field(
         {},
         description="folder of a table -> six digits in the places of its full loads, where two folders have the same "
