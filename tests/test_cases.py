@@ -205,6 +205,7 @@ def decode_messages(case: dict) -> dict:
         found["changes"] += [said(row) for row in decoded.changes]
         found["rejects"] += [said(asdict(reject)) for reject in decoded.rejects]
         found["controls"] += [said(control._asdict()) for control in decoded.controls]
+        found["definitions"] += [definition._asdict() for definition in decoded.definitions]
         place = {name: message[name] for name in ("topic", "partition", "offset")}
         for part in decoded.parts:
             waiting.setdefault(part.key, []).append(Waiting(message["unit_id"], part, message["value"], place))

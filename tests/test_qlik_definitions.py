@@ -72,7 +72,7 @@ def text(table: ct.Table, *seqs: str, layout: ct.Layout = ct.CHANGES, **options)
 def test_a_sidecar():
     data = dfm(ORDERS, 1, times=("", "", "2026-03-01T12:00:00.129", None))
     [found] = definitions_of(data, "meta/x.dfm", source())
-    assert found == ("SHOP", "ORDERS", COLUMNS, ["REGION", "NUM"], "2026030112000012" + 19 * "0", 0, 1)
+    assert found == ("SHOP", "ORDERS", COLUMNS, ["REGION", "NUM"], "2026030112000012" + 19 * "0", 0, 1, None)
     [found] = definitions_of(dfm(ORDERS, 1, ct.LOAD, format_="parquet"), "x.dfm", source())
     assert found.change_seq == "" and found.columns[3] == {k: v for k, v in COLUMNS[3].items() if k != "encoding"}
 
@@ -92,10 +92,10 @@ def test_a_parquet_file():
     layout = ct.Layout(in_upper_case=True)
     [found] = definitions_of(parquet(ORDERS, T2, T1, layout=layout), "f/SHOP.ORDERS__CT/P/1.parquet", source())
     listed = [{"name": c["name"], "type": c["type"]} for c in COLUMNS]
-    assert found == ("SHOP", "ORDERS", listed, [], T1, 0, None)
+    assert found == ("SHOP", "ORDERS", listed, [], T1, 0, None, None)
     load = parquet(ORDERS, "", layout=ct.LOAD)
     [found] = definitions_of(load, "f/SHOP.ORDERS/LOAD00000001.parquet", source())
-    assert found == ("SHOP", "ORDERS", listed, [], "", 0, None)
+    assert found == ("SHOP", "ORDERS", listed, [], "", 0, None, None)
 
 
 def test_text_with_types():
@@ -103,9 +103,9 @@ def test_text_with_types():
     data = text(ORDERS, T2, T1, layout=layout, field_delimiter="\x01", record_delimiter="\r\n")
     options = {"delimiter": "0x01", "record_delimiter": "\r\n", "prefix": "H_"}
     [found] = definitions_of(b"\xef\xbb\xbf" + data, "SHOP.ORDERS__ct/1.csv", source(**options))
-    assert found == ("SHOP", "ORDERS", COLUMNS, [], T1, 0, None)
+    assert found == ("SHOP", "ORDERS", COLUMNS, [], T1, 0, None, None)
     [found] = definitions_of(text(ORDERS, layout=ct.LOAD), "SHOP.ORDERS/LOAD_1_1.csv", source())
-    assert found == ("SHOP", "ORDERS", COLUMNS, [], "", 0, None)
+    assert found == ("SHOP", "ORDERS", COLUMNS, [], "", 0, None, None)
 
 
 def test_text_whose_rest_cannot_be_read_tells_no_place():

@@ -234,11 +234,16 @@ def alike(num: int) -> list[str]:
 
 def test_messages_that_name_a_list_of_another_order_are_left_to_the_exact_path():
     lists = {
-        id_: json.dumps({"schemaId": id_, "tableStructure": {"tableColumns": columns}}).encode()
-        for id_, columns in (
-            ("AA", {name: {"ordinal": n} for n, name in enumerate(COLUMNS, 1)}),
-            ("BB", {name: {"ordinal": n} for n, name in enumerate(reversed(COLUMNS), 1)}),
-        )
+        id_: json.dumps(
+            {
+                "schemaId": id_,
+                "lineage": {"schema": "SHOP", "table": "ITEM", "tableVersion": 1},
+                "tableStructure": {
+                    "tableColumns": {name: {"ordinal": n, "type": "STRING"} for n, name in enumerate(columns, 1)}
+                },
+            }
+        ).encode()
+        for id_, columns in (("AA", COLUMNS), ("BB", reversed(COLUMNS)))
     }
     said = {"operation": "INSERT", "change_seq": "2026010203040500" + "0" * 19, "after": {"ID": 1}}
     plain = qlik.value(said, list(COLUMNS))

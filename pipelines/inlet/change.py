@@ -149,6 +149,8 @@ TABLE_VERSIONS = (
     Column("change_seq", "string", "place in the order from which a list of the feed is in force"),
     Column("unit_id", "string", "the bronze unit that gave it"),
     Column("unit_offset", "bigint", "first byte within the unit"),
+    Column("feed_version", "int", "the feed's own number of the list, where it has one"),
+    Column("detail", "string", "JSON: what the feed says of the list beyond its columns and key"),
 )
 
 WAITING = (  # append-only: a part waits while it has a row that is not settled and none that is

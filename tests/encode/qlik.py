@@ -12,6 +12,8 @@ import json
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tests.encode.qlik_change_table import Column
+
 KAFKA_SOURCE = pa.schema(
     [
         ("key", pa.binary()),
@@ -60,6 +62,7 @@ def value(
     delete_in: str = "data",
     masks: bool = True,
     dumps=plain,
+    schema_id: str | None = None,
 ) -> bytes:
     """Message value of one change. shape: `envelope` or `bare`; delete_in: the member that carries a deleted row."""
     operation, before, after = change["operation"], change.get("before"), change.get("after")
@@ -84,11 +87,42 @@ def value(
             "magic": "atMSG",
             "type": "DT",
             "headers": None,
-            "messageSchemaId": None,
+            "messageSchemaId": schema_id,
             "messageSchema": None,
             "message": body,
         }
     return dumps(body).encode()
+
+
+def structure(schema_id: str, schema: str, table: str, columns: list[Column], version: int, data_schema="") -> dict:
+    """The `message` of a metadata message."""
+    told = {
+        column.name: {
+            "ordinal": n,
+            "type": column.type,
+            "length": column.length if column.type != "NUMERIC" else 0,
+            "precision": column.precision,
+            "scale": column.scale,
+            "primaryKeyPosition": column.key,
+            "nullable": not column.key,
+        }
+        for n, column in enumerate(columns, 1)
+    }
+    lineage = {"server": "qlik-01", "task": "shop", "schema": schema, "table": table, "tableVersion": version}
+    lineage |= {"timestamp": "2026-01-02T03:00:00.000"}
+    return {
+        "schemaId": schema_id,
+        "lineage": lineage,
+        "tableStructure": {"tableColumns": told},
+        "dataSchema": data_schema,
+    }
+
+
+def metadata(schema_id: str, schema: str, table: str, columns: list[Column], version: int = 1) -> bytes:
+    """A metadata message."""
+    message = structure(schema_id, schema, table, columns, version)
+    envelope = {"magic": "atMSG", "type": "MD", "headers": None, "messageSchemaId": schema_id, "messageSchema": None}
+    return plain(envelope | {"message": message}).encode()
 
 
 def _changed(operation: str, before, after) -> list[str]:

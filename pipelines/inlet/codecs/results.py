@@ -107,7 +107,10 @@ class Definition(NamedTuple):
     key: list[str]
     change_seq: str
     unit_offset: int
-    version: int | None = None  # the feed's own number of the list, which rises; None where it has none
+    # the feed's own number of the list, which rises; None where it has none. The feed may tell no place of such a list
+    # (change_seq is empty), or several: it is in force from the least on
+    version: int | None = None
+    detail: dict | None = None  # what the feed says of it beyond columns and key
 
 
 class Setting(NamedTuple):

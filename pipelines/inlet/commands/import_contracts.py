@@ -117,7 +117,7 @@ def _new(project: Project, name: str, rows: list[dict], answers: Answers, taken:
     for before, row in pairwise(rows):
         _follow(contract, name, row, answers)
         if row["key"] and row["key"] != before["key"]:
-            contract["earlier"][-1]["key"], contract["key"] = list(before["key"]), list(row["key"])
+            _change_key(contract, before, row)
     return _made(
         project.root / "pipelines" / "tables" / f"{word}.yml",
         contract,
@@ -150,12 +150,15 @@ def _name_of(table: str, taken: set[str]) -> str:
 def _updated(project: Project, path: Path, name: str, rows: list[dict], answers: Answers) -> Contract | None:
     contract = _yaml().load(path)
     before, num_completed = contract.get("version", 1), 0
-    for row in rows:
+    for last, row in zip([rows[0], *rows], rows):
         table = Table(**_plain(contract))
         if any(_holds(project, version, row) for version in table.versions):
             continue
-        if not any(_is_same(v, row) for v in table.versions) or _is_back(table, row):
+        has_other_key = bool(row["key"]) and row["key"] != last["key"] == table.key
+        if not any(_is_same(v, row) for v in table.versions) or has_other_key or _is_back(table, row):
             _follow(contract, name, row, answers)
+            if has_other_key:
+                _change_key(contract, last, row)
         elif _is_same(table.versions[-1], row):
             num_completed += _complete(contract, row)
     if contract.get("version", 1) != before:
@@ -165,6 +168,10 @@ def _updated(project: Project, path: Path, name: str, rows: list[dict], answers:
         if num_completed
         else None
     )
+
+
+def _change_key(contract: dict, before: dict, row: dict) -> None:
+    contract["earlier"][-1]["key"], contract["key"] = list(before["key"]), list(row["key"])
 
 
 def _holds(project: Project, version: Table, row: dict) -> bool:
@@ -184,23 +191,27 @@ def _is_back(table: Table, row: dict) -> bool:
 
 
 def _is_same(version: Table, row: dict) -> bool:
-    """Does a definition give the columns of a version?"""
-    return [c.name for c in version.columns] == [c["name"] for c in row["columns"]] and all(
-        _is_same_column(known, found, is_of_file=not row["change_seq"])
-        for known, found in zip(version.columns, row["columns"])
+    """Does a definition give the columns of a version? A list of a feed that has a number is read by names, so their
+    order says nothing.
+    """
+    known, given, is_by_name = list(version.columns), row["columns"], row.get("feed_version") is not None
+    if is_by_name:
+        known, given = sorted(known, key=lambda c: c.name), sorted(given, key=lambda c: c["name"])
+    return [c.name for c in known] == [c["name"] for c in given] and all(
+        _is_same_column(one, found, is_by_name or not row["change_seq"]) for one, found in zip(known, given)
     )
 
 
-def _is_same_column(known: TableColumn, found: dict, is_of_file: bool) -> bool:
+def _is_same_column(known: TableColumn, found: dict, gives_types: bool) -> bool:
     """Where both tell the vendor's type it decides, for a person chooses the contract's. A column without one takes it
-    from a definition file; its codec checks whether the contract's type holds it.
+    from a definition file, or from a list that has a number; its codec checks whether the contract's type holds it.
     """
     if known.source_type and found.get("source_type"):
         types = known.source_type, found["source_type"]
         if not all(map(PLACE.search, types)):  # a place that one of them lacks contradicts nothing
             types = without_place(types[0]), without_place(types[1])
         return types[0] == types[1] and found.get("charset") in (None, known.charset)
-    return known.type == found["type"] or is_of_file and bool(found.get("source_type"))
+    return known.type == found["type"] or gives_types and bool(found.get("source_type"))
 
 
 def _complete(contract: dict, row: dict) -> int:

@@ -92,6 +92,8 @@ def rows_of(
             "key": json.dumps(d.key),
             "change_seq": d.change_seq,
             "unit_offset": d.unit_offset,
+            "feed_version": d.version,
+            "detail": json.dumps(d.detail, ensure_ascii=False) if d.detail else None,
         }
         | of_unit
         for d in decoded.definitions
@@ -269,24 +271,24 @@ def _append_events(batch: Batch, events, conflicts) -> None:
 
 
 def _append_definitions(batch: Batch, found) -> None:
-    """Append definitions that the feed gave, each once, with the version of the contract that says the same."""
+    """Append definitions that the feed gave, each once, with the version of the contract that says the same. Of a list
+    that has a number the first place in the batch is enough.
+    """
     from inlet.silver import table_versions
 
-    rows = table_versions.new_definitions(
-        batch.project,
-        [
-            row.asDict()
-            for row in found.select(
-                "source", "source_schema", "source_table", "columns", "key", "change_seq", "unit_id", "unit_offset"
-            ).collect()
-        ],
-    )
+    names = ["source", "source_schema", "source_table", "columns", "key", "feed_version", "detail"]
+    at = ["change_seq = '' as is_placeless", "struct(change_seq, unit_id, unit_offset) as at"]
+    numbered = found.where("feed_version is not null").selectExpr(*names, *at).groupBy(*names, "is_placeless")
+    first = numbered.agg({"at": "min"}).selectExpr(*names, "`min(at)`.*")
+    each = found.where("feed_version is null").select(*names, "change_seq", "unit_id", "unit_offset")
+    rows = table_versions.new_definitions(batch.project, [row.asDict() for row in each.union(first).collect()])
     if rows:
         batch.append(
             batch.spark.createDataFrame(
                 rows,
                 "source string, source_schema string, source_table string, table_version int, columns string, "
-                "origin string, key string, change_seq string, unit_id string, unit_offset bigint",
+                "origin string, key string, change_seq string, unit_id string, unit_offset bigint, feed_version int, "
+                "detail string",
             ),
             "silver.table_versions",
         )

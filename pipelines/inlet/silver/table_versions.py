@@ -17,6 +17,7 @@ FROM_FEED = [
     "change_seq",
     "unit_id",
     "unit_offset",
+    "feed_version",
     "batch_id",
 ]
 
@@ -39,53 +40,84 @@ def used(project: Project) -> dict[tuple[str, str, int], list[dict]]:
 
 
 def seen(project: Project) -> list[dict]:
-    """Definitions that feeds gave, in their order, as batches that the ledger has have found them. Read without
-    Spark.
+    """Definitions that feeds gave, in their order, as batches that the ledger has have found them; `version` is the
+    feed's own number. Read without Spark.
     """
     rows = lake.peek(project.lakehouse_path(), "silver.table_versions", FROM_FEED, "where origin = 'feed'")
     closed = (
         {r["batch_id"] for r in lake.peek(project.lakehouse_path(), "silver.batches", ["batch_id"])} if rows else set()
     )
     found = [
-        row | {"columns": json.loads(row["columns"]), "key": json.loads(row["key"] or "[]")}
+        row
+        | {
+            "columns": json.loads(row["columns"]),
+            "key": json.loads(row["key"] or "[]"),
+            "change_seq": row["change_seq"] or "",
+            "version": row["feed_version"],
+        }
         for row in rows
         if row["batch_id"] in closed
     ]
-    return sorted(found, key=lambda row: (row["source"], row["change_seq"] or ""))
+    return in_order(found)
+
+
+def in_order(found: list[dict]) -> list[dict]:
+    """Definitions by source, table and place. A list that has a number is there once, from the least of its places on;
+    where no place is known, it follows the list of its table with the number before.
+    """
+    lists: dict[tuple, dict] = {}
+    for row in sorted(found, key=lambda row: (row["change_seq"] == "", row["change_seq"])):
+        lists.setdefault(_content(row), row)
+    places: dict[tuple, str] = {}
+    keyed = []
+    for row in sorted(lists.values(), key=lambda row: (row["version"] or 0, row["change_seq"])):
+        table = (row["source"], row["source_schema"], row["source_table"])
+        at = row["change_seq"] or (places.get(table, "") if row["version"] is not None else "")
+        places[table] = max(at, places.get(table, ""))
+        keyed.append(((row["source"], at, row["version"] or 0), row))
+    return [row for _, row in sorted(keyed, key=lambda one: one[0])]
 
 
 def new_definitions(project: Project, found: list[dict]) -> list[tuple]:
     """Rows of silver.table_versions for definitions of a feed that are not there yet, with the version of the contract
     that says the same.
     """
-    known, tables = {_content(row) for row in seen(project)}, by_name(project.tables.values())
+    tables = by_name(project.tables.values())
+    known = {_content(row): row["change_seq"] for row in seen(project)}
     new: dict[tuple, tuple] = {}
-    for row in found:
+    for row in sorted(found, key=lambda row: (row["change_seq"] == "", row["change_seq"])):
         columns = json.loads(row["columns"])
-        content = _content(row | {"columns": columns})
-        if content not in known:
-            table = tables.get(f"{row['source_schema']}.{row['source_table']}")
-            version = next((v.version for v in table.versions if same_columns(v, columns)), None) if table else None
-            new.setdefault(
-                content,
-                (
-                    row["source"],
-                    row["source_schema"],
-                    row["source_table"],
-                    version,
-                    row["columns"],
-                    "feed",
-                    row["key"],
-                    row["change_seq"],
-                    row["unit_id"],
-                    row["unit_offset"],
-                ),
-            )
+        content = _content(row | {"columns": columns, "key": json.loads(row["key"]), "version": row["feed_version"]})
+        if content in new or content in known and not _is_earlier(row["change_seq"], known[content]):
+            continue
+        table = tables.get(f"{row['source_schema']}.{row['source_table']}")
+        version = next((v.version for v in table.versions if same_columns(v, columns)), None) if table else None
+        new[content] = (
+            row["source"],
+            row["source_schema"],
+            row["source_table"],
+            version,
+            row["columns"],
+            "feed",
+            row["key"],
+            row["change_seq"],
+            row["unit_id"],
+            row["unit_offset"],
+            row["feed_version"],
+            row["detail"],
+        )
     return list(new.values())
 
 
+def _is_earlier(change_seq: str, known: str) -> bool:
+    """Is a place before one that is known, or the first that is known?"""
+    return bool(change_seq) and (not known or change_seq < known)
+
+
 def _content(row: dict) -> tuple:
-    return row["source"], row["source_schema"], row["source_table"], row["change_seq"], json.dumps(row["columns"])
+    """What tells a definition from another: its place, or its number where it has one."""
+    place = row["change_seq"] if row["version"] is None else (row["version"], json.dumps(row["key"]))
+    return row["source"], row["source_schema"], row["source_table"], place, json.dumps(row["columns"])
 
 
 def check(project: Project) -> None:

@@ -26,9 +26,12 @@ class _Message:
         at = (*self.prefix, "lineage") if self.is_metadata else self.prefix
         named = [self._text((*at, name)) for name in ("schema", "table")]
         mapped = None if self.is_metadata else source.table_of(context["topic"])
-        self.table = mapped or (".".join(filter(None, named)) if all(named) else None)
+        listed = metadata.named({"messageSchemaId": self._text(("messageSchemaId",))}, context.get("lookups", {}))
+        by_list = listed and (source.table_of(listed.name) or listed.name)
+        self.table = mapped or (".".join(filter(None, named)) if all(named) else by_list)
         self.contract = tables.get(self.table or "")
-        self.listed = self._list_of(context.get("lookups", {}))
+        by_contract = dict(enumerate(self.contract.column_names if self.contract else (), 1))
+        self.listed = listed.ordinals if listed else by_contract  # ordinal -> column
         self.supplied = self._columns(self.header("columnMask"))
 
     def _text(self, path: Path) -> str | None:
@@ -37,12 +40,6 @@ class _Message:
 
     def header(self, name: str) -> str | None:
         return self._text((*self.prefix, "headers", name))
-
-    def _list_of(self, lookups: dict[str, bytes]) -> dict[int, str]:
-        """Ordinal -> column: by the metadata message that this one names, else by the contract."""
-        id_ = self._text(("messageSchemaId",))
-        listed = metadata.list_of({"messageSchemaId": id_}, lookups, False) if id_ in lookups else None
-        return listed or dict(enumerate(self.contract.column_names if self.contract else (), 1))
 
     def _columns(self, mask: str | None) -> list[str] | None:
         """Names of the columns in a mask, of those that are known."""

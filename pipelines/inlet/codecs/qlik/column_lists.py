@@ -21,7 +21,7 @@ class Listed(NamedTuple):
 def of_sidecar(sidecar: dfm.Sidecar, prefix: str) -> Listed:
     """The column list of a sidecar, without header columns. In: how these begin."""
     columns = data_columns(sidecar.columns, prefix)
-    listed = [described(column, sidecar.format != dfm.PARQUET) for column in columns]
+    listed = [types.described(column, sidecar.format != dfm.PARQUET) for column in columns]
     key = [c.name for c in sorted(columns, key=lambda c: c.key_position) if c.key_position]
     return Listed(listed, key, seq_of_time(sidecar.first_at), sidecar.version)
 
@@ -29,13 +29,6 @@ def of_sidecar(sidecar: dfm.Sidecar, prefix: str) -> Listed:
 def data_columns(columns: Sequence[Column], prefix: str) -> list[Column]:
     """The table's own columns."""
     return [column for column in columns if not column.name.lower().startswith(prefix.lower())]
-
-
-def described(column: Column, is_text: bool) -> dict:
-    """A column as a contract has it. In: whether values are text, in which bytes are hex digits."""
-    type_, source_type = types.contract_type(column)
-    found = {"name": column.name, "type": type_, "source_type": source_type}
-    return found | ({"encoding": "hex"} if is_text and type_ == "binary" else {})
 
 
 def seq_of_time(time: str) -> str:

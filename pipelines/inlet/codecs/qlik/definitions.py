@@ -24,7 +24,6 @@ import pyarrow.parquet as pq
 from inlet.codecs.qlik import column_lists, dfm, members, types
 from inlet.codecs.qlik.change_table import opening, text
 from inlet.codecs.qlik.change_table.options import Options
-from inlet.codecs.qlik.column_lists import described
 from inlet.codecs.qlik.dfm import Column
 from inlet.codecs.qlik.members import Refused
 from inlet.codecs.results import Definition
@@ -80,7 +79,7 @@ def merged(one: list[dict], other: list[dict]) -> list[dict] | None:
 
 
 def _numeric(name: str, precision: int, scale: int) -> dict:
-    return described(Column(name, 1, "NUMERIC", 0, precision, scale), False)
+    return types.described(Column(name, 1, "NUMERIC", 0, precision, scale), False)
 
 
 def _of_sidecar(data: bytes, name: str, source: Source) -> Definition:
@@ -125,7 +124,7 @@ def _of_text(data: bytes, name: str, source: Source) -> Definition:
         type_, first, second = match[2].upper(), int(match[3] or 0), int(match[4] or 0)
         length, precision, scale = {"NUMERIC": (0, first, second), "DATETIME": (0, 0, first)}.get(type_, (first, 0, 0))
         columns.append(Column(match[1], n, type_, length, precision, scale))
-    listed = [described(column, True) for column in _data_columns(columns, name, options)]
+    listed = [types.described(column, True) for column in _data_columns(columns, name, options)]
     return Definition(*_table("", name, source), listed, [], _first_seq(view, dialect, columns, options), 0)
 
 

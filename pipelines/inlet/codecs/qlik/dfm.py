@@ -247,7 +247,7 @@ def _columns(data: dict) -> tuple[Column, ...]:
         if not isinstance(one, dict):
             raise Refused("wrong_shape", (*at, place), "an object", shown(one))
         members.check_names(one, COLUMN, (*at, place))
-        found.append(column := _column(one, (*at, place)))
+        found.append(column := column_of(one, (*at, place)))
         for member, value in zip(taken, (column.ordinal, column.name, column.key_position)):
             if value and value in taken[member]:
                 raise Refused("contradiction", (*at, place, member), f"{member} {str(value)[:40]} once", "it twice")
@@ -255,7 +255,8 @@ def _columns(data: dict) -> tuple[Column, ...]:
     return tuple(sorted(found, key=lambda column: column.ordinal))
 
 
-def _column(one: dict, at: tuple) -> Column:
+def column_of(one: dict, at: tuple) -> Column:
+    """A column as sidecars and metadata messages give it. Raises: Refused."""
     name, type_ = (_text(one, member, at, is_needed=True) for member in ("name", "type"))
     ordinal = _integer(one, "ordinal", at, is_needed=True)
     if not 1 <= ordinal <= MAX_ORDINAL:

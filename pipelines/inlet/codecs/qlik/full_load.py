@@ -59,6 +59,11 @@ class Options(BaseModel):
         description="whether a message with masks that names a column list (`messageSchemaId`) waits for its metadata "
         "message where the source has brought none at all; `false` takes the contract's order for it there",
     )
+    mask_order: Literal["auto", "big", "little"] = Field(
+        default="auto",
+        description="which byte of a mask in Avro has the first eight columns: the last one (`big`), the first one "
+        "(`little`); `auto`: the one that fits the message, see masks. In JSON it is the last one",
+    )
 
 
 def assign_loads(

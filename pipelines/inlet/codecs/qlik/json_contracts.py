@@ -33,10 +33,16 @@ class Contracts:
         self.table_names = json_columns.joined([part for _, table in self.places for part in table.table.split(".")])
 
         self.agreeing = {
-            place: metadata.agreeing(lookups.get(name, {}), table)
+            place: metadata.agreeing(lookups.get(name, {}), table, tables, self.sources[name])
             for place, (name, table) in enumerate(self.places if lookups is not None else [])
             if lookups.get(name) or self.sources[name].options_as(full_load.Options).needs_metadata
         }  # ids of column lists that say what a contract says: of places at which messages may have other lists
+        self.by_list = {
+            (name, id_.encode()): self.mapped.get((name, table), -1)
+            for name, brought in (lookups or {}).items()
+            if name in self.sources
+            for id_, table in metadata.of_table(brought, self.sources[name]).items()
+        }
 
     def places_of(self, batch: pa.RecordBatch) -> np.ndarray:
         """The place of each message's contract by its topic, -1 for none; plus the number of places if its names must
@@ -48,15 +54,21 @@ class Contracts:
                 places[at] = self.mapped.get((source, table), -1)
                 continue
             for i in at:
-                named = NAMES.search(batch.column("value")[i].as_py() or b"")
+                value = batch.column("value")[i].as_py() or b""
+                named = NAMES.search(value)
                 place = self.by_name.get((source, *named.groups()), -1) if named else -1
-                places[i] = place + len(self.places) if place >= 0 else -1
+                places[i] = place + len(self.places) if place >= 0 else self._by_list(source, value)
         places[~np.asarray(batch.column("value").is_valid())] = -1
         for i in np.flatnonzero((places >= 0) & _may_name_lists(batch.column("value"))) if self.agreeing else ():
             ids = self.agreeing.get(places[i] % len(self.places))
             if ids is not None and not metadata.is_sure(batch.column("value")[int(i)].as_py(), ids):
                 places[i] = -1  # the exact path reads its masks
         return places
+
+    def _by_list(self, source: str, value: bytes) -> int:
+        """The place of a message that its column list alone tells; -1 for none."""
+        ids = set(metadata.NAMED.findall(value))
+        return self.by_list.get((source, ids.pop()), -1) if len(ids) == 1 else -1
 
 
 def _may_name_lists(values: pa.Array) -> np.ndarray:

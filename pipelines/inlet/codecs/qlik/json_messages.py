@@ -20,16 +20,18 @@ Rejects     invalid_utf8, invalid_json, trailing_data, duplicate_member, wrong_m
 import json
 
 from inlet import change, errors
-from inlet.codecs.qlik import full_load, json_fast, members, metadata
+from inlet.codecs.qlik import full_load, json_fast, masks, members, metadata
 from inlet.codecs.qlik.annotate import annotate  # noqa: F401  part of what a codec offers
+from inlet.codecs.qlik.form import Form
 from inlet.codecs.qlik.members import Refused
+from inlet.codecs.qlik.metadata import Listed
 from inlet.codecs.results import Control, Decoded
 from inlet.fields import json_exact
 from inlet.fields.wrong import Wrong
 from inlet.source import Source
+from inlet.table import Table
 
 MAGIC = "atMSG"
-MASKS = "changeMask", "columnMask"
 UNREADABLE_TIMESTAMP = "unreadable_timestamp"  # the kind of a control event that a change brings with it
 ENVELOPE = ("magic", "type", "headers", "messageSchemaId", "messageSchema", "message")
 BODY = ("data", "beforeData", "headers", "schema", "table")
@@ -37,11 +39,36 @@ OPTIONS, FAST, LOADS = full_load.Options, json_fast, full_load
 MAY_BRING = r"""contains(cast(value as string), '"MD"') or contains(cast(value as string), r'\u00')"""
 
 
+def _parse(message: dict, source: Source) -> dict:
+    return json_exact.parse(message["value"])
+
+
+def _offset(message: dict, source: Source, path: tuple) -> int:
+    return json_exact.offset(message["value"], path)
+
+
+def _metadata_text(message: dict, whole: dict) -> str:
+    return json_exact.slice_(message["value"], ("message",))
+
+
+def _ordinals(body: dict) -> None:
+    """The order of members says nothing."""
+
+
+JSON = Form(full_load.Options, _parse, _offset, _metadata_text, _ordinals, is_text=True)
+
+
 def decode_message(message: dict, source: Source, tables: dict, loads: list[dict]) -> Decoded:
     """Read one message exactly. In: a bronze.messages row; contracts by SCHEMA.TABLE; loads of `assign_loads`."""
-    read, size = read_message(message, source, tables, loads), len(message["value"] or b"")
+    return decoded(JSON, message, source, tables, loads)
+
+
+def decoded(form: Form, message: dict, source: Source, tables: dict, loads: list[dict]) -> Decoded:
+    """Read one message of a form exactly."""
+    read, size = read_message(message, source, tables, loads, form), len(message["value"] or b"")
+    definitions = [read.pop("definition")] if "definition" in read else []
     if read["result"] == "reject":
-        return Decoded([], [read["reject"]])
+        return Decoded([], [read["reject"]], definitions=definitions)
     event = (
         [
             Control(
@@ -58,7 +85,7 @@ def decode_message(message: dict, source: Source, tables: dict, loads: list[dict
         else []
     )
     if read["result"] == "control":
-        return Decoded([], controls=event, num_control=1, bytes_framing=size)
+        return Decoded([], controls=event, num_control=1, bytes_framing=size, definitions=definitions)
     return Decoded(
         [{name: value for name, value in read.items() if name not in ("result", "kind", "detail")}], controls=event
     )
@@ -68,14 +95,15 @@ def brought(message: dict) -> dict[str, bytes]:
     """The column list of a metadata message, for the messages that name it; nothing of any other, or of one that is
     rejected."""
     try:
-        return metadata.brought(message["value"] or b"")
+        whole = json_exact.parse(message["value"] or b"")
+        return metadata.brought(whole, _metadata_text(message, whole)) if whole.get("type") == "MD" else {}
     except (Wrong, Refused, RecursionError):
         return {}
 
 
-def read_message(message: dict, source: Source, tables: dict, loads: list[dict]) -> dict:
+def read_message(message: dict, source: Source, tables: dict, loads: list[dict], form: Form = JSON) -> dict:
     """The same as one dict with `result` change (columns of silver.changes; `kind` and `detail` of a control event that
-    comes with it), reject (`reject`: errors.Reject) or control."""
+    comes with it), reject (`reject`: errors.Reject) or control; with `definition`, a column list that it brings."""
     known = {
         "source": source.name,
         "unit_id": message["unit_id"],
@@ -83,13 +111,14 @@ def read_message(message: dict, source: Source, tables: dict, loads: list[dict])
         "unit_length": len(message["value"] or b""),
     }
     try:
-        return _read(message, source, tables, loads, known)
+        return _read(message, source, tables, loads, known, form)
     except Wrong as wrong:
         return _reject(message, known, wrong.kind, wrong.offset, wrong.expected, wrong.found)
     except Refused as no:
-        offset = json_exact.offset(message["value"], no.path) if no.path else 0
+        offset = form.offset(message, source, no.path) if no.path else 0
         known |= dict(zip(("source_schema", "source_table"), no.named))
-        return _reject(message, known, no.kind, offset, no.expected, no.found, no.column)
+        place = _definition_at(known, source, tables, form)
+        return _reject(message, known, no.kind, offset, no.expected, no.found, no.column) | place
     except RecursionError:
         return _reject(
             message, known, "invalid_json", 0, "JSON nested as deep as images are", "arrays or objects nested too deep"
@@ -98,59 +127,84 @@ def read_message(message: dict, source: Source, tables: dict, loads: list[dict])
 
 def refresh_table(message: dict, source: Source, tables: dict) -> str | None:
     """SCHEMA.TABLE if the message is a full-load row, even one that is rejected for its values."""
+    return loaded_table(JSON, message, source, tables)
+
+
+def loaded_table(form: Form, message: dict, source: Source, tables: dict) -> str | None:
+    """As `refresh_table`, of a message of a form."""
     known = {"source": source.name, "unit_id": "", "unit_offset": 0, "unit_length": 0}
     try:
-        _read(message, source, tables, [], known)
+        _read(message, source, tables, [], known, form)
     except (Wrong, Refused, RecursionError):
         pass
     return f"{known['source_schema']}.{known['source_table']}" if known.get("operation") == "REFRESH" else None
 
 
-def _read(message: dict, source: Source, tables: dict, loads: list[dict], known: dict) -> dict:
+def _read(message: dict, source: Source, tables: dict, loads: list[dict], known: dict, form: Form) -> dict:
     if message["value"] is None:
         raise Refused(
             "unsupported_message", (), "a value", "a tombstone: a delete without a sequence has no place in the order"
         )
-    whole = json_exact.parse(message["value"])
+    whole, options, lookups = form.parse(message, source), source.options_as(form.options), message.get("lookups", {})
     body, path = _body(whole)
     if body is None:
-        return _metadata(whole, message, known)
+        return _metadata(whole, message, known, source, form)
     members.check_names(body, BODY, path)
     header = members.headers(body["headers"], (*path, "headers"))
     oper = members.operation(header, (*path, "headers"))
     if oper != "REFRESH" and members.CHANGE_SEQ.fullmatch(header["changeSequence"] or ""):
         known |= {"change_seq": header["changeSequence"], "event": _event(header)}
-    contract = members.table(body.get("schema"), body.get("table"), message["topic"], tables, source, path)
+    listed = known["listed"] = metadata.named(whole, lookups)
+    contract = _contract(whole, body, path, message, source, tables, options)
     known |= {"source_schema": contract.schema_name, "source_table": contract.table_name, "operation": oper}
     load = None
     if oper == "REFRESH" and message["timestamp"]:
-        load = full_load.load_of(
-            loads,
-            source.name,
-            contract.table,
-            message["timestamp"],
-            source.options_as(full_load.Options).load_gap_minutes,
-        )
+        load = full_load.load_of(loads, source.name, contract.table, message["timestamp"], options.load_gap_minutes)
     known["change_seq"] = _change_seq(header["changeSequence"], oper, load, message, (*path, "headers"))
     known.pop("event", None)
-    listed = None
-    if any(header[name] is not None for name in MASKS):
-        options = source.options_as(full_load.Options)
-        listed = metadata.list_of(whole, message.get("lookups", {}), options.needs_metadata)
-    contract = contract.at(known["change_seq"])
-    return known | {"result": "change"} | _change(body, header, oper, contract, load, path, listed)
+    if listed is None and any(header[name] is not None for name in members.MASKS):
+        metadata.check_come(whole, lookups, options.needs_metadata)
+    contract = known["contract"] = contract.at(known["change_seq"])
+    if listed:
+        metadata.check_known(listed, contract, lookups)
+    ordinals = listed.ordinals if listed else form.ordinals(body)
+    read = masks.read(header, body, oper, contract, ordinals, options.mask_order, (*path, "headers"))
+    try:
+        found = _change(body, header, oper, contract, load, path, read)
+    except Refused as no:
+        metadata.check_fits(no, listed, contract)
+        raise
+    known = {name: value for name, value in known.items() if name not in ("listed", "contract")}
+    return known | {"result": "change"} | found
+
+
+def _contract(
+    whole: dict, body: dict, path: tuple, message: dict, source: Source, tables: dict, options: full_load.Options
+) -> Table:
+    """The contract of a message's table. Raises: Refused."""
+    names, lookups = (body.get("schema"), body.get("table")), message.get("lookups", {})
+    listed = metadata.named(whole, lookups)
+    if not any((*names, listed)) and not source.table_of(message["topic"]):
+        metadata.check_come(whole, lookups, options.needs_metadata)  # which would tell it
+    return members.table(*names, message["topic"], tables, source, path, listed.name if listed else None)
+
+
+def _definition_at(known: dict, source: Source, tables: dict, form: Form) -> dict:
+    """The list that a rejected message names, from its place on, where the contract does not have it."""
+    listed: Listed | None = known.pop("listed", None)
+    contract, seq = known.pop("contract", None), known.get("change_seq")
+    if listed is None or not listed.columns or not seq or known.get("operation") == "REFRESH":
+        return {}
+    return {} if metadata.is_of(listed, contract) else {"definition": listed.definition(seq, form.is_text, source)}
 
 
 def _change(
-    body: dict, header: dict, oper: str, contract, load: dict | None, path: tuple, listed: dict[int, str] | None
+    body: dict, header: dict, oper: str, contract: Table, load: dict | None, path: tuple, read: masks.Masks
 ) -> dict:
-    change_mask, column_mask = (
-        members.mask_bytes(header[name], contract, (*path, "headers", name), listed) for name in MASKS
-    )
-    supplied = (
-        None if column_mask is None else {contract.columns[n - 1].name for n in change.mask_ordinals(column_mask)}
-    )
+    supplied = read.names(read.supplied, contract)
     before, after = members.images(body, oper, supplied, contract, path)
+    changed = read.names(read.changed, contract)
+    differs = masks.differing(before, after, changed, contract) if before and after and changed is not None else []
     counter, at = header["transactionEventCounter"], members.utc_time(header["timestamp"])
     event = (
         {}
@@ -168,11 +222,12 @@ def _change(
         "transaction_last_event": header["transactionLastEvent"],
         "change_timestamp": at,
         "stream_position": header["streamPosition"],
-        "change_mask": change_mask,
-        "column_mask": column_mask,
+        "change_mask": read.changed,
+        "column_mask": read.supplied,
         "before": before,
         "after": after,
         "column_states": None,
+        "header": {"mask_differs": differs} if differs else None,
         "load_id": load and load["load_id"],
     }
 
@@ -228,20 +283,22 @@ def _body(whole: dict) -> tuple[dict | None, tuple]:
     )
 
 
-def _metadata(whole: dict, message: dict, known: dict) -> dict:
-    metadata.ordinals(whole)  # which reads them, or refuses
-    lineage = whole["message"].get("lineage")
-    if not isinstance(lineage, dict) or not all(type(lineage.get(name)) is str for name in ("schema", "table")):
-        raise Refused("wrong_shape", ("message", "lineage"), "schema and table", lineage)
-    return known | {
-        "result": "control",
-        "kind": "metadata",
-        "source_schema": lineage["schema"],
-        "source_table": lineage["table"],
-        "change_seq": None,
-        "load_id": None,
-        "detail": json_exact.slice_(message["value"], ("message",)),
-    }
+def _metadata(whole: dict, message: dict, known: dict, source: Source, form: Form) -> dict:
+    listed = metadata.read(whole)  # or refuses it
+    definition = {"definition": listed.definition("", form.is_text, source)} if listed.columns else {}
+    return (
+        known
+        | definition
+        | {
+            "result": "control",
+            "kind": "metadata",
+            "source_schema": listed.schema,
+            "source_table": listed.table,
+            "change_seq": None,
+            "load_id": None,
+            "detail": form.metadata_text(message, whole),
+        }
+    )
 
 
 def _reject(

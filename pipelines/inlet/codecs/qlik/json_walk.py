@@ -512,6 +512,23 @@ def _put_row(plan, order, oper, load, source, starts, scratch, texts, numbers, v
             if at < 0:
                 return False
             ends[column, k + 1] = at
+    if oper == UPDATE and data and old and valid[T_CHANGE_MASK, k]:
+        a, b = ends[T_CHANGE_MASK, k], ends[T_CHANGE_MASK, k + 1]
+        return _is_as_images(texts[0][T_CHANGE_MASK], a, b, work, places, len(plan))
+    return True
+
+
+@compiled(**COMPILED)
+def _is_as_images(mask, a, b, work, places, num_columns):
+    """Does a mask, bytes a..b, say of all columns that both images have what these say? Else the exact path tells which
+    differ. Reads values as `read_image` wrote them, between the places that it noted: within `work`.
+    """
+    for k in range(num_columns):
+        i, j = places[0, 0, k], places[1, 0, k]
+        if i >= 0 and j >= 0:
+            is_set = a + (k >> 3) < b and mask[a + (k >> 3)] >> (k & 7) & 1 == 1
+            if is_same(work[0], i, places[0, 1, k], work[1], j, places[1, 1, k]) == is_set:
+                return False
     return True
 
 

@@ -8,12 +8,11 @@ Time        header timestamp, UTC: YYYY-MM-DDTHH:mm:SS [documented], T or a blan
             needs it. The control event `unreadable_timestamp` tells what was there
 Order       changeSequence, 35 digits. REFRESH has none: start of its load (see full_load), then 4 digits of the topic,
             5 of the partition, 10 of the offset, so that no two rows of loads share a place
-Table       schema and table of the message, else the topic by the source's `tables`; two answers are one too many
-Masks       hex text, one big-endian number, bit n-1 = ordinal n [documented; inferred byte order, 390 of 390 change
-            rows]. Ordinals are those of the metadata message that the message names (see metadata), else the places of
-            the contract; change_mask and column_mask have the contract's. Bits beyond the last column must be zero.
-            Columns outside columnMask are sent as null and mean "not supplied"; a value there contradicts the mask, and
-            is rejected
+Table       schema and table of the message, else the topic by the source's `tables`, else that of the metadata message
+            that it names (see metadata); two answers are one too many
+Masks       see masks. change_mask and column_mask have the contract's places. Ordinals are those of the metadata
+            message that the message names (see metadata), else the places of the contract. Columns outside columnMask
+            are sent as null and mean "not supplied"; a value there contradicts the mask, and is rejected
 Operations  REFRESH (also READ [one public reader takes it so]), INSERT, UPDATE, DELETE. A TRUNCATE has no message
             [documented]: Qlik tells it in the control topic attrep_ddl_history, which is not read yet; a message that
             says TRUNCATE is rejected
@@ -52,6 +51,7 @@ TEXT_HEADERS = (
     "columnMask",
     "externalSchemaId",
 )
+MASKS = "changeMask", "columnMask"
 HEADERS = TEXT_HEADERS + ("timestamp", "transactionEventCounter", "transactionLastEvent")
 CHANGE_SEQ = re.compile(r"[0-9]{35}")
 HEX = re.compile(r"(?:[0-9A-Fa-f]{2})+")
@@ -92,8 +92,10 @@ def check_names(given: dict, known: tuple[str, ...], path: tuple) -> None:
 def headers(given: dict, path: tuple) -> dict:
     """Every header by name; "" and missing are None. Raises: Refused."""
     check_names(given, HEADERS, path)
-    header = {name: None if given.get(name) == "" else given.get(name) for name in HEADERS}
+    header = {name: None if given.get(name) in ("", b"") else given.get(name) for name in HEADERS}
     for name in TEXT_HEADERS:
+        if isinstance(header[name], bytes) and name in MASKS:  # of Avro
+            continue
         if header[name] is not None and (not isinstance(header[name], str) or isinstance(header[name], Number)):
             raise Refused("wrong_shape", (*path, name), "text or null", header[name])
     counter, last = header["transactionEventCounter"], header["transactionLastEvent"]
@@ -123,8 +125,17 @@ def operation(header: dict, path: tuple) -> str:
     return OPERATIONS[word.upper()]
 
 
-def table(schema: str | None, name: str | None, topic: str, tables: dict, source: Source, path: tuple = ()) -> Table:
-    """The contract of the table that a message is about. Raises: Refused."""
+def table(
+    schema: str | None,
+    name: str | None,
+    topic: str,
+    tables: dict,
+    source: Source,
+    path: tuple = (),
+    listed: str | None = None,
+) -> Table:
+    """The contract of the table that a message is about. In: SCHEMA.TABLE of the column list that it names. Raises:
+    Refused."""
     for member, value in (("schema", schema), ("table", name)):
         if value is not None and not isinstance(value, str) or isinstance(value, Number):
             raise Refused("wrong_shape", (*path, member), "text or null", value)
@@ -139,8 +150,14 @@ def table(schema: str | None, name: str | None, topic: str, tables: dict, source
                 f"{parts[0] or ''}.{parts[1] or ''}",
             )
         parts = [*mapped.split(".")]
+    by_list = listed and (source.table_of(listed) or listed)
+    if by_list and not any(parts):
+        parts = [*by_list.split(".")]
     full = ".".join(filter(None, parts))
     contract = tables.get(full) if all(parts) else None
+    if contract and by_list and tables.get(by_list, contract).name != contract.name:
+        expected = f"{by_list}, as the metadata message says (`tables` of the source maps it)"
+        raise Refused("ambiguous_table", ("messageSchemaId",), expected, full)
     if contract is None or contract.sources and source.name not in contract.sources:
         raise Refused(
             "unknown_table",
@@ -163,33 +180,6 @@ def refresh_seq(load: dict, message: dict) -> str:
         )
     topic = topic_number(message["topic"], load)
     return change.change_seq(load["started_at16"], topic * 10**5 + message["partition"], message["offset"])
-
-
-def mask_bytes(text: str | None, contract, path: tuple, listed: dict[int, str] | None = None) -> bytes | None:
-    """Inlet's form of a mask's hex text: bits by the contract's places. In: the column list that the message names,
-    ordinal -> column. Raises: Refused.
-    """
-    if text is None:
-        return None
-    if not HEX.fullmatch(text):
-        raise Refused("wrong_shape", path, "pairs of hex digits", f"{text[:40]!r}")
-    bits = int(text, 16)
-    names = {place: column.name for place, column in enumerate(contract.columns, 1)}
-    listed = names if listed is None else listed
-    if bits.bit_length() > max(listed):
-        raise Refused("mask_too_long", path, f"bits of {max(listed)} columns", f"bit {bits.bit_length()} is set")
-    given = bits.to_bytes((bits.bit_length() + 7) // 8, "little")
-    if listed == names:
-        return given
-    places = {name: place for place, name in names.items()}
-    named = {
-        n: name for n, name in sorted(listed.items()) if n <= 8 * len(given) and given[(n - 1) // 8] >> (n - 1) % 8 & 1
-    }
-    stray = next((f"column {ordinal}, {name}" for ordinal, name in named.items() if name not in places), None)
-    if stray or len(named) < bits.bit_count():
-        found = f"{stray or 'a bit of no column'}, by the metadata message"
-        raise Refused("definition_differs", path, f"columns of {contract.table}: {', '.join(places)}", found)
-    return change.mask(places[name] for name in named.values())
 
 
 def utc_time(value) -> datetime.datetime | None:

@@ -60,6 +60,13 @@ def contract_type(column: Column) -> tuple[str, str]:
     return SIMPLE.get(name, "string"), said
 
 
+def described(column: Column, is_text: bool) -> dict:
+    """A column as a Definition has it. In: whether its values come as text, bytes as hex digits."""
+    type_, source_type = contract_type(column)
+    found = {"name": column.name, "type": type_, "source_type": source_type}
+    return found | ({"encoding": "hex"} if is_text and type_ == "binary" else {})
+
+
 def _numeric(precision: int, scale: int) -> tuple[str, str]:
     said = f"NUMERIC({precision},{scale})"
     if precision < 1:

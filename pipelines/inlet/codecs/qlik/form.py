@@ -1,0 +1,20 @@
+"""What a Qlik message is written in, JSON or Avro: its text or bytes as an object of the same members. What the members
+mean is the same for both.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from inlet.codecs.qlik.full_load import Options
+from inlet.source import Source
+
+
+class Form(NamedTuple):
+    """How a message becomes an object: dict, str, Number, bool, None; of Avro bytes, too."""
+
+    options: type[Options]
+    parse: Callable[[dict, Source], dict]  # In: the message, as bronze has it. Raises: Wrong, Refused
+    offset: Callable[[dict, Source, tuple], int]  # the byte at which the member of a path begins; 0 for none
+    metadata_text: Callable[[dict, dict], str]  # JSON of a metadata message's `message`. In: message, object
+    ordinals: Callable[[dict], dict[int, str] | None]  # ordinal -> column of a body; None where its order says nothing
+    is_text: bool  # bytes come as hex digits
