@@ -522,9 +522,9 @@ def test_numbers_that_do_not_fit(value, type_):
 def comparable(row: dict) -> dict:
     images = {
         name: variant.decode(bytes(row[name].value), bytes(row[name].metadata))
-        if hasattr(row[name], "metadata")
-        else row[name]
-        for name in ("before", "after")
+        if hasattr(row.get(name), "metadata")
+        else row.get(name)
+        for name in ("before", "after", "header")
     }
     at = row["change_timestamp"]
     return {

@@ -97,9 +97,14 @@ def test_masks_are_read_by_the_metadata_message_that_a_message_names(spark, lake
 
     run(project, spark, qlik.rows([metadata("BB", OTHER_ORDER), update(5, OTHER_ORDER, "BB")], "meta", offset=0), 3)
     project = config.load(project.root)
-    assert changes_of(spark, name) == [(n, {"ITEM_ID": n, "PRICE": None}, "05") for n in (1, 2, 3, 4)]
-    [unknown] = spark.sql(f"select kind from silver.rejects where source = '{name}' and resolved_by is null").collect()
-    assert unknown.kind == "unknown_table"  # topic meta is of no table
+    assert changes_of(spark, name) == [(n, {"ITEM_ID": n, "PRICE": None}, "05") for n in (1, 2, 3, 4, 5)]
+    # topic meta is of no table: the list of the message tells it
+    assert spark.sql(f"select 1 from silver.rejects where source = '{name}' and resolved_by is null").collect() == []
+    told = spark.sql(
+        "select source_table, table_version, feed_version, change_seq, get_json_object(detail, '$.schema_id') as id "
+        f"from silver.table_versions where source = '{name}' and origin = 'feed' order by id"
+    ).collect()
+    assert [tuple(row) for row in told] == [("ITEMS", None, 1, "", "AA"), ("ITEMS", None, 1, "", "BB")]
     shown = [row for what, row in decode.decode_file(project, project.root / "landing" / name / "1.parquet", name)]
     assert [row["after"] for row in shown if "after" in row] == [{"ITEM_ID": n, "PRICE": None} for n in (1, 2, 3)]
 

@@ -5,13 +5,12 @@ its topic. Here, before the schema is known; the framings: avro/messages.
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from inlet.codecs.goldengate.avro import schema as avro_schema
+from inlet.codecs import avro_framing
 from inlet.codecs.goldengate.avro.options import Options
+from inlet.fields import avro
 from inlet.fields.wrong import Wrong
 
-HEADER = "avro.schema"  # of a message from an Avro container
-MAGIC, LEN_ID = b"\0", 4  # of the registry's prefix
-TYPES = {"table": "string", "fingerprint": "long", "payload": "bytes"}  # of the generic wrapper
+TYPES = {"table": avro.STRING, "fingerprint": avro.LONG, "payload": avro.BYTES}  # of the generic wrapper
 
 
 class Framed(NamedTuple):
@@ -45,16 +44,14 @@ def records(message: dict, data: bytes | None, options: Options) -> Iterator[Fra
     """The records of a message, up to the first one whose end only its schema tells. Raises: Wrong."""
     if data is None:
         return
-    for header in message.get("headers") or ():
-        if header["key"] == HEADER and header["value"]:
-            yield Framed(0, len(data), 0, len(data), [header["value"].decode()])
-            return
+    if name := avro_framing.of_container(message):
+        yield Framed(0, len(data), 0, len(data), [name])
+        return
     if not data:
         return
     if options.framing == "confluent":
-        if not data.startswith(MAGIC) or len(data) < 1 + LEN_ID:
-            raise Wrong("wrong_magic", 0, "00 and a schema id of four bytes", data[: 1 + LEN_ID].hex().upper())
-        yield Framed(0, len(data), 1 + LEN_ID, len(data), [str(int.from_bytes(data[1 : 1 + LEN_ID], "big"))])
+        name, datum = avro_framing.of_registry(data)
+        yield Framed(0, len(data), datum, len(data), [name])
     elif options.framing == "wrapped":
         yield from _wrapped(data, options)
     else:
@@ -70,7 +67,7 @@ def bare(message: dict, data: bytes, start: int, options: Options) -> Framed:
 
 def _table(data: bytes, start: int) -> str:
     """The first field of a bare datum."""
-    word = avro_schema.read("string", data, start)[0]
+    word = avro.read(avro.STRING, data, start)[0]
     if not word or not word.isprintable():
         expected = "a table's name as first field (options framing and schema_of tell other messages)"
         raise Wrong("wrong_shape", start, expected, repr(word[:40]))
@@ -82,7 +79,7 @@ def _wrapped(data: bytes, options: Options) -> Iterator[Framed]:
     while at < len(data):
         start, ends, parts = at, dict[str, int](), dict[str, object]()
         for part in options.wrapper:
-            parts[part], at = avro_schema.read(TYPES[part], data, at)
+            parts[part], at = avro.read(TYPES[part], data, at)
             ends[part] = at
         payload = parts["payload"]
         assert isinstance(payload, bytes), "read as bytes"

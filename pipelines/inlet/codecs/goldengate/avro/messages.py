@@ -32,7 +32,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from inlet.codecs.goldengate.avro import framing as avro_framing
-from inlet.codecs.goldengate.avro import schema as avro_schema
 from inlet.codecs.goldengate.avro.framing import Framed
 from inlet.codecs.goldengate.avro.operation import Shaped
 from inlet.codecs.goldengate.avro.options import Options
@@ -42,6 +41,7 @@ from inlet.codecs.goldengate.operations.operation import Operation, Record, Refu
 from inlet.codecs.notes import Said
 from inlet.codecs.results import Control, Decoded
 from inlet.errors import Reject
+from inlet.fields import avro
 from inlet.fields.wrong import Wrong
 from inlet.source import Source
 
@@ -116,7 +116,7 @@ def _read(framed: Framed, message: dict, source: Source, tables: dict, options: 
     readings: list[Reading] = []
     for name in framed.names:
         try:
-            schemas = avro_schema.parse(found[name]) if found.get(name) is not None else []
+            schemas = avro.parse(found[name]) if found.get(name) is not None else []
         except ValueError as error:
             no = Wrong("definition_missing", framed.datum, f"an Avro schema of a record under {name}", str(error))
             return _broken(data, framed.start, no, end)
@@ -133,14 +133,16 @@ def _read(framed: Framed, message: dict, source: Source, tables: dict, options: 
     return first
 
 
-def _by_schema(schema: dict, framed: Framed, message: dict, source: Source, tables: dict, options: Options) -> Reading:
+def _by_schema(
+    schema: avro.Type, framed: Framed, message: dict, source: Source, tables: dict, options: Options
+) -> Reading:
     data = message["value"]
     try:
-        datum, after = avro_schema.read(schema, data[: framed.datum_end], framed.datum)
+        datum, after = avro.read(schema, data[: framed.datum_end], framed.datum)
         if framed.datum_end is not None and after != framed.datum_end:
             rest = data[after : framed.datum_end]
             found = f"{len(rest)} bytes more: {rest[:LEN_FOUND].hex().upper()}"
-            raise Wrong("trailing_bytes", after, f"the end of a datum of the schema {schema['name']}", found)
+            raise Wrong("trailing_bytes", after, f"the end of a datum of the schema {schema}", found)
     except Wrong as wrong:
         return _broken(data, framed.start, wrong, framed.end)
     end = framed.end or after

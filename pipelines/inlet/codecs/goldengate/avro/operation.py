@@ -5,10 +5,10 @@ import uuid
 from decimal import Decimal
 from typing import Any
 
-from inlet.codecs.goldengate.avro import schema as avro_schema
 from inlet.codecs.goldengate.avro.options import Options
 from inlet.codecs.goldengate.operations import members as operation_members
 from inlet.codecs.goldengate.operations.operation import Operation, Refused
+from inlet.fields import avro
 from inlet.fields.json_exact import Number
 
 IS_MISSING = "_isMissing"
@@ -20,10 +20,10 @@ IMAGES = ("before", "after")
 class Shaped:
     """A datum, its schema, and where its parts stand."""
 
-    def __init__(self, datum: dict, schema: dict, data: bytes, start: int, ofs_record: int, options: Options):
+    def __init__(self, datum: dict, schema: avro.Type, data: bytes, start: int, ofs_record: int, options: Options):
         self.datum, self.schema, self.options = datum, schema, options
         self.data, self.start, self.ofs_record = data, start, ofs_record
-        self.types = avro_schema.fields_of(schema)
+        self.types = schema.fields
         self.own_names: list[str] = []
 
     def offset_of(self, role: str, column: str | None) -> int:
@@ -31,7 +31,7 @@ class Shaped:
         path = tuple(name for name in (None if role == "row" else self.options.names.get(role, role), column) if name)
         if not path or path[0] not in self.types:
             return self.start - self.ofs_record
-        return avro_schema.offset(self.schema, self.data, self.start, path) - self.ofs_record
+        return avro.offset(self.schema, self.data, self.start, path) - self.ofs_record
 
     def operation(self) -> Operation:
         """What the datum says. Raises: Refused."""
@@ -39,13 +39,13 @@ class Shaped:
         inner = {
             image: record
             for image in IMAGES
-            if names[image] in self.types and (record := avro_schema.record_in(self.schema, self.types[names[image]]))
+            if names[image] in self.types and (record := self.types[names[image]].record)
         }
         own = {role: names[role] for role in (*operation_members.TEXTS, "primary_keys", "tokens") if role in names}
         kept = {*own.values(), *self.options.header_members, *(names[image] for image in inner)}
         rest = {name: type_ for name, type_ in self.types.items() if name not in kept}
         if inner:
-            columns = {image: avro_schema.fields_of(record) for image, record in inner.items()}
+            columns = {image: record.fields for image, record in inner.items()}
             images = {image: self._image(self.datum[names[image]], columns[image]) for image in inner}
         else:
             columns, images = {"row": rest}, {"row": self._image(self.datum, rest)}
@@ -59,9 +59,7 @@ class Shaped:
             extra=extra | ({name: plain(self.datum[name]) for name in rest} if inner else {}),
             own_names=self.own_names,
             has_exact_nulls=all(map(_tells_missing, columns.values())),
-            doubles=[
-                name for types in columns.values() for name in types if avro_schema.has_type(types[name], FLOATING)
-            ],
+            doubles=[name for types in columns.values() for name in types if types[name].has(FLOATING)],
         )
 
     def _image(self, values: dict | None, types: dict[str, Any]) -> dict | None:
@@ -88,13 +86,13 @@ class Shaped:
         return plain(value or {})
 
 
-def _is_flag(name: str, types: dict[str, Any]) -> bool:
+def _is_flag(name: str, types: dict[str, avro.Type]) -> bool:
     """Is a field the companion of a column?"""
     is_companion = name.endswith(IS_MISSING) and name.removesuffix(IS_MISSING) in types
-    return is_companion and avro_schema.has_type(types[name], ("boolean",))
+    return is_companion and types[name].has(("boolean",))
 
 
-def _tells_missing(types: dict[str, Any]) -> bool:
+def _tells_missing(types: dict[str, avro.Type]) -> bool:
     """Has each column its companion?"""
     flags = {name for name in types if _is_flag(name, types)}
     return all(name + IS_MISSING in flags for name in types if name not in flags)

@@ -1,0 +1,27 @@
+"""What comes with an Avro datum and names its schema, whoever wrote it: a registry's prefix, or the header of a message
+from an Avro container (bronze/message_avro).
+
+Registry    byte 00, a schema id of four bytes, most significant first, the datum [documented: the registry's wire
+            format]. The name is the id, in decimal digits
+"""
+
+from inlet.fields.wrong import Wrong
+
+HEADER = "avro.schema"
+MAGIC, LEN_ID = b"\0", 4
+
+
+def of_container(message: dict) -> str | None:
+    """The name of the schema of a message from a container; None for any other message."""
+    for header in message.get("headers") or ():
+        if header["key"] == HEADER and header["value"]:
+            return header["value"].decode()
+    return None
+
+
+def of_registry(data: bytes) -> tuple[str, int]:
+    """The name of a schema, and where the datum begins. Raises: Wrong."""
+    datum = len(MAGIC) + LEN_ID
+    if not data.startswith(MAGIC) or len(data) < datum:
+        raise Wrong("wrong_magic", 0, "00 and a schema id of four bytes", data[:datum].hex().upper())
+    return str(int.from_bytes(data[len(MAGIC) : datum], "big")), datum
