@@ -34,6 +34,7 @@ from tests.encode import (
     linkexpress,
     linkexpress_journal,
     qlik,
+    qlik_avro,
     qlik_change_table,
 )
 from tests.toy import codec as toy
@@ -494,13 +495,26 @@ def encoded_goldengate_text(rows: list[dict]) -> tuple[str, bytes]:
     return "aa000001", goldengate_forms.extract(transactions, "DEPOT.ITEMS").encode()
 
 
+ITEM_COLUMNS = (
+    qlik_change_table.Column("ITEM_ID", "INT4", key=1),
+    qlik_change_table.Column("NAME"),
+    qlik_change_table.Column("PRICE", "NUMERIC", precision=7, scale=2),
+)
+
+
+def encoded_qlik_avro(rows: list[dict]) -> list[dict]:
+    changes = [{"operation": "INSERT", "change_seq": f"{n:035d}", "after": row} for n, row in enumerate(rows)]
+    values = [qlik_avro.datum(change, list(ITEM_COLUMNS)) for change in changes]
+    schema = qlik_avro.data_schema(list(ITEM_COLUMNS))
+    forms = [
+        lambda value: {"value": qlik_avro.envelope("DT", value, schema=schema)},
+        lambda value: {"value": qlik_avro.registered(7, value), "lookups": {"7": schema}},
+    ]
+    return [forms[n % 2](value) for n, value in enumerate(values)]
+
+
 def encoded_qlik_change_table(rows: list[dict]) -> tuple[str, bytes]:
-    columns = (
-        qlik_change_table.Column("ITEM_ID", "INT4", key=1),
-        qlik_change_table.Column("NAME"),
-        qlik_change_table.Column("PRICE", "NUMERIC", precision=7, scale=2),
-    )
-    table = qlik_change_table.Table("DEPOT", "ITEMS", columns)
+    table = qlik_change_table.Table("DEPOT", "ITEMS", ITEM_COLUMNS)
     changes = [{"operation": "INSERT", "change_seq": f"{n:035d}", "after": row} for n, row in enumerate(rows)]
     written = qlik_change_table.rows(table, changes)
     text = qlik_change_table.delimited(table, written, options=qlik_change_table.Options(head="names"))
@@ -516,6 +530,7 @@ ENCODERS = {  # codec -> what its source says, its encoder: a file's name and by
     "linkexpress_journal": ({"options": REQUIRED}, encoded_linkexpress_journal),
     "toy": ({}, encoded_toy),
     "qlik_json": ({"tables": {"items": "DEPOT.ITEMS"}}, encoded_qlik),
+    "qlik_avro": ({"tables": {"items": "DEPOT.ITEMS"}}, encoded_qlik_avro),
     "qlik_change_table": ({"options": {"quoted_null": "text"}}, encoded_qlik_change_table),
     "goldengate_json": ({"options": {"flatten_delimiter": "."}}, encoded_goldengate_json),
     "goldengate_avro": ({}, encoded_goldengate_avro),

@@ -42,7 +42,7 @@ def text_of(value) -> str:
         return format(value, "f")
     if isinstance(value, bytes):
         return value.hex().upper()
-    if isinstance(value, (datetime.date, datetime.datetime)):
+    if isinstance(value, (datetime.date, datetime.datetime, datetime.time)):
         return value.isoformat()
     raise TypeError(f"no Qlik text for {value!r}")
 
@@ -70,7 +70,7 @@ def value(
     headers = {"operation": operation}
     headers |= {name: change.get(field) or "" for field, name in HEADERS.items()}
     is_load = operation == "REFRESH"
-    headers["changeMask"] = None if is_load or not masks else mask(_changed(operation, before, after), columns)
+    headers["changeMask"] = None if is_load or not masks else mask(changed(operation, before, after), columns)
     headers["columnMask"] = None if is_load or not masks else mask(row, columns)
     headers["transactionEventCounter"] = change.get("transaction_event_counter")
     headers["transactionLastEvent"] = change.get("transaction_last_event")
@@ -125,7 +125,7 @@ def metadata(schema_id: str, schema: str, table: str, columns: list[Column], ver
     return plain(envelope | {"message": message}).encode()
 
 
-def _changed(operation: str, before, after) -> list[str]:
+def changed(operation: str, before, after) -> list[str]:
     if operation == "UPDATE" and before is not None:
         return [name for name in after if before.get(name) != after[name]]
     return list((before if operation == "DELETE" else after) or ())

@@ -13,12 +13,14 @@ from inlet.codecs.goldengate.xml import messages as goldengate_xml
 from inlet.codecs.linkexpress import group as linkexpress_group
 from inlet.codecs.linkexpress import table as linkexpress_table
 from inlet.codecs.linkexpress.journal import files as linkexpress_journal
+from inlet.codecs.qlik import avro_messages as qlik_avro
 from inlet.codecs.qlik import json_messages as qlik_json
 from inlet.codecs.qlik.change_table import files as qlik_change_table
 from inlet.source import FILE_TRANSPORTS, MESSAGE_TRANSPORTS, ROW_TRANSPORTS
 
 CODECS = {
     "qlik_json": qlik_json,
+    "qlik_avro": qlik_avro,
     "qlik_change_table": qlik_change_table,
     "linkexpress_group": linkexpress_group,
     "linkexpress_table": linkexpress_table,

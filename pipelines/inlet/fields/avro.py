@@ -4,8 +4,8 @@ A text of schemas is a schema as JSON, several one after the other or in an arra
 or the answer of a schema registry, {"schema": "..."}. Names may have any characters: they say nothing of the bytes.
 
 Values      null None; boolean bool; int, long int; float, double float; bytes, fixed bytes; string, enum str; array
-            list; map, record dict; decimal Decimal with all its digits; date, time-*, timestamp-*, local-timestamp-*, uuid
-            what they mean. Other logical types are their underlying type, as the specification asks
+            list; map, record dict; decimal Decimal with all its digits; date, time-*, timestamp-*, local-timestamp-*,
+            uuid what they mean. Other logical types are their underlying type, as the specification asks
 Refused     bytes that no encoder writes: a number that is longer than need be, or beyond its type; a boolean that is
             not 00 or 01; a branch that its union has not; text that is no UTF-8; a decimal with more digits than its
             precision; a date or time that no calendar has; a block that claims more items than bytes are left

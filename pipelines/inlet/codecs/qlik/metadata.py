@@ -37,6 +37,7 @@ from inlet.fields.json_exact import Number
 from inlet.source import Source
 from inlet.table import Table
 
+MARK = re.compile(rb'"tableColumns"\s*:')  # which every kept list has, and no Avro schema of data
 ANY = "metadata"  # a name that each metadata message brings: the source has some
 NAMED = re.compile(rb'"messageSchemaId"\s*:\s*(?:null|"([^"\\]*)")')
 COLUMNS = ("message", "tableStructure", "tableColumns")
@@ -145,6 +146,11 @@ def of_text(text: bytes) -> Listed:
     return read({"message": json_exact.parse(text)})
 
 
+def lists(lookups: dict[str, bytes]) -> dict[str, Listed]:
+    """The lists that metadata messages brought, by id; not what was looked up elsewhere."""
+    return {id_: of_text(text) for id_, text in lookups.items() if text and MARK.search(text)}
+
+
 def named(whole: dict, lookups: dict[str, bytes]) -> Listed | None:
     """The list that a data message names; None where it names none, or one that has not come."""
     id_ = whole.get("messageSchemaId")
@@ -163,13 +169,16 @@ def check_come(whole: dict, lookups: dict[str, bytes], is_required: bool) -> Non
 def check_known(listed: Listed, contract: Table, lookups: dict[str, bytes]) -> None:
     """Raises: Refused where a contract does not know a column of a message's list, or still has what that has no
     more. In: the contract at its place."""
-    earlier = [one for one in map(of_text, filter(None, lookups.values())) if _is_before(one, listed)]
     names = {column.name for column in listed.columns}
     if new := [column.name for column in listed.columns if column.name not in contract.column_names]:
         expected = f"columns of {contract.table}: {', '.join(contract.column_names)}"
         raise Refused("definition_differs", ("messageSchemaId",), expected, f"{new[0]}, by the metadata message")
+    lacking = [name for name in contract.column_names if name not in names]
+    if not lacking and listed.key == contract.key:
+        return
+    earlier = [one for one in lists(lookups).values() if _is_before(one, listed)]
     had = {column.name for one in earlier for column in one.columns}
-    gone = [name for name in contract.column_names if name in had and name not in names]
+    gone = [name for name in lacking if name in had]
     if gone:
         expected = f"{', '.join(gone)}, of {contract.table}, which an earlier list has"
         raise Refused("definition_differs", ("messageSchemaId",), expected, "none, by the metadata message")
@@ -222,19 +231,16 @@ def agreeing(lookups: dict[str, bytes], table: Table, tables: dict[str, Table], 
     """The ids of the lists that a contract knows, and that have its columns at the same places. In: all contracts."""
     places = {place: column.name for place, column in enumerate(table.columns, 1)}
     found = set()
-    for id_, text in lookups.items():
-        if text:
-            listed = of_text(text)
-            other = tables.get(source.table_of(listed.name) or listed.name, table)
-            if listed.ordinals == places and other.name == table.name and _is_known(listed, table, lookups):
-                found.add(id_.encode())
+    for id_, listed in lists(lookups).items():
+        other = tables.get(source.table_of(listed.name) or listed.name, table)
+        if listed.ordinals == places and other.name == table.name and _is_known(listed, table, lookups):
+            found.add(id_.encode())
     return found
 
 
 def of_table(lookups: dict[str, bytes], source: Source) -> dict[str, str]:
     """Id -> SCHEMA.TABLE of the lists that were brought."""
-    listed = {id_: of_text(text) for id_, text in lookups.items() if text}
-    return {id_: source.table_of(one.name) or one.name for id_, one in listed.items()}
+    return {id_: source.table_of(one.name) or one.name for id_, one in lists(lookups).items()}
 
 
 def text_of(message: dict) -> str:
