@@ -1,39 +1,40 @@
 """Qlik Replicate and Talend Data Integration: JSON messages on Kafka and its relatives.
 
 Unit        one message: the Kafka value
-Yields      one change, one reject, or one control event (`metadata`: type MD, a table's structure). A change whose
-            header timestamp cannot be read brings a control event with it (`unreadable_timestamp`)
+Yields      one change, one reject, or one control event: `metadata` (type MD, a table's structure), `tombstone`, and
+            those of Qlik's control tables. A change whose header timestamp cannot be read brings a control event with
+            it (`unreadable_timestamp`), and a truncate its `ddl`
 Shapes      {"magic": "atMSG", "type": "DT", ..., "message": {data, beforeData, headers, schema?, table?}}, enveloped
             {data, beforeData, headers, schema?, table?}, bare
-            flattened (user-named prefixes), legacy ("op", "change_seq") and tombstones are refused by name
-Options     load_gap_minutes (60), loads_end (change): see full_load. needs_metadata (true): see metadata
-Meaning     see members; full loads: see full_load
+            custom (sections of other names, or flattened) and legacy ("op", "change_seq"): see shapes, which tells
+            the shape of each message by itself. Messages without a value: see tombstones
+Meaning     see members; full loads: full_load; column lists: metadata; topics attrep_*: control_tables
 Two paths   `decode_message` reads any message exactly, in Python. `fast` (json_fast, json_walk: compiled, through
             Arrow) answers for messages that are in no doubt and leaves out every other one; where it answers, both say
             the same
 Facts       [documented] Qlik, "Metadata and data messages", "The Replicate envelope", "Supported data types"; [sample
             seen] enveloped UPDATE and REFRESH, metadata, partial column capture: tests/cases/qlik_json
             ASSUMED: a message without magic whose top level has `headers` is the bare shape
-Rejects     invalid_utf8, invalid_json, trailing_data, duplicate_member, wrong_magic, unsupported_message, and members's
+Rejects     invalid_utf8, invalid_json, trailing_data, duplicate_member, wrong_magic, unsupported_message, and those of
+            members, tombstones and control_tables
 """
 
 import json
 
 from inlet import change, errors
-from inlet.codecs.qlik import full_load, json_fast, members, metadata
+from inlet.codecs.qlik import control_tables, full_load, json_fast, members, metadata, shapes, tombstones
 from inlet.codecs.qlik.annotate import annotate  # noqa: F401  part of what a codec offers
+from inlet.codecs.qlik.json_options import Options
 from inlet.codecs.qlik.members import Refused
+from inlet.codecs.qlik.shapes import DATA, IMAGES
 from inlet.codecs.results import Control, Decoded
 from inlet.fields import json_exact
 from inlet.fields.wrong import Wrong
 from inlet.source import Source
 
-MAGIC = "atMSG"
 MASKS = "changeMask", "columnMask"
 UNREADABLE_TIMESTAMP = "unreadable_timestamp"  # the kind of a control event that a change brings with it
-ENVELOPE = ("magic", "type", "headers", "messageSchemaId", "messageSchema", "message")
-BODY = ("data", "beforeData", "headers", "schema", "table")
-OPTIONS, FAST, LOADS = full_load.Options, json_fast, full_load
+OPTIONS, FAST, LOADS = Options, json_fast, full_load
 MAY_BRING = r"""contains(cast(value as string), '"MD"') or contains(cast(value as string), r'\u00')"""
 
 
@@ -87,7 +88,7 @@ def read_message(message: dict, source: Source, tables: dict, loads: list[dict])
     except Wrong as wrong:
         return _reject(message, known, wrong.kind, wrong.offset, wrong.expected, wrong.found)
     except Refused as no:
-        offset = json_exact.offset(message["value"], no.path) if no.path else 0
+        offset = json_exact.offset(message["value"], no.path) if no.path and message["value"] else 0
         known |= dict(zip(("source_schema", "source_table"), no.named))
         return _reject(message, known, no.kind, offset, no.expected, no.found, no.column)
     except RecursionError:
@@ -107,38 +108,103 @@ def refresh_table(message: dict, source: Source, tables: dict) -> str | None:
 
 
 def _read(message: dict, source: Source, tables: dict, loads: list[dict], known: dict) -> dict:
+    options = source.options_as(Options)
     if message["value"] is None:
-        raise Refused(
-            "unsupported_message", (), "a value", "a tombstone: a delete without a sequence has no place in the order"
-        )
+        return known | _tombstone(message, source, tables, options, known)
     whole = json_exact.parse(message["value"])
-    body, path = _body(whole)
+
+    def contract_of(body: dict):
+        if _control_table(body, message["topic"], source, tables):
+            return None
+        schema, name = (None, None) if source.table_of(message["topic"]) else (body.get("schema"), body.get("table"))
+        return members.table(schema, name, message["topic"], tables, source)
+
+    body = shapes.body_of(whole, options, contract_of)
     if body is None:
         return _metadata(whole, message, known)
-    members.check_names(body, BODY, path)
-    header = members.headers(body["headers"], (*path, "headers"))
-    oper = members.operation(header, (*path, "headers"))
+    try:
+        header = members.headers(body.members["headers"], (*body.path, "headers"))
+        oper = members.operation(header, (*body.path, "headers"))
+        if control := _control_table(body.members, message["topic"], source, tables):
+            return known | _control(control, body, oper, message, source, tables)
+        return _row(whole, body, header, oper, message, source, tables, loads, known, options)
+    except Refused as no:
+        no.path = body.path_of(no.path)
+        raise
+
+
+def _row(whole, body: shapes.Body, header: dict, oper: str, message, source, tables, loads, known, options) -> dict:
+    """A message that is a row of a captured table. Raises: Refused."""
+    path = (*body.path, "headers")
     if oper != "REFRESH" and members.CHANGE_SEQ.fullmatch(header["changeSequence"] or ""):
         known |= {"change_seq": header["changeSequence"], "event": _event(header)}
-    contract = members.table(body.get("schema"), body.get("table"), message["topic"], tables, source, path)
+    named = (body.members.get("schema"), body.members.get("table"))
+    contract = members.table(*named, message["topic"], tables, source, body.path)
     known |= {"source_schema": contract.schema_name, "source_table": contract.table_name, "operation": oper}
     load = None
     if oper == "REFRESH" and message["timestamp"]:
-        load = full_load.load_of(
-            loads,
-            source.name,
-            contract.table,
-            message["timestamp"],
-            source.options_as(full_load.Options).load_gap_minutes,
-        )
-    known["change_seq"] = _change_seq(header["changeSequence"], oper, load, message, (*path, "headers"))
+        at = message["timestamp"]
+        load = full_load.load_of(loads, source.name, contract.table, at, options.load_gap_minutes)
+    known["change_seq"] = _change_seq(header["changeSequence"], oper, load, message, path)
     known.pop("event", None)
     listed = None
     if any(header[name] is not None for name in MASKS):
-        options = source.options_as(full_load.Options)
         listed = metadata.list_of(whole, message.get("lookups", {}), options.needs_metadata)
-    contract = contract.at(known["change_seq"])
-    return known | {"result": "change"} | _change(body, header, oper, contract, load, path, listed)
+    contract, images = contract.at(known["change_seq"]), body.members
+    if body.is_legacy:
+        images = {
+            name: shapes.typed(images[name], contract, options.legacy_null, (*body.path, name)) for name in IMAGES
+        }
+    return known | {"result": "change"} | _change(images, header, oper, contract, load, body.path, listed)
+
+
+def _tombstone(message: dict, source: Source, tables: dict, options: Options, known: dict) -> dict:
+    if options.tombstones == "delete":
+        contract = members.table(None, None, message["topic"], tables, source)
+        known |= {"source_schema": contract.schema_name, "source_table": contract.table_name}
+        return {"result": "change"} | tombstones.delete(message, contract, options)
+    event = tombstones.event(message, source)
+    return {"result": "control"} | {n: v for n, v in event._asdict().items() if n not in ("unit_offset", "unit_length")}
+
+
+def _control_table(body: dict, topic: str, source: Source, tables: dict) -> str | None:
+    """The control table that a message is a row of; None where a contract captures it, too."""
+    schema, name = body.get("schema"), body.get("table")
+    is_captured = source.table_of(topic) in tables or f"{schema}.{name}" in tables
+    return None if is_captured else control_tables.name_of(name or topic)
+
+
+def _control(name: str, body: shapes.Body, oper: str, message: dict, source: Source, tables: dict) -> dict:
+    """What a row of a control table is. Raises: Refused."""
+    image = next((one for one in IMAGES if body.members.get(one) is not None), DATA)
+    row = body.members.get(image)
+    if not isinstance(row, dict):
+        raise Refused("wrong_shape", (*body.path, image), f"a row of {name}", row)
+    try:
+        event = control_tables.event(name, row, oper == "DELETE", message["timestamp"])
+    except Refused as no:
+        no.path = (*body.path, image, *no.path)
+        raise
+    told = {"result": "control", "source_schema": event.source_schema, "source_table": event.source_table}
+    told |= {"change_seq": event.change_seq, "detail": event.detail} | ({"kind": event.kind} if event.kind else {})
+    if not event.is_truncate:
+        return told
+    full = f"{event.source_schema}.{event.source_table}"
+    contract = tables.get(source.table_of(full) or full)
+    if contract is None or contract.sources and source.name not in contract.sources:
+        expected = "a table with a contract in pipelines/tables/, by owner and name (`tables` maps them)"
+        named = (f"{event.source_schema}", f"{event.source_table}")
+        raise Refused("unknown_table", (*body.path, image), expected, full[:80], named=named)
+    contract = contract.at(event.change_seq)
+    return told | {
+        "result": "change",
+        "source_schema": contract.schema_name,
+        "source_table": contract.table_name,
+        "table_version": contract.version,
+        "operation": "TRUNCATE",
+        "change_oper": change.OPERATIONS["TRUNCATE"],
+        "change_timestamp": event.timestamp,
+    }
 
 
 def _change(
@@ -200,32 +266,6 @@ def _change_seq(text: str | None, oper: str, load: dict | None, message: dict, p
             "missing_change_seq", (*path, "changeSequence"), "35 digits", "none" if text is None else f"{text[:40]!r}"
         )
     return text
-
-
-def _body(whole: dict) -> tuple[dict | None, tuple]:
-    """The object with data and headers, and its path; None for a metadata message. Raises: Refused."""
-    members.check_names(whole, ENVELOPE, ())
-    body, path = whole, tuple[str, ...]()
-    if "magic" in whole or isinstance(whole.get("message"), dict):
-        if whole.get("magic") != MAGIC:
-            raise Refused("wrong_magic", ("magic",), MAGIC, whole.get("magic"))
-        if not isinstance(whole.get("message"), dict) or whole.get("type") not in ("DT", "MD"):
-            raise Refused("wrong_shape", ("type",), "type DT or MD and a message", whole.get("type"))
-        if whole["type"] == "MD":
-            return None, ("message",)
-        body, path = whole["message"], ("message",)
-    if isinstance(body.get("headers"), dict):
-        return body, path
-    if "op" in body and "change_seq" in body:
-        raise Refused("unsupported_message", path, "headers", "the legacy shape of version 5 and before")
-    for name, value in body.items():
-        if name.lower().endswith("operation") and isinstance(value, str) and value.upper() in members.OPERATIONS:
-            raise Refused(
-                "unsupported_message", (*path, name), "headers", "a flattened message (custom message format)"
-            )
-    raise Refused(
-        "wrong_shape", (*path, "headers") if "headers" in body else path, "an object of headers", body.get("headers")
-    )
 
 
 def _metadata(whole: dict, message: dict, known: dict) -> dict:

@@ -1,0 +1,151 @@
+"""qlik_json: shapes of messages, tombstones, control tables. What single messages mean is in tests/cases/qlik_json.
+
+Here is that shapes say the same, and what they cost.
+"""
+
+import json
+import random
+from decimal import Decimal
+
+import pytest
+
+from inlet.codecs.qlik import control_tables, json_messages, shapes
+from inlet.errors import ConfigError
+from inlet.table import Table
+from tests.encode import qlik
+from tests.test_qlik_json import COLUMNS, SOURCE, TABLES, assert_walk_agrees, loads_of, message, random_changes
+
+SHAPES = {
+    "bare": {"shape": "bare"},
+    "flattened": {"shape": "bare", "sections": ("", "beforeData_", "headers_")},
+    "with all beginnings": {"shape": "bare", "sections": ("data_", "before", "h")},
+    "without a beginning of headers": {"shape": "bare", "sections": ("data_", "beforeData_", "")},
+    "partly": {"shape": "envelope", "sections": ("data/", "beforeData/", "headers_")},
+    "partly, operation alone": {"shape": "envelope", "sections": ("data/", "beforeData/", "")},
+    "headers in an object": {"shape": "bare", "sections": ("", "beforeData_", "headers/")},
+    "flattened in the envelope": {"shape": "envelope", "sections": ("new_", "beforeData/", "headers_")},
+    "legacy": {"shape": "legacy"},
+}
+OWN = ("unit_id", "unit_length", "load_id")
+NOT_IN_LEGACY = ("transaction_id", "transaction_event_counter", "transaction_last_event", "change_mask", "column_mask")
+
+
+def written(changes: list[tuple[dict, dict]], how: dict) -> list[dict]:
+    """The same changes in another shape."""
+    return [
+        one | {"value": qlik.value(said, list(COLUMNS), schema="SHOP", table="ITEM", **how)} for said, one in changes
+    ]
+
+
+def read(messages: list[dict], options: dict) -> list[dict]:
+    source = SOURCE.model_copy(update={"options": options})
+    loads = loads_of(messages, source, TABLES)
+    found = [json_messages.read_message(one, source, TABLES, loads) for one in messages]
+    return [{name: value for name, value in row.items() if name not in OWN} for row in found]
+
+
+@pytest.mark.parametrize("how", SHAPES)
+def test_the_same_changes_decode_to_the_same_whatever_their_shape(how):
+    changes = random_changes(300, 21)
+    expected = read(written(changes, {"shape": "envelope"}), {})
+    found = read(written(changes, SHAPES[how]), {"legacy_null": "null"})
+    assert {row["result"] for row in expected} == {"change"}
+    assert [said(row, how == "legacy") for row in found] == [said(row, how == "legacy") for row in expected]
+
+
+def said(row: dict, is_legacy: bool) -> dict:
+    """What all shapes say: legacy messages tell less, and have text alone."""
+    if not is_legacy:
+        return row
+    images = {
+        name: row[name]
+        and {
+            column: str(value) if type(value) in (int, float, Decimal) else value for column, value in row[name].items()
+        }
+        for name in ("before", "after")
+    }
+    return {name: value for name, value in row.items() if name not in NOT_IN_LEGACY} | images
+
+
+def test_messages_of_all_shapes_in_one_topic_decode_to_the_same():
+    changes, rng = random_changes(300, 22), random.Random(5)
+    expected = read(written(changes, {"shape": "envelope"}), {})
+    mixed = [written([one], SHAPES[rng.choice(list(SHAPES))])[0] for one in changes]
+    found = read(mixed, {"legacy_null": "null"})
+    assert [said(row, True) for row in found] == [said(row, True) for row in expected]
+    assert_walk_agrees(mixed, SOURCE.model_copy(update={"options": {"legacy_null": "null"}}), TABLES)
+
+
+@pytest.mark.parametrize("sections", [("", "old_", "h_"), ("d_", "", "h/"), ("x/", "y/", "z/"), ("new/", "old_", "")])
+def test_sections_of_any_name_are_read_as_the_options_name_them(sections):
+    changes = random_changes(200, 23)
+    expected = read(written(changes, {"shape": "envelope"}), {})
+    options = dict(zip(("data_section", "before_section", "headers_section"), sections))
+    named = written(changes, {"shape": "bare", "sections": sections})
+    assert read(named, options) == expected
+    assert read(written(changes, {"shape": "envelope"}), options) == expected  # a topic of both
+    refused = read(named, {})
+    kinds = {row["reject"].kind for row in refused if row["result"] == "reject"}
+    assert kinds and kinds <= {"unsupported_message", "wrong_shape"}
+
+
+def test_beginnings_of_hostile_names_are_tried_so_many_times_and_no_more(monkeypatch):
+    """The steps of the fit grow with the names and with nothing else."""
+    tried = 0
+    column = shapes._column
+
+    def counted(*given):
+        nonlocal tried
+        tried += 1
+        return column(*given)
+
+    monkeypatch.setattr(shapes, "_column", counted)
+    table = Table(
+        table="SHOP.ITEM",
+        name="item",
+        key=["ID"],
+        columns=[{"name": name, "type": "int"} for name in ("ID", "D", "xID", "xxID", "xxxID")],
+    )
+    steps = {}
+    for num in (100, 200, 400):
+        tried = 0
+        body = {f"{'x' * (n % 7)}{n}ID": n for n in range(num)} | {"h_operation": "INSERT"}
+        value = json.dumps(body).encode()
+        found = json_messages.read_message(message(value), SOURCE, {"SHOP.ITEM": table}, [])
+        assert found["reject"].kind == "unsupported_message"
+        steps[num] = tried
+    assert steps[400] <= 4 * steps[100] + 400
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"data_section": "a b"},
+        {"data_section": "x_", "before_section": "x_"},
+        {"data_section": "", "before_section": ""},
+    ],
+)
+def test_sections_that_cannot_be_meant_are_refused(options):
+    with pytest.raises(ConfigError, match="section"):
+        SOURCE.model_copy(update={"options": options}).options_as(json_messages.OPTIONS)
+
+
+def test_a_tombstone_is_counted_or_is_a_delete_at_its_offset():
+    one = message(None, 7) | {"key": b'{"ID":5}'}
+    ignored = json_messages.decode_message(one, SOURCE, TABLES, [])
+    assert (ignored.num_control, ignored.bytes_framing, [c.kind for c in ignored.controls]) == (1, 0, ["tombstone"])
+    source = SOURCE.model_copy(update={"options": {"tombstones": "delete"}})
+    [row] = json_messages.decode_message(one, source, TABLES, []).changes
+    [next_] = json_messages.decode_message(one | {"offset": 8}, source, TABLES, []).changes
+    assert (row["operation"], row["before"], row["unit_length"]) == ("DELETE", {"ID": 5}, 0)
+    assert row["change_seq"] < next_["change_seq"] and len(row["change_seq"]) == 35
+
+
+def test_control_tables_are_known_by_the_last_part_of_a_name():
+    names = {
+        "attrep_status": "attrep_status",
+        "dev.Attrep_History": "attrep_history",
+        "a-attrep_ddl_history": "attrep_ddl_history",
+    }
+    others = dict.fromkeys(("attrep_changes0123456789ABCDEF", "orders", "attrep_statuses", "", None, 7))
+    assert {word: control_tables.name_of(word) for word in names | others} == names | others
