@@ -46,8 +46,8 @@ class Cut(NamedTuple):
 
 CHECKPOINT = "checkpoint"  # kind of a control event at whose place people ask for rows: codecs with HAS_CHECKPOINTS
 
-# kind of a control event by which a feed says whether it loads tables. Its detail has `is_loading`, and `at`: the
-# broker's time in ISO 8601, or null. Loads whose rows all came before one that is not loading have ended
+# kind of a control event by which a feed says whether its task loads tables. Its detail has `task`, `is_loading`, and
+# `at`: the broker's time in ISO 8601, or null. Loads whose rows all came before one that is not loading have ended
 TASK_STATUS = "task_status"
 
 

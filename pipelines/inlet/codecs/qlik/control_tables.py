@@ -11,7 +11,8 @@ Yields      a control event for each row. Its detail has the columns in lower ca
             attrep_history            task_history
             attrep_cdc_partitions     partition_closed
             attrep_apply_exceptions   apply_exception
-            A deleted row of any but attrep_suspended_tables is counted alone: Qlik cleans its own tables up
+            A deleted row of any but attrep_suspended_tables is counted alone: Qlik cleans its own tables up. So is a
+            row of another task than option task_name says, which topics of several tasks need
 Truncates   a ddl of type TRUNCATE_TABLE removes all rows of its table at its CHANGE_SEQ [documented: on Kafka it is the
             only signal]. Change tables have a row of their own for it, so there it is an event alone. ASSUMED: no
             change has the CHANGE_SEQ of a DDL
@@ -34,13 +35,14 @@ from inlet.fields.json_exact import Number
 from inlet.fields.wrong import Wrong
 
 DDL, SUSPENDED, RESUMED, HISTORY = "ddl", "table_suspended", "table_resumed", "task_history"
+PARTITION, EXCEPTION = "partition_closed", "apply_exception"
 KINDS = {  # name -> kind of its control events
     "attrep_ddl_history": DDL,
     "attrep_status": TASK_STATUS,
     "attrep_suspended_tables": SUSPENDED,
     "attrep_history": HISTORY,
-    "attrep_cdc_partitions": "partition_closed",
-    "attrep_apply_exceptions": "apply_exception",
+    "attrep_cdc_partitions": PARTITION,
+    "attrep_apply_exceptions": EXCEPTION,
 }
 NAME = re.compile(r"(?:.*[^A-Za-z0-9])?(attrep_[a-z_]+)", re.IGNORECASE | re.DOTALL)
 CHANGE_TABLE = "__ct"
@@ -70,9 +72,16 @@ def name_of(word: Any) -> str | None:
     return match[1].lower() if match and match[1].lower() in KINDS else None
 
 
-def event(name: str, row: dict[str, Any], is_deleted: bool, at: datetime | None, suffix: str = CHANGE_TABLE) -> Event:
-    """What a row says. In: its columns, text, Number or bool; the broker's time, where there is one; how the names of
-    change tables end. Raises: Refused, with the column as its path.
+def event(
+    name: str,
+    row: dict[str, Any],
+    is_deleted: bool,
+    at: datetime | None,
+    task: str | None = None,
+    suffix: str = CHANGE_TABLE,
+) -> Event:
+    """What a row says. In: its columns, text, Number or bool; the broker's time, where there is one; the task whose
+    rows count, if not all; how the names of change tables end. Raises: Refused, with the column as its path.
     """
     columns: dict[str, Any] = {}
     for column, value in row.items():
@@ -80,14 +89,15 @@ def event(name: str, row: dict[str, Any], is_deleted: bool, at: datetime | None,
             raise Refused("column_twice", (column,), "each column once, whatever its case", f"{column[:40]!r}")
         columns[column.lower()] = value
     kind, spelt = KINDS[name], {column.lower(): column for column in row}
-    if is_deleted and kind != SUSPENDED:
+    told = _text(columns, spelt, "task_name")
+    if is_deleted and kind != SUSPENDED or task is not None and told != task:
         return Event(None, None, None, None, "{}")
     detail = {column: _plain(value) for column, value in columns.items()}
     owner, table = (_text(columns, spelt, column) for column in ("table_owner", "table_name"))
     if kind == SUSPENDED:
         kind = RESUMED if is_deleted else SUSPENDED
     if kind == TASK_STATUS:
-        detail |= {"is_loading": (_text(columns, spelt, "task_status") or "").upper() != NOT_LOADING}
+        detail |= {"task": told, "is_loading": (_text(columns, spelt, "task_status") or "").upper() != NOT_LOADING}
     if kind in (TASK_STATUS, SUSPENDED, RESUMED, HISTORY):
         detail |= {"at": at and at.isoformat()}
     if kind != DDL:

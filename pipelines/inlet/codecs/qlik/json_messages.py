@@ -126,7 +126,7 @@ def _read(message: dict, source: Source, tables: dict, loads: list[dict], known:
         header = members.headers(body.members["headers"], (*body.path, "headers"))
         oper = members.operation(header, (*body.path, "headers"))
         if control := _control_table(body.members, message["topic"], source, tables):
-            return known | _control(control, body, oper, message, source, tables)
+            return known | _control(control, body, oper, message, source, tables, options)
         return _row(whole, body, header, oper, message, source, tables, loads, known, options)
     except Refused as no:
         no.path = body.path_of(no.path)
@@ -174,14 +174,14 @@ def _control_table(body: dict, topic: str, source: Source, tables: dict) -> str 
     return None if is_captured else control_tables.name_of(name or topic)
 
 
-def _control(name: str, body: shapes.Body, oper: str, message: dict, source: Source, tables: dict) -> dict:
+def _control(name: str, body: shapes.Body, oper: str, message: dict, source: Source, tables: dict, options) -> dict:
     """What a row of a control table is. Raises: Refused."""
     image = next((one for one in IMAGES if body.members.get(one) is not None), DATA)
     row = body.members.get(image)
     if not isinstance(row, dict):
         raise Refused("wrong_shape", (*body.path, image), f"a row of {name}", row)
     try:
-        event = control_tables.event(name, row, oper == "DELETE", message["timestamp"])
+        event = control_tables.event(name, row, oper == "DELETE", message["timestamp"], options.task_name)
     except Refused as no:
         no.path = (*body.path, image, *no.path)
         raise

@@ -42,6 +42,17 @@ class Options(full_load.Options):
         "`auto`: by its form, a reject where both readings fit and differ",
     )
 
+    task_name: str | None = Field(
+        None,
+        description="the Qlik task of the source, where topics `attrep_*` have rows of other tasks, too: those are "
+        "counted alone. Without it all rows are taken, and statuses of several tasks end no full load",
+    )
+    whole_task: bool = Field(
+        True,
+        description="whether the source reads all topics of its task, so that `inlet status` holds the records that "
+        "attrep_history counts against those that were landed",
+    )
+
     @field_validator("data_section", "before_section", "headers_section")
     @classmethod
     def _section(cls, name: str | None) -> str | None:
