@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from inlet import lake
 from inlet.codecs.qlik import members
 from inlet.codecs.qlik.control_tables import EXCEPTION, HISTORY, PARTITION, RESUMED, SUSPENDED
-from inlet.codecs.qlik.json_options import Options
+from inlet.codecs.qlik.full_load import Options
 from inlet.codecs.results import TASK_STATUS
 from inlet.config import Project
 from inlet.sql import literal

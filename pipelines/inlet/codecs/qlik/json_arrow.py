@@ -12,7 +12,6 @@ from inlet.codecs.codec import IMAGE
 from inlet.codecs.json_batches import LEN_MOST, bytes_of, groups
 from inlet.codecs.qlik import full_load, json_walk
 from inlet.codecs.qlik.json_contracts import Contracts
-from inlet.codecs.qlik.json_options import Options
 from inlet.codecs.qlik.json_walk import (
     COUNT,
     IS_LAST,
@@ -68,7 +67,7 @@ def load_spans(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, set[tuple[str, str]]]:
     """Loads by first_at: (place, first, last with the gap), start digits, place in the given list; (source, topic) of
     those whose number depends on the load, which are left to the exact path."""
-    gaps = {s.name: datetime.timedelta(minutes=s.options_as(Options).load_gap_minutes) for s in sources}
+    gaps = {s.name: datetime.timedelta(minutes=s.options_as(full_load.Options).load_gap_minutes) for s in sources}
     places = {(name, table.table): place for place, (name, table) in enumerate(contracts.places)}
     order = sorted(
         (k for k, load in enumerate(loads) if (load["source"], load["table"]) in places),

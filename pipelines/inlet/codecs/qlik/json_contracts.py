@@ -8,8 +8,7 @@ import pyarrow.compute as pc
 
 from inlet.codecs import json_columns
 from inlet.codecs.json_batches import groups
-from inlet.codecs.qlik import metadata
-from inlet.codecs.qlik.json_options import Options
+from inlet.codecs.qlik import full_load, metadata
 
 NAMES = re.compile(rb'"schema"\s*:\s*"([^"\\]*)"\s*,\s*"table"\s*:\s*"([^"\\]*)"')
 
@@ -36,7 +35,7 @@ class Contracts:
         self.agreeing = {
             place: metadata.agreeing(lookups.get(name, {}), table)
             for place, (name, table) in enumerate(self.places if lookups is not None else [])
-            if lookups.get(name) or self.sources[name].options_as(Options).needs_metadata
+            if lookups.get(name) or self.sources[name].options_as(full_load.Options).needs_metadata
         }  # ids of column lists that say what a contract says: of places at which messages may have other lists
 
     def places_of(self, batch: pa.RecordBatch) -> np.ndarray:

@@ -12,10 +12,9 @@ import pyarrow.compute as pc
 
 from inlet import change
 from inlet.codecs.json_batches import bytes_of
-from inlet.codecs.qlik import json_walk
+from inlet.codecs.qlik import full_load, json_walk
 from inlet.codecs.qlik.json_arrow import EPOCH, WALKED_DDL, load_spans, walk
 from inlet.codecs.qlik.json_contracts import Contracts
-from inlet.codecs.qlik.json_options import Options
 from inlet.sql import literal
 
 UPPER = "upper(cast(value as string))"
@@ -103,7 +102,7 @@ def find_loads(messages, sources: list, tables: dict, refresh_table) -> dict:
         )
     )
     gaps = " ".join(
-        f"when {literal(s.name)} then {int(s.options_as(Options).load_gap_minutes * 60e6)}" for s in sources
+        f"when {literal(s.name)} then {int(s.options_as(full_load.Options).load_gap_minutes * 60e6)}" for s in sources
     )
     spans = (
         (

@@ -20,13 +20,12 @@ Rejects     invalid_utf8, invalid_json, trailing_data, duplicate_member, wrong_m
 """
 
 import json
+from functools import partial
 
 from inlet import change, errors
 from inlet.codecs.qlik import control_tables, full_load, json_fast, members, metadata, shapes, tombstones
 from inlet.codecs.qlik.annotate import annotate  # noqa: F401  part of what a codec offers
-from inlet.codecs.qlik.json_options import Options
 from inlet.codecs.qlik.members import Refused
-from inlet.codecs.qlik.shapes import DATA, IMAGES
 from inlet.codecs.results import Control, Decoded
 from inlet.fields import json_exact
 from inlet.fields.wrong import Wrong
@@ -34,7 +33,7 @@ from inlet.source import Source
 
 MASKS = "changeMask", "columnMask"
 UNREADABLE_TIMESTAMP = "unreadable_timestamp"  # the kind of a control event that a change brings with it
-OPTIONS, FAST, LOADS = Options, json_fast, full_load
+OPTIONS, FAST, LOADS = full_load.Options, json_fast, full_load
 MAY_BRING = r"""contains(cast(value as string), '"MD"') or contains(cast(value as string), r'\u00')"""
 
 
@@ -84,11 +83,13 @@ def read_message(message: dict, source: Source, tables: dict, loads: list[dict])
         "unit_length": len(message["value"] or b""),
     }
     try:
-        return _read(message, source, tables, loads, known)
+        found = _read(message, source, tables, loads, known)
+        return {name: value for name, value in found.items() if name != "body"}
     except Wrong as wrong:
         return _reject(message, known, wrong.kind, wrong.offset, wrong.expected, wrong.found)
     except Refused as no:
-        offset = json_exact.offset(message["value"], no.path) if no.path and message["value"] else 0
+        path = shapes.path_of(known.pop("body", None), no.path)
+        offset = json_exact.offset(message["value"], path) if path and message["value"] else 0
         known |= dict(zip(("source_schema", "source_table"), no.named))
         return _reject(message, known, no.kind, offset, no.expected, no.found, no.column)
     except RecursionError:
@@ -108,103 +109,33 @@ def refresh_table(message: dict, source: Source, tables: dict) -> str | None:
 
 
 def _read(message: dict, source: Source, tables: dict, loads: list[dict], known: dict) -> dict:
-    options = source.options_as(Options)
     if message["value"] is None:
-        return known | _tombstone(message, source, tables, options, known)
-    whole = json_exact.parse(message["value"])
-
-    def contract_of(body: dict):
-        if _control_table(body, message["topic"], source, tables):
-            return None
-        schema, name = (None, None) if source.table_of(message["topic"]) else (body.get("schema"), body.get("table"))
-        return members.table(schema, name, message["topic"], tables, source)
-
-    body = shapes.body_of(whole, options, contract_of)
-    if body is None:
+        return tombstones.read(message, source, tables, known)
+    whole, options = json_exact.parse(message["value"]), source.options_as(full_load.Options)
+    shaped = known["body"] = shapes.body_of(whole, options, partial(_contract_of, message["topic"], source, tables))
+    if shaped is None:
         return _metadata(whole, message, known)
-    try:
-        header = members.headers(body.members["headers"], (*body.path, "headers"))
-        oper = members.operation(header, (*body.path, "headers"))
-        if control := _control_table(body.members, message["topic"], source, tables):
-            return known | _control(control, body, oper, message, source, tables, options)
-        return _row(whole, body, header, oper, message, source, tables, loads, known, options)
-    except Refused as no:
-        no.path = body.path_of(no.path)
-        raise
-
-
-def _row(whole, body: shapes.Body, header: dict, oper: str, message, source, tables, loads, known, options) -> dict:
-    """A message that is a row of a captured table. Raises: Refused."""
-    path = (*body.path, "headers")
+    body, path = shaped.members, shaped.path
+    header = members.headers(body["headers"], (*path, "headers"))
+    oper = members.operation(header, (*path, "headers"))
+    if control := control_tables.of_message(body, message["topic"], source, tables):
+        return known | control_tables.read(control, body, path, oper == "DELETE", message, source, tables)
     if oper != "REFRESH" and members.CHANGE_SEQ.fullmatch(header["changeSequence"] or ""):
         known |= {"change_seq": header["changeSequence"], "event": _event(header)}
-    named = (body.members.get("schema"), body.members.get("table"))
-    contract = members.table(*named, message["topic"], tables, source, body.path)
+    contract = members.table(body.get("schema"), body.get("table"), message["topic"], tables, source, path)
     known |= {"source_schema": contract.schema_name, "source_table": contract.table_name, "operation": oper}
     load = None
     if oper == "REFRESH" and message["timestamp"]:
-        at = message["timestamp"]
-        load = full_load.load_of(loads, source.name, contract.table, at, options.load_gap_minutes)
-    known["change_seq"] = _change_seq(header["changeSequence"], oper, load, message, path)
+        load = full_load.load_of(loads, source.name, contract.table, message["timestamp"], options.load_gap_minutes)
+    known["change_seq"] = _change_seq(header["changeSequence"], oper, load, message, (*path, "headers"))
     known.pop("event", None)
     listed = None
     if any(header[name] is not None for name in MASKS):
         listed = metadata.list_of(whole, message.get("lookups", {}), options.needs_metadata)
-    contract, images = contract.at(known["change_seq"]), body.members
-    if body.is_legacy:
-        images = {
-            name: shapes.typed(images[name], contract, options.legacy_null, (*body.path, name)) for name in IMAGES
-        }
-    return known | {"result": "change"} | _change(images, header, oper, contract, load, body.path, listed)
-
-
-def _tombstone(message: dict, source: Source, tables: dict, options: Options, known: dict) -> dict:
-    if options.tombstones == "delete":
-        contract = members.table(None, None, message["topic"], tables, source)
-        known |= {"source_schema": contract.schema_name, "source_table": contract.table_name}
-        return {"result": "change"} | tombstones.delete(message, contract, options)
-    event = tombstones.event(message, source)
-    return {"result": "control"} | {n: v for n, v in event._asdict().items() if n not in ("unit_offset", "unit_length")}
-
-
-def _control_table(body: dict, topic: str, source: Source, tables: dict) -> str | None:
-    """The control table that a message is a row of; None where a contract captures it, too."""
-    schema, name = body.get("schema"), body.get("table")
-    is_captured = source.table_of(topic) in tables or f"{schema}.{name}" in tables
-    return None if is_captured else control_tables.name_of(name or topic)
-
-
-def _control(name: str, body: shapes.Body, oper: str, message: dict, source: Source, tables: dict, options) -> dict:
-    """What a row of a control table is. Raises: Refused."""
-    image = next((one for one in IMAGES if body.members.get(one) is not None), DATA)
-    row = body.members.get(image)
-    if not isinstance(row, dict):
-        raise Refused("wrong_shape", (*body.path, image), f"a row of {name}", row)
-    try:
-        event = control_tables.event(name, row, oper == "DELETE", message["timestamp"], options.task_name)
-    except Refused as no:
-        no.path = (*body.path, image, *no.path)
-        raise
-    told = {"result": "control", "source_schema": event.source_schema, "source_table": event.source_table}
-    told |= {"change_seq": event.change_seq, "detail": event.detail} | ({"kind": event.kind} if event.kind else {})
-    if not event.is_truncate:
-        return told
-    full = f"{event.source_schema}.{event.source_table}"
-    contract = tables.get(source.table_of(full) or full)
-    if contract is None or contract.sources and source.name not in contract.sources:
-        expected = "a table with a contract in pipelines/tables/, by owner and name (`tables` maps them)"
-        named = (f"{event.source_schema}", f"{event.source_table}")
-        raise Refused("unknown_table", (*body.path, image), expected, full[:80], named=named)
-    contract = contract.at(event.change_seq)
-    return told | {
-        "result": "change",
-        "source_schema": contract.schema_name,
-        "source_table": contract.table_name,
-        "table_version": contract.version,
-        "operation": "TRUNCATE",
-        "change_oper": change.OPERATIONS["TRUNCATE"],
-        "change_timestamp": event.timestamp,
-    }
+    contract = contract.at(known["change_seq"])
+    if shaped.is_legacy:
+        body = shapes.typed(body, contract, options.legacy_null, path)
+    return known | {"result": "change"} | _change(body, header, oper, contract, load, path, listed)
 
 
 def _change(
@@ -241,6 +172,14 @@ def _change(
         "column_states": None,
         "load_id": load and load["load_id"],
     }
+
+
+def _contract_of(topic: str, source: Source, tables: dict, body: dict):
+    """The contract of a body that may hold columns named schema and table; None of a control table. Raises: Refused."""
+    if control_tables.of_message(body, topic, source, tables):
+        return None
+    named = (None, None) if source.table_of(topic) else (body.get("schema"), body.get("table"))
+    return members.table(*named, topic, tables, source)
 
 
 def _event(header: dict) -> errors.Event | None:

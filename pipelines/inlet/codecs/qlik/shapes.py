@@ -26,7 +26,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from inlet.codecs.qlik import members
-from inlet.codecs.qlik.json_options import Options
+from inlet.codecs.qlik.full_load import Options
 from inlet.codecs.qlik.members import Refused
 from inlet.table import Table
 
@@ -55,11 +55,12 @@ class Body(NamedTuple):
     place: dict[str, Callable[[tuple], tuple]] = {}
     is_legacy: bool = False
 
-    def path_of(self, path: tuple) -> tuple:
-        """The place in the message of a path in the names of BODY."""
-        own = path[len(self.path) :]
-        found = self.place.get(own[0]) if own and path[: len(self.path)] == self.path else None
-        return (*self.path, *found(own[1:])) if found else path
+
+def path_of(body: Body | None, path: tuple) -> tuple:
+    """The place in the message of a path in the names of BODY."""
+    own = path[len(body.path) :] if body and path[: len(body.path)] == body.path else ()
+    found = body.place.get(own[0]) if body and own else None
+    return (*body.path, *found(own[1:])) if body and found else path
 
 
 def body_of(whole: dict, options: Options, contract_of: Callable[[dict], Table | None]) -> Body | None:
@@ -135,18 +136,22 @@ def _place_of_legacy(names: dict[str, str], section: str | None, places: dict[st
     return place
 
 
-def typed(image: dict | None, contract: Table, option: str, path: tuple) -> dict | None:
-    """The values of a legacy image, as text of a contract's types. In: the option legacy_null. Raises: Refused."""
+def typed(body: dict, contract: Table, option: str, path: tuple) -> dict:
+    """A legacy body, its text as values of a contract's types. In: the option legacy_null. Raises: Refused."""
     types = {column.name: column.type for column in contract.columns}
-    read = {}
-    for name, value in (image or {}).items():
-        type_ = types.get(name, "")
-        if value == "NULL" and type_ == "string" and option == "auto":
-            raise Refused("unsupported_message", (*path, name), "the option legacy_null: null or text", "NULL", name)
-        if value == "NULL" and (type_ != "string" or option == "null"):
-            value = None
-        read[name] = LEGACY_TRUTH.get(value, value) if type_ == "boolean" and isinstance(value, str) else value
-    return None if image is None else read
+    read: dict[str, dict | None] = {}
+    for image in IMAGES:
+        read[image] = None if body[image] is None else {}
+        for name, value in (body[image] or {}).items():
+            type_ = types.get(name, "")
+            if value == "NULL" and type_ == "string" and option == "auto":
+                expected = "the option legacy_null: null or text"
+                raise Refused("unsupported_message", (*path, image, name), expected, "NULL", name)
+            if value == "NULL" and (type_ != "string" or option == "null"):
+                value = None
+            is_truth = type_ == "boolean" and isinstance(value, str)
+            read[image][name] = LEGACY_TRUTH.get(value, value) if is_truth else value
+    return body | read
 
 
 def _custom(given: dict, path: tuple, options: Options, contract_of: Callable[[dict], Table | None]) -> Body:

@@ -17,9 +17,8 @@ from typing import Any
 
 from inlet import change
 from inlet.codecs.qlik import full_load, members
-from inlet.codecs.qlik.json_options import Options
+from inlet.codecs.qlik.full_load import Options
 from inlet.codecs.qlik.members import Refused
-from inlet.codecs.results import Control
 from inlet.fields import json_exact
 from inlet.fields.wrong import Wrong
 from inlet.source import Source
@@ -28,16 +27,34 @@ from inlet.table import Table
 TOMBSTONE = "tombstone"  # kind of a control event
 
 
-def event(message: dict, source: Source) -> Control:
+def read(message: dict, source: Source, tables: dict[str, Table], known: dict) -> dict:
+    """What a message without a value is, as `read_message` has it. In: what is known of it, which gains its table.
+    Raises: Refused.
+    """
+    options = source.options_as(Options)
+    if options.tombstones == "ignore":
+        return known | {"result": "control"} | _event(message, source)
+    contract = members.table(None, None, message["topic"], tables, source)
+    known |= {"source_schema": contract.schema_name, "source_table": contract.table_name}
+    return known | {"result": "change"} | _delete(message, contract, options)
+
+
+def _event(message: dict, source: Source) -> dict:
     """What an ignored tombstone says."""
     named = (source.table_of(message["topic"]) or "").split(".")
     schema, table = named if len(named) == 2 else (None, None)
     key = message["key"]
     detail = {"key": None if key is None else key.decode(errors="backslashreplace")}
-    return Control(TOMBSTONE, 0, 0, schema, table, detail=json.dumps(detail, ensure_ascii=False))
+    return {
+        "kind": TOMBSTONE,
+        "source_schema": schema,
+        "source_table": table,
+        "change_seq": None,
+        "detail": json.dumps(detail, ensure_ascii=False),
+    }
 
 
-def delete(message: dict, contract: Table, options: Options) -> dict[str, Any]:
+def _delete(message: dict, contract: Table, options: Options) -> dict[str, Any]:
     """The delete that a tombstone is: columns of silver.changes. In: the contract of its topic. Raises: Refused."""
     if message["timestamp"] is None:
         raise Refused("missing_change_seq", (), "a broker's time", "none")
