@@ -78,6 +78,11 @@ class Options(BaseModel):
         description="what the text NULL of a text column is in messages of version 5 and before: SQL `null`, the "
         "`text`; `auto`: a reject, for the message does not say which",
     )
+    large_null: Literal["auto", "null", "unchanged"] = Field(
+        "auto",
+        description="what a null of a large object (source_type CLOB, NCLOB, BLOB) is in an update, which Qlik may not "
+        "have looked up: SQL `null`; `unchanged`; `auto`: a reject where the row of before does not have it, too",
+    )
     tombstones: Literal["ignore", "delete"] = Field(
         "ignore",
         description="what a message without a value is: `ignore`, counted as control event `tombstone`; `delete`, a "

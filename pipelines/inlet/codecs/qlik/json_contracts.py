@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from inlet.codecs import json_columns
 from inlet.codecs.json_batches import groups
-from inlet.codecs.qlik import full_load, metadata
+from inlet.codecs.qlik import full_load, large_objects, metadata
 
 NAMES = re.compile(rb'"schema"\s*:\s*"([^"\\]*)"\s*,\s*"table"\s*:\s*"([^"\\]*)"')
 
@@ -37,6 +37,11 @@ class Contracts:
             for place, (name, table) in enumerate(self.places if lookups is not None else [])
             if lookups.get(name) or self.sources[name].options_as(full_load.Options).needs_metadata
         }  # ids of column lists that say what a contract says: of places at which messages may have other lists
+        self.large = [
+            place
+            for place, (name, table) in enumerate(self.places)
+            if large_objects.has_any(table) and self.sources[name].options_as(full_load.Options).large_null != "null"
+        ]  # of tables that have large objects, whose nulls in updates the exact path reads
 
     def places_of(self, batch: pa.RecordBatch) -> np.ndarray:
         """The place of each message's contract by its topic, -1 for none; plus the number of places if its names must
@@ -52,6 +57,9 @@ class Contracts:
                 place = self.by_name.get((source, *named.groups()), -1) if named else -1
                 places[i] = place + len(self.places) if place >= 0 else -1
         places[~np.asarray(batch.column("value").is_valid())] = -1
+        if self.large:
+            is_update = np.asarray(pc.fill_null(pc.match_substring(batch.column("value"), "UPDATE"), False))
+            places[(places >= 0) & np.isin(places % len(self.places), self.large) & is_update] = -1
         for i in np.flatnonzero((places >= 0) & _may_name_lists(batch.column("value"))) if self.agreeing else ():
             ids = self.agreeing.get(places[i] % len(self.places))
             if ids is not None and not metadata.is_sure(batch.column("value")[int(i)].as_py(), ids):

@@ -8,7 +8,8 @@ Shapes      {"magic": "atMSG", "type": "DT", ..., "message": {data, beforeData, 
             {data, beforeData, headers, schema?, table?}, bare
             custom (sections of other names, or flattened) and legacy ("op", "change_seq"): see shapes, which tells
             the shape of each message by itself. Messages without a value: see tombstones
-Meaning     see members; full loads: full_load; column lists: metadata; topics attrep_*: control_tables
+Meaning     see members; full loads: full_load; column lists: metadata; topics attrep_*:
+            control_tables; nulls of large objects: large_objects
 Two paths   `decode_message` reads any message exactly, in Python. `fast` (json_fast, json_walk: compiled, through
             Arrow) answers for messages that are in no doubt and leaves out every other one; where it answers, both say
             the same
@@ -23,7 +24,7 @@ import json
 from functools import partial
 
 from inlet import change, errors
-from inlet.codecs.qlik import control_tables, full_load, json_fast, members, metadata, shapes, tombstones
+from inlet.codecs.qlik import control_tables, full_load, json_fast, large_objects, members, metadata, shapes, tombstones
 from inlet.codecs.qlik.annotate import annotate  # noqa: F401  part of what a codec offers
 from inlet.codecs.qlik.members import Refused
 from inlet.codecs.results import Control, Decoded
@@ -135,7 +136,8 @@ def _read(message: dict, source: Source, tables: dict, loads: list[dict], known:
     contract = contract.at(known["change_seq"])
     if shaped.is_legacy:
         body = shapes.typed(body, contract, options.legacy_null, path)
-    return known | {"result": "change"} | _change(body, header, oper, contract, load, path, listed)
+    found = _change(body, header, oper, contract, load, path, listed)
+    return known | {"result": "change"} | large_objects.settled(found, contract, options.large_null, path)
 
 
 def _change(
