@@ -5,7 +5,9 @@ Here is that shapes say the same, and what they cost.
 
 import json
 import random
+import re
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +17,7 @@ from inlet.table import Table
 from tests.encode import qlik
 from tests.test_qlik_json import COLUMNS, SOURCE, TABLES, assert_walk_agrees, loads_of, message, random_changes
 
+TESTS = Path(__file__).parent
 SHAPES = {
     "bare": {"shape": "bare"},
     "flattened": {"shape": "bare", "sections": ("", "beforeData_", "headers_")},
@@ -149,3 +152,20 @@ def test_control_tables_are_known_by_the_last_part_of_a_name():
     }
     others = dict.fromkeys(("attrep_changes0123456789ABCDEF", "orders", "attrep_statuses", "", None, 7))
     assert {word: control_tables.name_of(word) for word in names | others} == names | others
+
+
+def test_each_known_problem_of_qlik_has_a_case_or_a_reason():
+    page = (TESTS.parent / "docs" / "formats" / "qlik_known_problems.md").read_text(encoding="utf-8")
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line.startswith("| ")
+    ]
+    assert [int(row[0]) for row in rows[1:]] == list(range(1, 36))
+    for number, *_, shown_by in rows[1:]:
+        names = re.findall(r"`([^`]+)`", shown_by)
+        assert names or shown_by.startswith("No case: "), number
+        for name in names:
+            file, _, test = name.partition("::")
+            is_there = (
+                f"def {test}(" in (TESTS / file).read_text() if test else (TESTS / "cases" / f"{name}.yml").exists()
+            )
+            assert is_there, f"{number}: {name}"

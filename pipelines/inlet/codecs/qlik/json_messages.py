@@ -10,6 +10,7 @@ Shapes      {"magic": "atMSG", "type": "DT", ..., "message": {data, beforeData, 
             the shape of each message by itself. Messages without a value: see tombstones
 Meaning     see members; full loads: full_load; column lists: metadata; topics attrep_*:
             control_tables; nulls of large objects: large_objects
+Problems    docs/formats/qlik_known_problems.md
 Two paths   `decode_message` reads any message exactly, in Python. `fast` (json_fast, json_walk: compiled, through
             Arrow) answers for messages that are in no doubt and leaves out every other one; where it answers, both say
             the same
