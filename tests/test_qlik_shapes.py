@@ -9,10 +9,13 @@ import re
 from decimal import Decimal
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from inlet.codecs.qlik import control_tables, json_messages, shapes
+from inlet.codecs.qlik.change_table import files as change_table
 from inlet.errors import ConfigError
+from inlet.source import Source
 from inlet.table import Table
 from tests.encode import qlik
 from tests.test_qlik_json import COLUMNS, SOURCE, TABLES, assert_walk_agrees, loads_of, message, random_changes
@@ -169,3 +172,20 @@ def test_each_known_problem_of_qlik_has_a_case_or_a_reason():
                 f"def {test}(" in (TESTS / file).read_text() if test else (TESTS / "cases" / f"{name}.yml").exists()
             )
             assert is_there, f"{number}: {name}"
+
+
+def test_a_control_table_in_parquet_is_read_as_one_in_text():
+    source = Source(name="s", codec="qlik_change_table", **{"from": "nowhere"})
+    told = {
+        "TASK_NAME": ["a", "b"],
+        "TABLE_OWNER": ["SHOP"] * 2,
+        "TABLE_NAME": ["ITEM"] * 2,
+        "DDL_TYPE": ["DROP_TABLE"] * 2,
+    }
+    rows = pa.table(told | {"CHANGE_SEQ": ["20260102030405" + "0" * 21, None], "TABLE_VERSION": [2, 3]})
+    context = change_table.open_rows("attrep_ddl_history/1.parquet", rows.schema, source, {})
+    found = change_table.decode_rows(rows, context | {"first_row": 0}, source, {})
+    [event], [reject] = found.controls, found.rejects
+    assert (found.changes, found.num_control, found.bytes_framing) == ([], 1, 1)
+    assert (event.kind, event.source_table, json.loads(event.detail)["table_version"]) == ("ddl", "ITEM", 2)
+    assert (reject.kind, reject.unit_offset) == ("missing_change_seq", 1)

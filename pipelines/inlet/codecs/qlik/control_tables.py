@@ -38,6 +38,7 @@ from inlet.fields.json_exact import Number
 from inlet.fields.wrong import Wrong
 from inlet.source import Source
 from inlet.table import Table
+from inlet.table_column import TableColumn
 
 DDL, SUSPENDED, RESUMED, HISTORY = "ddl", "table_suspended", "table_resumed", "task_history"
 PARTITION, EXCEPTION = "partition_closed", "apply_exception"
@@ -49,6 +50,26 @@ KINDS = {  # name -> kind of its control events
     "attrep_cdc_partitions": PARTITION,
     "attrep_apply_exceptions": EXCEPTION,
 }
+COLUMNS = {  # of each, as Qlik writes them
+    "attrep_ddl_history": "SERVER_NAME TASK_NAME TABLE_OWNER TABLE_NAME CHANGE_SEQ TIMESTAMP TABLE_VERSION DDL_TYPE "
+    "DETAILS",
+    "attrep_status": "SERVER_NAME TASK_NAME TASK_STATUS STATUS_TIME PENDING_CHANGES DISK_SWAP_SIZE TASK_MEMORY "
+    "SOURCE_CURRENT_POSITION SOURCE_CURRENT_TIMESTAMP SOURCE_TAIL_POSITION SOURCE_TAIL_TIMESTAMP "
+    "SOURCE_TIMESTAMP_APPLIED",
+    "attrep_suspended_tables": "SERVER_NAME TASK_NAME TABLE_OWNER TABLE_NAME SUSPEND_REASON SUSPEND_TIMESTAMP",
+    "attrep_history": "SERVER_NAME TASK_NAME TIMESLOT_TYPE TIMESLOT TIMESLOT_DURATION TIMESLOT_LATENCY "
+    "TIMESLOT_RECORDS TIMESLOT_VOLUME",
+    "attrep_cdc_partitions": "SERVER_NAME TASK_NAME PARTITION_NAME PARTITION_START_TIME PARTITION_END_TIME TABLE_OWNER "
+    "TABLE_NAME",
+    "attrep_apply_exceptions": "TASK_NAME TABLE_OWNER TABLE_NAME ERROR_TIME STATEMENT ERROR",
+}
+CONTRACTS = {  # their columns, for files without a header row
+    name: Table(
+        table=f"attrep.{name}", name=name, columns=[TableColumn(name=c, type="string") for c in columns.split()]
+    )
+    for name, columns in COLUMNS.items()
+}
+OWN = {contract.table: contract for contract in CONTRACTS.values()}
 NAME = re.compile(r"(?:.*[^A-Za-z0-9])?(attrep_[a-z_]+)", re.IGNORECASE | re.DOTALL)
 CHANGE_TABLE = "__ct"
 TRUNCATE = "TRUNCATE_TABLE"
@@ -187,6 +208,8 @@ def _plain(value: Any) -> Any:
         return [_plain(member) for member in value]
     if isinstance(value, Number) and re.fullmatch(r"-?[0-9]{1,18}", value):
         return int(value)
+    if isinstance(value, bytes):
+        return value.hex().upper()
     return str(value) if isinstance(value, str) else value
 
 

@@ -80,11 +80,11 @@ def cut(data: bytes, context: dict, source: Source, tables: dict[str, Table], le
     num_said = context.get("num_records")
     if is_final and num_said is not None and context["row_ordinal"] != num_said:
         no = Refused("contradiction", (), f"{num_said} records, as its .dfm says", f"{context['row_ordinal']}")
-        return Cut([], at_start, 0, opening.rejected(no, data, tables[context["table"]]))
+        return Cut([], at_start, 0, opening.rejected(no, data, tables.get(context["table"])))
     problem = None
     if end < len(data) and framed.is_undone(end):
         no = Refused("wrong_shape", (), *_lost(context, data[end : end + LEN_SHOWN]))
-        problem = opening.rejected(no, data[end:], tables[context["table"]])
+        problem = opening.rejected(no, data[end:], tables.get(context["table"]))
         problem = replace(problem, unit_offset=end, byte_offset=end)
     return Cut(blocks, context, end, problem)
 
@@ -108,7 +108,7 @@ def decode(data: bytes, context: dict, source: Source, tables: dict[str, Table])
     rejects: list[Reject] = []
     parts: list[Part] = []
     controls = _differing(context)
-    bytes_framing = end = 0
+    bytes_framing = num_control = end = 0
     ordinal = context["row_ordinal"]
     pieces = framed.pieces()
     while end < len(data):
@@ -123,7 +123,7 @@ def decode(data: bytes, context: dict, source: Source, tables: dict[str, Table])
             continue
         row = _row(framed, unit, start, stop, cells, ordinal)
         ordinal += 1
-        found: dict | Part | Reject
+        found: dict | Part | Reject | None
         events: list[Control] = []
         if kind == BROKEN:
             expected = f"{len(context['columns'])} cells whose quotes end within the record"
@@ -138,8 +138,11 @@ def decode(data: bytes, context: dict, source: Source, tables: dict[str, Table])
                 refused = Refused(wrong.kind, (), wrong.expected, wrong.found)
                 found = replace(row.reject(refused), byte_offset=start + wrong.offset)
         controls += events
+        if found is None:
+            num_control, bytes_framing = num_control + 1, bytes_framing + stop - start
+            continue
         {dict: changes, Reject: rejects, Part: parts}[type(found)].append(found)  # type: ignore[attr-defined]
-    return Decoded(changes, rejects, controls, bytes_framing, 0, (), parts)
+    return Decoded(changes, rejects, controls, bytes_framing, num_control, (), parts)
 
 
 def _differing(context: dict) -> list[Control]:

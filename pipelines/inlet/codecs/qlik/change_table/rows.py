@@ -32,7 +32,7 @@ def open_rows(path: str, schema: pa.Schema, source: Source, tables: dict[str, Ta
         contract = opening.table_of(context, None, source, tables)
         columns = header.columns_of(schema.names, options)
         context |= {"format": "rows", "table": contract.table, "columns": schema.names}
-        if context["kind"] == "load":
+        if context["kind"] != "changes":
             if columns.known or columns.others:
                 found = ", ".join((*columns.known, *columns.others))
                 raise Refused("contradiction", (), "no header column in a file of a full load", found)
@@ -54,6 +54,7 @@ def decode_rows(rows: pa.Table, context: dict, source: Source, tables: dict[str,
     rejects: list[Reject] = []
     parts: list[Part] = []
     controls: list[Control] = []
+    num_control = 0
     for n in range(rows.num_rows):
         values = [column[n] for column in by_column]
         shown = [value.found if isinstance(value, Refused) else value for value in values]
@@ -61,8 +62,11 @@ def decode_rows(rows: pa.Table, context: dict, source: Source, tables: dict[str,
         row = Row(unit, n, 1, raw.encode(), context["first_row"] + n)
         found, events = row.read(Values(values, columns), raw)
         controls += events
+        if found is None:
+            num_control += 1
+            continue
         {dict: changes, Reject: rejects, Part: parts}[type(found)].append(found)  # type: ignore[attr-defined]
-    return Decoded(changes, rejects, controls, 0, 0, (), parts)
+    return Decoded(changes, rejects, controls, num_control, num_control, (), parts)
 
 
 def _masks(by_column: list[list], rows: pa.Table, columns: Columns, options: Options) -> list[list[str]]:
