@@ -149,6 +149,14 @@ def of_message(body: dict, topic: str, source: Source, tables: dict[str, Table])
     return None if is_captured else name_of(name or topic)
 
 
+def contract_of(topic: str, source: Source, tables: dict[str, Table], body: dict) -> Table | None:
+    """The contract of a body that may hold columns named schema and table; None of a control table. Raises: Refused."""
+    if of_message(body, topic, source, tables):
+        return None
+    named = (None, None) if source.table_of(topic) else (body.get("schema"), body.get("table"))
+    return members.table(*named, topic, tables, source)
+
+
 def read(
     name: str, body: dict, path: tuple, is_deleted: bool, message: dict, source: Source, tables: dict[str, Table]
 ) -> dict:

@@ -40,7 +40,7 @@ class Contracts:
         self.large = [
             place
             for place, (name, table) in enumerate(self.places)
-            if large_objects.has_any(table) and self.sources[name].options_as(full_load.Options).large_null != "null"
+            if large_objects.names(table) and self.sources[name].options_as(full_load.Options).large_null != "null"
         ]  # of tables that have large objects, whose nulls in updates the exact path reads
 
     def places_of(self, batch: pa.RecordBatch) -> np.ndarray:

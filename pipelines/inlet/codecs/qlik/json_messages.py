@@ -114,7 +114,8 @@ def _read(message: dict, source: Source, tables: dict, loads: list[dict], known:
     if message["value"] is None:
         return tombstones.read(message, source, tables, known)
     whole, options = json_exact.parse(message["value"]), source.options_as(full_load.Options)
-    shaped = known["body"] = shapes.body_of(whole, options, partial(_contract_of, message["topic"], source, tables))
+    contract_of = partial(control_tables.contract_of, message["topic"], source, tables)
+    shaped = known["body"] = shapes.body_of(whole, options, contract_of)
     if shaped is None:
         return _metadata(whole, message, known)
     body, path = shaped.members, shaped.path
@@ -175,14 +176,6 @@ def _change(
         "column_states": None,
         "load_id": load and load["load_id"],
     }
-
-
-def _contract_of(topic: str, source: Source, tables: dict, body: dict):
-    """The contract of a body that may hold columns named schema and table; None of a control table. Raises: Refused."""
-    if control_tables.of_message(body, topic, source, tables):
-        return None
-    named = (None, None) if source.table_of(topic) else (body.get("schema"), body.get("table"))
-    return members.table(*named, topic, tables, source)
 
 
 def _event(header: dict) -> errors.Event | None:

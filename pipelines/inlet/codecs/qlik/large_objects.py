@@ -11,8 +11,9 @@ from inlet.codecs.qlik.members import Refused
 from inlet.table import Table
 
 
-def has_any(contract: Table) -> bool:
-    return any(is_large(column.source_type) for column in contract.columns)
+def names(contract: Table) -> list[str]:
+    """The large objects of a table."""
+    return [column.name for column in contract.columns if is_large(column.source_type)]
 
 
 def settled(row: dict, contract: Table, option: str, path: tuple) -> dict:
@@ -22,16 +23,15 @@ def settled(row: dict, contract: Table, option: str, path: tuple) -> dict:
     after, before = row["after"], row["before"] or {}
     if row["change_oper"] != change.OPERATIONS["UPDATE"] or option == "null":
         return row
-    large = [column.name for column in contract.columns if is_large(column.source_type)]
-    names = {name for name in large if after.get(name, "") is None and before.get(name, "") is not None}
-    if names and option == "auto":
-        name = min(names, key=contract.column_names.index)
+    found = {name for name in names(contract) if after.get(name, "") is None and before.get(name, "") is not None}
+    if found and option == "auto":
+        name = min(found, key=contract.column_names.index)
         expected = "the option large_null: null or unchanged"
         raise Refused("unsupported_message", (*path, "data", name), expected, "null", name)
-    if not names:
+    if not found:
         return row
     mask, places = row["column_mask"], range(1, len(contract.columns) + 1)
     supplied = set(places) if mask is None else set(change.mask_ordinals(mask))
-    supplied -= {contract.column_names.index(name) + 1 for name in names}
-    after = {name: value for name, value in after.items() if name not in names}
+    supplied -= {contract.column_names.index(name) + 1 for name in found}
+    after = {name: value for name, value in after.items() if name not in found}
     return row | {"after": after, "column_mask": change.mask(supplied)}

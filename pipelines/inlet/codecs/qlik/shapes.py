@@ -121,7 +121,7 @@ def _listed(given, path: tuple) -> tuple[dict | None, dict[str, int]]:
             raise Refused("wrong_shape", (*path, n), "an object with one member", one)
         [(name, value)] = one.items()
         if name in image:
-            raise Refused("duplicate_member", (*path, n, name), "each member once", f"{name[:40]!r}")
+            raise Refused("column_twice", (*path, n, name), "each column once", f"{name[:40]!r}", name)
         image[name], places[name] = value, n
     return image or None, places
 
