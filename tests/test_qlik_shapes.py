@@ -15,10 +15,11 @@ import pytest
 from inlet.codecs.qlik import control_tables, json_messages, shapes
 from inlet.codecs.qlik.change_table import files as change_table
 from inlet.errors import ConfigError
+from inlet.silver import unit_rules
 from inlet.source import Source
 from inlet.table import Table
 from tests.encode import qlik
-from tests.test_qlik_json import COLUMNS, SOURCE, TABLES, assert_walk_agrees, loads_of, message, random_changes
+from tests.test_qlik_json import COLUMNS, SOURCE, TABLES, assert_walk_agrees, broken, loads_of, message, random_changes
 
 TESTS = Path(__file__).parent
 SHAPES = {
@@ -189,3 +190,40 @@ def test_a_control_table_in_parquet_is_read_as_one_in_text():
     assert (found.changes, found.num_control, found.bytes_framing) == ([], 1, 1)
     assert (event.kind, event.source_table, json.loads(event.detail)["table_version"]) == ("ddl", "ITEM", 2)
     assert (reject.kind, reject.unit_offset) == ("missing_change_seq", 1)
+
+
+def control_message(rng: random.Random) -> bytes:
+    deep = '{"a":' * rng.choice([1, 2000]) + "1" + "}" * rng.choice([1, 2000])
+    row = {
+        "TABLE_OWNER": rng.choice(["SHOP", "OTHER", None, 7]),
+        "TABLE_NAME": rng.choice(["ITEM", "ITEM__ct"]),
+        "CHANGE_SEQ": rng.choice(["20260102030405" + "0" * 21, "7", None]),
+        "DDL_TYPE": rng.choice(["TRUNCATE_TABLE", "ALTER_TABLE", [1]]),
+        "DETAILS": rng.choice([deep, "", None, {"a": [1]}]),
+        "TASK_STATUS": rng.choice(["FULL LOAD", "CHANGE PROCESSING", 5]),
+    }
+    return qlik.value(
+        {"operation": "INSERT", "after": row}, list(row), masks=False, shape=rng.choice(["bare", "envelope"])
+    )
+
+
+def test_damaged_messages_of_every_shape_are_read_or_rejected_and_shown():
+    """Whatever the bytes: nothing raises, each message is one record, and `inlet inspect` shows it."""
+    rng, messages = random.Random(9), []
+    for n, (said, one) in enumerate(random_changes(150, 24)):
+        how = SHAPES[rng.choice(list(SHAPES))]
+        messages.append(written([(said, one)], how)[0] if n % 3 else one | {"value": control_message(rng)})
+    options = {"tombstones": "delete", "large_null": "unchanged"}
+    source = SOURCE.model_copy(update={"options": options})
+    kinds: dict[str, int] = {}
+    for one in [*messages, *broken(messages, 1), *broken(messages, 2), *broken(broken(messages, 3), 4)]:
+        topic = rng.choice(["item", *(f"x.{name}" for name in control_tables.KINDS)])
+        one = one | {"topic": topic, "key": rng.choice([None, b"", b"1", b'{"ID":1}', b"\xff"])}
+        one |= {"value": None} if rng.random() < 0.05 else {}
+        found = json_messages.decode_message(one, source, TABLES, [])
+        data = one["value"] or b""
+        unit_rules.check(found, "qlik_json", one["unit_id"], data, None, False)
+        json_messages.annotate(data, one, source, TABLES)[0].notes  # noqa: B018  which is read here
+        what = "change" if found.changes else "reject" if found.rejects else "control"
+        kinds[what] = kinds.get(what, 0) + 1
+    assert min(kinds["change"], kinds["reject"], kinds["control"]) > 20, kinds

@@ -118,7 +118,10 @@ def event(
     told = _text(columns, spelt, "task_name")
     if is_deleted and kind != SUSPENDED or task is not None and told != task:
         return Event(None, None, None, None, "{}")
-    detail = {column: _plain(value) for column, value in columns.items()}
+    for column, value in columns.items():
+        if isinstance(value, (dict, list)) and column != "details":
+            raise Refused("wrong_shape", (spelt[column],), "a value that is no object and no array", value)
+    detail = {column: _plain(value) for column, value in columns.items() if column != "details"}
     owner, table = (_text(columns, spelt, column) for column in ("table_owner", "table_name"))
     if kind == SUSPENDED:
         kind = RESUMED if is_deleted else SUSPENDED
@@ -135,7 +138,7 @@ def event(
     for column, value in (("table_owner", owner), ("table_name", table), ("ddl_type", type_)):
         if value is None:
             raise Refused("wrong_shape", (spelt.get(column, ""),), f"text of {column.upper()}", "none")
-    detail |= {"details": _details(columns.get("details"))}
+    detail |= {"details": _details(columns.get("details"))} if "details" in columns else {}
     timestamp = members.utc_time(columns.get("timestamp"))
     if table and table.lower().endswith(suffix.lower()):
         return Event("ddl_of_change_table", owner, table, seq, _json(detail), timestamp)
@@ -202,11 +205,14 @@ def _text(columns: dict, spelt: dict, name: str) -> str | None:
 
 
 def _details(value: Any) -> Any:
-    """DETAILS as an object; as it is where it is none."""
+    """DETAILS as an object; as text where it is none, or nested too deep."""
     try:
-        return _plain(json_exact.parse(value.encode())) if isinstance(value, str) else value
+        read = _plain(json_exact.parse(value.encode()) if isinstance(value, str) else value)
+        return json.loads(_json(read))
     except (Wrong, UnicodeEncodeError):
-        return value
+        return str(value)
+    except RecursionError:
+        return str(value) if isinstance(value, str) else "nested too deep"
 
 
 def _plain(value: Any) -> Any:
@@ -221,5 +227,5 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, str) else value
 
 
-def _json(detail: dict) -> str:
+def _json(detail: Any) -> str:
     return json.dumps(detail, ensure_ascii=False)
