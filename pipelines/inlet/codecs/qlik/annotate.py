@@ -8,7 +8,7 @@ from functools import partial
 from inlet import change
 from inlet.codecs.json_notes import JsonNotes, Member, Path, json_notes
 from inlet.codecs.notes import AFTER, BEFORE, Annotated, Note
-from inlet.codecs.qlik import control_tables, large_objects, members, metadata, shapes, tombstones
+from inlet.codecs.qlik import control_messages, large_objects, members, metadata, shapes, tombstones
 from inlet.codecs.qlik.full_load import Options
 from inlet.codecs.qlik.members import Refused
 from inlet.fields import json_exact
@@ -37,7 +37,7 @@ class _Message:
         self.table = mapped or (".".join(filter(None, named)) if all(named) else None)
         self.contract = tables.get(self.table or "")
         self.seq = self.header("changeSequence") if self.operation != "REFRESH" else None
-        self.control = body and control_tables.of_message(body.members, context["topic"], source, tables)
+        self.control = body and control_messages.of_message(body.members, context["topic"], source, tables)
         if body and self.control:
             self._of_control_table(self.control, body, context, source, tables)
         self.listed = self._list_of(context.get("lookups", {}))
@@ -47,7 +47,7 @@ class _Message:
         """The body of a message that can be read; of one of another shape its members by the names of BODY, too."""
         try:
             whole = json_exact.parse(context["value"] or b"")
-            contract_of = partial(control_tables.contract_of, context["topic"], source, tables)
+            contract_of = partial(control_messages.contract_of, context["topic"], source, tables)
             body = shapes.body_of(whole, self.options, contract_of)
             if body and body.is_legacy and (contract := contract_of(body.members)):
                 body = body._replace(members=shapes.typed(body.members, contract, self.options.legacy_null, body.path))
@@ -65,7 +65,7 @@ class _Message:
     def _of_control_table(self, name: str, body: shapes.Body, context: dict, source: Source, tables: dict) -> None:
         is_deleted, self.operation, self.seq = self.operation == "DELETE", None, None
         try:
-            told = control_tables.read(name, body.members, body.path, is_deleted, context, source, tables)
+            told = control_messages.read(name, body.members, body.path, is_deleted, context, source, tables)
         except Refused:
             return
         if told["result"] == "change":

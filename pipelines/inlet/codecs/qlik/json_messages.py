@@ -9,7 +9,7 @@ Shapes      {"magic": "atMSG", "type": "DT", ..., "message": {data, beforeData, 
             custom (sections of other names, or flattened) and legacy ("op", "change_seq"): see shapes, which tells
             the shape of each message by itself. Messages without a value: see tombstones
 Meaning     see members; full loads: full_load; column lists: metadata; topics attrep_*:
-            control_tables; nulls of large objects: large_objects
+            control_messages; nulls of large objects: large_objects
 Problems    docs/formats/qlik_known_problems.md
 Two paths   `decode_message` reads any message exactly, in Python. `fast` (json_fast, json_walk: compiled, through
             Arrow) answers for messages that are in no doubt and leaves out every other one; where it answers, both say
@@ -25,7 +25,16 @@ import json
 from functools import partial
 
 from inlet import change, errors
-from inlet.codecs.qlik import control_tables, full_load, json_fast, large_objects, members, metadata, shapes, tombstones
+from inlet.codecs.qlik import (
+    control_messages,
+    full_load,
+    json_fast,
+    large_objects,
+    members,
+    metadata,
+    shapes,
+    tombstones,
+)
 from inlet.codecs.qlik.annotate import annotate  # noqa: F401  part of what a codec offers
 from inlet.codecs.qlik.members import Refused
 from inlet.codecs.results import Control, Decoded
@@ -114,15 +123,15 @@ def _read(message: dict, source: Source, tables: dict, loads: list[dict], known:
     if message["value"] is None:
         return tombstones.read(message, source, tables, known)
     whole, options = json_exact.parse(message["value"]), source.options_as(full_load.Options)
-    contract_of = partial(control_tables.contract_of, message["topic"], source, tables)
+    contract_of = partial(control_messages.contract_of, message["topic"], source, tables)
     shaped = known["body"] = shapes.body_of(whole, options, contract_of)
     if shaped is None:
         return _metadata(whole, message, known)
     body, path = shaped.members, shaped.path
     header = members.headers(body["headers"], (*path, "headers"))
     oper = members.operation(header, (*path, "headers"))
-    if control := control_tables.of_message(body, message["topic"], source, tables):
-        return known | control_tables.read(control, body, path, oper == "DELETE", message, source, tables)
+    if control := control_messages.of_message(body, message["topic"], source, tables):
+        return known | control_messages.read(control, body, path, oper == "DELETE", message, source, tables)
     if oper != "REFRESH" and members.CHANGE_SEQ.fullmatch(header["changeSequence"] or ""):
         known |= {"change_seq": header["changeSequence"], "event": _event(header)}
     contract = members.table(body.get("schema"), body.get("table"), message["topic"], tables, source, path)
