@@ -64,9 +64,9 @@ def place_of(row: dict) -> dict:
     return {
         "operation": row["operation"],
         "table": f"{row['source_schema']}.{row['source_table']}",
-        "transaction_id": row["transaction_id"],
-        "event": row["transaction_event_counter"],
-        "is_last": row["transaction_last_event"],
+        "transaction_id": row.get("transaction_id"),
+        "event": row.get("transaction_event_counter"),
+        "is_last": row.get("transaction_last_event"),
         "change_seq": row["change_seq"],
     }
 
@@ -161,7 +161,7 @@ def assert_equal_to_the_message(case: dict, message: dict) -> None:
             }
             for image, values in found.items()
         }
-        assert (typed.get("before"), typed.get("after")) == (row["before"], row["after"])
+        assert (typed.get("before"), typed.get("after")) == (row.get("before"), row.get("after"))
     for reject in decoded.rejects:
         faults = [leaf for leaf in leaves(record.notes) if leaf.fault]
         kinds = {leaf.fault for leaf in faults} | ({record.fault[0]} if record.fault else set())
@@ -282,7 +282,7 @@ def test_bytes_that_are_cut_or_damaged_are_shown_as_the_decoder_rejects_them(pat
     codec, source, tables = case["codec"], case["source"], case["tables"]
     if case["data"] is None:
         message = test_cases._message(case["messages"][0])
-        for _ in range(10):
+        for _ in range(10 if message["value"] else 0):
             assert_equal_to_the_message(case, message | {"value": mutated(rng, message["value"])})
         return
     for data, context in blocks(case, case["data"]):

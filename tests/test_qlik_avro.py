@@ -26,7 +26,7 @@ from tests.encode.qlik_change_table import Column
 from tests.test_qlik_sources import run
 
 CODEC = CODECS["qlik_avro"]
-SOURCE = Source(name="shop", codec="qlik_avro", **{"from": "landing"})
+SOURCE = Source(name="shop", codec="qlik_avro", **{"from": "landing"}, options={"large_null": "null"})
 TYPES = {  # a type, the contract's, values
     "INT4": ("int", [0, -1, (1 << 31) - 1, -(1 << 31)]),
     "INT8": ("bigint", [0, (1 << 63) - 1, -(1 << 63)]),

@@ -139,7 +139,7 @@ def loads_of(messages: list[dict], source, tables) -> list[dict]:
         table = json_messages.refresh_table(one, source, tables)
         if table:
             seen.setdefault((source.name, table), []).append((one["timestamp"], one["timestamp"], one["topic"]))
-    return full_load.assign_loads([], seen, source.options_as(full_load.Options).load_gap_minutes)
+    return full_load.assign_loads([], seen, source.options_as(json_messages.OPTIONS).load_gap_minutes)
 
 
 def test_what_the_encoder_writes_the_codec_reads():
@@ -561,7 +561,7 @@ def assert_paths_agree(spark, messages, source, tables) -> tuple[int, int]:
     exact = {one["unit_id"]: json_messages.read_message(one, source, tables, loads) for one in messages}
     rows = frame(spark, messages)
     found = json_fast.find_loads(rows, [source], tables, json_messages.refresh_table)
-    assert full_load.assign_loads([], found, source.options_as(full_load.Options).load_gap_minutes) == loads
+    assert full_load.assign_loads([], found, source.options_as(json_messages.OPTIONS).load_gap_minutes) == loads
     brought = {source.name: {name: text for one in messages for name, text in one.get("lookups", {}).items()}}
     fast = [row.asDict() for row in json_fast.fast(rows, [source], tables, loads, brought).collect()]
     assert len({row["unit_id"] for row in fast}) == len(fast)

@@ -9,7 +9,7 @@ import pytest
 
 from inlet import bronze
 from inlet.bronze import blocks, framing, parquet_rows, purged
-from inlet.codecs.codec import decode_block
+from inlet.codecs.codec import change_rows, decode_block
 from inlet.codecs.qlik.change_table import files
 from inlet.commands.status import status
 from tests import projects
@@ -73,7 +73,9 @@ def read(project, row: dict) -> dict[str, list]:
     found: dict[str, list] = {"changes": [], "rejects": [], "definitions": [], "controls": []}
     for unit in read_units(project, row):
         context = json.loads(unit["context"])
-        one = decode_block(files, unit["bytes"], context, source, project.tables_of(source))
+        tables = project.tables_of(source)
+        one = decode_block(files, unit["bytes"], context, source, tables)
+        one.changes = change_rows(files, one, context, source, tables)
         for name in found:
             found[name] += getattr(one, name)
     return found
@@ -253,7 +255,7 @@ def test_the_precision_of_a_number_may_drift_between_sidecars(tmp_path):
     data = encode.delimited(table, rows, options=NAMES)
     context = files.open_file(f"{FOLDER}/1.csv", data, True, of, tables) | {"companions": given}
     [block] = files.cut(data, context, of, tables, 1 << 20, True).blocks
-    assert len(files.decode(data, block.context, of, tables).changes) == 1
+    assert files.decode(data, block.context, of, tables).changes.num_rows == 1
 
 
 def test_the_time_of_a_load_comes_from_the_sidecar_of_its_first_file(tmp_path):

@@ -11,7 +11,7 @@ from inlet import change, unit
 from inlet.codecs import CODECS
 from inlet.errors import REJECT_KINDS
 from inlet.fields import charset, database_sets, fujitsu_sets, jef, site_table
-from inlet.silver import header_views
+from inlet.silver import change_table_view, header_views
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PACKAGE = Path(change.__file__).parent
@@ -29,7 +29,8 @@ def pages() -> dict[Path, str]:
         + "".join(
             _table(f"silver.{vendor}_headers", header_views.columns(vendor), header_views.COMMENT.format(vendor=vendor))
             for vendor in header_views.VIEWS
-        ),
+        )
+        + _table(change_table_view.VIEW, change_table_view.COLUMNS, change_table_view.COMMENT),
         DOCS / "bronze.md": MARK.format("pipelines/inlet/unit.py")
         + "# Bronze\n\n"
         + _opening(unit)

@@ -107,7 +107,12 @@ CONTROL_EVENTS = (
     Column("source_schema", "string", "schema at the source, where the event is about one table"),
     Column("source_table", "string", "table at the source, where the event is about one table"),
     Column("change_seq", "string", "place in the order, where it has one"),
-    Column("kind", "string", "`empty_load`, `load_end`, `change_before_load`, `metadata`, `unreadable_timestamp`, ..."),
+    Column(
+        "kind",
+        "string",
+        "`empty_load`, `load_end`, `change_before_load`, `metadata`, `unreadable_timestamp`, `ddl`, `tombstone`, "
+        "`task_status`, `table_suspended`, ...",
+    ),
     Column("load_id", "string", "full-load generation, for load events"),
     Column("detail", "string", "JSON with what the event says"),
     Column("unit_id", "string", "the bronze unit that holds it"),

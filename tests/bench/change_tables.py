@@ -103,9 +103,10 @@ def write(project: config.Project, form: str, num: int) -> None:
 
 def make_project(folder: Path, lakehouse: str, name: str, form: str, num_columns: int) -> config.Project:
     (folder / "pipelines" / "tables").mkdir(parents=True)
-    source = {"codec": "qlik_change_table", "from": "landing", "options": {"before_images": "none", "mask_form": "hex"}}
+    path = f"landing/**/*.{form}"
+    source = {"codec": "qlik_change_table", "from": path, "options": {"before_images": "none", "mask_form": "hex"}}
     if form == "parquet":
-        source["from"] = {"path": "landing", "transport": "rows"}
+        source["from"] = {"path": path, "transport": "rows"}
     (folder / "pipelines" / "inlet.yml").write_text(yaml.safe_dump({"lakehouse": lakehouse, "sources": {name: source}}))
     contract = {"table": "BENCH.ROWS", "name": "rows", "key": ["ID"]}
     contract |= {"columns": [{"name": n, "type": t} for n, t in columns(num_columns)]}

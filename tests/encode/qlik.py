@@ -63,8 +63,14 @@ def value(
     masks: bool = True,
     dumps=plain,
     schema_id: str | None = None,
+    sections: tuple[str, str, str] = ("data/", "beforeData/", "headers/"),
 ) -> bytes:
-    """Message value of one change. shape: `envelope` or `bare`; delete_in: the member that carries a deleted row."""
+    """Message value of one change. shape: `envelope`, `bare` or `legacy`; delete_in: the member that carries a deleted
+    row; sections: where data, row of before and headers are: `name/` as an object, any other in members with that
+    beginning.
+    """
+    if shape == "legacy":
+        return dumps(_legacy(change, schema, table)).encode()
     operation, before, after = change["operation"], change.get("before"), change.get("after")
     row = before if operation == "DELETE" else after
     headers = {"operation": operation}
@@ -80,6 +86,7 @@ def value(
         body["beforeData"] = {column: before.get(column) for column in columns}
     if operation == "DELETE" and delete_in == "beforeData":
         body["data"], body["beforeData"] = None, image
+    body = _named(body, sections)
     if schema:
         body |= {"schema": schema, "table": table}
     if shape == "envelope":
@@ -123,6 +130,43 @@ def metadata(schema_id: str, schema: str, table: str, columns: list[Column], ver
     message = structure(schema_id, schema, table, columns, version)
     envelope = {"magic": "atMSG", "type": "MD", "headers": None, "messageSchemaId": schema_id, "messageSchema": None}
     return plain(envelope | {"message": message}).encode()
+
+
+def _named(body: dict, sections: tuple[str, str, str]) -> dict:
+    """The sections of a body as the user's message format has them. One in members of its own lacks those of a null."""
+    named: dict = {}
+    for (_, values), section in zip(body.items(), sections):
+        if section.endswith("/"):
+            named[section[:-1]] = values
+        else:
+            named |= {f"{section}{member}": value for member, value in (values or {}).items()}
+    return named
+
+
+def _legacy(change: dict, schema: str | None, table: str | None) -> dict:
+    """A message of version 5 and before: images are arrays, each value is text, and SQL NULL is NULL."""
+
+    def array(image):
+        return image and [{name: _legacy_text(value)} for name, value in image.items()]
+
+    operation, before, after = change["operation"], change.get("before"), change.get("after")
+    return {
+        "task_name": "task",
+        "table": table,
+        "schema": schema,
+        "op": {"REFRESH": "F"}.get(operation, operation[0]),
+        "stream_position": change.get("stream_position") or "",
+        "change_seq": change.get("change_seq") or "",
+        "ts": change.get("change_timestamp") or "",
+        "data": array(before if operation == "DELETE" else after),
+        "bu_data": array(before) if operation == "UPDATE" else None,
+    }
+
+
+def _legacy_text(value) -> str:
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return "NULL" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    return text_of(value)
 
 
 def changed(operation: str, before, after) -> list[str]:

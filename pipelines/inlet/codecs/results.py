@@ -61,6 +61,10 @@ class Cut(NamedTuple):
 
 CHECKPOINT = "checkpoint"  # kind of a control event at whose place people ask for rows: codecs with HAS_CHECKPOINTS
 
+# kind of a control event by which a feed says whether its task loads tables. Its detail has `task`, `is_loading`, and
+# `at`: the broker's time in ISO 8601, or null. Loads whose rows all came before one that is not loading have ended
+TASK_STATUS = "task_status"
+
 
 class Control(NamedTuple):
     """Something a feed says that is no change of a row: DDL, a checkpoint, an empty load. A row of

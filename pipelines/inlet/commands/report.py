@@ -32,6 +32,10 @@ WAITS = (  # titles of `inlet status`
     "waiting for silver",
     "full loads that have not ended",
     "public though not whole",
+    "suspended tables",
+    "tasks",
+    "records that a task counted and that were not landed",
+    "rows that a task's target refused",
     "sources that cannot be listed",
 )
 
@@ -103,6 +107,9 @@ def _to_act_on(data: dict[str, Any]) -> Iterator[Note]:
         yield Note("act", f"The last run failed with exit code {last['exit_code']}: {last['error']}")
     for row in now_status.get("sources that cannot be listed", ()):
         yield Note("act", f"{row['source']} cannot be listed: {row['why']}", "See to its address or folder")
+    for row in now_status.get("suspended tables", ()):
+        words = f"{row['table']} of {row['source']} is stale since {row['is stale since']}: its task has suspended it"
+        yield Note("act", words, f"{row['remedy'][0].upper()}{row['remedy'][1:]}")
     for row in data["checks"]:
         if row["failed"]:
             yield Note("act", f"{counted(row['failed'], 'check')} of {row['table']} failed", "See the checks below")
@@ -126,6 +133,13 @@ def _to_look_at(data: dict[str, Any]) -> Iterator[Note]:
     for row in now_status.get("full loads that have not ended", ()):
         words = f"A full load of {row['table']} from {row['source']} has not ended"
         yield Note("look", words, f"It ends {row['ends']}")
+    for row in now_status.get("records that a task counted and that were not landed", ()):
+        words = f"{row['source']} counted {row['records counted']} records up to {row['slot ends']}, "
+        yield Note(
+            "look", f"{words}{row['messages landed']} were landed", "Does the source read all topics of its task?"
+        )
+    for row in now_status.get("rows that a task's target refused", ()):
+        yield Note("look", f"Qlik could not apply {counted(row['rows'], 'row')} of {row['table']}: {row['last error']}")
     if num := len(now_status.get("waiting files", ())):
         yield Note("look", f"{counted(num, 'file')} waiting", "See what waits below")
     for row in data["checks"]:

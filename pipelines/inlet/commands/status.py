@@ -9,7 +9,7 @@ from pathlib import Path
 from inlet import bronze, change, gold, lake, publish, silver
 from inlet.bronze import purged
 from inlet.bronze.files import hash_bytes, listing, open_file, why
-from inlet.commands import rejects, replay
+from inlet.commands import rejects, replay, task_state
 from inlet.config import Project
 from inlet.log import counted
 from inlet.silver import file_loads, full_loads
@@ -57,6 +57,7 @@ def status(project: Project) -> dict[str, list[dict]]:
         **({"public though not whole": lacking} if (lacking := _lacking(project)) else {}),
         **({"tables without a key": logs} if logs else {}),
         **({"full loads that have not ended": loading} if loading else {}),
+        **task_state.sections(project),
         **({"waiting for silver": [{"batch": b} for b in undecoded]} if undecoded else {}),
         **({"waiting for the feed": kept} if (kept := _waiting(project, files)) else {}),
         **({"gaps in the changes": gaps} if (gaps := rejects.gaps(project)) else {}),
@@ -247,7 +248,7 @@ def _loading(project: Project) -> list[dict]:
             "table": table,
             "load": load_id,
             "in batches": ", ".join(str(row["batch_id"]) for row in rows),
-            "ends": "with the table's next change, or after a gap with options.loads_end: gap",
+            "ends": "with the table's next change, attrep_status, or after a gap with options.loads_end: gap",
         }
         for (source, table), loads in sorted(of.items())
         for load_id, rows in list(loads.items())[1:]

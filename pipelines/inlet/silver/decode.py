@@ -23,6 +23,7 @@ from inlet.errors import FILE_KINDS, AccountingError, InletError
 from inlet.lake.spark import small_query_settings
 from inlet.silver import (
     blocks,
+    change_table_view,
     header_views,
     messages,
     parts,
@@ -211,7 +212,9 @@ def _run(
     first = transactions.tells_first(project, batch_id)
     transactions.update(spark, batch.rows, transactions.may_have_others(project), first)
     _table_versions(batch)
-    header_views.write(spark, {project.sources[source].codec for source in batch.sources})
+    codecs = {project.sources[source].codec for source in batch.sources}
+    header_views.write(spark, codecs)
+    change_table_view.write(spark, codecs)
     _close(batch)
     return batch.accounts
 

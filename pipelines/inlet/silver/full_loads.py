@@ -3,7 +3,8 @@ rows and drops none that the load has not sent; with it what the load did not se
 
 A file is a load and ends with itself: once all its bytes are landed and none of its records is rejected. Of loads of
 several files see file_loads.py. Messages announce no end; their codec says which changes prove one (`proof_span`), and
-when the source has gone on for so long that it `is_over`.
+when the source has gone on for so long that it `is_over`. Where the feed says that its task loads no table (control
+event `task_status`), the loads whose rows all came before have ended, too (docs/adr/0025).
 """
 
 import json
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from inlet import bronze, lake
 from inlet.bronze.guard import guarded
+from inlet.codecs.results import TASK_STATUS
 from inlet.config import Project
 from inlet.errors import FILE_KINDS
 from inlet.silver import load_order
@@ -212,12 +214,14 @@ def of_messages(batch: Batch, codec, sources: list, loads: list[dict], least: di
         if any(o.loads_end == "gap" for o in options.values())
         else {}
     )
+    idle = _idle(batch, {source for source, *_ in waiting})
     append(
         batch,
         [
             (source, *table.split("."), load_id, load["started_at16"] + "9" * 19)
             for (source, table, load_id), load in waiting.items()
             if (source, table, load_id) in proven
+            or load["last_at"] < idle.get(source, load["first_at"])
             or codec.LOADS.is_over(load, loads, newest.get(source, ""), options[source])
         ],
     )
@@ -244,6 +248,22 @@ def proven_by(batch: Batch, changes: "DataFrame", spans: dict[tuple[str, str, st
         .distinct()
         .collect()
     }
+
+
+def _idle(batch: Batch, sources: set[str]) -> dict[str, datetime]:
+    """Source -> the last time of the broker at which its task said that it loads no table. Statuses of several tasks
+    say nothing: which of them loads the tables is not known.
+    """
+    told: dict[str, dict[str, list[str]]] = {}
+    rows = lake.peek(
+        batch.project.lakehouse_path(), "silver.control_events", ["source", "detail"], f"where kind = '{TASK_STATUS}'"
+    )
+    for row in rows:
+        detail = json.loads(row["detail"])
+        times = told.setdefault(row["source"], {}).setdefault(f"{detail.get('task')}", [])
+        times += [detail["at"]] if detail["at"] and not detail["is_loading"] else []
+    ends = {source: next(iter(of.values())) for source, of in told.items() if len(of) == 1 and source in sources}
+    return {source: max(map(datetime.fromisoformat, times)) for source, times in ends.items() if times}
 
 
 def _place(load: dict) -> tuple[str, str, str]:

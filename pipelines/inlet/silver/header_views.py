@@ -35,17 +35,21 @@ def columns(vendor: str) -> list[Column]:
 def write(spark: "SparkSession", codecs: set[str]) -> None:
     """Write the views of the vendors of these codecs, where they are not there or not as declared."""
     for vendor in VIEWS.keys() & {vendor_of(name) for name in codecs - WITHOUT}:
-        view, text = f"silver.{vendor}_headers", query(vendor)
-        title = ", ".join(f"{c.name} comment {literal(c.doc)}" for c in columns(vendor))
-        shape = str(zlib.crc32(f"{title}{text}".encode()))
-        if spark.catalog.tableExists(view) and shape in str(
-            spark.sql(f"show tblproperties {view} ('inlet.shape')").collect()
-        ):
-            continue
-        spark.sql(
-            f"create or replace view {view} (\n  {title})\ncomment {literal(COMMENT.format(vendor=vendor))}\n"
-            f"tblproperties ('inlet.shape' = '{shape}')\nas\n{text}"
-        )
+        put(spark, f"silver.{vendor}_headers", columns(vendor), COMMENT.format(vendor=vendor), query(vendor))
+
+
+def put(spark: "SparkSession", view: str, columns: list[Column], comment: str, text: str) -> None:
+    """Write a view, where it is not there or not as declared. In: its SQL."""
+    title = ", ".join(f"{c.name} comment {literal(c.doc)}" for c in columns)
+    shape = str(zlib.crc32(f"{title}{text}".encode()))
+    if spark.catalog.tableExists(view) and shape in str(
+        spark.sql(f"show tblproperties {view} ('inlet.shape')").collect()
+    ):
+        return
+    spark.sql(
+        f"create or replace view {view} (\n  {title})\ncomment {literal(comment)}\n"
+        f"tblproperties ('inlet.shape' = '{shape}')\nas\n{text}"
+    )
 
 
 def vendor_of(name: str) -> str:

@@ -3,11 +3,17 @@
 The text is read anew, token by token (codecs/json_notes.py). Meaning: members.py.
 """
 
+from functools import partial
+
 from inlet import change
 from inlet.codecs.json_notes import JsonNotes, Member, Path, json_notes
 from inlet.codecs.notes import AFTER, BEFORE, Annotated, Note
-from inlet.codecs.qlik import members, metadata
+from inlet.codecs.qlik import control_messages, large_objects, members, metadata, shapes, tombstones
+from inlet.codecs.qlik.full_load import Options
+from inlet.codecs.qlik.members import Refused
+from inlet.fields import json_exact
 from inlet.fields.json_exact import Number
+from inlet.fields.wrong import Wrong
 from inlet.source import Source
 from inlet.table import Table
 
@@ -21,6 +27,8 @@ class _Message:
         self.values = {member.path: member.value for member in found}
         self.prefix: Path = ("message",) if any(path[:1] == ("message",) for path in self.values) else ()
         self.is_metadata = bool(self.prefix) and self.values.get(("type",)) == "MD"
+        self.options, self.own = source.options_as(Options), dict[Path, Path]()  # path in the message -> as in BODY
+        body = self._shape(context, source, tables)
         word = self.header("operation")
         self.operation = members.OPERATIONS.get(word.upper()) if word and not self.is_metadata else None
         at = (*self.prefix, "lineage") if self.is_metadata else self.prefix
@@ -30,9 +38,42 @@ class _Message:
         by_list = listed and (source.table_of(listed.name) or listed.name)
         self.table = mapped or (".".join(filter(None, named)) if all(named) else by_list)
         self.contract = tables.get(self.table or "")
+        self.seq = self.header("changeSequence") if self.operation != "REFRESH" else None
+        self.control = body and control_messages.of_message(body.members, context["topic"], source, tables)
+        if body and self.control:
+            self._of_control_table(self.control, body, context, source, tables)
         by_contract = dict(enumerate(self.contract.column_names if self.contract else (), 1))
         self.listed = listed.ordinals if listed else by_contract  # ordinal -> column
         self.supplied = self._columns(self.header("columnMask"))
+
+    def _shape(self, context: dict, source: Source, tables: dict[str, Table]) -> shapes.Body | None:
+        """The body of a message that can be read; of one of another shape its members by the names of BODY, too."""
+        try:
+            whole = json_exact.parse(context["value"] or b"")
+            contract_of = partial(control_messages.contract_of, context["topic"], source, tables)
+            body = shapes.body_of(whole, self.options, contract_of)
+            if body and body.is_legacy and (contract := contract_of(body.members)):
+                body = body._replace(members=shapes.typed(body.members, contract, self.options.legacy_null, body.path))
+        except (Wrong, Refused, RecursionError):
+            return None
+        for section, values in body.members.items() if body and body.place else ():
+            for name, value in values.items() if isinstance(values, dict) else ():
+                path = (*body.path, section, name)
+                self.own[shapes.path_of(body, path)] = path
+                self.values[path] = value
+            if section in shapes.NAMES:
+                self.values[*body.path, section] = values
+        return body
+
+    def _of_control_table(self, name: str, body: shapes.Body, context: dict, source: Source, tables: dict) -> None:
+        is_deleted, self.operation, self.seq = self.operation == "DELETE", None, None
+        try:
+            told = control_messages.read(name, body.members, body.path, is_deleted, context, source, tables)
+        except Refused:
+            return
+        if told["result"] == "change":
+            self.operation, self.seq = told["operation"], told["change_seq"]
+            self.table = f"{told['source_schema']}.{told['source_table']}"
 
     def _text(self, path: Path) -> str | None:
         value = self.values.get(path)
@@ -50,6 +91,9 @@ class _Message:
 
     def mark(self, path: Path, note: Note, value) -> Note:
         """A note of the message with what it means."""
+        if path in self.own:
+            path = self.own[path]
+            value = self.values[path]
         own = path[len(self.prefix) :] if path[: len(self.prefix)] == self.prefix else ()
         if len(own) == 2 and own[0] == "headers" and isinstance(value, str):
             return note._replace(meaning=self._header_meaning(f"{own[1]}", value, note.meaning))
@@ -60,11 +104,22 @@ class _Message:
             name = f"{own[1]}"
             if self.supplied is not None and name not in self.supplied and value is None:
                 return note._replace(meaning=f"{note.meaning}, not supplied: outside columnMask")
-            return note._replace(column=name, value=value)
+            if self._is_unchanged(name, value, image):
+                return note._replace(meaning=f"{note.meaning}, not supplied: option large_null")
+            return note._replace(column=name, value=value, image=image)
         return note
 
+    def _is_unchanged(self, name: str, value, image: str) -> bool:
+        """Is a null of a large object one that says nothing?"""
+        is_update = self.operation == "UPDATE" and image == AFTER and value is None
+        if not is_update or not self.contract or self.options.large_null != "unchanged":
+            return False
+        if name not in large_objects.names(self.contract):
+            return False
+        return self.values.get((*self.prefix, "beforeData", name), "") is not None
+
     def _image(self, member: str) -> str:
-        if self.operation is None or member not in ("data", "beforeData"):
+        if self.operation is None or self.control or member not in ("data", "beforeData"):
             return ""
         return BEFORE if member == "beforeData" or self.operation == "DELETE" else AFTER
 
@@ -79,17 +134,19 @@ class _Message:
 
 def annotate(data: bytes, context: dict, source: Source, tables: dict) -> list[Annotated]:
     """One record: the message. In: its value; the message, as bronze keeps it."""
+    if context["value"] is None:
+        return [_tombstone(context, source, tables)]
     found = json_notes(data)
     message = _Message(found.members, context, source, tables)
     path = (*message.prefix, "headers")
     counter, is_last = (message.values.get((*path, f"transaction{name}")) for name in ("EventCounter", "LastEvent"))
-    seq = message.header("changeSequence")
+    seq = message.seq
     is_change = message.operation is not None
     return [
         Annotated(
             0,
             len(data),
-            message.operation or ("metadata" if message.is_metadata else "message"),
+            message.operation or ("metadata" if message.is_metadata else message.control or "message"),
             lambda: json_notes(data, message.mark).notes,
             message.operation,
             message.table,
@@ -98,16 +155,30 @@ def annotate(data: bytes, context: dict, source: Source, tables: dict) -> list[A
             is_last if isinstance(is_last, bool) else None,
             None,
             message.header("streamPosition"),
-            seq if seq and len(seq) == change.LEN_SEQ and message.operation != "REFRESH" else None,
+            seq if seq and len(seq) == change.LEN_SEQ else None,
             _fault(context["value"], found),
         )
     ]
 
 
-def _fault(data: bytes | None, found: JsonNotes) -> tuple[str, str] | None:
+def _tombstone(context: dict, source: Source, tables: dict) -> Annotated:
+    """A message without a value: what its key names is shown as a note of no length."""
+    try:
+        told = tombstones.read(context, source, tables, {}, True)
+    except Refused as no:
+        return Annotated(0, 0, "tombstone", lambda: [], fault=(no.kind, f"expected {no.expected}, found {no.found}"))
+    key = {n: v if isinstance(v, (str, bool)) else Number(v) for n, v in (told.get("before") or {}).items()}
+    notes = [
+        Note(0, 0, f"{name}, by the message key", f"{value}", image=BEFORE, column=name, value=value)
+        for name, value in key.items()
+    ]
+    table = f"{told['source_schema']}.{told['source_table']}" if told["source_table"] else None
+    operation = told.get("operation")
+    return Annotated(0, 0, "tombstone", lambda: notes, operation, table, change_seq=told["change_seq"])
+
+
+def _fault(data: bytes, found: JsonNotes) -> tuple[str, str] | None:
     """What no leaf of the text tells."""
-    if data is None:
-        return "unsupported_message", "a message without a value"
     if found.twice:
         at, name = found.twice[0]
         return "duplicate_member", f"{name} stands twice in its object, again at byte {at}"

@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 
 from inlet.codecs import avro_framing
 from inlet.codecs.notes import Said
-from inlet.codecs.qlik import full_load, json_messages, members, metadata
+from inlet.codecs.qlik import full_load, json_messages, members, metadata, shapes
 from inlet.codecs.qlik.form import Form
 from inlet.codecs.qlik.members import Refused
 from inlet.codecs.results import Decoded
@@ -42,7 +42,7 @@ from inlet.fields.wrong import Wrong
 from inlet.source import Source
 
 OPTIONS, FAST, LOADS = full_load.Options, None, full_load
-MAGIC, LEN_FOUND = json_messages.MAGIC.encode(), 8
+MAGIC, LEN_FOUND = shapes.MAGIC.encode(), 8
 MAY_BRING = "substring(value, 1, 8) = X'61744D5347044D44'"  # magic, and type MD
 [ENVELOPE] = avro.parse(b"""{"type":"record","name":"MessageEnvelope","fields":[
  {"name":"magic","type":{"type":"fixed","name":"Magic","size":5}},
@@ -154,7 +154,7 @@ def _enveloped(data: bytes, found: dict[str, bytes]) -> Framed:
     id_, text = envelope["messageSchemaId"], envelope["messageSchema"]
     if text is None and id_ and envelope["type"] != "MD" and found.get(id_) is not None:
         text = metadata.of_text(found[id_]).data_schema or None
-    whole = envelope | {"magic": json_messages.MAGIC}
+    whole = envelope | {"magic": shapes.MAGIC}
     start = end - len(envelope.pop("message"))
     return Framed(whole, start, end, text.encode() if text else None, id_ or "")
 

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from inlet.codecs import json_columns
 from inlet.codecs.json_batches import groups
-from inlet.codecs.qlik import full_load, metadata
+from inlet.codecs.qlik import full_load, large_objects, metadata
 
 NAMES = re.compile(rb'"schema"\s*:\s*"([^"\\]*)"\s*,\s*"table"\s*:\s*"([^"\\]*)"')
 
@@ -43,6 +43,11 @@ class Contracts:
             if name in self.sources
             for id_, table in metadata.of_table(brought, self.sources[name]).items()
         }
+        self.large = [
+            place
+            for place, (name, table) in enumerate(self.places)
+            if large_objects.names(table) and self.sources[name].options_as(full_load.Options).large_null != "null"
+        ]  # of tables that have large objects, whose nulls in updates the exact path reads
 
     def places_of(self, batch: pa.RecordBatch) -> np.ndarray:
         """The place of each message's contract by its topic, -1 for none; plus the number of places if its names must
@@ -59,6 +64,9 @@ class Contracts:
                 place = self.by_name.get((source, *named.groups()), -1) if named else -1
                 places[i] = place + len(self.places) if place >= 0 else self._by_list(source, value)
         places[~np.asarray(batch.column("value").is_valid())] = -1
+        if self.large:
+            is_update = np.asarray(pc.fill_null(pc.match_substring(batch.column("value"), "UPDATE"), False))
+            places[(places >= 0) & np.isin(places % len(self.places), self.large) & is_update] = -1
         for i in np.flatnonzero((places >= 0) & _may_name_lists(batch.column("value"))) if self.agreeing else ():
             ids = self.agreeing.get(places[i] % len(self.places))
             if ids is not None and not metadata.is_sure(batch.column("value")[int(i)].as_py(), ids):

@@ -19,7 +19,10 @@ from inlet.sql import literal
 
 UPPER = "upper(cast(value as string))"
 LIKELY_REFRESH = " or ".join(
-    f"contains({UPPER}, {word})" for word in ("'REFRESH'", "'\"READ\"'", r"r'\U00'")
+    [
+        *(f"contains({UPPER}, {word})" for word in ("'REFRESH'", "'\"READ\"'", r"r'\U00'")),
+        f"contains(cast(value as string), '\"op\"') and contains({UPPER}, '\"F\"')",  # legacy
+    ]
 )  # a superset
 OPERATIONS = "INSERT", "UPDATE", "DELETE", "REFRESH"  # as json_walk numbers them
 READ = "unit_id", "source", "topic", "partition", "`offset`", "timestamp", "value"

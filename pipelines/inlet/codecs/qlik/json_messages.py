@@ -1,26 +1,41 @@
 """Qlik Replicate and Talend Data Integration: JSON messages on Kafka and its relatives.
 
 Unit        one message: the Kafka value
-Yields      one change, one reject, or one control event (`metadata`: type MD, a table's structure). A change whose
-            header timestamp cannot be read brings a control event with it (`unreadable_timestamp`)
+Yields      one change, one reject, or one control event: `metadata` (type MD, a table's structure), `tombstone`, and
+            those of Qlik's control tables. A change whose header timestamp cannot be read brings a control event with
+            it (`unreadable_timestamp`), and a truncate its `ddl`
 Shapes      {"magic": "atMSG", "type": "DT", ..., "message": {data, beforeData, headers, schema?, table?}}, enveloped
             {data, beforeData, headers, schema?, table?}, bare
-            flattened (user-named prefixes), legacy ("op", "change_seq") and tombstones are refused by name
-Options     load_gap_minutes (60), loads_end (change): see full_load. needs_metadata (true): see metadata
-Meaning     see members; full loads: see full_load
+            custom (sections of other names, or flattened) and legacy ("op", "change_seq"): see shapes, which tells
+            the shape of each message by itself. Messages without a value: see tombstones
+Meaning     see members; full loads: full_load; column lists: metadata; topics attrep_*:
+            control_messages; masks: masks; nulls of large objects: large_objects
+Problems    docs/formats/qlik_known_problems.md
 Two paths   `decode_message` reads any message exactly, in Python. `fast` (json_fast, json_walk: compiled, through
             Arrow) answers for messages that are in no doubt and leaves out every other one; where it answers, both say
             the same
 Facts       [documented] Qlik, "Metadata and data messages", "The Replicate envelope", "Supported data types"; [sample
             seen] enveloped UPDATE and REFRESH, metadata, partial column capture: tests/cases/qlik_json
             ASSUMED: a message without magic whose top level has `headers` is the bare shape
-Rejects     invalid_utf8, invalid_json, trailing_data, duplicate_member, wrong_magic, unsupported_message, and members's
+Rejects     invalid_utf8, invalid_json, trailing_data, duplicate_member, wrong_magic, unsupported_message, and those of
+            members, tombstones and control_tables
 """
 
 import json
+from functools import partial
 
 from inlet import change, errors
-from inlet.codecs.qlik import full_load, json_fast, masks, members, metadata
+from inlet.codecs.qlik import (
+    control_messages,
+    full_load,
+    json_fast,
+    large_objects,
+    masks,
+    members,
+    metadata,
+    shapes,
+    tombstones,
+)
 from inlet.codecs.qlik.annotate import annotate  # noqa: F401  part of what a codec offers
 from inlet.codecs.qlik.form import Form
 from inlet.codecs.qlik.members import Refused
@@ -31,10 +46,7 @@ from inlet.fields.wrong import Wrong
 from inlet.source import Source
 from inlet.table import Table
 
-MAGIC = "atMSG"
 UNREADABLE_TIMESTAMP = "unreadable_timestamp"  # the kind of a control event that a change brings with it
-ENVELOPE = ("magic", "type", "headers", "messageSchemaId", "messageSchema", "message")
-BODY = ("data", "beforeData", "headers", "schema", "table")
 OPTIONS, FAST, LOADS = full_load.Options, json_fast, full_load
 MAY_BRING = r"""contains(cast(value as string), '"MD"') or contains(cast(value as string), r'\u00')"""
 
@@ -111,11 +123,13 @@ def read_message(message: dict, source: Source, tables: dict, loads: list[dict],
         "unit_length": len(message["value"] or b""),
     }
     try:
-        return _read(message, source, tables, loads, known, form)
+        found = _read(message, source, tables, loads, known, form)
+        return {name: value for name, value in found.items() if name not in ("body", "listed", "contract")}
     except Wrong as wrong:
         return _reject(message, known, wrong.kind, wrong.offset, wrong.expected, wrong.found)
     except Refused as no:
-        offset = form.offset(message, source, no.path) if no.path else 0
+        path = shapes.path_of(known.pop("body", None), no.path)
+        offset = form.offset(message, source, path) if path and message["value"] else 0
         known |= dict(zip(("source_schema", "source_table"), no.named))
         place = _definition_at(known, source, tables, form)
         return _reject(message, known, no.kind, offset, no.expected, no.found, no.column) | place
@@ -142,16 +156,17 @@ def loaded_table(form: Form, message: dict, source: Source, tables: dict) -> str
 
 def _read(message: dict, source: Source, tables: dict, loads: list[dict], known: dict, form: Form) -> dict:
     if message["value"] is None:
-        raise Refused(
-            "unsupported_message", (), "a value", "a tombstone: a delete without a sequence has no place in the order"
-        )
+        return tombstones.read(message, source, tables, known, form.is_text)
     whole, options, lookups = form.parse(message, source), source.options_as(form.options), message.get("lookups", {})
-    body, path = _body(whole)
-    if body is None:
+    contract_of = partial(control_messages.contract_of, message["topic"], source, tables)
+    shaped = known["body"] = shapes.body_of(whole, options, contract_of)
+    if shaped is None:
         return _metadata(whole, message, known, source, form)
-    members.check_names(body, BODY, path)
+    body, path = shaped.members, shaped.path
     header = members.headers(body["headers"], (*path, "headers"))
     oper = members.operation(header, (*path, "headers"))
+    if control := control_messages.of_message(body, message["topic"], source, tables):
+        return known | control_messages.read(control, body, path, oper == "DELETE", message, source, tables)
     if oper != "REFRESH" and members.CHANGE_SEQ.fullmatch(header["changeSequence"] or ""):
         known |= {"change_seq": header["changeSequence"], "event": _event(header)}
     listed = known["listed"] = metadata.named(whole, lookups)
@@ -167,6 +182,8 @@ def _read(message: dict, source: Source, tables: dict, loads: list[dict], known:
     contract = known["contract"] = contract.at(known["change_seq"])
     if listed:
         metadata.check_known(listed, contract, lookups)
+    if shaped.is_legacy:
+        body = shapes.typed(body, contract, options.legacy_null, path)
     ordinals = listed.ordinals if listed else form.ordinals(body)
     read = masks.read(header, body, oper, contract, ordinals, options.mask_order, (*path, "headers"))
     try:
@@ -174,8 +191,7 @@ def _read(message: dict, source: Source, tables: dict, loads: list[dict], known:
     except Refused as no:
         metadata.check_fits(no, listed, contract)
         raise
-    known = {name: value for name, value in known.items() if name not in ("listed", "contract")}
-    return known | {"result": "change"} | found
+    return known | {"result": "change"} | large_objects.settled(found, contract, options.large_null, path)
 
 
 def _contract(
@@ -255,32 +271,6 @@ def _change_seq(text: str | None, oper: str, load: dict | None, message: dict, p
             "missing_change_seq", (*path, "changeSequence"), "35 digits", "none" if text is None else f"{text[:40]!r}"
         )
     return text
-
-
-def _body(whole: dict) -> tuple[dict | None, tuple]:
-    """The object with data and headers, and its path; None for a metadata message. Raises: Refused."""
-    members.check_names(whole, ENVELOPE, ())
-    body, path = whole, tuple[str, ...]()
-    if "magic" in whole or isinstance(whole.get("message"), dict):
-        if whole.get("magic") != MAGIC:
-            raise Refused("wrong_magic", ("magic",), MAGIC, whole.get("magic"))
-        if not isinstance(whole.get("message"), dict) or whole.get("type") not in ("DT", "MD"):
-            raise Refused("wrong_shape", ("type",), "type DT or MD and a message", whole.get("type"))
-        if whole["type"] == "MD":
-            return None, ("message",)
-        body, path = whole["message"], ("message",)
-    if isinstance(body.get("headers"), dict):
-        return body, path
-    if "op" in body and "change_seq" in body:
-        raise Refused("unsupported_message", path, "headers", "the legacy shape of version 5 and before")
-    for name, value in body.items():
-        if name.lower().endswith("operation") and isinstance(value, str) and value.upper() in members.OPERATIONS:
-            raise Refused(
-                "unsupported_message", (*path, name), "headers", "a flattened message (custom message format)"
-            )
-    raise Refused(
-        "wrong_shape", (*path, "headers") if "headers" in body else path, "an object of headers", body.get("headers")
-    )
 
 
 def _metadata(whole: dict, message: dict, known: dict, source: Source, form: Form) -> dict:

@@ -14,8 +14,8 @@ Masks       see masks. change_mask and column_mask have the contract's places. O
             message that the message names (see metadata), else the places of the contract. Columns outside columnMask
             are sent as null and mean "not supplied"; a value there contradicts the mask, and is rejected
 Operations  REFRESH (also READ [one public reader takes it so]), INSERT, UPDATE, DELETE. A TRUNCATE has no message
-            [documented]: Qlik tells it in the control topic attrep_ddl_history, which is not read yet; a message that
-            says TRUNCATE is rejected
+            [documented]: Qlik tells it in the control topic attrep_ddl_history (control_tables); a message that says
+            TRUNCATE is rejected
 Images      REFRESH, INSERT: data. UPDATE: data, beforeData. DELETE: data, or beforeData where data is null. A column
             that is not nullable is never null in an after-image; in a before-image a source sends null for what it did
             not log

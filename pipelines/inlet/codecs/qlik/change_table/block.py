@@ -107,7 +107,7 @@ def cut(data: bytes, context: dict, source: Source, tables: dict[str, Table], le
     problem = None
     if end < len(data) and framed.is_undone(end):
         no = Refused("wrong_shape", (), *_lost(context, data[end : end + LEN_SHOWN]))
-        problem = opening.rejected(no, data[end:], tables[context["table"]])
+        problem = opening.rejected(no, data[end:], tables.get(context["table"]))
         problem = replace(problem, unit_offset=end, byte_offset=end)
     return Cut(blocks, context, end, problem)
 
@@ -139,11 +139,11 @@ def decode(data: bytes, context: dict, source: Source, tables: dict[str, Table])
     parts: list[Part] = []
     controls = [] if context["row_ordinal"] else of_sidecar(context)
     fast = _certain(framed, unit)
+    num_control = fast.num_befores if fast else 0
     len_records = pc.sum(fast.changes["unit_length"]).as_py() or 0 if fast else 0
     for ordinal, start, stop, kind, cells in _left(framed, fast):
-        len_records += stop - start
         row = _row(framed, unit, start, stop, cells, ordinal)
-        found: dict | Part | Reject
+        found: dict | Part | Reject | None
         events: list[Control] = []
         if kind == BROKEN:
             expected = f"{len(context['columns'])} cells whose quotes end within the record"
@@ -158,18 +158,20 @@ def decode(data: bytes, context: dict, source: Source, tables: dict[str, Table])
                 refused = Refused(wrong.kind, (), wrong.expected, wrong.found)
                 found = replace(row.reject(refused), byte_offset=start + wrong.offset)
         controls += events
+        if found is None:
+            num_control += 1
+            continue
+        len_records += stop - start
         {dict: changes, Reject: rejects, Part: parts}[type(found)].append(found)  # type: ignore[attr-defined]
     every = arrow.with_certain(fast, changes)
-    num_befores = fast.num_befores if fast else 0
-    return Decoded(
-        *(every, rejects, controls, len(data) - len_records, num_befores, definitions(context, every, parts), parts)
-    )
+    framing, listed = len(data) - len_records, definitions(context, every, parts)
+    return Decoded(every, rejects, controls, framing, num_control, listed, parts)
 
 
 def _certain(framed: Framed, unit: Unit) -> arrow.Walked | None:
     """What the compiled walk is certain of."""
     scanned = framed.scanned()
-    if not scanned or scanned.state != scan.WHOLE:
+    if not scanned or scanned.state != scan.WHOLE or framed.context["kind"] == "control":
         return None
     columns, null = framed.columns, framed.context["dialect"]["null"]
     if not arrow.mark_nulls(scanned.found, null, columns.header, framed.options.quoted_null):

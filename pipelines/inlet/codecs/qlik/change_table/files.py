@@ -25,21 +25,14 @@ Masks       images.py
 Operations  I INSERT, U UPDATE, D DELETE, B BEFOREIMAGE, TRUNCATE, whose row has no values. ASSUMED: its change_oper is
             empty or T, where it is not left out
 Pairs       option before_images: where Qlik stores before-images, U and B of a change_seq are one change, in whatever
-<<<<<<< HEAD
             order, block and file they come (pairs.py); those of one unit are a change at once. Of rows with one
             change_seq that differ one pair stays, and the others are conflicting_duplicate. Where the mask says
             otherwise than the images, `mask_differs` in `header` names the columns. Where Qlik stores none an update
             is a change at once; one whose mask says that the key changed is rejected (unsupported_message), because
             nothing tells the row of before. Until the option is given both are rejected, because a row cannot show
-            what another file holds
-=======
-            order, block and file they come (pairs.py). Where the mask says otherwise than the images, `mask_differs` in
-            `header` names the columns. Where it stores none an update is a change at once; one whose mask says that the
-            key changed is rejected (unsupported_message), for nothing tells the row of before. Until the option is told
-            both are rejected, for a row cannot show what another file holds. One whose other row never comes waits
-            (`inlet status`) for the source's `part_wait_minutes`, then is rejected (part_missing); it holds no other
-            change. One that comes again, alone, is a repeat of the change, or contradicts it
->>>>>>> da042bf (qlik: change files that retention removed are gaps)
+            what another file holds. One whose other row never comes waits (`inlet status`) for the source's
+            `part_wait_minutes`, then is rejected (part_missing); it holds no other change. One that comes again, alone,
+            is a repeat of the change, or contradicts it
 Loads       rows are REFRESH. Their place: the load's time, six digits of the folder's name (a checksum, or option
             load_numbers; a second folder with the same ones is held, own_place), the file's number, the row's place in
             it. The load's time is option load_time (`first`: before all changes), else startWriteTimestamp in the

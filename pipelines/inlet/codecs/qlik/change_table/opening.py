@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from inlet import change
-from inlet.codecs.qlik import column_lists, dfm
+from inlet.codecs.qlik import column_lists, control_tables, dfm
 from inlet.codecs.qlik.change_table import header, images, json_lines, sidecars, text
 from inlet.codecs.qlik.change_table.header import Columns
 from inlet.codecs.qlik.change_table.options import Options, check_dialect
@@ -36,6 +36,8 @@ def by_name(path: str, options: Options) -> dict | Refused:
     """What a file's path says: the context before anything of its bytes is known; why it is not read."""
     *folders, name = re.split(r"[/\\]", path)
     suffix, load = options.suffix.lower(), LOAD.fullmatch(name)
+    if control := control_tables.name_of(folders[-1] if folders else None):
+        return {"name": name, "row_ordinal": 0, "kind": "control", "word": control}
     of_changes = next((one for one in reversed(folders) if one.lower().endswith(suffix)), None)
     context: dict[str, Any] = {"name": name, "row_ordinal": 0}
     if of_changes is not None:
@@ -86,6 +88,8 @@ def of_head(head: bytes) -> Refused | None:
 
 def table_of(context: dict, sidecar: dfm.Sidecar | None, source: Source, tables: dict[str, Table]) -> Table:
     """The contract of a file's table. Raises: Refused."""
+    if context["kind"] == "control":
+        return control_tables.CONTRACTS[context["word"]]
     told = f"{sidecar.schema}.{sidecar.table}" if sidecar and sidecar.schema and sidecar.table else None
     by_sidecar = told and (source.table_of(told) or (told if told in tables else None))
     by_folder = source.table_of(context["word"])
@@ -182,7 +186,7 @@ def _settle_json(data, context, sidecar, is_own, contract, options, is_final) ->
     if not lines and not (is_final or len(data) > LEN_FITTED):
         return None
     rows = [row for line in lines if (row := json_lines.row(data[line.start : line.end], context, contract, options))]
-    if context["kind"] == "load":
+    if context["kind"] != "changes":
         return context | {"masks": []}
     if rows:
         header.check(rows[0].columns, options)
@@ -214,7 +218,7 @@ def _settle_delimited(data, context, sidecar, is_own, contract, options, is_fina
         check_columns(names, listed)
     context |= {"columns": names or listed or _columns_told(context, contract, options)}
     columns = header.columns_of(context["columns"], options)
-    if context["kind"] == "load":
+    if context["kind"] != "changes":
         if columns.known or columns.others:
             found = ", ".join((*columns.known, *columns.others))
             raise Refused("contradiction", (), "no header column in a file of a full load", found)
@@ -260,8 +264,8 @@ def _header_row(cells: list[str], context: dict, contract: Table, options: Optio
 
 def _columns_told(context: dict, contract: Table, options: Options) -> list[str]:
     """The columns of a file that names none. Raises: Refused."""
-    if context["kind"] == "load":
-        return contract.at(context["place"]).column_names
+    if context["kind"] != "changes":
+        return contract.at(context.get("place", "")).column_names
     if not options.header_columns:
         expected = (
             "a header row (Qlik: Add metadata header, with column names), a .dfm, or the option header_columns; header "
@@ -282,7 +286,7 @@ def dialect_of(context: dict, options: Options) -> Dialect:
 
 def shape_of(context: dict, columns: Columns, dialect: Dialect) -> Shape:
     """What a record is known by."""
-    if context["kind"] == "load":
+    if context["kind"] != "changes":
         return Shape(len(columns.names), None)
     place, letter = columns.known["change_seq"], columns.known.get("change_oper")
 

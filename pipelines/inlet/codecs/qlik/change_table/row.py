@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from inlet import change
-from inlet.codecs.qlik import column_lists, members
+from inlet.codecs.qlik import column_lists, control_tables, members
 from inlet.codecs.qlik.change_table import header, images
 from inlet.codecs.qlik.change_table.header import BEFOREIMAGE, Columns
 from inlet.codecs.qlik.change_table.images import Reading
@@ -51,7 +51,7 @@ class Unit:
 
     def __init__(self, context: dict, source: Source, tables: dict[str, Table]):
         self.context, self.options = context, source.options_as(Options)
-        self.table = tables[context["table"]]
+        self.table = (tables | control_tables.OWN)[context["table"]]
         self._bound: dict[tuple, Bound] = {}
 
     def bound(self, change_seq: str, columns: Columns) -> Bound:
@@ -95,9 +95,13 @@ class Row:
         self.ordinal, self.offset_of = ordinal, offset_of
         self.seq: str | None = None
 
-    def read(self, given: Values, note: str = "") -> tuple[dict | Part | Reject, list[Control]]:
-        """What the row is, and the control events that come with it. In: what a part keeps beside its bytes."""
+    def read(self, given: Values, note: str = "") -> tuple[dict | Part | Reject | None, list[Control]]:
+        """What the row is, and the control events that come with it; None of a row of a control table. In: what a part
+        keeps beside its bytes.
+        """
         try:
+            if self.context["kind"] == "control":
+                return None, self._of_control_table(given)
             if self.context["kind"] == "load":
                 return self._load(given), []
             said = self.said(given)
@@ -110,6 +114,19 @@ class Row:
             return self.change(said, given, None), self._events(said)
         except Refused as no:
             return self.reject(no), []
+
+    def _of_control_table(self, given: Values) -> list[Control]:
+        """What a row of a control table says: a truncate is a row of the change table, too, so here it is an event."""
+        for value in given.values:
+            _no_refused(value)
+        row = {given.columns.names[place]: given.values[place] for place in given.columns.data}
+        try:
+            found = control_tables.event(self.table.table_name, row, False, None, None, self.options.suffix)
+        except Refused as no:
+            no.path = tuple(place for place, name in given.columns.data.items() if (name,) == no.path)
+            raise
+        place = (found.source_schema, found.source_table, found.change_seq)
+        return [Control(f"{found.kind}", self.at, self.length, *place, detail=found.detail)]
 
     def said(self, given: Values) -> header.Said:
         """What the header columns say. Raises: Refused."""

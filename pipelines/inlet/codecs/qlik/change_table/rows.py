@@ -40,7 +40,7 @@ def open_rows(
         context |= {"format": "rows", "columns": schema.names}
         if told and told.is_own:
             opening.check_columns(schema.names, [column.name for column in told.sidecar.columns])
-        if context["kind"] == "load":
+        if context["kind"] != "changes":
             if columns.known or columns.others:
                 found = ", ".join((*columns.known, *columns.others))
                 raise Refused("contradiction", (), "no header column in a file of a full load", found)
@@ -59,7 +59,7 @@ def decode_rows(rows: pa.Table, context: dict, source: Source, tables: dict[str,
     unit = Unit(context, source, tables)
     fast = _certain(rows, columns, unit)
     left = range(rows.num_rows) if fast is None else np.flatnonzero(~fast.is_certain).tolist()
-    num_befores = fast.num_befores if fast else 0
+    num_control = fast.num_befores if fast else 0
     by_column = [_values(column) for column in (rows.take(pa.array(left, pa.int64())) if fast else rows).columns]
     changes: list[dict] = []
     rejects: list[Reject] = []
@@ -72,15 +72,18 @@ def decode_rows(rows: pa.Table, context: dict, source: Source, tables: dict[str,
         row = Row(unit, n, 1, raw.encode(), context["first_row"] + n)
         found, events = row.read(Values(values, columns), raw)
         controls += events
+        if found is None:
+            num_control += 1
+            continue
         {dict: changes, Reject: rejects, Part: parts}[type(found)].append(found)  # type: ignore[attr-defined]
     every = arrow.with_certain(fast, changes)
     definitions = block.definitions(context, every, parts) if context["first_row"] == 0 else []
-    return Decoded(every, rejects, controls, num_befores, num_befores, definitions, parts)
+    return Decoded(every, rejects, controls, num_control, num_control, definitions, parts)
 
 
 def _certain(rows: pa.Table, columns: Columns, unit: Unit) -> arrow.Walked | None:
     """What the compiled walk is certain of."""
-    if not rows.num_rows:
+    if not rows.num_rows or unit.context["kind"] == "control":
         return None
     if unit.context["kind"] == "load":
         ends = [f"{unit.context['place']}{unit.context['first_row']:08d}"]
