@@ -15,7 +15,7 @@ from inlet.commands.status import status
 from tests import projects
 from tests.encode import qlik_change_table as encode
 from tests.encode.qlik_dfm import dfm
-from tests.test_qlik_change_table import ITEMS, NAMES, contract, seq
+from tests.test_qlik_change_table import ITEMS, NAMES, contract, seq, source
 
 HOUR = 3600
 FOLDER = "landing/SHOP.ITEMS__ct"
@@ -366,3 +366,51 @@ def test_tables_of_net_changes_are_ignored_and_counted(tmp_path):
     assert [row["path"] for row in plan.files] == [f"{FOLDER}/1.csv"] and plan.held == {}
     [row] = status(project)["ignored files"]
     assert row["files"] == 4 and row["why"].startswith("attrep_changes")
+
+
+def test_a_file_of_a_new_load_that_was_landed_before_the_first_one_told_so_moves_to_it(tmp_path):
+    """The files of a reload are delivered in any order; what an earlier load has left stays with that."""
+    project, before = project_of(tmp_path, sidecar="beside", load_lead_seconds=0), []
+
+    def deliver(number: int, at: str) -> None:
+        name = f"landing/SHOP.ITEMS/LOAD{number:08d}"
+        put(tmp_path, f"{name}.csv", encode.delimited(ITEMS, [[number, "a", at]], encode.LOAD))
+        told = dfm(ITEMS, 1, encode.LOAD, file=f"LOAD{number:08d}.csv", times=(f"2026-01-{at}:00", "", None, None))
+        put(tmp_path, f"{name}.dfm", told)
+
+    def loads(plan: bronze.Plan) -> list[tuple[str, str]]:
+        return [(row["path"][-5:-4], json.loads(row["context"])["load_id"][:8]) for row in plan.files]
+
+    for number in (1, 2):
+        deliver(number, f"01T00:0{number}")
+    assert loads(planned(project, before)) == [("1", "20260101"), ("2", "20260101")]
+    deliver(3, "02T00:03")
+    assert loads(planned(project, before)) == [("3", "20260101")]  # nothing tells of another load so far
+    deliver(1, "02T00:01")
+    assert loads(planned(project, before)) == [("1", "20260102"), ("3", "20260102")]
+    assert planned(project, before).files == []
+
+
+def test_a_file_of_an_earlier_load_is_not_taken_for_one_of_the_next(tmp_path):
+    project = project_of(tmp_path, sidecar="beside")
+    for number, day in ((1, 2), (2, 1)):
+        name = f"landing/SHOP.ITEMS/LOAD{number:08d}"
+        put(tmp_path, f"{name}.csv", encode.delimited(ITEMS, [[number, "a", None]], encode.LOAD))
+        times = (f"2026-01-0{day}T00:00:00", "", None, None)
+        put(tmp_path, f"{name}.dfm", dfm(ITEMS, 1, encode.LOAD, file=f"LOAD{number:08d}.csv", times=times))
+    first, second = planned(project, []).files
+    assert len(read(project, first)["changes"]) == 1
+    [reject] = read(project, second)["rejects"]
+    assert reject.kind == "contradiction" and "an earlier load" in reject.found
+
+
+def test_missing_files_of_a_load_are_told_by_their_numbers():
+    def numbers(*names: str) -> list[dict]:
+        given = [files.open_file(f"SHOP.ITEMS/{name}.csv", b"1,a,", True, source(), {}) for name in names]
+        return [one for one in given if isinstance(one, dict)]
+
+    assert files.missing_files(numbers("LOAD00000001", "LOAD00000002")) is None
+    assert files.missing_files(numbers("LOAD00000001", "LOAD00000003")) == "LOAD00000002"
+    assert files.missing_files(numbers("LOAD_0_1", "LOAD_0_2", "LOAD_1_1")) is None
+    assert files.missing_files(numbers("LOAD_0_1", "LOAD_1_2")) == "LOAD_1_1"
+    assert files.missing_files(numbers("LOAD_0_1", "LOAD_2_1")) == "LOAD_1_1"

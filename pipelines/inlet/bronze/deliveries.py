@@ -28,14 +28,20 @@ def is_new_load(source: Source, path: str, companions: dict[str, dict], known: d
     return isinstance(now, str) and now != codec.load_of(json.loads(known["context"] or "{}"))
 
 
+def table_of_load(source: Source, known: dict | None) -> str | None:
+    """SCHEMA.TABLE of a landed file of a load, of a codec whose loads have the same names again. In: a row of
+    bronze.files.
+    """
+    codec, context = CODECS[source.codec], json.loads((known or {}).get("context") or "{}")
+    is_of_load = offers(codec, "load_now") and codec.load_of(context) is not None
+    return codec.table_of_load(context) if is_of_load else None
+
+
 def was_rewritten(source: Source, row: dict, known: dict | None) -> bool:
     """Has a file of a load other bytes than it had, of a codec whose loads have the same names again? In: a row of
     bronze.files; the last one of the file without a problem.
     """
-    codec = CODECS[source.codec]
-    if known is None or not offers(codec, "load_now") or _problem(row).get("kind") != REWRITTEN:
-        return False
-    return codec.load_of(json.loads(known["context"] or "{}")) is not None
+    return _problem(row).get("kind") == REWRITTEN and table_of_load(source, known) is not None
 
 
 def waits_for_load(source: Source) -> str:

@@ -10,12 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from inlet import lake, unit
-from inlet.bronze import deliveries, kafka, ordered, places, purged, replay
+from inlet.bronze import deliveries, file_rows, kafka, ordered, places, purged, replay
 from inlet.bronze.companions import companions_of, content_of, fails, num_records
-from inlet.bronze.files import GONE, cannot_open, ends_its_reader, has_settled, listing, utc
+from inlet.bronze.files import GONE, has_settled, listing, utc
 from inlet.bronze.framing import attempt
-from inlet.bronze.guard import Died, apart
-from inlet.bronze.transports import TRANSPORTS
 from inlet.codecs import CODECS
 from inlet.codecs.codec import offers
 from inlet.config import Project
@@ -101,7 +99,9 @@ def _wanted(
     """The files of a source that are to be looked at. In: the last rows of bronze.files, and the last ones without a
     problem; both `unplaced` and the plan are added to.
     """
-    wanted = []
+    wanted: list[ordered.Listed] = []
+    resting: list[tuple[ordered.Listed, list]] = []  # files that are as they were landed, with their companions
+    renewed: set[str | None] = set()  # tables of which a file is of a new load
     listed = _read(source, _listed(project, source, new), new)
     may_end_others = ordered.ends_with_next(source) and any((source.name, path) not in last for path, _ in listed)
     for path, info in listed:
@@ -127,6 +127,7 @@ def _wanted(
                 or deliveries.has_other_settings(project, source, known)
                 or deliveries.was_rewritten(source, known, landed_before)
             ):
+                resting.append((ordered.Listed(source, path, info, landed_before, is_settled), names))
                 continue
         companions = content_of(project, source, path, names, is_settled)
         if landed_before and isinstance(companions, str):  # what it was read with is known
@@ -134,13 +135,34 @@ def _wanted(
         if isinstance(companions, str):
             info["held"] = companions
         elif deliveries.is_new_load(source, path, companions, landed_before):
+            renewed.add(deliveries.table_of_load(source, landed_before))
             landed_before = None
         elif known and deliveries.was_rewritten(source, known, landed_before) and is_as_listed(known, info):
             continue
         said = num_records(source, path, companions) if isinstance(companions, dict) else None
         info |= {"batch_id": new.batch_id, "companions": companions, "num_records": said}
         wanted.append(ordered.Listed(source, path, info, landed_before, is_settled))
-    return wanted
+    return wanted + _moved(project, source, [one for one in resting if renewed], renewed, new)
+
+
+def _moved(
+    project: Project, source: Source, resting: list[tuple[ordered.Listed, list]], renewed: set[str | None], new: Plan
+) -> list[ordered.Listed]:
+    """The files of new loads that were landed before the first one of their load told of it. In: files that are as they
+    were landed, with their companions; the tables of which a file is of a new load.
+    """
+    found = []
+    for file, names in resting:
+        if deliveries.table_of_load(source, file.known) not in renewed:
+            continue
+        companions = content_of(project, source, file.path, names, file.has_settled)
+        if not isinstance(companions, dict) or not companions:
+            continue  # nothing tells it from a file of the load before
+        if deliveries.is_new_load(source, file.path, companions, file.known):
+            said = num_records(source, file.path, companions)
+            file.info.update(batch_id=new.batch_id, companions=companions, num_records=said)
+            found.append(file._replace(known=None))
+    return found
 
 
 def _plan_wanted(
@@ -153,7 +175,7 @@ def _plan_wanted(
 ) -> None:
     """Add to a plan what can land of files, and what the others wait for."""
     for (source, path, info, landed_before, is_settled), row in zip(
-        wanted, _plan_files(project, wanted, good, unplaced), strict=True
+        wanted, file_rows.of_files(project, wanted, good, unplaced), strict=True
     ):
         if isinstance(row, str):
             new.held |= {path: row} if row != GONE else {}
@@ -226,68 +248,6 @@ def _listed(project: Project, source: Source, new: Plan) -> list[tuple[str, dict
 def next_batch(project: Project, before: list[dict]) -> int:
     """The number of the next batch. In: the rows of bronze.files so far."""
     return 1 + max((row["batch_id"] for row in [*before, *replay.planned(project)]), default=0)
-
-
-def _plan_files(
-    project: Project, wanted: list[ordered.Listed], good: dict, unplaced: dict[str, list[str]]
-) -> list[dict | str | None]:
-    """Rows of bronze.files, or what a file waits for: GONE where it is not there any more. Codecs read files in a
-    process of their own, which a file may end; then each has one of its own.
-    """
-
-    def planned(file: ordered.Listed, before=None) -> dict | str | None:
-        if file.info["held"] or file.info["problem"]:
-            return file.info["held"] or file.info["problem"]
-        follows = {"before": before} if before else {}
-        try:
-            return TRANSPORTS[file.source.transport].plan_file(project, *file, **follows)
-        except FileNotFoundError:
-            return GONE
-        except OSError as error:
-            return cannot_open(error)
-
-    def planned_apart(file: ordered.Listed, before=None) -> dict | str | None:
-        try:
-            return apart(lambda: planned(file, before), file.path)
-        except Died as death:
-            return ends_its_reader(file.known["ofs_end"] if file.known else 0, death)
-
-    def place_apart(project: Project, codec, file: ordered.Listed) -> int | str | None:
-        try:
-            return apart(lambda: ordered.place(project, codec, file), file.path)
-        except Died as death:
-            return f"a person: {death}"
-
-    def of_source(files: list[ordered.Listed], plan, place) -> dict[str, dict | str | None]:
-        """path -> row; of files in an order they are one source's."""
-        if not ordered.is_ordered(files[0].source):
-            return {file.path: plan(file) for file in files}
-        name, paths = files[0].source.name, {file.path for file in files}
-        landed_before = {path: row for (source, path), row in good.items() if source == name}
-        others = [path for path in unplaced.get(name, []) if path not in paths]
-        found = attempt(ordered.plan, project, files, landed_before, others, plan, place)
-        return dict.fromkeys(paths, fails(files[0].source, found)) if isinstance(found, Reject) else found
-
-    by_source: dict[str, list[ordered.Listed]] = {}
-    for file in wanted:
-        by_source.setdefault(file.source.name, []).append(file)
-
-    def all_of(sources: list[str], plan=planned, place=ordered.place) -> dict[tuple[str, str], dict | str | None]:
-        return {(s, path): row for s in sources for path, row in of_source(by_source[s], plan, place).items()}
-
-    def each_apart(sources: list[str]) -> dict[tuple[str, str], dict | str | None]:
-        """Read by one process, for each loads the walks anew; where it ends, by one a source, then by one a file."""
-        paths = [file.path for source in sources for file in by_source[source]]
-        try:
-            return apart(lambda: all_of(sources), *paths)
-        except Died:
-            if len(sources) == 1:
-                return all_of(sources, planned_apart, place_apart)
-            return {place: row for source in sources for place, row in each_apart([source]).items()}
-
-    addresses = [source for source, files in by_source.items() if any("://" in file.path for file in files)]
-    rows = all_of(addresses) | each_apart([source for source in by_source if source not in addresses])
-    return [rows[file.source.name, file.path] for file in wanted]
 
 
 def unfinished(before: list[dict], done: set[tuple[int, str]]) -> list[int]:

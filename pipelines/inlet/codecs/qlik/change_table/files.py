@@ -137,13 +137,20 @@ def table_of_load(context: dict) -> str:
 
 
 def missing_files(contexts: list[dict]) -> str | None:
-    """The files of a load before the last one of each segment that are not among some, in words."""
+    """The files of a load before the last one, of each segment between the first one and the last one, that are not
+    among some, in words.
+    """
     segments: dict[int, set[int]] = {}
     for number in (context["number"] for context in contexts):
         segment, ordinal = opening.segment_of(number)
         segments.setdefault(segment, set()).add(ordinal)
-    lacks = [f"{n} of segment {s}" for s, found in segments.items() for n in range(1, max(found)) if n not in found]
-    return ", ".join(lacks[:3]) or None
+    found = [
+        f"LOAD_{segment}_{n}" if segment >= 0 else f"LOAD{n:08d}"
+        for segment in range(min(segments), max(segments) + 1)
+        for n in range(1, max(segments.get(segment, {2})))
+        if n not in segments.get(segment, ())
+    ]
+    return ", ".join(found[:3]) or None
 
 
 def load_now(path: str, companions: dict[str, dict], source: Source) -> str | None:

@@ -86,6 +86,11 @@ def load_time(given: dict[str, dict], options: Options) -> str:
         return NO_TIME if options.load_time == FIRST else options.load_time
     written = _read(given[LOAD]).written_at if LOAD in given else ""
     found = column_lists.time16(written, options.load_lead_seconds)
+    own = _read(given[OWN]).written_at if OWN in given else ""
+    if found and own and column_lists.time16(own) < column_lists.time16(written):
+        raise Refused(
+            "contradiction", (), f"a file of the load that began at {written}", f"one of an earlier load, {own}"
+        )
     if not found:
         expected = (
             "when the full load began: option load_time, or startWriteTimestamp of the .dfm of LOAD00000001 (option "
