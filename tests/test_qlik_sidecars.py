@@ -2,13 +2,14 @@
 number of records that it tells; column lists that the contract does not know. Without Spark.
 """
 
+import io
 import json
 import os
 
 import pytest
 
 from inlet import bronze
-from inlet.bronze import blocks, framing, parquet_rows, purged
+from inlet.bronze import blocks, framing, parquet_rows, purged, reframing, rests
 from inlet.codecs.codec import change_rows, decode_block
 from inlet.codecs.qlik.change_table import files
 from inlet.commands.status import status
@@ -414,3 +415,19 @@ def test_missing_files_of_a_load_are_told_by_their_numbers():
     assert files.missing_files(numbers("LOAD_0_1", "LOAD_0_2", "LOAD_1_1")) is None
     assert files.missing_files(numbers("LOAD_0_1", "LOAD_1_2")) == "LOAD_1_1"
     assert files.missing_files(numbers("LOAD_0_1", "LOAD_2_1")) == "LOAD_1_1"
+
+
+def test_a_file_with_other_records_than_its_sidecar_says_is_one_reject_when_it_is_replayed_too(tmp_path):
+    project, path = project_of(tmp_path, sidecar="beside", settle=0), f"{FOLDER}/1.csv"
+    put(tmp_path, f"{FOLDER}/1.dfm", dfm(ITEMS, 3, file="1.csv"))
+    put(tmp_path, path, text(1, 2))
+    [row] = planned(project, []).files
+    [unit] = blocks.units_of(project, row)
+    for num, kinds in ((3, ["contradiction"]), (2, [])):
+        context = json.loads(unit["context"])
+        context["companions"]["sidecar"]["data"] = dfm(ITEMS, num, file="1.csv").hex()
+        rest = rests.Rest([unit | {"context": context}], set(), row | {"path": path})
+        stream = io.BytesIO(unit["bytes"])
+        framed = list(reframing._cut(project, project.sources["s"], rest, stream, None, None, None, False))
+        assert [b.context["problem"]["kind"] for b, _ in framed if "problem" in b.context] == kinds
+        assert sum(len(block.data) for block, _ in framed) == len(unit["bytes"])

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from inlet import lake, unit
 from inlet.bronze import parquet_rows
+from inlet.bronze.companions import miscounted
 from inlet.bronze.files import MAX_TASKS, hash_bytes, is_compressed, open_file, read_again, rewritten, unpacked_name
-from inlet.bronze.framing import FileBlock, cut_file
+from inlet.bronze.framing import FileBlock, cut_file, problem_of
 from inlet.bronze.judged import Judged
 from inlet.bronze.whole_files import check, plan_whole, planned_file
 from inlet.codecs import CODECS
@@ -41,16 +42,15 @@ def plan_file(
     is_framed = not planned["problem"] and "problem" not in json.loads(planned["context"] or "{}")
     if is_framed and planned["num_records"] == num_said:
         return planned
-    num_found = 0 if planned["problem"] else planned["num_records"]
+    num_found = 0 if planned["problem"] else planned["num_records"] - (not is_framed)
     if not has_settled:
         return (
             f"its records, of which {num_found} of {num_said} are there, for settle_minutes ({source.settle_minutes:g})"
         )
     if planned["problem"]:
         return planned
-    problem = {"kind": "contradiction", "byte_offset": 0}
-    problem |= {"expected": f"{num_said} records, as what comes with it says", "found": f"{num_found}"}
-    return _plan_file(project, source, path, info, None, True, before, {"problem": problem})
+    context = {"companions": info["companions"], "problem": problem_of(miscounted(num_said, num_found))}
+    return _plan_file(project, source, path, info, None, True, before, context)
 
 
 def _plan_file(

@@ -56,6 +56,11 @@ def num_records(source: Source, path: str, companions: dict[str, dict]) -> int |
     return attempt(codec.num_records, unpacked_name(path), companions, source)
 
 
+def miscounted(num_said: int, num_found: int) -> Reject:
+    """Why a file is not framed whose companions say another number of records than it has."""
+    return Reject("contradiction", 0, 0, 0, f"{num_said} records, as what comes with it says", f"{num_found}", b"")
+
+
 def _waits_for(source: Source, one: Companion, has_settled: bool) -> str:
     name = _short(one.paths[0])
     if not one.option:

@@ -109,7 +109,7 @@ def unframed(
     file adds. In: the bytes at hand, and the stream of those after them; the context at `offset`; why it cannot be
     framed, where the context does not say so.
     """
-    context = context | {"problem": _problem_of(why)} if why else context
+    context = context | {"problem": problem_of(why)} if why else context
     while rest:
         yield FileBlock(offset, rest, context, 1), context
         offset, rest = offset + len(rest), stream.read(LEN_READ)
@@ -200,7 +200,8 @@ def _truncated(rest: bytes, span: tuple[str, str] | None = None) -> Reject:
     return Reject("truncated", 0, len(rest), len(rest), expected, found, b"", change_seq=seq)
 
 
-def _problem_of(reject) -> dict:
+def problem_of(reject: Reject) -> dict:
+    """Why bytes could not be framed, as their context says it."""
     told = {name: getattr(reject, name) for name in ("source_schema", "source_table", "column_name", "change_seq")}
     return {
         "kind": reject.kind,

@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 
+from inlet.bronze.companions import miscounted
 from inlet.bronze.deliveries import SETTINGS, settings_of
 from inlet.bronze.files import as_problem
 from inlet.bronze.framing import attempt
@@ -33,7 +34,7 @@ def plan_file(project: Project, source: Source, path, info, known, has_settled) 
         opened = attempt(codec.open_rows, path, file.schema_arrow, told, source, project.tables_of(source))
         num_said, num_rows = info.get("num_records"), file.metadata.num_rows
         if isinstance(opened, dict) and isinstance(num_said, int) and num_said != num_rows:
-            opened = Reject("", 0, 0, 0, f"{num_said} records, as what comes with it says", f"{num_rows}", b"")
+            opened = miscounted(num_said, num_rows)
         if isinstance(opened, Reject):
             expected, found = opened.expected, opened.found
             settings = {SETTINGS: settings_of(project, source)}

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from inlet import lake, unit
 from inlet.bronze import ordered, replay
 from inlet.bronze.blocks import row_of
+from inlet.bronze.companions import miscounted, num_records
 from inlet.bronze.files import LEN_READ, has_settled, is_compressed, unpacked_name
 from inlet.bronze.framing import LEN_HEAD, FileBlock, attempt, cut_file, unframed
 from inlet.bronze.guard import EXPECTED, KIND, Died, in_child
@@ -219,10 +220,21 @@ def _cut(
         yield from unframed(end, stream.read(LEN_READ), stream, beside, why)
         return
     tables, name, is_final = project.tables_of(source), unpacked_name(rest.last["path"]), _has_settled(source, rest)
-    cut = cut_file(
-        source, tables, name, stream, rest.start, context, is_final, companions, before, is_followed=is_followed
-    )
-    for block, context in cut:  # noqa: B020  the last one is what is known behind them
+
+    def cut() -> Iterator[tuple[FileBlock, dict]]:
+        return cut_file(
+            source, tables, name, stream, rest.start, context, is_final, companions, before, is_followed=is_followed
+        )
+
+    num_said = num_records(source, rest.last["path"], companions or {}) if context is None else None
+    if isinstance(num_said, int):
+        opened = [(block.num_records, "problem" in block.context) for block, _ in cut()]
+        stream.seek(0)
+        num_found = sum(num for num, is_unframed in opened if not is_unframed)
+        if opened and not opened[0][1] and num_found != num_said:
+            yield from unframed(end, stream.read(LEN_READ), stream, beside, miscounted(num_said, num_found))
+            return
+    for block, context in cut():  # noqa: B020  the last one is what is known behind them
         end = block.file_offset + len(block.data)
         yield block, context
     if end < rest.start + rest.size_bytes:
