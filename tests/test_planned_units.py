@@ -63,7 +63,9 @@ def test_a_piece_is_read_again_as_it_was_planned(tmp_path, monkeypatch, seed):
             (tmp_path / "landing" / name).write_bytes(data[:end])
             with monkeypatch.context() as watched:
                 watched.setattr(blocks, "cut_file", cut_file)
-                watched.setattr("inlet.bronze.plan.apart", lambda call, *paths: call())  # in this process, to be seen
+                watched.setattr(
+                    "inlet.bronze.file_rows.apart", lambda call, *paths: call()
+                )  # in this process, to be seen
                 files = bronze.plan_batch(project, list(project.sources.values()), rows).files
             rows += [row | {"landed_at": None} for row in files]
             units = [unit for row in files if not row["problem"] for unit in blocks.units_of(project, row)]
