@@ -12,7 +12,9 @@ from inlet import bronze
 from inlet.bronze import blocks, framing, parquet_rows, purged, reframing, rests
 from inlet.codecs.codec import change_rows, decode_block
 from inlet.codecs.qlik.change_table import files
+from inlet.commands import decode
 from inlet.commands.status import status
+from inlet.errors import ConfigError
 from tests import projects
 from tests.encode import qlik_change_table as encode
 from tests.encode.qlik_dfm import dfm
@@ -431,3 +433,17 @@ def test_a_file_with_other_records_than_its_sidecar_says_is_one_reject_when_it_i
         framed = list(reframing._cut(project, project.sources["s"], rest, stream, None, None, None, False))
         assert [b.context["problem"]["kind"] for b, _ in framed if "problem" in b.context] == kinds
         assert sum(len(block.data) for block, _ in framed) == len(unit["bytes"])
+
+
+@pytest.mark.parametrize("form", ["text", "parquet"])
+def test_inlet_decode_reads_a_file_with_its_sidecar(tmp_path, form):
+    """By its folder; the sidecar alone tells the columns of text without header row."""
+    name, data = {"text": ("1.csv", text(1, 2).split(b"\n", 1)[1]), "parquet": ("1.parquet", parquet(1, 2))}[form]
+    project = project_of(tmp_path, transport="rows" if form == "parquet" else "", sidecar="beside")
+    put(tmp_path, f"{FOLDER}/{name}", data)
+    with pytest.raises(ConfigError, match=r"waits for its 1\.dfm"):
+        list(decode.decode_file(project, tmp_path / FOLDER / name, "s"))
+    format_ = "parquet" if form == "parquet" else "delimited"
+    put(tmp_path, f"{FOLDER}/1.dfm", dfm(ITEMS, 2, file=name, format_=format_))
+    rows = list(decode.decode_file(project, tmp_path / FOLDER / name, "s"))
+    assert [what for what, _ in rows] == ["change", "change"]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO
 
 from inlet.bronze import lookups, parquet_rows
+from inlet.bronze.companions import companions_of, content_of, fails, num_records
 from inlet.bronze.files import DAMAGED, first_line, is_compressed, unpacked, unpacked_name
 from inlet.bronze.framing import FileBlock, attempt, cut_file
 from inlet.bronze.transports import TRANSPORTS
@@ -88,8 +89,28 @@ def _blocks(project: Project, source: Source, file: Path) -> Iterator[FileBlock]
         for unit in parquet_rows.units_of(project, planned(project, source, file)):
             yield FileBlock(unit["file_offset"], unit["bytes"], json.loads(unit["context"]), unit["num_records"])
         return
-    with opened(project, file) as (name, stream):
-        yield from (block for block, _ in cut_file(source, project.tables_of(source), name, stream, 0, None, True))
+    tables, path = project.tables_of(source), _path(project, file)
+    with opened(project, file) as (_, stream):
+        cut = cut_file(
+            source, tables, unpacked_name(path), stream, 0, None, True, _companions(project, source, path) or None
+        )
+        yield from (block for block, _ in cut)
+
+
+def _path(project: Project, file: Path) -> str:
+    return str(file.resolve()).removeprefix(f"{project.root}/")
+
+
+def _companions(project: Project, source: Source, path: str) -> dict[str, dict]:
+    """The files that come with one. Raises: ConfigError where it waits for one."""
+    companions = companions_of(source, path)
+    if not isinstance(companions, list):
+        why = "it comes with another file" if companions is None else fails(source, companions)
+        raise ConfigError(f"{path} is not read by itself: {why}", "Name the file that it comes with")
+    found = content_of(project, source, path, companions, True)
+    if isinstance(found, str):
+        raise ConfigError(f"{path} waits for {found}", "Deliver that, too, or set the option")
+    return found
 
 
 @contextmanager
@@ -106,7 +127,10 @@ def opened(project: Project, file: Path) -> Iterator[tuple[str, IO[bytes]]]:
 
 def planned(project: Project, source: Source, file: Path) -> dict:
     """The row of bronze.files that would be planned for a file. Raises: ConfigError where it cannot be read."""
-    path, info = str(file.resolve()).removeprefix(f"{project.root}/"), {"size": file.stat().st_size}
+    path = _path(project, file)
+    companions = _companions(project, source, path)
+    info = {"size": file.stat().st_size, "companions": companions}
+    info["num_records"] = num_records(source, path, companions)
     row, plan = None, TRANSPORTS[source.transport].plan_file
     while row is None or not row["problem"] and row["ofs_end"] < info["size"]:  # what follows may be what is wrong
         row = plan(project, source, path, info, row, True)
