@@ -315,6 +315,12 @@ def test_a_load_with_the_names_of_an_earlier_one_replaces_the_table_once_it_has_
         "select load_id, batch_id from silver.control_events where source = 'ct_goods' and kind = 'load_end' order by 1"
     ).collect()
     assert [row.load_id[:12] for row in ends] == ["202601020300", "202601020500"]
+    loading = [shown.get("full loads that have not ended", []) for shown in ran.shown]
+    assert [[(row["table"], row["load"][:12]) for row in rows] for rows in loading] == [
+        [],
+        [("SIM.GOODS", "202601020500")],
+        [],
+    ]
 
 
 def test_an_orphan_is_reported_after_its_wait_and_blocks_no_other(spark, ran):
