@@ -447,3 +447,13 @@ def test_inlet_decode_reads_a_file_with_its_sidecar(tmp_path, form):
     put(tmp_path, f"{FOLDER}/1.dfm", dfm(ITEMS, 2, file=name, format_=format_))
     rows = list(decode.decode_file(project, tmp_path / FOLDER / name, "s"))
     assert [what for what, _ in rows] == ["change", "change"]
+
+
+def test_parquet_with_other_types_than_its_sidecar_says_is_refused(tmp_path):
+    project = project_of(tmp_path, transport="rows", sidecar="beside")
+    put(tmp_path, f"{FOLDER}/1.parquet", parquet(1, 2))
+    other = ITEMS._replace(columns=(ITEMS.columns[0]._replace(type="STRING"), *ITEMS.columns[1:]))
+    put(tmp_path, f"{FOLDER}/1.dfm", dfm(other, 2, file="1.parquet", format_="parquet"))
+    [row] = planned(project, []).files
+    problem = json.loads(row["problem"])
+    assert (problem["expected"], problem["found"]) == ("ID as STRING, by its .dfm", "int32")

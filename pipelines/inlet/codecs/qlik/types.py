@@ -109,3 +109,29 @@ def of_parquet(name: str, ordinal: int, type_: pa.DataType) -> Column:
     if type_ not in PARQUET:
         raise ValueError(f"expected a type that Qlik writes into Parquet, found {type_} of column {name[:40]}")
     return Column(name, ordinal, PARQUET[type_])
+
+
+FAMILIES = {  # how a value is stored in Parquet, by the type of its column
+    "integer": ("INT1", "INT2", "INT4", "INT8", "UINT1", "UINT2", "UINT4", "UINT8"),
+    "float": ("REAL4", "REAL8"),
+    "text": ("STRING", "WSTRING", "CLOB", "NCLOB"),
+    "bytes": ("BYTES", "BLOB"),
+} | {name: (name,) for name in ("BOOLEAN", "DATE", "TIME", "DATETIME")}
+FAMILY = {name: family for family, names in FAMILIES.items() for name in names}
+
+
+def is_stored_as(column: Column, type_: pa.DataType) -> bool:
+    """May Parquet store a column as such a type? True where that is not known: of types nobody knows, and of a NUMERIC
+    whose digits no decimal holds.
+
+    >>> is_stored_as(Column("A", 1, "INT4"), pa.int64()), is_stored_as(Column("A", 1, "INT4"), pa.string())
+    (True, False)
+    """
+    try:
+        stored = of_parquet(column.name, column.ordinal, type_).type
+    except ValueError:
+        return True
+    if column.type.upper() == "NUMERIC":
+        return stored == "NUMERIC" or contract_type(column)[0] == "string"
+    family = FAMILY.get(column.type.upper())
+    return family is None or FAMILY.get(stored) == family

@@ -10,7 +10,8 @@ Sidecar     .dfm. Option `sidecar` says where a file's own one lies. The file wa
             then the next one is taken that exists, with the control event `sidecar_of_others`: that of the partition,
             of the table's full load, or the last one before it in its folder (option `without_sidecar`: last). What a
             sidecar says goes before the options, and the control event `options_differ` says where they differ.
-            Count of records, columns and name have to be the file's; a file that has other ones is one reject. A file
+            Count of records, columns (in Parquet their types, too) and name have to be those of the file, or it is one
+            reject. A file
             whose own sidecar has a count is landed as a whole, once it has as many records
 Lists       the columns of a file's own sidecar go to silver.table_versions, in force from firstTransactionTimestamp on,
             else from the first change of the file. Rows of a list that the contract in force does not know wait

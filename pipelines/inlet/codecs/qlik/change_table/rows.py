@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from inlet.codecs.qlik import types
 from inlet.codecs.qlik.change_table import arrow, block, header, images, opening, pairs, sidecars
 from inlet.codecs.qlik.change_table.header import Columns
 from inlet.codecs.qlik.change_table.options import Options
@@ -40,6 +41,10 @@ def open_rows(
         context |= {"format": "rows", "columns": schema.names}
         if told and told.is_own:
             opening.check_columns(schema.names, [column.name for column in told.sidecar.columns])
+            for place in columns.data:
+                column, type_ = told.sidecar.columns[place], schema.types[place]
+                if not types.is_stored_as(column, type_):
+                    raise Refused("contradiction", (), f"{column.name} as {column.type}, by its .dfm", str(type_))
         if context["kind"] != "changes":
             if columns.known or columns.others:
                 found = ", ".join((*columns.known, *columns.others))
