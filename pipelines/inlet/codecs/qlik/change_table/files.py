@@ -11,8 +11,7 @@ Sidecar     .dfm. Option `sidecar` says where a file's own one lies. The file wa
             of the table's full load, or the last one before it in its folder (option `without_sidecar`: last). What a
             sidecar says goes before the options, and the control event `options_differ` says where they differ.
             Count of records, columns (in Parquet their types, too) and name have to be those of the file, or it is one
-            reject. A file
-            whose own sidecar has a count is landed as a whole, once it has as many records
+            reject. A file whose own sidecar has a count is landed as a whole, once it has as many records
 Lists       the columns of a file's own sidecar go to silver.table_versions, in force from firstTransactionTimestamp on,
             else from the first change of the file. Rows of a list that the contract in force does not know wait
             (definition_differs): a column is new or gone, or its type has another name. Digits and lengths do not
@@ -37,8 +36,8 @@ Pairs       option before_images: where Qlik stores before-images, U and B of a 
 Loads       rows are REFRESH. Their place: the load's time, six digits of the folder's name (a checksum, or option
             load_numbers; a second folder with the same ones is held, own_place), the file's number, the row's place in
             it. The load's time is option load_time (`first`: before all changes), else startWriteTimestamp in the
-            sidecar of LOAD00000001, less load_lead_seconds; of segments no file is known to be the first, so they
-            need the option. load_id is the time and the six digits. A file that comes again with a later time of its
+            sidecar of LOAD00000001, less load_lead_seconds (ASSUMED: its first row was not read longer before); of
+            segments no file is known to be the first, so they need the option. load_id is the time and the six digits. A file that comes again with a later time of its
             load is of a new load. A load has ended once its files are there without a gap and a change of its table
             after its start is (option loads_end; ASSUMED: Qlik writes no change of a table before its load is done).
             ASSUMED: a first record whose cells all are names of columns is a header row
@@ -62,9 +61,9 @@ Order       change_seq. Time: header timestamp, UTC; one that cannot be read lea
 Facts       [documented] Qlik, "Change Tables", "Store changes settings", "Metadata file description"; [sample seen] a
             change table of 354 columns with pairs, a change table in text with its sidecar
 Rejects     unknown_table, ambiguous_table, unknown_operation, unknown_column, column_twice, missing_change_seq,
-            ambiguous_layout, contradiction, definition_missing, unsupported_message, wrong_shape, bad_column_count,
-            bad_text, mask_too_long, value_does_not_fit, missing_key, null_not_allowed, conflicting_duplicate, those of
-            JSON, part_missing
+            ambiguous_layout, contradiction, definition_missing, definition_differs, unsupported_message, wrong_shape,
+            bad_column_count, bad_text, mask_too_long, value_does_not_fit, missing_key, null_not_allowed,
+            conflicting_duplicate, those of JSON, part_missing
 """
 
 import re
