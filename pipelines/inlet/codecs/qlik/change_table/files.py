@@ -37,9 +37,10 @@ Loads       rows are REFRESH. Their place: the load's time, six digits of the fo
             load_numbers; a second folder with the same ones is held, own_place), the file's number, the row's place in
             it. The load's time is option load_time (`first`: before all changes), else startWriteTimestamp in the
             sidecar of LOAD00000001, less load_lead_seconds (ASSUMED: its first row was not read longer before); of
-            segments no file is known to be the first, so they need the option. load_id is the time and the six digits. A file that comes again with a later time of its
-            load is of a new load. A load has ended once its files are there without a gap and a change of its table
-            after its start is (option loads_end; ASSUMED: Qlik writes no change of a table before its load is done).
+            segments no file is known to be the first, so they need the option. load_id is the time and the six digits.
+            A file that comes again with a later time of its load is of a new load. A load has ended once its files are
+            there without a gap and a change of its table after its start is (option loads_end; ASSUMED: Qlik writes no
+            change of a table before its load is done).
             ASSUMED: a first record whose cells all are names of columns is a header row
 Gaps        Qlik removes files of changes by retention. One that was listed and is gone before it was landed is rejected
             (file_purged). Where new files of a table come and no landed one is listed, some may be missing
