@@ -8,6 +8,7 @@ import pytest
 
 from inlet import config
 from inlet.codecs import CODECS
+from inlet.commands import decode
 from inlet.commands import import_contracts as importing
 from inlet.errors import ConfigError
 from inlet.silver import table_versions
@@ -43,7 +44,9 @@ def seen(values: list[bytes], tables: dict[str, Table], known: list[dict] | None
     codec = CODECS["qlik_json"]
     messages = [test_cases._message({"topic": "all", "offset": n, "value": value}) for n, value in enumerate(values)]
     lookups = {name: text for message in messages for name, text in codec.brought(message).items()}
-    found = [codec.decode_message(message | {"lookups": lookups}, SOURCE, tables, []) for message in messages]
+    messages = [message | {"lookups": lookups} for message in messages]
+    loads = decode.loads_of(codec, SOURCE, tables, messages)
+    found = [codec.decode_message(message, SOURCE, tables, loads) for message in messages]
     rows = [
         {"source": "shop", "unit_id": f"shop/all/0/{n}", "feed_version": d.version} | d._asdict()
         for n, one in enumerate(found)
@@ -142,6 +145,30 @@ def test_a_list_that_no_change_has_named_is_asked_for_its_time(project):
         importing.contracts(project, rows, importing.Answers())
     table = imported(project, rows, since=importing.place_of("20260301120000"))
     assert [(e.version, e.until[:14]) for e in table.earlier] == [(1, "20260301120000")]
+
+
+def test_a_version_begins_earlier_once_an_earlier_change_has_named_its_list(project):
+    lists = [metadata("AA", FIRST, 1), metadata("BB", [*FIRST, ("COLOR", "STRING", 9, 0)], 2)]
+    first = imported(project, seen(lists[:1], {})[0])
+    late = [insert("BB", ROW | {"COLOR": "x"}, n) for n in (8, 5)]
+    rows, _ = seen([*lists, late[0]], {"DEPOT.ITEMS": first})
+    table = imported(config.load(project.root), rows)
+    rows, kinds = seen([*lists, *late], {"DEPOT.ITEMS": table}, rows)
+    assert kinds == ["definition_differs"]
+    [made] = importing.contracts(config.load(project.root), rows, importing.Answers())
+    assert made.what == f"DEPOT.ITEMS: version 2 is in force from {SEQ}005 on"
+    table = imported(config.load(project.root), rows)
+    assert [(e.version, e.until) for e in table.earlier] == [(1, SEQ + "005")]
+    assert seen([*lists, *late], {"DEPOT.ITEMS": table})[1] == []
+
+
+def test_a_list_that_a_full_load_names_is_in_force_from_its_beginning(project):
+    table = imported(project, seen([metadata("AA", FIRST, 1)], {})[0])
+    lists = [metadata("AA", FIRST, 1), metadata("BB", [*FIRST, ("COLOR", "STRING", 9, 0)], 2)]
+    loaded = qlik.value({"operation": "REFRESH", "after": ROW | {"COLOR": "x"}}, [*ROW, "COLOR"], schema_id="BB")
+    rows, kinds = seen([*lists, loaded], {"DEPOT.ITEMS": table})
+    assert kinds == ["definition_differs"]
+    assert [row["change_seq"] for row in rows] == ["", "2026010203040500" + "0" * 19]
 
 
 def test_another_order_of_columns_is_no_other_list(project):

@@ -18,6 +18,7 @@ from pathlib import Path
 from rich.console import Console
 
 from tests.bench import (
+    avro_messages,
     binary,
     change_tables,
     empty_run,
@@ -43,6 +44,7 @@ PARTS = {
     "change tables": change_tables.measure,
     "trails": trails.measure,
     "messages": messages.measure,
+    "Avro messages": avro_messages.measure,
     "operations": operations.measure,
     "kafka": kafka.measure,
     "gold": gold_apply.measure,
@@ -62,6 +64,8 @@ def main() -> None:
     lines = []
     if said.only in (None, "kafka"):
         kafka.bring_jars()
+    if said.only in (None, "Avro messages"):
+        avro_messages.bring_jars()
     with tempfile.TemporaryDirectory() as folder:
         lakehouse = f"{folder}/lakehouse"
         spark = session(lakehouse, app="inlet-bench")

@@ -80,7 +80,7 @@ def of_messages(project: Project, planned: dict) -> str | None:
     own = f"where source = {literal(source.name)} and path = {literal(path)}"
     columns = ["unit_id", *OF_MESSAGE, "sha256"]
     old = lake.peek(project.lakehouse_path(), "bronze.messages", columns, own)
-    looks_up = lookups.needs_any(source) or lookups.brings(source)
+    looks_up = lookups.is_asked(CODECS[source.codec])
     known = lookups.known(project, planned["batch_id"]).get(source.name, {}) if looks_up else {}
     brought = json.loads(planned["start_context"] or "{}").get("lookups", {})
     looked_up = {name: text.encode() for name, text in brought.items()} | known
@@ -166,11 +166,13 @@ def _changes_in(project: Project, source: Source, message: dict, looked_up: dict
     codec, tables, loads, table = CODECS[source.codec], project.tables_of(source), [], None
     place = f"{message['topic']}/{message['partition']}/{message['offset']}"
 
-    def decode():
-        given = lookups.with_lookups(codec, message | {"unit_id": f"{source.name}/{place}"}, source, looked_up)
-        return codec.decode_message(given, source, tables, loads)
+    def given() -> dict:
+        return lookups.with_lookups(codec, message | {"unit_id": f"{source.name}/{place}"}, source, looked_up)
 
-    if codec.LOADS and message["timestamp"] and (table := codec.refresh_table(message, source, tables)):
+    def decode():
+        return codec.decode_message(given(), source, tables, loads)
+
+    if codec.LOADS and message["timestamp"] and (table := codec.refresh_table(given(), source, tables)):
         seen = {(source.name, table): [(message["timestamp"], message["timestamp"], message["topic"])]}
         loads = codec.LOADS.assign_loads([], seen, source.options_as(codec.OPTIONS).load_gap_minutes)
     decoded = framing.attempt(decode)

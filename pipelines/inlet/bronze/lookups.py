@@ -49,6 +49,11 @@ def brings(source: Source) -> bool:
     return source.brings_messages and offers(CODECS[source.codec], "brought")
 
 
+def is_asked(codec) -> bool:
+    """Can messages of a codec name what they do not hold, or what others bring?"""
+    return offers(codec, "lookups") or offers(codec, "brought")
+
+
 def known(project: Project, up_to_batch: int | None = None) -> dict[str, dict[str, bytes]]:
     """What was found, by source and name; by all batches where none is given. The first answer stays."""
     columns = ["source", "name", "value", "batch_id"]

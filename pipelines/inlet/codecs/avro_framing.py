@@ -9,6 +9,7 @@ from inlet.fields.wrong import Wrong
 
 HEADER = "avro.schema"
 MAGIC, LEN_ID = b"\0", 4
+LEN_PREFIX = len(MAGIC) + LEN_ID
 
 
 def of_container(message: dict) -> str | None:
@@ -21,7 +22,6 @@ def of_container(message: dict) -> str | None:
 
 def of_registry(data: bytes) -> tuple[str, int]:
     """The name of a schema, and where the datum begins. Raises: Wrong."""
-    datum = len(MAGIC) + LEN_ID
-    if not data.startswith(MAGIC) or len(data) < datum:
-        raise Wrong("wrong_magic", 0, "00 and a schema id of four bytes", data[:datum].hex().upper())
-    return str(int.from_bytes(data[len(MAGIC) : datum], "big")), datum
+    if not data.startswith(MAGIC) or len(data) < LEN_PREFIX:
+        raise Wrong("wrong_magic", 0, "00 and a schema id of four bytes", data[:LEN_PREFIX].hex().upper())
+    return str(int.from_bytes(data[len(MAGIC) : LEN_PREFIX], "big")), LEN_PREFIX

@@ -151,10 +151,10 @@ def _decode_messages(project: Project, source: Source, file: Path) -> Iterator[t
     ]
     for message in messages:
         message["unit_id"] = f"{source.name}/{message['topic']}/{message['partition']}/{message['offset']}"
-    loads = loads_of(codec, source, tables, messages)
     given = with_lookups(project, source, plan)
     for message in messages if lookups.brings(source) else ():
         given(message)  # what one brings may be named by one before it
+    loads = loads_of(codec, source, tables, [given(message) for message in messages] if codec.LOADS else [])
 
     def decoded(message: dict):
         return codec.decode_message(given(message), source, tables, loads)

@@ -149,7 +149,7 @@ def _name_of(table: str, taken: set[str]) -> str:
 
 def _updated(project: Project, path: Path, name: str, rows: list[dict], answers: Answers) -> Contract | None:
     contract = _yaml().load(path)
-    before, num_completed = contract.get("version", 1), 0
+    before, num_completed, moved = contract.get("version", 1), 0, ""
     for last, row in zip([rows[0], *rows], rows):
         table = Table(**_plain(contract))
         if any(_holds(project, version, row) for version in table.versions):
@@ -159,15 +159,24 @@ def _updated(project: Project, path: Path, name: str, rows: list[dict], answers:
             _follow(contract, name, row, answers)
             if has_other_key:
                 _change_key(contract, last, row)
-        elif _is_same(table.versions[-1], row):
-            num_completed += _complete(contract, row)
+        else:
+            moved = _move(contract, table, row) or moved
+            num_completed += _complete(contract, row) if _is_same(table.versions[-1], row) else 0
     if contract.get("version", 1) != before:
         return _made(path, contract, f"{name}: version {before} -> {contract['version']}", rows)
-    return (
-        _made(path, contract, f"{name}: a source_type, or a place in it, for {counted(num_completed, 'column')}", rows)
-        if num_completed
-        else None
-    )
+    completed = f"a source_type, or a place in it, for {counted(num_completed, 'column')}" if num_completed else ""
+    what = "; ".join(filter(None, (moved, completed)))
+    return _made(path, contract, f"{name}: {what}", rows) if what else None
+
+
+def _move(contract: dict, table: Table, row: dict) -> str:
+    """Let a version begin where its list does, if a place before is known now. Out: what was done."""
+    same = [n for n, v in enumerate(table.versions) if _is_same(v, row) and row["key"] in ([], v.key)]
+    place = row["change_seq"] if row.get("feed_version") is not None else ""
+    if len(same) != 1 or same[0] == 0 or not place or place >= table.earlier[same[0] - 1].until:
+        return ""
+    contract["earlier"][same[0] - 1]["until"] = place
+    return f"version {table.versions[same[0]].version} is in force from {place} on"
 
 
 def _change_key(contract: dict, before: dict, row: dict) -> None:

@@ -40,7 +40,7 @@ BLANKS = " \t\r\n"
 Read = Callable[[bytes, int], tuple[Any, int]]
 
 
-class _Bad(Exception):
+class Bad(Exception):
     """What was found instead of a value; the place of the field that it is in."""
 
     def __init__(self, found: str, at: int = -1):
@@ -58,6 +58,8 @@ class Type:
     fields: dict[str, "Type"] = field(default_factory=dict)  # of a record, in order
     members: tuple["Type", ...] = ()  # of a union; the items of an array, the values of a map
     read: Read = field(default=lambda data, at: (None, at), repr=False, compare=False)
+    precision: int = 0  # of a decimal, as scale
+    scale: int = 0
     is_empty: bool = False  # takes no bytes, and may be a member of a union alone
 
     def __str__(self) -> str:
@@ -106,7 +108,7 @@ def read(schema: Type, data: bytes, start: int) -> tuple[Any, int]:
     """The datum that begins there, and where it ends. Raises: Wrong, at the first field that cannot be read."""
     try:
         return schema.read(data, start)
-    except _Bad as bad:
+    except Bad as bad:
         found, at = bad.found, bad.at
     except (IndexError, struct.error):
         found, at = "the end", -1
@@ -121,7 +123,7 @@ def offset(schema: Type, data: bytes, start: int, path: tuple[str, ...]) -> int:
             inner = type_.record
             if not inner or len(path) == 1 or path[1] not in inner.fields:
                 return at
-            begin = _long(data, at)[1] if type_.kind == "union" else at
+            begin = long_at(data, at)[1] if type_.kind == "union" else at
             return offset(inner, data, begin, path[1:])
         at = type_.read(data, at)[1]
     return start
@@ -209,7 +211,9 @@ def _with_logical(type_: Type, given: dict) -> Type:
         convert = _LOGICAL[type_.kind, str(logical)]
     else:
         return type_
-    return Type(type_.kind, type_.name, str(logical), read=partial(_converted, type_.read, convert))
+    digits = (given["precision"], given.get("scale", 0)) if logical == "decimal" else (0, 0)
+    read_ = partial(_converted, type_.read, convert)
+    return Type(type_.kind, type_.name, str(logical), read=read_, precision=digits[0], scale=digits[1])
 
 
 def _converted(read: Read, convert: Callable, data: bytes, at: int) -> tuple[Any, int]:
@@ -217,7 +221,7 @@ def _converted(read: Read, convert: Callable, data: bytes, at: int) -> tuple[Any
     try:
         return convert(value), at
     except (OverflowError, ValueError) as error:
-        raise _Bad(f"{value!r}"[:40] + f": {error}") from None
+        raise Bad(f"{value!r}"[:40] + f": {error}") from None
 
 
 def _record(readers: list[tuple[str, Read]], data: bytes, at: int) -> tuple[dict, int]:
@@ -225,11 +229,11 @@ def _record(readers: list[tuple[str, Read]], data: bytes, at: int) -> tuple[dict
     try:
         for name, read in readers:  # noqa: B007  the place of the field at fault is needed behind the loop
             found[name], at = read(data, at)
-    except _Bad as bad:
+    except Bad as bad:
         bad.at = at if bad.at < 0 else bad.at
         raise
     except (IndexError, struct.error):
-        raise _Bad("the end", at) from None
+        raise Bad("the end", at) from None
     return found, at
 
 
@@ -237,9 +241,9 @@ def _branch(readers: list[Read], data: bytes, at: int) -> tuple[Any, int]:
     branch = data[at]
     if not branch & 0x81 and branch >> 1 < len(readers):
         return readers[branch >> 1](data, at + 1)
-    number, at = _long(data, at)
+    number, at = long_at(data, at)
     if not 0 <= number < len(readers):
-        raise _Bad(f"branch {number} of a union of {len(readers)}")
+        raise Bad(f"branch {number} of a union of {len(readers)}")
     return readers[number](data, at)
 
 
@@ -247,14 +251,14 @@ def _blocks(read: Read, is_map: bool, data: bytes, at: int) -> tuple[Any, int]:
     """Blocks of items; where the number of a block is negative, the block's bytes follow."""
     items: list = []
     while True:
-        number, at = _long(data, at)
+        number, at = long_at(data, at)
         end = None
         if number < 0:
             number = -number
-            size, at = _long(data, at)
+            size, at = long_at(data, at)
             end = at + size
         if number > len(data) - at:
-            raise _Bad(f"a block of {number} items, {len(data) - at} bytes are left")
+            raise Bad(f"a block of {number} items, {len(data) - at} bytes are left")
         if not number:
             break
         for _ in range(number):
@@ -266,11 +270,11 @@ def _blocks(read: Read, is_map: bool, data: bytes, at: int) -> tuple[Any, int]:
                 value, at = read(data, at)
                 items.append(value)
         if end not in (None, at):
-            raise _Bad("a block of another size than it says")
+            raise Bad("a block of another size than it says")
     if not is_map:
         return items, at
     if len(dict(items)) < len(items):
-        raise _Bad("a map with a key twice")
+        raise Bad("a map with a key twice")
     return dict(items), at
 
 
@@ -280,11 +284,11 @@ def _null(data: bytes, at: int) -> tuple[None, int]:
 
 def _boolean(data: bytes, at: int) -> tuple[bool, int]:
     if data[at] > 1:
-        raise _Bad(f"0x{data[at]:02X} as a boolean")
+        raise Bad(f"0x{data[at]:02X} as a boolean")
     return data[at] == 1, at + 1
 
 
-def _long(data: bytes, at: int) -> tuple[int, int]:
+def long_at(data: bytes, at: int) -> tuple[int, int]:
     """Zigzag, seven bits a byte, the least first."""
     byte = data[at]
     if byte < 0x80:
@@ -298,18 +302,18 @@ def _long(data: bytes, at: int) -> tuple[int, int]:
         if byte < 0x80:
             break
         if at - start == MAX_LONG_BYTES - 1:
-            raise _Bad("a number of more than 64 bits")
+            raise Bad("a number of more than 64 bits")
     if not byte:
-        raise _Bad("a number that is longer than it need be")
+        raise Bad("a number that is longer than it need be")
     if number >> 64:
-        raise _Bad("a number of more than 64 bits")
+        raise Bad("a number of more than 64 bits")
     return (number >> 1) ^ -(number & 1), at + 1
 
 
 def _int(data: bytes, at: int) -> tuple[int, int]:
-    number, at = _long(data, at)
+    number, at = long_at(data, at)
     if not -(1 << 31) <= number < 1 << 31:
-        raise _Bad(f"{number} as an int")
+        raise Bad(f"{number} as an int")
     return number, at
 
 
@@ -322,9 +326,9 @@ def _double(data: bytes, at: int) -> tuple[float, int]:
 
 
 def _bytes(data: bytes, at: int) -> tuple[bytes, int]:
-    size, at = _long(data, at)
+    size, at = long_at(data, at)
     if not 0 <= size <= len(data) - at:
-        raise _Bad(f"a length of {size}, {len(data) - at} bytes are left")
+        raise Bad(f"a length of {size}, {len(data) - at} bytes are left")
     return data[at : at + size], at + size
 
 
@@ -333,19 +337,19 @@ def _string(data: bytes, at: int) -> tuple[str, int]:
     try:
         return value.decode(), at
     except UnicodeDecodeError:
-        raise _Bad("bytes that are no UTF-8") from None
+        raise Bad("bytes that are no UTF-8") from None
 
 
 def _fixed(size: int, data: bytes, at: int) -> tuple[bytes, int]:
     if size > len(data) - at:
-        raise _Bad("the end")
+        raise Bad("the end")
     return data[at : at + size], at + size
 
 
 def _enum(symbols: list[str], data: bytes, at: int) -> tuple[str, int]:
     number, at = _int(data, at)
     if not 0 <= number < len(symbols):
-        raise _Bad(f"symbol {number} of an enum of {len(symbols)}")
+        raise Bad(f"symbol {number} of an enum of {len(symbols)}")
     return symbols[number], at
 
 
@@ -375,7 +379,7 @@ _READ: dict[str, Read] = {
     "null": _null,
     "boolean": _boolean,
     "int": _int,
-    "long": _long,
+    "long": long_at,
     "float": _float,
     "double": _double,
     "bytes": _bytes,

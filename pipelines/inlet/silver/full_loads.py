@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from inlet import bronze, lake
+from inlet.bronze import lookups
 from inlet.bronze.guard import guarded
 from inlet.codecs.results import TASK_STATUS
 from inlet.config import Project
@@ -85,11 +86,9 @@ def in_messages(
 ) -> list[dict]:
     """The full loads of messages known after this batch; new ones and later ends are kept as control events."""
     known = known_loads(batch.project, batch.batch_id)
-    find = (
-        partial(_find_loads, codec)
-        if batch.is_apart or not codec.FAST
-        else partial(codec.FAST.find_loads, refresh_table=codec.refresh_table)
-    )
+    is_exact = batch.is_apart or not codec.FAST
+    find = partial(_find_loads, codec.OPTIONS) if is_exact else codec.FAST.find_loads
+    find = partial(find, refresh_table=_refresh_table(batch, codec))
     seen = find(messages, [source for source in sources if source.name in loading], tables) if loading else {}
 
     def assigned(changes_after: dict[tuple[str, str], str]) -> list[dict]:
@@ -130,11 +129,22 @@ def in_messages(
     return loads
 
 
-def _find_loads(codec, messages: "DataFrame", sources: list, tables: dict) -> dict:
-    """What `codec.find_loads` finds, message by message, without its compiled walk."""
-    gap = int(60e6 * min(source.options_as(codec.OPTIONS).load_gap_minutes for source in sources))
+def _refresh_table(batch: Batch, codec):
+    """What tells the table of a full load's row, given what its message names."""
+    found = lookups.known(batch.project, batch.batch_id) if lookups.is_asked(codec) else {}
+
+    def refresh_table(message: dict, source, tables: dict) -> str | None:
+        given = lookups.with_lookups(codec, message, source, found.get(source.name, {}))
+        return codec.refresh_table(given, source, tables)
+
+    return refresh_table
+
+
+def _find_loads(options, messages: "DataFrame", sources: list, tables: dict, refresh_table) -> dict:
+    """What `FAST.find_loads` of a codec finds, message by message, without its compiled walk."""
+    gap = int(60e6 * min(source.options_as(options).load_gap_minutes for source in sources))
     decode = guarded(
-        _refreshes(codec, {source.name: source for source in sources}, tables), lambda unit, why: [], is_apart=True
+        _refreshes(refresh_table, {source.name: source for source in sources}, tables), lambda unit, why: [], True
     )
     spans = (
         messages.mapInArrow(decode, "source string, t string, topic string, at bigint")
@@ -151,7 +161,7 @@ def _find_loads(codec, messages: "DataFrame", sources: list, tables: dict) -> di
     return seen
 
 
-def _refreshes(codec, sources: dict, tables: dict):
+def _refreshes(refresh_table, sources: dict, tables: dict):
     def decode(batches):
         import pyarrow as pa
 
@@ -160,7 +170,7 @@ def _refreshes(codec, sources: dict, tables: dict):
             rows = [
                 (
                     m["source"],
-                    codec.refresh_table(m, sources[m["source"]], tables),
+                    refresh_table(m, sources[m["source"]], tables),
                     m["topic"],
                     (m["timestamp"] - EPOCH) // timedelta(microseconds=1),
                 )

@@ -164,8 +164,7 @@ def _survey(batch: Batch, codec, messages: "DataFrame", sources: list) -> Survey
 def _write_exact(
     batch: Batch, codec, messages: "DataFrame", sources: list, loads: list, ranges: dict[str, list[list]] | None = None
 ) -> None:
-    looks_up = offers(codec, "lookups") or offers(codec, "brought")
-    found = lookups.known(batch.project, batch.batch_id) if looks_up else {}
+    found = lookups.known(batch.project, batch.batch_id) if lookups.is_asked(codec) else {}
     aside = partial(_set_aside, codec, ranges or {})
     decode = guarded(exact(batch.project, codec, loads, found, ranges or {}), aside, batch.is_apart)
     rows = messages.mapInArrow(decode, decoded.DDL).persist()

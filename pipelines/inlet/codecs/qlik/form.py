@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from inlet.codecs.qlik.full_load import Options
+from inlet.codecs.qlik.metadata import Listed
 from inlet.source import Source
 
 
@@ -17,4 +18,6 @@ class Form(NamedTuple):
     offset: Callable[[dict, Source, tuple], int]  # the byte at which the member of a path begins; 0 for none
     metadata_text: Callable[[dict, dict], str]  # JSON of a metadata message's `message`. In: message, object
     ordinals: Callable[[dict], dict[int, str] | None]  # ordinal -> column of a body; None where its order says nothing
+    listed: Callable[[dict, dict], Listed | None]  # the column list of a data message. In: object, message
+    lists: Callable[[dict[str, bytes]], dict[str, Listed]]  # those of what was looked up or brought, by id
     is_text: bool  # bytes come as hex digits

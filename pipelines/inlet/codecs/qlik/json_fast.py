@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 from inlet import change
 from inlet.codecs.json_batches import bytes_of
 from inlet.codecs.qlik import full_load, json_walk
-from inlet.codecs.qlik.json_arrow import EPOCH, WALKED_DDL, load_spans, walk
+from inlet.codecs.qlik.json_arrow import EPOCH, WALKED_DDL, walk
+from inlet.codecs.qlik.json_arrow import load_spans as spans_of
 from inlet.codecs.qlik.json_contracts import Contracts
 from inlet.sql import literal
 
@@ -34,6 +35,9 @@ REFRESH_HEAD = r"""r'"headers"\s*:\s*\{\s*"operation"\s*:\s*"REFRESH"'"""
 MARK = (
     f"coalesce(seq, if(cast(value as string) rlike {REFRESH_HEAD}, concat_ws('/', topic, partition, `offset`), null))"
 )
+
+
+LOAD_ROWS = "source string, t string, topic string, at bigint"
 
 
 def marked(messages, sources: list):
@@ -59,7 +63,12 @@ def fast(messages, sources: list, tables: dict, loads: list[dict], lookups: dict
     brought, by source. Out: CHANGES without batch_id, decoded_at.
     """
     contracts = Contracts(sources, tables, lookups or {})
-    walked = messages.selectExpr(*READ).mapInArrow(walk(contracts, load_spans(loads, contracts, sources)), WALKED_DDL)
+    return changes(messages.selectExpr(*READ), walk(contracts, spans_of(loads, contracts, sources)), contracts, loads)
+
+
+def changes(messages, read, contracts: Contracts, loads: list[dict]):
+    """What a walk gives as rows of changes. In: what reads batches of messages, in numbers of contracts and loads."""
+    walked = messages.mapInArrow(read, WALKED_DDL)
     owners, contract = [name for name, _ in contracts.places], [table for _, table in contracts.places]
     constants = {
         "source": _pick(owners, "p"),
@@ -98,9 +107,14 @@ def find_loads(messages, sources: list, tables: dict, refresh_table) -> dict:
         .selectExpr(*READ)
         .mapInArrow(
             refreshes(Contracts(sources, tables), {source.name: source for source in sources}, tables, refresh_table),
-            "source string, t string, topic string, at bigint",
+            LOAD_ROWS,
         )
     )
+    return load_spans(rows, sources)
+
+
+def load_spans(rows, sources: list) -> dict:
+    """What `find_loads` gives. In: LOAD_ROWS of messages of full loads."""
     gaps = " ".join(
         f"when {literal(s.name)} then {int(s.options_as(full_load.Options).load_gap_minutes * 60e6)}" for s in sources
     )

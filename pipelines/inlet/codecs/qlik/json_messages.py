@@ -67,7 +67,11 @@ def _ordinals(body: dict) -> None:
     """The order of members says nothing."""
 
 
-JSON = Form(full_load.Options, _parse, _offset, _metadata_text, _ordinals, is_text=True)
+def _listed(whole: dict, message: dict) -> Listed | None:
+    return metadata.named(whole, message.get("lookups", {}))
+
+
+JSON = Form(full_load.Options, _parse, _offset, _metadata_text, _ordinals, _listed, metadata.lists, is_text=True)
 
 
 def decode_message(message: dict, source: Source, tables: dict, loads: list[dict]) -> Decoded:
@@ -169,8 +173,11 @@ def _read(message: dict, source: Source, tables: dict, loads: list[dict], known:
         return known | control_messages.read(control, body, path, oper == "DELETE", message, source, tables)
     if oper != "REFRESH" and members.CHANGE_SEQ.fullmatch(header["changeSequence"] or ""):
         known |= {"change_seq": header["changeSequence"], "event": _event(header)}
-    listed = known["listed"] = metadata.named(whole, lookups)
-    contract = _contract(whole, body, path, message, source, tables, options)
+    listed = known["listed"] = form.listed(whole, message)
+    names = body.get("schema"), body.get("table")
+    if not any((*names, listed)) and not source.table_of(message["topic"]):
+        metadata.check_come(whole, lookups, options.needs_metadata)  # which would tell it
+    contract = members.table(*names, message["topic"], tables, source, path, listed.name if listed else None)
     known |= {"source_schema": contract.schema_name, "source_table": contract.table_name, "operation": oper}
     load = None
     if oper == "REFRESH" and message["timestamp"]:
@@ -181,7 +188,7 @@ def _read(message: dict, source: Source, tables: dict, loads: list[dict], known:
         metadata.check_come(whole, lookups, options.needs_metadata)
     contract = known["contract"] = contract.at(known["change_seq"])
     if listed:
-        metadata.check_known(listed, contract, lookups)
+        metadata.check_known(listed, contract, partial(form.lists, lookups))
     if shaped.is_legacy:
         body = shapes.typed(body, contract, options.legacy_null, path)
     ordinals = listed.ordinals if listed else form.ordinals(body)
@@ -194,23 +201,14 @@ def _read(message: dict, source: Source, tables: dict, loads: list[dict], known:
     return known | {"result": "change"} | large_objects.settled(found, contract, options.large_null, path)
 
 
-def _contract(
-    whole: dict, body: dict, path: tuple, message: dict, source: Source, tables: dict, options: full_load.Options
-) -> Table:
-    """The contract of a message's table. Raises: Refused."""
-    names, lookups = (body.get("schema"), body.get("table")), message.get("lookups", {})
-    listed = metadata.named(whole, lookups)
-    if not any((*names, listed)) and not source.table_of(message["topic"]):
-        metadata.check_come(whole, lookups, options.needs_metadata)  # which would tell it
-    return members.table(*names, message["topic"], tables, source, path, listed.name if listed else None)
-
-
 def _definition_at(known: dict, source: Source, tables: dict, form: Form) -> dict:
     """The list that a rejected message names, from its place on, where the contract does not have it."""
     listed: Listed | None = known.pop("listed", None)
     contract, seq = known.pop("contract", None), known.get("change_seq")
-    if listed is None or not listed.columns or not seq or known.get("operation") == "REFRESH":
+    if listed is None or not listed.columns or not seq:
         return {}
+    if known.get("operation") == "REFRESH":  # all of a load is of one list
+        seq = seq[: change.LEN_TIME].ljust(change.LEN_SEQ, "0")
     return {} if metadata.is_of(listed, contract) else {"definition": listed.definition(seq, form.is_text, source)}
 
 

@@ -6,8 +6,8 @@ A column is one by its `source_type` in the contract. Option large_null: `null`,
 """
 
 from inlet import change
-from inlet.codecs.qlik.change_table.images import is_large
 from inlet.codecs.qlik.members import Refused
+from inlet.codecs.qlik.types import is_large
 from inlet.table import Table
 
 

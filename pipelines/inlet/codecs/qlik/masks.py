@@ -17,8 +17,8 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 from inlet import change
-from inlet.codecs.qlik.change_table.images import is_large
 from inlet.codecs.qlik.members import HEX, MASKS, Refused
+from inlet.codecs.qlik.types import is_large
 from inlet.table import Table
 
 Order = Literal["big", "little"]
@@ -125,5 +125,5 @@ def _mask(given, order: Order, contract: Table, path: tuple, listed: dict[int, s
     if stray is not None:
         what = f"column {stray}, {listed[stray]}" if stray in listed else "a bit of no column"
         expected = f"columns of {contract.table}: {', '.join(places)}"
-        raise Refused("definition_differs", path, expected, f"{what}, by the metadata message")
+        raise Refused("definition_differs", path, expected, f"{what}, by the list of its message")
     return change.mask(places[listed[n]] for n in change.mask_ordinals(mask))

@@ -24,11 +24,11 @@ Null        a column that is not nullable by the list is `nullable: false` in th
 
 import json
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
 from inlet.codecs.qlik import dfm, types
-from inlet.codecs.qlik.change_table.images import LARGE
 from inlet.codecs.qlik.dfm import Column
 from inlet.codecs.qlik.members import Refused
 from inlet.codecs.results import Definition
@@ -135,7 +135,7 @@ def _columns(message: dict) -> tuple[tuple[Column, ...], frozenset[str]]:
         if (other := found.setdefault(column.ordinal, column)) is not column:
             expected = f"another ordinal than {other.name} has"
             raise Refused("wrong_shape", (*COLUMNS, name), expected, f"'{column.ordinal}'")
-        if one.get("nullable") is False and column.type.upper() not in LARGE:
+        if one.get("nullable") is False and column.type.upper() not in types.LARGE:
             not_null.add(name)
     return tuple(found[ordinal] for ordinal in sorted(found)), frozenset(not_null)
 
@@ -166,24 +166,24 @@ def check_come(whole: dict, lookups: dict[str, bytes], is_required: bool) -> Non
         raise Refused("definition_missing", ("messageSchemaId",), expected, "none so far")
 
 
-def check_known(listed: Listed, contract: Table, lookups: dict[str, bytes]) -> None:
+def check_known(listed: Listed, contract: Table, others: Callable[[], dict[str, Listed]]) -> None:
     """Raises: Refused where a contract does not know a column of a message's list, or still has what that has no
-    more. In: the contract at its place."""
+    more. In: the contract at its place; all lists."""
     names = {column.name for column in listed.columns}
     if new := [column.name for column in listed.columns if column.name not in contract.column_names]:
         expected = f"columns of {contract.table}: {', '.join(contract.column_names)}"
-        raise Refused("definition_differs", ("messageSchemaId",), expected, f"{new[0]}, by the metadata message")
+        raise Refused("definition_differs", ("messageSchemaId",), expected, f"{new[0]}, by the list of its message")
     lacking = [name for name in contract.column_names if name not in names]
     if not lacking and listed.key == contract.key:
         return
-    earlier = [one for one in lists(lookups).values() if _is_before(one, listed)]
+    earlier = [one for one in others().values() if _is_before(one, listed)]
     had = {column.name for one in earlier for column in one.columns}
     gone = [name for name in lacking if name in had]
     if gone:
         expected = f"{', '.join(gone)}, of {contract.table}, which an earlier list has"
-        raise Refused("definition_differs", ("messageSchemaId",), expected, "none, by the metadata message")
+        raise Refused("definition_differs", ("messageSchemaId",), expected, "none, by the list of its message")
     if listed.key != contract.key and any(one.key == contract.key for one in earlier):
-        found = f"key {', '.join(listed.key) or 'none'}, by the metadata message"
+        found = f"key {', '.join(listed.key) or 'none'}, by the list of its message"
         expected = f"the key of {contract.table}: {', '.join(contract.key) or 'none'}"
         raise Refused("definition_differs", ("messageSchemaId",), expected, found)
 
@@ -196,12 +196,12 @@ def check_fits(no: Refused, listed: Listed | None, contract: Table) -> None:
         return
     type_ = types.contract_type(column)[0]
     if type_ != contract.column(column.name).type:
-        raise Refused("definition_differs", no.path, no.expected, f"{type_}, by the metadata message", no.column)
+        raise Refused("definition_differs", no.path, no.expected, f"{type_}, by the list of its message", no.column)
 
 
-def _is_known(listed: Listed, contract: Table, lookups: dict[str, bytes]) -> bool:
+def _is_known(listed: Listed, contract: Table, others: dict[str, Listed]) -> bool:
     try:
-        check_known(listed, contract, lookups)
+        check_known(listed, contract, lambda: others)
     except Refused:
         return False
     return True
@@ -231,9 +231,10 @@ def agreeing(lookups: dict[str, bytes], table: Table, tables: dict[str, Table], 
     """The ids of the lists that a contract knows, and that have its columns at the same places. In: all contracts."""
     places = {place: column.name for place, column in enumerate(table.columns, 1)}
     found = set()
-    for id_, listed in lists(lookups).items():
+    all_lists = lists(lookups)
+    for id_, listed in all_lists.items():
         other = tables.get(source.table_of(listed.name) or listed.name, table)
-        if listed.ordinals == places and other.name == table.name and _is_known(listed, table, lookups):
+        if listed.ordinals == places and other.name == table.name and _is_known(listed, table, all_lists):
             found.add(id_.encode())
     return found
 

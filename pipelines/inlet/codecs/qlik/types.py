@@ -44,6 +44,7 @@ SIMPLE = {
     "BYTES": "binary",
     "BLOB": "binary",
 }
+LARGE = ("CLOB", "NCLOB", "BLOB")  # large objects
 SIZED = ("STRING", "WSTRING", "BYTES")  # whose length is theirs, and no width of display
 FRACTION = 6  # digits of a second's fraction that a timestamp holds
 
@@ -65,6 +66,11 @@ def described(column: Column, is_text: bool) -> dict:
     type_, source_type = contract_type(column)
     found = {"name": column.name, "type": type_, "source_type": source_type}
     return found | ({"encoding": "hex"} if is_text and type_ == "binary" else {})
+
+
+def is_large(source_type: str | None) -> bool:
+    """Is a column a large object, by what the contract says of its type at the source?"""
+    return (source_type or "").upper().split("(")[0].strip() in LARGE
 
 
 def _numeric(precision: int, scale: int) -> tuple[str, str]:

@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 from inlet import change
 from inlet.codecs import json_batches, json_columns
 from inlet.codecs.codec import IMAGE
-from inlet.codecs.qlik.change_table import images, scan, text, walk
+from inlet.codecs.qlik import types
+from inlet.codecs.qlik.change_table import scan, text, walk
 from inlet.codecs.qlik.change_table.header import Columns
 from inlet.codecs.qlik.change_table.row import NUM_ROWS, Unit
 from inlet.codecs.qlik.change_table.scan import END, NONE, START
@@ -159,7 +160,7 @@ class Layout:
         self.metadata = of_table.metadata[0].as_py()
         places = [by_name.get(column.name.lower(), NONE) for column in contract.columns]
         self.place_of = np.array(places, np.int64)
-        self.is_large = np.array([images.is_large(column.source_type) for column in contract.columns], np.bool_)
+        self.is_large = np.array([types.is_large(column.source_type) for column in contract.columns], np.bool_)
         others = columns.others | {name: columns.known[name] for name in ("partition_name",) if name in columns.known}
         self.others = np.array(list(others.values()), np.int64)
         self.plan_of_others = np.array([[0, 0, TEXT, 0, 0, OPTIONAL]] * len(others), np.int64).reshape(-1, 6)

@@ -23,8 +23,6 @@ from inlet.codecs.qlik.change_table.options import Options
 from inlet.codecs.qlik.members import Refused
 from inlet.fields.json_exact import Number
 
-LARGE = ("CLOB", "NCLOB", "BLOB")
-
 
 class Reading(NamedTuple):
     """How the bytes of a mask are written, and which of them comes first."""
@@ -116,11 +114,6 @@ def supplied(
         return operation == "INSERT" or is_full and name not in large
 
     return {name: value for name, value in given.items() if value is not None or is_null(name)}
-
-
-def is_large(source_type: str | None) -> bool:
-    """Is a column a large object, by what the contract says of its type at the source?"""
-    return (source_type or "").upper().split("(")[0].strip() in LARGE
 
 
 def differing(before: dict[str, Any], after: dict[str, Any], changed: set[str], large: frozenset[str]) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from inlet import change
-from inlet.codecs.qlik import column_lists, control_tables, members
+from inlet.codecs.qlik import column_lists, control_tables, members, types
 from inlet.codecs.qlik.change_table import header, images
 from inlet.codecs.qlik.change_table.header import BEFOREIMAGE, Columns
 from inlet.codecs.qlik.change_table.images import Reading
@@ -66,7 +66,7 @@ class Unit:
                 for place, name in enumerate(columns.names)
                 if place not in columns.header
             }
-            large = frozenset(column.name for column in contract.columns if images.is_large(column.source_type))
+            large = frozenset(column.name for column in contract.columns if types.is_large(column.source_type))
             ordinals = {name: ordinal for ordinal, name in enumerate(contract.column_names, 1)}
             listed = self.context.get("listed")
             differs = column_lists.differing(listed, contract) if listed else ""
