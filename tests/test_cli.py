@@ -90,7 +90,7 @@ def test_a_table_that_a_source_ignores_needs_no_contract(tmp_path):
 @pytest.mark.parametrize(
     ("field", "value", "said"),
     [
-        ("codec", "qlik_xml", "Known codecs"),
+        ("codec", "qlik_csv", "Known codecs"),
         ("tables", {"1": "DEPOT.OTHER"}, "has no contract"),
         ("from", None, "from"),
         ("colour", "red", "colour"),

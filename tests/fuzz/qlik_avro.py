@@ -1,31 +1,59 @@
-"""Avro messages that are damaged: each is a change, a reject or a control event, with all its bytes, whatever they
-are."""
+"""Qlik Avro: mutated messages by the exact path, and the text of those in no doubt through the walk of JSON."""
 
 from inlet.codecs import CODECS
+from inlet.codecs.qlik import avro_fast
+from inlet.commands import decode
+from inlet.errors import REJECT_KINDS
+from inlet.silver import decoded
 from tests import test_cases
+from tests.test_qlik_json import typed, walked
 
-CODEC = CODECS["qlik_avro"]
 TOKENS = [
-    text.encode("latin-1")
-    for text in (
-        "atMSG", "\0", "\x02", "\x04DT", "\x04MD", "\xff\xff\xff\xff\x0f", "\x80" * 9 + "\x01", "\x01", '{"type":', "[",
-    )
-]  # fmt: skip
+    b"\0",
+    b"\x02",
+    b"\x04",
+    b"\x01",
+    b"\x7f",
+    b"\x80\x00",
+    b"\xff\xff\xff\xff\x0f",
+    b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01",
+    b"\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01",
+    b"\x02F",
+    b"\x04DT",
+    b"\x04MD",
+    b"atMSG",
+    b'"',
+    b"\\",
+    b"\x1f",
+    b"\xe3\x81\x82",
+    b"\xff",
+    b"NaN",
+    b"\x02\x02\x80",
+]
 
 
 def units(case: dict) -> list[bytes]:
-    return [test_cases._message(one)["value"] or b"" for one in case["messages"]]
+    return [value for value in (test_cases._message(written)["value"] for written in case["messages"]) if value]
 
 
 def check(case: dict, units: list[bytes]) -> int:
-    num = 0
+    codec, source, tables = CODECS["qlik_avro"], case["source"], case["tables"]
     first = test_cases._message(case["messages"][0])
-    for unit in units:
-        message = first | {"value": unit}
-        CODEC.brought(message)
-        found = CODEC.decode_message(message, case["source"], case["tables"], [])
-        num += len(found.changes)
-        assert len(found.changes) + len(found.rejects) + found.num_control == 1
-        assert all(reject.raw == unit for reject in found.rejects)
-        assert found.num_control == 0 or found.bytes_framing == len(unit)
-    return num
+    brought = {name: text for name, text in first["lookups"].items() if text is not None}
+    texts = avro_fast.Texts([source], tables, {source.name: brought})
+    num_walked = 0
+    for n, unit in enumerate(units):
+        message = first | {"value": unit, "unit_id": str(n), "offset": n}
+        codec.brought(message), codec.lookups(message, source), codec.says(message, source, tables)
+        loads = decode.loads_of(codec, source, tables, [message])
+        found = codec.decode_message(message, source, tables, loads)
+        decoded.rows_of(found, source, tables, message["unit_id"], unit, None, None)  # each byte is accounted for
+        for reject in found.rejects:
+            assert reject.kind in REJECT_KINDS and 0 <= reject.byte_offset <= len(unit)
+        text = texts.text(source.name, message["topic"], unit, message["headers"])
+        for row in walked([message | {"value": text}], source, tables, loads).values() if text else ():
+            [exact] = found.changes
+            row |= {"unit_length": len(unit)}
+            assert typed(row) == typed({name: exact[name] for name in row})
+            num_walked += 1
+    return num_walked

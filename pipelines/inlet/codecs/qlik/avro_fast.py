@@ -49,10 +49,11 @@ def fast(messages, sources: list, tables: dict, loads: list[dict], lookups: dict
 
     def batches(given):
         for batch in given:
-            sizes = dict(zip(batch.column("unit_id").to_pylist(), pc.binary_length(batch.column("value"))))
+            lengths = pc.binary_length(batch.column("value")).to_pylist()
+            sizes = dict(zip(batch.column("unit_id").to_pylist(), lengths))
             for walked in walk([text_of.batch(batch)]):
-                lengths = pa.array([sizes[unit].as_py() for unit in walked.column("unit_id").to_pylist()], pa.int64())
-                yield walked.set_column(walked.schema.get_field_index("unit_length"), "unit_length", lengths)
+                own = pa.array([sizes[unit] for unit in walked.column("unit_id").to_pylist()], pa.int64())
+                yield walked.set_column(walked.schema.get_field_index("unit_length"), "unit_length", own)
 
     return json_fast.changes(messages.selectExpr(*READ), batches, contracts, loads)
 
