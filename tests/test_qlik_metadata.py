@@ -8,6 +8,7 @@ import pytest
 
 from inlet import config
 from inlet.codecs import CODECS
+from inlet.codecs.qlik import metadata as metadata_lists
 from inlet.commands import decode
 from inlet.commands import import_contracts as importing
 from inlet.errors import ConfigError
@@ -193,3 +194,14 @@ def test_a_list_that_is_sent_again_is_kept_once():
         "nullable": True,
     }
     assert {name: told[name] for name in ("server", "task")} == {"server": "qlik-01", "task": "shop"}
+
+
+def test_a_list_that_an_earlier_inlet_kept_without_types_stops_nothing():
+    """Messages that name it are rejects, which say what is wrong with it."""
+    kept = {"schemaId": "AA", "lineage": {"schema": "DEPOT", "table": "ITEMS"}}
+    kept["tableStructure"] = {"tableColumns": {"ID": {"ordinal": 1}}}
+    lookups = {"AA": json.dumps(kept).encode(), "metadata": b""}
+    assert metadata_lists.lists(lookups) == {}
+    given = test_cases._message({"topic": "t", "value": insert("AA", ROW, 5)}) | {"lookups": lookups}
+    [reject] = CODECS["qlik_json"].decode_message(given, SOURCE, {}, []).rejects
+    assert (reject.kind, reject.expected) == ("wrong_shape", "text")

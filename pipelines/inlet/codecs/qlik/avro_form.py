@@ -164,7 +164,8 @@ def registered(id_: str, text: bytes) -> Listed | None:
     if not name or data is None or data.record is None:
         return None
     columns = [_column(column, n, type_) for n, (column, type_) in enumerate(data.record.fields.items(), 1)]
-    return Listed(name[1], name[2], int(id_), tuple(columns), frozenset(), text.decode(), (("schema_id", id_),))
+    version = int(id_) if int(id_) < 1 << 31 else None
+    return Listed(name[1], name[2], version, tuple(columns), frozenset(), text.decode(), (("schema_id", id_),))
 
 
 def _column(name: str, ordinal: int, type_: avro.Type) -> Column:

@@ -105,6 +105,8 @@ def _emit(type_: avro.Type) -> Emit:
         return _integer(type_.read)
     if type_.kind == "string" and not type_.logical:
         return _string
+    if type_.kind == "bytes" and type_.logical == "decimal":
+        return _decimal(type_.precision, type_.scale)
     # equal decimals may have other digits, and -0.0 is 0.0
     is_exact = type_.logical == "decimal" or type_.kind in ("float", "double")
     return _scalar(type_.read, _text if is_exact else _kept_text)
@@ -136,15 +138,41 @@ def _object(members: list[tuple[bytes, Emit]]) -> Emit:
 
 def _string(data: bytes, at: int, out: list) -> int:
     """The walk refuses what is no UTF-8."""
-    size, at = avro.long_at(data, at)
-    end = at + size
-    if not 0 <= size <= len(data) - at:
-        raise Doubt
-    if SPECIAL.search(data, at, end):
-        out.append(json.dumps(data[at:end].decode(), ensure_ascii=False).encode())
+    value, end = _sized(data, at)
+    if SPECIAL.search(value):
+        out.append(json.dumps(value.decode(), ensure_ascii=False).encode())
     else:
-        out += (b'"', data[at:end], b'"')
+        out.append(b'"%b"' % value)
     return end
+
+
+def _sized(data: bytes, at: int) -> tuple[bytes, int]:
+    """Bytes after their length, and where they end. Raises: Doubt."""
+    size = data[at]
+    if size < 0x80 and not size & 1:
+        at, size = at + 1, size >> 1
+    else:
+        size, at = avro.long_at(data, at)
+    end = at + size
+    if size < 0 or end > len(data):
+        raise Doubt
+    return data[at:end], end
+
+
+def _decimal(precision: int, scale: int) -> Emit:
+    limit, unit = 10**precision, 10**scale
+
+    def write(data: bytes, at: int, out: list) -> int:
+        value, end = _sized(data, at)
+        unscaled = int.from_bytes(value, "big", signed=True)
+        if not value or not -limit < unscaled < limit or len(value) > precision:
+            raise Doubt
+        whole, rest = divmod(abs(unscaled), unit)
+        text = f"{whole}.{rest:0{scale}d}" if scale else f"{whole}"
+        out.append(f"-{text}".encode() if unscaled < 0 else text.encode())
+        return end
+
+    return write
 
 
 def _integer(read: avro.Read) -> Emit:

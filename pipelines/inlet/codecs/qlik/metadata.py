@@ -34,6 +34,7 @@ from inlet.codecs.qlik.members import Refused
 from inlet.codecs.results import Definition
 from inlet.fields import json_exact
 from inlet.fields.json_exact import Number
+from inlet.fields.wrong import Wrong
 from inlet.source import Source
 from inlet.table import Table
 
@@ -70,7 +71,8 @@ class Listed(NamedTuple):
 
     def definition(self, change_seq: str, is_text: bool, source: Source) -> Definition:
         """The list as silver.table_versions has it. In: its place, "" where none is known."""
-        schema, _, table = (source.table_of(self.name) or self.name).partition(".")
+        mapped = source.table_of(self.name)
+        schema, table = mapped.split(".", 1) if mapped else (self.schema, self.table)
         columns = [
             types.described(column, is_text) | {"nullable": column.name not in self.not_null} for column in self.columns
         ]
@@ -148,7 +150,14 @@ def of_text(text: bytes) -> Listed:
 
 def lists(lookups: dict[str, bytes]) -> dict[str, Listed]:
     """The lists that metadata messages brought, by id; not what was looked up elsewhere."""
-    return {id_: of_text(text) for id_, text in lookups.items() if text and MARK.search(text)}
+    found = {}
+    for id_, text in lookups.items():
+        if text and MARK.search(text):
+            try:
+                found[id_] = of_text(text)
+            except (Wrong, Refused):  # kept by an earlier Inlet, which asked less; messages that name it are rejects
+                continue
+    return found
 
 
 def named(whole: dict, lookups: dict[str, bytes]) -> Listed | None:
