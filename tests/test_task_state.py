@@ -25,7 +25,8 @@ def project(tmp_path):
 def event(name: str, row: dict, n: int, is_deleted: bool = False, source: str = "shop") -> dict:
     """A row of silver.control_events, as the codec makes it of a row of a control table, n minutes after AT."""
     found = control_tables.event(f"attrep_{name}", row, is_deleted, AT + timedelta(minutes=n))
-    of_event = {name: getattr(found, name) for name in ("kind", "source_schema", "source_table", "detail")}
+    names = ("kind", "source_schema", "source_table", "change_seq", "detail")
+    of_event = {name: getattr(found, name) for name in names}
     return of_event | {"source": source, "unit_id": f"{source}/attrep_{name}/0/{n}", "batch_id": 1}
 
 
@@ -120,6 +121,17 @@ def test_a_task_that_loads_nothing_ends_the_loads_before_it_unless_there_are_sev
     assert full_loads._idle(batch, {"shop"}) == {"shop": AT + timedelta(minutes=4)}
     write(project, event("status", idle, 4), event("status", idle | {"TASK_NAME": "other"}, 5))
     assert full_loads._idle(batch, {"shop"}) == {}
+
+
+def test_the_newest_ddl_is_shown_first(project):
+    for n, type_ in enumerate(["ALTER_TABLE", "TRUNCATE_TABLE"]):
+        told = {"DDL_TYPE": type_, "CHANGE_SEQ": f"2026010203040500{n:019d}", "TIMESTAMP": "2026-01-02 03:04:05"}
+        write(project, event("ddl_history", OWN | told, n))
+    found = status.status(project)["last DDL"]
+    assert [(one["table"], one["what"]) for one in found] == [
+        ("DEPOT.ITEMS", "TRUNCATE_TABLE"),
+        ("DEPOT.ITEMS", "ALTER_TABLE"),
+    ]
 
 
 def test_rows_of_another_task_are_counted_alone():

@@ -34,6 +34,7 @@ WAITS = (  # titles of `inlet status`
     "public though not whole",
     "suspended tables",
     "tasks",
+    "last DDL",
     "records that a task counted and that were not landed",
     "rows that a task's target refused",
     "sources that cannot be listed",

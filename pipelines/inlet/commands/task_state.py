@@ -4,10 +4,11 @@ suspended, records that they counted and that were not landed, rows that their o
 
 import json
 from datetime import datetime, timedelta
+from functools import partial
 
 from inlet import lake
 from inlet.codecs.qlik import members
-from inlet.codecs.qlik.control_tables import EXCEPTION, HISTORY, PARTITION, RESUMED, SUSPENDED
+from inlet.codecs.qlik.control_tables import DDL, EXCEPTION, HISTORY, PARTITION, RESUMED, SUSPENDED
 from inlet.codecs.qlik.full_load import Options
 from inlet.codecs.results import TASK_STATUS
 from inlet.config import Project
@@ -15,19 +16,22 @@ from inlet.sql import literal
 from inlet.table import by_name
 
 NUM_SLOTS = 12  # of attrep_history that are looked at: an hour, as Qlik sets it up
+NUM_DDL = 10
 RESUME = "resume the table's load in Qlik (Reload Target); its rows are as they were then"
-COLUMNS = ["source", "source_schema", "source_table", "kind", "detail", "unit_id", "batch_id"]
+COLUMNS = ["source", "source_schema", "source_table", "change_seq", "kind", "detail", "unit_id", "batch_id"]
 
 
 def sections(project: Project) -> dict[str, list[dict]]:
     """Sections of `inlet status`; none where sources say nothing of their tasks."""
-    kinds = ", ".join(map(literal, (TASK_STATUS, SUSPENDED, RESUMED, HISTORY, EXCEPTION, PARTITION)))
+    kinds = ", ".join(map(literal, (TASK_STATUS, SUSPENDED, RESUMED, HISTORY, EXCEPTION, PARTITION, DDL)))
     rows = lake.peek(project.lakehouse_path(), "silver.control_events", COLUMNS, f"where kind in ({kinds})")
     events = [row | {"detail": json.loads(row["detail"])} for row in rows if row["source"] in project.sources]
     names = {name: table.table for name, table in by_name(project.tables.values()).items()}
+    contract = partial(_contract, project, names)
     found = {
         "tasks": tasks(events),
-        "suspended tables": suspended(events, lambda source, name: _contract(project, names, source, name)),
+        "suspended tables": suspended(events, contract),
+        "last DDL": ddl(events, contract),
         "records that a task counted and that were not landed": lacking(project, events),
         "rows that a task's target refused": refused(events),
     }
@@ -35,26 +39,44 @@ def sections(project: Project) -> dict[str, list[dict]]:
 
 
 def tasks(events: list[dict]) -> list[dict]:
-    """The last status of each task. In: control events, their details read."""
+    """The last status of each task, and the last change-data partition that it has closed. In: control events, their
+    details read.
+    """
     last: dict[tuple[str, str], dict] = {}
-    for event in sorted((one for one in events if one["kind"] == TASK_STATUS), key=_order):
-        last[event["source"], f"{event['detail'].get('task')}"] = event["detail"]
-    closed: dict[str, str] = {}
-    for event in events:
+    for event in sorted((one for one in events if one["kind"] in (TASK_STATUS, PARTITION)), key=_order):
+        detail = event["detail"]
+        row = last.setdefault((event["source"], f"{detail.get('task_name')}"), {"partition_name": ""})
         if event["kind"] == PARTITION:
-            name = f"{event['detail'].get('partition_name')}"
-            closed[event["source"]] = max(name, closed.get(event["source"], ""))
+            row["partition_name"] = max(row["partition_name"], f"{detail.get('partition_name')}")
+        else:
+            row |= detail
     return [
         {
             "source": source,
             "task": task,
-            "status": detail.get("task_status"),
-            "as of": detail.get("status_time") or detail["at"],
-            "changes that Qlik holds": detail.get("pending_changes"),
-            "last closed partition": closed.get(source),
+            "status": row.get("task_status"),
+            "as of": row.get("status_time") or row.get("at"),
+            "changes that Qlik holds": row.get("pending_changes"),
+            "last closed partition": row["partition_name"] or None,
         }
-        for (source, task), detail in sorted(last.items())
+        for (source, task), row in sorted(last.items())
     ]
+
+
+def ddl(events: list[dict], contract=lambda source, name: name) -> list[dict]:
+    """The newest DDL that tasks have told, the newest first."""
+    told = sorted((one for one in events if one["kind"] == DDL), key=lambda one: one["change_seq"] or "")
+    return [
+        {
+            "source": event["source"],
+            "table": contract(event["source"], f"{event['source_schema']}.{event['source_table']}"),
+            "what": event["detail"]["ddl_type"],
+            "at": event["detail"].get("timestamp"),
+            "place": event["change_seq"],
+        }
+        for event in reversed(told)
+        if "ddl_type" in event["detail"]
+    ][:NUM_DDL]
 
 
 def suspended(events: list[dict], contract=lambda source, name: name) -> list[dict]:

@@ -15,7 +15,7 @@ Yields      a control event for each row. Its detail has the columns in lower ca
             row of another task than option task_name says, which topics of several tasks need
 Truncates   a ddl of type TRUNCATE_TABLE removes all rows of its table at its CHANGE_SEQ [documented: on Kafka it is the
             only signal]. Change tables have a row of their own for it, so there it is an event alone. ASSUMED: no
-            change has the CHANGE_SEQ of a DDL
+            change has the CHANGE_SEQ of a DDL. No other DDL moves a row: the rows of a dropped table stay
 Loads       attrep_status says FULL LOAD while any table is loaded, then CHANGE PROCESSING [documented]: loads whose
             last row the broker has before such a message have ended (silver/full_loads.py). attrep_history proves no
             end: its slots say that something was loaded, not that nothing else is
