@@ -8,6 +8,8 @@ import random
 import shutil
 from decimal import Decimal
 
+import pytest
+
 from inlet import lake
 from inlet.commands import status
 from inlet.commands.run import build_gold
@@ -36,6 +38,7 @@ def shown(value) -> str | None:
     return value if value is None or isinstance(value, str) else str(value)
 
 
+@pytest.mark.smoke
 def test_a_change_table_that_is_read_is_shown_again_cell_for_cell(spark):
     """Of seven header columns, and of eight, with a partition name; an empty cell is null in both."""
     rng, found, expected = random.Random(3), [], {}
