@@ -6,7 +6,7 @@ from inlet import change
 from inlet.codecs.qlik import control_tables, members
 from inlet.codecs.qlik.full_load import Options
 from inlet.codecs.qlik.members import Refused
-from inlet.codecs.qlik.shapes import DATA, IMAGES
+from inlet.codecs.qlik.shapes import DATA, IMAGES, NOT_TOLD
 from inlet.source import Source
 from inlet.table import Table
 
@@ -52,7 +52,7 @@ def _truncate(found: control_tables.Event, path: tuple, source: Source, tables: 
         named = (f"{found.source_schema}", f"{found.source_table}")
         raise Refused("unknown_table", path, expected, full[:80], named=named)
     contract = contract.at(f"{found.change_seq}")
-    return {
+    return NOT_TOLD | {
         "result": "change",
         "source_schema": contract.schema_name,
         "source_table": contract.table_name,

@@ -43,6 +43,12 @@ LEGACY = {"operation": "op", "changeSequence": "change_seq", "timestamp": "ts", 
 LEGACY_IMAGES = {DATA: DATA, BEFORE: "bu_data"}
 LEGACY_OPERATIONS = {"F": "REFRESH", "I": "INSERT", "U": "UPDATE", "D": "DELETE"}
 LEGACY_TRUTH = {"true": True, "false": False, "1": True, "0": False}
+NOT_TOLD = dict.fromkeys(  # of a change that no message of its own tells: columns of silver.changes
+    (
+        *("transaction_id", "transaction_event_counter", "transaction_last_event", "stream_position", "change_mask"),
+        *("column_mask", "before", "after", "column_states", "load_id"),
+    )
+)
 
 
 class Body(NamedTuple):

@@ -20,6 +20,7 @@ from inlet import change
 from inlet.codecs.qlik import full_load, members
 from inlet.codecs.qlik.full_load import Options
 from inlet.codecs.qlik.members import Refused
+from inlet.codecs.qlik.shapes import NOT_TOLD
 from inlet.fields import json_exact
 from inlet.fields.wrong import Wrong
 from inlet.source import Source
@@ -66,7 +67,7 @@ def _delete(message: dict, contract: Table, options: Options) -> dict[str, Any]:
     seq = members.refresh_seq(load, message)
     contract = contract.at(seq)
     before = members.image(_key(message["key"], contract, options), None, contract, ())
-    return {
+    return NOT_TOLD | {
         "table_version": contract.version,
         "change_seq": seq,
         "operation": "DELETE",
