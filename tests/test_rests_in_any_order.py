@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from inlet import bronze
-from inlet.bronze import blocks, framing, ordered, plan, reframing, replay, rests
+from inlet.bronze import blocks, file_rows, framing, ordered, plan, reframing, replay, rests
 from inlet.codecs import CODECS
 from inlet.unit import FILES
 from tests import projects
@@ -35,7 +35,7 @@ class Lakehouse:
         self.folder = root / "landing" / "s"
         self.folder.mkdir(parents=True)
         self.project = projects.make(root, {"s": {"codec": "toy", "from": "landing/s"}}, [NOTES])
-        for module in (plan, ordered):
+        for module in (file_rows, ordered):
             monkeypatch.setattr(module, "apart", lambda call, *paths: call())  # a child for each plan takes its time
         monkeypatch.setattr(reframing, "in_child", lambda call: call())
 
