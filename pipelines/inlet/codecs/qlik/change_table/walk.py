@@ -17,7 +17,7 @@ import numpy as np
 from inlet.codecs.qlik.change_table.scan import END, ESCAPED, FORM, NONE, START
 from inlet.fields.compiled.basics import inlined
 from inlet.fields.compiled.cache import compiled
-from inlet.fields.compiled.json_text import DOUBT, LEN_GAP, LEN_VALUE, hex_digit, is_same, move
+from inlet.fields.compiled.json_text import DOUBT, LEN_GAP, LEN_VALUE, hex_digit, is_same, move, put_letters
 from inlet.fields.compiled.json_values import (
     BOOLEAN,
     KEY,
@@ -25,6 +25,7 @@ from inlet.fields.compiled.json_values import (
     LEN_OBJECT,
     NEED,
     NOT_NULL,
+    TEXT,
     TYPE,
     put_object,
     put_value,
@@ -220,6 +221,8 @@ def _read(d, row, cells, place_of, plan, escape, is_number, token, work, starts,
         if cell[START] == NONE:
             work[pos] = 0
             pos += 1
+        elif plan[k, TYPE] == TEXT and cell[FORM] != ESCAPED and not is_number[k]:
+            pos = put_letters(d, cell[START], cell[END] - cell[START], work, pos)
         else:
             end = _put_token(d, cell, escape, is_number[k], token)
             if plan[k, TYPE] == BOOLEAN:
