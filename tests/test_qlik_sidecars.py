@@ -12,7 +12,7 @@ from inlet import bronze
 from inlet.bronze import blocks, framing, parquet_rows, purged, reframing, rests
 from inlet.codecs.codec import change_rows, decode_block
 from inlet.codecs.qlik.change_table import files
-from inlet.commands import decode
+from inlet.commands import decode, inspection
 from inlet.commands.status import status
 from inlet.errors import ConfigError
 from tests import projects
@@ -447,6 +447,10 @@ def test_inlet_decode_reads_a_file_with_its_sidecar(tmp_path, form):
     put(tmp_path, f"{FOLDER}/1.dfm", dfm(ITEMS, 2, file=name, format_=format_))
     rows = list(decode.decode_file(project, tmp_path / FOLDER / name, "s"))
     assert [what for what, _ in rows] == ["change", "change"]
+    if form == "text":  # and so does inlet inspect
+        shown = list(inspection.inspect(project, tmp_path / FOLDER / name, "s", None, inspection.Selection()))
+        assert [one.record.operation for one in shown] == ["INSERT", "INSERT"]
+        assert [leaf.name for leaf in shown[0].record.notes][-3:] == [column.name for column in ITEMS.columns]
 
 
 def test_parquet_with_other_types_than_its_sidecar_says_is_refused(tmp_path):

@@ -89,19 +89,19 @@ def _blocks(project: Project, source: Source, file: Path) -> Iterator[FileBlock]
         for unit in parquet_rows.units_of(project, planned(project, source, file)):
             yield FileBlock(unit["file_offset"], unit["bytes"], json.loads(unit["context"]), unit["num_records"])
         return
-    tables, path = project.tables_of(source), _path(project, file)
+    tables, path = project.tables_of(source), path_of(project, file)
     with opened(project, file) as (_, stream):
         cut = cut_file(
-            source, tables, unpacked_name(path), stream, 0, None, True, _companions(project, source, path) or None
+            source, tables, unpacked_name(path), stream, 0, None, True, companions_with(project, source, path) or None
         )
         yield from (block for block, _ in cut)
 
 
-def _path(project: Project, file: Path) -> str:
+def path_of(project: Project, file: Path) -> str:
     return str(file.resolve()).removeprefix(f"{project.root}/")
 
 
-def _companions(project: Project, source: Source, path: str) -> dict[str, dict]:
+def companions_with(project: Project, source: Source, path: str) -> dict[str, dict]:
     """The files that come with one. Raises: ConfigError where it waits for one."""
     companions = companions_of(source, path)
     if not isinstance(companions, list):
@@ -127,8 +127,8 @@ def opened(project: Project, file: Path) -> Iterator[tuple[str, IO[bytes]]]:
 
 def planned(project: Project, source: Source, file: Path) -> dict:
     """The row of bronze.files that would be planned for a file. Raises: ConfigError where it cannot be read."""
-    path = _path(project, file)
-    companions = _companions(project, source, path)
+    path = path_of(project, file)
+    companions = companions_with(project, source, path)
     info = {"size": file.stat().st_size, "companions": companions}
     info["num_records"] = num_records(source, path, companions)
     row, plan = None, TRANSPORTS[source.transport].plan_file

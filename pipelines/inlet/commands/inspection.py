@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from inlet.bronze import message_text
-from inlet.bronze.files import LEN_READ, is_compressed
+from inlet.bronze.files import LEN_READ, is_compressed, unpacked_name
 from inlet.bronze.framing import LEN_HEAD, attempt, cut_file
 from inlet.bronze.transports import TRANSPORTS
 from inlet.codecs import CODECS, transports_of
 from inlet.codecs.codec import offers
 from inlet.codecs.notes import UNREADABLE, Annotated, Note, bare, leaves
 from inlet.commands import message_records
-from inlet.commands.decode import opened, planned, source_of, with_lookups
+from inlet.commands.decode import companions_with, opened, path_of, planned, source_of, with_lookups
 from inlet.config import Project, read_files
 from inlet.errors import ConfigError
 from inlet.log import counted
@@ -254,13 +254,14 @@ def nothing(records: Iterable[Shown], selection: Selection) -> tuple[str, dict[s
 
 def _of_records(project: Project, source: Source, file: Path, name: str | None, at: int) -> Iterator[Shown]:
     """Of a file whose codec finds its records."""
-    codec, tables = CODECS[source.codec], project.tables_of(source)
-    with opened(project, file) as (own_name, stream):
-        start, context = 0, None
+    codec, tables, path = CODECS[source.codec], project.tables_of(source), path_of(project, file)
+    with_it = companions_with(project, source, path) or None
+    with opened(project, file) as (_, stream):
+        start, context, name = 0, None, name or unpacked_name(path)
         if at > FAR and offers(codec, "find_record") and not is_compressed(file.name):
-            start, context = _far(codec, source, tables, name or own_name, stream, at)
+            start, context = _far(codec, source, tables, name, stream, at)
         stream.seek(start)
-        for block, _ in cut_file(source, tables, name or own_name, stream, start, context, True):
+        for block, _ in cut_file(source, tables, name, stream, start, context, True, with_it):
             if block.file_offset + len(block.data) <= at:
                 continue
             for record in _annotated(codec, block.data, block.context, source, tables, not block.file_offset):

@@ -142,21 +142,7 @@ def decode(data: bytes, context: dict, source: Source, tables: dict[str, Table])
     num_control = fast.num_befores if fast else 0
     len_records = pc.sum(fast.changes["unit_length"]).as_py() or 0 if fast else 0
     for ordinal, start, stop, kind, cells in _left(framed, fast):
-        row = _row(framed, unit, start, stop, cells, ordinal)
-        found: dict | Part | Reject | None
-        events: list[Control] = []
-        if kind == BROKEN:
-            expected = f"{len(context['columns'])} cells whose quotes end within the record"
-            line = data[start:stop].split(b"\n")[0][:LEN_SHOWN].decode("latin-1")
-            found = row.reject(Refused("wrong_shape", (), expected, repr(line)))
-        else:
-            try:
-                found, events = row.read(values_of(framed, start, stop, cells, row.table))
-            except Refused as no:
-                found = row.reject(no)
-            except Wrong as wrong:
-                refused = Refused(wrong.kind, (), wrong.expected, wrong.found)
-                found = replace(row.reject(refused), byte_offset=start + wrong.offset)
+        _, found, events = plain_row(framed, unit, start, stop, kind, cells, ordinal)
         controls += events
         if found is None:
             num_control += 1
@@ -166,6 +152,26 @@ def decode(data: bytes, context: dict, source: Source, tables: dict[str, Table])
     every = arrow.with_certain(fast, changes)
     framing, listed = len(data) - len_records, definitions(context, every, parts)
     return Decoded(every, rejects, controls, framing, num_control, listed, parts)
+
+
+def plain_row(
+    framed: Framed, unit: Unit, start: int, stop: int, kind: str, cells: list, ordinal: int
+) -> tuple[Row, dict | Part | Reject | None, list[Control]]:
+    """What a record is, by the plain path, and the control events that come with it; None of a row of a control table.
+    In: where it begins and ends, its kind and its cells; its ordinal in the file.
+    """
+    row = _row(framed, unit, start, stop, cells, ordinal)
+    if kind == BROKEN:
+        expected = f"{len(framed.context['columns'] or [])} cells whose quotes end within the record"
+        line = framed.data[start:stop].split(b"\n")[0][:LEN_SHOWN].decode("latin-1")
+        return row, row.reject(Refused("wrong_shape", (), expected, repr(line))), []
+    try:
+        return row, *row.read(values_of(framed, start, stop, cells, row.table))
+    except Refused as no:
+        return row, row.reject(no), []
+    except Wrong as wrong:
+        refused = Refused(wrong.kind, (), wrong.expected, wrong.found)
+        return row, replace(row.reject(refused), byte_offset=start + wrong.offset), []
 
 
 def _certain(framed: Framed, unit: Unit) -> arrow.Walked | None:

@@ -71,6 +71,7 @@ import re
 
 from inlet.codecs.qlik import dfm
 from inlet.codecs.qlik.change_table import opening, sidecars
+from inlet.codecs.qlik.change_table.annotate import annotate
 from inlet.codecs.qlik.change_table.arrow import CHANGES, COLUMNS, CONSTANTS, changes_as_rows, constants, tables_of
 from inlet.codecs.qlik.change_table.block import cut, decode
 from inlet.codecs.qlik.change_table.options import Options
@@ -89,6 +90,7 @@ __all__ = (
     "CHANGES",
     "COLUMNS",
     "CONSTANTS",
+    "annotate",
     "changes_as_rows",
     "constants",
     "cut",

@@ -1,0 +1,139 @@
+"""Every byte of a change table or of a load with its column, value and meaning: what `inlet inspect` shows of text.
+
+Each record is read by the plain path (row.py), which the compiled walk is held equal to. Cells of JSON lines are shown
+token by token (codecs/json_notes.py).
+"""
+
+from typing import Any
+
+from inlet.codecs.json_notes import json_notes
+from inlet.codecs.notes import AFTER, BEFORE, Annotated, Note, clipped, printable
+from inlet.codecs.qlik.change_table import header, images, text
+from inlet.codecs.qlik.change_table.block import Framed, plain_row, values_of
+from inlet.codecs.qlik.change_table.header import BEFOREIMAGE, Columns
+from inlet.codecs.qlik.change_table.images import Reading
+from inlet.codecs.qlik.change_table.options import Options
+from inlet.codecs.qlik.change_table.row import Row, Unit, Values
+from inlet.codecs.qlik.members import Refused
+from inlet.codecs.results import Part
+from inlet.errors import Reject
+from inlet.fields.wrong import Wrong
+from inlet.source import Source
+from inlet.table import Table
+
+TITLES = {text.HEADER: "column names", text.BETWEEN: "empty line", text.BROKEN: "no record"}
+
+
+def annotate(data: bytes, context: dict, source: Source, tables: dict[str, Table]) -> list[Annotated]:
+    """The records of a block, with the notes of all its bytes."""
+    framed = Framed(data, context, source.options_as(Options), True, True)
+    unit, ordinal, end = Unit(context, source, tables), context["row_ordinal"], 0
+    found: list[Annotated] = []
+    for piece in framed.pieces():
+        start, end = framed.byte(piece.start), framed.byte(piece.end)
+        if piece.kind in (text.HEADER, text.BETWEEN):
+            found.append(_between(data, start, end, TITLES[piece.kind]))
+            continue
+        found.append(_record(framed, unit, start, end, piece.kind, piece.cells, ordinal))
+        ordinal += 1
+    if end < len(data):
+        found.append(_record(framed, unit, end, len(data), text.BROKEN, [], ordinal))
+    return found
+
+
+def _between(data: bytes, start: int, end: int, title: str) -> Annotated:
+    note = Note(start, end - start, title, printable(data[start:end].rstrip(b"\r\n")))
+    return Annotated(start, end - start, title, lambda: [note])
+
+
+def _record(framed: Framed, unit: Unit, start: int, end: int, kind: str, cells: list, ordinal: int) -> Annotated:
+    row, read, _ = plain_row(framed, unit, start, end, kind, cells, ordinal)
+    values, columns = _values(framed, row, start, end, kind, cells)
+    told: dict[str, Any] = {"table": f"{row.table.schema_name}.{row.table.table_name}"}
+    shown: dict[str, dict] = {}
+    if isinstance(read, Reject):
+        why = f"expected {read.expected}, found {read.found}"
+        told |= {"fault": (read.kind, why), "fault_at": read.byte_offset, "change_seq": read.change_seq}
+    elif isinstance(read, Part):
+        said = row.said(Values(values, columns))
+        half = _half(row, said, values, columns)
+        is_before = said.operation == BEFOREIMAGE
+        told |= {"operation": "UPDATE", "transaction_id": said.transaction_id, "position": said.stream_position}
+        told |= {"change_seq": said.change_seq, "part": int(is_before)}
+        shown = {BEFORE if is_before else AFTER: half}
+    elif read:
+        told |= {"operation": read["operation"], "change_seq": read["change_seq"]}
+        told |= {"transaction_id": read.get("transaction_id"), "position": read.get("stream_position")}
+        shown = {image: read[image] for image in (BEFORE, AFTER) if read.get(image) is not None}
+    title = told.get("operation") or ("control table" if read is None else "row")
+    [(image, of_image)] = shown.items() if len(shown) == 1 else [("", {})]
+    names = {place: name for place, name in _columns_of(row, columns).items() if name in of_image}
+
+    def notes() -> list[Note]:
+        make = _json_notes if framed.is_json else _cell_notes
+        return make(framed, start, end, cells, columns, names, image, of_image, unit)
+
+    return Annotated(start, end - start, title, notes, **told)
+
+
+def _values(framed: Framed, row: Row, start: int, end: int, kind: str, cells: list) -> tuple[list, Columns]:
+    """The values of a record, as far as it can be read."""
+    try:
+        if kind == text.ROW:
+            return values_of(framed, start, end, cells, row.table)
+    except (Refused, Wrong):
+        pass
+    names = framed.context["columns"] or []
+    return [None] * len(names), header.columns_of(names, framed.options)
+
+
+def _half(row: Row, said: header.Said, values: list, columns: Columns) -> dict:
+    """The image that a part shows by itself: of a row of before, whose mask its update has, what is not null."""
+    try:
+        half = row.half(said, Values(values, columns), None)
+        return half.get("after") or half.get("before") or {}
+    except Refused:
+        return {}
+
+
+def _columns_of(row: Row, columns: Columns) -> dict[int, str]:
+    """The names of columns by place, as the contract has them."""
+    known = {column.name.lower(): column.name for version in row.table.versions for column in version.columns}
+    return {place: known[name.lower()] for place, name in columns.data.items() if name.lower() in known}
+
+
+def _cell_notes(framed, start, end, cells, columns, names, image, of_image, unit) -> list[Note]:
+    """Of delimited text: a leaf for each cell, with the delimiter behind it."""
+    found, at = [], start
+    for place, cell in enumerate(cells):
+        stop = framed.byte(cells[place + 1].start) if place + 1 < len(cells) else end
+        name = columns.names[place] if place < len(columns.names) else f"cell {place + 1}"
+        note = Note(at, stop - at, name, _meaning(place, cell.text, columns, unit))
+        if place in names:
+            note = note._replace(column=names[place], value=of_image[names[place]], image=image)
+        found.append(note)
+        at = stop
+    return found or [Note(start, end - start, "text", printable(framed.data[start:end]))] * (end > start)
+
+
+def _json_notes(framed, start, end, cells, columns, names, image, of_image, unit) -> list[Note]:
+    """Of a JSON line: its members."""
+    by_name = {columns.names[place].lower(): (place, name) for place, name in names.items()}
+
+    def mark(path, note: Note, value: Any) -> Note:
+        place, name = by_name.get(f"{path[-1]}".lower(), (-1, "")) if len(path) == 1 else (-1, "")
+        return note._replace(column=name, value=of_image[name], image=image) if place >= 0 else note
+
+    found = json_notes(framed.data[start:end], mark).notes
+    return [moved for note in found if (moved := clipped(note, 0, end - start, start)) is not None]
+
+
+def _meaning(place: int, shown: str, columns: Columns, unit: Unit) -> str:
+    """What a cell says; of a mask the columns that it names."""
+    if place != columns.known.get("change_mask") or not shown:
+        return shown
+    try:
+        found = images.places(shown, columns, [Reading(*one) for one in unit.context["masks"]]) or set()
+    except Refused:
+        return shown
+    return f"{shown}, columns changed: {', '.join(columns.data[n] for n in sorted(found)) or 'none'}"
