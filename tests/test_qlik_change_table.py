@@ -6,12 +6,15 @@ import io
 import json
 import random
 from decimal import Decimal
+from unittest import mock
 
 import pyarrow.parquet as pq
 import pytest
 
 from inlet.bronze import framing
+from inlet.codecs import json_batches
 from inlet.codecs.codec import change_rows, decode_block
+from inlet.codecs.qlik.change_table import block as blocks_of_text
 from inlet.codecs.qlik.change_table import files, text
 from inlet.codecs.results import Waiting
 from inlet.silver import decoded
@@ -22,6 +25,7 @@ from tests.conftest import ALL_ROUNDS
 from tests.encode import qlik_change_table as encode
 from tests.encode.qlik_change_table import Column, Layout, Options
 from tests.encode.qlik_dfm import dfm
+from tests.fuzz import qlik_change_table as change_table
 
 CASES = [path for path in test_cases.CASES if path.parent.name == "qlik_change_table"]
 NUM_ROUNDS = 400 if ALL_ROUNDS else 40
@@ -469,3 +473,25 @@ def test_damaged_files_say_the_same_in_whatever_blocks_and_pieces_they_come(numb
             test_codecs.assert_same(
                 test_codecs.joined(test_codecs.whole(case, data, 1 << 20, ends)), found, (data, ends)
             )
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_the_compiled_walk_says_what_the_plain_path_says(path):
+    case = test_cases.load(path)
+    change_table.check(case, change_table.units(case))
+
+
+def test_rows_of_plain_values_are_read_by_the_compiled_walk():
+    """Else it would be of no use: all but truncates."""
+    case = test_cases.load(next(path for path in CASES if path.stem == "ok_default_header_columns"))
+    with mock.patch.object(blocks_of_text, "plain_row", wraps=blocks_of_text.plain_row) as plain:
+        operations = [row["operation"] for row in test_cases.decode_file(case, case["data"])["changes"]]
+    assert plain.call_count == operations.count("TRUNCATE") < len(operations)
+
+
+def test_images_that_an_array_does_not_hold_are_left_to_the_plain_path(monkeypatch):
+    case = test_cases.load(next(path for path in CASES if path.stem == "ok_default_header_columns"))
+    expected = test_cases.decode_file(case, case["data"])
+    monkeypatch.setattr(json_batches, "LEN_MOST", 1)
+    with mock.patch.object(blocks_of_text, "plain_row", wraps=blocks_of_text.plain_row) as plain:
+        assert test_cases.decode_file(case, case["data"]) == expected and plain.call_count

@@ -177,7 +177,7 @@ def walked(found: Cells, columns: Columns, unit: Unit, first_row: int) -> Walked
     operations, bits = np.full(num, REFRESH), np.zeros((num, walk.len_mask(len(columns.names))), np.uint8)
     times, has_time, has_mask = np.zeros(num, np.int64), np.zeros(num, np.bool_), np.zeros(num, np.bool_)
     befores, is_before = np.full(num, NONE), np.zeros(num, np.bool_)
-    token = walk.token_of(_longest(found))
+    token = walk.token_of(int(_lengths(found).max(initial=0)))
     seqs = None
     if context["kind"] == "load":
         if first_row + num >= NUM_ROWS:
@@ -198,7 +198,8 @@ def walked(found: Cells, columns: Columns, unit: Unit, first_row: int) -> Walked
         ends = [one.decode() for one in pc.min_max(pa.array(certain, pa.binary())).as_py().values()]
     contract = unit.table.at(ends[0])
     layout = Layout(contract, columns, found.is_number)
-    if not layout.is_known or contract is not unit.table.at(ends[1]):
+    len_images = int(_lengths(found).sum()) + walk.len_image(0, num, len(layout.plan) + len(layout.others))
+    if not layout.is_known or contract is not unit.table.at(ends[1]) or len_images > json_batches.LEN_MOST:
         return None
     rows = np.flatnonzero(found.is_certain & ~is_before)
     texts, stops, valid = _images(found, rows, befores, operations, bits, has_mask, layout, unit, token)
@@ -212,9 +213,9 @@ def walked(found: Cells, columns: Columns, unit: Unit, first_row: int) -> Walked
 HEADS = ("change_seq", "change_oper", "change_mask", "operation", "timestamp")  # as walk.SEQ to walk.TIME
 
 
-def _longest(found: Cells) -> int:
-    lengths = (found.cells[:, :, END] - found.cells[:, :, START])[found.cells[:, :, START] != NONE]
-    return int(lengths.max(initial=0))
+def _lengths(found: Cells) -> np.ndarray:
+    """Bytes of each cell."""
+    return np.where(found.cells[:, :, START] == NONE, 0, found.cells[:, :, END] - found.cells[:, :, START])
 
 
 def _form(context: dict, columns: Columns) -> int:
@@ -263,8 +264,7 @@ def _pair(policy: str, seqs, is_seq, operations, is_certain, befores, is_before)
 def _images(found: Cells, rows, befores, operations, bits, has_mask, layout: Layout, unit: Unit, token):
     num_columns, num = len(layout.plan), len(rows)
     num_all = num_columns + len(layout.others)
-    lengths = found.cells[:, :, END] - found.cells[:, :, START]
-    of_row = np.where(found.cells[:, :, START] == NONE, 0, lengths).sum(axis=1)
+    of_row = _lengths(found).sum(axis=1)
     own, of_befores = of_row[rows], np.where(befores[rows] == NONE, 0, of_row[befores[rows]])
     longest = int(np.maximum(own, of_befores).max(initial=0))
     size = walk.len_image(int(np.maximum(own, of_befores).sum()), num, num_all)

@@ -5,6 +5,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from inlet.codecs import json_batches
 from inlet.codecs.qlik.change_table.arrow import Cells, is_utf8
 from inlet.codecs.qlik.change_table.header import Columns
 from inlet.codecs.qlik.change_table.scan import END, NONE, START
@@ -16,6 +17,8 @@ PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 def cells_of_rows(rows: pa.Table, columns: Columns, contract: Table) -> Cells | None:
     """In: rows, and what each of their columns is. Out: None where the plain path has to read them."""
+    if rows.nbytes > json_batches.LEN_MOST:  # of which a text column may be more than an array holds
+        return None
     types = {column.name.lower(): column for column in contract.columns}
     cells = np.zeros((rows.num_rows, rows.num_columns, 3), np.int64)
     buffers, is_number, size = [], [], 0
@@ -28,10 +31,8 @@ def cells_of_rows(rows: pa.Table, columns: Columns, contract: Table) -> Cells | 
             return None
         texts, one_is_number = found
         is_number.append(one_is_number and type_ != "string")
-        stops = np.frombuffer(texts.buffers()[1], np.int32)[texts.offset : texts.offset + len(texts) + 1].astype(
-            np.int64
-        )
-        letters = np.frombuffer(texts.buffers()[2] or b"", np.uint8)[stops[0] : stops[-1]]
+        letters, stops = json_batches.bytes_of(texts)
+        letters = letters[stops[0] : stops[-1]]
         if not is_mask and not is_utf8(letters.tobytes()):
             return None
         is_null = ~np.asarray(texts.is_valid())
