@@ -8,6 +8,7 @@ import random
 from decimal import Decimal
 from unittest import mock
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -404,6 +405,56 @@ def test_a_part_waits_for_its_other_half_in_another_file_of_another_form():
     for given in ([text_file, json_file], [json_file, text_file]):
         [row] = read(given, of, TABLES)["changes"]
         assert (row["before"]["NAME"], row["after"]["NAME"], row["change_mask"]) == ("a", "b", b"\2")
+
+
+@pytest.mark.parametrize("quoted_null", ["auto", "text", "null"])
+def test_escapes_are_read_in_every_cell(quoted_null):
+    """In header columns, and where a cell is the null text once its escape is gone."""
+    head = "header__change_seq,header__change_oper,header__stream_position,header__transaction_id,ID,NAME,NOTE\n"
+    options = {"escape": "\\", "null_text": "NULL", "quoted_null": quoted_null, "without_mask": "full"}
+    lines = [f'{seq(1)},I,"a\\"b","c\\,d",1,"x","y"', f'{seq(2)},I,p,t,2,"\\NULL","y"']
+    found = read([(PATH, (head + "".join(f"{line}\n" for line in lines)).encode())], source(**options), TABLES)
+    first, *others = found["changes"]
+    assert (first["stream_position"], first["transaction_id"]) == ('a"b', "c,d")
+    assert [row["after"]["NAME"] for row in others] == {"auto": [], "text": ["NULL"], "null": [None]}[quoted_null]
+    assert [reject.kind for reject in found["rejects"]] == ["ambiguous_layout"] * (quoted_null == "auto")
+
+
+STRINGS = pa.array([b"a", b"\xc3", b"\xa9"], pa.binary()).view(pa.string())
+
+
+@pytest.mark.parametrize(
+    ("values", "type_", "expected"),
+    [
+        (STRINGS, "string", ["a", "bad_text", "bad_text"]),
+        (pa.array([1_234_567, 0, 86_400 * 10**9], pa.time64("ns")), "string", ["00:00:00.001234567", "00:00:00", None]),
+        (pa.array([500, 3_600_000, None], pa.time32("ms")), "string", ["00:00:00.500000", "01:00:00", "null"]),
+        (pa.array([0, 2**31 - 1, -719_162], pa.date32()), "string", ["1970-01-01", None, "0001-01-01"]),
+        (pa.array([0, 2**31 - 1, -719_162], pa.date32()), "date", ["1970-01-01", None, "0001-01-01"]),
+        (pa.array([1, 2**62, 3], pa.duration("s")), "string", [None, None, None]),
+    ],
+)
+def test_a_value_of_parquet_that_cannot_be_shown_is_a_reject_of_its_row(values, type_, expected):
+    columns = [{"name": "ID", "type": "int"}, {"name": "V", "type": type_}]
+    tables = {"SHOP.ITEMS": Table(table="SHOP.ITEMS", name="t", key=["ID"], columns=columns)}
+    rows = pa.table(
+        {
+            "header__change_seq": [seq(n) for n in (1, 2, 3)],
+            "header__change_oper": ["I"] * 3,
+            "ID": pa.array([1, 2, 3], pa.int32()),
+            "V": values,
+        }
+    )
+    of, context = source(without_mask="full"), {}
+    context = files.open_rows("SHOP.ITEMS__ct/1.parquet", rows.schema, {}, of, tables) | {"first_row": 0}
+    one = files.decode_rows(rows, context, of, tables)
+    found = {row["after"]["ID"]: row["after"]["V"] for row in change_rows(files, one, context, of, tables)}
+    kinds = {reject.unit_offset + 1: reject.kind for reject in one.rejects}
+    for n, wanted in enumerate(expected, 1):
+        if wanted in (None, "bad_text"):
+            assert kinds[n] == (wanted or "value_does_not_fit")
+        else:
+            assert found[n] == (None if wanted == "null" else wanted)
 
 
 def test_values_of_parquet_are_exact():

@@ -47,6 +47,9 @@ def inserts(first: int, num: int) -> list[dict]:
     ]
 
 
+SEQS = [f"2026010203040500{n:019d}" for n in (1, 2)]
+
+
 def put(root, path: str, data: bytes, hours_ago: float = 0) -> None:
     file = root / path
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -205,6 +208,42 @@ def test_a_sidecar_that_is_still_being_written_is_waited_for(tmp_path):
     put(tmp_path, f"{FOLDER}/1.csv", text(1, 2), hours_ago=2)
     [row] = planned(project, []).files
     assert [reject.kind for reject in read(project, row)["rejects"]] == ["invalid_json"]
+
+
+@pytest.mark.parametrize("form", ["text", "json", "parquet"])
+@pytest.mark.parametrize(
+    ("listed", "found"),
+    [
+        (ITEMS.columns[:2], f"{ITEMS.columns[2].name} is gone"),
+        (
+            (ITEMS.columns[0], ITEMS.columns[1]._replace(type="DATE"), ITEMS.columns[2]),
+            f"{ITEMS.columns[1].name} is DATE, not {ITEMS.columns[1].type}",
+        ),
+    ],
+)
+def test_a_list_that_lacks_a_column_or_has_another_type_holds_its_rows(tmp_path, form, listed, found):
+    """Rows of plain values are no exception, which the compiled walk reads."""
+    table = ITEMS._replace(columns=listed)
+    rows = [[seq, "I", "", None, None, None, None, n, None, None][: 7 + len(listed)] for n, seq in enumerate(SEQS)]
+    write = {
+        "text": lambda: encode.delimited(table, rows, options=NAMES),
+        "json": lambda: encode.json_lines(table, rows),
+    }
+    data = write.get(form, lambda: encode.parquet(table, rows))()
+    end, format_ = {"text": ("csv", "delimited"), "json": ("json", "json"), "parquet": ("parquet", "parquet")}[form]
+    put(tmp_path, f"{FOLDER}/1.{end}", data)
+    put(tmp_path, f"{FOLDER}/1.dfm", dfm(table, 2, file=f"1.{end}", format_=format_))
+    typed = {
+        **ITEMS_CONTRACT,
+        "columns": [
+            c | {"source_type": column.type} for c, column in zip(ITEMS_CONTRACT["columns"], ITEMS.columns, strict=True)
+        ],
+    }
+    transport = "rows" if form == "parquet" else ""
+    project = project_of(tmp_path, "landing/**", transport, table=typed, sidecar="beside")
+    [row] = planned(project, []).files
+    one = read(project, row)
+    assert not one["changes"] and {(r.kind, r.found) for r in one["rejects"]} == {("definition_differs", found)}
 
 
 @pytest.mark.parametrize("form", ["text", "json", "parquet"])

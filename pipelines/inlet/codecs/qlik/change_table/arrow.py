@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from inlet import change
 from inlet.codecs import json_batches, json_columns
 from inlet.codecs.codec import IMAGE
-from inlet.codecs.qlik import types
+from inlet.codecs.qlik import column_lists, types
 from inlet.codecs.qlik.change_table import scan, text, walk
 from inlet.codecs.qlik.change_table.header import Columns
 from inlet.codecs.qlik.change_table.row import NUM_ROWS, Unit
@@ -77,6 +77,7 @@ class Cells(NamedTuple):
     escape: int
     bounds: np.ndarray  # where each row begins and ends in its unit
     is_certain: np.ndarray
+    is_doubled: bool = True  # is an escape a quote that is written twice?
 
 
 class Scanned(NamedTuple):
@@ -126,7 +127,8 @@ def scanned(data: bytes, dialect: text.Dialect, num_cells: int, at: int, may_end
     state, num, end = scan.scan(
         letters, at, len(data), delimiter, record_delimiter, quote, escape, may_end_so, cells, bounds
     )
-    found = Cells(letters, cells[:num], [False] * num_cells, escape, bounds[:num], np.ones(num, np.bool_))
+    is_certain = np.ones(num, np.bool_)
+    found = Cells(letters, cells[:num], [False] * num_cells, escape, bounds[:num], is_certain, escape == quote)
     return Scanned(found, state, end)
 
 
@@ -145,7 +147,11 @@ def mark_nulls(found: Cells, null: str, is_header: set[int], quoted_null: str) -
     headers = np.array([place in is_header for place in range(found.cells.shape[1])], np.bool_)
     of_null = np.frombuffer(marks, np.uint8)
     is_null, is_text = quoted_null == "null", quoted_null == "text"
-    scan.nulls(found.data, found.cells, len(found.cells), of_null, headers, is_null, is_text, found.is_certain)
+    may_be_escaped = len(marks) > 0 and not found.is_doubled
+    scan.nulls(
+        *(found.data, found.cells, len(found.cells), of_null, headers),
+        *(is_null, is_text, may_be_escaped, found.is_certain),
+    )
     return True
 
 
@@ -201,6 +207,8 @@ def walked(found: Cells, columns: Columns, unit: Unit, first_row: int) -> Walked
     len_images = int(_lengths(found).sum()) + walk.len_image(0, num, len(layout.plan) + len(layout.others))
     if not layout.is_known or contract is not unit.table.at(ends[1]) or len_images > json_batches.LEN_MOST:
         return None
+    if context.get("listed") and column_lists.differing(context["listed"], contract):
+        return None  # which every row is rejected for
     rows = np.flatnonzero(found.is_certain & ~is_before)
     texts, stops, valid = _images(found, rows, befores, operations, bits, has_mask, layout, unit, token)
     is_lost = np.flatnonzero(~found.is_certain[rows] & (befores[rows] != NONE))
@@ -210,7 +218,15 @@ def walked(found: Cells, columns: Columns, unit: Unit, first_row: int) -> Walked
     return Walked(changes, found.is_certain, int(is_before.sum()), found.bounds)
 
 
-HEADS = ("change_seq", "change_oper", "change_mask", "operation", "timestamp")  # as walk.SEQ to walk.TIME
+HEADS = (  # as walk.SEQ to walk.TRANSACTION
+    "change_seq",
+    "change_oper",
+    "change_mask",
+    "operation",
+    "timestamp",
+    "stream_position",
+    "transaction_id",
+)
 
 
 def _lengths(found: Cells) -> np.ndarray:

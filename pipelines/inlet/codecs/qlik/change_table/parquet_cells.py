@@ -6,12 +6,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from inlet.codecs import json_batches
-from inlet.codecs.qlik.change_table.arrow import Cells, is_utf8
+from inlet.codecs.qlik.change_table.arrow import Cells
 from inlet.codecs.qlik.change_table.header import Columns
 from inlet.codecs.qlik.change_table.scan import END, NONE, START
 from inlet.table import Table
 
 FIRST, LAST = -62_135_596_800, 253_402_300_800  # seconds since 1970: the years 1 to 9999
+DAY = 86_400
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
@@ -33,8 +34,6 @@ def cells_of_rows(rows: pa.Table, columns: Columns, contract: Table) -> Cells | 
         is_number.append(one_is_number and type_ != "string")
         letters, stops = json_batches.bytes_of(texts)
         letters = letters[stops[0] : stops[-1]]
-        if not is_mask and not is_utf8(letters.tobytes()):
-            return None
         is_null = ~np.asarray(texts.is_valid())
         cells[:, place, START] = np.where(is_null, NONE, stops[:-1] - stops[0] + size)
         cells[:, place, END] = stops[1:] - stops[0] + size
@@ -53,7 +52,7 @@ def _as_text(values: pa.ChunkedArray, type_: str, has_encoding: bool, is_mask: b
         column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
     of = column.type
     if pa.types.is_large_string(of) or pa.types.is_string(of):
-        return column.cast(pa.string()), False
+        return (column.cast(pa.string()), False) if _is_utf8(column) else None
     if pa.types.is_binary(of) or pa.types.is_large_binary(of) or pa.types.is_fixed_size_binary(of):
         if is_mask:
             return column.cast(pa.binary()), False
@@ -71,11 +70,24 @@ def _as_text(values: pa.ChunkedArray, type_: str, has_encoding: bool, is_mask: b
     if pa.types.is_timestamp(of):
         texts = _times(column.cast(pa.int64()), of.unit)
         return None if texts is None else (texts, False)
-    if pa.types.is_date(of):
-        return column.cast(pa.string()), False
-    if pa.types.is_time(of):
-        return pa.array([None if v is None else v.isoformat() for v in column.to_pylist()], pa.string()), False
+    if pa.types.is_date32(of):
+        is_known = _is_between(column.cast(pa.int32()), FIRST // DAY, LAST // DAY)
+        return (column.cast(pa.string()), False) if is_known else None
     return None
+
+
+def _is_utf8(column: pa.Array) -> bool:
+    """Is each text UTF-8 by itself?"""
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _is_between(numbers: pa.Array, first: int, last: int) -> bool:
+    found = pc.min_max(numbers).as_py()
+    return found["min"] is None or first <= found["min"] <= found["max"] < last
 
 
 def _hex(column: pa.Array) -> tuple[pa.Array, bool]:
@@ -85,7 +97,6 @@ def _hex(column: pa.Array) -> tuple[pa.Array, bool]:
 def _times(numbers: pa.Array, unit: str) -> pa.Array | None:
     """Times as text; None where one is of no year from 1 to 9999."""
     of_second = PER_SECOND[unit]
-    found = pc.min_max(numbers).as_py()
-    if found["min"] is not None and not FIRST * of_second <= found["min"] <= found["max"] < LAST * of_second:
+    if not _is_between(numbers, FIRST * of_second, LAST * of_second):
         return None
     return numbers.cast(pa.timestamp(unit)).cast(pa.string())

@@ -118,7 +118,52 @@ def _values(column: pa.ChunkedArray) -> list:
     if pa.types.is_timestamp(type_):
         digits = UNITS[type_.unit]
         return [None if v is None else _time(v, digits) for v in column.cast(pa.int64()).to_pylist()]
-    return [_plain(value) for value in column.to_pylist()]
+    if pa.types.is_time(type_):
+        digits, whole = UNITS[type_.unit], pa.int32() if pa.types.is_time32(type_) else pa.int64()
+        return [None if v is None else _clock(v, digits) for v in column.cast(whole).to_pylist()]
+    if pa.types.is_date32(type_):
+        return [None if v is None else _day(v) for v in column.cast(pa.int32()).to_pylist()]
+    if pa.types.is_string(type_) or pa.types.is_large_string(type_):
+        return [None if v is None else _utf8(v) for v in column.cast(pa.large_binary()).to_pylist()]
+    return [_read(scalar) for scalar in column]
+
+
+def _read(scalar: pa.Scalar):
+    try:
+        return _plain(scalar.as_py())
+    except (OverflowError, ValueError, pa.ArrowException):
+        return Refused("value_does_not_fit", (), f"a value of {scalar.type} that can be shown", "another one")
+
+
+def _utf8(data: bytes) -> str | Refused:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        found = f"0x{data[error.start : error.start + 4].hex().upper()} at its byte {error.start}"
+        return Refused("bad_text", (), "UTF-8", found)
+
+
+def _day(number: int) -> str | Refused:
+    """A day so many days after 1970-01-01."""
+    try:
+        return (EPOCH + datetime.timedelta(days=number)).date().isoformat()
+    except OverflowError:
+        return Refused("value_does_not_fit", (), "a day of the years 1 to 9999", str(number))
+
+
+def _clock(number: int, digits: int) -> str | Refused:
+    """A time of day, of so many digits of a second's fraction: without a fraction that is zero, else with six digits,
+    or with all that are needed.
+
+    >>> _clock(1_234_567, 9), _clock(3_600_000, 3), _clock(3_600_500, 3)
+    ('00:00:00.001234567', '01:00:00', '01:00:00.500000')
+    """
+    seconds, fraction = divmod(number, 10**digits)
+    if not 0 <= seconds < 86_400:
+        return Refused("value_does_not_fit", (), "a time of a day", str(number))
+    text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+    nanos = f"{fraction:0{digits}d}".ljust(9, "0") if fraction else ""
+    return f"{text}.{nanos if nanos[6:] != '000' else nanos[:6]}" if nanos else text
 
 
 def _time(number: int, digits: int) -> str | Refused:

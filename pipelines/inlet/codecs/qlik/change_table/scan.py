@@ -118,12 +118,14 @@ def scan(d, at, end, delimiter, record_delimiter, quote, escape, may_end_so, cel
 
 
 @compiled(_nrt=False)
-def nulls(d, cells, num, null, is_header, quoted_is_null, quoted_is_text, is_certain):
+def nulls(d, cells, num, null, is_header, quoted_is_null, quoted_is_text, may_be_escaped, is_certain):
     """Mark cells that are the null text as NONE. In: for each column whether it is a header column; what a null text in
-    quotes is. Out: `is_certain` is False for rows in which that is open."""
+    quotes is; whether a cell with an escape may be one. Out: `is_certain` is False for rows in which that is open."""
     for row in range(num):
         for column in range(cells.shape[1]):
             a, b = cells[row, column, START], cells[row, column, END]
+            if may_be_escaped and cells[row, column, FORM] == ESCAPED:
+                is_certain[row] = False
             if b - a != len(null) or not _is_at(d, a, b, null):
                 continue
             if cells[row, column, FORM] == PLAIN or is_header[column] or quoted_is_null:

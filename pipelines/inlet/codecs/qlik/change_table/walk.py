@@ -33,7 +33,7 @@ from inlet.fields.compiled.json_values import (
 )
 
 REFRESH, INSERT, UPDATE, DELETE, BEFOREIMAGE = range(5)
-SEQ, LETTER, MASK, WORD, TIME, NUM_HEADS = range(6)  # header columns that `heads` reads
+SEQ, LETTER, MASK, WORD, TIME, POSITION, TRANSACTION, NUM_HEADS = range(8)  # header columns that are read
 HEX, LITTLE, BIG = range(3)  # how a mask is written
 TEXTS = T_BEFORE, T_AFTER, T_HEADER, T_CHANGE_MASK, T_COLUMN_MASK = range(5)
 LEN_SEQ, LEN_TIME, LEN_ESCAPE = 35, 40, 6
