@@ -169,7 +169,8 @@ def test_a_good_batch_passes_and_leaves_results_once_and_pages(project, spark, s
     lake.append(spark.table("checks.results").where(f"run_id = {run}"), "checks.results", "checks.silver", run)
     assert spark.table("checks.results").where(f"run_id = {run}").count() == len(results)
     assert kept(spark, f"run_id = {run} and `table` = 'silver.rejects'") == [
-        ("silver.rejects", "expect_column_values_to_be_in_set", "error", True, 0)
+        ("silver.rejects", "expect_column_values_to_be_in_set", "error", True, 0),
+        ("silver.rejects", "unexpected_rows_expectation", "warn", True, 0),
     ]
     docs = Path(project.lakehouse) / "checks" / "docs"
     assert f"{run}/silver.changes.html" in (docs / "index.html").read_text()
