@@ -276,6 +276,18 @@ def test_rows_wait_for_a_contract_that_knows_the_list_of_their_sidecar(tmp_path,
     assert [one["after"]["PRICE"] for one in read(project, row)["changes"]] in ([1, 1], ["1", "1"])
 
 
+def test_a_list_without_a_time_is_in_force_from_the_first_rejected_row_on(tmp_path):
+    wider = ITEMS._replace(columns=(*ITEMS.columns, encode.Column("PRICE", "INT4")), version=2)
+    rows = encode.rows(wider, [{**one, "after": one["after"] | {"PRICE": 1}} for one in inserts(3, 2)])
+    put(tmp_path, f"{FOLDER}/1.csv", encode.delimited(wider, rows, options=NAMES))
+    put(tmp_path, f"{FOLDER}/1.dfm", dfm(wider, 2, file="1.csv", times=("", "", None, None)))
+    project = project_of(tmp_path, sidecar="beside")
+    [row] = planned(project, []).files
+    found = read(project, row)
+    assert [reject.kind for reject in found["rejects"]] == ["definition_differs"] * 2
+    assert [(one.version, one.change_seq) for one in found["definitions"]] == [(2, seq(3))]
+
+
 def test_a_parquet_file_that_was_refused_is_tried_again_under_other_settings(tmp_path):
     project, before = project_of(tmp_path, transport="rows", sidecar="none"), []
     put(tmp_path, "landing/SHOP.ITEMS/LOAD00000001.parquet", encode.parquet(ITEMS, [[1, "a", None]], encode.LOAD))

@@ -1,7 +1,7 @@
 """A block of a text file, delimited or JSON, as blocks are cut and as they are read."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -150,7 +150,7 @@ def decode(data: bytes, context: dict, source: Source, tables: dict[str, Table])
         len_records += stop - start
         {dict: changes, Reject: rejects, Part: parts}[type(found)].append(found)  # type: ignore[attr-defined]
     every = arrow.with_certain(fast, changes)
-    framing, listed = len(data) - len_records, definitions(context, every, parts)
+    framing, listed = len(data) - len_records, definitions(context, every, parts, rejects)
     return Decoded(every, rejects, controls, framing, num_control, listed, parts)
 
 
@@ -221,13 +221,17 @@ def of_sidecar(context: dict) -> list[Control]:
     ]
 
 
-def definitions(context: dict, changes: pa.RecordBatch, parts: list[Part]) -> list[Definition]:
-    """The column list of a file's sidecar: in force from its first transaction on, else from the first change here."""
+def definitions(
+    context: dict, changes: pa.RecordBatch, parts: Sequence[Part], rejects: Sequence[Reject] = ()
+) -> list[Definition]:
+    """The column list of a file's sidecar: in force from its first transaction on, else from the first change here,
+    read or rejected.
+    """
     listed = context.get("definition")
     if not listed:
         return []
     first = pc.min(changes["change_seq"]).as_py()
-    seqs = [first] * (first is not None) + [part.change_seq for part in parts if part.change_seq]
+    seqs = [seq for seq in (first, *(p.change_seq for p in parts), *(r.change_seq for r in rejects)) if seq]
     seq = context.get("place", "").ljust(LEN_SEQ, "0") if context["kind"] == "load" else listed["change_seq"]
     seq = seq or min(seqs, default="")
     schema, table = context["table"].split(".", 1)
