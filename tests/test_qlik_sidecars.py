@@ -386,6 +386,37 @@ def test_a_file_that_was_listed_and_is_gone_before_it_was_landed_is_a_certain_ga
     assert row["problem"] is None and len(read(project, row)["changes"]) == 1
 
 
+def test_the_tail_of_a_file_that_is_gone_before_it_was_landed_is_a_certain_gap(tmp_path):
+    project, before = project_of(tmp_path), []
+    path, whole = f"{FOLDER}/1.csv", text(1, 3)
+    put(tmp_path, f"{FOLDER}/0.csv", text(9, 1))
+    put(tmp_path, path, whole[:-40])
+    landed = kept(project, before).files[1]
+    assert kept(project, before).files == []  # the tail waits
+    assert 0 < landed["ofs_end"] < len(whole) - 40
+    (tmp_path / path).unlink()
+    plan = kept(project, before)
+    assert problems(plan) == [(path, "file_purged", "SHOP.ITEMS")]
+    told = json.loads(plan.files[0]["problem"])
+    assert told["byte_offset"] == landed["ofs_end"] and f"byte {landed['ofs_end']} of the file" in told["expected"]
+    assert kept(project, before).files == []  # it is told once
+    put(tmp_path, path, whole)  # somebody had it
+    [row] = kept(project, before).files
+    assert (row["ofs_start"], row["ofs_end"], row["problem"]) == (landed["ofs_end"], len(whole), None)
+    (tmp_path / path).unlink()
+    assert kept(project, before).files == []
+
+
+def test_what_an_earlier_version_kept_of_listed_files_is_read(tmp_path):
+    project, before = project_of(tmp_path), []
+    put(tmp_path, f"{FOLDER}/1.csv", text(1, 1))
+    kept(project, before)
+    listed = tmp_path / "lakehouse" / "_listed" / "s.json"
+    listed.write_text(json.dumps({f"{FOLDER}/{n}.csv": "2026-01-02 03:04:05" for n in (1, 2)}))
+    (tmp_path / FOLDER / "1.csv").unlink()
+    assert problems(kept(project, before)) == [(f"{FOLDER}/2.csv", "file_purged", "SHOP.ITEMS")]
+
+
 def test_a_file_that_a_person_was_asked_to_take_away_is_no_gap(tmp_path):
     project, before = project_of(tmp_path), []
     (tmp_path / FOLDER).mkdir(parents=True)

@@ -68,9 +68,7 @@ def plan_batch(project: Project, sources: list[Source], before: list[dict], now:
     """
     new = Plan(batch_id=next_batch(project, before))
     in_order = sorted(before, key=lambda row: row["batch_id"])
-    again = {row["batch_id"] for row in replay.planned(project)}
-    # what was framed again says nothing of the file's state
-    last = {(row["source"], row["path"]): row for row in in_order if row["batch_id"] not in again}
+    last = purged.last_rows(project, before)
     good = {(row["source"], row["path"]): row for row in in_order if not row["problem"]}
     wanted: list[ordered.Listed] = []
     unplaced: dict[str, list[str]] = {}  # source -> files that are there, of which nobody knows where they belong

@@ -1,20 +1,22 @@
 """Files that were removed before they were landed: the writer of a feed removes files after a time (retention).
 
-A file that was listed once, was not landed, and is gone is a certain gap (`file_purged`). Where new files of a table
+A file that was listed once, was not landed whole, and is gone is a certain gap (`file_purged`): all of it, or what
+follows the bytes that were landed. Where new files of a table
 have come and none of its landed ones is there any more, files between them may have come and gone
 (`files_may_be_missing`). Both are rows of bronze.files with a problem, so that silver rejects them; a full load of the
 table resolves them.
 
-Files that are listed and not landed are kept by `inlet run` in `_listed/<source>.json` of the lakehouse, for no batch
+Files that are listed and not landed whole are kept by `inlet run` in `_listed/<source>.json` of the lakehouse, for no batch
 has them.
 """
 
 import json
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import fsspec
 
+from inlet.bronze import replay
 from inlet.bronze.files import as_problem, unpacked_name
 from inlet.bronze.framing import attempt
 from inlet.codecs import CODECS
@@ -28,6 +30,13 @@ REMEDY = "Reload the table in Qlik"
 ASKS_PERSON = "a person:"  # beginning of what a file waits for that somebody may take away
 
 Places = dict[tuple[str, str], dict]  # (source, path) -> its last row of bronze.files
+
+
+class Seen(NamedTuple):
+    """A file that was listed and is not landed whole."""
+
+    listed_at: str  # first
+    size: int  # last
 
 
 def tables_of(source: Source, paths) -> dict[str, str]:
@@ -59,18 +68,30 @@ def plan(project: Project, source: Source, last: Places, new) -> None:
 
 
 def _gone(project: Project, source: Source, listed: dict[str, dict], last: Places) -> list[dict]:
-    """Files that were listed once, were not landed, and are gone."""
-    gone = {p: at for p, at in seen(project, source).items() if p not in listed and (source.name, p) not in last}
-    return [
-        {"path": path}
-        | as_problem(0, PURGED, f"the file that was listed first at {gone[path]} UTC", "no file", REMEDY, table=table)
-        for path, table in tables_of(source, gone).items()
-    ]
+    """Files that were listed once, were not landed whole, and are gone."""
+    gone = {
+        path: one
+        for path, one in seen(project, source).items()
+        if path not in listed and _is_owed(last.get((source.name, path)), one)
+    }
+    rows = []
+    for path, table in tables_of(source, gone).items():
+        start = last[source.name, path]["ofs_end"] if (source.name, path) in last else 0
+        what = f"what follows byte {start} of the file" if start else "the file"
+        expected = f"{what} that was listed first at {gone[path].listed_at} UTC"
+        rows.append({"path": path} | as_problem(start, PURGED, expected, "no file", REMEDY, table=table))
+    return rows
+
+
+def _is_owed(row: dict | None, one: Seen) -> bool:
+    """Are bytes of a file neither landed nor rejected? In: its last row of bronze.files."""
+    return row is None or not row["problem"] and row["ofs_end"] < one.size
 
 
 def _maybe(source: Source, listed: dict[str, dict], last: Places, planned: list[dict]) -> list[dict]:
     """The tables of which new files are planned and no landed one is listed."""
-    landed = tables_of(source, [path for of, path in last if of == source.name and not is_gap(last[of, path])])
+    begun = [path for (of, path), row in last.items() if of == source.name and (row["ofs_end"] or not is_gap(row))]
+    landed = tables_of(source, begun)
     fresh = tables_of(source, [r["path"] for r in planned if (source.name, r["path"]) not in last and not r["problem"]])
     kept = {table for path, table in landed.items() if path in listed}
     first = {table: path for path, table in sorted(fresh.items(), reverse=True)}
@@ -82,17 +103,28 @@ def _maybe(source: Source, listed: dict[str, dict], last: Places, planned: list[
     ]
 
 
-def seen(project: Project, source: Source) -> dict[str, str]:
-    """path -> when a file was listed first, of files that were not landed when the last run listed them."""
+def seen(project: Project, source: Source) -> dict[str, Seen]:
+    """The files that were not landed whole when the last run listed them, by path."""
     files, name = _place(project, source)
-    return json.loads(files.cat_file(name)) if files.exists(name) else {}
+    found = json.loads(files.cat_file(name)) if files.exists(name) else {}
+    # an earlier Inlet wrote no sizes, for it kept only files of which nothing was landed
+    return {path: Seen(one, 0) if isinstance(one, str) else Seen(*one) for path, one in found.items()}
+
+
+def last_rows(project: Project, landed: list[dict]) -> Places:
+    """The last row of each file, but for those of batches that framed it again: they say nothing of its state. In: the
+    rows of bronze.files so far.
+    """
+    again = {row["batch_id"] for row in replay.planned(project)}
+    in_order = sorted(landed, key=lambda row: row["batch_id"])
+    return {(row["source"], row["path"]): row for row in in_order if row["batch_id"] not in again}
 
 
 def keep(project: Project, plan, landed: list[dict]) -> None:
-    """Keep which files are listed and not landed, of feeds that remove files. In: a plan (plan.py); the rows of
+    """Keep which files are listed and not landed whole, of feeds that remove files. In: a plan (plan.py); the rows of
     bronze.files so far.
     """
-    last = {(row["source"], row["path"]): row for row in landed}
+    last = last_rows(project, landed) if plan.listed else {}
     for name, listed in plan.listed.items():
         if name not in plan.unlisted:
             _keep(project, project.sources[name], listed, plan.held, last)
@@ -101,9 +133,10 @@ def keep(project: Project, plan, landed: list[dict]) -> None:
 def _keep(project: Project, source: Source, listed: dict[str, dict], held: dict[str, str], last: Places) -> None:
     before, now = seen(project, source), f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}"
     paths = [path for path in listed if not held.get(path, "").startswith(ASKS_PERSON)]
-    there = {path: before.get(path, now) for path in tables_of(source, paths)}
-    gone = {path: at for path, at in before.items() if path not in listed}
-    found = {path: at for path, at in (gone | there).items() if (source.name, path) not in last}
+    first = {path: one.listed_at for path, one in before.items()}
+    there = {path: Seen(first.get(path, now), listed[path]["size"]) for path in tables_of(source, paths)}
+    gone = {path: one for path, one in before.items() if path not in listed}
+    found = {path: one for path, one in (gone | there).items() if _is_owed(last.get((source.name, path)), one)}
     if found != before:
         files, name = _place(project, source)
         files.makedirs(name.rsplit("/", 1)[0], exist_ok=True)
