@@ -18,10 +18,10 @@ from inlet.codecs.codec import change_rows, decode_block
 from inlet.codecs.qlik.change_table import block as blocks_of_text
 from inlet.codecs.qlik.change_table import files, text
 from inlet.codecs.results import Waiting
-from inlet.silver import decoded
+from inlet.silver import decoded, parts
 from inlet.source import Source
 from inlet.table import Table
-from tests import test_cases, test_codecs
+from tests import lakes, projects, test_cases, test_codecs
 from tests.conftest import ALL_ROUNDS
 from tests.encode import qlik_change_table as encode
 from tests.encode.qlik_change_table import Column, Layout, Options
@@ -75,8 +75,8 @@ def read(given: list[tuple[str, bytes]], of: Source, tables: dict, sidecars=None
             for part in one.parts:
                 raw = unit[part.unit_offset : part.unit_offset + part.unit_length]
                 waiting.setdefault(part.key, []).append(Waiting(f"{n}", part, raw, context))
-    for key, parts in waiting.items():
-        joined = files.join(key, parts, of, tables)
+    for key, halves in waiting.items():
+        joined = files.join(key, halves, of, tables)
         found["changes"] += joined.changes
         found["rejects"] += [reject for _, reject in joined.rejects]
         found["waiting"] += [one.part.key for one in joined.waiting]
@@ -455,6 +455,49 @@ def test_a_value_of_parquet_that_cannot_be_shown_is_a_reject_of_its_row(values, 
             assert kinds[n] == (wanted or "value_does_not_fit")
         else:
             assert found[n] == (None if wanted == "null" else wanted)
+
+
+def test_a_part_that_waited_says_what_its_change_says_that_comes_again_whole(tmp_path):
+    """A file was cut off behind the update, and the transaction comes again in one file: no part is among it."""
+    of, tables = source(before_images="stored"), {"SHOP.ITEMS": contract(ITEMS)}
+    before, after = {"ID": 1, "NAME": "a", "NOTE": "n"}, {"ID": 1, "NAME": "b", "NOTE": "n"}
+    rows = encode.rows(ITEMS, [{"operation": "UPDATE", "change_seq": seq(1), "before": before, "after": after}])
+
+    def decoded_as(rows: list) -> tuple:
+        data = encode.delimited(ITEMS, rows, options=NAMES)
+        [(unit, found, context)] = _units("SHOP.ITEMS__ct/1.csv", data, of, tables, None, 1 << 20)
+        return unit, found, context, change_rows(files, found, context, of, tables)
+
+    _, again, _, [whole] = decoded_as(rows)
+    assert not again.parts
+    images = {}
+    for row in rows:
+        unit, cut, context, _ = decoded_as([row])
+        [part] = cut.parts
+        assert part.change_seq == whole["change_seq"]
+        raw = unit[part.unit_offset : part.unit_offset + part.unit_length]
+        half = files.half(Waiting("u", part, raw, context), whole["change_mask"], of, tables)
+        images |= {name: half[name] for name in ("before", "after") if half.get(name)}
+    assert images == {name: whole[name] for name in ("before", "after")}
+
+
+def test_nothing_is_asked_of_changes_where_no_part_waits_that_has_a_place(tmp_path):
+    project = projects.make(tmp_path, {"s": {"codec": "qlik_change_table", "from": "landing/**"}}, [])
+    part = {
+        "source": "s",
+        "part_key": "k",
+        "unit_id": "s/1.csv@0",
+        "unit_offset": 0,
+        "is_settled": False,
+        "batch_id": 1,
+    }
+    assert not parts.may_be_known(parts.waiting(project), ["s"])
+    lakes.write(project, "silver.batches", lakes.batch(1, "s", seq(1)))
+    lakes.write(project, "silver.waiting", part | {"unit_length": 9}, part | {"unit_length": 0, "change_seq": seq(1)})
+    assert not parts.may_be_known(parts.waiting(project), ["s"])
+    lakes.write(project, "silver.waiting", part | {"unit_offset": 9, "unit_length": 9, "change_seq": seq(1)})
+    assert parts.may_be_known(parts.waiting(project), ["s"])
+    assert not parts.may_be_known(parts.waiting(project), ["t"])
 
 
 def test_values_of_parquet_are_exact():

@@ -147,26 +147,31 @@ def place(folder: Path, path: str, rows: list[list], table=GOODS, layout=encode.
     put(folder / f"{path}.dfm", dfm(table, len(rows), layout, TEXT, file=f"{path.split('/')[-1]}.csv", times=times))
 
 
-def change(folder: Path, at: str, operation: str, after: dict, table=GOODS, before=None) -> None:
-    """A change of goods in a file of its own. In: its time, to minutes."""
+def change(folder: Path, at: str, operation: str, after: dict, table=GOODS, before=None, name: str = "") -> None:
+    """A change of goods in a file of its own. In: its time, to minutes; the end of the file's name."""
     seq = f"{re.sub('[^0-9]', '', at)}0000{1:019d}"
     said = {"operation": operation, "change_seq": seq, "after": after, "before": before}
-    name = f"SIM.GOODS__ct/{seq[:12]}"
-    place(folder, name, encode.rows(table, [said], Layout()), table, Layout(), f"{at}:00.000")
+    place(
+        folder, f"SIM.GOODS__ct/{seq[:12]}{name}", encode.rows(table, [said], Layout()), table, Layout(), f"{at}:00.000"
+    )
 
 
 def write_goods(landing: Path) -> None:
     """A source whose files have sidecars: a load; in the next batch a load that has one row less, whose file has the
-    same name, and a change that is older; then a change after that load, and one with a column that is new.
+    same name, and a change that is older; then a change after that load, and one with a column that is new. An update
+    without its before-image comes again with it, in one file.
     """
     first, second, third = (landing / f"{batch}" / "ct_goods" for batch in range(NUM_BATCHES))
     place(first, "SIM.GOODS/LOAD00000001", [[1, "a"], [2, "b"]], at="2026-01-02T03:00:00.000")
     place(first, "SIM.GOODS/LOAD00000002", [[3, "c"]], at="2026-01-02T03:00:30.000")
     change(first, "2026-01-02T04:00", "UPDATE", {"ID": 1, "NAME": "aa"}, before={"ID": 1, "NAME": "a"})
     change(first, "2026-01-02T04:01", "UPDATE", {"ID": 2, "NAME": "lost"})
+    half = {"ID": 3, "NAME": "cc"}
+    change(first, "2026-01-02T04:02", "UPDATE", half)
     put(first / LOST, b"")
     place(second, "SIM.GOODS/LOAD00000001", [[1, "again"], [2, "b"]], at="2026-01-02T05:00:00.000")
     change(second, "2026-01-02T04:30", "UPDATE", {"ID": 1, "NAME": "old"}, before={"ID": 1, "NAME": "aa"})
+    change(second, "2026-01-02T04:02", "UPDATE", half, before={"ID": 3, "NAME": "c"}, name="again")
     change(third, "2026-01-02T06:00", "INSERT", {"ID": 4, "NAME": "d"})
     new = {"ID": 5, "NAME": "e", "PRICE": 8}
     change(third, "2026-01-02T07:00", "INSERT", new, WIDER)
@@ -308,7 +313,7 @@ def test_a_load_with_the_names_of_an_earlier_one_replaces_the_table_once_it_has_
     """An update that is older than the load does not win; a row that the load has not goes with its end alone."""
     assert ran.goods == [
         [(1, "aa"), (2, "b"), (3, "c")],
-        [(1, "again"), (2, "b"), (3, "c")],
+        [(1, "again"), (2, "b"), (3, "cc")],
         [(1, "again"), (2, "b"), (4, "d")],
     ]
     ends = spark.sql(
@@ -329,6 +334,19 @@ def test_an_orphan_is_reported_after_its_wait_and_blocks_no_other(spark, ran):
         ("part_missing", "0401")
     ]
     assert [row for shown in ran.shown[:1] for row in shown["waiting for the feed"] if row["source"] == "ct_goods"]
+
+
+def test_a_part_is_settled_by_its_change_that_comes_again_whole(spark, ran):
+    """The change stands once; its update that waited is a repeat, and no orphan."""
+    found = spark.sql(
+        "select batch_id, unit_id from silver.changes where source = 'ct_goods' and change_seq like '202601020402%'"
+    ).collect()
+    assert [row.unit_id.split("@")[0][-9:] for row in found] == ["again.csv"]
+    settled = spark.sql(
+        "select batch_id, is_settled from silver.waiting where source = 'ct_goods' and change_seq like '202601020402%' "
+        "order by batch_id"
+    ).collect()
+    assert [row.is_settled for row in settled] == [False, True] and settled[1].batch_id == found[0].batch_id
 
 
 def test_rows_with_a_column_that_is_new_come_in_once_the_contract_has_it(spark, ran):

@@ -6,8 +6,8 @@ have come and none of its landed ones is there any more, files between them may 
 (`files_may_be_missing`). Both are rows of bronze.files with a problem, so that silver rejects them; a full load of the
 table resolves them.
 
-Files that are listed and not landed whole are kept by `inlet run` in `_listed/<source>.json` of the lakehouse, for no batch
-has them.
+Files that are listed and not landed whole are kept by `inlet run` in `_listed/<source>.json` of the lakehouse, for no
+batch has them.
 """
 
 import json

@@ -2,10 +2,10 @@
 silver.waiting, in whatever unit, file or batch they come, until their codec settles them (`join`). A change bears the
 batch that settles it.
 
-What the feed says later ends a wait: another part, or a note. The clock decides no meaning: it only makes rejects
-(`part_missing`, source option `part_wait_minutes`), which are decoded again when another part of their key comes.
-silver.waiting only grows, so a batch that dies is recovered like any other: a part waits while the last of its rows of
-whole batches is not settled.
+What the feed says later ends a wait: another part, a note, or the change itself, which a unit held whole. The clock
+decides no meaning: it only makes rejects (`part_missing`, source option `part_wait_minutes`), which are decoded again
+when another part of their key comes. silver.waiting only grows, so a batch that dies is recovered like any other: a
+part waits while the last of its rows of whole batches is not settled.
 """
 
 import json
@@ -31,7 +31,9 @@ PARTS = [c.name for c in change.WAITING if c.name not in ("batch_id", "decoded_a
 
 def waiting(project: Project) -> list[dict]:
     """Parts that wait, without their bytes. Read without Spark."""
-    rows = lake.peek(project.lakehouse_path(), "silver.waiting", [*PLACE, "note", "is_settled", "batch_id"])
+    rows = lake.peek(
+        project.lakehouse_path(), "silver.waiting", [*PLACE, "note", "change_seq", "is_settled", "batch_id"]
+    )
     whole = (
         {
             (r["source"], r["batch_id"])
@@ -64,15 +66,8 @@ def reject_overdue(batch: Batch, now: datetime) -> None:
     for name, minutes in limits.items():
         if minutes is None:
             continue
-        before = _waiting_before(batch, [name])
-        late = before.where(
-            f"unit_length > 0 and decoded_at < timestamp'{now - timedelta(minutes=minutes):%Y-%m-%d %H:%M:%S.%fZ}'"
-        )
-        overdue = late.join(
-            batch.spark.sql(f"select {', '.join(PLACE)} from silver.waiting where is_settled and {batch.rows}"),
-            PLACE,
-            "left_anti",
-        ).persist()
+        late = f"decoded_at < timestamp'{now - timedelta(minutes=minutes):%Y-%m-%d %H:%M:%S.%fZ}'"
+        overdue = _still_waiting(batch, [name]).where(f"unit_length > 0 and {late}").persist()
         batch.append(
             overdue.selectExpr(
                 "source",
@@ -96,10 +91,23 @@ def reject_overdue(batch: Batch, now: datetime) -> None:
 
 
 def join(batch: Batch, codec, sources: list[str], rows: "DataFrame") -> None:
-    """Settle what the parts of a batch settle, together with those that waited. In: decoded rows of the batch."""
+    """Settle what the parts of a batch settle, together with those that waited, and those whose change the batch wrote
+    from records that are no parts. In: decoded rows of the batch.
+    """
     fresh = rows.where("result = 'part'").selectExpr(*PARTS, "true as is_new")
-    if fresh.isEmpty():
-        return
+    if not fresh.isEmpty():
+        _join(batch, codec, sources, fresh)
+    if offers(codec, "half") and may_be_known(waiting(batch.project), sources):
+        repeated_parts.settle(batch, codec, sources, _still_waiting(batch, sources).selectExpr(*PARTS))
+
+
+def may_be_known(rows: list[dict], sources: list[str]) -> bool:
+    """Can silver know the change of a part that waits? In: parts that wait; the sources that are asked about."""
+    return any(row["source"] in sources and row["change_seq"] and row["unit_length"] for row in rows)
+
+
+def _join(batch: Batch, codec, sources: list[str], fresh: "DataFrame") -> None:
+    """Settle what new parts settle, together with those that waited."""
     before = _waiting_before(batch, sources).selectExpr(*PARTS, "false as is_new")
     touched = fresh.unionByName(
         before.join(fresh.select("source", "part_key").distinct(), ["source", "part_key"], "left_semi")
@@ -130,6 +138,12 @@ def _waiting_before(batch: Batch, sources: list[str]):
         f"select * from (select *, row_number() {order} as nth from silver.waiting "
         f"where {among(sources)} and batch_id < {batch.batch_id}) where nth = 1 and not is_settled"
     )
+
+
+def _still_waiting(batch: Batch, sources: list[str]):
+    """The rows of `_waiting_before` that this batch has not settled so far."""
+    settled = batch.spark.sql(f"select {', '.join(PLACE)} from silver.waiting where is_settled and {batch.rows}")
+    return _waiting_before(batch, sources).join(settled, PLACE, "left_anti")
 
 
 def _joiner(project: Project, codec):

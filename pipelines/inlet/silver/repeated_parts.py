@@ -1,4 +1,5 @@
-"""Parts that come again, alone, after their change was settled: a file is delivered again, and holds one half of it.
+"""Parts of a change that is known otherwise: they come again, alone, after their change was settled (a file is
+delivered again, and holds one half of it); or they wait, and the change comes again as records that are no parts.
 
 The change is known, so the part waits for nothing. The codec says what it is of the change (`half`); the other image is
 the one that silver has. Thus the change is a repeat where the part says what it said before, else a conflict.
@@ -34,15 +35,29 @@ def write(batch: Batch, codec, sources: list[str], parts: "DataFrame", raw: "Dat
     found.unpersist()
 
 
-def _known(batch: Batch, codec, sources: list[str], parts: "DataFrame", raw: "DataFrame") -> "DataFrame | None":
-    """Write the parts whose change silver has already. Out: these parts, persisted; None where there are none."""
+def settle(batch: Batch, codec, sources: list[str], parts: "DataFrame") -> None:
+    """Settle parts that wait and whose change this batch wrote."""
+    raw = parts.select("unit_id", "unit_offset", "raw")
+    found = _known(batch, codec, sources, parts, raw, f"batch_id = {batch.batch_id}")
+    if found is not None:
+        batch.append(found.drop("is_settled").selectExpr("*", "true as is_settled"), "silver.waiting")
+        found.unpersist()
+
+
+def _known(
+    batch: Batch, codec, sources: list[str], parts: "DataFrame", raw: "DataFrame", where: str = "true"
+) -> "DataFrame | None":
+    """Write the parts whose change silver has already. In: SQL for the changes that are asked. Out: these parts,
+    persisted; None where there are none.
+    """
     placed = parts.where("change_seq is not null and unit_length > 0")
     [(low, high)] = placed.selectExpr("min(change_seq)", "max(change_seq)").collect()
     if low is None:
         return None
     known = batch.spark.sql(
         f"select source, change_seq, change_mask as {KNOWN}, before as known_before, after as known_after "
-        f"from silver.changes where {among(sources)} and change_seq between {literal(low)} and {literal(high)}"
+        f"from silver.changes where {where} and {among(sources)} "
+        f"and change_seq between {literal(low)} and {literal(high)}"
     )
     found = placed.join(known.select("source", "change_seq", KNOWN), ["source", "change_seq"]).persist()
     if found.isEmpty():

@@ -82,7 +82,7 @@ def decode_rows(rows: pa.Table, context: dict, source: Source, tables: dict[str,
             continue
         {dict: changes, Reject: rejects, Part: parts}[type(found)].append(found)  # type: ignore[attr-defined]
     every = arrow.with_certain(fast, changes)
-    definitions = block.definitions(context, every, parts) if context["first_row"] == 0 else []
+    definitions = block.definitions(context, every, parts, rejects) if context["first_row"] == 0 else []
     return Decoded(every, rejects, controls, num_control, num_control, definitions, parts)
 
 
