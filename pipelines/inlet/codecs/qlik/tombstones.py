@@ -106,6 +106,7 @@ def _key(data: bytes | None, contract: Table, options: Options) -> dict[str, Any
 def _json(data: bytes) -> Any:
     """What a key is as JSON; None where it is none, or null."""
     try:
-        return json_exact.parse(b'{"key":' + data + b"}")["key"]
+        found = json_exact.parse(b'{"key":' + data + b"}")
     except Wrong:
         return None
+    return found["key"] if len(found) == 1 else None  # a key with a comma and a name is no value
