@@ -394,6 +394,16 @@ def test_a_feed_without_a_contract_goes_the_whole_way_and_on_after_a_change_of_i
     assert [(row.feed_version, row.change_seq[-2:]) for row in told] == [(1, ""), (1, "01"), (2, "05")]
 
 
+def test_an_empty_schema_is_none_for_both_paths():
+    brought = CODEC.brought(message(qlik_avro.metadata("AB", "SHOP", "T", ITEMS)))
+    data = qlik_avro.envelope("DT", qlik_avro.datum(CHANGE, ITEMS), "AB", schema="")
+    given = message(data) | {"lookups": brought}
+    assert assert_text_means_the_same(given, SOURCE, {"SHOP.T": ITEM})
+    assert len(CODEC.decode_message(given, SOURCE, {"SHOP.T": ITEM}, []).changes) == 1
+    missing = CODEC.decode_message(given | {"lookups": {}}, SOURCE, {"SHOP.T": ITEM}, [])
+    assert [reject.kind for reject in missing.rejects] == ["definition_missing"]
+
+
 @pytest.mark.parametrize(
     "path", [p for p in test_cases.CASES if p.parent.name == "qlik_avro"], ids=lambda path: path.stem
 )

@@ -111,7 +111,12 @@ def mask(names, columns: list[str], how: How) -> bytes:
 def envelope(type_: str, message: bytes, schema_id: str | None = None, schema: str | None = None) -> bytes:
     """The Replicate envelope."""
     data = b"atMSG" + string(type_) + _union(None)
-    return data + _union(schema_id and string(schema_id)) + _union(schema and string(schema)) + sized(message)
+    return (
+        data
+        + _union(schema_id and string(schema_id))
+        + _union(None if schema is None else string(schema))
+        + sized(message)
+    )
 
 
 def registered(schema_id: int, message: bytes) -> bytes:

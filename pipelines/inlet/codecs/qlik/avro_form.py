@@ -90,7 +90,7 @@ def _enveloped(data: bytes, found: dict[str, bytes]) -> Framed:
     if end < len(data):
         raise Wrong("trailing_bytes", end, "the end of the envelope", f"{len(data) - end} bytes more")
     id_, text = envelope["messageSchemaId"], envelope["messageSchema"]
-    if text is None and id_ and envelope["type"] != "MD" and found.get(id_) is not None:
+    if not text and id_ and envelope["type"] != "MD" and found.get(id_) is not None:
         text = metadata.of_text(found[id_]).data_schema or None
     whole = envelope | {"magic": MAGIC.decode()}
     start = end - len(envelope.pop("message"))
@@ -109,8 +109,7 @@ def _schema(framed: Framed) -> avro.Type:
     try:
         [schema] = avro.parse(framed.schema_text)
     except ValueError as error:
-        is_embedded = envelope.get("messageSchema") is not None
-        kind = "wrong_shape" if is_embedded else "definition_missing"
+        kind = "wrong_shape" if envelope.get("messageSchema") else "definition_missing"
         raise Wrong(kind, framed.start, f"an Avro schema of a record {framed.name}".strip(), str(error)) from None
     return schema
 
