@@ -301,6 +301,57 @@ def test_a_schema_nested_beyond_reading_is_refused():
             )
 
 
+@pytest.mark.parametrize("digits", [(10**6, 0), (5, 10**7), (129, 0), (5, -1), (0, 0), (10**5000, 0)])
+def test_a_decimal_of_more_digits_than_databases_have_is_refused(digits):
+    type_ = {"type": "bytes", "logicalType": "decimal", "precision": digits[0], "scale": digits[1]}
+    with pytest.raises(ValueError, match="precision|integer string"):
+        avro.parse(json.dumps({"type": "record", "name": "R", "fields": [{"name": "A", "type": type_}]}).encode())
+
+
+def chain(num: int, width: int = 1) -> list[dict]:
+    """Fields of a record whose last one is nested so deep by the names that it refers to."""
+    first = {"type": "record", "name": "R0", "fields": [{"name": "x0", "type": "int"}]}
+    others = [
+        {"type": "record", "name": f"R{n}", "fields": [{"name": f"x{k}", "type": f"R{n - 1}"} for k in range(width)]}
+        for n in range(1, num)
+    ]
+    return [{"name": f"A{n}", "type": type_} for n, type_ in enumerate([first, *others])]
+
+
+def test_a_schema_nested_beyond_reading_by_its_names_is_refused():
+    [schema] = avro.parse(json.dumps({"type": "record", "name": "R", "fields": chain(avro.MAX_DEPTH - 1)}).encode())
+    assert schema.height == avro.MAX_DEPTH
+    for num in (avro.MAX_DEPTH, 600):
+        with pytest.raises(ValueError, match="nested"):
+            avro.parse(json.dumps({"type": "record", "name": "R", "fields": chain(num)}).encode())
+
+
+def with_data(fields: list[dict]) -> str:
+    """The schema of data messages, with these columns."""
+    schema = json.loads(qlik_avro.data_schema(ITEMS))
+    schema["fields"][0]["type"]["fields"] = fields
+    return json.dumps(schema)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [chain(600), [{"name": "ID", "type": {"type": "bytes", "logicalType": "decimal", "precision": 5, "scale": 10**7}}]],
+    ids=["chain", "scale"],
+)
+def test_a_hostile_schema_is_a_reject(fields):
+    given = message(qlik_avro.envelope("DT", b"\2\5" + bytes(2000), schema=with_data(fields)))
+    assert [r.kind for r in CODEC.decode_message(given, SOURCE, {"SHOP.T": ITEM}, []).rejects] == ["wrong_shape"]
+    assert not assert_text_means_the_same(given, SOURCE, {"SHOP.T": ITEM})
+
+
+def test_a_header_that_is_no_text_names_no_schema():
+    given = message(qlik_avro.registered(9, b"x")) | {"headers": [{"key": "avro.schema", "value": b"\xff"}]}
+    assert CODEC.lookups(given, SOURCE) == ["\\xff"]
+    [reject] = CODEC.decode_message(given, SOURCE, {"SHOP.T": ITEM}, []).rejects
+    assert reject.kind == "definition_missing" and "\\xff" in reject.expected
+    assert not assert_text_means_the_same(given, SOURCE, {"SHOP.T": ITEM})
+
+
 def test_blocks_with_their_size_are_read():
     [schema] = avro.parse(b'{"type":"record","name":"R","fields":[{"name":"A","type":{"type":"array","items":"int"}}]}')
     assert avro.read(schema, bytes([3, 4, 2, 4, 2, 6, 0]), 0) == ({"A": [1, 2, 3]}, 7)  # -2 items in 2 bytes, 1 item

@@ -13,10 +13,12 @@ LEN_PREFIX = len(MAGIC) + LEN_ID
 
 
 def of_container(message: dict) -> str | None:
-    """The name of the schema of a message from a container; None for any other message."""
+    """The name of the schema of a message from a container; None for any other message. Bytes that are no text make a
+    name that no schema has.
+    """
     for header in message.get("headers") or ():
         if header["key"] == HEADER and header["value"]:
-            return header["value"].decode()
+            return header["value"].decode(errors="backslashreplace")
     return None
 
 

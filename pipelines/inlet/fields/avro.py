@@ -9,8 +9,9 @@ Values      null None; boolean bool; int, long int; float, double float; bytes, 
 Refused     bytes that no encoder writes: a number that is longer than need be, or beyond its type; a boolean that is
             not 00 or 01; a branch that its union has not; text that is no UTF-8; a decimal with more digits than its
             precision; a date or time that no calendar has; a block that claims more items than bytes are left
-Schemas     ASSUMED: none refers to itself, none is nested deeper than MAX_DEPTH, and nothing but the null of a union
-            takes no bytes. So reading takes as many steps as there are bytes, and no deep recursion, whatever they are
+Schemas     ASSUMED: none refers to itself, none is nested deeper than MAX_DEPTH, by references too, no decimal has a
+            precision or scale above MAX_DIGITS, and nothing but the null of a union takes no bytes. So reading takes as
+            many steps as there are bytes, and no deep recursion, whatever they are
 
 >>> [schema] = parse(b'{"type":"record","name":"T","namespace":"S","fields":[{"name":"A","type":["null","string"]}]}')
 >>> schema.name, read(schema, bytes([2, 2, 97, 0]), 0)
@@ -21,7 +22,7 @@ import datetime
 import json
 import struct
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from decimal import Context, Decimal
 from functools import lru_cache, partial
@@ -30,6 +31,7 @@ from typing import Any
 from inlet.fields.wrong import Wrong
 
 MAX_DEPTH = 64
+MAX_DIGITS = 128  # of a decimal, as its scale: more than databases have; a value's text is as long as its scale
 MAX_LONG_BYTES = 10  # of 64 bits, seven a byte
 LEN_FOUND = 8
 EPOCH = datetime.datetime(1970, 1, 1)
@@ -61,6 +63,7 @@ class Type:
     precision: int = 0  # of a decimal, as scale
     scale: int = 0
     is_empty: bool = False  # takes no bytes, and may be a member of a union alone
+    height: int = 0  # of the types that are nested in it, those that it refers to among them
 
     def __str__(self) -> str:
         return self.name or self.kind
@@ -137,8 +140,7 @@ class _Schema:
 
     def type_of(self, given: Any, namespace: str, depth: int) -> Type:
         """The type that a part of a schema is. Raises: ValueError, KeyError, TypeError."""
-        if depth > MAX_DEPTH:
-            raise ValueError(f"a schema nested deeper than {MAX_DEPTH}")
+        _check_depth(depth)
         if isinstance(given, list):
             return self._union([self.type_of(one, namespace, depth + 1) for one in given])
         if isinstance(given, str):
@@ -156,7 +158,9 @@ class _Schema:
             items = self.type_of(given["items" if kind == "array" else "values"], namespace, depth + 1)
             if items.is_empty:
                 raise ValueError(f"{kind} of items of no bytes")
-            return Type(kind, members=(items,), read=partial(_blocks, items.read, kind == "map"))
+            return Type(
+                kind, members=(items,), read=partial(_blocks, items.read, kind == "map"), height=_height([items])
+            )
         return self._named(given, kind, namespace, depth)
 
     def _of(self, name: str, namespace: str) -> Type:
@@ -190,22 +194,36 @@ class _Schema:
             if not fields or any(one.is_empty for one in fields.values()):
                 raise ValueError(f"{full} has no field, or one of no bytes")
             readers = [(name, type_.read) for name, type_ in fields.items()]
-            found = Type(kind, full, fields=fields, read=partial(_record, readers))
+            found = Type(kind, full, fields=fields, read=partial(_record, readers), height=_height(fields.values()))
         self.named[full] = found
         return found
 
     def _union(self, members: list[Type]) -> Type:
         if not members or any(one.kind == "union" for one in members):
             raise ValueError("a union of no type, or of unions")
-        return Type("union", members=tuple(members), read=partial(_branch, [one.read for one in members]))
+        read_ = partial(_branch, [one.read for one in members])
+        return Type("union", members=tuple(members), read=read_, height=_height(members))
+
+
+def _height(members: Iterable[Type]) -> int:
+    """The height of a type of these members. Raises: ValueError."""
+    height = 1 + max(one.height for one in members)
+    _check_depth(height)
+    return height
+
+
+def _check_depth(depth: int) -> None:
+    if depth > MAX_DEPTH:
+        raise ValueError(f"a schema nested deeper than {MAX_DEPTH}")
 
 
 def _with_logical(type_: Type, given: dict) -> Type:
     logical = given.get("logicalType")
     if logical == "decimal" and type_.kind in ("bytes", "fixed"):
         precision, scale = given["precision"], given.get("scale", 0)
-        if type(precision) is not int or type(scale) is not int or precision < 1 or scale < 0:
-            raise ValueError(f"a decimal of precision {precision!r} and scale {scale!r}")
+        is_told = type(precision) is int and type(scale) is int
+        if not is_told or not 1 <= precision <= MAX_DIGITS or not 0 <= scale <= MAX_DIGITS:
+            raise ValueError(f"a decimal of precision {precision!r:.40} and scale {scale!r:.40}")
         convert: Callable = partial(_decimal, precision, scale)
     elif (type_.kind, logical) in _LOGICAL:
         convert = _LOGICAL[type_.kind, str(logical)]
