@@ -11,7 +11,7 @@ import pytest
 
 from inlet import config
 from inlet.codecs import CODECS
-from inlet.codecs.qlik import avro_fast
+from inlet.codecs.qlik import avro_fast, avro_text
 from inlet.commands import decode, import_contracts, import_definitions, replay
 from inlet.fields import avro
 from inlet.fields.wrong import Wrong
@@ -342,6 +342,17 @@ def test_a_hostile_schema_is_a_reject(fields):
     given = message(qlik_avro.envelope("DT", b"\2\5" + bytes(2000), schema=with_data(fields)))
     assert [r.kind for r in CODEC.decode_message(given, SOURCE, {"SHOP.T": ITEM}, []).rejects] == ["wrong_shape"]
     assert not assert_text_means_the_same(given, SOURCE, {"SHOP.T": ITEM})
+
+
+@pytest.mark.parametrize("depth", [5, 9])
+def test_a_schema_whose_references_expand_is_looked_at_once(depth, monkeypatch):
+    """Steps grow with the length of the schema, not with what it expands to, and not with the messages."""
+    made, real = [], avro_text._object
+    monkeypatch.setattr(avro_text, "_object", lambda members: made.append(members) or real(members))
+    given = message(qlik_avro.envelope("DT", bytes(2000), schema=with_data(chain(depth, width=8))))
+    for _ in range(3):
+        assert not assert_text_means_the_same(given, SOURCE, {"SHOP.T": ITEM})
+    assert 0 < len(made) <= depth + 1
 
 
 def test_a_header_that_is_no_text_names_no_schema():

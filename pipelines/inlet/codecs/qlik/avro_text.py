@@ -12,6 +12,7 @@ from inlet.fields import avro
 from inlet.fields.json_exact import Number
 
 SPECIAL = re.compile(rb'["\\\x00-\x1f]')  # what JSON escapes
+MAX_NAMES = 4 << 20  # bytes of names in the text of a value; what takes more is read by the exact path
 BODY = {"data", "beforeData", "headers"}
 Emit = Callable[[bytes, int, list], int]  # the place after a value, whose text it appends
 
@@ -28,8 +29,24 @@ class Record(NamedTuple):
     columns: tuple[str, ...]
 
 
-@lru_cache(maxsize=4096)
 def record_of(schema: bytes) -> Record:
+    """Raises: Doubt."""
+    found = _record_or_none(schema)
+    if found is None:
+        raise Doubt
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _record_or_none(schema: bytes) -> Record | None:
+    """None in doubt, which is kept, too: a schema comes with many messages."""
+    try:
+        return _record(schema)
+    except (Doubt, ValueError):
+        return None
+
+
+def _record(schema: bytes) -> Record:
     """Raises: Doubt, ValueError."""
     [of_schema] = avro.parse(schema)
     headers = of_schema.fields.get("headers")
@@ -38,12 +55,13 @@ def record_of(schema: bytes) -> Record:
         raise Doubt
     if not set(headers.fields) <= set(HEADERS) or not data.record:
         raise Doubt
+    emits = _Emits()
     parts = tuple(
-        (_name(name, n), None if name == "headers" else _emit(type_))
+        (_name(name, n), None if name == "headers" else emits.of(type_)[0])
         for n, (name, type_) in enumerate(of_schema.fields.items())
     )
     of_headers = tuple(
-        (_name(name, n), name, _emit(type_), type_.read) for n, (name, type_) in enumerate(headers.fields.items())
+        (_name(name, n), name, emits.of(type_)[0], type_.read) for n, (name, type_) in enumerate(headers.fields.items())
     )
     return Record(parts, of_headers, tuple(data.record.fields))
 
@@ -90,15 +108,40 @@ def _name(name: str, place: int) -> bytes:
     return (b"," if place else b"") + json.dumps(name, ensure_ascii=False).encode() + b":"
 
 
-def _emit(type_: avro.Type) -> Emit:
-    """What writes values of a type. Raises: Doubt for a type that data messages do not have."""
-    if type_.kind == "union":
-        kinds = [member.kind for member in type_.members]
-        if len(kinds) != 2 or kinds[0] != "null":
+class _Emits:
+    """What writes values of the types of a schema. Each type is made once, however often it is referred to: what
+    references expand to may grow with a power of the schema's length.
+    """
+
+    def __init__(self) -> None:
+        self.made: dict[int, tuple[Emit, int]] = {}  # by id: the schema holds its types as long as this lives
+
+    def of(self, type_: avro.Type) -> tuple[Emit, int]:
+        """What writes values of a type, and the bytes of the names that one value may take. Raises: Doubt for a type
+        that data messages do not have.
+        """
+        if id(type_) not in self.made:
+            self.made[id(type_)] = self._make(type_)
+        return self.made[id(type_)]
+
+    def _make(self, type_: avro.Type) -> tuple[Emit, int]:
+        if type_.kind == "union":
+            kinds = [member.kind for member in type_.members]
+            if len(kinds) != 2 or kinds[0] != "null":
+                raise Doubt
+            emit, size = self.of(type_.members[1])
+            return _or_null(emit), size
+        if type_.kind != "record":
+            return _plain_emit(type_), 0
+        members = [(_name(name, n), *self.of(one)) for n, (name, one) in enumerate(type_.fields.items())]
+        size = sum(len(name) + of_names for name, _, of_names in members)
+        if size > MAX_NAMES:
             raise Doubt
-        return _or_null(_emit(type_.members[1]))
-    if type_.kind == "record":
-        return _object([(_name(name, n), _emit(one)) for n, (name, one) in enumerate(type_.fields.items())])
+        return _object([(name, emit) for name, emit, _ in members]), size
+
+
+def _plain_emit(type_: avro.Type) -> Emit:
+    """What writes values of a type that has no members. Raises: Doubt."""
     if type_.kind in ("array", "map", "null"):
         raise Doubt
     if type_.kind in ("int", "long") and not type_.logical:
