@@ -147,13 +147,16 @@ def place(folder: Path, path: str, rows: list[list], table=GOODS, layout=encode.
     put(folder / f"{path}.dfm", dfm(table, len(rows), layout, TEXT, file=f"{path.split('/')[-1]}.csv", times=times))
 
 
-def change(folder: Path, at: str, operation: str, after: dict, table=GOODS, before=None, name: str = "") -> None:
-    """A change of goods in a file of its own. In: its time, to minutes; the end of the file's name."""
+def change(folder: Path, at: str, operation: str, after: dict, table=GOODS, before=None) -> None:
+    """A change of goods in a file of its own. In: its time, to minutes."""
+    rows = encode.rows(table, [goods_change(at, operation, after, before)], Layout())
+    place(folder, f"SIM.GOODS__ct/{re.sub('[^0-9]', '', at)}", rows, table, Layout(), f"{at}:00.000")
+
+
+def goods_change(at: str, operation: str, after: dict, before=None) -> dict:
+    """What a change of goods says. In: its time, to minutes."""
     seq = f"{re.sub('[^0-9]', '', at)}0000{1:019d}"
-    said = {"operation": operation, "change_seq": seq, "after": after, "before": before}
-    place(
-        folder, f"SIM.GOODS__ct/{seq[:12]}{name}", encode.rows(table, [said], Layout()), table, Layout(), f"{at}:00.000"
-    )
+    return {"operation": operation, "change_seq": seq, "after": after, "before": before}
 
 
 def write_goods(landing: Path) -> None:
@@ -166,12 +169,13 @@ def write_goods(landing: Path) -> None:
     place(first, "SIM.GOODS/LOAD00000002", [[3, "c"]], at="2026-01-02T03:00:30.000")
     change(first, "2026-01-02T04:00", "UPDATE", {"ID": 1, "NAME": "aa"}, before={"ID": 1, "NAME": "a"})
     change(first, "2026-01-02T04:01", "UPDATE", {"ID": 2, "NAME": "lost"})
-    half = {"ID": 3, "NAME": "cc"}
-    change(first, "2026-01-02T04:02", "UPDATE", half)
+    at = "2026-01-02T04:02"
+    pair = encode.rows(GOODS, [goods_change(at, "UPDATE", {"ID": 3, "NAME": "cc"}, {"ID": 3, "NAME": "c"})], Layout())
+    place(first, "SIM.GOODS__ct/202601020402", pair[:1], GOODS, Layout(), f"{at}:00.000")
     put(first / LOST, b"")
     place(second, "SIM.GOODS/LOAD00000001", [[1, "again"], [2, "b"]], at="2026-01-02T05:00:00.000")
     change(second, "2026-01-02T04:30", "UPDATE", {"ID": 1, "NAME": "old"}, before={"ID": 1, "NAME": "aa"})
-    change(second, "2026-01-02T04:02", "UPDATE", half, before={"ID": 3, "NAME": "c"}, name="again")
+    place(second, "SIM.GOODS__ct/202601020402again", pair, GOODS, Layout(), f"{at}:00.000")
     change(third, "2026-01-02T06:00", "INSERT", {"ID": 4, "NAME": "d"})
     new = {"ID": 5, "NAME": "e", "PRICE": 8}
     change(third, "2026-01-02T07:00", "INSERT", new, WIDER)

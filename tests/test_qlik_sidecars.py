@@ -407,6 +407,18 @@ def test_the_tail_of_a_file_that_is_gone_before_it_was_landed_is_a_certain_gap(t
     assert kept(project, before).files == []
 
 
+def test_a_table_whose_landed_file_lost_its_tail_may_miss_other_files_too(tmp_path):
+    project, before = project_of(tmp_path), []
+    put(tmp_path, f"{FOLDER}/1.csv", text(1, 3)[:-40])
+    kept(project, before)
+    kept(project, before)
+    (tmp_path / FOLDER / "1.csv").unlink()
+    assert problems(kept(project, before)) == [(f"{FOLDER}/1.csv", "file_purged", "SHOP.ITEMS")]
+    put(tmp_path, f"{FOLDER}/3.csv", text(9, 1))
+    expected = [(f"{FOLDER}/3.csv (files before it)", "files_may_be_missing", "SHOP.ITEMS")]
+    assert problems(kept(project, before)) == expected
+
+
 def test_what_an_earlier_version_kept_of_listed_files_is_read(tmp_path):
     project, before = project_of(tmp_path), []
     put(tmp_path, f"{FOLDER}/1.csv", text(1, 1))
