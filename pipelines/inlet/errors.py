@@ -187,8 +187,8 @@ REJECT_KINDS = {  # every kind there is; docs/rejects.md is made from this and a
     "truncated": "the file ends inside a record; when more of it has come, the next run decodes it again",
     "file_before_missing": "the file goes on where another one ends that is not there, or not read yet; once it is, "
     "the next run reads both",
-    "file_purged": "a file of changes was listed and is gone before it was landed: the feed's retention removed it. "
-    "Its changes are lost until the table is loaded again",
+    "file_purged": "a file of changes was listed and is gone before it was landed whole: the feed's retention removed "
+    "it. Its changes are lost until the table is loaded again",
     "files_may_be_missing": "new files of a table came, and none of its landed ones is there any more: files between "
     "them may have come and gone. Loading the table again makes sure",
     "bad_column_count": "the record's number of columns is not that of the table",

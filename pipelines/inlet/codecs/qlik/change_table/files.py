@@ -42,8 +42,8 @@ Loads       rows are REFRESH. Their place: the load's time, six digits of the fo
             there without a gap and a change of its table after its start is (option loads_end; ASSUMED: Qlik writes no
             change of a table before its load is done).
             ASSUMED: a first record whose cells all are names of columns is a header row
-Gaps        Qlik removes files of changes by retention. One that was listed and is gone before it was landed is rejected
-            (file_purged). Where new files of a table come and no landed one is listed, some may be missing
+Gaps        Qlik removes files of changes by retention. One that was listed and is gone before it was landed whole is
+            rejected (file_purged). Where new files of a table come and no landed one is listed, some may be missing
             (files_may_be_missing; not with option landed_files: removed). A full load of the table that begins later
             resolves both
 Others      folders attrep_changes<16 hex digits> hold net changes that Qlik left behind [seen in public]: they are not
