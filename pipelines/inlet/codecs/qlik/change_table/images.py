@@ -5,8 +5,10 @@ Mask        bit n is the change table's column n from 0, header columns that are
             beyond the last column have to be zero. Hex text is one big-endian number [sample seen: 390 of 390 pairs].
             The byte order of binary is documented and of base64 not, so both are tried: a reading that sets a bit of a
             header column, or one beyond the last column, does not fit
-Settled     over the first rows of a file, up to the one at which a single reading is left. Where several are left, a
-            row is read if they say the same of it, else rejected (ambiguous_layout)
+Settled     over the first rows of a file: the readings that all of their masks fit, but for masks that fit none. Masks
+            that no single reading fits contradict each other, for one of them is damaged, and nothing tells which: then
+            every reading is left, and one that a mask does not fit says other than one that it fits. Where several are
+            left, a row is read if they say the same of it, else rejected (ambiguous_layout)
 Image       INSERT and UPDATE: a column whose bit is clear and that is null was not supplied, any other value is taken.
             A large object has no bit [documented]: its null says nothing. Without a mask an INSERT has all values, an
             UPDATE what the option without_mask says. DELETE: what is not null. BEFOREIMAGE: what is not null, and the
@@ -31,6 +33,9 @@ class Reading(NamedTuple):
     order: str
 
 
+CONTRADICTED = Reading("contradicted", "")  # comes with the readings that masks contradict each other in
+
+
 def readings(options: Options, is_binary: bool) -> list[Reading]:
     """The readings of masks that options leave open. In: whether they are bytes, not text."""
     forms = ["binary"] if is_binary else ["hex", "base64"] if options.mask_form == "auto" else [options.mask_form]
@@ -42,33 +47,48 @@ def readings(options: Options, is_binary: bool) -> list[Reading]:
 
 
 def settled(masks: Iterable[tuple[Any, Columns]], open_: list[Reading]) -> list[Reading]:
-    """The readings that are left once masks were looked at, up to the one at which a single one is."""
+    """The readings that are left of some once masks were looked at. Of a damaged mask another reading may be the only
+    one that fits: so all masks are looked at, and where they contradict each other nothing is excluded."""
+    left = open_
+    if len(open_) == 1:
+        return open_
+    seen: set[tuple] = set()
     for mask, columns in masks:
-        if len(open_) == 1:
-            break
-        fitting = [one for one in open_ if mask is not None and not isinstance(_bits(mask, one, columns), Refused)]
-        open_ = fitting or open_  # one that fits no reading is damaged, and says nothing
-    return open_
+        if mask is None or (known := (repr(mask), columns.names)) in seen:
+            continue
+        seen.add(known)
+        fitting = [one for one in open_ if not isinstance(_bits(mask, one, columns), Refused)]
+        if fitting:  # one that fits no reading is damaged, and says nothing
+            left = [one for one in left if one in fitting]
+            if not left:
+                return [*open_, CONTRADICTED]
+    return left
 
 
 def places(mask: Any, columns: Columns, open_: list[Reading]) -> set[int] | None:
     """The places of the columns that a mask says have changed; None for no mask. Raises: Refused."""
     if mask is None:
         return None
+    is_contradicted = CONTRADICTED in open_
+    open_ = [reading for reading in open_ if reading != CONTRADICTED]
     found = [_bits(mask, reading, columns) for reading in open_]
-    fitting = {bits: reading for bits, reading in reversed([*zip(found, open_)]) if isinstance(bits, int)}
-    if not fitting:
+    if all(isinstance(one, Refused) for one in found):
         raise next(one for one in found if isinstance(one, Refused))
-    if len(fitting) > 1:
-        said = " or ".join(f"{one.form} {one.order}: {_named(bits, columns)}" for bits, one in fitting.items())
+    by_bits = {None if isinstance(bits, Refused) else bits: one for bits, one in reversed([*zip(found, open_)])}
+    if not is_contradicted:
+        by_bits.pop(None, None)
+    if len(by_bits) > 1:
+        said = " or ".join(f"{one.form} {one.order}: {_named(bits, columns)}" for bits, one in by_bits.items())
         expected = "a mask that one reading fits; set the options mask_form and mask_order"
         raise Refused("ambiguous_layout", (columns.known["change_mask"],), expected, said[:200])
-    [bits] = fitting
+    bits = next(bits for bits in by_bits if bits is not None)
     return {n for n in range(bits.bit_length()) if bits >> n & 1}
 
 
-def _named(bits: int, columns: Columns) -> str:
-    return ", ".join(columns.data[n] for n in range(bits.bit_length()) if bits >> n & 1)
+def _named(bits: int | None, columns: Columns) -> str:
+    if bits is None:
+        return "does not fit"
+    return ", ".join(columns.data[n] for n in range(bits.bit_length()) if bits >> n & 1) or "none"
 
 
 def _bits(mask: Any, reading: Reading, columns: Columns) -> int | Refused:

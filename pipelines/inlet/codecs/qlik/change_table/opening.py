@@ -231,7 +231,7 @@ def _settle_delimited(data, context, sidecar, is_own, contract, options, is_fina
 
 def _with_masks(context: dict, masks, length: int, options: Options, is_final: bool) -> dict | None:
     open_ = images.settled(masks, images.readings(options, False))
-    if len(open_) > 1 and not is_final and length < LEN_FITTED:
+    if len(open_) > 1 and images.CONTRADICTED not in open_ and not is_final and length < LEN_FITTED:
         return None  # what comes may settle it
     return context | {"masks": [list(one) for one in open_]}
 
@@ -240,11 +240,13 @@ def _masks(view: text.View, context: dict, columns: Columns, dialect: Dialect, o
     """The masks of a file's first records."""
     place = columns.known.get("change_mask")
     shape = shape_of(context, columns, dialect)
+    null = context["dialect"]["null"]  # one beyond ASCII is no mask in any reading
     for piece in text.pieces(view, dialect, shape, context["header_due"], False):
         if place is None or view.byte(piece.end) > LEN_FITTED:
             return
-        if piece.kind == text.ROW and len(piece.cells) == len(columns.names) and piece.cells[place].text:
-            yield piece.cells[place].text, columns
+        if piece.kind == text.ROW and len(piece.cells) == len(columns.names):
+            mask = piece.cells[place].text
+            yield None if mask in ("", null) else mask, columns
 
 
 def _header_row(cells: list[str], context: dict, contract: Table, options: Options) -> list[str] | None:
