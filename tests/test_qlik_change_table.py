@@ -17,7 +17,9 @@ from inlet.codecs import json_batches
 from inlet.codecs.codec import change_rows, decode_block
 from inlet.codecs.qlik.change_table import block as blocks_of_text
 from inlet.codecs.qlik.change_table import files, text
+from inlet.codecs.qlik.change_table.text import Dialect
 from inlet.codecs.results import Waiting
+from inlet.fields import charset
 from inlet.silver import decoded, parts
 from inlet.source import Source
 from inlet.table import Table
@@ -540,6 +542,17 @@ def test_steps_grow_with_the_length_of_damaged_text(monkeypatch, quote):
         found = read([(PATH, head + lines)], source(), TABLES, len_block=1 << 20)
         assert len(counted) <= 8 * num
         assert len(found["changes"]) + len(found["rejects"]) == num
+
+
+def test_a_record_of_too_many_cells_is_not_kept_as_cells():
+    dialect = Dialect(",", "\n", '"', "", charset.with_ascii("AL32UTF8"))
+    line = "1" + "," * 100_000 + '"a\nb"\n'
+    state, end, cells = text.record(line + "2", 0, len(line) + 1, dialect, most=5)
+    assert (state, end, len(cells)) == (text.WHOLE, len(line), 5)
+    data = encode.delimited(ITEMS, encode.rows(ITEMS, [CHANGE]), options=NAMES)
+    found = read([(PATH, data + b"," * 100_000 + b"\n")], source(before_images="none"), TABLES)
+    assert len(found["changes"]) == 1
+    assert [(r.kind, r.found) for r in found["rejects"]] == [("bad_column_count", "110 or more")]
 
 
 @pytest.mark.rounds

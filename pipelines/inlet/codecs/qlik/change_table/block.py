@@ -69,7 +69,17 @@ class Framed:
             state, at, _ = text.record(self.view.text, 0, limit, self.dialect)
             if state != text.WHOLE:
                 return None
-        return arrow.scanned(self.data, self.dialect, len(self.columns.names), at, self.may_end_so)
+        scanned = arrow.scanned(self.data, self.dialect, len(self.columns.names), at, self.may_end_so)
+        return None if scanned and self._hides_records(scanned) else scanned
+
+    def _hides_records(self, scanned: arrow.Scanned) -> bool:
+        """Is one of the records over several lines none, for it holds a line that is certain to be another one?"""
+        mark = self.dialect.record_delimiter
+        ends = np.flatnonzero(scanned.found.data == ord(mark[-1])) + 1
+        bounds = scanned.found.bounds
+        held = np.searchsorted(ends, bounds[:, 1]) - np.searchsorted(ends, bounds[:, 0], "right")
+        spanning = bounds[held > 0].tolist()  # those that hold the last byte of the mark before their own end
+        return any(text.holds_certain(self.view, *one, self.dialect, self.shape) for one in spanning)
 
     def byte(self, at: int) -> int:
         return at if self.is_json else self.view.byte(at)
@@ -268,7 +278,8 @@ def values_of(framed: Framed, start: int, stop: int, cells: list, contract: Tabl
         return Values(found.values, found.columns)
     if len(cells) != len(framed.columns.names):
         expected = f"{len(framed.columns.names)} cells, one for each column"
-        raise Refused("bad_column_count", (min(len(cells), len(framed.columns.names)) - 1,), expected, f"{len(cells)}")
+        found_ = f"{len(cells)}" + " or more" * (len(cells) == framed.shape.most)
+        raise Refused("bad_column_count", (min(len(cells), len(framed.columns.names)) - 1,), expected, found_)
     values: list[Any] = []
     is_header = framed.columns.header
     for place, cell in enumerate(cells):

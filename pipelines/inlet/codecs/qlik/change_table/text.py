@@ -3,10 +3,10 @@ r"""Records of delimited text, and their cells.
 A cell that begins with the quote ends with it, and may hold delimiters of both kinds; a quote in it is written twice,
 or behind the escape. Any other cell is what stands up to the next delimiter.
 
-What is wrong with quotes may hide where the next record begins: a quote that nothing ends, text behind one that ends,
-or a record over several lines that has not as many cells as columns. It goes on where it is certain: at the next line
-that is a whole record by itself, with a change_seq in its place (ASSUMED: no value holds such a line). Files without
-change_seq have no such place.
+What is wrong with quotes may hide where the next record begins: a quote that nothing ends, text behind one that ends.
+It goes on where it is certain: at the next line that is a whole record by itself, with a change_seq in its place
+(ASSUMED: no value holds such a line). So a record over several lines that holds such a line is none either, whatever
+the number of its cells. Files without change_seq have no such place.
 
 >>> dialect = Dialect(",", "\n", '"', "", charset.with_ascii("AL32UTF8"))
 >>> view = view_of(b'1,"a""b\nc",\n2,x,y\n', dialect)
@@ -23,8 +23,11 @@ from inlet.fields import charset
 from inlet.fields.charset import LEAD, Charset
 
 HEADER, ROW, BROKEN, BETWEEN = "header", "row", "broken", "between"
+MOST = 1 << 16  # cells of a record whose number of columns is not known
 LEN_RECORD = 32 << 20  # what is longer is no record: a quote nothing ends must not hold a whole file in memory
 WHOLE, OPEN, MALFORMED = "whole", "open", "malformed"
+NUM_MORE = 100  # cells beyond the number of columns that are kept of a record, to say how many it has
+DIGITS = re.compile(r"[0-9]{35}")  # a change_seq, which each certain line has
 
 
 class Dialect(NamedTuple):
@@ -66,6 +69,11 @@ class Shape(NamedTuple):
     num_cells: int
     is_certain: Callable[[list[Cell]], bool] | None
 
+    @property
+    def most(self) -> int:
+        """How many cells of a record are kept."""
+        return self.num_cells + NUM_MORE
+
 
 def view_of(data: bytes, dialect: Dialect) -> View:
     if dialect.set.mode != LEAD:
@@ -104,9 +112,11 @@ def _patterns(
     return re.compile(inside, re.DOTALL), ends, re.compile(f"{escape}(.)", re.DOTALL)
 
 
-def record(text: str, at: int, end: int, dialect: Dialect, may_end_so: bool = False) -> tuple[str, int, list[Cell]]:
+def record(
+    text: str, at: int, end: int, dialect: Dialect, may_end_so: bool = False, most: int = MOST
+) -> tuple[str, int, list[Cell]]:
     """The record that begins at a place: whether it is WHOLE, OPEN (more has to come) or MALFORMED, where it ends, its
-    cells so far. In: `end` of what is looked at; whether that ends a record too."""
+    cells so far. In: `end` of what is looked at; whether that ends a record too; how many cells are kept."""
     quoted, ends, escaped = _patterns(*dialect[:4])
     cells: list[Cell] = []
     while True:
@@ -115,12 +125,14 @@ def record(text: str, at: int, end: int, dialect: Dialect, may_end_so: bool = Fa
             if found is None:
                 return OPEN, end, cells
             stop = found.end()
-            is_plain = dialect.quote not in found[1] and (not dialect.escape or dialect.escape not in found[1])
-            cells.append(Cell(at, stop, found[1] if is_plain else escaped.sub(r"\1", found[1]), True))
+            if len(cells) < most:
+                is_plain = dialect.quote not in found[1] and (not dialect.escape or dialect.escape not in found[1])
+                cells.append(Cell(at, stop, found[1] if is_plain else escaped.sub(r"\1", found[1]), True))
         else:
             found = ends.search(text, at, end)
             stop = found.start() if found else end
-            cells.append(Cell(at, stop, text[at:stop], False))
+            if len(cells) < most:
+                cells.append(Cell(at, stop, text[at:stop], False))
         if text.startswith(dialect.record_delimiter, stop, end):
             return WHOLE, stop + len(dialect.record_delimiter), cells
         if text.startswith(dialect.delimiter, stop, end):
@@ -143,20 +155,19 @@ def pieces(
     while at < len(text):
         limit = min(len(text), at + LEN_RECORD)
         is_end = limit == len(text)
-        state, end, cells = record(text, at, limit, dialect, may_end_so and is_final and is_end)
+        may_end_here = may_end_so and is_final and is_end
+        state, end, cells = record(text, at, limit, dialect, may_end_here, shape.most)
         is_header = has_header and at == 0
         if state == OPEN and is_end and not is_final:
             return
-        spans = text.find(dialect.record_delimiter, at, end) + len(dialect.record_delimiter) < end
-        is_odd = state == WHOLE and len(cells) != shape.num_cells and spans and not is_header
-        if state != WHOLE or is_odd:
-            certain = _next_certain(text, at, end if is_odd else limit, dialect, shape)
+        if not is_header or state != WHOLE:
+            certain = _next_certain(text, at, end if state == WHOLE else limit, dialect, shape, may_end_here)
             if certain is not None:
                 yield Piece(BROKEN, at, certain, [])
                 at = certain
                 continue
-            if state != WHOLE:
-                return
+        if state != WHOLE:
+            return
         is_blank = len(cells) == 1 and not cells[0].is_quoted and not cells[0].text and shape.num_cells > 1
         yield Piece(HEADER if is_header else BETWEEN if is_blank else ROW, at, end, cells)
         at = end
@@ -169,17 +180,27 @@ def is_undone(view: View, at: int, dialect: Dialect, is_final: bool) -> bool:
     return limit < len(view.text) or state == MALFORMED and is_final
 
 
-def _next_certain(text: str, at: int, end: int, dialect: Dialect, shape: Shape) -> int | None:
-    """The first line behind a place that is certain to be a record; each line is looked at once."""
+def holds_certain(view: View, start: int, end: int, dialect: Dialect, shape: Shape) -> bool:
+    """Does a whole record hold a line that is certain to be another one? Then it is none: a quote is not ended where it
+    should be. Cheap for records of a line, and those without a change_seq behind the first one. In: bounds of it."""
+    return _next_certain(view.text, start, end, dialect, shape, True) is not None
+
+
+def _next_certain(text: str, at: int, end: int, dialect: Dialect, shape: Shape, may_end_so: bool) -> int | None:
+    """The first line behind a place that is certain to be a record; each line is looked at once. In: whether `end` ends
+    a line too."""
     mark = dialect.record_delimiter
     start = text.find(mark, at, end) + len(mark)
-    while shape.is_certain and start >= len(mark):
+    if not shape.is_certain or start < len(mark) or start == end or not DIGITS.search(text, start, end):
+        return None
+    while start < end:
         stop = text.find(mark, start, end)
-        if stop < 0:
+        if stop < 0 and not may_end_so:
             return None
-        state, found, cells = record(text, start, stop + len(mark), dialect)
-        is_whole = state == WHOLE and found == stop + len(mark) and len(cells) == shape.num_cells
+        following = end if stop < 0 else stop + len(mark)
+        state, found, cells = record(text, start, following, dialect, stop < 0, shape.most)
+        is_whole = state == WHOLE and found == following and len(cells) == shape.num_cells
         if is_whole and shape.is_certain(cells):
             return start
-        start = stop + len(mark)
+        start = following
     return None
