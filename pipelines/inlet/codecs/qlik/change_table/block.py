@@ -79,7 +79,7 @@ class Framed:
         bounds = scanned.found.bounds
         held = np.searchsorted(ends, bounds[:, 1]) - np.searchsorted(ends, bounds[:, 0], "right")
         spanning = bounds[held > 0].tolist()  # those that hold the last byte of the mark before their own end
-        return any(text.holds_certain(self.view, *one, self.dialect, self.shape) for one in spanning)
+        return any(text.holds_certain(self.view, start, end, self.dialect, self.shape) for start, end in spanning)
 
     def byte(self, at: int) -> int:
         return at if self.is_json else self.view.byte(at)

@@ -1,10 +1,12 @@
 """JSON files: an object a line, whose members are the columns, header columns among them.
 
 The bits of a mask count the columns of the change table. They are those of the sidecar; without one the members of the
-row in their order, where all columns of the contract are among them.
+file's first row with a mask in their order, where all columns of the contract are among them. A row with a mask whose
+members are others, or in another order, is rejected.
 """
 
 from collections.abc import Iterator
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from inlet.codecs.qlik.change_table import header
@@ -56,6 +58,9 @@ def read(line: bytes, context: dict, contract: Table, options: Options) -> Objec
     columns = columns._replace(data={place: name for place, name in columns.data.items() if place in given})
     place = columns.known.get("change_mask")
     mask = None if place is None or values[place] in (None, "") else values[place]
+    if context["kind"] == "load" and columns.header:
+        name = names[min(columns.header)]
+        raise Refused("contradiction", (name,), "no header column in a file of a full load", repr(name[:40]))
     if context["kind"] == "changes":
         if "change_seq" not in columns.known:
             raise Refused("missing_change_seq", (), header.NO_CHANGE_SEQ, "none")
@@ -64,7 +69,29 @@ def read(line: bytes, context: dict, contract: Table, options: Options) -> Objec
             lacking = next(name for name in contract.column_names if name.lower() not in lower)
             expected = "all columns of the contract, or a .dfm, to tell which bit of change_mask is which column"
             raise Refused("ambiguous_layout", (names[place or 0],), expected, f"no {lacking}")
+        if mask is not None and not context["columns"] and "members" in context:
+            _check_members(names[place or 0], columns, context["members"], contract)
     return Object(values, columns, mask)
+
+
+def members_of(columns: Columns) -> list[str]:
+    """The members of a row as those of another row are held against them."""
+    return [name.lower() for name in columns.names]
+
+
+def _check_members(name: str, columns: Columns, members: list[str] | None, contract: Table) -> None:
+    """Raises: Refused where a row has others than the row that told which bit of a mask is which column. One of a column
+    that no contract knows is left to the row."""
+    found = members_of(columns)
+    if found == members:
+        return
+    known = {name.lower() for version in contract.versions for name in version.column_names}
+    if not known.issuperset(name.lower() for name in columns.data.values()):
+        return
+    expected = "the members of the first row with a mask in their order, or a .dfm, to tell which bit is which column"
+    pairs = zip_longest(found, members or [])
+    n, (own, other) = next((n, pair) for n, pair in enumerate(pairs) if pair[0] != pair[1])
+    raise Refused("ambiguous_layout", (name,), expected, f"member {n + 1} {own or 'none'}, not {other or 'none'}"[:200])
 
 
 def row(line: bytes, context: dict, contract: Table, options: Options) -> Object | None:

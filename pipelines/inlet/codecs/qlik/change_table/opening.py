@@ -190,10 +190,12 @@ def _settle_json(data, context, sidecar, is_own, contract, options, is_final) ->
         return context | {"masks": []}
     if rows:
         header.check(rows[0].columns, options)
-        if "change_mask" not in rows[0].columns.known:
-            return context | {"masks": [list(one) for one in images.readings(options, False)]}
-    masks = ((row.mask, row.columns) for row in rows if row.mask is not None and "change_mask" in row.columns.known)
-    return _with_masks(context, masks, len(data), options, is_final)
+        if "change_mask" not in rows[0].columns.known and options.without_mask:
+            return context | {"masks": [list(one) for one in images.readings(options, False)], "members": None}
+    masked = [row for row in rows if row.mask is not None]
+    members = json_lines.members_of((masked or rows)[0].columns) if rows and not names else None
+    masks = ((row.mask, row.columns) for row in masked if names or json_lines.members_of(row.columns) == members)
+    return _with_masks(context | {"members": members}, masks, len(data), options, is_final)
 
 
 def _settle_delimited(data, context, sidecar, is_own, contract, options, is_final) -> dict | None:
