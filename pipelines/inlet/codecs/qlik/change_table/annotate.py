@@ -21,7 +21,7 @@ from inlet.fields.wrong import Wrong
 from inlet.source import Source
 from inlet.table import Table
 
-TITLES = {text.HEADER: "column names", text.BETWEEN: "empty line", text.BROKEN: "no record"}
+TITLES = {text.HEADER: "column names", text.BETWEEN: "empty line", text.MARK: "byte order mark"}
 
 
 def annotate(data: bytes, context: dict, source: Source, tables: dict[str, Table]) -> list[Annotated]:
@@ -31,7 +31,7 @@ def annotate(data: bytes, context: dict, source: Source, tables: dict[str, Table
     found: list[Annotated] = []
     for piece in framed.pieces():
         start, end = framed.byte(piece.start), framed.byte(piece.end)
-        if piece.kind in (text.HEADER, text.BETWEEN):
+        if piece.kind in TITLES:
             found.append(_between(data, start, end, TITLES[piece.kind]))
             continue
         found.append(_record(framed, unit, start, end, piece.kind, piece.cells, ordinal))

@@ -33,7 +33,7 @@ class Framed:
 
     def __init__(self, data: bytes, context: dict, options: Options, is_final: bool, may_end_so: bool):
         self.data, self.context, self.options, self.is_final = data, context, options, is_final
-        self.may_end_so = may_end_so
+        self.may_end_so, self.len_mark = may_end_so, context.get("len_mark", 0)
         self.is_json = context["format"] == "json"
         if not self.is_json:
             self.columns: Columns = header.columns_of(context["columns"], options)
@@ -43,10 +43,11 @@ class Framed:
 
     def pieces(self) -> Iterator[Piece]:
         if self.is_json:
-            yield from json_lines.lines(self.data, self.may_end_so)
+            yield from json_lines.lines(self.data, self.may_end_so, self.len_mark)
             return
         due = self.context["header_due"]
-        yield from text.pieces(self.view, self.dialect, self.shape, due, self.is_final, self.may_end_so)
+        ends = (self.is_final, self.may_end_so)
+        yield from text.pieces(self.view, self.dialect, self.shape, due, *ends, self.len_mark)
 
     def ends(self) -> Iterator[tuple[int, bool]]:
         """Where each piece ends, and whether it is a record."""
@@ -61,12 +62,12 @@ class Framed:
 
     def scanned(self) -> arrow.Scanned | None:
         """What the compiled scan finds; None where only `pieces` can."""
-        at = 0
+        at = self.len_mark
         if self.is_json or not self.data:
             return None
         if self.context["header_due"]:
             limit = min(len(self.view.text), text.LEN_RECORD)
-            state, at, _ = text.record(self.view.text, 0, limit, self.dialect)
+            state, at, _ = text.record(self.view.text, at, limit, self.dialect)
             if state != text.WHOLE:
                 return None
         scanned = arrow.scanned(self.data, self.dialect, len(self.columns.names), at, self.may_end_so)
@@ -125,6 +126,7 @@ def cut(data: bytes, context: dict, source: Source, tables: dict[str, Table], le
 def _behind(context: dict, num: int) -> dict:
     """The context behind so many records."""
     context = context | {"row_ordinal": context["row_ordinal"] + num, "header_due": False}
+    context.pop("len_mark", None)
     context.pop("definition", None)  # it comes with the first block
     return context
 

@@ -41,7 +41,8 @@ Loads       rows are REFRESH. Their place: the load's time, six digits of the fo
             A file that comes again with a later time of its load is of a new load. A load has ended once its files are
             there without a gap and a change of its table after its start is (option loads_end; ASSUMED: Qlik writes no
             change of a table before its load is done).
-            ASSUMED: a first record whose cells all are names of columns is a header row
+            ASSUMED: a first record that has the names of all columns, each once, is a header row; in a file of one
+            column it may be a value, so option header_row has to tell
 Gaps        Qlik removes files of changes by retention. One that was listed and is gone before it was landed whole is
             rejected (file_purged). Where new files of a table come and no landed one is listed, some may be missing
             (files_may_be_missing; not with option landed_files: removed). A full load of the table that begins later
@@ -50,7 +51,8 @@ Others      folders attrep_changes<16 hex digits> hold net changes that Qlik lef
             read, and counted
 Text        text.py. Null: option null_text without quotes. In quotes it is rejected until quoted_null tells what it is
             [nothing public does]. A last record without record delimiter looks as a file does that was cut off: it is
-            left until option last_record, or the count of the sidecar, tells that it is whole
+            left until option last_record, or the count of the sidecar, tells that it is whole. A byte order mark before
+            the first record is of none
 Values      by the contract's type, as of qlik_json (fields/fit.py): text stays text. A time of seven digits fits a
             string; of a timestamp it is rejected where it would round. Bytes in text are hex digits. A boolean in text
             is true, false, 1 or 0 (ASSUMED). Parquet's times are read as they are stored: Qlik flags a source's local

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from inlet.codecs.qlik.change_table import header
 from inlet.codecs.qlik.change_table.header import Columns
 from inlet.codecs.qlik.change_table.options import Options
-from inlet.codecs.qlik.change_table.text import BETWEEN, ROW, Piece
+from inlet.codecs.qlik.change_table.text import BETWEEN, MARK, ROW, Piece
 from inlet.codecs.qlik.members import Refused
 from inlet.fields import json_exact
 from inlet.fields.wrong import Wrong
@@ -27,9 +27,11 @@ class Object(NamedTuple):
     mask: Any
 
 
-def lines(data: bytes, may_end_so: bool = False) -> Iterator[Piece]:
-    """The lines of some bytes. In: whether a last one may lack its end."""
-    at = 0
+def lines(data: bytes, may_end_so: bool = False, len_mark: int = 0) -> Iterator[Piece]:
+    """The lines of some bytes. In: whether a last one may lack its end; the length of a byte order mark."""
+    at = len_mark
+    if len_mark:
+        yield Piece(MARK, 0, len_mark, [])
     while at < len(data):
         end = data.find(b"\n", at) + 1
         if not end and not may_end_so:
@@ -80,8 +82,8 @@ def members_of(columns: Columns) -> list[str]:
 
 
 def _check_members(name: str, columns: Columns, members: list[str] | None, contract: Table) -> None:
-    """Raises: Refused where a row has others than the row that told which bit of a mask is which column. One of a column
-    that no contract knows is left to the row."""
+    """Raises: Refused where a row has others than the row that told which bit of a mask is which column. A row of a
+    column that no contract knows is rejected for it later."""
     found = members_of(columns)
     if found == members:
         return

@@ -181,8 +181,9 @@ def _format(name: str, sidecar: dfm.Sidecar | None, options: Options) -> str:
 
 def _settle_json(data, context, sidecar, is_own, contract, options, is_final) -> dict | None:
     names = [column.name for column in sidecar.columns] if sidecar else None
-    context |= {"format": "json", "columns": names, "header_due": False}
-    lines = [line for line in json_lines.lines(data[:LEN_FITTED]) if line.kind == text.ROW]
+    len_mark = len(dfm.BOM) if data.startswith(dfm.BOM) else 0
+    context |= {"format": "json", "columns": names, "header_due": False} | ({"len_mark": len_mark} if len_mark else {})
+    lines = [line for line in json_lines.lines(data[:LEN_FITTED], False, len_mark) if line.kind == text.ROW]
     if not lines and not (is_final or len(data) > LEN_FITTED):
         return None
     rows = [row for line in lines if (row := json_lines.row(data[line.start : line.end], context, contract, options))]
@@ -210,12 +211,14 @@ def _settle_delimited(data, context, sidecar, is_own, contract, options, is_fina
     dialect = dialect_of(context, options)
     view = text.view_of(data, dialect)
     limit, is_whole = min(len(view.text), text.LEN_RECORD), options.last_record == "whole"
-    state, _, cells = text.record(view.text, 0, limit, dialect, is_final and is_whole)
+    len_mark = _len_mark(data, dialect)
+    context |= {"len_mark": len_mark} if len_mark else {}
+    state, _, cells = text.record(view.text, len_mark, limit, dialect, is_final and is_whole)
     if state == text.OPEN and limit == len(view.text):
         return None
-    names = _header_row([text.value(cell, view, dialect) for cell in cells], context, contract, options)
-    context |= {"header_due": names is not None}
     listed = [column.name for column in sidecar.columns] if sidecar else None
+    names = _header_row([text.value(cell, view, dialect) for cell in cells], listed, context, contract, options)
+    context |= {"header_due": names is not None}
     if names and listed and is_own:
         check_columns(names, listed)
     context |= {"columns": names or listed or _columns_told(context, contract, options)}
@@ -231,6 +234,12 @@ def _settle_delimited(data, context, sidecar, is_own, contract, options, is_fina
     return _with_masks(context, _masks(view, context, columns, dialect, options), len(data), options, is_final)
 
 
+def _len_mark(data: bytes, dialect: Dialect) -> int:
+    """The length of the byte order mark that a text in UTF-8 begins with."""
+    is_utf8 = dialect.set.mode in (charset.UTF8, charset.CESU8)
+    return len(dfm.BOM) if is_utf8 and data.startswith(dfm.BOM) else 0
+
+
 def _with_masks(context: dict, masks, length: int, options: Options, is_final: bool) -> dict | None:
     open_ = images.settled(masks, images.readings(options, False))
     if len(open_) > 1 and images.CONTRADICTED not in open_ and not is_final and length < LEN_FITTED:
@@ -243,7 +252,7 @@ def _masks(view: text.View, context: dict, columns: Columns, dialect: Dialect, o
     place = columns.known.get("change_mask")
     shape = shape_of(context, columns, dialect)
     null = context["dialect"]["null"]  # one beyond ASCII is no mask in any reading
-    for piece in text.pieces(view, dialect, shape, context["header_due"], False):
+    for piece in text.pieces(view, dialect, shape, context["header_due"], False, False, context.get("len_mark", 0)):
         if place is None or view.byte(piece.end) > LEN_FITTED:
             return
         if piece.kind == text.ROW and len(piece.cells) == len(columns.names):
@@ -251,19 +260,29 @@ def _masks(view: text.View, context: dict, columns: Columns, dialect: Dialect, o
             yield None if mask in ("", null) else mask, columns
 
 
-def _header_row(cells: list[str], context: dict, contract: Table, options: Options) -> list[str] | None:
+def _header_row(
+    cells: list[str], listed: list[str] | None, context: dict, contract: Table, options: Options
+) -> list[str] | None:
     """The columns that the first record names; None where it is no header row. Raises: Refused."""
     is_typed = options.header_row == "typed" or options.header_row == "auto" and all(":" in cell for cell in cells)
-    cells[0] = cells[0].removeprefix("\ufeff")
     names = [cell.rsplit(":", 1)[0].strip() if is_typed else cell.strip() for cell in cells]
     if options.header_row in ("names", "typed"):
         return names
+    if options.header_row == "none":
+        return None
     lower = {name.lower() for name in names}
     if context["kind"] == "changes":
         is_header = bool(lower & {options.prefix.lower() + name for name in header.KNOWN})
-    else:
-        is_header = lower <= {name.lower() for version in contract.versions for name in version.column_names}
-    return names if is_header and options.header_row == "auto" else None
+    elif context["kind"] == "control":
+        is_header = lower <= {name.lower() for name in contract.column_names}
+    else:  # a row may have names of columns as its values: all of them, each once, are no row
+        of_versions = [version.column_names for version in contract.versions]
+        known = [sorted(name.lower() for name in one) for one in [*of_versions, listed or []]]
+        is_header = sorted(name.lower() for name in names) in known
+        if is_header and len(names) == 1:
+            expected = "the option header_row, for a file of one column: its name may be a value"
+            raise Refused("ambiguous_layout", (), expected, repr(cells[0][:40]))
+    return names if is_header else None
 
 
 def _columns_told(context: dict, contract: Table, options: Options) -> list[str]:

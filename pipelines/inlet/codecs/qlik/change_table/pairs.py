@@ -82,7 +82,7 @@ def _rejected(no: Refused, parts: list[Waiting], rows: list, first: int, befores
 
 def _row(part: Waiting, source: Source, tables: dict[str, Table], options: Options) -> tuple[Row, Values, header.Said]:
     """A part's row, read again."""
-    context = part.context | {"header_due": False}
+    context = part.context | {"header_due": False, "len_mark": 0}
     at, length = part.part.unit_offset, part.part.unit_length
     if context["format"] == "rows":
         columns = header.columns_of(context["columns"], options)

@@ -22,7 +22,7 @@ from typing import NamedTuple
 from inlet.fields import charset
 from inlet.fields.charset import LEAD, Charset
 
-HEADER, ROW, BROKEN, BETWEEN = "header", "row", "broken", "between"
+HEADER, ROW, BROKEN, BETWEEN, MARK = "header", "row", "broken", "between", "mark"
 MOST = 1 << 16  # cells of a record whose number of columns is not known
 LEN_RECORD = 32 << 20  # what is longer is no record: a quote nothing ends must not hold a whole file in memory
 WHOLE, OPEN, MALFORMED = "whole", "open", "malformed"
@@ -57,7 +57,7 @@ class Cell(NamedTuple):
 
 
 class Piece(NamedTuple):
-    kind: str  # of HEADER, ROW, BROKEN, BETWEEN
+    kind: str  # of HEADER, ROW, BROKEN, BETWEEN, MARK
     start: int
     end: int
     cells: list[Cell]
@@ -146,18 +146,28 @@ def record(
 
 
 def pieces(
-    view: View, dialect: Dialect, shape: Shape, has_header: bool, is_final: bool = True, may_end_so: bool = False
+    view: View,
+    dialect: Dialect,
+    shape: Shape,
+    has_header: bool,
+    is_final: bool = True,
+    may_end_so: bool = False,
+    len_mark: int = 0,
 ) -> Iterator[Piece]:
     """The pieces of some bytes, without a gap, up to the first one that may not be whole, or behind which nothing is
     certain. In: whether the first record is the header row; whether nothing follows the bytes; whether a last record
-    may lack its delimiter."""
+    may lack its delimiter; the length of a byte order mark, which belongs to a header row."""
     text, at = view.text, 0
+    if len_mark and not has_header:
+        yield Piece(MARK, 0, len_mark, [])
+        at = len_mark
     while at < len(text):
         limit = min(len(text), at + LEN_RECORD)
         is_end = limit == len(text)
         may_end_here = may_end_so and is_final and is_end
-        state, end, cells = record(text, at, limit, dialect, may_end_here, shape.most)
         is_header = has_header and at == 0
+        start = len_mark if is_header else at
+        state, end, cells = record(text, start, limit, dialect, may_end_here, shape.most)
         if state == OPEN and is_end and not is_final:
             return
         if not is_header or state != WHOLE:
