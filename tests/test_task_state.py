@@ -7,8 +7,10 @@ from types import SimpleNamespace
 import pytest
 
 from inlet.codecs.qlik import control_tables
+from inlet.codecs.qlik.change_table import files
 from inlet.commands import report, status, task_state
 from inlet.silver import full_loads
+from inlet.source import Source
 from tests import lakes, projects
 
 AT = datetime(2026, 1, 2, 3, 0, tzinfo=UTC)
@@ -70,6 +72,28 @@ def test_a_suspended_table_is_stale_until_its_row_is_deleted(project):
     assert status.status(project)["suspended tables"] == [expected | {"remedy": task_state.RESUME}]
     notes = report.gather(project, AT)["notes"]
     assert any("DEPOT.ITEMS of shop is stale since 2026-01-02 02:59:00" in note.what for note in notes)
+
+
+def test_rows_of_suspended_tables_in_files_are_in_the_order_of_change_seq(project):
+    """A row that is deleted in the hundredth in which it came, read in another order."""
+    columns = OWN | {"SUSPEND_REASON": "x"}
+    head = ["header__change_seq", "header__change_oper", "header__change_mask", *columns]
+    rows = [["2026010203040500" + f"{n:019d}", letter, "", *columns.values()] for n, letter in ((2, "D"), (1, "I"))]
+    data = "".join(",".join(line) + "\n" for line in [head, *rows]).encode()
+    of = Source(name="shop", codec="qlik_change_table", **{"from": "nowhere"})
+    for path in ("attrep_suspended_tables__ct/1.csv", "attrep_suspended_tables__ct/partition/1.csv"):
+        context = files.open_file(path, data, True, of, {})
+        [block] = files.cut(data, context, of, {}, 1 << 20, True).blocks
+        names = ("kind", "source_schema", "source_table", "change_seq")
+        found = files.decode(data, block.context, of, {})
+        events = [
+            {name: getattr(one, name) for name in names}
+            | {"detail": json.loads(one.detail), "source": "shop", "unit_id": "shop/1.csv@0", "batch_id": 1}
+            for one in found.controls
+        ]
+        assert sorted(one["kind"] for one in events) == ["table_resumed", "table_suspended"] and not found.rejects
+        assert task_state.suspended(events) == []
+        assert len(task_state.suspended(events[1:])) == 1
 
 
 def test_the_last_status_of_each_task_is_shown(project):

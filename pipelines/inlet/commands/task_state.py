@@ -173,6 +173,8 @@ def _contract(project: Project, names: dict[str, str], source: str, name: str) -
 
 
 def _order(event: dict) -> tuple:
-    """The order of events that have no place in the feed's: the broker's time, then the offset."""
+    """The order of events: the broker's time, or that of the change_seq of a change table's row; then this change_seq,
+    or the offset."""
     offset = event["unit_id"].split("@")[0].split("~")[0].rsplit("/", 1)[-1]
-    return event["detail"].get("at") or "", int(offset) if offset.isdigit() else 0, event["batch_id"]
+    place = event["detail"].get("at") or "", event["change_seq"] or ""
+    return *place, int(offset) if offset.isdigit() else 0, event["batch_id"]

@@ -11,6 +11,9 @@ Yields      a control event for each row. Its detail has the columns in lower ca
             attrep_history            task_history
             attrep_cdc_partitions     partition_closed
             attrep_apply_exceptions   apply_exception
+            In files a control table may be a change table, whose folder ends as theirs do: rows of before and truncates
+            are counted alone, and rows of attrep_suspended_tables are in the order of change_seq. Its files may lie in
+            folders of partitions
             A deleted row of any but attrep_suspended_tables is counted alone: Qlik cleans its own tables up. So is a
             row of another task than option task_name says, which topics of several tasks need
 Truncates   a ddl of type TRUNCATE_TABLE removes all rows of its table at its CHANGE_SEQ [documented: on Kafka it is the
@@ -46,6 +49,7 @@ KINDS = {  # name -> kind of its control events
     "attrep_cdc_partitions": PARTITION,
     "attrep_apply_exceptions": EXCEPTION,
 }
+ORDERED = {"attrep_suspended_tables"}  # whose last row holds: those of change tables are at their change_seq
 COLUMNS = {  # of each, as Qlik writes them
     "attrep_ddl_history": "SERVER_NAME TASK_NAME TABLE_OWNER TABLE_NAME CHANGE_SEQ TIMESTAMP TABLE_VERSION DDL_TYPE "
     "DETAILS",

@@ -36,10 +36,14 @@ def by_name(path: str, options: Options) -> dict | Refused:
     """What a file's path says: the context before anything of its bytes is known; why it is not read."""
     *folders, name = re.split(r"[/\\]", path)
     suffix, load = options.suffix.lower(), LOAD.fullmatch(name)
-    if control := control_tables.name_of(folders[-1] if folders else None):
-        return {"name": name, "row_ordinal": 0, "kind": "control", "word": control}
     of_changes = next((one for one in reversed(folders) if one.lower().endswith(suffix)), None)
     context: dict[str, Any] = {"name": name, "row_ordinal": 0}
+    for folder in reversed(folders):
+        word = folder[: -len(suffix)] if folder == of_changes else folder
+        if control := control_tables.name_of(word):
+            return context | {"kind": "control", "word": control, "is_change_table": folder == of_changes}
+        if folder == of_changes:
+            break
     if of_changes is not None:
         return context | {"kind": "changes", "word": of_changes[: -len(suffix)]}
     if load and folders:
@@ -224,7 +228,7 @@ def _settle_delimited(data, context, sidecar, is_own, contract, options, is_fina
     context |= {"columns": names or listed or _columns_told(context, contract, options)}
     columns = header.columns_of(context["columns"], options)
     if context["kind"] != "changes":
-        if columns.known or columns.others:
+        if context["kind"] == "load" and columns.header:
             found = ", ".join((*columns.known, *columns.others))
             raise Refused("contradiction", (), "no header column in a file of a full load", found)
         return context | {"masks": []}
@@ -271,7 +275,7 @@ def _header_row(
     if options.header_row == "none":
         return None
     lower = {name.lower() for name in names}
-    if context["kind"] == "changes":
+    if _has_header_columns(context):
         is_header = bool(lower & {options.prefix.lower() + name for name in header.KNOWN})
     elif context["kind"] == "control":
         is_header = lower <= {name.lower() for name in contract.column_names}
@@ -285,9 +289,14 @@ def _header_row(
     return names if is_header else None
 
 
+def _has_header_columns(context: dict) -> bool:
+    """Is a file of a change table, one of a control table among them?"""
+    return context["kind"] == "changes" or context.get("is_change_table", False)
+
+
 def _columns_told(context: dict, contract: Table, options: Options) -> list[str]:
     """The columns of a file that names none. Raises: Refused."""
-    if context["kind"] != "changes":
+    if not _has_header_columns(context):
         return contract.at(context.get("place", "")).column_names
     if not options.header_columns:
         expected = (

@@ -2,12 +2,13 @@
 reject. No text, no JSON, no Parquet.
 """
 
+import datetime
 import json
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from inlet import change
-from inlet.codecs.qlik import column_lists, control_tables, members, types
+from inlet.codecs.qlik import column_lists, control_tables, full_load, members, types
 from inlet.codecs.qlik.change_table import header, images
 from inlet.codecs.qlik.change_table.header import BEFOREIMAGE, Columns
 from inlet.codecs.qlik.change_table.images import Reading
@@ -119,14 +120,20 @@ class Row:
         """What a row of a control table says: a truncate is a row of the change table, too, so here it is an event."""
         for value in given.values:
             _no_refused(value)
+        has_operation = given.columns.known.keys() & {"change_oper", "operation"}
+        word = header.operation(given.values, given.columns) if has_operation else "INSERT"
+        if word in (BEFOREIMAGE, "TRUNCATE"):
+            return []
         row = {given.columns.names[place]: given.values[place] for place in given.columns.data}
         try:
-            found = control_tables.event(self.table.table_name, row, False, None, None, self.options.suffix)
+            name, is_deleted = self.table.table_name, word == "DELETE"
+            seq = header.change_seq(given.values, given.columns) if name in control_tables.ORDERED else None
+            found = control_tables.event(name, row, is_deleted, _time(seq), None, self.options.suffix)
         except Refused as no:
             no.path = tuple(place for place, name in given.columns.data.items() if (name,) == no.path)
             raise
-        place = (found.source_schema, found.source_table, found.change_seq)
-        return [Control(f"{found.kind}", self.at, self.length, *place, detail=found.detail)]
+        place = (found.source_schema, found.source_table, found.change_seq or seq)
+        return [] if found.kind is None else [Control(found.kind, self.at, self.length, *place, detail=found.detail)]
 
     def said(self, given: Values) -> header.Said:
         """What the header columns say. Raises: Refused."""
@@ -268,6 +275,14 @@ class Row:
             no.column,
             self.seq,
         )
+
+
+def _time(change_seq: str | None) -> datetime.datetime | None:
+    """The time in a change_seq; None where it is none."""
+    try:
+        return full_load.time_of16(change_seq) if change_seq else None
+    except ValueError:
+        return None
 
 
 def _known(bound: Bound, columns: Columns, place: int) -> TableColumn:
