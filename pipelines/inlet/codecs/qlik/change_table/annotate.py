@@ -130,7 +130,7 @@ def _json_notes(framed, start, end, cells, columns, names, image, of_image, unit
 
 def _meaning(place: int, shown: str, columns: Columns, unit: Unit) -> str:
     """What a cell says; of a mask the columns that it names."""
-    if place != columns.known.get("change_mask") or not shown:
+    if place != columns.known.get("change_mask") or not shown or not unit.context["masks"]:  # of control tables
         return shown
     try:
         found = images.places(shown, columns, [Reading(*one) for one in unit.context["masks"]]) or set()

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from inlet.change import LEN_SEQ
+from inlet.codecs.qlik import dfm
 from inlet.codecs.qlik.change_table import arrow, header, json_lines, opening, scan, text
 from inlet.codecs.qlik.change_table.header import Columns
 from inlet.codecs.qlik.change_table.options import Options
@@ -33,7 +34,8 @@ class Framed:
 
     def __init__(self, data: bytes, context: dict, options: Options, is_final: bool, may_end_so: bool):
         self.data, self.context, self.options, self.is_final = data, context, options, is_final
-        self.may_end_so, self.len_mark = may_end_so, context.get("len_mark", 0)
+        self.may_end_so = may_end_so
+        self.len_mark = context.get("len_mark", 0) if data.startswith(dfm.BOM) else 0
         self.is_json = context["format"] == "json"
         if not self.is_json:
             self.columns: Columns = header.columns_of(context["columns"], options)
