@@ -544,6 +544,15 @@ def test_steps_grow_with_the_length_of_damaged_text(monkeypatch, quote):
         assert len(found["changes"]) + len(found["rejects"]) == num
 
 
+def test_masks_that_contradict_each_other_do_so_in_whatever_pieces_a_file_comes():
+    case = test_cases.load(next(path for path in CASES if path.stem == "bad_masks_that_contradict_each_other"))
+    data = case["data"].replace(b",2800,", b",AAAA,", 1)  # AAAA, AAAA, AB00: base64 alone, until 0100
+    found = test_codecs.joined(test_codecs.whole(case, data, 1 << 20))
+    assert {row["kind"] for row in found} == {"ambiguous_layout"}
+    for end in (data.index(b"\n2026", 400) + 1, len(data) - 134):
+        test_codecs.assert_same(test_codecs.joined(test_codecs.whole(case, data, 1 << 20, [end])), found, end)
+
+
 def test_a_record_of_too_many_cells_is_not_kept_as_cells():
     dialect = Dialect(",", "\n", '"', "", charset.with_ascii("AL32UTF8"))
     line = "1" + "," * 100_000 + '"a\nb"\n'

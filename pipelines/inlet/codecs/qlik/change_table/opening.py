@@ -246,7 +246,9 @@ def _len_mark(data: bytes, dialect: Dialect) -> int:
 
 def _with_masks(context: dict, masks, length: int, options: Options, is_final: bool) -> dict | None:
     open_ = images.settled(masks, images.readings(options, False))
-    if len(open_) > 1 and images.CONTRADICTED not in open_ and not is_final and length < LEN_FITTED:
+    is_told = options.mask_form != "auto" or open_[0].form == "hex"  # base64 was settled by fit: more may contradict it
+    is_open = images.CONTRADICTED not in open_ and (len(open_) > 1 or not is_told)
+    if is_open and not is_final and length < LEN_FITTED:
         return None  # what comes may settle it
     return context | {"masks": [list(one) for one in open_]}
 
