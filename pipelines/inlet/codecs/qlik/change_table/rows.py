@@ -46,7 +46,7 @@ def open_rows(
                 if not types.is_stored_as(column, type_):
                     raise Refused("contradiction", (), f"{column.name} as {column.type}, by its .dfm", str(type_))
         if context["kind"] != "changes":
-            if columns.known or columns.others:
+            if context["kind"] == "load" and (columns.known or columns.others):
                 found = ", ".join((*columns.known, *columns.others))
                 raise Refused("contradiction", (), "no header column in a file of a full load", found)
             return context
