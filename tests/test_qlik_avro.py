@@ -23,6 +23,7 @@ from tests.conftest import ALL_ROUNDS
 from tests.encode import qlik, qlik_avro
 from tests.encode.qlik_avro import How
 from tests.encode.qlik_change_table import Column
+from tests.fuzz import qlik_avro as fuzz
 from tests.test_qlik_sources import run
 
 CODEC = CODECS["qlik_avro"]
@@ -475,3 +476,8 @@ def test_the_text_of_a_case_means_the_same(path):
         given = test_cases._message(written)
         if given["value"] is not None:
             assert_text_means_the_same(given, case["source"], case["tables"])
+
+
+def test_a_number_that_is_cut_off_is_left_to_the_exact_path():
+    case = test_cases.load(next(p for p in test_cases.CASES if p.match("qlik_avro/bad_schema_that_does_not_fit.yml")))
+    assert fuzz.check(case, [bytes.fromhex("0000000001020202")]) == 0

@@ -9,6 +9,7 @@ Place       the text of a message tells its sequence where 35 digits are followe
 """
 
 import json
+import struct
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,7 +29,7 @@ TEXT = "cast(value as string)"
 SEQ = f"if(regexp_count({TEXT}, {PATTERN}) = 1, regexp_extract({TEXT}, {PATTERN}, 1), null)"
 READ = (*json_fast.READ, "headers")
 HEAD = b"atMSG\x04DT\0"  # of an envelope without application headers
-UNREADABLE = (Wrong, IndexError, ValueError, OverflowError, avro.Bad)
+UNREADABLE = (Wrong, IndexError, ValueError, OverflowError, RecursionError, struct.error, avro.Bad)
 
 
 def marked(messages, sources: list):
