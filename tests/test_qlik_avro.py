@@ -481,3 +481,11 @@ def test_the_text_of_a_case_means_the_same(path):
 def test_a_number_that_is_cut_off_is_left_to_the_exact_path():
     case = test_cases.load(next(p for p in test_cases.CASES if p.match("qlik_avro/bad_schema_that_does_not_fit.yml")))
     assert fuzz.check(case, [bytes.fromhex("0000000001020202")]) == 0
+
+
+def test_bytes_are_no_digits_of_a_number_or_a_text():
+    """Of a column whose type in the schema is bytes, though the contract has a number: both paths say no."""
+    case = test_cases.load(next(p for p in test_cases.CASES if p.match("qlik_avro/ok_embedded_schema.yml")))
+    value = test_cases._message(case["messages"][0])["value"]
+    assert b'"logicalType": "decimal"' in value
+    assert fuzz.check(case, [value.replace(b'"logicalType": "decimal"', b'"logicalType": "decim0l"')]) == 0
