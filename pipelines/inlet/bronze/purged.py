@@ -1,10 +1,9 @@
 """Files that were removed before they were landed: the writer of a feed removes files after a time (retention).
 
 A file that was listed once, was not landed whole, and is gone is a certain gap (`file_purged`): all of it, or what
-follows the bytes that were landed. Where new files of a table
-have come and none of its landed ones is there any more, files between them may have come and gone
-(`files_may_be_missing`). Both are rows of bronze.files with a problem, so that silver rejects them; a full load of the
-table resolves them.
+follows the bytes that were landed. Where new files of a table arrive and none of its landed ones is listed any more,
+files between them may have arrived and been removed (`files_may_be_missing`). Both are rows of bronze.files with a
+problem, so that silver rejects them; a full load of the table resolves them.
 
 Files that are listed and not landed whole are kept by `inlet run` in `_listed/<source>.json` of the lakehouse, for no
 batch has them.

@@ -212,7 +212,7 @@ class Purged(FileCodec, Protocol):
 
 
 class Ignores(FileCodec, Protocol):
-    """A codec next to whose files a feed leaves others that nobody is to read."""
+    """A codec next to whose files a feed leaves others that are not to be read."""
 
     def ignored(self, path: str, source: Source) -> str | None:
         """Why a file is not read, in words; None where it is."""

@@ -245,7 +245,7 @@ def _converted(read: Read, convert: Callable, data: bytes, at: int) -> tuple[Any
 def _record(readers: list[tuple[str, Read]], data: bytes, at: int) -> tuple[dict, int]:
     found = {}
     try:
-        for name, read in readers:  # noqa: B007  the place of the field at fault is needed behind the loop
+        for name, read in readers:  # noqa: B007  the place of the field at fault is needed after the loop
             found[name], at = read(data, at)
     except Bad as bad:
         bad.at = at if bad.at < 0 else bad.at

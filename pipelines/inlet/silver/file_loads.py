@@ -24,7 +24,6 @@ from inlet.source import Source
 from inlet.sql import literal
 
 Load = tuple[str, str, str]  # source, SCHEMA.TABLE, load_id
-END_OF_SEQ = 35  # digits of a change_seq
 
 
 def of_files(batch: Batch, units: list[dict]) -> None:
@@ -53,7 +52,7 @@ def _of_several(batch: Batch, sources: list[str]) -> None:
     coming = {name: _coming(batch, name, last) for name in {source for source, *_ in proven}}
     ended = sorted(load for load in proven if not _has_more(batch, load, loads[load], coming[load[0]]))
     full_loads.append(
-        batch, [(source, *table.split("."), id_, id_.ljust(END_OF_SEQ, "9")) for source, table, id_ in ended]
+        batch, [(source, *table.split("."), id_, id_.ljust(change.LEN_SEQ, "9")) for source, table, id_ in ended]
     )
     _resolve_gaps(batch, ended, rows)
 

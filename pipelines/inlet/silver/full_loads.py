@@ -71,7 +71,7 @@ def of_files(batch: Batch, units: list[dict]) -> None:
         for row in found
         if (row.source, row.path, row.load_id) in ended
     }
-    places -= before(batch, END)  # a file that comes again ends nothing anew
+    places -= before(batch, END)  # a file that comes again ends nothing again
     append(
         batch,
         [

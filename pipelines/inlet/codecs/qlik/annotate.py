@@ -34,7 +34,7 @@ class _Message:
         at = (*self.prefix, "lineage") if self.is_metadata else self.prefix
         named = [self._text((*at, name)) for name in ("schema", "table")]
         mapped = None if self.is_metadata else source.table_of(context["topic"])
-        listed = metadata.named({"messageSchemaId": self._text(("messageSchemaId",))}, context.get("lookups", {}))
+        listed = metadata.lists(context.get("lookups", {})).get(self._text(("messageSchemaId",)) or "")
         by_list = listed and (source.table_of(listed.name) or listed.name)
         self.table = mapped or (".".join(filter(None, named)) if all(named) else by_list)
         self.contract = tables.get(self.table or "")

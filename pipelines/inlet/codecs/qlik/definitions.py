@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from inlet.codecs.qlik import column_lists, dfm, members, types
-from inlet.codecs.qlik.change_table import opening, text
+from inlet.codecs.qlik.change_table import file_name, opening, text
 from inlet.codecs.qlik.change_table.options import Options
 from inlet.codecs.qlik.dfm import Column
 from inlet.codecs.qlik.members import Refused
@@ -150,7 +150,7 @@ def _least(seqs: list) -> str:
 
 def _table(word: str, path: str, source: Source) -> tuple[str, str]:
     """Schema and table. In: SCHEMA.TABLE of a sidecar, or "". Raises: ConfigError."""
-    found = opening.by_name(path, source.options_as(Options))
+    found = file_name.by_name(path, source.options_as(Options))
     folder = "" if isinstance(found, Refused) else found["word"]
     full = next((mapped for one in (word, folder) if one and (mapped := source.table_of(one))), word or folder)
     schema, _, table = full.partition(".")

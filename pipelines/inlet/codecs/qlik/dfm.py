@@ -108,9 +108,9 @@ def read(data: bytes) -> Sidecar:
 
 def companions(path: str, where: str, suffix: str = "__ct") -> list[str] | None:
     """The paths where the sidecar of a data file may lie, nearest first; None for a sidecar. In: where it is looked
-    for: `beside` the file; in its `partition`'s folder, or for the whole partition next to that; beside it, else with
-    the `full_load` of its table; or in a folder of that path, which may have one for the table. What is added to a
-    table's name for its changes.
+    for: next to the file (`beside`); in its `partition`'s folder, or for the whole partition next to that; next to the
+    file, else with the `full_load` of its table; or in a folder of that path, which may have one for the table. What is
+    added to a table's name for its changes.
 
     >>> companions("lake/S.T__ct/20260101-101112333.csv.gz", "beside")
     ['lake/S.T__ct/20260101-101112333.dfm']

@@ -133,7 +133,7 @@ def _listed(given, path: tuple) -> tuple[dict | None, dict[str, int]]:
 
 
 def _place_of_legacy(names: dict[str, str], section: str | None, places: dict[str, int]) -> Callable[[tuple], tuple]:
-    """How the path of a member is written: by its own name; in an array behind its place."""
+    """How the path of a member is written: by its own name; in an array after its place."""
 
     def place(rest: tuple) -> tuple:
         own = [names.get(name, name) for name in rest]
@@ -245,7 +245,7 @@ def _images(
         ]
         if len(fitting) != 1:
             found = "; ".join(f"data {data!r}, before {before!r}" for data, before in fitting)
-            expected = f"members that are columns of the table behind one beginning, or {OPTIONS}"
+            expected = f"members that are columns of the table after one beginning, or {OPTIONS}"
             raise Refused("unsupported_message", path, expected, found or ", ".join(own)[:80])
         at = at | dict(zip(IMAGES, fitting[0]))
     flat = {name: at[name] for name in IMAGES if at[name] is not None and not at[name].endswith("/")}

@@ -15,7 +15,7 @@ TIME                     string: a time of day has no type of its own in Spark
 DATETIME                 timestamp_ntz, because its values are the source's local times; with a scale of more than 6
                          digits string, so that none is lost
 STRING, WSTRING          string
-CLOB, NCLOB              string; so are their sub types, and types nobody knows
+CLOB, NCLOB              string; so are their sub types, and types that are not known
 BYTES, BLOB              binary
 Parquet has fewer types: UINT4 is stored as INT8, a BLOB as BYTES, a CLOB as a STRING [documented]; contracts give both
 the same type. Its times finer than a microsecond are a DATETIME of nine digits.
@@ -127,8 +127,8 @@ FAMILY = {name: family for family, names in FAMILIES.items() for name in names}
 
 
 def is_stored_as(column: Column, type_: pa.DataType) -> bool:
-    """May Parquet store a column as such a type? True where that is not known: of types nobody knows, and of a NUMERIC
-    whose digits no decimal holds.
+    """True if Parquet may store a column as such a type; also for types that are not known, and for a NUMERIC whose
+    digits no decimal holds.
 
     >>> is_stored_as(Column("A", 1, "INT4"), pa.int64()), is_stored_as(Column("A", 1, "INT4"), pa.string())
     (True, False)

@@ -103,7 +103,7 @@ def _columns_of(row: Row, columns: Columns) -> dict[int, str]:
 
 
 def _cell_notes(framed, start, end, cells, columns, names, image, of_image, unit) -> list[Note]:
-    """Of delimited text: a leaf for each cell, with the delimiter behind it."""
+    """Of delimited text: a leaf for each cell, with the delimiter after it."""
     found, at = [], start
     for place, cell in enumerate(cells):
         stop = framed.byte(cells[place + 1].start) if place + 1 < len(cells) else end

@@ -11,11 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from inlet import change
 from inlet.codecs import json_batches, json_columns
-from inlet.codecs.codec import IMAGE
 from inlet.codecs.qlik import column_lists, types
 from inlet.codecs.qlik.change_table import scan, text, walk
+from inlet.codecs.qlik.change_table.change_rows import CHANGES, batch_of
 from inlet.codecs.qlik.change_table.header import Columns
 from inlet.codecs.qlik.change_table.row import NUM_ROWS, Unit
 from inlet.codecs.qlik.change_table.scan import END, NONE, START
@@ -31,40 +30,11 @@ from inlet.codecs.qlik.change_table.walk import (
     TEXTS,
     UPDATE,
 )
-from inlet.codecs.results import Decoded
 from inlet.fields import variant
 from inlet.fields.charset import UTF8
 from inlet.fields.compiled.json_values import OPTIONAL, TEXT
-from inlet.source import Source
-from inlet.sql import literal
 from inlet.table import Table
 
-OPERATIONS = ("REFRESH", "INSERT", "UPDATE", "DELETE", "TRUNCATE")
-CHANGES = pa.schema(
-    [
-        ("unit_offset", pa.int64()),
-        ("unit_length", pa.int64()),
-        ("row_ordinal", pa.int64()),  # of a load, in its file
-        ("operation", pa.int32()),
-        ("table_version", pa.int32()),
-        ("change_seq", pa.string()),
-        ("stream_position", pa.string()),
-        ("transaction_id", pa.string()),
-        ("change_timestamp", pa.timestamp("us", tz="UTC")),
-        ("change_mask", pa.binary()),
-        ("column_mask", pa.binary()),
-        ("before", IMAGE),
-        ("after", IMAGE),
-        ("header", IMAGE),
-    ]
-)
-CONSTANTS = {"source_schema": "string", "source_table": "string", "load": "string", "place_of_load": "string"}
-COLUMNS = {
-    "change_seq": "coalesce(change_seq, concat(place_of_load, lpad(cast(row_ordinal as string), 8, '0')))",
-    "operation": f"element_at(array({', '.join(map(literal, OPERATIONS))}), operation + 1)",
-    "load_id": "load",
-}
-VARIANTS = ("before", "after", "header")
 FORMS = {("hex", "big"): walk.HEX, ("binary", "big"): walk.BIG, ("binary", "little"): walk.LITTLE}
 
 
@@ -97,22 +67,6 @@ class Walked(NamedTuple):
     bounds: np.ndarray
 
 
-def constants(context: dict) -> dict:
-    """What is the same for all changes of a unit."""
-    schema, table = context["table"].split(".", 1)
-    return {
-        "source_schema": schema,
-        "source_table": table,
-        "load": context.get("load_id"),
-        "place_of_load": context.get("place"),
-    }
-
-
-def tables_of(context: dict, tables: dict[str, Table]) -> dict[str, Table]:
-    """The contract of a unit's table."""
-    return {context["table"]: tables[context["table"]]}
-
-
 def scanned(data: bytes, dialect: text.Dialect, num_cells: int, at: int, may_end_so: bool) -> Scanned | None:
     """The cells of some bytes from a place on; None where text.py has to read them."""
     is_plain = all(len(mark) < 2 for mark in (dialect.quote, dialect.escape))
@@ -123,7 +77,7 @@ def scanned(data: bytes, dialect: text.Dialect, num_cells: int, at: int, may_end
     escape = ord(dialect.escape) if dialect.escape else quote
     letters = np.frombuffer(data, np.uint8)
     room = scan.room(letters[at:], record_delimiter.tobytes(), num_cells)
-    cells, bounds = np.zeros((room, num_cells, 3), np.int64), np.zeros((room, 2), np.int64)
+    cells, bounds = np.zeros((room, num_cells, 3), np.int32), np.zeros((room, 2), np.int64)
     state, num, end = scan.scan(
         letters, at, len(data), delimiter, record_delimiter, quote, escape, may_end_so, cells, bounds
     )
@@ -342,42 +296,6 @@ def _text(found: Cells, rows, place: int) -> pa.Array:
     stops = np.concatenate([[0], np.cumsum(lengths)])
     at = np.arange(stops[-1]) + np.repeat(starts - stops[:-1], lengths)
     return json_batches.text(found.data[at], stops, lengths > 0, pa.string())
-
-
-def batch_of(rows: list[dict]) -> pa.RecordBatch:
-    """Changes of the plain path as an Arrow batch."""
-    found = [
-        {name: row.get(name) for name in CHANGES.names if name not in VARIANTS}
-        | {"operation": OPERATIONS.index(row["operation"])}
-        | {name: _variant(row.get(name)) for name in VARIANTS}
-        for row in rows
-    ]
-    return pa.RecordBatch.from_pylist(found, CHANGES)
-
-
-def _variant(image: dict | None) -> dict | None:
-    return None if image is None else dict(zip(("value", "metadata"), variant.encode(image)))
-
-
-def changes_as_rows(decoded: Decoded, context: dict, source: Source, tables: dict[str, Table]) -> list[dict]:
-    """The same changes as dicts."""
-    told = constants(context)
-    rows = []
-    for row in decoded.changes.to_pylist():
-        word, ordinal = OPERATIONS[row["operation"]], row.pop("row_ordinal")
-        rows.append(
-            row
-            | {
-                "source_schema": told["source_schema"],
-                "source_table": told["source_table"],
-                "change_seq": row["change_seq"] or f"{told['place_of_load']}{ordinal:08d}",
-                "operation": word,
-                "change_oper": change.OPERATIONS[word],
-                "load_id": told["load"],
-            }
-            | {name: row[name] and variant.decode(**row[name]) for name in VARIANTS}
-        )
-    return rows
 
 
 def with_certain(fast: Walked | None, changes: list[dict]) -> pa.RecordBatch:

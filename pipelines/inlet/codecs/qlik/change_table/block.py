@@ -88,7 +88,7 @@ class Framed:
         return at if self.is_json else self.view.byte(at)
 
     def is_undone(self, end: int) -> bool:
-        """Will no more bytes tell where the record behind the last piece ends?"""
+        """Will no more bytes tell where the record after the last piece ends?"""
         if self.is_json:
             return len(self.data) - end > text.LEN_RECORD
         at = end if self.view.starts is None else self.view.starts.index(end)
@@ -112,11 +112,11 @@ def cut(data: bytes, context: dict, source: Source, tables: dict[str, Table], le
         num += is_record
         if end - start >= len_block:
             blocks.append(Block(start, end - start, context, num))
-            context = _behind(context, num)
+            context = _after(context, num)
             start, num = end, 0
     if end > start:
         blocks.append(Block(start, end - start, context, num))
-        context = _behind(context, num)
+        context = _after(context, num)
     problem = None
     if end < len(data) and framed.is_undone(end):
         no = Refused("wrong_shape", (), *_lost(context, data[end : end + LEN_SHOWN]))
@@ -125,8 +125,8 @@ def cut(data: bytes, context: dict, source: Source, tables: dict[str, Table], le
     return Cut(blocks, context, end, problem)
 
 
-def _behind(context: dict, num: int) -> dict:
-    """The context behind so many records."""
+def _after(context: dict, num: int) -> dict:
+    """The context after so many records."""
     context = context | {"row_ordinal": context["row_ordinal"] + num, "header_due": False}
     context.pop("len_mark", None)
     context.pop("definition", None)  # it comes with the first block
@@ -139,7 +139,7 @@ def _is_last_whole(context: dict, options: Options) -> bool:
 
 
 def _lost(context: dict, found: bytes) -> tuple[str, str]:
-    expected = "quotes that end within their record, and a certain beginning of another record behind it"
+    expected = "quotes that end within their record, and a certain beginning of another record after it"
     return expected, repr(found.decode("latin-1"))
 
 

@@ -47,7 +47,7 @@ Gaps        Qlik removes files of changes by retention. One that was listed and 
             rejected (file_purged). Where new files of a table come and no landed one is listed, some may be missing
             (files_may_be_missing; not with option landed_files: removed). A full load of the table that begins later
             resolves both
-Others      folders attrep_changes<16 hex digits> hold net changes that Qlik left behind [seen in public]: they are not
+Others      folders attrep_changes<16 hex digits> hold net changes that Qlik has left [seen in public]: they are not
             read, and counted
 Text        text.py. Null: option null_text without quotes. In quotes it is rejected until quoted_null tells what it is
             [nothing public does]. A last record without record delimiter looks as a file does that was cut off: it is
@@ -72,10 +72,17 @@ Rejects     unknown_table, ambiguous_table, unknown_operation, unknown_column, c
 import re
 
 from inlet.codecs.qlik import dfm
-from inlet.codecs.qlik.change_table import opening, sidecars
+from inlet.codecs.qlik.change_table import file_name, opening, sidecars
 from inlet.codecs.qlik.change_table.annotate import annotate
-from inlet.codecs.qlik.change_table.arrow import CHANGES, COLUMNS, CONSTANTS, changes_as_rows, constants, tables_of
 from inlet.codecs.qlik.change_table.block import cut, decode
+from inlet.codecs.qlik.change_table.change_rows import (
+    CHANGES,
+    COLUMNS,
+    CONSTANTS,
+    changes_as_rows,
+    constants,
+    tables_of,
+)
 from inlet.codecs.qlik.change_table.options import Options
 from inlet.codecs.qlik.change_table.pairs import half, join
 from inlet.codecs.qlik.change_table.rows import decode_rows, open_rows
@@ -104,7 +111,7 @@ __all__ = (
     "merged",
     "open_rows",
     "tables_of",
-)  # what the codec offers beside what is here
+)  # what the codec offers in addition to what is here
 
 
 def open_file(path: str, head: bytes, is_whole: bool, source: Source, tables: dict[str, Table]) -> dict | Reject | None:
@@ -113,16 +120,16 @@ def open_file(path: str, head: bytes, is_whole: bool, source: Source, tables: di
         return None
     if no := opening.of_head(head):
         return opening.rejected(no, head)
-    context = opening.by_name(path, source.options_as(Options))
+    context = file_name.by_name(path, source.options_as(Options))
     return opening.rejected(context, head) if isinstance(context, Refused) else context
 
 
 def companions(path: str, source: Source) -> list[Companion] | None:
     """The sidecars of a file, and that of the first file of its load; None for a sidecar."""
     options = source.options_as(Options)
-    context = opening.by_name(path, options)
+    context = file_name.by_name(path, options)
     is_first_known = not isinstance(context, Refused) and context["kind"] == "load"
-    is_segment = is_first_known and context["number"] >= opening.FIRST_OF_SEGMENTS  # which one began is not known
+    is_segment = is_first_known and context["number"] >= file_name.FIRST_OF_SEGMENTS  # which one began is not known
     return sidecars.companions(path, options, is_first_known and not is_segment)
 
 
@@ -147,7 +154,7 @@ def missing_files(contexts: list[dict]) -> str | None:
     """
     segments: dict[int, set[int]] = {}
     for number in (context["number"] for context in contexts):
-        segment, ordinal = opening.segment_of(number)
+        segment, ordinal = file_name.segment_of(number)
         segments.setdefault(segment, set()).add(ordinal)
     found = [
         f"LOAD_{segment}_{n}" if segment >= 0 else f"LOAD{n:08d}"
@@ -161,7 +168,7 @@ def missing_files(contexts: list[dict]) -> str | None:
 def load_now(path: str, companions: dict[str, dict], source: Source) -> str | None:
     """The id of the full load that a file of this name is of now."""
     options = source.options_as(Options)
-    context = opening.by_name(path, options)
+    context = file_name.by_name(path, options)
     try:
         return None if isinstance(context, Refused) else opening.located(context, companions, options).get("load_id")
     except Refused:
@@ -172,7 +179,7 @@ def purged_table(path: str, source: Source) -> str | None:
     """The table of a file of changes, by its folder: Qlik removes such files by retention."""
     if path.lower().endswith(dfm.SUFFIX):
         return None
-    context = opening.by_name(path, source.options_as(Options))
+    context = file_name.by_name(path, source.options_as(Options))
     is_of_changes = not isinstance(context, Refused) and context["kind"] == "changes"
     return (source.table_of(context["word"]) or context["word"]) if is_of_changes else None
 
@@ -180,7 +187,7 @@ def purged_table(path: str, source: Source) -> str | None:
 def ignored(path: str, source: Source) -> str | None:
     """Why a file is not read: it is of a table of net changes."""
     is_net = any(NET_CHANGES.match(folder) for folder in re.split(r"[/\\]", path))
-    return "attrep_changes: net changes of a batch, which Qlik leaves behind after an error" if is_net else None
+    return "attrep_changes: net changes of a batch, which Qlik leaves after an error" if is_net else None
 
 
 def own_place(path: str, source: Source, tables: dict[str, Table]) -> tuple[str, str] | None:
@@ -188,10 +195,10 @@ def own_place(path: str, source: Source, tables: dict[str, Table]) -> tuple[str,
     whose rows tell theirs.
     """
     options = source.options_as(Options)
-    context = opening.by_name(path, options)
+    context = file_name.by_name(path, options)
     if isinstance(context, Refused) or context["kind"] != "load":
         return None
-    return f"{opening.number_of(context['word'], options):06d}{context['number']:05d}", context["word"]
+    return f"{file_name.number_of(context['word'], options):06d}{context['number']:05d}", context["word"]
 
 
 def span(context: dict, num_records: int) -> tuple[str, str] | None:

@@ -34,7 +34,7 @@ class Columns(NamedTuple):
 
     names: tuple[str, ...]
     known: dict[str, int]
-    others: dict[str, int]  # header columns that nobody knows
+    others: dict[str, int]  # header columns that are not known
     data: dict[int, str]
 
     @property

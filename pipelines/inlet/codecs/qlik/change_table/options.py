@@ -23,7 +23,7 @@ class Options(BaseModel):
         description="what files of text are; `auto`: by their names (.json, any other), Parquet is transport `rows`",
     )
     delimiter: str = Field(",", min_length=1, description="between two cells; in hex too: 0x01")
-    record_delimiter: str = Field("\n", min_length=1, description="behind each record; in hex too: 0x0D0A")
+    record_delimiter: str = Field("\n", min_length=1, description="after each record; in hex too: 0x0D0A")
     quote: str = Field('"', max_length=4, description="around texts; empty for none; in hex too")
     escape: str = Field(
         "", max_length=4, description="before a quote within quotes; empty: such a quote is written twice; in hex too"
@@ -70,9 +70,10 @@ class Options(BaseModel):
     sidecar: str = Field(
         "none",
         min_length=1,
-        description="where the .dfm of each file lies, for which it waits `settle_minutes` at most: `beside` it; in "
-        "the folder of its `partition`, or that of the partition itself; beside it, else with the `full_load` of its "
-        "table; or the path of a metadata folder, which may have a folder for each table; `none`: files have none",
+        description="where the .dfm of each file lies, for which it waits `settle_minutes` at most: next to it "
+        "(`beside`); in the folder of its `partition`, or that of the partition itself; next to it, else with the "
+        "`full_load` of its table; or the path of a metadata folder, which may have a folder for each table; `none`: "
+        "files have none",
     )
     without_sidecar: Literal["wait", "last", "contract", "reject"] = Field(
         "wait",

@@ -21,7 +21,7 @@ def cells_of_rows(rows: pa.Table, columns: Columns, contract: Table) -> Cells | 
     if rows.nbytes > json_batches.LEN_MOST:  # of which a text column may be more than an array holds
         return None
     types = {column.name.lower(): column for column in contract.columns}
-    cells = np.zeros((rows.num_rows, rows.num_columns, 3), np.int64)
+    cells = np.zeros((rows.num_rows, rows.num_columns, 3), np.int32)
     buffers, is_number, size = [], [], 0
     for place, values in enumerate(rows.columns):
         column = types.get(columns.names[place].lower()) if place in columns.data else None
@@ -39,9 +39,11 @@ def cells_of_rows(rows: pa.Table, columns: Columns, contract: Table) -> Cells | 
         cells[:, place, END] = stops[1:] - stops[0] + size
         buffers.append(letters)
         size += len(letters)
+        if size > json_batches.LEN_MOST:  # as text values may take more
+            return None
     bounds = np.arange(rows.num_rows)[:, None] + np.array([0, 1])
     data = np.concatenate(buffers) if size else np.zeros(1, np.uint8)
-    data.flags.writeable = False  # as text's is: the walks are compiled anew for others
+    data.flags.writeable = False  # as text's is: the walks would be compiled again for others
     return Cells(data, cells, is_number, NONE, bounds, np.ones(rows.num_rows, np.bool_))
 
 

@@ -98,7 +98,7 @@ class Row:
 
     def read(self, given: Values, note: str = "") -> tuple[dict | Part | Reject | None, list[Control]]:
         """What the row is, and the control events that come with it; None of a row of a control table. In: what a part
-        keeps beside its bytes.
+        keeps with its bytes.
         """
         try:
             if self.context["kind"] == "control":

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from inlet.codecs.qlik import types
-from inlet.codecs.qlik.change_table import arrow, block, header, images, opening, pairs, sidecars
+from inlet.codecs.qlik.change_table import arrow, block, file_name, header, images, opening, pairs, sidecars
 from inlet.codecs.qlik.change_table.header import Columns
 from inlet.codecs.qlik.change_table.options import Options
 from inlet.codecs.qlik.change_table.parquet_cells import cells_of_rows
@@ -31,7 +31,7 @@ def open_rows(
 ) -> dict | Reject:
     """The context of a file's units."""
     options, contract = source.options_as(Options), None
-    context = opening.by_name(path, options)
+    context = file_name.by_name(path, options)
     if isinstance(context, Refused):
         return opening.rejected(context, b"")
     try:

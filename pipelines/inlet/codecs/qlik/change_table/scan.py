@@ -37,7 +37,7 @@ def _is_at(d, at, end, mark):
 
 @inlined
 def _quoted(d, at, end, quote, escape):
-    """From behind the opening quote: the place of the closing one, and whether there is an escape; NONE if it is not
+    """After the opening quote: the place of the closing one, and whether there is an escape; NONE if it is not
     there."""
     form = QUOTED
     while at < end:
@@ -69,7 +69,7 @@ def _plain(d, at, end, delimiter, record_delimiter):
 @compiled(_nrt=False)
 def scan(d, at, end, delimiter, record_delimiter, quote, escape, may_end_so, cells, bounds):
     """Records from `at` on. In: quote and escape (the quote where it is written twice) or NONE; whether the last record
-    may lack its delimiter. Out: what it ends with, how many records, the place behind the last one; `cells` (record,
+    may lack its delimiter. Out: what it ends with, how many records, the place after the last one; `cells` (record,
     column, START to FORM, without quotes) and `bounds` (start, end of each record) are filled."""
     num, num_cells = 0, cells.shape[1]
     while at < end:

@@ -1,9 +1,9 @@
 r"""Records of delimited text, and their cells.
 
 A cell that begins with the quote ends with it, and may hold delimiters of both kinds; a quote in it is written twice,
-or behind the escape. Any other cell is what stands up to the next delimiter.
+or after the escape. Any other cell is what stands up to the next delimiter.
 
-What is wrong with quotes may hide where the next record begins: a quote that nothing ends, text behind one that ends.
+What is wrong with quotes may hide where the next record begins: a quote that nothing ends, text after one that ends.
 It goes on where it is certain: at the next line that is a whole record by itself, with a change_seq in its place
 (ASSUMED: no value holds such a line). So a record over several lines that holds such a line is none either, whatever
 the number of its cells. Files without change_seq have no such place.
@@ -154,7 +154,7 @@ def pieces(
     may_end_so: bool = False,
     len_mark: int = 0,
 ) -> Iterator[Piece]:
-    """The pieces of some bytes, without a gap, up to the first one that may not be whole, or behind which nothing is
+    """The pieces of some bytes, without a gap, up to the first one that may not be whole, or after which nothing is
     certain. In: whether the first record is the header row; whether nothing follows the bytes; whether a last record
     may lack its delimiter; the length of a byte order mark, which belongs to a header row."""
     text, at = view.text, 0
@@ -192,12 +192,12 @@ def is_undone(view: View, at: int, dialect: Dialect, is_final: bool) -> bool:
 
 def holds_certain(view: View, start: int, end: int, dialect: Dialect, shape: Shape) -> bool:
     """Does a whole record hold a line that is certain to be another one? Then it is none: a quote is not ended where it
-    should be. Cheap for records of a line, and those without a change_seq behind the first one. In: bounds of it."""
+    should be. Cheap for records of a line, and those without a change_seq after the first one. In: bounds of it."""
     return _next_certain(view.text, start, end, dialect, shape, True) is not None
 
 
 def _next_certain(text: str, at: int, end: int, dialect: Dialect, shape: Shape, may_end_so: bool) -> int | None:
-    """The first line behind a place that is certain to be a record; each line is looked at once. In: whether `end` ends
+    """The first line after a place that is certain to be a record; each line is looked at once. In: whether `end` ends
     a line too."""
     mark = dialect.record_delimiter
     start = text.find(mark, at, end) + len(mark)

@@ -1,10 +1,10 @@
 """Rows of change tables and loads, compiled: header columns are read, and images written as VARIANT. row.py and
 images.py are the plain form.
 
-Strategy. In: the cells of rows as places in one buffer (of text by scan.py, of Parquet by arrow.py). `heads` reads the
-header columns of each row. `images` writes the images of those that are certain: it gives each cell the form of a JSON
-text, and so reads it as any JSON value (fields/compiled/json_values), certainly of its column's type. What is not
-certain is DOUBT, and the row is left to the plain path; there are no errors here.
+Strategy. In: the cells of rows as places in one buffer (of text by scan.py, of Parquet by parquet_cells.py). `heads`
+reads the header columns of each row. `images` writes the images of those that are certain: it gives each cell the form
+of a JSON text, and so reads it as any JSON value (fields/compiled/json_values), certainly of its column's type; a plain
+text is copied. What is not certain is DOUBT, and the row is left to the plain path; there are no errors here.
 
 Reads and writes: cells lie within the buffer. `token_of` and `texts_of` make room by these figures; `images` raises
 IndexError before it writes a row for which there is no room. A cell takes at most LEN_ESCAPE bytes a byte as a JSON
@@ -196,7 +196,7 @@ def _put_token(d, cell, escape, is_number, token):
 
 @inlined
 def _put_truth(token, end, out, pos):
-    """A boolean in text, as row.py has it: what is behind it, or DOUBT."""
+    """A boolean in text, as row.py has it: the place after it, or DOUBT."""
     size = end - 2
     is_true = size == 1 and token[1] == 49 or size == 4 and token[1] == 116 and token[2] == 114 and token[3] == 117
     is_false = size == 1 and token[1] == 48 or size == 5 and token[1] == 102 and token[2] == 97 and token[3] == 108
@@ -279,7 +279,7 @@ def _is_as_masked(bits, place_of, is_large, work, starts, ends, num):
 
 @inlined
 def _put_bits(which, num, out, pos):
-    """A mask of columns, without bytes of zeros at its end: the place behind it. In: for each whether it is in it."""
+    """A mask of columns, without bytes of zeros at its end: the place after it. In: for each whether it is in it."""
     stop = pos
     for k in range(num):
         if k & 7 == 0:
