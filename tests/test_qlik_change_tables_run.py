@@ -27,7 +27,7 @@ from tests.encode import qlik_change_table as encode
 from tests.encode.qlik_change_table import Column, Layout, Options
 from tests.encode.qlik_dfm import dfm
 from tests.streams import Change, stream
-from tests.test_pipeline import ITEMS, KEY, REPO, by_source, plain, put
+from tests.test_pipeline import ITEMS, KEY, REPO, assert_before_after, by_source, put
 
 NUM_BATCHES = 3
 COLUMNS = [name for name, *_ in ITEMS]
@@ -284,26 +284,7 @@ def test_public_rows_are_those_of_the_reference(spark, ran):
 
 
 def test_before_after_equals_the_reference(spark, ran):
-    found = by_source(
-        spark.sql(
-            "select source, change_seq, operation, before, after, not_supplied from gold.ct_items__before_after "
-            "order by source, change_seq"
-        ).collect()
-    )
-    for source, changes in ran.changes.items():
-        assert [
-            (seq, operation, before and plain(before), after and plain(after), absent)
-            for seq, operation, before, after, absent in found.get(source, [])
-        ] == [
-            (
-                w["seq"],
-                w["op"],
-                w["before"] and tuple(w["before"].values()),
-                w["after"] and tuple(w["after"].values()),
-                [n.lower() for n in w["not_supplied"]],
-            )
-            for w in reference.before_after(changes, KEY, COLUMNS)
-        ], source
+    assert_before_after(spark, "ct_items", COLUMNS, ran.changes)
 
 
 def test_partition_names_are_kept_in_the_header(spark, ran):
