@@ -5,8 +5,10 @@ number of records that it tells; column lists that the contract does not know. W
 import io
 import json
 import os
+from unittest.mock import Mock
 
 import pytest
+from fsspec.implementations.local import LocalFileSystem
 
 from inlet import bronze
 from inlet.bronze import blocks, framing, parquet_rows, purged, reframing, rests
@@ -384,6 +386,19 @@ def test_a_file_that_was_listed_and_is_gone_before_it_was_landed_is_a_certain_ga
     put(tmp_path, f"{FOLDER}/2.dfm", dfm(ITEMS, 1, file="2.csv"))
     [row] = kept(project, before).files
     assert row["problem"] is None and len(read(project, row)["changes"]) == 1
+
+
+def test_a_run_that_dies_while_it_keeps_what_is_listed_loses_nothing(tmp_path, monkeypatch):
+    project, before = project_of(tmp_path, sidecar="beside"), []
+    put(tmp_path, f"{FOLDER}/2.csv", text(2, 1))
+    kept(project, before)
+    put(tmp_path, f"{FOLDER}/3.csv", text(3, 1))
+    with monkeypatch.context() as patched:
+        patched.setattr(LocalFileSystem, "mv", Mock(side_effect=KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            kept(project, before)
+    (tmp_path / FOLDER / "2.csv").unlink()
+    assert problems(kept(project, before)) == [(f"{FOLDER}/2.csv", "file_purged", "SHOP.ITEMS")]
 
 
 def test_the_tail_of_a_file_that_is_gone_before_it_was_landed_is_a_certain_gap(tmp_path):

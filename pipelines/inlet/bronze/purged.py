@@ -139,7 +139,8 @@ def _keep(project: Project, source: Source, listed: dict[str, dict], held: dict[
     if found != before:
         files, name = _place(project, source)
         files.makedirs(name.rsplit("/", 1)[0], exist_ok=True)
-        files.pipe_file(name, json.dumps(found, ensure_ascii=False).encode(errors="backslashreplace"))
+        files.pipe_file(f"{name}.new", json.dumps(found, ensure_ascii=False).encode(errors="backslashreplace"))
+        files.mv(f"{name}.new", name)  # a run that dies leaves the file whole, as it was
 
 
 def _place(project: Project, source: Source) -> tuple[Any, str]:
