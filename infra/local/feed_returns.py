@@ -2,6 +2,8 @@
 load and a sidecar for each. Pairs of rows come in two deliveries, one row is broken.
 """
 
+from dataclasses import replace
+
 from infra.local.feed_files import NUM_BATCHES, Feed, quarters, staged
 from tests.business import LOAD_AT, Returns
 from tests.encode import qlik_change_table as encode
@@ -21,6 +23,7 @@ RETURNS = encode.Table(
     ),
 )
 OPTIONS = encode.Options(head="names")
+NO_NUMBER = dict.fromkeys(column.name for column in RETURNS.columns) | {"RETURN_ID": 99_999, "ORDER_ID": "A-17"}
 
 
 def write(feed: Feed, returns: Returns) -> None:
@@ -31,7 +34,7 @@ def write(feed: Feed, returns: Returns) -> None:
         rows = held + [row for c in part for row in encode.rows(RETURNS, [_change(c)])]
         held = [rows.pop()] if rows[-1][1] == "B" and batch < NUM_BATCHES - 1 else []
         if batch == 1:
-            rows.insert(9, _broken(rows[8]))
+            rows += encode.rows(RETURNS, [_change(replace(part[-1], operation="INSERT", after=NO_NUMBER, counter=50))])
             feed.num_rejected["returns"] += 1
         at = part[-1].at
         name = f"SHOP.RETURNS__ct/{at:%Y%m%d-%H%M%S}{at.microsecond // 1000:03d}"
@@ -58,21 +61,3 @@ def _change(c) -> dict:
         "transaction_id": f"{c.transaction:032X}",
         "stream_position": f"00000000.{c.transaction:08x}.00000001",
     }
-
-
-def _broken(row: list) -> list:
-    """A row as another one, whose order is no number."""
-    return [
-        row[0][:-1] + "9",
-        "I",
-        None,
-        *row[3:4],
-        "INSERT",
-        *row[5:7],
-        99_999,
-        "A-17",
-        "announced",
-        None,
-        None,
-        row[-1],
-    ]
