@@ -12,7 +12,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check
 help:                   ## these targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
 
-demo: $(READY)          ## three kinds of feeds from bytes to gold, with answers
+demo: $(READY)          ## five kinds of feeds from bytes to gold, with answers
 	@$(BIN)/python -m infra.local.demo
 
 demo-kafka: $(READY)    ## the shop of the demo over a Kafka broker, followed in micro-batches

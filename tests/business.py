@@ -135,6 +135,7 @@ FAMILY = (
 )
 CITIES = "Aarhus Berlin Cádiz Dublin Évora Firenze Göteborg Helsinki İzmir Kyōto Łódź Málaga Oulu Praha Zürich".split()
 METHODS = ("card", "transfer", "voucher", "invoice")
+REASONS = ("too small", "too large", "arrived broken", "not as shown")
 NOTES = (
     "prefers delivery in the morning",
     'asked to be called "Dr."',
@@ -533,6 +534,61 @@ class Warehouses(Business):
     def close(self):
         if len(self.db.tables["DEPOT.WAREHOUSES"]) > 2:
             self.db.delete("DEPOT.WAREHOUSES", (self._some("DEPOT.WAREHOUSES")["WAREHOUSE_ID"],))
+
+
+# -- what comes back
+# -----------------------------------------------------------------------------------------------------------
+
+
+class Returns(Business):
+    """Returned goods of the shop's orders: some are there before the log begins. A return may get another number."""
+
+    ACTIONS = {"announce": 30, "arrive": 26, "refund": 20, "remark": 8, "renumber": 2, "withdraw": 4}
+
+    def __init__(self, seed: int):
+        self.random = random.Random(f"returns {seed}")
+        self.db = Database({"SHOP.RETURNS": ("RETURN_ID",)})
+        self.next_return = 1
+        for _ in range(60):
+            row = self._row(LOAD_AT - timedelta(minutes=self.random.randrange(9000)))
+            self.db.put("SHOP.RETURNS", row)
+
+    def _row(self, at: datetime) -> dict:
+        n, self.next_return = self.next_return, self.next_return + 1
+        return {
+            "RETURN_ID": n,
+            "ORDER_ID": self.random.randint(1, 2400),
+            "STATE": "announced",
+            "REASON": self.random.choice((None, *REASONS)),
+            "REFUND": None,
+            "UPDATED_AT": at,
+        }
+
+    def announce(self):
+        for _ in range(self.random.randint(1, 2)):
+            self.db.insert("SHOP.RETURNS", self._row(self.db.at))
+
+    def arrive(self):
+        self._update({"STATE": "arrived"}, STATE="announced")
+
+    def refund(self):
+        amount = Decimal(self.random.randrange(100, 30000)) * CENT
+        self._update({"STATE": "refunded", "REFUND": amount}, STATE="arrived")
+
+    def remark(self):
+        self._update({"REASON": self.random.choice((None, *REASONS, *NOTES))})
+
+    def renumber(self):
+        n, self.next_return = self.next_return, self.next_return + 1
+        self._update({"RETURN_ID": n})
+
+    def withdraw(self):
+        if found := self._some("SHOP.RETURNS", STATE="announced"):
+            self.db.delete("SHOP.RETURNS", (found["RETURN_ID"],))
+
+    def _update(self, values: dict, **wanted) -> None:
+        if found := self._some("SHOP.RETURNS", **wanted):
+            self.db.update("SHOP.RETURNS", (found["RETURN_ID"],), UPDATED_AT=self.db.at, **values)
 
 
 # -- the carrier

@@ -174,19 +174,16 @@ def test_a_feed_is_the_same_for_a_seed_and_is_delivered_batch_by_batch(tmp_path)
 
     assert digests(tmp_path / "one") == digests(tmp_path / "two")
     moved = [path for batch in (1, 2, 3, 4) for path in one.deliver(batch)]
-    assert all(path.exists() for path in moved) and {path.parent.name for path in moved} == {
-        "shop",
-        "depot_tokyo",
-        "depot_osaka",
-        "depot_nagoya",
-        "carrier",
-    }
+    assert all(path.exists() for path in moved) and {
+        path.relative_to(tmp_path / "one" / "landing").parts[0] for path in moved
+    } == {"shop", "returns", "depot_tokyo", "depot_osaka", "depot_nagoya", "carrier"}
     assert not [path for path in (tmp_path / "one" / "staging").rglob("*") if path.is_file()]
 
 
 def test_a_feed_holds_what_a_lakehouse_must_survive(tmp_path):
     said = feed_module().write_feed(tmp_path, seed=3, scale=0.05)
-    assert said.num_rejected == {"shop": 2, "depot_tokyo": 1, "depot_osaka": 1, "depot_nagoya": 0, "carrier": 1}
+    rejected = {"shop": 2, "returns": 1, "depot_tokyo": 1, "depot_osaka": 1, "depot_nagoya": 0, "carrier": 1}
+    assert said.num_rejected == rejected
     assert said.num_repeats["shop"] and said.num_repeats["depot_osaka"]
     assert not [key for key in said.expected["DEPOT.WAREHOUSES"] if key[0] == "depot_osaka"], (
         "Osaka's warehouses are closed"

@@ -590,3 +590,8 @@ def test_init_makes_a_project_with_a_source(tmp_path):
     said = ("--source", "gg", "--codec", "goldengate_json", "--from", "in/*.jsonl", "--transport", "lines")
     assert inlet("init", tmp_path / "json", *said).returncode == 0
     assert config.load(tmp_path / "json").sources["gg"].transport == "lines"
+    said = ("--source", "lake", "--codec", "qlik_change_table", "--from", "in/**/*", "--option", "before_images=stored")
+    assert inlet("init", tmp_path / "lake", *said, "--option", "load_time=first").returncode == 0
+    options = config.load(tmp_path / "lake").sources["lake"].options
+    assert options == {"before_images": "stored", "load_time": "first"}
+    assert inlet("init", tmp_path / "none", *said, "--option", "load_time").returncode == 2

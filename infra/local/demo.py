@@ -1,8 +1,8 @@
-"""`make demo`: four kinds of feeds from bytes to gold, in this folder, with answers.
+"""`make demo`: five kinds of feeds from bytes to gold, in this folder, with answers.
 
-It delivers a web shop's Qlik messages, two depots' Linkexpress extracts, a third one's usage journals and a carrier's
-GoldenGate trail in batches, runs Inlet after each, compares gold with what the simulated business knows to be true, and
-asks some questions. A second run finds nothing new and says so.
+It delivers a web shop's Qlik messages and change table, two depots' Linkexpress extracts, a third one's usage journals
+and a carrier's GoldenGate trail in batches, runs Inlet after each, compares gold with what the simulated business knows
+to be true, and asks some questions. A second run finds nothing new and says so.
 """
 
 import sys
@@ -32,8 +32,8 @@ def main() -> int:
     from infra.local.feed import write_feed
 
     _title(
-        "The feeds: a web shop (Qlik messages), three depots (Linkexpress extracts and usage journals) and a carrier "
-        "(GoldenGate trail). About five minutes on two cores."
+        "The feeds: a web shop (Qlik messages, and a change table), three depots (Linkexpress extracts and usage "
+        "journals) and a carrier (GoldenGate trail). About five minutes on two cores."
     )
     with log.step("feed", seed=SEED) as figures:
         feed = write_feed(FEED, seed=SEED, scale=1.0)

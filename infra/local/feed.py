@@ -22,10 +22,10 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT)]
 
-from infra.local import feed_carrier, feed_depots, feed_shop  # noqa: E402
+from infra.local import feed_carrier, feed_depots, feed_returns, feed_shop  # noqa: E402
 from infra.local.feed_depots import CLOSED, DEPOTS  # noqa: E402
 from infra.local.feed_files import NUM_BATCHES, Feed  # noqa: E402
-from tests.business import Carrier, Depot, Shop, Warehouses  # noqa: E402
+from tests.business import Carrier, Depot, Returns, Shop, Warehouses  # noqa: E402
 
 NUM_CHANGES = {  # at scale 1
     "shop": 20_500,
@@ -33,6 +33,7 @@ NUM_CHANGES = {  # at scale 1
     "depot_osaka": 10_300,
     "depot_nagoya": 400,
     "carrier": 4_000,
+    "returns": 900,
 }
 
 
@@ -40,6 +41,7 @@ def simulate(seed: int, scale: float) -> dict:
     """The businesses by source, run to their end."""
     depots = {source: Depot(seed, prefix, how["null_areas"]) for source, (prefix, how) in DEPOTS.items()}
     done = {"shop": Shop(seed), **depots, "depot_nagoya": Warehouses(seed, "NG"), "carrier": Carrier(seed)}
+    done["returns"] = Returns(seed)
     for source, business in done.items():
         business.run(int(NUM_CHANGES[source] * scale))
     return done
@@ -66,6 +68,7 @@ def write_feed(folder, seed: int = 1, scale: float = 1) -> Feed:
     for source in DEPOTS:
         feed_depots.write_extracts(feed, source, done[source], contracts)
     feed_depots.write_journals(feed, done["depot_nagoya"], contracts)
+    feed_returns.write(feed, done["returns"])
     feed_carrier.write(feed, done["carrier"], random.Random(f"trail {seed}"))
     return feed
 

@@ -163,12 +163,18 @@ def init(
     transport: Annotated[
         str | None, typer.Option(help="What its files hold, as lines (one message each); of messages it is Parquet.")
     ] = None,
+    option: Annotated[
+        list[str] | None, typer.Option(help="An option of its codec, NAME=VALUE; give it once for each.")
+    ] = None,
 ):
     """Make a new project that runs as it is: config, a folder for contracts, dbt, expectations."""
     from inlet.commands import init as making
 
-    first = making.FirstSource(source, codec, place, transport) if source and codec and place else None
-    if first is None and (source or codec or place or transport):
+    if wrong := next((one for one in option or () if "=" not in one), None):
+        raise ConfigError(f"--option {wrong} has no value", "Write NAME=VALUE")
+    options = dict(one.split("=", 1) for one in option or ())
+    first = making.FirstSource(source, codec, place, transport, options) if source and codec and place else None
+    if first is None and (source or codec or place or transport or options):
         raise ConfigError("--source, --codec and --from belong together", "Give all three, or none")
     for line in making.init(folder, first):
         out.print(line, markup=False)

@@ -49,11 +49,14 @@ class FirstSource(NamedTuple):
     codec: str
     place: str  # `from`: a file, a folder, a pattern, a URL
     transport: str | None = None  # what a file holds, where it is not what the codec reads first
+    options: dict[str, str] = {}  # of the codec; values as YAML has them
 
     @property
     def text(self) -> str:
         place = {"transport": self.transport, "path": self.place} if self.transport else self.place
-        return yaml.safe_dump({"sources": {self.name: {"codec": self.codec, "from": place}}}, sort_keys=False)
+        options = {name: yaml.safe_load(value) for name, value in self.options.items()}
+        source = {"codec": self.codec, "from": place} | ({"options": options} if options else {})
+        return yaml.safe_dump({"sources": {self.name: source}}, sort_keys=False)
 
 
 def init(folder: Path, source: FirstSource | None = None) -> list[str]:
@@ -85,7 +88,7 @@ def _steps(folder: Path, source: FirstSource | None) -> list[str]:
     if source is None:
         return [f"add a source to {folder}/pipelines/inlet.yml", write]
     codec = CODECS[source.codec]
-    required = getattr(codec.OPTIONS, "REQUIRED", {})
+    required = [name for name in getattr(codec.OPTIONS, "REQUIRED", {}) if name not in source.options]
     options = [
         f"write `options: {{{', '.join(f'{name}: ...' for name in required)}}}` into {folder}/pipelines/inlet.yml"
     ]
