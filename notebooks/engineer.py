@@ -13,9 +13,9 @@
 # %% [markdown]
 # # The engineer: what came in, what was rejected and why, and how to fix it
 #
-# Four feeds come into the demo's lakehouse: a web shop (Qlik messages), two depots (Linkexpress extracts) and a carrier
-# (a GoldenGate trail), in three batches. The first part of this notebook only reads it. The second part makes a small
-# project of its own, breaks a contract on purpose, and repairs it.
+# Feeds come into the demo's lakehouse: a web shop (Qlik messages, and a change table), three depots (Linkexpress) and a
+# carrier (a GoldenGate trail), in three batches. The first part of this notebook only reads it. The second part makes a
+# small project of its own, breaks a contract on purpose, and repairs it.
 
 # %%
 import json

@@ -21,7 +21,14 @@ BLUE, ORANGE, GREEN, RED, PURPLE, GREY, LIGHT = (
     "#d5dbe1",
 )
 SERIES = [BLUE, ORANGE, GREEN, PURPLE, RED, GREY, "#8cb4dc", "#b5c98a"]
-SOURCE = {"shop": BLUE, "depot_tokyo": ORANGE, "depot_osaka": GREEN, "depot_nagoya": RED, "carrier": PURPLE}
+SOURCE = {
+    "shop": BLUE,
+    "depot_tokyo": ORANGE,
+    "depot_osaka": GREEN,
+    "depot_nagoya": RED,
+    "carrier": PURPLE,
+    "returns": GREY,
+}
 STATUS = {"open": "#8cb4dc", "paid": BLUE, "shipped": GREEN, "refunded": ORANGE}
 OUTCOME = {"changes": BLUE, "repeats": "#8cb4dc", "control": LIGHT, "rejected": RED}
 
