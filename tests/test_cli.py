@@ -22,6 +22,7 @@ from rich.console import Console
 from infra.local import preflight
 from inlet import cli, config, lake
 from inlet.cli.app import LOGGED
+from inlet.codecs import CODECS
 from inlet.commands import doctor
 from inlet.commands.sql import ask
 from inlet.errors import ConfigError, InletError
@@ -118,9 +119,13 @@ def test_a_wrong_config_is_named_by_file_and_field(tmp_path, field, value, said)
         ),
         (
             {"depot": projects.DEPOT | {"tables": {1.5: "DEPOT.ITEMS", None: "DEPOT.ITEMS"}}},
-            "sources.depot: tables.1.5: expected text, found 1.5; tables.None: expected text, found nothing",
+            "sources.depot: tables.1.5: expected text, found 1.5 (write it in quotes); "
+            "tables.None: expected text, found nothing (write it in quotes)",
         ),
-        ({"depot": projects.DEPOT | {"tables": {1: None}}}, "sources.depot: tables.1: expected text, found nothing"),
+        (
+            {"depot": projects.DEPOT | {"tables": {1: None}}},
+            "sources.depot: tables.1: expected text, found nothing (write it in quotes)",
+        ),
         ({"depot": {"codec": "linkexpress_group"}}, "sources.depot: from: is missing"),
     ],
 )
@@ -594,4 +599,11 @@ def test_init_makes_a_project_with_a_source(tmp_path):
     assert inlet("init", tmp_path / "lake", *said, "--option", "load_time=first").returncode == 0
     options = config.load(tmp_path / "lake").sources["lake"].options
     assert options == {"before_images": "stored", "load_time": "first"}
+    texts = {"record_delimiter": "0x0D0A", "delimiter": "\t", "load_time": "20261125220000", "quoted_null": "null"}
+    others = {"load_numbers": "{SHOP.ITEMS: 1}", "load_lead_seconds": "5"}
+    told = [word for name, text in {**texts, **others}.items() for word in ("--option", f"{name}={text}")]
+    assert inlet("init", tmp_path / "told", *said, *told).returncode == 0
+    options = config.load(tmp_path / "told").sources["lake"].options_as(CODECS["qlik_change_table"].OPTIONS)
+    assert (options.record_delimiter, options.delimiter, options.load_time) == ("\r\n", "\t", "2026112522000000")
+    assert (options.quoted_null, options.load_numbers, options.load_lead_seconds) == ("null", {"SHOP.ITEMS": 1}, 5)
     assert inlet("init", tmp_path / "none", *said, "--option", "load_time").returncode == 2

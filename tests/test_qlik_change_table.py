@@ -312,6 +312,13 @@ def test_a_sidecar_says_how_a_file_is_read_and_goes_before_the_options():
     assert read([(PATH, data)], source(), TABLES)["rejects"][0].kind == "definition_missing"
 
 
+def test_a_quote_before_a_quote_is_a_quote_that_is_written_twice():
+    data = encode.delimited(ITEMS, encode.rows(ITEMS, [CHANGE]))
+    sidecar = {PATH: {"20260102-030405678.dfm": dfm(ITEMS, 1, options=Options(escape='"'))}}
+    found = read([(PATH, data)], source(), TABLES, sidecar)
+    assert len(found["changes"]) == 1 and found["controls"] == []
+
+
 @pytest.mark.parametrize(
     ("of_sidecar", "kind", "words"),
     [

@@ -93,7 +93,7 @@ def test_a_file_waits_for_its_sidecar_and_is_read_with_it(tmp_path):
     project, before = project_of(tmp_path, sidecar="beside"), []
     path = f"{FOLDER}/20260102-030405678.csv"
     put(tmp_path, path, text(1, 2))
-    why = "its 20260102-030405678.dfm, for settle_minutes (60); then without it as option without_sidecar: wait says"
+    why = "its 20260102-030405678.dfm (option without_sidecar: wait)"
     assert planned(project, before).held == {path: why}
     assert status(project)["waiting files"] == [{"file": path, "waits for": why}]
     put(tmp_path, f"{FOLDER}/20260102-030405678.dfm", dfm(ITEMS, 2))

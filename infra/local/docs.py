@@ -6,6 +6,8 @@ import ast
 import importlib
 import sys
 from pathlib import Path
+from types import UnionType
+from typing import Literal, Union, get_args, get_origin
 
 from inlet import change, unit
 from inlet.codecs import CODECS
@@ -99,10 +101,23 @@ def _options(module) -> str:
     if not hasattr(module, "Options") or module.Options.__module__ != module.__name__:
         return ""
     rows = [
-        f"| `{name}` | `{field.get_default(call_default_factory=True)}` | {field.description} |\n"
+        f"| `{name}` | `{_default(field)}` | {_choices(field)} | {field.description} |\n"
         for name, field in module.Options.model_fields.items()
     ]
-    return "\n| option | default | meaning |\n|---|---|---|\n" + "".join(rows).replace("| `` |", '| `""` |')
+    return "\n| option | default | one of | meaning |\n|---|---|---|---|\n" + "".join(rows).replace(
+        "| `` |", '| `""` |'
+    )
+
+
+def _default(field) -> str:
+    return str(field.get_default(call_default_factory=True)).replace("\n", "\\n")
+
+
+def _choices(field) -> str:
+    """The words that an option may have, where these are few."""
+    members = get_args(field.annotation) if get_origin(field.annotation) in (Union, UnionType) else [field.annotation]
+    words = [word for one in members if get_origin(one) is Literal for word in get_args(one)]
+    return ", ".join(f"`{word}`" for word in words)
 
 
 def _io_types(module) -> str:

@@ -65,7 +65,7 @@ def _waits_for(source: Source, one: Companion, has_settled: bool) -> str:
     name = _short(one.paths[0])
     if not one.option:
         return f"its {name}"
-    if has_settled:
+    if has_settled or one.is_needed and not (one.others or one.has_series):
         return f"its {name} ({one.option})"
     return f"its {name}, for settle_minutes ({source.settle_minutes:g}); then without it as {one.option} says"
 

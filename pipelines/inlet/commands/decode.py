@@ -109,7 +109,7 @@ def companions_with(project: Project, source: Source, path: str) -> dict[str, di
         raise ConfigError(f"{path} is not read by itself: {why}", "Name the file that it comes with")
     found = content_of(project, source, path, companions, True)
     if isinstance(found, str):
-        raise ConfigError(f"{path} waits for {found}", "Deliver that, too, or set the option")
+        raise ConfigError(f"{path} waits for {found}", "Deliver that, too, or set the option to another value")
     return found
 
 

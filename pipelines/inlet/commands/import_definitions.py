@@ -32,7 +32,7 @@ def from_files(project: Project, source: str, files: list[Path]) -> list[dict]:
     if not offers(codec, "definitions_of"):
         raise ConfigError(
             f"{project.sources[source].codec} has no definition files",
-            "Leave out the file: column lists that the feed gave are imported then",
+            f"Its feed brings them: run `inlet run`, then `inlet import --source {source}` without a file",
         )
     contents = [(path, content(path)) for path in files]
     as_told = import_settings.as_told(project.sources[source], [(path.name, data) for path, data in contents])

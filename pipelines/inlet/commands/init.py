@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import yaml
+from pydantic import ValidationError
 
 from inlet import config
 from inlet.codecs import CODECS
@@ -49,14 +50,27 @@ class FirstSource(NamedTuple):
     codec: str
     place: str  # `from`: a file, a folder, a pattern, a URL
     transport: str | None = None  # what a file holds, where it is not what the codec reads first
-    options: dict[str, str] = {}  # of the codec; values as YAML has them
+    options: dict[str, str] = {}  # of the codec
 
     @property
     def text(self) -> str:
         place = {"transport": self.transport, "path": self.place} if self.transport else self.place
-        options = {name: yaml.safe_load(value) for name, value in self.options.items()}
+        options = {name: _option(CODECS[self.codec], name, value) for name, value in self.options.items()}
         source = {"codec": self.codec, "from": place} | ({"options": options} if options else {})
         return yaml.safe_dump({"sources": {self.name: source}}, sort_keys=False)
+
+
+def _option(codec, name: str, text: str):
+    """The value of an option: the text itself where the codec takes it, else what YAML reads."""
+    try:
+        codec.OPTIONS(**{name: text})
+    except ValidationError as error:
+        if any(problem["loc"][:1] == (name,) for problem in error.errors()):
+            try:
+                return yaml.safe_load(text)
+            except yaml.YAMLError:
+                return text
+    return text
 
 
 def init(folder: Path, source: FirstSource | None = None) -> list[str]:

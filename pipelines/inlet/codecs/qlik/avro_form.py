@@ -103,7 +103,7 @@ def _schema(framed: Framed) -> avro.Type:
     if framed.schema_text is None:
         if envelope.get("type") == "MD" or framed.envelope and not framed.name:
             raise Wrong("wrong_shape", framed.start, "messageSchema, or of a data message messageSchemaId", "none")
-        what = f"a metadata message with schemaId {framed.name[:40]}, with its dataSchema"
+        what = f"a metadata message with schemaId {framed.name[:80]}, with its dataSchema"
         expected = what if framed.envelope else f"an Avro schema under {framed.name} (lookups of the source)"
         raise Wrong("definition_missing", framed.start, expected, "none so far")
     try:

@@ -171,7 +171,7 @@ def check_come(whole: dict, lookups: dict[str, bytes], is_required: bool) -> Non
     id_ = whole.get("messageSchemaId")
     if _is_text(id_) and id_ and lookups.get(id_) is None and (is_required or ANY in lookups):
         option = "" if ANY in lookups else "; needs_metadata: false where none is published"
-        expected = f"a metadata message with schemaId {id_[:40]}{option}"
+        expected = f"a metadata message with schemaId {id_[:80]}{option}"
         raise Refused("definition_missing", ("messageSchemaId",), expected, "none so far")
 
 

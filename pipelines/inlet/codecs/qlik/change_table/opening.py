@@ -153,7 +153,8 @@ def _settle_json(data, context, sidecar, is_own, contract, options, is_final) ->
 def _settle_delimited(data, context, sidecar, is_own, contract, options, is_final) -> dict | None:
     told = {name: getattr(options, name) for name in DIALECT} | {"null": options.null_text}
     said = {name: getattr(sidecar, name) for name in told if sidecar and getattr(sidecar, name)}
-    differing = [f"{name} {said[name]!r}, not {told[name]!r}" for name in said if said[name] != told[name]]
+    as_said = told | ({} if told["escape"] else {"escape": said.get("quote", told["quote"])})  # a quote written twice
+    differing = [f"{n} {one!r}, not {told[n]!r}" for n, one in said.items() if one not in (told[n], as_said[n])]
     context |= {"format": "delimited", "dialect": told | said, "differs": differing}
     try:
         check_dialect(*((told | said)[name] for name in DIALECT))
@@ -164,9 +165,15 @@ def _settle_delimited(data, context, sidecar, is_own, contract, options, is_fina
     limit, is_whole = min(len(view.text), text.LEN_RECORD), options.last_record == "whole"
     len_mark = _len_mark(data, dialect)
     context |= {"len_mark": len_mark} if len_mark else {}
-    state, _, cells = text.record(view.text, len_mark, limit, dialect, is_final and is_whole)
+    state, end, cells = text.record(view.text, len_mark, limit, dialect, is_final and is_whole)
     if state == text.OPEN and limit == len(view.text):
         return None
+    mark = "\r" + dialect.record_delimiter
+    if "record_delimiter" not in options.model_fields_set | said.keys() and view.text.startswith(
+        mark, end - len(mark) if state == text.WHOLE else end
+    ):
+        expected = "the option record_delimiter: 0x0D0A, or 0x0A where a value ends with 0D"
+        raise Refused("ambiguous_layout", (), expected, "a first record that ends with 0D0A")
     listed = [column.name for column in sidecar.columns] if sidecar else None
     names = _header_row([text.value(cell, view, dialect) for cell in cells], listed, context, contract, options)
     context |= {"header_due": names is not None}
