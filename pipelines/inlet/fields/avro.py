@@ -62,6 +62,7 @@ class Type:
     read: Read = field(default=lambda data, at: (None, at), repr=False, compare=False)
     precision: int = 0  # of a decimal, as scale
     scale: int = 0
+    symbols: tuple[str, ...] = ()  # of an enum
     is_empty: bool = False  # takes no bytes, and may be a member of a union alone
     height: int = 0  # of the types that are nested in it, those that it refers to among them
 
@@ -83,7 +84,7 @@ def parse(text: bytes) -> list[Type]:
     """The schemas of a text, each of a record. Raises: ValueError."""
     try:
         found = [_Schema().type_of(schema, "", 0) for schema in _values(text.decode())]
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError(f"{type(error).__name__} {error}") from None
     except RecursionError:
         raise ValueError("a schema nested too deep") from None
@@ -180,8 +181,8 @@ class _Schema:
             raise ValueError(f"{full} is defined twice")
         self.named[full] = None
         if kind == "enum":
-            symbols = [str(one) for one in given["symbols"]]
-            found = Type(kind, full, read=partial(_enum, symbols))
+            symbols = tuple(str(one) for one in given["symbols"])
+            found = Type(kind, full, read=partial(_enum, symbols), symbols=symbols)
         elif kind == "fixed":
             size = int(given["size"])
             if size < 1:
@@ -364,7 +365,7 @@ def _fixed(size: int, data: bytes, at: int) -> tuple[bytes, int]:
     return data[at : at + size], at + size
 
 
-def _enum(symbols: list[str], data: bytes, at: int) -> tuple[str, int]:
+def _enum(symbols: tuple[str, ...], data: bytes, at: int) -> tuple[str, int]:
     number, at = _int(data, at)
     if not 0 <= number < len(symbols):
         raise Bad(f"symbol {number} of an enum of {len(symbols)}")

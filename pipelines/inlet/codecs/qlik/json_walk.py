@@ -13,6 +13,7 @@ this with bounds checking on.
 
 import numpy as np
 
+from inlet.fields.compiled.basics import put_digits
 from inlet.fields.compiled.cache import compiled
 from inlet.fields.compiled.json_text import (
     DOUBT,
@@ -368,14 +369,6 @@ def _copy(d, start, length, out, ends, valid, k):
 
 
 @compiled(**COMPILED)
-def _put_digits(n, width, out, at):
-    for j in range(width):
-        out[at + width - 1 - j] = 48 + n % 10
-        n //= 10
-    return at + width
-
-
-@compiled(**COMPILED)
 def _put_seq(d, fields, is_load, message, load, starts, out, at):
     """35 digits: the message's own, or of its load, topic, partition and offset. message: topic's digits, partition,
     offset.
@@ -393,8 +386,8 @@ def _put_seq(d, fields, is_load, message, load, starts, out, at):
         return DOUBT
     for j in range(16):
         out[at + j] = starts[load, j]
-    at = _put_digits(message[0], 4, out, at + 16)
-    return _put_digits(message[2], 10, out, _put_digits(message[1], 5, out, at))
+    at = put_digits(message[0], 4, out, at + 16)
+    return put_digits(message[2], 10, out, put_digits(message[1], 5, out, at))
 
 
 @compiled(**COMPILED)

@@ -1,8 +1,8 @@
 """What every compiled walk uses: integers out of bytes, the writer of VARIANT's numbers, the check of UTF-8. The plain
 ones are in fields/: number.py, variant.py, charset.py.
 
-Bounds: `uint` reads `width` bytes, `put` writes as many; `put_integer` writes at most 9 and `put_decimal` at most 18;
-`utf8_size` reads no byte from `stop` on. The caller has that room.
+Bounds: `uint` reads `width` bytes, `put` and `put_digits` write as many; `put_integer` writes at most 9 and
+`put_decimal` at most 18; `utf8_size` reads no byte from `stop` on. The caller has that room.
 """
 
 from numba import njit
@@ -24,6 +24,15 @@ def put(out, pos, n, width):
     """The low bytes of a number, the lowest first. Out: the place behind them."""
     for k in range(width):
         out[pos + k] = n >> 8 * k & 0xFF
+    return pos + width
+
+
+@inlined
+def put_digits(n, width, out, pos):
+    """The last decimal digits of a number that is not below zero, `width` bytes. Out: the place behind them."""
+    for k in range(width):
+        out[pos + width - 1 - k] = 48 + n % 10
+        n //= 10
     return pos + width
 
 
