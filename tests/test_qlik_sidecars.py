@@ -14,7 +14,7 @@ from inlet import bronze
 from inlet.bronze import blocks, framing, parquet_rows, purged, reframing, rests
 from inlet.codecs.codec import change_rows, decode_block
 from inlet.codecs.qlik.change_table import files
-from inlet.commands import decode, inspection
+from inlet.commands import decode, doctor, inspection
 from inlet.commands.status import status
 from inlet.errors import ConfigError
 from tests import projects
@@ -104,6 +104,43 @@ def test_a_file_waits_for_its_sidecar_and_is_read_with_it(tmp_path):
     [definition] = found["definitions"]
     assert (definition.source_table, definition.version, definition.key) == ("ITEMS", 1, ["ID"])
     assert definition.change_seq == seq(1) and [c["name"] for c in definition.columns] == ["ID", "NAME", "NOTE"]
+
+
+def delivered(kind: str) -> bytes:
+    """A file of changes. In: what its header columns lack."""
+    layout = {"": encode.Layout(), "header": encode.Layout(headers=("timestamp",))}[kind]
+    return encode.delimited(ITEMS, encode.rows(ITEMS, inserts(1, 2), layout), layout, NAMES)
+
+
+STORED = {"before_images": "stored"}
+
+
+@pytest.mark.parametrize(
+    ("files_of", "options", "words"),
+    [
+        ({FOLDER: ""}, STORED, []),
+        ({FOLDER: ""}, {}, ["the option before_images"]),
+        ({FOLDER: "", "landing/SHOP.ITEMS": ""}, {}, ["the option before_images", "the option load_time"]),
+        ({"landing/items": ""}, {}, ["a file in a folder SCHEMA.TABLE__ct", "landing/items/1.csv"]),
+        ({FOLDER: ""}, STORED | {"sidecar": "beside"}, ["1.csv waits for its 1.dfm (option without_sidecar: wait)"]),
+        ({FOLDER: "header"}, STORED, ["header column change_seq: in Qlik", "change_oper or operation", "without_mask"]),
+    ],
+    ids=["nothing", "one option", "two options", "no folder", "sidecar", "header columns"],
+)
+def test_the_doctor_names_all_that_files_cannot_be_read_without(tmp_path, files_of, options, words):
+    project = project_of(tmp_path, **options)
+    for folder, lacking in files_of.items():
+        name = "LOAD00000001" if folder.endswith(".ITEMS") else "1"
+        put(tmp_path, f"{folder}/{name}.csv", delivered(lacking))
+    found = doctor._source(project, project.sources["s"])
+    assert found.is_good == (not words) and [word for word in words if word not in found.found] == [], found
+
+
+def test_the_doctor_says_that_a_pattern_reads_no_folder_below(tmp_path):
+    project = project_of(tmp_path, "landing/*")
+    put(tmp_path, f"{FOLDER}/1.csv", text(1, 2))
+    found = doctor._source(project, project.sources["s"])
+    assert "a pattern `**` reads all folders" in found.found
 
 
 @pytest.mark.parametrize(

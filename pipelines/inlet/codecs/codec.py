@@ -37,7 +37,7 @@ import pyarrow as pa
 from pydantic import BaseModel
 
 from inlet.codecs.notes import Annotated, Said
-from inlet.codecs.results import Companion, Cut, Decoded, Definition, Joined, Settings, Waiting
+from inlet.codecs.results import Companion, Cut, Decoded, Definition, Joined, Preview, Settings, Waiting
 from inlet.errors import Reject
 from inlet.source import Source
 from inlet.table import Table
@@ -293,6 +293,14 @@ class Checks(Codec, Protocol):
 
     def check(self, source: Source, tables: dict[str, Table]) -> None:
         """In: the source's contracts. Raises: ConfigError where its options and they cannot be meant together."""
+
+
+class Previews(FileCodec, Protocol):
+    """A codec that tells from the names of files, and from the first ones, whether it can read a source, for `inlet
+    doctor`."""
+
+    def preview(self, paths: list[str], source: Source) -> Preview:
+        """In: the paths of all files that are listed, those that come with others among them."""
 
 
 class Annotates(Codec, Protocol):

@@ -97,6 +97,16 @@ def _blocks(project: Project, source: Source, file: Path) -> Iterator[FileBlock]
         yield from (block for block, _ in cut)
 
 
+def refusal(project: Project, source: Source, file: Path) -> str | None:
+    """Why nothing of a file can be read, in words; None where its first block can be framed."""
+    try:
+        first = next(_blocks(project, source, file), None)
+    except ConfigError as error:
+        return f"{error.message}. {error.remedy}"
+    no = first and first.context.get("problem")
+    return f"{path_of(project, file)}: {no['kind']}: expected {no['expected']}, found {no['found']}" if no else None
+
+
 def path_of(project: Project, file: Path) -> str:
     return str(file.resolve()).removeprefix(f"{project.root}/")
 

@@ -85,6 +85,7 @@ from inlet.codecs.qlik.change_table.change_rows import (
 )
 from inlet.codecs.qlik.change_table.options import Options
 from inlet.codecs.qlik.change_table.pairs import half, join
+from inlet.codecs.qlik.change_table.preview import preview
 from inlet.codecs.qlik.change_table.rows import decode_rows, open_rows
 from inlet.codecs.qlik.definitions import definitions_of, merged
 from inlet.codecs.qlik.members import Refused
@@ -110,6 +111,7 @@ __all__ = (
     "join",
     "merged",
     "open_rows",
+    "preview",
     "tables_of",
 )  # what the codec offers in addition to what is here
 
