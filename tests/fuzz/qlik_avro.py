@@ -44,7 +44,11 @@ def check(case: dict, units: list[bytes]) -> int:
     num_walked = 0
     for n, unit in enumerate(units):
         message = first | {"value": unit, "unit_id": str(n), "offset": n}
-        codec.brought(message), codec.lookups(message, source), codec.says(message, source, tables)
+        (
+            codec.brought(message),
+            codec.lookups(message, source),
+            codec.annotate(message["value"], message, source, tables),
+        )
         loads = decode.loads_of(codec, source, tables, [message])
         found = codec.decode_message(message, source, tables, loads)
         decoded.rows_of(found, source, tables, message["unit_id"], unit, None, None)  # each byte is accounted for
