@@ -607,3 +607,36 @@ def test_parquet_with_other_types_than_its_sidecar_says_is_refused(tmp_path):
     [row] = planned(project, []).files
     problem = json.loads(row["problem"])
     assert (problem["expected"], problem["found"]) == ("ID as STRING, by its .dfm", "int32")
+
+
+def test_the_rows_of_parquet_are_shown_with_their_header_columns_as_they_are_decoded(tmp_path):
+    """An insert, an update with its before-image, and a delete of a key that is null."""
+    project = project_of(tmp_path, transport="rows", before_images="stored")
+    image = {"ID": 1, "NAME": "a", "NOTE": None}
+    changes = [
+        *inserts(1, 1),
+        {"operation": "UPDATE", "change_seq": seq(2), "before": image, "after": image | {"NAME": "b"}},
+        {"operation": "DELETE", "change_seq": seq(3), "before": image | {"ID": None}},
+    ]
+    path = f"{FOLDER}/1.parquet"
+    put(tmp_path, path, encode.parquet(ITEMS, encode.rows(ITEMS, changes)))
+    shown = list(inspection.inspect(project, tmp_path / path, "s", None, inspection.Selection()))
+    assert [(one.offset, one.record.operation, one.record.change_seq) for one in shown] == [
+        (0, "INSERT", seq(1)),
+        (1, "UPDATE", seq(2)),
+        (2, "UPDATE", seq(2)),
+        (3, None, seq(3)),
+    ]
+    decoded = [row for what, row in decode.decode_file(project, tmp_path / path, "s") if what == "change"]
+    assert shown[0].record.table == "SHOP.ITEMS" and shown[3].record.fault[0] == "missing_key"
+    found = [
+        {image: {n.column: n.value for n in one.record.notes if n.image == image} for image in ("before", "after")}
+        for one in shown
+    ]
+    assert found[0]["after"] == decoded[0]["after"]
+    assert {**found[1]["before"], **found[2]["before"]} == decoded[1]["before"]
+    assert {**found[1]["after"], **found[2]["after"]} == decoded[1]["after"]
+    names = [note.name for note in shown[0].record.notes]
+    assert names[-3:] == ["ID", "NAME", "NOTE"] and "header__change_seq" in names
+    from_row = inspection.inspect(project, tmp_path / path, "s", None, inspection.Selection(at=3))
+    assert [one.as_json()["offset"] for one in from_row] == [3]

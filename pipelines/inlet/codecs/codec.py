@@ -312,6 +312,14 @@ class Annotates(Codec, Protocol):
         the value of a message, and the message as its context."""
 
 
+class AnnotatesRows(RowCodec, Protocol):
+    """A codec that says what each cell of its columnar files is, for `inlet inspect`."""
+
+    def annotate_rows(self, rows: pa.Table, context: dict, source: Source, tables: dict[str, Table]) -> list[Annotated]:
+        """The rows of a unit, in order: the offset is the ordinal of a row in the unit, its length 1; its notes have no
+        bytes."""
+
+
 class AnnotatesHeaders(Annotates, Protocol):
     """A codec whose files have a header that can be shown though `open_file` refused the file."""
 

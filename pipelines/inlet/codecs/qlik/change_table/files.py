@@ -73,7 +73,7 @@ import re
 
 from inlet.codecs.qlik import dfm
 from inlet.codecs.qlik.change_table import file_name, opening, sidecars
-from inlet.codecs.qlik.change_table.annotate import annotate
+from inlet.codecs.qlik.change_table.annotate import annotate, annotate_rows
 from inlet.codecs.qlik.change_table.block import cut, decode
 from inlet.codecs.qlik.change_table.change_rows import (
     CHANGES,
@@ -101,6 +101,7 @@ __all__ = (
     "COLUMNS",
     "CONSTANTS",
     "annotate",
+    "annotate_rows",
     "changes_as_rows",
     "constants",
     "cut",
