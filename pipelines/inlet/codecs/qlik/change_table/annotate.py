@@ -13,7 +13,8 @@ import pyarrow as pa
 from inlet.codecs.json_notes import json_notes
 from inlet.codecs.notes import AFTER, BEFORE, Annotated, Note, clipped, printable
 from inlet.codecs.notes import shown as text_of
-from inlet.codecs.qlik.change_table import header, images, rows, text
+from inlet.codecs.qlik.change_table import header, images, text
+from inlet.codecs.qlik.change_table import rows as parquet_rows
 from inlet.codecs.qlik.change_table.block import Framed, plain_row, values_of
 from inlet.codecs.qlik.change_table.header import BEFOREIMAGE, Columns
 from inlet.codecs.qlik.change_table.images import Reading
@@ -51,11 +52,11 @@ def _between(data: bytes, start: int, end: int, title: str) -> Annotated:
     return Annotated(start, end - start, title, lambda: [note])
 
 
-def annotate_rows(data: pa.Table, context: dict, source: Source, tables: dict[str, Table]) -> list[Annotated]:
+def annotate_rows(rows: pa.Table, context: dict, source: Source, tables: dict[str, Table]) -> list[Annotated]:
     """The rows of a unit of Parquet. A cell has no bytes of its own."""
-    columns, unit = rows.unit_of(data, context, source, tables)
+    columns, unit = parquet_rows.unit_of(rows, context, source, tables)
     found = []
-    for row, given, raw in rows.plain_rows(data, range(data.num_rows), columns, unit):
+    for row, given, raw in parquet_rows.plain_rows(rows, range(rows.num_rows), columns, unit):
         told = _told(row, row.read(given, raw)[0], given)
         found.append(Annotated(row.at, 1, told.title, partial(_row_notes, row, given, told, unit), **told.members))
     return found
