@@ -119,13 +119,14 @@ STORED = {"before_images": "stored"}
     ("files_of", "options", "words"),
     [
         ({FOLDER: ""}, STORED, []),
+        ({FOLDER: "", "landing/A.OTHER__ct": "", "landing/attrep_changes0123456789abcdef": ""}, STORED, []),
         ({FOLDER: ""}, {}, ["the option before_images"]),
         ({FOLDER: "", "landing/SHOP.ITEMS": ""}, {}, ["the option before_images", "the option load_time"]),
         ({"landing/items": ""}, {}, ["a file in a folder SCHEMA.TABLE__ct", "landing/items/1.csv"]),
         ({FOLDER: ""}, STORED | {"sidecar": "beside"}, ["1.csv waits for its 1.dfm (option without_sidecar: wait)"]),
         ({FOLDER: "header"}, STORED, ["header column change_seq: in Qlik", "change_oper or operation", "without_mask"]),
     ],
-    ids=["nothing", "one option", "two options", "no folder", "sidecar", "header columns"],
+    ids=["nothing", "other tables", "one option", "two options", "no folder", "sidecar", "header columns"],
 )
 def test_the_doctor_names_all_that_files_cannot_be_read_without(tmp_path, files_of, options, words):
     project = project_of(tmp_path, **options)

@@ -299,8 +299,8 @@ class Previews(FileCodec, Protocol):
     """A codec that tells from the names of files, and from the first ones, whether it can read a source, for `inlet
     doctor`."""
 
-    def preview(self, paths: list[str], source: Source) -> Preview:
-        """In: the paths of all files that are listed, those that come with others among them."""
+    def preview(self, paths: list[str], source: Source, tables: dict[str, Table]) -> Preview:
+        """In: the paths of all files that are listed and not ignored, those that come with others among them."""
 
 
 class Annotates(Codec, Protocol):

@@ -193,10 +193,12 @@ def _source(project: Project, source: Source) -> Finding:
 
 def _lacking(project: Project, source: Source, paths: list[str]) -> list[str]:
     """What the files of a source cannot be read without, by their names and the first ones of them."""
-    if not offers(CODECS[source.codec], "preview"):
+    codec = CODECS[source.codec]
+    if not offers(codec, "preview"):
         return []
-    found = CODECS[source.codec].preview([unpacked_name(path) for path in paths], source)
     named = {unpacked_name(path): path for path in paths}
+    read = [path for path in named if not offers(codec, "ignored") or codec.ignored(path, source) is None]
+    found = codec.preview(read, source, project.tables_of(source))
     local = [Path(project.resolve(named[path])) for path in found.samples if "://" not in path]
     return [*found.lacking, *filter(None, (decode.refusal(project, source, file) for file in local))]
 
