@@ -122,6 +122,8 @@ def test_a_codec_offers_what_a_face_declares_and_with_its_parameters(name):
             (codec.DescribesSources, "settings_of"),
             (codec.Annotates, "annotate"),
             (codec.AnnotatesHeaders, "annotate_header"),
+            (codec.AnnotatesRows, "annotate_rows"),
+            (codec.Previews, "preview"),
             (codec.StartsAnywhere, "find_record"),
             (codec.SaysPlaces, "says"),
         )

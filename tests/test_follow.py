@@ -6,7 +6,8 @@ from contextlib import nullcontext
 
 import pytest
 
-from inlet.commands import follow, runs
+from inlet import bronze
+from inlet.commands import follow, run, runs
 from inlet.commands.run import STEPS
 from inlet.errors import ConfigError, EnvironmentLacks, TryAgain
 from inlet.log import Log
@@ -103,3 +104,17 @@ def test_a_source_that_rests_counts_as_failed_in_a_micro_batch_that_does_not_ask
     for _ in range(3):
         assert follow._once(project, STEPS, ["depot"], [], tries.log, known) == (False, {})
     assert [(run["exit_code"], run["error"]) for run in runs.last(project)] == [(6, "no answer")]
+
+
+def test_what_a_run_makes_due_it_decodes_again_a_few_times_at_most_and_asks_no_address(tmp_path, monkeypatch, capfd):
+    """Rejects that stay due, whatever is decoded, wait for the next run."""
+    asked: list[bool] = []
+    monkeypatch.setattr(run.replay, "due", lambda project, sources, asks=True: asked.append(asks) or [{}])
+    monkeypatch.setattr(run.replay, "plan", lambda *given: 10 + len(asked))
+    monkeypatch.setattr(run, "_silver", lambda project, spark, pending, decoded, log: decoded.extend(pending))
+    monkeypatch.setattr(run, "_gate", lambda *given: None)
+    work = run.Work(bronze.Plan(0), decoded=[10])
+    run._silver_again(projects.make(tmp_path), None, work, Log(is_human=False))
+    assert work.decoded == [10, 11, 12, 13] and asked == [False] * run.MAX_ROUNDS
+    run._silver_again(projects.make(tmp_path), None, run.Work(bronze.Plan(0)), Log(is_human=False))
+    assert len(asked) == run.MAX_ROUNDS  # a run that has decoded nothing makes nothing due

@@ -22,7 +22,9 @@ from inlet.fields.fit import fit
 from tests import goldengate_streams as streams
 from tests import lakes, test_cases
 from tests.encode import goldengate_columns as columns
+from tests.encode import qlik, qlik_avro
 from tests.encode.goldengate_trail import Trail
+from tests.encode.qlik_change_table import Column
 from tests.goldengate import contract_of, source_of
 from tests.test_cli import inlet
 
@@ -30,6 +32,7 @@ CASES = [path for path in test_cases.CASES if hasattr(test_cases.ALL_CODECS[path
 OF_PLACE = ("operation", "table", "transaction_id", "event", "is_last", "change_seq")
 INSERT = 5  # IOType
 SAYING = [path for path in test_cases.CASES if hasattr(test_cases.ALL_CODECS[path.parent.name], "says")]
+OF_BYTES = {"wrong_magic", "trailing_bytes"}  # kinds that only the bytes of a message of Avro tell
 OF_TEXT = {"invalid_json", "invalid_utf8", "trailing_data", "duplicate_member"}  # kinds that a message's text tells
 
 
@@ -167,6 +170,8 @@ def assert_equal_to_the_message(case: dict, message: dict) -> None:
         faults = [leaf for leaf in leaves(record.notes) if leaf.fault]
         kinds = {leaf.fault for leaf in faults} | ({record.fault[0]} if record.fault else set())
         assert reject.kind in kinds if reject.kind in OF_TEXT else not kinds & OF_TEXT, (reject, record.fault, faults)
+        if reject.kind in OF_BYTES and source.codec == "qlik_avro":
+            assert [(leaf.fault, leaf.fault_at) for leaf in faults] == [(reject.kind, reject.byte_offset)]
         at_kind = [leaf for leaf in faults if leaf.fault == reject.kind] or leaves(record.notes)
         assert not data or any(leaf.offset <= reject.byte_offset <= leaf.end for leaf in at_kind)
 
@@ -394,6 +399,29 @@ def test_json_lines_hold_every_byte_of_a_file(trail_file, tmp_path):
     messages.write_bytes(b' [{"a": [1, null]}, {}] ')
     shown = inlet("inspect", messages, "--codec", "qlik_json", "--transport", "json", "--json")
     assert bytes_shown(shown.stdout) == messages.read_bytes()
+
+
+def test_each_byte_of_a_message_of_avro_is_shown_with_its_field(tmp_path):
+    """By a schema of its own, and by one that another message brings; the last message is cut off."""
+    listed = [Column("ID", "INT4", key=1), Column("NAME", "STRING", 9)]
+    change = {"operation": "INSERT", "change_seq": "2026010203040500" + "1".zfill(19), "after": {"ID": 7, "NAME": "ab"}}
+    data = qlik_avro.envelope("DT", qlik_avro.datum(change, listed), "AA")
+    values = [qlik_avro.metadata("AA", "SHOP", "ITEMS", listed), data, data[:-3]]
+    qlik.write_parquet(qlik.rows(values, "items"), tmp_path / "messages.parquet")
+    done = inlet("inspect", tmp_path / "messages.parquet", "--codec", "qlik_avro", "--transport", "parquet", "--json")
+    first, second, third = map(json.loads, done.stdout.splitlines())
+    assert done.returncode == 3
+    assert [bytes_shown(line) for line in done.stdout.splitlines()] == values
+    assert (first["record"], second["operation"], second["table"]) == ("metadata", "INSERT", "SHOP.ITEMS")
+    found = {note["column"]: (note["value"], note["hex"]) for note in notes_in(second["notes"]) if "column" in note}
+    assert found == {"ID": ("7", "020e"), "NAME": ("ab", "02046162")}
+    assert third["notes"][-1]["fault"] == "wrong_shape"
+
+
+def notes_in(notes: list[dict]) -> Iterator[dict]:
+    for note in notes:
+        yield note
+        yield from notes_in(note.get("notes", []))
 
 
 def test_messages_that_their_codec_does_not_explain_are_shown_by_their_members(tmp_path, monkeypatch):

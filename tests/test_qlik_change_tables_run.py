@@ -379,7 +379,18 @@ def test_rows_with_a_column_that_is_new_come_in_once_the_contract_has_it(spark, 
     folder = ran.project.root / "landing" / "ct_goods"  # and a load that begins after the gap was found
     place(folder, "SIM.GOODS/LOAD00000001", [[4, "d", 1], [5, "e", 9]], WIDER, at="2099-01-01T00:00:00.000")
     change(folder, "2099-01-02T00:00", "INSERT", {"ID": 6, "NAME": "f", "PRICE": 2}, WIDER)
+    pair = [goods_change("2026-01-02T04:01", "UPDATE", {"ID": 2, "NAME": "lost"}, {"ID": 2, "NAME": "b"})]
+    place(
+        folder,
+        "SIM.GOODS__ct/202601020401whole",
+        encode.rows(GOODS, pair, Layout()),
+        GOODS,
+        Layout(),
+        "2026-01-02T04:01:00.000",
+    )
     run(project)
+    missing = spark.sql("select resolved_by from silver.rejects where kind = 'part_missing'").collect()
+    assert [row.resolved_by for row in missing] != [None]  # its change came again, whole
     rows = spark.sql(
         "select id, name, price from gold.ct_goods__history where id = 5 order by valid_from_seq"
     ).collect()

@@ -14,7 +14,7 @@ from inlet import bronze
 from inlet.bronze import blocks, framing, parquet_rows, purged, reframing, rests
 from inlet.codecs.codec import change_rows, decode_block
 from inlet.codecs.qlik.change_table import files
-from inlet.commands import decode, inspection
+from inlet.commands import decode, doctor, inspection
 from inlet.commands.status import status
 from inlet.errors import ConfigError
 from tests import projects
@@ -104,6 +104,44 @@ def test_a_file_waits_for_its_sidecar_and_is_read_with_it(tmp_path):
     [definition] = found["definitions"]
     assert (definition.source_table, definition.version, definition.key) == ("ITEMS", 1, ["ID"])
     assert definition.change_seq == seq(1) and [c["name"] for c in definition.columns] == ["ID", "NAME", "NOTE"]
+
+
+def delivered(kind: str) -> bytes:
+    """A file of changes. In: what its header columns lack."""
+    layout = {"": encode.Layout(), "header": encode.Layout(headers=("timestamp",))}[kind]
+    return encode.delimited(ITEMS, encode.rows(ITEMS, inserts(1, 2), layout), layout, NAMES)
+
+
+STORED = {"before_images": "stored"}
+
+
+@pytest.mark.parametrize(
+    ("files_of", "options", "words"),
+    [
+        ({FOLDER: ""}, STORED, []),
+        ({FOLDER: "", "landing/A.OTHER__ct": "", "landing/attrep_changes0123456789abcdef": ""}, STORED, []),
+        ({FOLDER: ""}, {}, ["the option before_images"]),
+        ({FOLDER: "", "landing/SHOP.ITEMS": ""}, {}, ["the option before_images", "the option load_time"]),
+        ({"landing/items": ""}, {}, ["a file in a folder SCHEMA.TABLE__ct", "landing/items/1.csv"]),
+        ({FOLDER: ""}, STORED | {"sidecar": "beside"}, ["1.csv waits for its 1.dfm (option without_sidecar: wait)"]),
+        ({FOLDER: "header"}, STORED, ["header column change_seq: in Qlik", "change_oper or operation", "without_mask"]),
+    ],
+    ids=["nothing", "other tables", "one option", "two options", "no folder", "sidecar", "header columns"],
+)
+def test_the_doctor_names_all_that_files_cannot_be_read_without(tmp_path, files_of, options, words):
+    project = project_of(tmp_path, **options)
+    for folder, lacking in files_of.items():
+        name = "LOAD00000001" if folder.endswith(".ITEMS") else "1"
+        put(tmp_path, f"{folder}/{name}.csv", delivered(lacking))
+    found = doctor._source(project, project.sources["s"])
+    assert found.is_good == (not words) and [word for word in words if word not in found.found] == [], found
+
+
+def test_the_doctor_says_that_a_pattern_reads_no_folder_below(tmp_path):
+    project = project_of(tmp_path, "landing/*")
+    put(tmp_path, f"{FOLDER}/1.csv", text(1, 2))
+    found = doctor._source(project, project.sources["s"])
+    assert "a pattern `**` reads all folders" in found.found
 
 
 @pytest.mark.parametrize(
@@ -570,3 +608,36 @@ def test_parquet_with_other_types_than_its_sidecar_says_is_refused(tmp_path):
     [row] = planned(project, []).files
     problem = json.loads(row["problem"])
     assert (problem["expected"], problem["found"]) == ("ID as STRING, by its .dfm", "int32")
+
+
+def test_the_rows_of_parquet_are_shown_with_their_header_columns_as_they_are_decoded(tmp_path):
+    """An insert, an update with its before-image, and a delete of a key that is null."""
+    project = project_of(tmp_path, transport="rows", before_images="stored")
+    image = {"ID": 1, "NAME": "a", "NOTE": None}
+    changes = [
+        *inserts(1, 1),
+        {"operation": "UPDATE", "change_seq": seq(2), "before": image, "after": image | {"NAME": "b"}},
+        {"operation": "DELETE", "change_seq": seq(3), "before": image | {"ID": None}},
+    ]
+    path = f"{FOLDER}/1.parquet"
+    put(tmp_path, path, encode.parquet(ITEMS, encode.rows(ITEMS, changes)))
+    shown = list(inspection.inspect(project, tmp_path / path, "s", None, inspection.Selection()))
+    assert [(one.offset, one.record.operation, one.record.change_seq) for one in shown] == [
+        (0, "INSERT", seq(1)),
+        (1, "UPDATE", seq(2)),
+        (2, "UPDATE", seq(2)),
+        (3, None, seq(3)),
+    ]
+    decoded = [row for what, row in decode.decode_file(project, tmp_path / path, "s") if what == "change"]
+    assert shown[0].record.table == "SHOP.ITEMS" and shown[3].record.fault[0] == "missing_key"
+    found = [
+        {image: {n.column: n.value for n in one.record.notes if n.image == image} for image in ("before", "after")}
+        for one in shown
+    ]
+    assert found[0]["after"] == decoded[0]["after"]
+    assert {**found[1]["before"], **found[2]["before"]} == decoded[1]["before"]
+    assert {**found[1]["after"], **found[2]["after"]} == decoded[1]["after"]
+    names = [note.name for note in shown[0].record.notes]
+    assert names[-3:] == ["ID", "NAME", "NOTE"] and "header__change_seq" in names
+    from_row = inspection.inspect(project, tmp_path / path, "s", None, inspection.Selection(at=3))
+    assert [one.as_json()["offset"] for one in from_row] == [3]

@@ -161,7 +161,7 @@ REJECT_KINDS = {  # every kind there is; docs/rejects.md is made from this and a
     "null_not_allowed": "a column that the contract declares `nullable: false` is null in an after-image",
     "definition_missing": "the record belongs to a table whose column list the feed has not given yet",
     "part_missing": "a record of a change of several has waited for the others longer than `part_wait_minutes`; when "
-    "they come, the next run decodes it again",
+    "they come, the same run decodes it again",
     "definition_differs": "the column list that the feed gives is none of those in the contract: `inlet import` "
     "shows what to change",
     "unknown_column": "the record holds a column that the contract does not declare",
@@ -186,7 +186,7 @@ REJECT_KINDS = {  # every kind there is; docs/rejects.md is made from this and a
     "unreadable_file": "the file cannot be opened as what its source declares",
     # binary formats
     "bad_length": "a record length that no record can have: zero, negative, too short, too long",
-    "truncated": "the file ends inside a record; when more of it has come, the next run decodes it again",
+    "truncated": "the file ends inside a record; when more of it comes, the same run decodes it again",
     "file_before_missing": "the file goes on where another one ends that is not there, or not read yet; once it is, "
     "the next run reads both",
     "file_purged": "a file of changes was listed and is gone before it was landed whole: the feed's retention removed "

@@ -60,7 +60,8 @@ def check(case: dict, units: list[bytes]) -> int:
     messages = [first | {"value": unit, "unit_id": str(n), "offset": n} for n, unit in enumerate(units)]
     num_walked = 0
     for message, unit, text in zip(messages, units, texts_of(messages, source, tables, brought)):
-        codec.brought(message), codec.lookups(message, source), codec.says(message, source, tables)
+        codec.brought(message), codec.lookups(message, source)
+        codec.annotate(unit, message, source, tables)
         loads = decode.loads_of(codec, source, tables, [message])
         found = codec.decode_message(message, source, tables, loads)
         decoded.rows_of(found, source, tables, message["unit_id"], unit, None, None)  # each byte is accounted for

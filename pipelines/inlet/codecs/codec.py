@@ -37,7 +37,7 @@ import pyarrow as pa
 from pydantic import BaseModel
 
 from inlet.codecs.notes import Annotated, Said
-from inlet.codecs.results import Companion, Cut, Decoded, Definition, Joined, Settings, Waiting
+from inlet.codecs.results import Companion, Cut, Decoded, Definition, Joined, Preview, Settings, Waiting
 from inlet.errors import Reject
 from inlet.source import Source
 from inlet.table import Table
@@ -295,6 +295,14 @@ class Checks(Codec, Protocol):
         """In: the source's contracts. Raises: ConfigError where its options and they cannot be meant together."""
 
 
+class Previews(FileCodec, Protocol):
+    """A codec that tells from the names of files, and from the first ones, whether it can read a source, for `inlet
+    doctor`."""
+
+    def preview(self, paths: list[str], source: Source, tables: dict[str, Table]) -> Preview:
+        """In: the paths of all files that are listed and not ignored, those that come with others among them."""
+
+
 class Annotates(Codec, Protocol):
     """A codec that says what each byte of its units is, for `inlet inspect`."""
 
@@ -302,6 +310,14 @@ class Annotates(Codec, Protocol):
         """The records of a unit, and what is none, in the order of its bytes; each byte in one leaf of their notes. It
         reads by itself what `decode` reads, in plain Python, and fails for no bytes: what cannot be read is a note. In:
         the value of a message, and the message as its context."""
+
+
+class AnnotatesRows(RowCodec, Protocol):
+    """A codec that says what each cell of its columnar files is, for `inlet inspect`."""
+
+    def annotate_rows(self, rows: pa.Table, context: dict, source: Source, tables: dict[str, Table]) -> list[Annotated]:
+        """The rows of a unit, in order: the offset is the ordinal of a row in the unit, its length 1; its notes have no
+        bytes."""
 
 
 class AnnotatesHeaders(Annotates, Protocol):

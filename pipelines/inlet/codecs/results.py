@@ -133,6 +133,13 @@ class Settings(NamedTuple):
     notes: list[str]  # what a person has to know
 
 
+class Preview(NamedTuple):
+    """What the names of a source's files say before one is read."""
+
+    lacking: list[str]  # what they cannot be read without, each in words
+    samples: list[str]  # files whose beginning says the rest
+
+
 class Part(NamedTuple):
     """A record that is no change by itself. It waits in silver.waiting until the codec's `join` settles all parts of
     its key.

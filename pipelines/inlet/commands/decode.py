@@ -65,7 +65,7 @@ def _is_in(file: Path, folder: str, pattern: str) -> bool:
 def _decode_blocks(project: Project, source: Source, file: Path) -> Iterator[tuple[str, dict]]:
     codec, tables = CODECS[source.codec], project.tables_of(source)
     parts: dict[str, list[Waiting]] = {}
-    for block in _blocks(project, source, file):
+    for block in blocks_of(project, source, file):
         found = attempt(decode_block, codec, block.data, block.context, source, tables)
         if isinstance(found, Reject):
             yield "reject", reject_row(found) | {"file_offset": block.file_offset}
@@ -84,7 +84,8 @@ def _decode_blocks(project: Project, source: Source, file: Path) -> Iterator[tup
     yield from _joined(codec, parts, source, tables)
 
 
-def _blocks(project: Project, source: Source, file: Path) -> Iterator[FileBlock]:
+def blocks_of(project: Project, source: Source, file: Path) -> Iterator[FileBlock]:
+    """The units of a file of records or rows."""
     if source.transport in ROW_TRANSPORTS:
         for unit in parquet_rows.units_of(project, planned(project, source, file)):
             yield FileBlock(unit["file_offset"], unit["bytes"], json.loads(unit["context"]), unit["num_records"])
@@ -95,6 +96,16 @@ def _blocks(project: Project, source: Source, file: Path) -> Iterator[FileBlock]
             source, tables, unpacked_name(path), stream, 0, None, True, companions_with(project, source, path) or None
         )
         yield from (block for block, _ in cut)
+
+
+def refusal(project: Project, source: Source, file: Path) -> str | None:
+    """Why nothing of a file can be read, in words; None where its first block can be framed."""
+    try:
+        first = next(blocks_of(project, source, file), None)
+    except ConfigError as error:
+        return f"{error.message}. {error.remedy}"
+    no = first and first.context.get("problem")
+    return f"{path_of(project, file)}: {no['kind']}: expected {no['expected']}, found {no['found']}" if no else None
 
 
 def path_of(project: Project, file: Path) -> str:

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from inlet import bronze, config, silver
 from inlet.bronze import kafka
-from inlet.bronze.files import listing
+from inlet.bronze.files import listing, unpacked_name
 from inlet.codecs import CODECS
 from inlet.codecs.codec import offers
-from inlet.commands import rejects
+from inlet.commands import decode, rejects
 from inlet.config import Project
 from inlet.errors import ConfigError, EnvironmentLacks, InletError
 from inlet.gold import generate
@@ -180,10 +180,27 @@ def _source(project: Project, source: Source) -> Finding:
             if meant := _lookalike(project, Path(folder)):
                 return Finding(what, False, f"{no_folder}; did you mean {meant}?", fix, ConfigError.exit_code)
             return Finding(what, True, f"{no_folder} yet (nothing delivered)")
-        num = sum(1 for _ in listing(project, source))
+        paths = [path for path, _ in listing(project, source)]
+        if lacking := _lacking(project, source, paths):
+            return Finding(what, False, "; ".join(lacking), "Set what is missing", ConfigError.exit_code)
     except (OSError, ImportError, ValueError, InletError) as error:
         return Finding(what, False, f"{source.path}: {error}", fix, ConfigError.exit_code)
-    return Finding(what, True, f"{counted(num, 'file')} at {source.path}" + ("" if num else " (nothing delivered yet)"))
+    found = "" if paths else " (nothing delivered yet)"
+    if folder and not paths and any(one.is_file() for one in Path(folder).rglob("*")):
+        found = f" (files of other names or folders are below {Path(folder).name}; a pattern `**` reads all folders)"
+    return Finding(what, True, f"{counted(len(paths), 'file')} at {source.path}{found}")
+
+
+def _lacking(project: Project, source: Source, paths: list[str]) -> list[str]:
+    """What the files of a source cannot be read without, by their names and the first ones of them."""
+    codec = CODECS[source.codec]
+    if not offers(codec, "preview"):
+        return []
+    named = {unpacked_name(path): path for path in paths}
+    read = [path for path in named if not offers(codec, "ignored") or codec.ignored(path, source) is None]
+    found = codec.preview(read, source, project.tables_of(source))
+    local = [Path(project.resolve(named[path])) for path in found.samples if "://" not in path]
+    return [*found.lacking, *filter(None, (decode.refusal(project, source, file) for file in local))]
 
 
 def _broker(what: str, project: Project, source: Source) -> Finding:

@@ -38,7 +38,7 @@ def _heading(shown: Shown) -> Text:
         parts.append(f"CSN {record.csn}")
     if shown.place:
         parts.append(f"message {shown.message}")
-    parts.append(counted(record.length, "byte"))
+    parts.append("row" if shown.is_row else counted(record.length, "byte"))
     if record.change_seq:
         parts.append(record.change_seq)
     return Text(f"{shown.offset:>{WIDTH_OFFSET}}  " + "  ".join(map(_safe, parts)), STYLES["heading"])

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+import pyarrow as pa
+
 from inlet.bronze import message_text
 from inlet.bronze.files import LEN_READ, is_compressed, unpacked_name
 from inlet.bronze.framing import LEN_HEAD, attempt, cut_file
@@ -16,7 +18,7 @@ from inlet.codecs import CODECS, transports_of
 from inlet.codecs.codec import offers
 from inlet.codecs.notes import UNREADABLE, Annotated, Note, bare, leaves
 from inlet.commands import message_records
-from inlet.commands.decode import companions_with, opened, path_of, planned, source_of, with_lookups
+from inlet.commands.decode import blocks_of, companions_with, opened, path_of, planned, source_of, with_lookups
 from inlet.config import Project, read_files
 from inlet.errors import ConfigError
 from inlet.log import counted
@@ -61,6 +63,7 @@ class Shown:
     base: int
     place: dict[str, Any] = field(default_factory=dict)
     is_apart: bool = False
+    is_row: bool = False  # of a columnar file: `base` and offsets count rows
 
     @property
     def offset(self) -> int:
@@ -88,7 +91,7 @@ class Shown:
 
     def _sentence(self, kind: str, why: str, at: int) -> str:
         of = f" of message {self.message}" if self.is_apart else ""
-        return f"{kind} at byte {self.base + at}{of}: {why}"
+        return f"{kind} at {'row' if self.is_row else 'byte'} {self.base + at}{of}: {why}"
 
     @property
     def message(self) -> str:
@@ -156,13 +159,16 @@ def inspect(
     if not file.is_file():
         raise ConfigError(f"{file} is no file", "Name one file of a source")
     source = source_of(project, file, source_name)
-    is_explained = offers(CODECS[source.codec], "annotate") or source.brings_messages
-    if not is_explained or source.transport in ROW_TRANSPORTS or source.broker:
+    is_of_rows = source.transport in ROW_TRANSPORTS
+    is_explained = offers(CODECS[source.codec], "annotate_rows" if is_of_rows else "annotate")
+    if not (is_explained or source.brings_messages) or source.broker:
         what = f"{source.codec} over {source.transport}"
         raise ConfigError(
             f"{source.name} reads {what}, whose bytes it does not explain", "`inlet decode` shows its changes"
         )
-    if not source.brings_messages:
+    if is_of_rows:
+        found = _of_rows(project, source, file)
+    elif not source.brings_messages:
         found = _of_records(project, source, file, name, selection.at)
     elif source.transport in message_text.SPLIT:
         found = _of_text(project, source, file, selection.at)
@@ -266,6 +272,15 @@ def _of_records(project: Project, source: Source, file: Path, name: str | None, 
                 continue
             for record in _annotated(codec, block.data, block.context, source, tables, not block.file_offset):
                 yield Shown(record, block.data, block.file_offset)
+
+
+def _of_rows(project: Project, source: Source, file: Path) -> Iterator[Shown]:
+    """Of a columnar file: its rows, whose cells are packed by column, and have no bytes that could be shown."""
+    codec, tables = CODECS[source.codec], project.tables_of(source)
+    for block in blocks_of(project, source, file):
+        rows = pa.ipc.open_stream(block.data).read_all()
+        for record in codec.annotate_rows(rows, block.context, source, tables):
+            yield Shown(record, b"", block.file_offset, is_row=True)
 
 
 def _annotated(codec, data: bytes, context: dict, source: Source, tables: dict, is_first: bool) -> list[Annotated]:

@@ -55,12 +55,13 @@ def open_rejects(project: Project) -> Counter[tuple[str, str]]:
 
 
 def of_batches(project: Project, batches: list[int]) -> Counter[str]:
-    """Kind -> how many records were rejected in batches, whatever became of them."""
+    """Kind -> how many records were rejected in batches, but for those that another one of them has decoded again."""
+    among = ", ".join(map(str, batches))
     rows = lake.peek(
         project.lakehouse_path(),
         "silver.rejects",
         ["kind", "count(*) as num"],
-        f"where batch_id in ({', '.join(map(str, batches))}) group by kind",
+        f"where batch_id in ({among}) and (resolved_by is null or resolved_by not in ({among})) group by kind",
     )
     return Counter({row["kind"]: row["num"] for row in rows})
 

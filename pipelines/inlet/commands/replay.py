@@ -2,7 +2,7 @@
 codec was fixed; or take a file anew that was landed damaged, and is delivered again under its name.
 
 Rejects that only wait for a contract are replayed by the next `inlet run` after their table's contract has changed;
-those of parts whose others came late, by the next one after these.
+those that wait for something of the feed, such as a column list or another part, by the run that brings it.
 """
 
 import json
@@ -100,11 +100,11 @@ def _wanted_now(project: Project) -> list[dict]:
     ]
 
 
-def due(project: Project, sources: list[str]) -> list[dict]:
+def due(project: Project, sources: list[str], asks: bool = True) -> list[dict]:
     """Rejects that wait for a contract, whose table has one that is not what it was; of no known table, whose source
     maps its names otherwise; records whose end was lacking, where more of their files has come; and parts of changes
     that were rejected because the others had not come, and of whose others one has. A source with a batch that is not
-    decoded yet waits for the next run.
+    decoded yet waits for the next run. In: whether addresses are asked for what messages lacked.
     """
     prints = {name: fingerprint(table) for name, table in by_name(project.tables.values()).items()}
     rows = lake.peek(
@@ -120,7 +120,8 @@ def due(project: Project, sources: list[str]) -> list[dict]:
         return prints.get(f"{row['source_schema']}.{row['source_table']}")
 
     changed = [row for row in rows if row["source"] in sources and now(row) not in (None, row["contract"])]
-    arrived = lookups.arrived(project, [name for name in sources if lookups.needs_any(project.sources[name])])
+    asked = [name for name in sources if asks and lookups.needs_any(project.sources[name])]
+    arrived = lookups.arrived(project, asked)
     changed += [r for r in rows if r["kind"] == LACKS_NAME and (r["source"], r["batch_id"]) in arrived]
     brought = lookups.newest(project) if rows else {}
     changed += [r for r in rows if r["kind"] == LACKS_NAME and r["batch_id"] < brought.get(r["source"], -1)]

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 GATES = suite.STEPS  # with a gate of checks behind them
 STEPS = (*GATES, "publish")
+MAX_ROUNDS = 3  # of rejects that become due by what their own run has decoded
 
 
 @dataclass
@@ -103,15 +104,14 @@ def _run(project: Project, work: Work, steps: tuple[str, ...], tables: list[str]
     if "bronze" in steps or "silver" in steps:
         _finish_landing(project, spark, work, log)
     if "silver" in steps and work.due:  # before files are planned: what is framed again goes on from there
-        pending.append(replay.plan(project, spark, work.due))
-        because = "what they waited for has come"
-        log.say({"step": "replay", "batch": pending[-1], "rejects": len(work.due), "because": because})
+        pending.append(_replay(project, spark, work.due, log))
     if "bronze" in steps:
         pending += _bronze(project, spark, work, log)
     if "bronze" in steps or "silver" in steps:
         _gate(project, spark, "bronze", [], log)
     if "silver" in steps:
         stopped = _silver(project, spark, pending, work.decoded, log)
+        stopped = _silver_again(project, spark, work, log) or stopped
     if "silver" in steps or "gold" in steps:
         _gate(project, spark, "silver", [], log)
     if "gold" in steps:
@@ -173,6 +173,28 @@ def _silver(
             log.say({"step": "silver", "batch": batch_id, "stopped": error.message})
             stopped = stopped or error
     return stopped
+
+
+def _silver_again(project: Project, spark: "SparkSession", work: Work, log: Log) -> AccountingError | None:
+    """Decode the rejects again that what this run has decoded makes due, such as messages whose column list came after
+    them. What is still due after MAX_ROUNDS waits for the next run. Out: why a source stopped."""
+    stopped, sources = None, [source.name for source in work.sources]
+    for _ in range(MAX_ROUNDS if work.decoded else 0):
+        due = replay.due(project, sources, asks=False)
+        if not due or stopped:
+            break
+        batch_id = _replay(project, spark, due, log)
+        _gate(project, spark, "bronze", [], log)
+        stopped = _silver(project, spark, [batch_id], work.decoded, log)
+    return stopped
+
+
+def _replay(project: Project, spark: "SparkSession", due: list[dict], log: Log) -> int:
+    """Plan the batch that decodes these rejects again. Out: the batch."""
+    batch_id = replay.plan(project, spark, due)
+    because = "what they waited for has come"
+    log.say({"step": "replay", "batch": batch_id, "rejects": len(due), "because": because})
+    return batch_id
 
 
 def build_gold(project: Project, spark: "SparkSession", tables: list[str] | None = None, **given) -> list:

@@ -282,7 +282,7 @@ def _blocks(read: Read, is_map: bool, data: bytes, at: int) -> tuple[Any, int]:
             break
         for _ in range(number):
             if is_map:
-                key, at = _string(data, at)
+                key, at = string_at(data, at)
                 value, at = read(data, at)
                 items.append((key, value))
             else:
@@ -351,7 +351,8 @@ def _bytes(data: bytes, at: int) -> tuple[bytes, int]:
     return data[at : at + size], at + size
 
 
-def _string(data: bytes, at: int) -> tuple[str, int]:
+def string_at(data: bytes, at: int) -> tuple[str, int]:
+    """A length and as many bytes of UTF-8."""
     value, at = _bytes(data, at)
     try:
         return value.decode(), at
@@ -402,7 +403,7 @@ _READ: dict[str, Read] = {
     "float": _float,
     "double": _double,
     "bytes": _bytes,
-    "string": _string,
+    "string": string_at,
 }
 _LOGICAL: dict[tuple[str, str], Callable] = {
     ("int", "date"): lambda value: (EPOCH + datetime.timedelta(days=value)).date(),

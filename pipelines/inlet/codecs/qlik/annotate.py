@@ -1,17 +1,17 @@
 """Every byte of a Qlik message with its member, value and meaning: what `inlet inspect` shows of one.
 
-The text is read anew, token by token (codecs/json_notes.py). Meaning: members.py.
+The bytes are read again, token by token (codecs/json_notes.py, codecs/avro_notes.py). Meaning: members.py.
 """
 
 from functools import partial
 
 from inlet import change
-from inlet.codecs.json_notes import JsonNotes, Member, Path, json_notes
+from inlet.codecs.json_notes import Member, Path
 from inlet.codecs.notes import AFTER, BEFORE, Annotated, Note
-from inlet.codecs.qlik import control_messages, large_objects, members, metadata, shapes, tombstones
-from inlet.codecs.qlik.full_load import Options
+from inlet.codecs.qlik import control_messages, large_objects, masks, members, shapes, tombstones
+from inlet.codecs.qlik.form import Form
 from inlet.codecs.qlik.members import Refused
-from inlet.fields import json_exact
+from inlet.codecs.qlik.metadata import Listed
 from inlet.fields.json_exact import Number
 from inlet.fields.wrong import Wrong
 from inlet.source import Source
@@ -23,18 +23,19 @@ MASKS = {"changeMask": "columns changed", "columnMask": "columns supplied"}
 class _Message:
     """What a message says of itself, wherever its members stand."""
 
-    def __init__(self, found: list[Member], context: dict, source: Source, tables: dict[str, Table]):
+    def __init__(self, form: Form, found: list[Member], context: dict, source: Source, tables: dict[str, Table]):
         self.values = {member.path: member.value for member in found}
         self.prefix: Path = ("message",) if any(path[:1] == ("message",) for path in self.values) else ()
         self.is_metadata = bool(self.prefix) and self.values.get(("type",)) == "MD"
-        self.options, self.own = source.options_as(Options), dict[Path, Path]()  # path in the message -> as in BODY
-        body = self._shape(context, source, tables)
+        self.options, self.own = source.options_as(form.options), dict[Path, Path]()  # path in the message -> in BODY
+        whole = _parsed(form, context, source)
+        body = self._shape(whole, context, source, tables) if whole is not None else None
         word = self.header("operation")
         self.operation = members.OPERATIONS.get(word.upper()) if word and not self.is_metadata else None
         at = (*self.prefix, "lineage") if self.is_metadata else self.prefix
         named = [self._text((*at, name)) for name in ("schema", "table")]
         mapped = None if self.is_metadata else source.table_of(context["topic"])
-        listed = metadata.lists(context.get("lookups", {})).get(self._text(("messageSchemaId",)) or "")
+        listed = _listed(form, whole, context) if whole is not None else None
         by_list = listed and (source.table_of(listed.name) or listed.name)
         self.table = mapped or (".".join(filter(None, named)) if all(named) else by_list)
         self.contract = tables.get(self.table or "")
@@ -44,12 +45,13 @@ class _Message:
             self._of_control_table(self.control, body, context, source, tables)
         by_contract = dict(enumerate(self.contract.column_names if self.contract else (), 1))
         self.listed = listed.ordinals if listed else by_contract  # ordinal -> column
-        self.supplied = self._columns(self.header("columnMask"))
+        ordinals = listed.ordinals if listed else form.ordinals(body.members) if body else None
+        self.columns = {name: self._columns(name, body, ordinals) for name in MASKS}  # of masks, by header
+        self.supplied = self.columns["columnMask"]
 
-    def _shape(self, context: dict, source: Source, tables: dict[str, Table]) -> shapes.Body | None:
+    def _shape(self, whole: dict, context: dict, source: Source, tables: dict[str, Table]) -> shapes.Body | None:
         """The body of a message that can be read; of one of another shape its members by the names of BODY, too."""
         try:
-            whole = json_exact.parse(context["value"] or b"")
             contract_of = partial(control_messages.contract_of, context["topic"], source, tables)
             body = shapes.body_of(whole, self.options, contract_of)
             if body and body.is_legacy and (contract := contract_of(body.members)):
@@ -82,9 +84,23 @@ class _Message:
     def header(self, name: str) -> str | None:
         return self._text((*self.prefix, "headers", name))
 
-    def _columns(self, mask: str | None) -> list[str] | None:
-        """Names of the columns in a mask, of those that are known."""
-        if mask is None or not members.HEX.fullmatch(mask) or not self.contract:
+    def _columns(self, name: str, body: shapes.Body | None, ordinals: dict[int, str] | None) -> list[str] | None:
+        """Names of the columns in a mask, of those that are known. Bytes are read by the order that fits."""
+        mask = self.values.get((*self.prefix, "headers", name))
+        if not self.contract or mask is None:
+            return None
+        if isinstance(mask, bytes):
+            contract, oper = self.contract.at(self.seq or ""), self.operation
+            if body is None or oper is None:
+                return None
+            try:
+                header = members.headers(body.members["headers"], ())
+                found = masks.read(header, body.members, oper, contract, ordinals, self.options.mask_order, ())
+            except Refused:
+                return None
+            names = found.names(found.changed if name == "changeMask" else found.supplied, contract)
+            return None if names is None else [column for column in contract.column_names if column in names]
+        if isinstance(mask, (bool, Number)) or not members.HEX.fullmatch(mask):
             return None
         bits = int(mask, 16)
         return [name for ordinal, name in sorted(self.listed.items()) if bits >> ordinal - 1 & 1]
@@ -95,7 +111,7 @@ class _Message:
             path = self.own[path]
             value = self.values[path]
         own = path[len(self.prefix) :] if path[: len(self.prefix)] == self.prefix else ()
-        if len(own) == 2 and own[0] == "headers" and isinstance(value, str):
+        if len(own) == 2 and own[0] == "headers" and isinstance(value, (str, bytes)):
             return note._replace(meaning=self._header_meaning(f"{own[1]}", value, note.meaning))
         image = self._image(f"{own[0]}") if own else ""
         if image and len(own) == 1 and note.children:
@@ -123,21 +139,21 @@ class _Message:
             return ""
         return BEFORE if member == "beforeData" or self.operation == "DELETE" else AFTER
 
-    def _header_meaning(self, name: str, value: str, shown: str) -> str:
-        if name in MASKS and (columns := self._columns(value)) is not None:
+    def _header_meaning(self, name: str, value: str | bytes, shown: str) -> str:
+        if (columns := self.columns.get(name)) is not None:
             return f"{shown}, {MASKS[name]}: {', '.join(columns) or 'none'}"
-        if name == "timestamp" and value:
+        if name == "timestamp" and value and isinstance(value, str):
             at = members.utc_time(value)
             return f"{shown}, {at:%Y-%m-%d %H:%M:%S.%f} UTC" if at else f"{shown}, no time that can be read"
         return shown
 
 
-def annotate(data: bytes, context: dict, source: Source, tables: dict) -> list[Annotated]:
-    """One record: the message. In: its value; the message, as bronze keeps it."""
+def annotate(form: Form, context: dict, source: Source, tables: dict) -> list[Annotated]:
+    """One record: the message. In: the message, as bronze keeps it."""
     if context["value"] is None:
-        return [_tombstone(context, source, tables)]
-    found = json_notes(data)
-    message = _Message(found.members, context, source, tables)
+        return [_tombstone(context, source, tables, form.is_text)]
+    found = form.notes(context, lambda path, note, value: note)
+    message = _Message(form, found.members, context, source, tables)
     path = (*message.prefix, "headers")
     counter, is_last = (message.values.get((*path, f"transaction{name}")) for name in ("EventCounter", "LastEvent"))
     seq = message.seq
@@ -145,9 +161,9 @@ def annotate(data: bytes, context: dict, source: Source, tables: dict) -> list[A
     return [
         Annotated(
             0,
-            len(data),
+            len(context["value"]),
             message.operation or ("metadata" if message.is_metadata else message.control or "message"),
-            lambda: json_notes(data, message.mark).notes,
+            lambda: form.notes(context, message.mark).notes,
             message.operation,
             message.table,
             message.header("transactionId"),
@@ -156,15 +172,30 @@ def annotate(data: bytes, context: dict, source: Source, tables: dict) -> list[A
             None,
             message.header("streamPosition"),
             seq if seq and len(seq) == change.LEN_SEQ else None,
-            _fault(context["value"], found),
+            found.fault,
         )
     ]
 
 
-def _tombstone(context: dict, source: Source, tables: dict) -> Annotated:
+def _parsed(form: Form, context: dict, source: Source) -> dict | None:
+    try:
+        return form.parse(context, source)
+    except (Wrong, Refused, RecursionError):
+        return None
+
+
+def _listed(form: Form, whole: dict, context: dict) -> Listed | None:
+    """The list that a message names, where it can be read."""
+    try:
+        return form.listed(whole, context)
+    except (Wrong, Refused):  # kept by an earlier Inlet, which asked less
+        return None
+
+
+def _tombstone(context: dict, source: Source, tables: dict, is_text: bool) -> Annotated:
     """A message without a value: what its key names is shown as a note of no length."""
     try:
-        told = tombstones.read(context, source, tables, {}, True)
+        told = tombstones.read(context, source, tables, {}, is_text)
     except Refused as no:
         return Annotated(0, 0, "tombstone", lambda: [], fault=(no.kind, f"expected {no.expected}, found {no.found}"))
     key = {n: v if isinstance(v, (str, bool)) else Number(v) for n, v in (told.get("before") or {}).items()}
@@ -175,11 +206,3 @@ def _tombstone(context: dict, source: Source, tables: dict) -> Annotated:
     table = f"{told['source_schema']}.{told['source_table']}" if told["source_table"] else None
     operation = told.get("operation")
     return Annotated(0, 0, "tombstone", lambda: notes, operation, table, change_seq=told["change_seq"])
-
-
-def _fault(data: bytes, found: JsonNotes) -> tuple[str, str] | None:
-    """What no leaf of the text tells."""
-    if found.twice:
-        at, name = found.twice[0]
-        return "duplicate_member", f"{name} stands twice in its object, again at byte {at}"
-    return None if data.lstrip(b" \t\r\n")[:1] == b"{" else ("invalid_json", "expected one JSON object")

@@ -10,9 +10,12 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from inlet.codecs import avro_framing
+from inlet.codecs.avro_notes import Datum
+from inlet.codecs.json_notes import Mark, Member
+from inlet.codecs.notes import UNREADABLE, Note, of_wrong
 from inlet.codecs.qlik import full_load, metadata
 from inlet.codecs.qlik.dfm import Column
-from inlet.codecs.qlik.form import Form
+from inlet.codecs.qlik.form import Form, Notes
 from inlet.codecs.qlik.metadata import Listed
 from inlet.fields import avro
 from inlet.fields.json_exact import Number
@@ -124,6 +127,29 @@ def _offset(message: dict, source: Source, path: tuple) -> int:
     return avro.offset(_schema(framed), data, framed.start, path)
 
 
+def _notes(message: dict, mark: Mark) -> Notes:
+    """Framing and datum. What cannot be read is a leaf, which says why."""
+    data, found = message["value"], Datum(ENVELOPE, message["value"], 0, (), "envelope", plain, mark)
+    try:
+        framed = _framed(message)
+    except Wrong as wrong:
+        if data.startswith(MAGIC):
+            return Notes([*found.notes, *found.rest()], found.members)
+        return Notes([of_wrong(0, len(data), UNREADABLE, wrong)], [])
+    notes, path = [Note(0, framed.start, "schema id", framed.name)] if framed.start else [], tuple[str, ...]()
+    members: list[Member] = []
+    if framed.envelope is not None:
+        *notes, last = found.notes[0].children
+        notes.append(Note(last.offset, framed.start - last.offset, "length", f"{len(data) - framed.start}"))
+        members, path = found.members[:-1], ("message",)
+    try:
+        datum = Datum(_schema(framed), data, framed.start, path, "message", plain, mark)
+    except Wrong as wrong:
+        own = Wrong(wrong.kind, 0, wrong.expected, wrong.found)
+        return Notes([*notes, of_wrong(framed.start, len(data), UNREADABLE, own)], members)
+    return Notes([*notes, *datum.notes, *datum.rest()], [*members, *datum.members])
+
+
 def metadata_text(message: dict, whole: dict) -> str:
     return metadata.text_of(whole["message"])
 
@@ -196,4 +222,4 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
-AVRO = Form(full_load.Options, parse, _offset, metadata_text, _ordinals, _listed, _lists, is_text=False)
+AVRO = Form(full_load.Options, parse, _offset, metadata_text, _ordinals, _listed, _lists, _notes, is_text=False)

@@ -30,8 +30,9 @@ Rejects     those of qlik_json; wrong_magic, wrong_shape (a datum that its schem
 """
 
 from inlet.codecs import avro_framing
-from inlet.codecs.notes import Said
-from inlet.codecs.qlik import avro_fast, full_load, json_messages, members, metadata
+from inlet.codecs.notes import Annotated
+from inlet.codecs.qlik import annotate as annotated
+from inlet.codecs.qlik import avro_fast, full_load, json_messages, metadata
 from inlet.codecs.qlik.avro_form import AVRO, MAGIC, metadata_text, parse
 from inlet.codecs.qlik.members import Refused
 from inlet.codecs.results import Decoded
@@ -74,27 +75,6 @@ def brought(message: dict) -> dict[str, bytes]:
         return {}
 
 
-def says(message: dict, source: Source, tables: dict) -> list[Said]:
-    """What a data message says of its place, where its schema is there."""
-    try:
-        whole = parse(message, source)
-    except (Wrong, Refused):
-        return []
-    header = whole.get("message", whole).get("headers")
-    if not isinstance(header, dict):
-        return []
-    told = {name: value for name, value in header.items() if isinstance(value, str) and value}
-    listed = AVRO.listed(whole, message)
-    name = source.table_of(message["topic"]) or (source.table_of(listed.name) or listed.name if listed else None)
-    seq = told.get("changeSequence", "")
-    return [
-        Said(
-            0,
-            len(message["value"]),
-            members.OPERATIONS.get(told.get("operation", "").upper()),
-            tables[name].table if name in tables else name,
-            told.get("transactionId"),
-            told.get("streamPosition"),
-            seq if members.CHANGE_SEQ.fullmatch(seq) else None,
-        )
-    ]
+def annotate(data: bytes, context: dict, source: Source, tables: dict) -> list[Annotated]:
+    """One record: the message. In: its value; the message, as bronze keeps it."""
+    return annotated.annotate(AVRO, context, source, tables)

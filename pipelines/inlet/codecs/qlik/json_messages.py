@@ -25,6 +25,9 @@ import json
 from functools import partial
 
 from inlet import change, errors
+from inlet.codecs.json_notes import Mark, json_notes
+from inlet.codecs.notes import Annotated
+from inlet.codecs.qlik import annotate as annotated
 from inlet.codecs.qlik import (
     control_messages,
     full_load,
@@ -36,8 +39,7 @@ from inlet.codecs.qlik import (
     shapes,
     tombstones,
 )
-from inlet.codecs.qlik.annotate import annotate  # noqa: F401  part of what a codec offers
-from inlet.codecs.qlik.form import Form
+from inlet.codecs.qlik.form import Form, Notes
 from inlet.codecs.qlik.members import Refused
 from inlet.codecs.qlik.metadata import Listed
 from inlet.codecs.results import Control, Decoded
@@ -71,12 +73,31 @@ def _listed(whole: dict, message: dict) -> Listed | None:
     return metadata.named(whole, message.get("lookups", {}))
 
 
-JSON = Form(full_load.Options, _parse, _offset, _metadata_text, _ordinals, _listed, metadata.lists, is_text=True)
+def _notes(message: dict, mark: Mark) -> Notes:
+    data = message["value"]
+    found = json_notes(data, mark)
+    fault = None
+    if found.twice:
+        at, name = found.twice[0]
+        fault = "duplicate_member", f"{name} stands twice in its object, again at byte {at}"
+    elif data.lstrip(b" \t\r\n")[:1] != b"{":
+        fault = "invalid_json", "expected one JSON object"
+    return Notes(found.notes, found.members, fault)
+
+
+JSON = Form(
+    full_load.Options, _parse, _offset, _metadata_text, _ordinals, _listed, metadata.lists, _notes, is_text=True
+)
 
 
 def decode_message(message: dict, source: Source, tables: dict, loads: list[dict]) -> Decoded:
     """Read one message exactly. In: a bronze.messages row; contracts by SCHEMA.TABLE; loads of `assign_loads`."""
     return decoded(JSON, message, source, tables, loads)
+
+
+def annotate(data: bytes, context: dict, source: Source, tables: dict) -> list[Annotated]:
+    """One record: the message. In: its value; the message, as bronze keeps it."""
+    return annotated.annotate(JSON, context, source, tables)
 
 
 def decoded(form: Form, message: dict, source: Source, tables: dict, loads: list[dict]) -> Decoded:

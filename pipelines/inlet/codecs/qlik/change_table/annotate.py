@@ -1,14 +1,20 @@
-"""Every byte of a change table or of a load with its column, value and meaning: what `inlet inspect` shows of text.
+"""Every byte of a change table or of a load with its column, value and meaning: what `inlet inspect` shows of text; of
+Parquet every cell.
 
 Each record is read by the plain path (row.py), which the compiled walk is held equal to. Cells of JSON lines are shown
 token by token (codecs/json_notes.py).
 """
 
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
+
+import pyarrow as pa
 
 from inlet.codecs.json_notes import json_notes
 from inlet.codecs.notes import AFTER, BEFORE, Annotated, Note, clipped, printable
+from inlet.codecs.notes import shown as text_of
 from inlet.codecs.qlik.change_table import header, images, text
+from inlet.codecs.qlik.change_table import rows as parquet_rows
 from inlet.codecs.qlik.change_table.block import Framed, plain_row, values_of
 from inlet.codecs.qlik.change_table.header import BEFOREIMAGE, Columns
 from inlet.codecs.qlik.change_table.images import Reading
@@ -46,27 +52,67 @@ def _between(data: bytes, start: int, end: int, title: str) -> Annotated:
     return Annotated(start, end - start, title, lambda: [note])
 
 
-def _record(framed: Framed, unit: Unit, start: int, end: int, kind: str, cells: list, ordinal: int) -> Annotated:
-    row, read, _ = plain_row(framed, unit, start, end, kind, cells, ordinal)
-    values, columns = _values(framed, row, start, end, kind, cells)
+def annotate_rows(rows: pa.Table, context: dict, source: Source, tables: dict[str, Table]) -> list[Annotated]:
+    """The rows of a unit of Parquet. A cell has no bytes of its own."""
+    columns, unit = parquet_rows.unit_of(rows, context, source, tables)
+    found = []
+    for row, given, raw in parquet_rows.plain_rows(rows, range(rows.num_rows), columns, unit):
+        told = _told(row, row.read(given, raw)[0], given)
+        found.append(Annotated(row.at, 1, told.title, partial(_row_notes, row, given, told, unit), **told.members))
+    return found
+
+
+class _Told(NamedTuple):
+    """What is told of a row: as members of Annotated; the image that it shows, by column."""
+
+    members: dict[str, Any]
+    title: str
+    image: str
+    of_image: dict
+
+
+def _told(row: Row, read: dict | Reject | Part | None, given: Values) -> _Told:
     told: dict[str, Any] = {"table": f"{row.table.schema_name}.{row.table.table_name}"}
     shown: dict[str, dict] = {}
     if isinstance(read, Reject):
         why = f"expected {read.expected}, found {read.found}"
         told |= {"fault": (read.kind, why), "fault_at": read.byte_offset, "change_seq": read.change_seq}
     elif isinstance(read, Part):
-        said = row.said(Values(values, columns))
-        half = _half(row, said, values, columns)
+        said = row.said(given)
         is_before = said.operation == BEFOREIMAGE
         told |= {"operation": "UPDATE", "transaction_id": said.transaction_id, "position": said.stream_position}
         told |= {"change_seq": said.change_seq, "part": int(is_before)}
-        shown = {BEFORE if is_before else AFTER: half}
+        shown = {BEFORE if is_before else AFTER: _half(row, said, given)}
     elif read:
         told |= {"operation": read["operation"], "change_seq": read["change_seq"]}
         told |= {"transaction_id": read.get("transaction_id"), "position": read.get("stream_position")}
         shown = {image: read[image] for image in (BEFORE, AFTER) if read.get(image) is not None}
     title = told.get("operation") or ("control table" if read is None else "row")
     [(image, of_image)] = shown.items() if len(shown) == 1 else [("", {})]
+    return _Told(told, title, image, of_image)
+
+
+def _row_notes(row: Row, given: Values, told: _Told, unit: Unit) -> list[Note]:
+    """A note for each cell of Parquet."""
+    columns, found = given.columns, []
+    names = _columns_of(row, columns)
+    for place, value in enumerate(given.values):
+        note = Note(row.at, 0, columns.names[place])
+        if isinstance(value, Refused):
+            found.append(note._replace(meaning=f"expected {value.expected}, found {value.found}", fault=value.kind))
+            continue
+        text = "null" if value is None else _meaning(place, value, columns, unit)
+        name = names.get(place)
+        is_shown = name in told.of_image
+        column = {"column": name, "value": told.of_image[name], "image": told.image} if is_shown else {}
+        found.append(note._replace(meaning=text, **column))
+    return found
+
+
+def _record(framed: Framed, unit: Unit, start: int, end: int, kind: str, cells: list, ordinal: int) -> Annotated:
+    row, read, _ = plain_row(framed, unit, start, end, kind, cells, ordinal)
+    values, columns = _values(framed, row, start, end, kind, cells)
+    told, title, image, of_image = _told(row, read, Values(values, columns))
     names = {place: name for place, name in _columns_of(row, columns).items() if name in of_image}
 
     def notes() -> list[Note]:
@@ -87,10 +133,10 @@ def _values(framed: Framed, row: Row, start: int, end: int, kind: str, cells: li
     return [None] * len(names), header.columns_of(names, framed.options)
 
 
-def _half(row: Row, said: header.Said, values: list, columns: Columns) -> dict:
+def _half(row: Row, said: header.Said, given: Values) -> dict:
     """The image that a part shows by itself: of a row of before, whose mask its update has, what is not null."""
     try:
-        half = row.half(said, Values(values, columns), None)
+        half = row.half(said, given, None)
         return half.get("after") or half.get("before") or {}
     except Refused:
         return {}
@@ -128,12 +174,13 @@ def _json_notes(framed, start, end, cells, columns, names, image, of_image, unit
     return [moved for note in found if (moved := clipped(note, 0, end - start, start)) is not None]
 
 
-def _meaning(place: int, shown: str, columns: Columns, unit: Unit) -> str:
+def _meaning(place: int, cell: Any, columns: Columns, unit: Unit) -> str:
     """What a cell says; of a mask the columns that it names."""
-    if place != columns.known.get("change_mask") or not shown or not unit.context["masks"]:  # of control tables
+    shown = text_of(cell)
+    if place != columns.known.get("change_mask") or not cell or not unit.context["masks"]:  # of control tables
         return shown
     try:
-        found = images.places(shown, columns, [Reading(*one) for one in unit.context["masks"]]) or set()
+        found = images.places(cell, columns, [Reading(*one) for one in unit.context["masks"]]) or set()
     except Refused:
         return shown
     return f"{shown}, columns changed: {', '.join(columns.data[n] for n in sorted(found)) or 'none'}"

@@ -73,7 +73,7 @@ import re
 
 from inlet.codecs.qlik import dfm
 from inlet.codecs.qlik.change_table import file_name, opening, sidecars
-from inlet.codecs.qlik.change_table.annotate import annotate
+from inlet.codecs.qlik.change_table.annotate import annotate, annotate_rows
 from inlet.codecs.qlik.change_table.block import cut, decode
 from inlet.codecs.qlik.change_table.change_rows import (
     CHANGES,
@@ -85,6 +85,7 @@ from inlet.codecs.qlik.change_table.change_rows import (
 )
 from inlet.codecs.qlik.change_table.options import Options
 from inlet.codecs.qlik.change_table.pairs import half, join
+from inlet.codecs.qlik.change_table.preview import preview
 from inlet.codecs.qlik.change_table.rows import decode_rows, open_rows
 from inlet.codecs.qlik.definitions import definitions_of, merged
 from inlet.codecs.qlik.members import Refused
@@ -100,6 +101,7 @@ __all__ = (
     "COLUMNS",
     "CONSTANTS",
     "annotate",
+    "annotate_rows",
     "changes_as_rows",
     "constants",
     "cut",
@@ -110,6 +112,7 @@ __all__ = (
     "join",
     "merged",
     "open_rows",
+    "preview",
     "tables_of",
 )  # what the codec offers in addition to what is here
 

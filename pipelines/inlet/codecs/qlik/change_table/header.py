@@ -76,19 +76,18 @@ def columns_of(names: list[str] | tuple[str, ...], options: Options) -> Columns:
 
 
 def check(columns: Columns, options: Options) -> None:
-    """Raises: Refused where the header columns of a change table are too few to read it."""
-    expected = ""
-    if "change_seq" not in columns.known:
-        raise Refused("missing_change_seq", (), NO_CHANGE_SEQ, f"columns {', '.join(columns.names)[:200]}")
+    """Raises: Refused where the header columns of a change table are too few to read it; it names all that lack."""
+    lacking = [] if "change_seq" in columns.known else [NO_CHANGE_SEQ]
     if "change_oper" not in columns.known and "operation" not in columns.known:
-        expected = "header column change_oper or operation (Qlik: Store Changes Settings, Change Tables)"
-    elif "change_mask" not in columns.known and options.without_mask is None:
-        expected = (
+        lacking.append("header column change_oper or operation (Qlik: Store Changes Settings, Change Tables)")
+    if "change_mask" not in columns.known and options.without_mask is None:
+        lacking.append(
             "header column change_mask, or the option without_mask, which tells what a null of an update is: full (SQL "
             "null) or null_means_unchanged"
         )
-    if expected:
-        raise Refused("ambiguous_layout", (), expected, f"columns {', '.join(columns.names)[:200]}")
+    if lacking:
+        kind = "ambiguous_layout" if "change_seq" in columns.known else "missing_change_seq"
+        raise Refused(kind, (), "; ".join(lacking), f"columns {', '.join(columns.names)[:200]}")
 
 
 def said(values: list, columns: Columns) -> Said:

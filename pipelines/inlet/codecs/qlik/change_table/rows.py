@@ -2,6 +2,7 @@
 
 import datetime
 import json
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -58,24 +59,16 @@ def open_rows(
 
 def decode_rows(rows: pa.Table, context: dict, source: Source, tables: dict[str, Table]) -> Decoded:
     """Read a run of rows."""
-    options = source.options_as(Options)
-    columns = header.columns_of(rows.schema.names, options)
-    context = context | {"masks": _masks(rows, columns, options)}
-    unit = Unit(context, source, tables)
+    columns, unit = unit_of(rows, context, source, tables)
     fast = _certain(rows, columns, unit)
     left = range(rows.num_rows) if fast is None else np.flatnonzero(~fast.is_certain).tolist()
     num_control = fast.num_befores if fast else 0
-    by_column = [_values(column) for column in (rows.take(pa.array(left, pa.int64())) if fast else rows).columns]
     changes: list[dict] = []
     rejects: list[Reject] = []
     parts: list[Part] = []
     controls = block.of_sidecar(context) if context["first_row"] == 0 else []
-    for k, n in enumerate(left):
-        values = [column[k] for column in by_column]
-        shown = [value.found if isinstance(value, Refused) else value for value in values]
-        raw = pairs.noted(shown, context["masks"])
-        row = Row(unit, n, 1, raw.encode(), context["first_row"] + n)
-        found, events = row.read(Values(values, columns), raw)
+    for row, values, raw in plain_rows(rows.take(pa.array(left, pa.int64())) if fast else rows, left, columns, unit):
+        found, events = row.read(values, raw)
         controls += events
         if found is None:
             num_control += 1
@@ -84,6 +77,25 @@ def decode_rows(rows: pa.Table, context: dict, source: Source, tables: dict[str,
     every = arrow.with_certain(fast, changes)
     definitions = block.definitions(context, every, parts, rejects) if context["first_row"] == 0 else []
     return Decoded(every, rejects, controls, num_control, num_control, definitions, parts)
+
+
+def unit_of(rows: pa.Table, context: dict, source: Source, tables: dict[str, Table]) -> tuple[Columns, Unit]:
+    """The columns of a run of rows, and what is the same for all of them."""
+    options = source.options_as(Options)
+    columns = header.columns_of(rows.schema.names, options)
+    return columns, Unit(context | {"masks": _masks(rows, columns, options)}, source, tables)
+
+
+def plain_rows(
+    rows: pa.Table, places: Sequence[int], columns: Columns, unit: Unit
+) -> Iterator[tuple[Row, Values, str]]:
+    """Rows with their values, and what a part of each would keep. In: their places in the unit."""
+    by_column = [_values(column) for column in rows.columns]
+    for k, n in enumerate(places):
+        values = [column[k] for column in by_column]
+        shown = [value.found if isinstance(value, Refused) else value for value in values]
+        raw = pairs.noted(shown, unit.context["masks"])
+        yield Row(unit, n, 1, raw.encode(), unit.context["first_row"] + n), Values(values, columns), raw
 
 
 def _certain(rows: pa.Table, columns: Columns, unit: Unit) -> arrow.Walked | None:
