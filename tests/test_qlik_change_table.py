@@ -16,7 +16,7 @@ from inlet.bronze import framing
 from inlet.codecs import json_batches
 from inlet.codecs.codec import change_rows, decode_block
 from inlet.codecs.qlik.change_table import block as blocks_of_text
-from inlet.codecs.qlik.change_table import files, text
+from inlet.codecs.qlik.change_table import files, opening, text
 from inlet.codecs.qlik.change_table.text import Dialect
 from inlet.codecs.results import Waiting
 from inlet.fields import charset
@@ -26,7 +26,7 @@ from inlet.table import Table
 from tests import lakes, projects, test_cases, test_codecs
 from tests.conftest import ALL_ROUNDS
 from tests.encode import qlik_change_table as encode
-from tests.encode.qlik_change_table import Column, Layout, Options
+from tests.encode.qlik_change_table import Column, Layout, Options, opened_of
 from tests.encode.qlik_dfm import dfm
 from tests.fuzz import qlik_change_table as change_table
 
@@ -90,7 +90,7 @@ def read(given: list[tuple[str, bytes]], of: Source, tables: dict, sidecars=None
 def _units(path: str, data: bytes, of: Source, tables: dict, companions, len_block: int):
     if path.endswith(".parquet"):
         rows = pq.read_table(io.BytesIO(data))
-        context = files.open_rows(path, rows.schema, {}, of, tables)
+        context = files.open_rows(path, *opened_of(rows), {}, of, tables)
         assert isinstance(context, dict), context
         for first in range(0, rows.num_rows, 7):
             at = json.loads(json.dumps(context | {"first_row": first}))
@@ -448,7 +448,7 @@ def test_a_value_of_parquet_that_cannot_be_shown_is_a_reject_of_its_row(values, 
         }
     )
     of, context = source(without_mask="full"), {}
-    context = files.open_rows("SHOP.ITEMS__ct/1.parquet", rows.schema, {}, of, tables) | {"first_row": 0}
+    context = files.open_rows("SHOP.ITEMS__ct/1.parquet", *opened_of(rows), {}, of, tables) | {"first_row": 0}
     one = files.decode_rows(rows, context, of, tables)
     found = {row["after"]["ID"]: row["after"]["V"] for row in change_rows(files, one, context, of, tables)}
     kinds = {reject.unit_offset + 1: reject.kind for reject in one.rejects}
@@ -551,6 +551,54 @@ def test_masks_that_contradict_each_other_do_so_in_whatever_pieces_a_file_comes(
     assert {row["kind"] for row in found} == {"ambiguous_layout"}
     for end in (data.index(b"\n2026", 400) + 1, len(data) - 134):
         test_codecs.assert_same(test_codecs.joined(test_codecs.whole(case, data, 1 << 20, [end])), found, end)
+
+
+def wide_masks(*masks: bytes) -> pa.Table:
+    """Updates of a table of 20 columns, with these masks."""
+    ones = {f"C{n}": [1] * len(masks) for n in range(20)}
+    head = {"change_seq": [seq(n) for n in range(len(masks))], "change_oper": ["U"] * len(masks), "change_mask": masks}
+    return pa.table({f"header__{name}": values for name, values in head.items()} | ones)
+
+
+WIDE = encode.Table("SHOP", "ITEMS", tuple(Column(f"C{n}", "INT4", key=int(n == 0)) for n in range(20)))
+EITHER, LITTLE = b"\x10\x30", b"\x00\x01"  # fit both byte orders, and one
+
+
+def test_masks_of_parquet_are_settled_over_the_first_rows_of_the_file_and_not_over_each_run():
+    of, out = source(before_images="none"), io.BytesIO()
+    pq.write_table(wide_masks(*[EITHER] * 7, LITTLE, *[EITHER] * 7), out)
+    found = read([("SHOP.ITEMS__ct/1.parquet", out.getvalue())], of, {"SHOP.ITEMS": contract(WIDE)})
+    assert not found["rejects"] and len(found["changes"]) == 15
+    assert {row["change_mask"] for row in found["changes"]} == {b"\x02\x06", b"\x20"}
+
+
+def test_no_more_masks_of_parquet_are_read_than_of_text(monkeypatch):
+    monkeypatch.setattr(opening, "LEN_FITTED", 30)
+    rows, asked = wide_masks(*[EITHER] * 40), []
+
+    def values(name):
+        for first in range(0, 40, 10):
+            asked.append(name)
+            yield from rows.column(name).slice(first, 10).chunks
+
+    tables = {"SHOP.ITEMS": contract(WIDE)}
+    context = files.open_rows("SHOP.ITEMS__ct/1.parquet", rows.schema, values, {}, source(), tables)
+    assert context["masks"] == [["binary", "little"], ["binary", "big"]] and asked == ["header__change_mask"] * 2
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_rows_whose_masks_two_readings_fit_are_read_once_an_option_says_which(form):
+    of, tables, rows = source(before_images="none"), {"SHOP.ITEMS": contract(WIDE)}, wide_masks(EITHER)
+    told = source(before_images="none", mask_form="base64" if form == "csv" else "auto", mask_order="little")
+    data = (",".join(rows.column_names) + f"\n{seq(0)},U,MDAQ{',1' * 20}\n").encode()
+    if form == "csv":
+        [block] = files.cut(data, files.open_file(PATH, data, True, of, tables), of, tables, 1 << 20, True).blocks
+        found = [files.decode(data, block.context, one, tables) for one in (of, told)]
+    else:
+        context = files.open_rows("SHOP.ITEMS__ct/1.parquet", *opened_of(rows), {}, of, tables) | {"first_row": 0}
+        found = [files.decode_rows(rows, context, one, tables) for one in (of, told)]
+    assert [[reject.kind for reject in one.rejects] for one in found] == [["ambiguous_layout"], []]
+    assert [len(one.changes) for one in found] == [0, 1]
 
 
 def test_a_record_of_too_many_cells_is_not_kept_as_cells():

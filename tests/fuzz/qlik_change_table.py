@@ -10,6 +10,7 @@ from inlet.codecs.qlik.change_table import arrow, files
 from inlet.errors import Reject
 from inlet.silver import decoded
 from tests import test_codecs
+from tests.encode.qlik_change_table import opened_of
 from tests.test_cases import said
 
 TOKENS = [
@@ -54,7 +55,7 @@ def check_rows(case: dict, unit: bytes) -> int:
     names = list(dict.fromkeys(lines[0]))
     rows = [line for line in lines[1:] if len(line) >= len(names)]
     table = pa.table({name: [row[k] or None for row in rows] for k, name in enumerate(names)})
-    context = files.open_rows(case["path"], table.schema, {}, case["source"], case["tables"])
+    context = files.open_rows(case["path"], *opened_of(table), {}, case["source"], case["tables"])
     if isinstance(context, Reject) or not rows:
         return 0
 

@@ -11,7 +11,6 @@ from inlet.codecs.notes import AFTER, BEFORE, Annotated, Note, clipped, printabl
 from inlet.codecs.qlik.change_table import header, images, text
 from inlet.codecs.qlik.change_table.block import Framed, plain_row, values_of
 from inlet.codecs.qlik.change_table.header import BEFOREIMAGE, Columns
-from inlet.codecs.qlik.change_table.images import Reading
 from inlet.codecs.qlik.change_table.options import Options
 from inlet.codecs.qlik.change_table.row import Row, Unit, Values
 from inlet.codecs.qlik.members import Refused
@@ -133,7 +132,7 @@ def _meaning(place: int, shown: str, columns: Columns, unit: Unit) -> str:
     if place != columns.known.get("change_mask") or not shown or not unit.context["masks"]:  # of control tables
         return shown
     try:
-        found = images.places(shown, columns, [Reading(*one) for one in unit.context["masks"]]) or set()
+        found = images.places(shown, columns, unit.masks) or set()
     except Refused:
         return shown
     return f"{shown}, columns changed: {', '.join(columns.data[n] for n in sorted(found)) or 'none'}"

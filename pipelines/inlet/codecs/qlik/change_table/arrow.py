@@ -16,6 +16,7 @@ from inlet.codecs.qlik import column_lists, types
 from inlet.codecs.qlik.change_table import scan, text, walk
 from inlet.codecs.qlik.change_table.change_rows import CHANGES, batch_of
 from inlet.codecs.qlik.change_table.header import Columns
+from inlet.codecs.qlik.change_table.images import Reading
 from inlet.codecs.qlik.change_table.row import NUM_ROWS, Unit
 from inlet.codecs.qlik.change_table.scan import END, NONE, START
 from inlet.codecs.qlik.change_table.walk import (
@@ -147,7 +148,7 @@ def walked(found: Cells, columns: Columns, unit: Unit, first_row: int) -> Walked
         places = [columns.known.get(name, NONE) for name in HEADS]
         known = np.array(places, np.int64)
         walk.heads(
-            *(found.data, found.cells, num, known, _form(context, columns), _allowed(columns), token),
+            *(found.data, found.cells, num, known, _form(unit.masks, columns), _allowed(columns), token),
             *(operations, times, has_time, bits, has_mask, found.is_certain),
         )
         seqs, is_seq = _seqs(found, places[0])
@@ -188,10 +189,9 @@ def _lengths(found: Cells) -> np.ndarray:
     return np.where(found.cells[:, :, START] == NONE, 0, found.cells[:, :, END] - found.cells[:, :, START])
 
 
-def _form(context: dict, columns: Columns) -> int:
+def _form(open_: list[Reading], columns: Columns) -> int:
     """How masks are written; NONE where that is open, or base64: then a row is certain that has none."""
-    open_ = [tuple(one) for one in context["masks"]] if "change_mask" in columns.known else []
-    return FORMS.get(open_[0], NONE) if len(open_) == 1 else NONE
+    return FORMS.get(open_[0], NONE) if "change_mask" in columns.known and len(open_) == 1 else NONE
 
 
 def _allowed(columns: Columns) -> np.ndarray:

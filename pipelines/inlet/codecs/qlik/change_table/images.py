@@ -46,6 +46,13 @@ def readings(options: Options, is_binary: bool) -> list[Reading]:
     return found
 
 
+def in_force(found: list[list[str]], options: Options) -> list[Reading]:
+    """The readings of a file's masks, as options have them now. In: those that were left when it was opened."""
+    open_ = [Reading(*one) for one in found]
+    told = readings(options, any(one.form == "binary" for one in open_))
+    return told if len(told) == 1 else [one for one in open_ if one in (*told, CONTRADICTED)] or told
+
+
 def settled(masks: Iterable[tuple[Any, Columns]], open_: list[Reading]) -> list[Reading]:
     """The readings that are left of some once masks were looked at. Of a damaged mask another reading may be the only
     one that fits: so all masks are looked at, and where they contradict each other nothing is excluded."""
