@@ -5,10 +5,12 @@ import datetime
 import io
 import json
 import random
+import tracemalloc
 from decimal import Decimal
 from unittest import mock
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -19,7 +21,7 @@ from inlet.codecs.qlik.change_table import block as blocks_of_text
 from inlet.codecs.qlik.change_table import files, opening, text
 from inlet.codecs.qlik.change_table.text import Dialect
 from inlet.codecs.results import Waiting
-from inlet.fields import charset
+from inlet.fields import charset, variant
 from inlet.silver import decoded, parts
 from inlet.source import Source
 from inlet.table import Table
@@ -599,6 +601,33 @@ def test_rows_whose_masks_two_readings_fit_are_read_once_an_option_says_which(fo
         found = [files.decode_rows(rows, context, one, tables) for one in (of, told)]
     assert [[reject.kind for reject in one.rejects] for one in found] == [["ambiguous_layout"], []]
     assert [len(one.changes) for one in found] == [0, 1]
+
+
+@pytest.mark.parametrize("line", [b",,,\n", b"\n", b"x,,,\n", b"1,I,a,b\n"])
+def test_bytes_that_cutting_takes_grow_with_the_file_and_not_with_its_cells(line):
+    two = encode.Table("SHOP", "ITEMS", (Column("A", "INT4", key=1), Column("B", "INT4")))
+    tables, of = {"SHOP.ITEMS": contract(two)}, source(without_mask="full")
+    data = b"header__change_seq,header__change_oper,A,B\n" + line * ((1 << 20) // len(line))
+    context = files.open_file(PATH, data, True, of, tables)
+    files.cut(data[:100], context, of, tables, 1 << 20, True)  # what is loaded once
+    tracemalloc.start()
+    try:
+        cut = files.cut(data, context, of, tables, 1 << 20, True)
+        assert tracemalloc.get_traced_memory()[1] < 8 * len(data)
+    finally:
+        tracemalloc.stop()
+    assert cut.consumed == len(data) and sum(block.num_records for block in cut.blocks) in (0, data.count(b"\n") - 1)
+
+
+def test_an_image_that_is_null_has_no_names():
+    """They are as many bytes as the values of a row, and would go to Spark with each row."""
+    data = encode.delimited(ITEMS, encode.rows(ITEMS, [CHANGE] * 3), options=NAMES)
+    of = source()
+    [block] = files.cut(data, files.open_file(PATH, data, True, of, TABLES), of, TABLES, 1 << 20, True).blocks
+    changes = files.decode(data, block.context, of, TABLES).changes
+    lengths = {name: pc.sum(pc.binary_length(changes[name].field("metadata"))).as_py() for name in ("before", "after")}
+    names = variant.metadata(variant.in_order(["ID", "NAME", "NOTE"]))
+    assert len(changes) == 3 and lengths == {"before": 0, "after": 3 * len(names)}
 
 
 def test_a_record_of_too_many_cells_is_not_kept_as_cells():

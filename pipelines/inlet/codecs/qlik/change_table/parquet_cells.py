@@ -22,7 +22,7 @@ def cells_of_rows(rows: pa.Table, columns: Columns, contract: Table) -> Cells | 
         return None
     types = {column.name.lower(): column for column in contract.columns}
     cells = np.zeros((rows.num_rows, rows.num_columns, 3), np.int32)
-    buffers, is_number, size = [], [], 0
+    buffers, is_number, is_fit, size = [], [], [], 0
     for place, values in enumerate(rows.columns):
         column = types.get(columns.names[place].lower()) if place in columns.data else None
         type_ = column.type if column else "string"
@@ -32,6 +32,7 @@ def cells_of_rows(rows: pa.Table, columns: Columns, contract: Table) -> Cells | 
             return None
         texts, one_is_number = found
         is_number.append(one_is_number and type_ != "string")
+        is_fit.append(_is_fit(values.type, type_))
         letters, stops = json_batches.bytes_of(texts)
         letters = letters[stops[0] : stops[-1]]
         is_null = ~np.asarray(texts.is_valid())
@@ -44,7 +45,7 @@ def cells_of_rows(rows: pa.Table, columns: Columns, contract: Table) -> Cells | 
     bounds = np.arange(rows.num_rows)[:, None] + np.array([0, 1])
     data = np.concatenate(buffers) if size else np.zeros(1, np.uint8)
     data.flags.writeable = False  # as text's is: the walks would be compiled again for others
-    return Cells(data, cells, is_number, NONE, bounds, np.ones(rows.num_rows, np.bool_))
+    return Cells(data, cells, is_number, is_fit, NONE, bounds, np.ones(rows.num_rows, np.bool_))
 
 
 def _as_text(values: pa.ChunkedArray, type_: str, has_encoding: bool, is_mask: bool) -> tuple[pa.Array, bool] | None:
@@ -76,6 +77,13 @@ def _as_text(values: pa.ChunkedArray, type_: str, has_encoding: bool, is_mask: b
         is_known = _is_between(column.cast(pa.int32()), FIRST // DAY, LAST // DAY)
         return (column.cast(pa.string()), False) if is_known else None
     return None
+
+
+def _is_fit(of: pa.DataType, type_: str) -> bool:
+    """Is the text of each value here certain to be of a column's type?"""
+    if pa.types.is_date32(of):
+        return type_ == "date"
+    return pa.types.is_timestamp(of) and of.unit != "ns" and type_ in ("timestamp", "timestamp_ntz")
 
 
 def _is_utf8(column: pa.Array) -> bool:
