@@ -424,6 +424,8 @@ def test_escapes_are_read_in_every_cell(quoted_null):
     assert [reject.kind for reject in found["rejects"]] == ["ambiguous_layout"] * (quoted_null == "auto")
 
 
+LIMBS = b"".join(n.to_bytes(16, "little") for n in (1, (1 << 64) + 7, 3))
+TOO_LONG = pa.Array.from_buffers(pa.decimal128(4, 0), 3, [None, pa.py_buffer(LIMBS)])  # as damaged files have them
 STRINGS = pa.array([b"a", b"\xc3", b"\xa9"], pa.binary()).view(pa.string())
 
 
@@ -436,6 +438,14 @@ STRINGS = pa.array([b"a", b"\xc3", b"\xa9"], pa.binary()).view(pa.string())
         (pa.array([0, 2**31 - 1, -719_162], pa.date32()), "string", ["1970-01-01", None, "0001-01-01"]),
         (pa.array([0, 2**31 - 1, -719_162], pa.date32()), "date", ["1970-01-01", None, "0001-01-01"]),
         (pa.array([1, 2**62, 3], pa.duration("s")), "string", [None, None, None]),
+        (TOO_LONG, "decimal(4,0)", [1, None, 3]),
+        (pa.array([1, 2**31, 3], pa.int64()), "int", [1, None, 3]),
+        (pa.array([1, 2**31, 3], pa.uint32()), "int", [1, None, 3]),
+        (pa.array([1, 128, 3], pa.uint8()), "tinyint", [1, None, 3]),
+        (pa.array([-(2**63), 2**63 - 1, 3], pa.int64()), "bigint", [-(2**63), 2**63 - 1, 3]),
+        (pa.array([1, 2**64 - 1, 3], pa.uint64()), "bigint", [1, None, 3]),
+        (pa.array(map(Decimal, ("-0.50", "99.99", "0.00"))), "decimal(5,2)", [Decimal("-0.50"), Decimal("99.99"), 0]),
+        (pa.array(map(Decimal, ("1.50", "9.99", "10.00"))), "decimal(2,1)", [Decimal("1.50"), None, None]),
     ],
 )
 def test_a_value_of_parquet_that_cannot_be_shown_is_a_reject_of_its_row(values, type_, expected):

@@ -30,6 +30,7 @@ TYPES = {
     "double": pa.float64(),
     "boolean": pa.bool_(),
     "date": pa.date32(),
+    "decimal": pa.decimal128(12, 2),
     "timestamp": pa.timestamp("ns"),
     "timestamp_ntz": pa.timestamp("us"),
 }
@@ -71,7 +72,7 @@ def check_rows(case: dict, unit: bytes) -> int:
 def typed(case: dict, table: pa.Table) -> pa.Table:
     """The same with values of the contract's types, in the columns whose texts all are such."""
     for column in (column for one in case["tables"].values() for column in one.columns):
-        place, of = table.schema.get_field_index(column.name), TYPES.get(column.type)
+        place, of = table.schema.get_field_index(column.name), TYPES.get(column.type.split("(")[0])
         if place >= 0 and of is not None and table.column(place).type == pa.string():
             with suppress(pa.ArrowInvalid):
                 table = table.set_column(place, column.name, table.column(place).cast(of))

@@ -33,7 +33,7 @@ from inlet.codecs.qlik.change_table.walk import (
 )
 from inlet.fields import variant
 from inlet.fields.charset import UTF8
-from inlet.fields.compiled.json_values import OPTIONAL, TEXT, TYPE
+from inlet.fields.compiled.json_values import OPTIONAL, TEXT
 from inlet.table import Table
 
 FORMS = {("hex", "big"): walk.HEX, ("binary", "big"): walk.BIG, ("binary", "little"): walk.LITTLE}
@@ -44,8 +44,7 @@ class Cells(NamedTuple):
 
     data: np.ndarray
     cells: np.ndarray
-    is_number: list[bool]  # by column: a cell that is a number, not text
-    is_fit: list[bool]  # by column: texts that are certain to be of the contract's type
+    forms: list[int]  # by column: what its cells are, as walk.py has it
     escape: int
     bounds: np.ndarray  # where each row begins and ends in its unit
     is_certain: np.ndarray
@@ -86,8 +85,8 @@ def scanned(
         letters, at, len(data), delimiter, record_delimiter, quote, escape, may_end_so, cells, bounds
     )
     is_certain = np.ones(num, np.bool_)
-    none = [False] * num_cells
-    found = Cells(letters, cells[:num], none, none, escape, bounds[:num], is_certain, escape == quote)
+    forms = [walk.AS_TEXT] * num_cells
+    found = Cells(letters, cells[:num], forms, escape, bounds[:num], is_certain, escape == quote)
     return Scanned(found, state, end)
 
 
@@ -117,7 +116,7 @@ def mark_nulls(found: Cells, null: str, is_header: set[int], quoted_null: str) -
 class Layout:
     """A version of a contract, and the columns of a file, as integers."""
 
-    def __init__(self, contract: Table, columns: Columns, is_number: list[bool], is_fit: list[bool]):
+    def __init__(self, contract: Table, columns: Columns, forms: list[int]):
         by_name = {name.lower(): place for place, name in columns.data.items()}
         self.contract = contract
         of_table = json_columns.Columns([contract], json_columns.TYPES)
@@ -125,15 +124,13 @@ class Layout:
         self.metadata = of_table.metadata[0].as_py()
         places = [by_name.get(column.name.lower(), NONE) for column in contract.columns]
         self.place_of = np.array(places, np.int64)
-        self.plan[[place != NONE and is_fit[place] for place in places], TYPE] = TEXT
         self.is_large = np.array([types.is_large(column.source_type) for column in contract.columns], np.bool_)
         others = columns.others | {name: columns.known[name] for name in ("partition_name",) if name in columns.known}
         self.others = np.array(list(others.values()), np.int64)
         self.plan_of_others = np.array([[0, 0, TEXT, 0, 0, OPTIONAL]] * len(others), np.int64).reshape(-1, 6)
         self.order_of_others = np.array(json_columns.order_of(list(others)), np.int64)
         self.metadata_of_others = variant.metadata(variant.in_order(list(others)))
-        by_place = [is_number[place] if place != NONE else False for place in (*places, *others.values())]
-        self.is_number = np.array(by_place, np.bool_)
+        self.forms = np.array([forms[place] for place in (*places, *others.values())], np.int64)  # of NONE any
         self.is_known = by_name.keys() <= {column.name.lower() for column in contract.columns}
 
 
@@ -164,7 +161,7 @@ def walked(found: Cells, columns: Columns, unit: Unit, first_row: int) -> Walked
             return None
         ends = [one.decode() for one in pc.min_max(pa.array(certain, pa.binary())).as_py().values()]
     contract = unit.table.at(ends[0])
-    layout = Layout(contract, columns, found.is_number, found.is_fit)
+    layout = Layout(contract, columns, found.forms)
     len_images = int(len_rows.sum()) + walk.len_image(0, num, len(layout.plan) + len(layout.others))
     if not layout.is_known or contract is not unit.table.at(ends[1]) or len_images > json_batches.LEN_MOST:
         return None
@@ -246,7 +243,7 @@ def _images(found: Cells, rows, befores, operations, bits, has_mask, layout: Lay
     places = np.zeros((2, 2, max(num_columns, len(layout.others))), np.int64)
     walk.images(
         *(found.data, found.cells, rows, befores[rows], operations, bits, has_mask, is_full),
-        *(layout.place_of, layout.plan, layout.order, layout.is_large, layout.is_number),
+        *(layout.place_of, layout.plan, layout.order, layout.is_large, layout.forms),
         *(layout.others, layout.plan_of_others, layout.order_of_others, found.escape),
         *(token, work, places[0], places[1], np.zeros(num_columns, np.bool_)),
         *(texts, stops, valid, found.is_certain),
