@@ -70,49 +70,41 @@ def _integers(values: pa.Array, column: TableColumn) -> tuple[np.ndarray, np.nda
 def _texts(values: pa.Array, column: TableColumn | None, is_mask: bool) -> tuple[np.ndarray, np.ndarray, int] | None:
     """Values as texts, one after the other, and where each begins and the last ends; what they are. None of what is
     left to the plain path."""
-    type_ = column.type if column else "string"
-    found = _as_text(values, type_, bool(column and column.encoding), is_mask)
+    found = _as_text(values, column.type if column else "string", bool(column and column.encoding), is_mask)
     if found is None:
         return None
-    texts, is_number = found
+    texts, form = found
     letters, stops = json_batches.bytes_of(texts)
-    form = AS_NUMBER if is_number and type_ != "string" else AS_IS if _is_fit(values.type, type_) else AS_TEXT
     return letters[stops[0] : stops[-1]], stops - stops[0], form
 
 
-def _as_text(column: pa.Array, type_: str, has_encoding: bool, is_mask: bool) -> tuple[pa.Array, bool] | None:
-    """A column as text, and whether that is of numbers; None of what is left to the plain path."""
-    of = column.type
+def _as_text(column: pa.Array, type_: str, has_encoding: bool, is_mask: bool) -> tuple[pa.Array, int] | None:
+    """A column as text, and what that is; None of what is left to the plain path."""
+    of, number = column.type, AS_TEXT if type_ == "string" else AS_NUMBER
     if pa.types.is_large_string(of) or pa.types.is_string(of):
-        return (column.cast(pa.string()), False) if _is_valid(column) else None
+        return (column.cast(pa.string()), AS_TEXT) if _is_valid(column) else None
     if pa.types.is_binary(of) or pa.types.is_large_binary(of) or pa.types.is_fixed_size_binary(of):
         if is_mask:
-            return column.cast(pa.binary()), False
+            return column.cast(pa.binary()), AS_TEXT
         return _hex(column) if type_ == "binary" and has_encoding else None
     if pa.types.is_integer(of):
-        return column.cast(pa.string()), True
+        return column.cast(pa.string()), number
     if pa.types.is_decimal(of) and 0 <= of.scale <= 6:
-        return column.cast(pa.string()), True
+        return column.cast(pa.string()), number
     if pa.types.is_decimal(of):  # Arrow writes small ones with an exponent
-        return pa.array([None if v is None else format(v, "f") for v in column.to_pylist()], pa.string()), True
+        return pa.array([None if v is None else format(v, "f") for v in column.to_pylist()], pa.string()), number
     if pa.types.is_floating(of):
-        return pa.array([None if v is None else repr(v) for v in column.to_pylist()], pa.string()), True
+        return pa.array([None if v is None else repr(v) for v in column.to_pylist()], pa.string()), number
     if pa.types.is_boolean(of):
-        return (column.cast(pa.string()), False) if type_ == "boolean" else None
+        return (column.cast(pa.string()), AS_TEXT) if type_ == "boolean" else None
     if pa.types.is_timestamp(of):
         texts = _times(column.cast(pa.int64()), of.unit)
-        return None if texts is None else (texts, False)
+        is_fit = of.unit != "ns" and type_ in ("timestamp", "timestamp_ntz")
+        return None if texts is None else (texts, AS_IS if is_fit else AS_TEXT)
     if pa.types.is_date32(of):
         is_known = _is_between(column.cast(pa.int32()), FIRST // DAY, LAST // DAY)
-        return (column.cast(pa.string()), False) if is_known else None
+        return (column.cast(pa.string()), AS_IS if type_ == "date" else AS_TEXT) if is_known else None
     return None
-
-
-def _is_fit(of: pa.DataType, type_: str) -> bool:
-    """Is the text of each value here certain to be of a column's type?"""
-    if pa.types.is_date32(of):
-        return type_ == "date"
-    return pa.types.is_timestamp(of) and of.unit != "ns" and type_ in ("timestamp", "timestamp_ntz")
 
 
 def _is_valid(column: pa.Array) -> bool:
@@ -129,8 +121,8 @@ def _is_between(numbers: pa.Array, first: int, last: int) -> bool:
     return found["min"] is None or first <= found["min"] <= found["max"] < last
 
 
-def _hex(column: pa.Array) -> tuple[pa.Array, bool]:
-    return pa.array([None if v is None else v.hex().upper() for v in column.to_pylist()], pa.string()), False
+def _hex(column: pa.Array) -> tuple[pa.Array, int]:
+    return pa.array([None if v is None else v.hex().upper() for v in column.to_pylist()], pa.string()), AS_TEXT
 
 
 def _times(numbers: pa.Array, unit: str) -> pa.Array | None:
