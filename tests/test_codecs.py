@@ -67,6 +67,8 @@ FACES = (
     codec.Reloads,
     codec.StartsAnywhere,
     codec.SaysPlaces,
+    codec.Previews,
+    codec.AnnotatesRows,
 )
 HELPERS = (codec.FastMessages, codec.MessageLoads)
 

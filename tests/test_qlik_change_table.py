@@ -5,10 +5,12 @@ import datetime
 import io
 import json
 import random
+import tracemalloc
 from decimal import Decimal
 from unittest import mock
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -16,17 +18,17 @@ from inlet.bronze import framing
 from inlet.codecs import json_batches
 from inlet.codecs.codec import change_rows, decode_block
 from inlet.codecs.qlik.change_table import block as blocks_of_text
-from inlet.codecs.qlik.change_table import files, text
+from inlet.codecs.qlik.change_table import files, opening, text
 from inlet.codecs.qlik.change_table.text import Dialect
 from inlet.codecs.results import Waiting
-from inlet.fields import charset
+from inlet.fields import charset, variant
 from inlet.silver import decoded, parts
 from inlet.source import Source
 from inlet.table import Table
 from tests import lakes, projects, test_cases, test_codecs
 from tests.conftest import ALL_ROUNDS
 from tests.encode import qlik_change_table as encode
-from tests.encode.qlik_change_table import Column, Layout, Options
+from tests.encode.qlik_change_table import Column, Layout, Options, opened_of
 from tests.encode.qlik_dfm import dfm
 from tests.fuzz import qlik_change_table as change_table
 
@@ -90,7 +92,7 @@ def read(given: list[tuple[str, bytes]], of: Source, tables: dict, sidecars=None
 def _units(path: str, data: bytes, of: Source, tables: dict, companions, len_block: int):
     if path.endswith(".parquet"):
         rows = pq.read_table(io.BytesIO(data))
-        context = files.open_rows(path, rows.schema, {}, of, tables)
+        context = files.open_rows(path, *opened_of(rows), {}, of, tables)
         assert isinstance(context, dict), context
         for first in range(0, rows.num_rows, 7):
             at = json.loads(json.dumps(context | {"first_row": first}))
@@ -429,6 +431,8 @@ def test_escapes_are_read_in_every_cell(quoted_null):
     assert [reject.kind for reject in found["rejects"]] == ["ambiguous_layout"] * (quoted_null == "auto")
 
 
+LIMBS = b"".join(n.to_bytes(16, "little") for n in (1, (1 << 64) + 7, 3))
+TOO_LONG = pa.Array.from_buffers(pa.decimal128(4, 0), 3, [None, pa.py_buffer(LIMBS)])  # as damaged files have them
 STRINGS = pa.array([b"a", b"\xc3", b"\xa9"], pa.binary()).view(pa.string())
 
 
@@ -441,6 +445,14 @@ STRINGS = pa.array([b"a", b"\xc3", b"\xa9"], pa.binary()).view(pa.string())
         (pa.array([0, 2**31 - 1, -719_162], pa.date32()), "string", ["1970-01-01", None, "0001-01-01"]),
         (pa.array([0, 2**31 - 1, -719_162], pa.date32()), "date", ["1970-01-01", None, "0001-01-01"]),
         (pa.array([1, 2**62, 3], pa.duration("s")), "string", [None, None, None]),
+        (TOO_LONG, "decimal(4,0)", [1, None, 3]),
+        (pa.array([1, 2**31, 3], pa.int64()), "int", [1, None, 3]),
+        (pa.array([1, 2**31, 3], pa.uint32()), "int", [1, None, 3]),
+        (pa.array([1, 128, 3], pa.uint8()), "tinyint", [1, None, 3]),
+        (pa.array([-(2**63), 2**63 - 1, 3], pa.int64()), "bigint", [-(2**63), 2**63 - 1, 3]),
+        (pa.array([1, 2**64 - 1, 3], pa.uint64()), "bigint", [1, None, 3]),
+        (pa.array(map(Decimal, ("-0.50", "99.99", "0.00"))), "decimal(5,2)", [Decimal("-0.50"), Decimal("99.99"), 0]),
+        (pa.array(map(Decimal, ("1.50", "9.99", "10.00"))), "decimal(2,1)", [Decimal("1.50"), None, None]),
     ],
 )
 def test_a_value_of_parquet_that_cannot_be_shown_is_a_reject_of_its_row(values, type_, expected):
@@ -455,7 +467,7 @@ def test_a_value_of_parquet_that_cannot_be_shown_is_a_reject_of_its_row(values, 
         }
     )
     of, context = source(without_mask="full"), {}
-    context = files.open_rows("SHOP.ITEMS__ct/1.parquet", rows.schema, {}, of, tables) | {"first_row": 0}
+    context = files.open_rows("SHOP.ITEMS__ct/1.parquet", *opened_of(rows), {}, of, tables) | {"first_row": 0}
     one = files.decode_rows(rows, context, of, tables)
     found = {row["after"]["ID"]: row["after"]["V"] for row in change_rows(files, one, context, of, tables)}
     kinds = {reject.unit_offset + 1: reject.kind for reject in one.rejects}
@@ -558,6 +570,81 @@ def test_masks_that_contradict_each_other_do_so_in_whatever_pieces_a_file_comes(
     assert {row["kind"] for row in found} == {"ambiguous_layout"}
     for end in (data.index(b"\n2026", 400) + 1, len(data) - 134):
         test_codecs.assert_same(test_codecs.joined(test_codecs.whole(case, data, 1 << 20, [end])), found, end)
+
+
+def wide_masks(*masks: bytes) -> pa.Table:
+    """Updates of a table of 20 columns, with these masks."""
+    ones = {f"C{n}": [1] * len(masks) for n in range(20)}
+    head = {"change_seq": [seq(n) for n in range(len(masks))], "change_oper": ["U"] * len(masks), "change_mask": masks}
+    return pa.table({f"header__{name}": values for name, values in head.items()} | ones)
+
+
+WIDE = encode.Table("SHOP", "ITEMS", tuple(Column(f"C{n}", "INT4", key=int(n == 0)) for n in range(20)))
+EITHER, LITTLE = b"\x10\x30", b"\x00\x01"  # fit both byte orders, and one
+
+
+def test_masks_of_parquet_are_settled_over_the_first_rows_of_the_file_and_not_over_each_run():
+    of, out = source(before_images="none"), io.BytesIO()
+    pq.write_table(wide_masks(*[EITHER] * 7, LITTLE, *[EITHER] * 7), out)
+    found = read([("SHOP.ITEMS__ct/1.parquet", out.getvalue())], of, {"SHOP.ITEMS": contract(WIDE)})
+    assert not found["rejects"] and len(found["changes"]) == 15
+    assert {row["change_mask"] for row in found["changes"]} == {b"\x02\x06", b"\x20"}
+
+
+def test_no_more_masks_of_parquet_are_read_than_of_text(monkeypatch):
+    monkeypatch.setattr(opening, "LEN_FITTED", 30)
+    rows, asked = wide_masks(*[EITHER] * 40), []
+
+    def values(name):
+        for first in range(0, 40, 10):
+            asked.append(name)
+            yield from rows.column(name).slice(first, 10).chunks
+
+    tables = {"SHOP.ITEMS": contract(WIDE)}
+    context = files.open_rows("SHOP.ITEMS__ct/1.parquet", rows.schema, values, {}, source(), tables)
+    assert context["masks"] == [["binary", "little"], ["binary", "big"]] and asked == ["header__change_mask"] * 2
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_rows_whose_masks_two_readings_fit_are_read_once_an_option_says_which(form):
+    of, tables, rows = source(before_images="none"), {"SHOP.ITEMS": contract(WIDE)}, wide_masks(EITHER)
+    told = source(before_images="none", mask_form="base64" if form == "csv" else "auto", mask_order="little")
+    data = (",".join(rows.column_names) + f"\n{seq(0)},U,MDAQ{',1' * 20}\n").encode()
+    if form == "csv":
+        [block] = files.cut(data, files.open_file(PATH, data, True, of, tables), of, tables, 1 << 20, True).blocks
+        found = [files.decode(data, block.context, one, tables) for one in (of, told)]
+    else:
+        context = files.open_rows("SHOP.ITEMS__ct/1.parquet", *opened_of(rows), {}, of, tables) | {"first_row": 0}
+        found = [files.decode_rows(rows, context, one, tables) for one in (of, told)]
+    assert [[reject.kind for reject in one.rejects] for one in found] == [["ambiguous_layout"], []]
+    assert [len(one.changes) for one in found] == [0, 1]
+
+
+@pytest.mark.parametrize("line", [b",,,\n", b"\n", b"x,,,\n", b"1,I,a,b\n"])
+def test_bytes_that_cutting_takes_grow_with_the_file_and_not_with_its_cells(line):
+    two = encode.Table("SHOP", "ITEMS", (Column("A", "INT4", key=1), Column("B", "INT4")))
+    tables, of = {"SHOP.ITEMS": contract(two)}, source(without_mask="full")
+    data = b"header__change_seq,header__change_oper,A,B\n" + line * ((1 << 20) // len(line))
+    context = files.open_file(PATH, data, True, of, tables)
+    files.cut(data[:100], context, of, tables, 1 << 20, True)  # what is loaded once
+    tracemalloc.start()
+    try:
+        cut = files.cut(data, context, of, tables, 1 << 20, True)
+        assert tracemalloc.get_traced_memory()[1] < 8 * len(data)
+    finally:
+        tracemalloc.stop()
+    assert cut.consumed == len(data) and sum(block.num_records for block in cut.blocks) in (0, data.count(b"\n") - 1)
+
+
+def test_an_image_that_is_null_has_no_names():
+    """They are as many bytes as the values of a row, and would go to Spark with each row."""
+    data = encode.delimited(ITEMS, encode.rows(ITEMS, [CHANGE] * 3), options=NAMES)
+    of = source()
+    [block] = files.cut(data, files.open_file(PATH, data, True, of, TABLES), of, TABLES, 1 << 20, True).blocks
+    changes = files.decode(data, block.context, of, TABLES).changes
+    lengths = {name: pc.sum(pc.binary_length(changes[name].field("metadata"))).as_py() for name in ("before", "after")}
+    names = variant.metadata(variant.in_order(["ID", "NAME", "NOTE"]))
+    assert len(changes) == 3 and lengths == {"before": 0, "after": 3 * len(names)}
 
 
 def test_a_record_of_too_many_cells_is_not_kept_as_cells():

@@ -19,6 +19,7 @@ from inlet.silver import unit_rules
 from inlet.source import Source
 from inlet.table import Table
 from tests.encode import qlik
+from tests.encode.qlik_change_table import opened_of
 from tests.test_qlik_json import COLUMNS, SOURCE, TABLES, assert_walk_agrees, broken, loads_of, message, random_changes
 
 TESTS = Path(__file__).parent
@@ -184,7 +185,7 @@ def test_a_control_table_in_parquet_is_read_as_one_in_text():
         "DDL_TYPE": ["DROP_TABLE"] * 2,
     }
     rows = pa.table(told | {"CHANGE_SEQ": ["20260102030405" + "0" * 21, None], "TABLE_VERSION": [2, 3]})
-    context = change_table.open_rows("attrep_ddl_history/1.parquet", rows.schema, {}, source, {})
+    context = change_table.open_rows("attrep_ddl_history/1.parquet", *opened_of(rows), {}, source, {})
     found = change_table.decode_rows(rows, context | {"first_row": 0}, source, {})
     [event], [reject] = found.controls, found.rejects
     assert (found.changes.num_rows, found.num_control, found.bytes_framing) == (0, 1, 1)

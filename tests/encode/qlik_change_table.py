@@ -266,6 +266,11 @@ def parquet(table: Table, given: Sequence[list], layout: Layout = CHANGES, unit:
     return out.getvalue()
 
 
+def opened_of(rows: pa.Table):
+    """What `open_rows` is given of a file of rows: its schema, and what gives the values of a column."""
+    return rows.schema, lambda name: rows.column(name).chunks
+
+
 def _arrow(value, type_: pa.DataType):
     """A time as Parquet takes it: text is read, and a time without a zone is said to be UTC."""
     if not pa.types.is_timestamp(type_) or value is None:

@@ -303,7 +303,7 @@ def decode(data: bytes, context: dict, source, tables: dict) -> Decoded:
     return found
 
 
-def open_rows(path: str, schema, companions: dict, source, tables: dict) -> dict | Reject:
+def open_rows(path: str, schema, values, companions: dict, source, tables: dict) -> dict | Reject:
     """The context of a file of rows, from its schema's metadata."""
     if schema.names != ["kind", "table", "rows"] or not (schema.metadata or {}).get(b"number", b"").isdigit():
         return Reject("missing_change_seq", 0, 0, 0, "columns kind, table, rows and a number", f"{schema.names}", b"")

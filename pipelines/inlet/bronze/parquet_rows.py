@@ -8,6 +8,7 @@ they decode alone and side by side; `bronze.delivered` keeps the file as it came
 import hashlib
 import json
 from collections.abc import Iterator
+from functools import partial
 
 from inlet.bronze.companions import miscounted
 from inlet.bronze.deliveries import SETTINGS, settings_of
@@ -31,7 +32,9 @@ def plan_file(project: Project, source: Source, path, info, known, has_settled) 
     def plan(stream) -> dict:
         file, codec = pq.ParquetFile(stream), CODECS[source.codec]
         told = info.get("companions") or {}
-        opened = attempt(codec.open_rows, path, file.schema_arrow, told, source, project.tables_of(source))
+        opened = attempt(
+            codec.open_rows, path, file.schema_arrow, partial(_values, file), told, source, project.tables_of(source)
+        )
         num_said, num_rows = info.get("num_records"), file.metadata.num_rows
         if isinstance(opened, dict) and isinstance(num_said, int) and num_said != num_rows:
             opened = miscounted(num_said, num_rows)
@@ -44,6 +47,11 @@ def plan_file(project: Project, source: Source, path, info, known, has_settled) 
 
     file = (path, info, known, has_settled)
     return plan_whole(project, source, file, plan, "a Parquet file", (pa.ArrowException,), has_end=True)
+
+
+def _values(file, name: str) -> Iterator:
+    """The values of a column, run by run."""
+    return (rows.column(name) for rows in file.iter_batches(NUM_ROWS, columns=[name]))
 
 
 def _runs(file) -> Iterator[tuple[int, int, int]]:

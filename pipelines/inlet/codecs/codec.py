@@ -31,6 +31,7 @@ mark has judged yet (no codec sees it).
 A codec offers what it has and that is not None, False or empty (`offers`).
 """
 
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -119,10 +120,16 @@ class RowCodec(Codec, Protocol):
     """A codec of columnar files, whose rows are the records."""
 
     def open_rows(
-        self, path: str, schema: pa.Schema, companions: dict[str, dict], source: Source, tables: dict[str, Table]
+        self,
+        path: str,
+        schema: pa.Schema,
+        values: Callable[[str], Iterable[pa.Array]],
+        companions: dict[str, dict],
+        source: Source,
+        tables: dict[str, Table],
     ) -> dict | Reject:
-        """The context of a file's units. In: the files that came with it. Out: a Reject where the file cannot be
-        ordered or read.
+        """The context of a file's units. In: what gives the values of a column, piece by piece from the first row on;
+        the files that came with it. Out: a Reject where the file cannot be ordered or read.
         """
 
     def decode_rows(self, rows: pa.Table, context: dict, source: Source, tables: dict[str, Table]) -> Decoded:

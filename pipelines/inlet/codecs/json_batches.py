@@ -53,8 +53,11 @@ def number(values: np.ndarray, valid: np.ndarray, type_: pa.DataType) -> pa.Arra
     return pa.Array.from_buffers(pa.int64(), len(valid), [_bits(valid), pa.py_buffer(values.copy())]).cast(type_)
 
 
-def image(value: pa.Array, metadata: pa.Array, valid: np.ndarray) -> pa.Array:
-    """A column of VARIANT."""
+def image(value: pa.Array, names: pa.Array, valid: np.ndarray, places: np.ndarray | int) -> pa.Array:
+    """A column of VARIANT. In: dictionaries of names, and which one each image has. A null has none: the names of a
+    wide table are as many bytes as the values of a row."""
+    of_null = pa.array([b""], pa.binary())
+    metadata = pa.concat_arrays([names, of_null]).take(pa.array(np.where(valid, places, len(names))))
     filled = pa.Array.from_buffers(pa.binary(), len(value), [None, *value.buffers()[1:]])
     return pa.StructArray.from_arrays([filled, metadata], fields=list(IMAGE), mask=pa.array(~valid))
 

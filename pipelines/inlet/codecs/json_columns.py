@@ -50,7 +50,7 @@ class Columns:
             for column in table.columns
         ]
         plan = np.array(
-            [[ends[i], ends[i + 1] - ends[i], *_plan(column, types), needs[i]] for i, column in enumerate(columns)],
+            [[ends[i], ends[i + 1] - ends[i], *plan_of(column, types), needs[i]] for i, column in enumerate(columns)],
             np.int64,
         ).reshape(-1, 6)
         orders = [order_of(table.column_names) for table in tables]
@@ -66,7 +66,7 @@ def order_of(names: list[str]) -> list[int]:
     return [place[name] for name in variant.in_order(names)]
 
 
-def _plan(column, types: dict[str, int]) -> tuple[int, int, int]:
+def plan_of(column, types: dict[str, int]) -> tuple[int, int, int]:
     """TYPE, FIRST and SECOND of a column."""
     if column.type.startswith("decimal"):
         digits, scale = map(int, re.findall(r"\d+", column.type))

@@ -160,9 +160,8 @@ def _arrow(batch, ends, texts, numbers, valid, metadata, load_of) -> pa.RecordBa
         return json_batches.number(numbers[column], valid[validity], type_)
 
     def image(column: int) -> pa.Array:
-        return json_batches.image(text(column, pa.binary()), names, valid[column])
+        return json_batches.image(text(column, pa.binary()), metadata, valid[column], numbers[PLACE])
 
-    names = metadata.take(pa.array(numbers[PLACE]))
     unit = batch.column("unit_id") if count == len(batch) else batch.column("unit_id").take(pa.array(rows))
     small = [pa.array(values.astype(np.int32)) for values in (numbers[PLACE], load_of[numbers[LOAD]], numbers[OPER])]
     return pa.RecordBatch.from_arrays(

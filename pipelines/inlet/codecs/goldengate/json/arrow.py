@@ -79,10 +79,9 @@ def _arrow(batch: pa.RecordBatch, ends, texts, numbers, valid, metadata: pa.Arra
     def text(column: int, type_: pa.DataType) -> pa.Array:
         return json_batches.text(texts[0][column], texts[1][column], valid[column], type_)
 
-    def image(column: int, names: pa.Array) -> pa.Array:
-        return json_batches.image(text(column, pa.binary()), names, valid[column])
+    def image(column: int, names: pa.Array, places: np.ndarray) -> pa.Array:
+        return json_batches.image(text(column, pa.binary()), names, valid[column], places)
 
-    names = metadata.take(pa.array(numbers[walk.PLACE]))
     unit = batch.column("unit_id") if count == len(batch) else batch.column("unit_id").take(pa.array(rows))
     time = WALKED.field("change_timestamp").type
     return pa.RecordBatch.from_arrays(
@@ -94,9 +93,9 @@ def _arrow(batch: pa.RecordBatch, ends, texts, numbers, valid, metadata: pa.Arra
             text(walk.T_POSITION, pa.string()),
             text(walk.T_TRANSACTION, pa.string()),
             text(walk.T_COLUMN_MASK, pa.binary()),
-            image(walk.T_BEFORE, names),
-            image(walk.T_AFTER, names),
-            image(walk.T_HEADER, text(walk.T_NAMES, pa.binary())),
+            image(walk.T_BEFORE, metadata, numbers[walk.PLACE]),
+            image(walk.T_AFTER, metadata, numbers[walk.PLACE]),
+            image(walk.T_HEADER, text(walk.T_NAMES, pa.binary()), np.arange(count)),
             json_batches.number(numbers[walk.TIME], valid[walk.N_TIME], time),
         ],
         schema=WALKED,

@@ -17,7 +17,6 @@ from inlet.codecs.qlik.change_table import header, images, text
 from inlet.codecs.qlik.change_table import rows as parquet_rows
 from inlet.codecs.qlik.change_table.block import Framed, plain_row, values_of
 from inlet.codecs.qlik.change_table.header import BEFOREIMAGE, Columns
-from inlet.codecs.qlik.change_table.images import Reading
 from inlet.codecs.qlik.change_table.options import Options
 from inlet.codecs.qlik.change_table.row import Row, Unit, Values
 from inlet.codecs.qlik.members import Refused
@@ -180,7 +179,7 @@ def _meaning(place: int, cell: Any, columns: Columns, unit: Unit) -> str:
     if place != columns.known.get("change_mask") or not cell or not unit.context["masks"]:  # of control tables
         return shown
     try:
-        found = images.places(cell, columns, [Reading(*one) for one in unit.context["masks"]]) or set()
+        found = images.places(cell, columns, unit.masks) or set()
     except Refused:
         return shown
     return f"{shown}, columns changed: {', '.join(columns.data[n] for n in sorted(found)) or 'none'}"

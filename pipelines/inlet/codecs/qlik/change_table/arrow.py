@@ -16,6 +16,7 @@ from inlet.codecs.qlik import column_lists, types
 from inlet.codecs.qlik.change_table import scan, text, walk
 from inlet.codecs.qlik.change_table.change_rows import CHANGES, batch_of
 from inlet.codecs.qlik.change_table.header import Columns
+from inlet.codecs.qlik.change_table.images import Reading
 from inlet.codecs.qlik.change_table.row import NUM_ROWS, Unit
 from inlet.codecs.qlik.change_table.scan import END, NONE, START
 from inlet.codecs.qlik.change_table.walk import (
@@ -43,7 +44,7 @@ class Cells(NamedTuple):
 
     data: np.ndarray
     cells: np.ndarray
-    is_number: list[bool]  # by column: a cell that is a number, not text
+    forms: list[int]  # by column: what its cells are, as walk.py has it
     escape: int
     bounds: np.ndarray  # where each row begins and ends in its unit
     is_certain: np.ndarray
@@ -67,8 +68,10 @@ class Walked(NamedTuple):
     bounds: np.ndarray
 
 
-def scanned(data: bytes, dialect: text.Dialect, num_cells: int, at: int, may_end_so: bool) -> Scanned | None:
-    """The cells of some bytes from a place on; None where text.py has to read them."""
+def scanned(
+    data: bytes, dialect: text.Dialect, num_cells: int, at: int, may_end_so: bool, has_cells: bool
+) -> Scanned | None:
+    """The records of some bytes from a place on, with their cells or without; None where text.py has to read them."""
     is_plain = all(len(mark) < 2 for mark in (dialect.quote, dialect.escape))
     if dialect.set.mode != UTF8 or not is_plain or len(data) > text.LEN_RECORD or not is_utf8(data):
         return None
@@ -77,12 +80,13 @@ def scanned(data: bytes, dialect: text.Dialect, num_cells: int, at: int, may_end
     escape = ord(dialect.escape) if dialect.escape else quote
     letters = np.frombuffer(data, np.uint8)
     room = scan.room(letters[at:], record_delimiter.tobytes(), num_cells)
-    cells, bounds = np.zeros((room, num_cells, 3), np.int32), np.zeros((room, 2), np.int64)
+    cells, bounds = np.zeros((room if has_cells else 1, num_cells, 3), np.int32), np.zeros((room, 2), np.int32)
     state, num, end = scan.scan(
         letters, at, len(data), delimiter, record_delimiter, quote, escape, may_end_so, cells, bounds
     )
     is_certain = np.ones(num, np.bool_)
-    found = Cells(letters, cells[:num], [False] * num_cells, escape, bounds[:num], is_certain, escape == quote)
+    forms = [walk.AS_TEXT] * num_cells
+    found = Cells(letters, cells[:num], forms, escape, bounds[:num], is_certain, escape == quote)
     return Scanned(found, state, end)
 
 
@@ -112,7 +116,7 @@ def mark_nulls(found: Cells, null: str, is_header: set[int], quoted_null: str) -
 class Layout:
     """A version of a contract, and the columns of a file, as integers."""
 
-    def __init__(self, contract: Table, columns: Columns, is_number: list[bool]):
+    def __init__(self, contract: Table, columns: Columns, forms: list[int]):
         by_name = {name.lower(): place for place, name in columns.data.items()}
         self.contract = contract
         of_table = json_columns.Columns([contract], json_columns.TYPES)
@@ -126,8 +130,7 @@ class Layout:
         self.plan_of_others = np.array([[0, 0, TEXT, 0, 0, OPTIONAL]] * len(others), np.int64).reshape(-1, 6)
         self.order_of_others = np.array(json_columns.order_of(list(others)), np.int64)
         self.metadata_of_others = variant.metadata(variant.in_order(list(others)))
-        by_place = [is_number[place] if place != NONE else False for place in (*places, *others.values())]
-        self.is_number = np.array(by_place, np.bool_)
+        self.forms = np.array([forms[place] for place in (*places, *others.values())], np.int64)  # of NONE any
         self.is_known = by_name.keys() <= {column.name.lower() for column in contract.columns}
 
 
@@ -137,7 +140,8 @@ def walked(found: Cells, columns: Columns, unit: Unit, first_row: int) -> Walked
     operations, bits = np.full(num, REFRESH), np.zeros((num, walk.len_mask(len(columns.names))), np.uint8)
     times, has_time, has_mask = np.zeros(num, np.int64), np.zeros(num, np.bool_), np.zeros(num, np.bool_)
     befores, is_before = np.full(num, NONE), np.zeros(num, np.bool_)
-    token = walk.token_of(int(_lengths(found).max(initial=0)))
+    lengths = np.where(found.cells[:, :, START] == NONE, 0, found.cells[:, :, END] - found.cells[:, :, START])
+    token, len_rows = walk.token_of(int(lengths.max(initial=0))), lengths.sum(axis=1)
     seqs = None
     if context["kind"] == "load":
         if first_row + num >= NUM_ROWS:
@@ -147,7 +151,7 @@ def walked(found: Cells, columns: Columns, unit: Unit, first_row: int) -> Walked
         places = [columns.known.get(name, NONE) for name in HEADS]
         known = np.array(places, np.int64)
         walk.heads(
-            *(found.data, found.cells, num, known, _form(context, columns), _allowed(columns), token),
+            *(found.data, found.cells, num, known, _form(unit.masks, columns), _allowed(columns), token),
             *(operations, times, has_time, bits, has_mask, found.is_certain),
         )
         seqs, is_seq = _seqs(found, places[0])
@@ -157,14 +161,14 @@ def walked(found: Cells, columns: Columns, unit: Unit, first_row: int) -> Walked
             return None
         ends = [one.decode() for one in pc.min_max(pa.array(certain, pa.binary())).as_py().values()]
     contract = unit.table.at(ends[0])
-    layout = Layout(contract, columns, found.is_number)
-    len_images = int(_lengths(found).sum()) + walk.len_image(0, num, len(layout.plan) + len(layout.others))
+    layout = Layout(contract, columns, found.forms)
+    len_images = int(len_rows.sum()) + walk.len_image(0, num, len(layout.plan) + len(layout.others))
     if not layout.is_known or contract is not unit.table.at(ends[1]) or len_images > json_batches.LEN_MOST:
         return None
     if context.get("listed") and column_lists.differing(context["listed"], contract):
         return None  # which every row is rejected for
     rows = np.flatnonzero(found.is_certain & ~is_before)
-    texts, stops, valid = _images(found, rows, befores, operations, bits, has_mask, layout, unit, token)
+    texts, stops, valid = _images(found, rows, befores, operations, bits, has_mask, layout, unit, token, len_rows)
     is_lost = np.flatnonzero(~found.is_certain[rows] & (befores[rows] != NONE))
     found.is_certain[befores[rows[is_lost]]], is_before[befores[rows[is_lost]]] = False, False
     own = (texts, stops, valid, operations, times, has_time, seqs)
@@ -183,15 +187,9 @@ HEADS = (  # as walk.SEQ to walk.TRANSACTION
 )
 
 
-def _lengths(found: Cells) -> np.ndarray:
-    """Bytes of each cell."""
-    return np.where(found.cells[:, :, START] == NONE, 0, found.cells[:, :, END] - found.cells[:, :, START])
-
-
-def _form(context: dict, columns: Columns) -> int:
+def _form(open_: list[Reading], columns: Columns) -> int:
     """How masks are written; NONE where that is open, or base64: then a row is certain that has none."""
-    open_ = [tuple(one) for one in context["masks"]] if "change_mask" in columns.known else []
-    return FORMS.get(open_[0], NONE) if len(open_) == 1 else NONE
+    return FORMS.get(open_[0], NONE) if "change_mask" in columns.known and len(open_) == 1 else NONE
 
 
 def _allowed(columns: Columns) -> np.ndarray:
@@ -231,10 +229,9 @@ def _pair(policy: str, seqs, is_seq, operations, is_certain, befores, is_before)
         is_certain &= ~of_pair if policy == "auto" else operations != BEFOREIMAGE
 
 
-def _images(found: Cells, rows, befores, operations, bits, has_mask, layout: Layout, unit: Unit, token):
+def _images(found: Cells, rows, befores, operations, bits, has_mask, layout: Layout, unit: Unit, token, of_row):
     num_columns, num = len(layout.plan), len(rows)
     num_all = num_columns + len(layout.others)
-    of_row = _lengths(found).sum(axis=1)
     own, of_befores = of_row[rows], np.where(befores[rows] == NONE, 0, of_row[befores[rows]])
     longest = int(np.maximum(own, of_befores).max(initial=0))
     size = walk.len_image(int(np.maximum(own, of_befores).sum()), num, num_all)
@@ -246,7 +243,7 @@ def _images(found: Cells, rows, befores, operations, bits, has_mask, layout: Lay
     places = np.zeros((2, 2, max(num_columns, len(layout.others))), np.int64)
     walk.images(
         *(found.data, found.cells, rows, befores[rows], operations, bits, has_mask, is_full),
-        *(layout.place_of, layout.plan, layout.order, layout.is_large, layout.is_number),
+        *(layout.place_of, layout.plan, layout.order, layout.is_large, layout.forms),
         *(layout.others, layout.plan_of_others, layout.order_of_others, found.escape),
         *(token, work, places[0], places[1], np.zeros(num_columns, np.bool_)),
         *(texts, stops, valid, found.is_certain),
@@ -259,8 +256,7 @@ def _batch(found, columns, layout, rows, first_row, texts, stops, valid, operati
         return json_batches.text(texts[which], stops[which], valid[which], pa.binary())
 
     def image(which: int, metadata: bytes) -> pa.Array:
-        names = pa.array([metadata], pa.binary()).take(pa.array(np.zeros(len(rows), np.int32)))
-        return json_batches.image(binary(which), names, valid[which])
+        return json_batches.image(binary(which), pa.array([metadata], pa.binary()), valid[which], 0)
 
     def cell(name: str) -> pa.Array:
         if name not in columns.known:
@@ -268,10 +264,10 @@ def _batch(found, columns, layout, rows, first_row, texts, stops, valid, operati
         return _text(found, rows, columns.known[name])
 
     is_load = seqs is None
-    is_sure = pa.array(found.is_certain[rows])
+    is_sure = found.is_certain[rows]
     arrays = {
-        "unit_offset": pa.array(found.bounds[rows, 0]),
-        "unit_length": pa.array(found.bounds[rows, 1] - found.bounds[rows, 0]),
+        "unit_offset": pa.array(found.bounds[rows, 0], pa.int64()),
+        "unit_length": pa.array(found.bounds[rows, 1] - found.bounds[rows, 0], pa.int64()),
         "row_ordinal": pa.array(first_row + rows) if is_load else pa.nulls(len(rows), pa.int64()),
         "operation": pa.array(operations[rows].astype(np.int32)),
         "table_version": pa.array(np.full(len(rows), layout.contract.version, np.int32)),
@@ -286,7 +282,7 @@ def _batch(found, columns, layout, rows, first_row, texts, stops, valid, operati
         "header": image(T_HEADER, layout.metadata_of_others),
     }
     whole = pa.RecordBatch.from_arrays([arrays[name] for name in CHANGES.names], schema=CHANGES)
-    return whole.filter(is_sure)
+    return whole if is_sure.all() else whole.filter(pa.array(is_sure))
 
 
 def _text(found: Cells, rows, place: int) -> pa.Array:
@@ -294,8 +290,9 @@ def _text(found: Cells, rows, place: int) -> pa.Array:
     starts, ends = found.cells[rows, place, START], found.cells[rows, place, END]
     lengths = np.where(starts == NONE, 0, ends - starts)
     stops = np.concatenate([[0], np.cumsum(lengths)])
-    at = np.arange(stops[-1]) + np.repeat(starts - stops[:-1], lengths)
-    return json_batches.text(found.data[at], stops, lengths > 0, pa.string())
+    letters = np.empty(stops[-1], np.uint8)
+    walk.copy(found.data, starts, stops, letters)
+    return json_batches.text(letters, stops, lengths > 0, pa.string())
 
 
 def with_certain(fast: Walked | None, changes: list[dict]) -> pa.RecordBatch:

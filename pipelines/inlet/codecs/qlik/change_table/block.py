@@ -27,6 +27,7 @@ from inlet.table import Table
 OPTIONS_DIFFER = "options_differ"  # a control event: the sidecar says other delimiters than the source's options
 SIDECAR_OF_OTHERS = "sidecar_of_others"  # a control event: the file is read with a sidecar that is not its own
 LEN_SHOWN = 40
+NUM_LOOKED_AT = 1 << 16  # records at a time
 
 
 class Framed:
@@ -51,18 +52,19 @@ class Framed:
         ends = (self.is_final, self.may_end_so)
         yield from text.pieces(self.view, self.dialect, self.shape, due, *ends, self.len_mark)
 
-    def ends(self) -> Iterator[tuple[int, bool]]:
+    def ends(self) -> tuple[np.ndarray, np.ndarray]:
         """Where each piece ends, and whether it is a record."""
-        scanned = self.scanned()
+        scanned = self.scanned(False)
         if scanned and (scanned.state == scan.WHOLE or not self.is_final and scanned.state == scan.OPEN):
-            yield from ((end, True) for end in scanned.found.bounds[:, 1].tolist())
-            if scanned.found.bounds[-1:, 1].sum() < scanned.end:
-                yield scanned.end, False
-            return
-        for piece in self.pieces():
-            yield self.byte(piece.end), piece.kind in (ROW, BROKEN)
+            ends, num = scanned.found.bounds[:, 1], len(scanned.found.bounds)
+            if ends[-1:].sum() < scanned.end:  # what follows the last record is none
+                ends = np.append(ends, ends.dtype.type(scanned.end))
+            return ends, np.arange(len(ends)) < num
+        found = ((self.byte(piece.end), piece.kind in (ROW, BROKEN)) for piece in self.pieces())
+        pieces = np.fromiter(found, [("end", np.int64), ("is_record", np.bool_)])
+        return pieces["end"], pieces["is_record"]
 
-    def scanned(self) -> arrow.Scanned | None:
+    def scanned(self, has_cells: bool) -> arrow.Scanned | None:
         """What the compiled scan finds; None where only `pieces` can."""
         at = self.len_mark
         if self.is_json or not self.data:
@@ -72,17 +74,21 @@ class Framed:
             state, at, _ = text.record(self.view.text, at, limit, self.dialect)
             if state != text.WHOLE:
                 return None
-        scanned = arrow.scanned(self.data, self.dialect, len(self.columns.names), at, self.may_end_so)
+        scanned = arrow.scanned(self.data, self.dialect, len(self.columns.names), at, self.may_end_so, has_cells)
         return None if scanned and self._hides_records(scanned) else scanned
 
     def _hides_records(self, scanned: arrow.Scanned) -> bool:
         """Is one of the records over several lines none, for it holds a line that is certain to be another one?"""
-        mark = self.dialect.record_delimiter
-        ends = np.flatnonzero(scanned.found.data == ord(mark[-1])) + 1
-        bounds = scanned.found.bounds
-        held = np.searchsorted(ends, bounds[:, 1]) - np.searchsorted(ends, bounds[:, 0], "right")
-        spanning = bounds[held > 0].tolist()  # those that hold the last byte of the mark before their own end
-        return any(text.holds_certain(self.view, start, end, self.dialect, self.shape) for start, end in spanning)
+        mark, found = ord(self.dialect.record_delimiter[-1]), scanned.found
+        for n in range(0, len(found.bounds), NUM_LOOKED_AT):
+            bounds = found.bounds[n : n + NUM_LOOKED_AT]
+            first = bounds[0, 0]
+            ends = np.flatnonzero(found.data[first : bounds[-1, 1]] == mark) + first + 1
+            held = np.searchsorted(ends, bounds[:, 1]) - np.searchsorted(ends, bounds[:, 0], "right")
+            spanning = bounds[held > 0].tolist()  # those that hold the last byte of the mark before their own end
+            if any(text.holds_certain(self.view, start, end, self.dialect, self.shape) for start, end in spanning):
+                return True
+        return False
 
     def byte(self, at: int) -> int:
         return at if self.is_json else self.view.byte(at)
@@ -107,14 +113,13 @@ def cut(data: bytes, context: dict, source: Source, tables: dict[str, Table], le
         context = settled
     framed = Framed(data, context, options, is_final, is_final and _is_last_whole(context, options))
     blocks: list[Block] = []
-    start = end = num = 0
-    for end, is_record in framed.ends():
-        num += is_record
-        if end - start >= len_block:
-            blocks.append(Block(start, end - start, context, num))
-            context = _after(context, num)
-            start, num = end, 0
-    if end > start:
+    end = at = 0
+    ends, is_record = framed.ends()
+    while at < len(ends):
+        start, first = end, at
+        enough = ends.dtype.type(min(start + len_block, len(data)))
+        at = min(int(np.searchsorted(ends, enough)), len(ends) - 1) + 1
+        end, num = int(ends[at - 1]), int(np.count_nonzero(is_record[first:at]))
         blocks.append(Block(start, end - start, context, num))
         context = _after(context, num)
     problem = None
@@ -190,7 +195,7 @@ def plain_row(
 
 def _certain(framed: Framed, unit: Unit) -> arrow.Walked | None:
     """What the compiled walk is certain of."""
-    scanned = framed.scanned()
+    scanned = framed.scanned(True)
     if not scanned or scanned.state != scan.WHOLE or framed.context["kind"] == "control":
         return None
     columns, null = framed.columns, framed.context["dialect"]["null"]

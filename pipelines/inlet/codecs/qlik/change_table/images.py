@@ -5,10 +5,11 @@ Mask        bit n is the change table's column n from 0, header columns that are
             beyond the last column have to be zero. Hex text is one big-endian number [sample seen: 390 of 390 pairs].
             The byte order of binary is documented and of base64 not, so both are tried: a reading that sets a bit of a
             header column, or one beyond the last column, does not fit
-Settled     over the first rows of a file: the readings that all of their masks fit, but for masks that fit none. Masks
-            that no single reading fits contradict each other, for one of them is damaged, and nothing tells which: then
-            every reading is left, and one that a mask does not fit says other than one that it fits. Where several are
-            left, a row is read if they say the same of it, else rejected (ambiguous_layout)
+Settled     over the first rows of a file (a megabyte of text, or of the masks in Parquet): the readings that all of
+            their masks fit, but for masks that fit none. Options that are set later choose among them. Masks that no
+            single reading fits contradict each other, for one of them is damaged, and nothing tells which: then every
+            reading is left, and one that a mask does not fit says other than one that it fits. Where several are left,
+            a row is read if they say the same of it, else rejected (ambiguous_layout)
 Image       INSERT and UPDATE: a column whose bit is clear and that is null was not supplied, any other value is taken.
             A large object has no bit [documented]: its null says nothing. Without a mask an INSERT has all values, an
             UPDATE what the option without_mask says. DELETE: what is not null. BEFOREIMAGE: what is not null, and the
@@ -44,6 +45,13 @@ def readings(options: Options, is_binary: bool) -> list[Reading]:
         orders = ["big"] if form == "hex" else ["little", "big"]
         found += [Reading(form, order) for order in (orders if options.mask_order == "auto" else [options.mask_order])]
     return found
+
+
+def in_force(found: list[list[str]], options: Options) -> list[Reading]:
+    """The readings of a file's masks, as options have them now. In: those that were left when it was opened."""
+    open_ = [Reading(*one) for one in found]
+    told = readings(options, any(one.form == "binary" for one in open_))
+    return told if len(told) == 1 else [one for one in open_ if one in (*told, CONTRADICTED)] or told
 
 
 def settled(masks: Iterable[tuple[Any, Columns]], open_: list[Reading]) -> list[Reading]:

@@ -17,10 +17,9 @@ from inlet.source import Source
 from inlet.table import Table
 
 
-def noted(values: list, masks: list) -> str:
-    """What a part keeps of a row that has no bytes of its own: its values, and how masks are read where it stands."""
-    told = {"values": [_written(value) for value in values], "masks": masks}
-    return json.dumps(told, ensure_ascii=False)
+def noted(values: list) -> str:
+    """What a part keeps of a row that has no bytes of its own: its values."""
+    return json.dumps([_written(value) for value in values], ensure_ascii=False)
 
 
 def _written(value: Any):
@@ -86,9 +85,8 @@ def _row(part: Waiting, source: Source, tables: dict[str, Table], options: Optio
     at, length = part.part.unit_offset, part.part.unit_length
     if context["format"] == "rows":
         columns = header.columns_of(context["columns"], options)
-        note = json.loads(part.part.note)
-        given = Values([_read(value) for value in note["values"]], columns)
-        row = Row(Unit(context | {"masks": note["masks"]}, source, tables), at, length, part.data)
+        given = Values([_read(value) for value in json.loads(part.part.note)], columns)
+        row = Row(Unit(context, source, tables), at, length, part.data)
     else:
         framed = block.Framed(part.data, context, options, True, True)
         piece = next(iter(framed.pieces()))

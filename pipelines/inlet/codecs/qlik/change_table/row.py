@@ -11,7 +11,6 @@ from inlet import change
 from inlet.codecs.qlik import column_lists, control_tables, full_load, members, types
 from inlet.codecs.qlik.change_table import header, images
 from inlet.codecs.qlik.change_table.header import BEFOREIMAGE, Columns
-from inlet.codecs.qlik.change_table.images import Reading
 from inlet.codecs.qlik.change_table.options import Options
 from inlet.codecs.qlik.members import Refused
 from inlet.codecs.results import Control, Part
@@ -52,6 +51,7 @@ class Unit:
 
     def __init__(self, context: dict, source: Source, tables: dict[str, Table]):
         self.context, self.options = context, source.options_as(Options)
+        self.masks = images.in_force(context.get("masks", []), self.options)
         self.table = (tables | control_tables.OWN)[context["table"]]
         self._bound: dict[tuple, Bound] = {}
 
@@ -202,8 +202,7 @@ class Row:
 
     def _changed(self, said: header.Said, columns: Columns, bound: Bound) -> set[str] | None:
         """The contract's columns that a mask names. Raises: Refused."""
-        open_ = [Reading(*one) for one in self.context["masks"]]
-        found = images.places(said.mask, columns, open_)
+        found = images.places(said.mask, columns, self.unit.masks)
         if found is None and said.operation == "UPDATE" and self.options.without_mask is None:
             expected = "a mask of an UPDATE, or the option without_mask"
             path = (columns.known["change_mask"],) if "change_mask" in columns.known else ()  # of JSON, row by row

@@ -2,7 +2,7 @@
 
 import datetime
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -28,7 +28,12 @@ EPOCH = datetime.datetime(1970, 1, 1)
 
 
 def open_rows(
-    path: str, schema: pa.Schema, companions: dict[str, dict], source: Source, tables: dict[str, Table]
+    path: str,
+    schema: pa.Schema,
+    values: Callable[[str], Iterable[pa.Array]],
+    companions: dict[str, dict],
+    source: Source,
+    tables: dict[str, Table],
 ) -> dict | Reject:
     """The context of a file's units."""
     options, contract = source.options_as(Options), None
@@ -52,9 +57,9 @@ def open_rows(
                 raise Refused("contradiction", (), "no header column in a file of a full load", found)
             return context
         header.check(columns, options)
+        return context | {"masks": _masks(schema, values, columns, options)}
     except Refused as no:
         return opening.rejected(no, b"", contract)
-    return context
 
 
 def decode_rows(rows: pa.Table, context: dict, source: Source, tables: dict[str, Table]) -> Decoded:
@@ -81,9 +86,8 @@ def decode_rows(rows: pa.Table, context: dict, source: Source, tables: dict[str,
 
 def unit_of(rows: pa.Table, context: dict, source: Source, tables: dict[str, Table]) -> tuple[Columns, Unit]:
     """The columns of a run of rows, and what is the same for all of them."""
-    options = source.options_as(Options)
-    columns = header.columns_of(rows.schema.names, options)
-    return columns, Unit(context | {"masks": _masks(rows, columns, options)}, source, tables)
+    columns = header.columns_of(rows.schema.names, source.options_as(Options))
+    return columns, Unit(context, source, tables)
 
 
 def plain_rows(
@@ -94,7 +98,7 @@ def plain_rows(
     for k, n in enumerate(places):
         values = [column[k] for column in by_column]
         shown = [value.found if isinstance(value, Refused) else value for value in values]
-        raw = pairs.noted(shown, unit.context["masks"])
+        raw = pairs.noted(shown)
         yield Row(unit, n, 1, raw.encode(), unit.context["first_row"] + n), Values(values, columns), raw
 
 
@@ -113,15 +117,29 @@ def _certain(rows: pa.Table, columns: Columns, unit: Unit) -> arrow.Walked | Non
     return cells and arrow.walked(cells, columns, unit, unit.context["first_row"])
 
 
-def _masks(rows: pa.Table, columns: Columns, options: Options) -> list[list[str]]:
-    """The readings of masks that fit the run."""
+def _masks(
+    schema: pa.Schema, values: Callable[[str], Iterable[pa.Array]], columns: Columns, options: Options
+) -> list[list[str]]:
+    """The readings that fit the masks of a file's first rows."""
     place = columns.known.get("change_mask")
     if place is None:
         return []
-    is_binary = pa.types.is_binary(type_ := rows.schema.types[place]) or pa.types.is_fixed_size_binary(type_)
+    is_binary = pa.types.is_binary(type_ := schema.types[place]) or pa.types.is_fixed_size_binary(type_)
     is_binary |= pa.types.is_large_binary(type_)
-    masks = ((mask.as_py(), columns) for mask in rows.column(place) if mask.as_py())
+    masks = ((mask, columns) for mask in _first(values(schema.names[place])))
     return [list(one) for one in images.settled(masks, images.readings(options, is_binary))]
+
+
+def _first(pieces: Iterable[pa.Array]) -> Iterator:
+    """The first values of a column that are not null."""
+    size = 0
+    for piece in pieces:
+        for value in _values(pa.chunked_array([piece.drop_null()])):
+            if value:
+                yield value
+            size += len(value) if isinstance(value, (str, bytes)) else 1
+            if size > opening.LEN_FITTED:
+                return
 
 
 def _values(column: pa.ChunkedArray) -> list:

@@ -3,8 +3,8 @@
 Strategy. The scan knows records that are whole and have as many cells as columns, and empty lines. At anything else it
 stops (ODD), and all of the bytes are left to text.py; there are no errors here.
 
-Reads: no byte from `end` on. Writes: `cells` and `bounds` are asked for their room before a record is written; `room`
-says how many records there can be.
+Reads: no byte from `end` on. Writes: `bounds` is asked for its room before a record is written, and `cells` holds as
+many records or one; `room` says how many records there can be.
 """
 
 import numpy as np
@@ -70,12 +70,14 @@ def _plain(d, at, end, delimiter, record_delimiter):
 def scan(d, at, end, delimiter, record_delimiter, quote, escape, may_end_so, cells, bounds):
     """Records from `at` on. In: quote and escape (the quote where it is written twice) or NONE; whether the last record
     may lack its delimiter. Out: what it ends with, how many records, the place after the last one; `cells` (record,
-    column, START to FORM, without quotes) and `bounds` (start, end of each record) are filled."""
+    column, START to FORM, without quotes) and `bounds` (start, end of each record) are filled. Where there is room for
+    the cells of fewer records than bounds, each record is written over the one before."""
     num, num_cells = 0, cells.shape[1]
     while at < end:
         if num == len(bounds):
             return ODD, num, at
         start, column, is_open = at, 0, True
+        row = num if len(cells) == len(bounds) else 0
         while is_open:
             if column == num_cells:
                 return ODD, num, start
@@ -83,11 +85,11 @@ def scan(d, at, end, delimiter, record_delimiter, quote, escape, may_end_so, cel
                 stop, form = _quoted(d, at + 1, end, quote, escape)
                 if stop == NONE:
                     return OPEN, num, start
-                cells[num, column, START], cells[num, column, END], cells[num, column, FORM] = at + 1, stop, form
+                cells[row, column, START], cells[row, column, END], cells[row, column, FORM] = at + 1, stop, form
                 at = stop + 1
             else:
                 stop = _plain(d, at, end, delimiter, record_delimiter)
-                cells[num, column, START], cells[num, column, END], cells[num, column, FORM] = at, stop, PLAIN
+                cells[row, column, START], cells[row, column, END], cells[row, column, FORM] = at, stop, PLAIN
                 at = stop
             column += 1
             if _is_at(d, at, end, record_delimiter):
@@ -100,14 +102,14 @@ def scan(d, at, end, delimiter, record_delimiter, quote, escape, may_end_so, cel
                         return ODD, num, start
                     if not may_end_so:
                         return OPEN, num, start
-                    cells[num, column, START], cells[num, column, END], cells[num, column, FORM] = at, at, PLAIN
+                    cells[row, column, START], cells[row, column, END], cells[row, column, FORM] = at, at, PLAIN
                     column += 1
                     is_open = False
             elif at == end and may_end_so:
                 is_open = False
             else:
                 return OPEN if at == end else ODD, num, start
-        is_blank = column == 1 and cells[num, 0, FORM] == PLAIN and cells[num, 0, START] == cells[num, 0, END]
+        is_blank = column == 1 and cells[row, 0, FORM] == PLAIN and cells[row, 0, START] == cells[row, 0, END]
         if is_blank and num_cells > 1:
             continue
         if column != num_cells:

@@ -15,7 +15,7 @@ checking on.
 import numpy as np
 
 from inlet.codecs.qlik.change_table.scan import END, ESCAPED, FORM, NONE, START
-from inlet.fields.compiled.basics import inlined
+from inlet.fields.compiled.basics import inlined, put_decimal, put_integer
 from inlet.fields.compiled.cache import compiled
 from inlet.fields.compiled.json_text import DOUBT, LEN_GAP, LEN_VALUE, hex_digit, is_same, move, put_letters
 from inlet.fields.compiled.json_values import (
@@ -35,6 +35,8 @@ from inlet.fields.compiled.json_values import (
 REFRESH, INSERT, UPDATE, DELETE, BEFOREIMAGE = range(5)
 SEQ, LETTER, MASK, WORD, TIME, POSITION, TRANSACTION, NUM_HEADS = range(8)  # header columns that are read
 HEX, LITTLE, BIG = range(3)  # how a mask is written
+# What a column's cells are, from 0 on: integers of eight bytes, of which so many digits are after the point
+AS_TEXT, AS_NUMBER, AS_IS = -3, -2, -1  # JSON's texts, its numbers, texts that are certain to be of the column's type
 TEXTS = T_BEFORE, T_AFTER, T_HEADER, T_CHANGE_MASK, T_COLUMN_MASK = range(5)
 LEN_SEQ, LEN_TIME, LEN_ESCAPE = 35, 40, 6
 WORDS = [b"INSERT", b"UPDATE", b"DELETE", b"BEFOREIMAGE"]  # from INSERT on
@@ -195,6 +197,15 @@ def _put_token(d, cell, escape, is_number, token):
 
 
 @inlined
+def _put_integer(d, a, scale, out, pos):
+    """A number of eight bytes, of which so many digits are after the point: the place after it."""
+    n = np.int64(0)
+    for k in range(8):
+        n |= np.int64(d[a + k]) << 8 * k
+    return put_decimal(out, pos, n, scale) if scale else put_integer(out, pos, n)
+
+
+@inlined
 def _put_truth(token, end, out, pos):
     """A boolean in text, as row.py has it: the place after it, or DOUBT."""
     size = end - 2
@@ -209,7 +220,7 @@ def _put_truth(token, end, out, pos):
 
 
 @inlined
-def _read(d, row, cells, place_of, plan, escape, is_number, token, work, starts, ends):
+def _read(d, row, cells, place_of, plan, escape, forms, token, work, starts, ends):
     """The values of a row by column of the contract: whether all are certain."""
     pos = 0
     for k in range(len(plan)):
@@ -221,10 +232,12 @@ def _read(d, row, cells, place_of, plan, escape, is_number, token, work, starts,
         if cell[START] == NONE:
             work[pos] = 0
             pos += 1
-        elif plan[k, TYPE] == TEXT and cell[FORM] != ESCAPED and not is_number[k]:
+        elif forms[k] >= 0:
+            pos = _put_integer(d, cell[START], forms[k], work, pos)
+        elif forms[k] == AS_IS or forms[k] == AS_TEXT and plan[k, TYPE] == TEXT and cell[FORM] != ESCAPED:
             pos = put_letters(d, cell[START], cell[END] - cell[START], work, pos)
         else:
-            end = _put_token(d, cell, escape, is_number[k], token)
+            end = _put_token(d, cell, escape, forms[k] == AS_NUMBER, token)
             if plan[k, TYPE] == BOOLEAN:
                 stop, pos = end, _put_truth(token, end, work, pos)
             else:
@@ -233,6 +246,14 @@ def _read(d, row, cells, place_of, plan, escape, is_number, token, work, starts,
                 return False
         ends[k] = pos
     return True
+
+
+@compiled(_nrt=False)
+def copy(d, starts, stops, out):
+    """Cells, one after the other. In: where each begins, and where each begins and the last ends in `out`, which is as
+    long: a cell that is null has no bytes."""
+    for n in range(len(starts)):
+        move(d, starts[n], stops[n + 1] - stops[n], out, stops[n])
 
 
 @inlined
@@ -327,7 +348,7 @@ def images(
     plan,
     order,
     is_large,
-    is_number,
+    forms,
     others,
     plan_of_others,
     order_of_others,
@@ -367,7 +388,7 @@ def images(
             at = before if image else row
             as_ = BEFOREIMAGE if image else operation
             is_sure = is_sure and _read(
-                d, at, cells, place_of, plan, escape, is_number, token, work[image], starts[image], ends[image]
+                d, at, cells, place_of, plan, escape, forms, token, work[image], starts[image], ends[image]
             )
             is_sure = is_sure and _supply(
                 as_, bits[row], is_masked, is_full, place_of, plan, is_large, work[image], starts[image]
@@ -397,7 +418,7 @@ def images(
             valid[text, n] = True
         if num_others:
             is_sure = _read(
-                d, row, cells, others, plan_of_others, escape, is_number[num:], token, work[0], starts[0], ends[0]
+                d, row, cells, others, plan_of_others, escape, forms[num:], token, work[0], starts[0], ends[0]
             )
             count = 0
             for k in range(num_others if is_sure else 0):
