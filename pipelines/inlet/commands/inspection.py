@@ -160,7 +160,8 @@ def inspect(
         raise ConfigError(f"{file} is no file", "Name one file of a source")
     source = source_of(project, file, source_name)
     is_of_rows = source.transport in ROW_TRANSPORTS
-    is_explained = offers(CODECS[source.codec], "annotate_rows" if is_of_rows else "annotate")
+    codec = CODECS[source.codec]
+    is_explained = offers(codec, "annotate_rows") if is_of_rows else offers(codec, "annotate")
     if not (is_explained or source.brings_messages) or source.broker:
         what = f"{source.codec} over {source.transport}"
         raise ConfigError(
