@@ -267,6 +267,14 @@ def test_keys_of_two_records_are_one_where_their_bytes_are(is_same):
     assert (record.fault is None) == is_same
 
 
+def test_text_of_a_change_table_is_shown_in_its_character_set():
+    case = test_cases.load(next(path for path in CASES if path.stem == "ok_load"))
+    case |= {"data": '1,"Łódź",\n'.encode()}
+    ((data, context),) = blocks(case, case["data"])
+    (record,) = case["codec"].annotate(data, context, case["source"], case["tables"])
+    assert [note.meaning for note in record.notes] == ["1", "Łódź", ""]
+
+
 def mutated(rng: random.Random, data: bytes) -> bytes:
     """Bytes set, cut out or put in."""
     damaged = bytearray(data)

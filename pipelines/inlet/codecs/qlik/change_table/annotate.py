@@ -153,12 +153,20 @@ def _cell_notes(framed, start, end, cells, columns, names, image, of_image, unit
     for place, cell in enumerate(cells):
         stop = framed.byte(cells[place + 1].start) if place + 1 < len(cells) else end
         name = columns.names[place] if place < len(columns.names) else f"cell {place + 1}"
-        note = Note(at, stop - at, name, _meaning(place, cell.text, columns, unit))
+        note = Note(at, stop - at, name, _meaning(place, _text_of(cell, framed), columns, unit))
         if place in names:
             note = note._replace(column=names[place], value=of_image[names[place]], image=image)
         found.append(note)
         at = stop
     return found or [Note(start, end - start, "text", printable(framed.data[start:end]))] * (end > start)
+
+
+def _text_of(cell: text.Cell, framed: Framed) -> str:
+    """The text of a cell; as the file is delimited where it is none of the character set."""
+    try:
+        return text.value(cell, framed.view, framed.dialect)
+    except Wrong:
+        return cell.text
 
 
 def _json_notes(framed, start, end, cells, columns, names, image, of_image, unit) -> list[Note]:
