@@ -108,4 +108,7 @@ def _steps(folder: Path, source: FirstSource | None) -> list[str]:
     ]
     if offers(codec, "definitions_of"):
         write = f"inlet import DEFINITION_FILE --source {source.name} --project {folder}, or {write}"
+    if offers(codec, "brought"):
+        bring = f"inlet run --project {folder} and inlet import --source {source.name} --project {folder}"
+        write = f"{bring}, where the feed brings column lists, or {write}"
     return (options if required else []) + [write]
