@@ -6,6 +6,7 @@ import struct
 
 import pytest
 
+from inlet.codecs import CODECS
 from inlet.codecs.qlik import avro_fast, avro_form
 from inlet.codecs.qlik.members import MASKS
 from inlet.fields import avro, json_exact
@@ -14,7 +15,8 @@ from inlet.source import Source
 from inlet.table import Table
 from tests.conftest import ALL_ROUNDS
 from tests.encode import qlik_avro
-from tests.encode.qlik_avro import long, sized, string
+from tests.encode.qlik_avro import How, long, sized, string
+from tests.encode.qlik_change_table import Column
 from tests.fuzz import qlik_avro as fuzz
 from tests.test_qlik_avro import message
 from tests.test_qlik_json import typed
@@ -280,6 +282,37 @@ def test_masks_that_are_text_are_left_to_the_exact_path():
     schema = schema_of("string")
     schema["fields"][2]["type"]["fields"].append({"name": "changeMask", "type": "string"})
     assert texts_of([string("a") + b"\0" + string("UPDATE") + string("01")], schema) == [None]
+
+
+def test_columns_that_masks_may_count_otherwise_are_left_to_the_exact_path():
+    """Masks count the columns of the list, or of the version in force."""
+    source, columns = TABLE[0], [Column("A", "INT4", key=1), Column("B", "INT4")]
+    names = [{"name": column.name, "type": "int"} for column in columns]
+    versions = {"version": 2, "earlier": [{"version": 1, "until": "2026-01-02 03:04:06", "columns": names[::-1]}]}
+    plain = Table(table="SHOP.T", name="t", key=["A"], columns=names)
+    reordered = Table(table="SHOP.T", name="t", key=["A"], columns=names, **versions)
+    change = {"operation": "INSERT", "change_seq": f"{7:035d}", "after": {"A": 1, "B": 2}}
+    brought = CODECS["qlik_avro"].brought(message(qlik_avro.metadata("AB01", "SHOP", "T", columns)))
+
+    def has_text(of: list[Column], id_: str | None, table: Table) -> bool:
+        datum, schema = qlik_avro.datum(change, of, How()), qlik_avro.data_schema(of)
+        value = qlik_avro.envelope("DT", datum, id_, schema)
+        return fuzz.texts_of([message(value)], source, {"SHOP.T": table}, brought) != [None]
+
+    assert has_text(columns, None, plain) and has_text(columns, "AB01", plain)
+    assert not has_text(columns[:1], "AB01", plain) and not has_text(columns[::-1], "AB01", plain)
+    assert not has_text(columns, None, reordered) and has_text(columns, "AB01", reordered)
+
+
+def test_a_before_image_of_another_order_is_left_to_the_exact_path():
+    schema = schema_of("string")
+    before = schema["fields"][1]
+    assert before["name"] == "beforeData"
+    record = {"type": "record", "name": "Before", "fields": [{"name": "OTHER", "type": "string"}]}
+    value = string("a") + b"\0" + string("")
+    assert texts_of([value], schema) != [None]
+    before["type"] = ["null", record]
+    assert texts_of([value], schema) == [None]
 
 
 def test_a_float_is_the_shortest_text_of_its_double():

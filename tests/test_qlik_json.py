@@ -809,3 +809,8 @@ def test_a_batch_that_is_too_large_for_one_column_is_walked_in_pieces(monkeypatc
     assert typed(walked(messages, SOURCE, TABLES, loads)) == typed(whole)
     monkeypatch.setattr(json_arrow, "LEN_MOST", 100)  # and a message that is too long alone is left to the exact path
     assert walked(messages, SOURCE, TABLES, loads) == {}
+
+
+@pytest.mark.parametrize("value", [b'{"type":"MD"}', b'{"type":"MD","message":null}', b"[]"])
+def test_a_metadata_message_without_a_list_brings_nothing(value):
+    assert json_messages.brought({"value": value}) == {}

@@ -78,6 +78,8 @@ def in_words(problems: Sequence[Mapping], names, of_columns=()) -> str:
             message += f", found {as_found(problem['input'])}"
             if problem["type"] == "string_type" and isinstance(problem["input"], (int, float, type(None))):
                 message += " (write it in quotes)"
+        if problem["type"] == "literal_error" and problem["input"] is None:
+            message += ", found nothing (write null in quotes)"
         if problem["type"] == "extra_forbidden":
             near = get_close_matches(place.rsplit(".", 1)[-1], of_columns if "." in place else names, 1)
             message = f"is not known; did you mean {near[0]}?" if near else "is not known"

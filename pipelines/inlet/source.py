@@ -8,7 +8,7 @@ import json
 import re
 from collections import Counter
 from hashlib import sha256
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -20,12 +20,6 @@ ROW_TRANSPORTS = ("rows",)  # bring rows of columnar files
 BROKER_TRANSPORTS = ("kafka",)  # bring messages, and are no files
 MESSAGE_TRANSPORTS = ("parquet", "avro", "lines", "json", "whole_file", *BROKER_TRANSPORTS)  # bring messages
 Options = TypeVar("Options", bound=BaseModel)
-
-
-def as_words(options: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:
-    """Options as their model has them: YAML reads the word null, where that is a choice, as nothing."""
-    choices = {name: get_args(field.annotation) for name, field in model.model_fields.items()}
-    return {n: "null" if value is None and "null" in choices.get(n, ()) else value for n, value in options.items()}
 
 
 class Source(BaseModel):
@@ -165,7 +159,7 @@ class Source(BaseModel):
     def options_as(self, model: type[Options]) -> Options:
         """The codec's own options. In: their model. Raises: ConfigError, which names those that there are."""
         try:
-            return model(**as_words(self.options, model))
+            return model(**self.options)
         except ValidationError as error:
             raise ConfigError(
                 f"sources.{self.name}.options: {in_words(error.errors(), model.model_fields)}",

@@ -30,6 +30,11 @@ def parts(batch: pa.RecordBatch, size_of: Callable[[np.ndarray], int], most: int
             yield from parts(part, size_of, most)
 
 
+def len_names(names: pa.Array, ends: np.ndarray) -> int:
+    """Bytes that names take at most beside the images of messages. In: dictionaries of names; ends of the messages."""
+    return max((len(one.as_py()) for one in names), default=0) * (len(ends) - 1)
+
+
 def groups(batch: pa.RecordBatch, *columns: str) -> list[tuple[tuple, np.ndarray]]:
     """Rows of a batch by the values of these columns."""
     codes: np.ndarray = np.zeros(len(batch), np.int64)

@@ -55,7 +55,8 @@ class FirstSource(NamedTuple):
     @property
     def text(self) -> str:
         place = {"transport": self.transport, "path": self.place} if self.transport else self.place
-        options = {name: _option(CODECS[self.codec], name, value) for name, value in self.options.items()}
+        codec = CODECS.get(self.codec)
+        options = {name: _option(codec, name, value) if codec else value for name, value in self.options.items()}
         source = {"codec": self.codec, "from": place} | ({"options": options} if options else {})
         return yaml.safe_dump({"sources": {self.name: source}}, sort_keys=False)
 
@@ -68,7 +69,7 @@ def _option(codec, name: str, text: str):
         if any(problem["loc"][:1] == (name,) for problem in error.errors()):
             try:
                 return yaml.safe_load(text)
-            except yaml.YAMLError:
+            except (yaml.YAMLError, ValueError):  # of a date that is none
                 return text
     return text
 

@@ -278,10 +278,13 @@ def _of_records(project: Project, source: Source, file: Path, name: str | None, 
 def _of_rows(project: Project, source: Source, file: Path) -> Iterator[Shown]:
     """Of a columnar file: its rows, whose cells are packed by column, and have no bytes that could be shown."""
     codec, tables = CODECS[source.codec], project.tables_of(source)
-    for block in blocks_of(project, source, file):
-        rows = pa.ipc.open_stream(block.data).read_all()
-        for record in codec.annotate_rows(rows, block.context, source, tables):
-            yield Shown(record, b"", block.file_offset, is_row=True)
+    try:
+        for block in blocks_of(project, source, file):
+            rows = pa.ipc.open_stream(block.data).read_all()
+            for record in codec.annotate_rows(rows, block.context, source, tables):
+                yield Shown(record, b"", block.file_offset, is_row=True)
+    except (OSError, pa.ArrowException) as error:
+        raise ConfigError(f"{file} cannot be read: {error}", "Deliver it again") from error
 
 
 def _annotated(codec, data: bytes, context: dict, source: Source, tables: dict, is_first: bool) -> list[Annotated]:

@@ -125,6 +125,7 @@ def due(project: Project, sources: list[str], asks: bool = True) -> list[dict]:
     changed += [r for r in rows if r["kind"] == LACKS_NAME and (r["source"], r["batch_id"]) in arrived]
     brought = lookups.newest(project) if rows else {}
     changed += [r for r in rows if r["kind"] == LACKS_NAME and r["batch_id"] < brought.get(r["source"], -1)]
+    changed = [row for row in changed if row["source"] in sources]
     changed += _grown(project, sources)
     back = parts.returning(project)
     changed += [

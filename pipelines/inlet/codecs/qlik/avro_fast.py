@@ -93,10 +93,7 @@ class Texts:
 
     def __init__(self, sources: list[Source], tables: dict[str, Table], lookups: dict[str, dict[str, bytes]]):
         self.sources, self.tables, self.lookups = {source.name: source for source in sources}, tables, lookups
-        self.data_schemas = {
-            name: {id_: listed.data_schema.encode() for id_, listed in metadata.lists(brought).items()}
-            for name, brought in lookups.items()
-        }
+        self.lists = {name: metadata.lists(brought) for name, brought in lookups.items()}
         self.orders = {s.name: s.options_as(full_load.Options).mask_order for s in sources}
         self.places: dict[tuple, int] = {}  # of programs; -1: in doubt
         self.programs: list[Program] = []
@@ -150,7 +147,10 @@ class Texts:
         """The place of a new program; -1 in doubt."""
         try:
             made, names = Program(schema, HEAD_OF_TEXT % json.dumps(id_).encode(), self.orders[source]), b""
-            if id_ is None or id_ not in self.data_schemas.get(source, {}):
+            listed = self.lists.get(source, {}).get(id_ or "")
+            if listed is not None and [*listed.ordinals.items()] != [*enumerate(made.columns, 1)]:
+                raise Doubt  # masks count the columns of the list
+            if listed is None:
                 names = self._named(source, topic, id_of_registry, schema, made.columns)
         except (Doubt, Wrong, ValueError):
             return -1
@@ -171,7 +171,8 @@ class Texts:
             raise Doubt
         envelope, end = avro.read(ENVELOPE, data, 0)
         id_, schema_text = envelope["messageSchemaId"] or None, envelope["messageSchema"]
-        schema = schema_text.encode() if schema_text else self.data_schemas.get(source, {}).get(id_ or "")
+        listed = self.lists.get(source, {}).get(id_ or "")
+        schema = schema_text.encode() if schema_text else listed and listed.data_schema.encode()
         if not schema or end != len(data):
             raise Doubt
         return id_, None, schema, end - len(envelope["message"])
@@ -184,7 +185,7 @@ class Texts:
 
     def _named(self, source: str, topic: str, id_: str | None, schema: bytes, columns: list[str]) -> bytes:
         """The members that name the table of a message without a list that was brought, where its topic does not.
-        Raises: Doubt where its columns are not those of the contract, in their order.
+        Raises: Doubt where its columns are not those of each version of the contract, in their order.
         """
         by_topic, by_schema = self.sources[source].table_of(topic), None
         if id_ is not None:
@@ -193,7 +194,7 @@ class Texts:
         table = self.tables.get(by_topic or by_schema or "")
         if table is None or self.tables.get(by_schema or "", table).name != table.name:
             raise Doubt
-        if columns != table.versions[-1].column_names:
+        if any(columns != version.column_names for version in table.versions):
             raise Doubt
         if by_topic:
             return b""

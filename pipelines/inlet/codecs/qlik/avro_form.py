@@ -16,6 +16,7 @@ from inlet.codecs.notes import UNREADABLE, Note, of_wrong
 from inlet.codecs.qlik import full_load, metadata
 from inlet.codecs.qlik.dfm import Column
 from inlet.codecs.qlik.form import Form, Notes
+from inlet.codecs.qlik.members import Refused
 from inlet.codecs.qlik.metadata import Listed
 from inlet.fields import avro
 from inlet.fields.json_exact import Number
@@ -94,7 +95,11 @@ def _enveloped(data: bytes, found: dict[str, bytes]) -> Framed:
         raise Wrong("trailing_bytes", end, "the end of the envelope", f"{len(data) - end} bytes more")
     id_, text = envelope["messageSchemaId"], envelope["messageSchema"]
     if not text and id_ and envelope["type"] != "MD" and found.get(id_) is not None:
-        text = metadata.of_text(found[id_]).data_schema or None
+        try:
+            text = metadata.of_text(found[id_]).data_schema or None
+        except Refused as no:  # kept by an earlier Inlet, which asked less
+            expected = f"a metadata message with schemaId {id_[:80]} of which {no.expected}"
+            raise Wrong("definition_missing", end - len(envelope["message"]), expected, no.found) from None
     whole = envelope | {"magic": MAGIC.decode()}
     start = end - len(envelope.pop("message"))
     return Framed(whole, start, end, text.encode() if text else None, id_ or "")

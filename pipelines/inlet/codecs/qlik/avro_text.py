@@ -53,7 +53,9 @@ class Program:
         headers, data = (of_schema.fields.get(name) for name in ("headers", "data"))
         if set(of_schema.fields) != BODY or headers is None or headers.kind != "record" or not data or not data.record:
             raise Doubt
-        if not set(headers.fields) <= set(HEADERS):
+        self.columns = list(data.record.fields)
+        before = of_schema.fields["beforeData"].record
+        if not set(headers.fields) <= set(HEADERS) or before and list(before.fields) != self.columns:
             raise Doubt
         self.rows: list[list[int]] = []
         self.words: list[bytes] = []
@@ -65,9 +67,8 @@ class Program:
                 self._value(type_)
                 continue
             self._headers(headers)
-            self._row(walk.MASKS, len(data.record.fields), ORDERS[order])
+            self._row(walk.MASKS, len(self.columns), ORDERS[order])
             self.next = b"}"
-        self.columns = list(data.record.fields)
 
     def end(self, tail: bytes) -> None:
         self.next += tail

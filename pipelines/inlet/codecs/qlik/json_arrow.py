@@ -1,7 +1,6 @@
 """Arrow batches of messages through the compiled walk: Arrow batches of changes, whose constants are still numbers."""
 
 import datetime
-from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -95,11 +94,13 @@ def _micros(at: datetime.datetime) -> int:
 
 
 def walk(contracts: Contracts, load_spans):
+    def size_of(ends: np.ndarray) -> int:
+        len_images = json_walk.len_images(ends, num_columns=contracts.num_columns)
+        return max(len_images, json_batches.len_names(contracts.metadata, ends))
+
     def batches(messages):
         for batch in messages:
-            for part in json_batches.parts(
-                batch, partial(json_walk.len_images, num_columns=contracts.num_columns), LEN_MOST
-            ):
+            for part in json_batches.parts(batch, size_of, LEN_MOST):
                 yield _walked(part, contracts, load_spans)
 
     return batches

@@ -133,7 +133,9 @@ def brought(message: dict) -> dict[str, bytes]:
     rejected."""
     try:
         whole = json_exact.parse(message["value"] or b"")
-        return metadata.brought(whole, _metadata_text(message, whole)) if whole.get("type") == "MD" else {}
+        if whole.get("type") != "MD" or "message" not in whole:
+            return {}
+        return metadata.brought(whole, _metadata_text(message, whole))
     except (Wrong, Refused, RecursionError):
         return {}
 

@@ -1,7 +1,6 @@
 """Arrow batches of messages through the compiled walk: Arrow batches of changes, whose constants are still numbers."""
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -37,9 +36,9 @@ WALKED_DDL = (
 def walked(contracts: Contracts) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """For mapInArrow: batches of bronze.messages -> batches of WALKED, of the messages that are in no doubt."""
     widths = contracts.num_columns, contracts.num_members, contracts.len_names
-    size_of = partial(
-        walk.len_images, num_columns=widths[0], num_members=contracts.num_members, len_names=contracts.len_names
-    )
+
+    def size_of(ends: np.ndarray) -> int:
+        return max(walk.len_images(ends, *widths), json_batches.len_names(contracts.metadata, ends))
 
     def batches(messages):
         for batch in messages:

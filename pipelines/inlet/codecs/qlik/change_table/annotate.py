@@ -184,7 +184,7 @@ def _json_notes(framed, start, end, cells, columns, names, image, of_image, unit
 def _meaning(place: int, cell: Any, columns: Columns, unit: Unit) -> str:
     """What a cell says; of a mask the columns that it names."""
     shown = text_of(cell)
-    if place != columns.known.get("change_mask") or not cell or not unit.context["masks"]:  # of control tables
+    if place != columns.known.get("change_mask") or not cell or not unit.context.get("masks"):  # of control tables
         return shown
     try:
         found = images.places(cell, columns, unit.masks) or set()

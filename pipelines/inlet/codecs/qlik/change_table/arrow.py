@@ -163,6 +163,7 @@ def walked(found: Cells, columns: Columns, unit: Unit, first_row: int) -> Walked
     contract = unit.table.at(ends[0])
     layout = Layout(contract, columns, found.forms)
     len_images = int(len_rows.sum()) + walk.len_image(0, num, len(layout.plan) + len(layout.others))
+    len_images = max(len_images, num * len(layout.metadata))
     if not layout.is_known or contract is not unit.table.at(ends[1]) or len_images > json_batches.LEN_MOST:
         return None
     if context.get("listed") and column_lists.differing(context["listed"], contract):

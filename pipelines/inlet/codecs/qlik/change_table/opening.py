@@ -168,12 +168,11 @@ def _settle_delimited(data, context, sidecar, is_own, contract, options, is_fina
     state, end, cells = text.record(view.text, len_mark, limit, dialect, is_final and is_whole)
     if state == text.OPEN and limit == len(view.text):
         return None
-    mark = "\r" + dialect.record_delimiter
-    if "record_delimiter" not in options.model_fields_set | said.keys() and view.text.startswith(
-        mark, end - len(mark) if state == text.WHOLE else end
-    ):
-        expected = "the option record_delimiter: 0x0D0A, or 0x0A where a value ends with 0D"
-        raise Refused("ambiguous_layout", (), expected, "a first record that ends with 0D0A")
+    if "record_delimiter" not in options.model_fields_set | said.keys():
+        mark = "\r" + dialect.record_delimiter
+        if view.text.startswith(mark, max(0, end - len(mark)) if state == text.WHOLE else end):
+            expected = "the option record_delimiter: 0x0D0A, or 0x0A where a value ends with 0D"
+            raise Refused("ambiguous_layout", (), expected, "a first record that ends with 0D0A")
     listed = [column.name for column in sidecar.columns] if sidecar else None
     names = _header_row([text.value(cell, view, dialect) for cell in cells], listed, context, contract, options)
     context |= {"header_due": names is not None}

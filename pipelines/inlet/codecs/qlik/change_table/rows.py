@@ -124,8 +124,11 @@ def _masks(
     place = columns.known.get("change_mask")
     if place is None:
         return []
-    is_binary = pa.types.is_binary(type_ := schema.types[place]) or pa.types.is_fixed_size_binary(type_)
-    is_binary |= pa.types.is_large_binary(type_)
+    type_ = schema.types[place]
+    type_ = type_.value_type if pa.types.is_dictionary(type_) else type_
+    is_binary = any(
+        test(type_) for test in (pa.types.is_binary, pa.types.is_fixed_size_binary, pa.types.is_large_binary)
+    )
     masks = ((mask, columns) for mask in _first(values(schema.names[place])))
     return [list(one) for one in images.settled(masks, images.readings(options, is_binary))]
 
