@@ -521,6 +521,28 @@ def test_nothing_is_asked_of_changes_where_no_part_waits_that_has_a_place(tmp_pa
     assert not parts.may_be_known(parts.waiting(project), ["t"])
 
 
+def test_parts_that_never_join_do_not_bring_each_other_back(tmp_path):
+    """Two updates of one change, whose before-image never comes."""
+    project = projects.make(tmp_path, {"s": {"codec": "qlik_change_table", "from": "landing/**"}})
+    for number in (1, 2, 3):
+        lakes.write(project, "silver.batches", lakes.batch(number, "s", seq(1)))
+    part = {
+        "source": "s",
+        "part_key": "k",
+        "unit_offset": 0,
+        "unit_length": 9,
+        "is_settled": False,
+        "change_seq": seq(1),
+    }
+    first, second = part | {"unit_id": "s/1@0"}, part | {"unit_id": "s/2@0"}
+    lakes.write(project, "silver.waiting", first | {"batch_id": 1}, second | {"batch_id": 2})
+    lakes.write(project, "silver.waiting", first | {"batch_id": 3, "is_settled": True})
+    assert parts.returning(project) == set()
+    lakes.write(project, "silver.batches", lakes.batch(4, "s", seq(1)))
+    lakes.write(project, "silver.waiting", part | {"unit_id": "s/3@0", "batch_id": 4})
+    assert parts.returning(project) == {("s", "s/1@0", 0)}
+
+
 def test_values_of_parquet_are_exact():
     columns = [
         Column("ID", "INT4", key=1),

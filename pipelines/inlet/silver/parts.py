@@ -50,12 +50,20 @@ def waiting(project: Project) -> list[dict]:
 
 
 def returning(project: Project) -> set[tuple]:
-    """(source, unit_id, unit_offset) of parts that were rejected as `part_missing` and of whose key another part waits
-    now. Read without Spark.
+    """(source, unit_id, unit_offset) of parts that were rejected as `part_missing` and of whose key another part has
+    come since and waits: one that was there before has been looked at together with them. Read without Spark.
     """
-    keys = {(row["source"], row["part_key"]) for row in waiting(project)}
-    rows = lake.peek(project.lakehouse_path(), "silver.waiting", PLACE, "where is_settled") if keys else []
-    return {tuple(row[name] for name in PLACE[:3]) for row in rows if (row["source"], row["part_key"]) in keys}
+    come: dict[tuple, int] = {}
+    for row in waiting(project):
+        key = row["source"], row["part_key"]
+        come[key] = max(row["batch_id"], come.get(key, 0))
+    columns = [*PLACE, "batch_id"]
+    rows = lake.peek(project.lakehouse_path(), "silver.waiting", columns, "where is_settled") if come else []
+    settled: dict[tuple, int] = {}
+    for row in rows:
+        place = tuple(row[name] for name in PLACE)
+        settled[place] = max(row["batch_id"], settled.get(place, 0))
+    return {place[:3] for place, batch_id in settled.items() if come.get((place[0], place[4]), -1) >= batch_id}
 
 
 def reject_overdue(batch: Batch, now: datetime) -> None:
