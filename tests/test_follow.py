@@ -11,7 +11,7 @@ from inlet.commands import follow, run, runs
 from inlet.commands.run import STEPS
 from inlet.errors import ConfigError, EnvironmentLacks, TryAgain
 from inlet.log import Log
-from tests import projects
+from tests import lakes, projects
 
 SILENT, REFUSED = TryAgain("no answer"), EnvironmentLacks("wrong password")
 
@@ -118,3 +118,14 @@ def test_what_a_run_makes_due_it_decodes_again_a_few_times_at_most_and_asks_no_a
     assert work.decoded == [10, 11, 12, 13] and asked == [False] * run.MAX_ROUNDS
     run._silver_again(projects.make(tmp_path), None, run.Work(bronze.Plan(0)), Log(is_human=False))
     assert len(asked) == run.MAX_ROUNDS  # a run that has decoded nothing makes nothing due
+
+
+def test_rejects_of_sources_that_are_not_chosen_wait(tmp_path, monkeypatch):
+    project = projects.make(tmp_path, {name: {"codec": "qlik_json", "from": f"landing/{name}/*"} for name in "ab"})
+    for name in "ab":
+        lakes.write(project, "silver.batches", lakes.batch(1, name, ""))
+        lakes.write(project, "bronze.messages", {"source": name, "unit_id": f"{name}/t/0/1", "batch_id": 1})
+        lakes.write(project, "silver.rejects", lakes.rejected(name, "definition_missing", unit_id=f"{name}/t/0/1"))
+    monkeypatch.setattr(run.replay.lookups, "newest", lambda project: {"a": 2, "b": 2})
+    for chosen in (["a"], ["b"], ["a", "b"]):
+        assert {row["source"] for row in run.replay.due(project, chosen, asks=False)} == set(chosen)

@@ -811,6 +811,21 @@ def test_a_batch_that_is_too_large_for_one_column_is_walked_in_pieces(monkeypatc
     assert walked(messages, SOURCE, TABLES, loads) == {}
 
 
+def test_names_of_a_wide_table_count_in_the_size_of_a_piece(monkeypatch):
+    """Each image has all of them with it, however short its message is."""
+    columns = [{"name": "ID", "type": "int"}, {"name": "N" * 5000, "type": "string"}]
+    tables = {"SHOP.ITEM": Table(table="SHOP.ITEM", name="item", key=["ID"], columns=columns)}
+    headers = f'"operation":"INSERT","changeSequence":"{7:035d}","timestamp":"2026-01-02T03:04:05.250"'
+    texts = (f'{{"data":{{"ID":{n}}},"beforeData":null,"headers":{{{headers}}}}}' for n in range(40))
+    messages = [message(text.encode(), n) for n, text in enumerate(texts)]
+    whole, pieces = walked(messages, SOURCE, tables, []), []
+    monkeypatch.setattr(json_arrow, "LEN_MOST", 60_000)
+    made = json_arrow._walked
+    monkeypatch.setattr(json_arrow, "_walked", lambda batch, *of: pieces.append(len(batch)) or made(batch, *of))
+    assert len(whole) == 40 and typed(walked(messages, SOURCE, tables, [])) == typed(whole)
+    assert max(pieces) <= 12 and sum(pieces) == 40
+
+
 @pytest.mark.parametrize("value", [b'{"type":"MD"}', b'{"type":"MD","message":null}', b"[]"])
 def test_a_metadata_message_without_a_list_brings_nothing(value):
     assert json_messages.brought({"value": value}) == {}

@@ -31,7 +31,7 @@ def parts(batch: pa.RecordBatch, size_of: Callable[[np.ndarray], int], most: int
 
 
 def len_names(names: pa.Array, ends: np.ndarray) -> int:
-    """Bytes that names take at most beside the images of messages. In: dictionaries of names; ends of the messages."""
+    """Bytes that names take at most with the images of messages. In: dictionaries of names; ends of the messages."""
     return max((len(one.as_py()) for one in names), default=0) * (len(ends) - 1)
 
 

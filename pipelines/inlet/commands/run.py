@@ -111,7 +111,7 @@ def _run(project: Project, work: Work, steps: tuple[str, ...], tables: list[str]
         _gate(project, spark, "bronze", [], log)
     if "silver" in steps:
         stopped = _silver(project, spark, pending, work.decoded, log)
-        stopped = _silver_again(project, spark, work, log) or stopped
+        stopped = stopped or _silver_again(project, spark, work, log)
     if "silver" in steps or "gold" in steps:
         _gate(project, spark, "silver", [], log)
     if "gold" in steps:

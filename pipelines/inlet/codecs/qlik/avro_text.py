@@ -75,7 +75,7 @@ class Program:
         self._row(walk.WRITE)
 
     def _headers(self, headers: avro.Type) -> None:
-        """The headers; masks are behind the others."""
+        """The headers; masks come after the others."""
         self.next += b"{"
         num = 0
         for name, type_ in headers.fields.items():

@@ -87,7 +87,7 @@ def _put_datum(d, at, end, rows, words, floats, num, float_texts, masks, out, po
 
 @compiled(**COMPILED)
 def _put_value(d, at, end, row, words, masks, out, pos):
-    """A value: (place behind, next place in the output), or DOUBT."""
+    """A value: (place after it, next place in the output), or DOUBT."""
     kind = row[KIND]
     if kind == WRITE:
         return at, pos
@@ -129,7 +129,7 @@ def _put_word(words, k, out, pos):
 
 @compiled(**COMPILED)
 def _read_long(d, at, end):
-    """A number of 64 bits, zigzag, in as few bytes as it needs: (place behind, number), or DOUBT."""
+    """A number of 64 bits, zigzag, in as few bytes as it needs: (place after it, number), or DOUBT."""
     n, shift = np.uint64(0), 0
     while at < end:
         byte = np.uint64(d[at])

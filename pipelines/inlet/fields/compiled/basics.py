@@ -21,7 +21,7 @@ def uint(data, at, width, little):
 
 @inlined
 def put(out, pos, n, width):
-    """The low bytes of a number, the lowest first. Out: the place behind them."""
+    """The low bytes of a number, the lowest first. Out: the place after them."""
     for k in range(width):
         out[pos + k] = n >> 8 * k & 0xFF
     return pos + width
@@ -29,7 +29,7 @@ def put(out, pos, n, width):
 
 @inlined
 def put_digits(n, width, out, pos):
-    """The last decimal digits of a number that is not below zero, `width` bytes. Out: the place behind them."""
+    """The last decimal digits of a number that is not below zero, `width` bytes. Out: the place after them."""
     for k in range(width):
         out[pos + width - 1 - k] = 48 + n % 10
         n //= 10

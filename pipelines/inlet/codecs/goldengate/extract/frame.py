@@ -21,7 +21,7 @@ from inlet.codecs.goldengate.extract.options import Options, encoded
 BEGIN, ROW, COMMIT, BETWEEN = "begin", "row", "commit", "between"
 CDATA = rb"<!\[CDATA\[.*?\]\]>"
 # In a *+ the alternative with (?!...) stands before one that begins with no single letter: Python 3.11.0 to 3.11.4 fail
-# behind a *+ that ends otherwise.
+# after a *+ that ends otherwise.
 TOKEN_OF_XML = re.compile(
     rb"(?P<between>[ \t\r\n]+|<\?.*?\?>|<!--.*?-->|</?OracleGoldenGateFormatXML(?:\s[^>]*)?>)"
     rb"|(?P<begin><transaction(?:\s[^>]*)?>)|(?P<commit></transaction\s*>)"

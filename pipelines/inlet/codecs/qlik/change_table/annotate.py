@@ -56,13 +56,15 @@ def annotate_rows(rows: pa.Table, context: dict, source: Source, tables: dict[st
     columns, unit = parquet_rows.unit_of(rows, context, source, tables)
     found = []
     for row, given, raw in parquet_rows.plain_rows(rows, range(rows.num_rows), columns, unit):
-        told = _told(row, row.read(given, raw)[0], given)
-        found.append(Annotated(row.at, 1, told.title, partial(_row_notes, row, given, told, unit), **told.members))
+        summary = _summary(row, row.read(given, raw)[0], given)
+        found.append(
+            Annotated(row.at, 1, summary.title, partial(_row_notes, row, given, summary, unit), **summary.members)
+        )
     return found
 
 
-class _Told(NamedTuple):
-    """What is told of a row: as members of Annotated; the image that it shows, by column."""
+class _Summary(NamedTuple):
+    """A row: as members of Annotated; the image that it shows, by column."""
 
     members: dict[str, Any]
     title: str
@@ -70,28 +72,28 @@ class _Told(NamedTuple):
     of_image: dict
 
 
-def _told(row: Row, read: dict | Reject | Part | None, given: Values) -> _Told:
-    told: dict[str, Any] = {"table": f"{row.table.schema_name}.{row.table.table_name}"}
+def _summary(row: Row, read: dict | Reject | Part | None, given: Values) -> _Summary:
+    members: dict[str, Any] = {"table": f"{row.table.schema_name}.{row.table.table_name}"}
     shown: dict[str, dict] = {}
     if isinstance(read, Reject):
         why = f"expected {read.expected}, found {read.found}"
-        told |= {"fault": (read.kind, why), "fault_at": read.byte_offset, "change_seq": read.change_seq}
+        members |= {"fault": (read.kind, why), "fault_at": read.byte_offset, "change_seq": read.change_seq}
     elif isinstance(read, Part):
         said = row.said(given)
         is_before = said.operation == BEFOREIMAGE
-        told |= {"operation": "UPDATE", "transaction_id": said.transaction_id, "position": said.stream_position}
-        told |= {"change_seq": said.change_seq, "part": int(is_before)}
+        members |= {"operation": "UPDATE", "transaction_id": said.transaction_id, "position": said.stream_position}
+        members |= {"change_seq": said.change_seq, "part": int(is_before)}
         shown = {BEFORE if is_before else AFTER: _half(row, said, given)}
     elif read:
-        told |= {"operation": read["operation"], "change_seq": read["change_seq"]}
-        told |= {"transaction_id": read.get("transaction_id"), "position": read.get("stream_position")}
+        members |= {"operation": read["operation"], "change_seq": read["change_seq"]}
+        members |= {"transaction_id": read.get("transaction_id"), "position": read.get("stream_position")}
         shown = {image: read[image] for image in (BEFORE, AFTER) if read.get(image) is not None}
-    title = told.get("operation") or ("control table" if read is None else "row")
+    title = members.get("operation") or ("control table" if read is None else "row")
     [(image, of_image)] = shown.items() if len(shown) == 1 else [("", {})]
-    return _Told(told, title, image, of_image)
+    return _Summary(members, title, image, of_image)
 
 
-def _row_notes(row: Row, given: Values, told: _Told, unit: Unit) -> list[Note]:
+def _row_notes(row: Row, given: Values, summary: _Summary, unit: Unit) -> list[Note]:
     """A note for each cell of Parquet."""
     columns, found = given.columns, []
     names = _columns_of(row, columns)
@@ -102,8 +104,8 @@ def _row_notes(row: Row, given: Values, told: _Told, unit: Unit) -> list[Note]:
             continue
         text = "null" if value is None else _meaning(place, value, columns, unit)
         name = names.get(place)
-        is_shown = name in told.of_image
-        column = {"column": name, "value": told.of_image[name], "image": told.image} if is_shown else {}
+        is_shown = name in summary.of_image
+        column = {"column": name, "value": summary.of_image[name], "image": summary.image} if is_shown else {}
         found.append(note._replace(meaning=text, **column))
     return found
 
@@ -111,14 +113,14 @@ def _row_notes(row: Row, given: Values, told: _Told, unit: Unit) -> list[Note]:
 def _record(framed: Framed, unit: Unit, start: int, end: int, kind: str, cells: list, ordinal: int) -> Annotated:
     row, read, _ = plain_row(framed, unit, start, end, kind, cells, ordinal)
     values, columns = _values(framed, row, start, end, kind, cells)
-    told, title, image, of_image = _told(row, read, Values(values, columns))
+    members, title, image, of_image = _summary(row, read, Values(values, columns))
     names = {place: name for place, name in _columns_of(row, columns).items() if name in of_image}
 
     def notes() -> list[Note]:
         make = _json_notes if framed.is_json else _cell_notes
         return make(framed, start, end, cells, columns, names, image, of_image, unit)
 
-    return Annotated(start, end - start, title, notes, **told)
+    return Annotated(start, end - start, title, notes, **members)
 
 
 def _values(framed: Framed, row: Row, start: int, end: int, kind: str, cells: list) -> tuple[list, Columns]:

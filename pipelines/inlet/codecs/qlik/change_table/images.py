@@ -50,8 +50,8 @@ def readings(options: Options, is_binary: bool) -> list[Reading]:
 def in_force(found: list[list[str]], options: Options) -> list[Reading]:
     """The readings of a file's masks, as options have them now. In: those that were left when it was opened."""
     open_ = [Reading(*one) for one in found]
-    told = readings(options, any(one.form == "binary" for one in open_))
-    return told if len(told) == 1 else [one for one in open_ if one in (*told, CONTRADICTED)] or told
+    allowed = readings(options, any(one.form == "binary" for one in open_))
+    return allowed if len(allowed) == 1 else [one for one in open_ if one in (*allowed, CONTRADICTED)] or allowed
 
 
 def settled(masks: Iterable[tuple[Any, Columns]], open_: list[Reading]) -> list[Reading]:
