@@ -94,6 +94,10 @@ class Texts:
     def __init__(self, sources: list[Source], tables: dict[str, Table], lookups: dict[str, dict[str, bytes]]):
         self.sources, self.tables, self.lookups = {source.name: source for source in sources}, tables, lookups
         self.lists = {name: metadata.lists(brought) for name, brought in lookups.items()}
+        self.schemas = {  # of data messages, by source and id of the list; made once, as its hash is
+            name: {id_: listed.data_schema.encode() for id_, listed in lists.items()}
+            for name, lists in self.lists.items()
+        }
         self.orders = {s.name: s.options_as(full_load.Options).mask_order for s in sources}
         self.places: dict[tuple, int] = {}  # of programs; -1: in doubt
         self.programs: list[Program] = []
@@ -171,8 +175,7 @@ class Texts:
             raise Doubt
         envelope, end = avro.read(ENVELOPE, data, 0)
         id_, schema_text = envelope["messageSchemaId"] or None, envelope["messageSchema"]
-        listed = self.lists.get(source, {}).get(id_ or "")
-        schema = schema_text.encode() if schema_text else listed and listed.data_schema.encode()
+        schema = schema_text.encode() if schema_text else self.schemas.get(source, {}).get(id_ or "")
         if not schema or end != len(data):
             raise Doubt
         return id_, None, schema, end - len(envelope["message"])
