@@ -41,7 +41,7 @@ def annotate(codec, message: dict, source: Source, tables: dict) -> list[Annotat
         (at, end, _told(places.get(at), controls.get(at) or rejects.get(at)) | faults.get(at, {}))
         for at, end in _apart(ends)
     ]
-    if len(records) < 2:  # all bytes of the message are its
+    if len(records) < 2 and not (records and records[0][0]):  # all bytes of the message are its
         told = records[0][2] if records else {"title": "message"} | faults.get(0, {})
         return [Annotated(0, len(data), read=partial(json_notes.notes_of, data), **told)]
     return list(_with_between(data, records))
@@ -87,7 +87,12 @@ def _with_between(data: bytes, records: list[tuple[int, int, dict[str, Any]]]) -
     last = 0
     for start, end, told in [*records, (len(data), len(data), {})]:
         if last < start:
-            note = Note(last, start - last, "between records", "blanks, commas, brackets, or what is around records")
+            note = Note(
+                last,
+                start - last,
+                "between records",
+                "blanks, commas, brackets, a schema id, or what is around records",
+            )
             yield Annotated(last, start - last, "between records", partial(list, [note]))
         if start < end:
             yield Annotated(start, end - start, read=partial(_notes, data[start:end], start), **told)
