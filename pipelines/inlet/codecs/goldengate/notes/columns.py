@@ -12,6 +12,7 @@ from decimal import Decimal
 from inlet.codecs.goldengate import source_type as vendor
 from inlet.codecs.goldengate.notes.frames import Order, size_at
 from inlet.codecs.goldengate.options import Options
+from inlet.codecs.goldengate.trail import reject
 from inlet.codecs.notes import AFTER, Note, group, of_wrong, printable, shown, unreadable
 from inlet.fields.charset import charset, text
 from inlet.fields.charset import said as charset_said
@@ -170,12 +171,14 @@ def _number(data: bytes, column: TableColumn) -> Decimal:
 
 
 def _moment(data: bytes, column: TableColumn) -> str:
-    """A date and time as text, a blank between them."""
+    """A date and time as text, a blank between them; of a date its day."""
     spelled = data.decode("latin-1")
-    if column.type == "date" and not (len(spelled) == vendor.LEN_DATE and _is_day(spelled)):
-        raise Wrong("bad_date", 0, "a day of the calendar, YYYY-MM-DD", repr(spelled[:40]))
-    if column.type in ("timestamp", "timestamp_ntz") and not _is_moment(spelled):
-        raise Wrong("bad_date", 0, "a day and a time to the microsecond", repr(spelled[:40]))
+    is_day, is_moment = len(spelled) == vendor.LEN_DATE and _is_day(spelled), _is_moment(spelled)
+    is_midnight = is_moment and not re.search("[1-9]", spelled[vendor.LEN_DATE :])
+    if column.type == "date" and (is_day or is_midnight):
+        return spelled[: vendor.LEN_DATE]
+    if column.type == "date" or column.type in reject.OF_DATES and not is_moment:
+        raise Wrong("bad_date", 0, reject.OF_DATES[column.type], reject.spelled(data))
     for at, byte in enumerate(data):
         if not 32 <= byte < 127:
             raise Wrong("bad_text", at, charset_said("ASCII"), f"{byte:02X}")
