@@ -96,6 +96,7 @@ OF_SOME = (
     "OTHER_EVENTS",
     "HAS_CHECKPOINTS",
     "TELLS_FIRST",
+    "WHOLE_BY",
     "place_of",
 )  # offered by codecs that have what they are for
 

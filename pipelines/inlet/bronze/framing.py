@@ -66,7 +66,7 @@ def cut_file(
         if opened is None and not has_settled and len(rest) <= LEN_HEAD:
             return
         if not isinstance(opened, dict):
-            why = opened or _truncated(rest[:LEN_HEAD])
+            why = opened or _truncated(codec, rest[:LEN_HEAD])
             yield from unframed(offset, rest, stream, ({"companions": companions} if companions else {}), why)
             return
         context = opened
@@ -92,7 +92,7 @@ def cut_file(
         rest += more
     if rest and has_settled:
         place = codec.span(context, 1) if offers(codec, "TELLS_FIRST") else None  # silver.transactions asks for it
-        yield from unframed(offset, rest, stream, context, _truncated(rest, place))
+        yield from unframed(offset, rest, stream, context, _truncated(codec, rest, place))
 
 
 def is_opened(context: dict) -> bool:
@@ -194,9 +194,10 @@ def attempt(call, *given):
         return Reject(KIND, 0, 0, 0, EXPECTED, why(error), b"")
 
 
-def _truncated(rest: bytes, span: tuple[str, str] | None = None) -> Reject:
+def _truncated(codec, rest: bytes, span: tuple[str, str] | None = None) -> Reject:
     """In: where the record would stand, if that can be told."""
-    expected, found, seq = "the rest of the record", "the end of the file", span[0] if span else None
+    shown_by = f"; {codec.WHOLE_BY}" if offers(codec, "WHOLE_BY") else ""
+    expected, found, seq = f"the rest of the record{shown_by}", "the end of the file", span[0] if span else None
     return Reject("truncated", 0, len(rest), len(rest), expected, found, b"", change_seq=seq)
 
 

@@ -67,6 +67,7 @@ class Codec(Protocol):
     IDENTITY: str
     OTHER_EVENTS: tuple[str, ...]  # kinds of control events that may be events of a transaction (results.event_detail)
     TELLS_FIRST: bool
+    WHOLE_BY: str  # what shows that the last record of a file is whole, in words: of formats whose records do not
     HAS_CHECKPOINTS: bool  # may it give control events of kind `checkpoint` (results.Control), with a change_seq?
 
     def place_of(self, offset: int) -> str:

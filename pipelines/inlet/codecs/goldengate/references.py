@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from inlet.codecs.goldengate.logdump.lines import NAME, TRAIL
+from inlet.codecs.goldengate.logdump.patterns import NAME, TRAIL
 
 DEFINITION = re.compile(r"Definition for table\s+(.*?)\s*$")
 INDEX = re.compile(r"DDR/TDR index:\s*\(\s*\d+\s*,\s*(\d+)\s*\)", re.ASCII)
