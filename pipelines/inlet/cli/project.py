@@ -96,19 +96,19 @@ def decode(
             help="Read it as a file of this source; else the only one, or that whose folder or pattern it matches."
         ),
     ] = None,
-    limit: Annotated[int | None, typer.Option(help="Stop after this many changes.")] = None,
+    limit: Annotated[int | None, typer.Option(help="Stop after this many changes and rejects.")] = None,
 ):
     """Print a file's changes as JSON lines; rejects go to standard error. Nothing is written. Exit code 3 if any was
-    rejected.
+    rejected. What the feed gave up, and a run leaves out, has `verdict: abandoned`.
     """
     from inlet.commands import decode
 
-    num_changes, rejected = 0, Counter[str]()
+    num_records, rejected = 0, Counter[str]()
     for kind, row in decode.decode_file(config.load(project), file, source):
-        if kind == "change" and num_changes == limit:
+        if num_records == limit:
             break
-        num_changes += kind == "change"
-        rejected.update([row["kind"]] if kind == "reject" else [])
+        num_records += kind in ("change", "reject")
+        rejected.update([row["kind"]] if kind == "reject" and "verdict" not in row else [])
         print(json.dumps(row, ensure_ascii=False, default=as_json), file=sys.stderr if kind == "reject" else sys.stdout)
     log = Log()
     if rejected and log.is_human:  # who reads the lines by a program counts them

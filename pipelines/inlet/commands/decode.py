@@ -12,10 +12,11 @@ from inlet.bronze import lookups, parquet_rows
 from inlet.bronze.companions import companions_of, content_of, fails, num_records
 from inlet.bronze.files import DAMAGED, first_line, is_compressed, unpacked, unpacked_name
 from inlet.bronze.framing import FileBlock, attempt, cut_file
+from inlet.bronze.judged import Judged
 from inlet.bronze.transports import TRANSPORTS
 from inlet.codecs import CODECS
-from inlet.codecs.codec import change_rows, decode_block
-from inlet.codecs.results import Control, Waiting
+from inlet.codecs.codec import UNDECIDED, change_rows, decode_block
+from inlet.codecs.results import STANDS, Control, Waiting
 from inlet.config import Project
 from inlet.errors import ConfigError, Reject
 from inlet.source import ROW_TRANSPORTS, Source
@@ -65,18 +66,22 @@ def _is_in(file: Path, folder: str, pattern: str) -> bool:
 def _decode_blocks(project: Project, source: Source, file: Path) -> Iterator[tuple[str, dict]]:
     codec, tables = CODECS[source.codec], project.tables_of(source)
     parts: dict[str, list[Waiting]] = {}
-    for block in blocks_of(project, source, file):
+    for block, judged in judged_blocks(blocks_of(project, source, file), file.name):
         found = attempt(decode_block, codec, block.data, block.context, source, tables)
         if isinstance(found, Reject):
             yield "reject", reject_row(found) | {"file_offset": block.file_offset}
             continue
-        for row in change_rows(codec, found, block.context, source, tables):
-            yield "change", row | {"file_offset": block.file_offset + row["unit_offset"]}
-        for control in found.controls:
-            yield "control", control_row(control) | {"file_offset": block.file_offset + control.unit_offset}
-        for reject in found.rejects:
-            yield "reject", reject_row(reject) | {"file_offset": block.file_offset + reject.byte_offset}
+        rows = [(row["unit_offset"], "change", row) for row in change_rows(codec, found, block.context, source, tables)]
+        rows += [(control.unit_offset, "control", control_row(control)) for control in found.controls]
+        rows += [(reject.byte_offset, "reject", reject_row(reject)) for reject in found.rejects]
+        for offset, kind, row in sorted(rows, key=lambda one: one[0]):
+            at = block.file_offset + offset
+            yield kind, row | {"file_offset": at} | verdict_at(judged, at)
         for part in found.parts:
+            at = block.file_offset + part.unit_offset
+            if verdict := verdict_at(judged, at):
+                yield "part", {"file_offset": at, "unit_length": part.unit_length} | verdict
+                continue
             record = block.data[part.unit_offset : part.unit_offset + part.unit_length]
             parts.setdefault(part.key, []).append(
                 Waiting(f"{source.name}/{file.name}@{block.file_offset}", part, record, block.context)
@@ -96,6 +101,34 @@ def blocks_of(project: Project, source: Source, file: Path) -> Iterator[FileBloc
             source, tables, unpacked_name(path), stream, 0, None, True, companions_with(project, source, path) or None
         )
         yield from (block for block, _ in cut)
+
+
+def judged_blocks(blocks: Iterator[FileBlock], path: str) -> Iterator[tuple[FileBlock, list[list]]]:
+    """Blocks with the ranges of the file, [first byte, end, verdict], that the feed's marks judge as anything but
+    standing. A block waits for the marks of its records, which come after them; those of the last ones may be in the
+    next file.
+    """
+    judged, waiting = Judged([], path, 0, 0), list[FileBlock]()
+    for block in blocks:
+        judged.add(block)
+        if not judged.has_marks:
+            yield block, []
+            continue
+        waiting.append(block)
+        start = min((one[1] for one in judged.undecided), default=block.file_offset + len(block.data))
+        while waiting and waiting[0].file_offset + len(waiting[0].data) <= start:
+            yield waiting.pop(0), _not_standing(judged)
+    for block in waiting:
+        yield block, _not_standing(judged) + [[one[1], one[2], UNDECIDED] for one in judged.undecided]
+
+
+def _not_standing(judged: Judged) -> list[list]:
+    return [[start, end, verdict] for _, start, end, *_, verdict in judged.verdicts if verdict != STANDS]
+
+
+def verdict_at(judged: list[list], at: int) -> dict:
+    """What a row says of a record that does not stand, which a run leaves out, or for now."""
+    return next(({"verdict": verdict} for start, end, verdict in judged if start <= at < end), {})
 
 
 def refusal(project: Project, source: Source, file: Path) -> str | None:
