@@ -126,6 +126,7 @@ def test_a_codec_offers_what_a_face_declares_and_with_its_parameters(name):
             (codec.Annotates, "annotate"),
             (codec.AnnotatesHeaders, "annotate_header"),
             (codec.AnnotatesRows, "annotate_rows"),
+            (codec.KnowsLines, "line_notes"),
             (codec.Previews, "preview"),
             (codec.StartsAnywhere, "find_record"),
             (codec.SaysPlaces, "says"),

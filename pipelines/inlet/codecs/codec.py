@@ -37,7 +37,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 from pydantic import BaseModel
 
-from inlet.codecs.notes import Annotated, Said
+from inlet.codecs.notes import Annotated, Note, Said
 from inlet.codecs.results import Companion, Cut, Decoded, Definition, Joined, Preview, Settings, Waiting
 from inlet.errors import Reject
 from inlet.source import Source
@@ -318,6 +318,14 @@ class Annotates(Codec, Protocol):
         """The records of a unit, and what is none, in the order of its bytes; each byte in one leaf of their notes. It
         reads by itself what `decode` reads, in plain Python, and fails for no bytes: what cannot be read is a note. In:
         the value of a message, and the message as its context."""
+
+
+class KnowsLines(FileCodec, Protocol):
+    """A codec of texts without `annotate`, which says what their lines are."""
+
+    def line_notes(self, data: bytes) -> tuple[str, list[Note]]:
+        """What the record in these bytes calls its operation, or nothing; and its lines, each with what it is. It fails
+        for no bytes."""
 
 
 class AnnotatesRows(RowCodec, Protocol):

@@ -46,6 +46,7 @@ from inlet import change
 from inlet.codecs.goldengate.defgen import definitions_of  # noqa: F401  part of what a codec offers
 from inlet.codecs.goldengate.logdump import piece as logdump_piece
 from inlet.codecs.goldengate.logdump.entry import Entry
+from inlet.codecs.goldengate.logdump.line_notes import line_notes  # noqa: F401  part of what a codec offers
 from inlet.codecs.goldengate.logdump.lines import Scan
 from inlet.codecs.goldengate.logdump.options import Options
 from inlet.codecs.goldengate.logdump.piece import CHANGES, Printout  # noqa: F401  part of what a codec offers
