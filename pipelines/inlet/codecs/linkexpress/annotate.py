@@ -155,8 +155,8 @@ class _Block:
             return None, ("unknown_extraction_id", at + 6, at + 8, expected)
         if name is None:
             return None, ("unknown_table", at + 6, at + 8, "a file name that names the table of a full extract")
-        num_items = 0 if operation == EMPTY_LOAD else len(self.tables[name].columns)
-        if num_columns != num_items + 2:
+        num_items = len(self.tables[name].columns)
+        if num_columns != num_items + 2 and not (operation == EMPTY_LOAD and num_columns == 2):
             return name, ("bad_column_count", at + 4, at + 6, f"{num_items + 2}: {num_items} of the table and 2")
         if operation == EMPTY_LOAD and not self._is_first(at):
             return name, (

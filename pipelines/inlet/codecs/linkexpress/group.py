@@ -27,6 +27,7 @@ Facts     [documented] the fields and codes . [inferred] sizes of commit and FFF
           ASSUMED: byte order and null areas hold for a whole file and are found by exact fit over its first records;
           several fit and decode differently -> ambiguous_layout
           ASSUMED: an id of 0 belongs to full extracts and only to them; their table is named by the file's name
+          ASSUMED: an FFFF record counts 2 columns, or its table's too; it has no items in any case
 Rejects   bad_length, truncated, trailing_bytes, unknown_operation, unknown_extraction_id, unknown_table,
           bad_column_count, bad_null_indicator, bad_digit, bad_sign, bad_text, bad_date, bad_value_length,
           value_does_not_fit, missing_key, null_not_allowed (after-images only), missing_change_seq, ambiguous_layout,
