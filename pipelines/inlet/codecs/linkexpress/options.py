@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from inlet.errors import ConfigError
 from inlet.fields import site_table
-from inlet.fields.charset import Charset, charset
+from inlet.fields.charset import ALIASES, Charset, charset
 from inlet.source import Source
 
 FILE_NAME = (
@@ -141,11 +141,24 @@ class CommonOptions(BaseModel):
     def is_ebcdic(self) -> bool:
         return (self.charset or "").startswith(("ebcdic_", "gs_"))
 
+    @property
+    def is_gs(self) -> bool:
+        """Is the set that of OutCode GS_KANA or GS_ASCII? Their NUMERIC in journals has no sign byte [documented]."""
+        return ALIASES.get(self.charset or "", self.charset) in ("ebcdic_kana", "ebcdic_ascii")
+
     def char_set(self, byte_order: str) -> Charset:
         """The set of CHARACTER and VARCHAR."""
         pairs = self.nchar_overrides if self.is_ebcdic else {}
         mixed = self.jef_mixed if self.is_ebcdic else "shift"
         return self._set(self.charset, byte_order, mixed, self.charset_overrides | pairs)
+
+    def moment_set(self, byte_order: str) -> Charset:
+        """The set of days, times and names of checkpoints, whose widths are those of single bytes in any set."""
+        if self.charset == "utf_16":
+            return self._set("ascii", byte_order, "shift", {})
+        is_double = self.is_ebcdic and self.jef_mixed == "double"
+        single = self.model_copy(update={"jef_mixed": "single"}) if is_double else self
+        return single.char_set(byte_order)
 
     def nchar_set(self, byte_order: str) -> Charset | None:
         """The set of pairs that NCHAR is read in; None for none."""

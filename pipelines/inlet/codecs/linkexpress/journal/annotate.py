@@ -240,7 +240,8 @@ def _item(data: bytes, packet: Packet, one: Found, name: str, reader: Reader) ->
         meaning = f"{reader.number(data, packet, one)}"
     elif name != "TJNLTRNID":
         try:
-            meaning = reader.text(data, packet, one).rstrip(" ")
+            is_moment = name not in ("TJNLSTORAGE", "TJNLRESOURCE")
+            meaning = reader.text(data, packet, one, is_moment).rstrip(" ")
         except Wrong:
             meaning = f"no text: {meaning}"
     children = [*_head(data, one), Note(one.data_start, len(raw), "data", meaning)]

@@ -70,7 +70,9 @@ Facts     [documented] fields, codes, widths and meanings . [inferred] offsets i
           ASSUMED: validities of two bytes are numbers in the message's byte order, unless that makes items missing that
           are no text and the other reading does not; in big-endian there is no difference. One message alone that tells
           neither is ambiguous_layout. What a contract says is no evidence: a null that it forbids is null_not_allowed
-          ASSUMED: system texts and days are in the option charset; base 16 floats come with EBCDIC
+          ASSUMED: system texts and days are in the option charset, but in utf_16 days, times and names of checkpoints:
+          these have the widths of single bytes, and are ASCII; base 16 floats come with EBCDIC
+          Under GS_KANA and GS_ASCII a NUMERIC has no sign byte [documented], unless the first journals tell otherwise
           ASSUMED: no message is longer than 16 MiB and no journal of a stream longer than 1 MiB
 Messages  the journals of a message settle what the options leave open for it: a source whose options tell framing,
           tags and widths costs no fit. Pieces of a divided journal wait for each other where the option divided says

@@ -114,7 +114,7 @@ def settled(
     head = head if is_message else head[:LEN_FITTED]
     is_stream = context["framing"] == "journal_stream"
     orders = _open(options.byte_order, frame.ORDERS) if is_stream else (options.byte_order,)
-    walked = {order: frame.walk(head, context["framing"], order) for order in orders}
+    walked = {order: _walked(head, context["framing"], order) for order in orders}
     may_be_little = any(packet.byte_order == "little" for one in walked.values() for packet in one.packets)
     readings = list(_readings(orders, may_be_little, options))
     if len(readings) == 1:
@@ -133,13 +133,24 @@ def settled(
     return chosen if isinstance(chosen, Reject) else chosen.context
 
 
+def _walked(head: bytes, framing: str, byte_order: str) -> frame.Walked:
+    """What readings are tried on: of a first message that is longer than the head, the journals that are whole."""
+    walked = frame.walk(head, framing, byte_order)
+    if len(head) < LEN_FITTED or walked.packets or walked.wrong:
+        return walked
+    begun = frame.begun(head, framing)
+    return walked._replace(packets=[begun] if begun else [])
+
+
 def _readings(orders: tuple[str, ...], may_be_little: bool, options: Options) -> Iterator[dict]:
     """Every reading that the options leave open, the usual ones first."""
     has_names = {"RESOURCE", "STORAGE"} & set(options.sysitems)
     both = {
         "byte_order": orders,
         "compressed": _open(options.compressed, ("no", "yes")),
-        "numeric_sign": _open(options.numeric_sign, ("separate", "overpunch")),
+        "numeric_sign": _open(
+            options.numeric_sign, ("overpunch", "separate") if options.is_gs else ("separate", "overpunch")
+        ),
     }
     of_tags = {
         "varying_length": _open(options.varying_length, ("data", "area")),
