@@ -165,6 +165,46 @@ def test_a_damaged_record_leaves_the_reading_of_the_others():
     assert [(r.kind, r.byte_offset) for r in found.rejects] == [("unknown_operation", 0)]
 
 
+def test_records_that_say_their_length_are_read_though_one_is_damaged():
+    """Two nulls tell what follows their indicator; readings that take no null read all other records alike."""
+    columns = [("N", "INTEGER"), ("S", "VARCHAR(10)")]
+    rows = [("insert", {"N": n, "S": None if n in (3, 200) else "a"}) for n in range(300)]
+    source, tables = project(columns)
+    for body in ("len0", "full", "absent"):
+        how = HOW | {"columns": columns, "logtype": "little", "null_var_body": body}
+        data = bytearray(encode_table_file(rows, **how))
+        data[5] = 9  # the first record has no operation
+        context = codec.open_file(PATH, bytes(data), True, source, tables)
+        assert (context["logtype"], context["byte_order"], context["null_var_body"]) == ("little", "big", body)
+        found = codec.decode(bytes(data), context, source, tables)
+        assert [(r.kind, r.byte_offset) for r in found.rejects] == [("unknown_operation", 4)]
+
+
+def test_most_records_of_one_size_are_enough_where_no_other_reading_has_any():
+    columns = [("K", "CHAR(4)"), ("Q", "NUMERIC(5,0)")]
+    rows = [("insert", {"K": f"{n:04}", "Q": n}) for n in range(11)]
+    data = bytearray(encode_table_file(rows, **HOW | {"columns": columns}))
+    len_record = len(data) // 11
+    for n in (0, 3, 6, 9):
+        data[n * len_record + 1] = 7  # no operation
+    source, tables = project(columns)
+    context = codec.open_file(PATH, bytes(data), True, source, tables)
+    assert (context["logtype"], context["byte_order"], context["null_areas"]) == ("normal", "big", "yes")
+    found = codec.decode(bytes(data), context, source, tables)
+    assert (found.changes.num_rows, len(found.rejects)) == (7, 4)
+
+
+@pytest.mark.parametrize("byte_order", ["big", "little"])
+def test_records_of_one_size_are_taken_at_once_where_one_reading_alone_takes_all(byte_order):
+    columns = [("K", "CHAR(4)"), ("Q", "NUMERIC(5,0)")]
+    rows = [("insert", {"K": f"{n:04}", "Q": n}) for n in range(3)]
+    data = encode_table_file(rows, **HOW | {"columns": columns, "byte_order": byte_order})
+    source, tables = project(columns)
+    context = codec.open_file(PATH, data, False, source, tables)
+    assert (context["logtype"], context["byte_order"], context["null_areas"]) == ("normal", byte_order, "yes")
+    assert codec.open_file(PATH, data[:-1], False, source, tables) is None  # it may go on, or end so
+
+
 TOLD = {"difftype": "open", "logtype": "normal", "byte_order": "big", "null_areas": "yes"}
 
 

@@ -2,11 +2,15 @@
 
 What a source's options leave open (`auto`) is settled by exact fit over a file's first records: of all readings, the
 one under which each record is read to its last byte, and the file to its end where all of it is there. Where damage
-lets none fit, the one that reads by far the most. Several that decode differently are no choice.
+lets none fit, the one that reads by far the most. Several that decode a record differently are no choice; of those that
+do not, one is where it reads by far the most of the records that not all of them read.
 """
 
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import product
+
+import numpy as np
 
 from inlet.codecs.linkexpress import file_name
 from inlet.codecs.linkexpress.block import decode
@@ -28,6 +32,7 @@ SETTLED = ("layout", "extract", "byte_order", "null_areas", "numeric_sign", "log
 OPTION_OF = {"layout": "difftype"}  # member of a reading -> the option that tells it, where that is not its name
 TELLING = ("layout", "byte_order", "null_areas", "logtype")  # members that say where records and items are
 NUM_TELLING = 8  # good records of one size that say by themselves how a damaged file is read
+NUM_LIKELY = 6  # ... that say so, where they are most of the file, and no other reading finds a record
 IN_BYTE_ORDER = {
     *("SMALLINT", "INTEGER", "REAL", "FLOAT", "DOUBLE", "DATE", "TIMESTAMP", "INTERVAL"),
     *("VARCHAR", "NVARCHAR", "NCHAR", "BLOB", "BYTEA", "TEXT"),
@@ -159,7 +164,10 @@ class _Fit:
         self.is_to_the_end = self.is_possible and not rejects and int(framed.offsets[-1]) == len(head)
         self.is_all_fitted = is_all and len_tried == len(head)
         self.is_credible = self.has_lengths or self.num_good >= NUM_TELLING and self.len_good >= NEARLY * len_tried
+        self.is_likely = self.num_good >= NUM_LIKELY and self.len_good > len_tried / 2
         self.is_open = self.is_possible and not self.num_records  # its first record may be one of which more is to come
+        self.is_refuted = bool(rejects) or not self.is_possible
+        self.offsets = framed.offsets[: self.num_records + 1]
         self.trouble = (
             f", {rejects[0].kind} at byte {rejects[0].byte_offset}"
             if rejects
@@ -187,13 +195,30 @@ class _Fit:
     def tells_the_same(self, other) -> bool:
         return self.decoded.changes.equals(other.decoded.changes) and self.decoded.controls == other.decoded.controls
 
+    @cached_property
+    def read(self) -> dict[int, tuple]:
+        """What each record that is a change is, by its offset."""
+        names = ("unit_offset", "operation", "before", "after")
+        columns = [self.decoded.changes.column(name).to_pylist() for name in names]
+        return {at: told for at, *told in zip(*columns)}
+
+    def outweighs(self, other) -> bool:
+        """Does it read each record as another reading does, and by far the most of those that not both read?"""
+        if not np.array_equal(self.offsets, other.offsets):
+            return False
+        num_own, num_others = len(self.read.keys() - other.read.keys()), len(other.read.keys() - self.read.keys())
+        is_same = all(other.read.get(at, told) == told for at, told in self.read.items())
+        return is_same and 0 < num_own >= NEARLY * (num_own + num_others)
+
     def may_be_taken_early(self, fits: list) -> bool:
-        """May a file that may grow be read so? Where records say their lengths; or where options say how they are read,
-        no other reading may turn out to be without damage, and FFFF may not turn out to be no empty extract.
+        """May a file that may grow be read so? Where records say their lengths. Else no other reading may turn out to
+        be without damage, and FFFF may not turn out to be no empty extract: where options say how records are read; or
+        where this reading alone takes all of them, up to the last byte that is there.
         """
         if self.has_lengths or len(fits) == 1:
             return True
-        return _are_told(fits) and self.is_exact and not self.decoded.controls
+        is_alone = self.is_to_the_end and all(fit is self or fit.is_refuted for fit in fits)
+        return self.is_exact and not self.decoded.controls and (_are_told(fits) or is_alone)
 
     def told(self, varied: list[str]) -> str:
         """What the reading is, and how far it got."""
@@ -221,11 +246,14 @@ def _choose(fits: list[_Fit], head: bytes, is_all: bool, source: Source, tables:
         or near
     )
     if not _are_told(fits) and not all(fit.has_lengths for fit in best):
-        best = best + [fit for fit in fits if fit.is_open]
+        others = [fit for fit in fits if fit.is_open]
         if not best[0].is_to_the_end and not best[0].is_credible:
-            best = [fit for fit in fits if fit.len_good or fit.is_open or fit.has_lengths and not fit.num_records]
-    is_one = all(fit.tells_the_same(best[0]) for fit in best) and best[0].len_good
-    orders = {fit.context["byte_order"] for fit in best}
+            others += [fit for fit in fits if fit.len_good > (1 - NEARLY) * most]
+            others += [fit for fit in fits if fit.has_lengths and not fit.num_records and not best[0].is_likely]
+        best = list(dict.fromkeys([*best, *others]))
+    same = [fit for fit in best if fit.tells_the_same(best[0])]
+    is_one = best[0].len_good and all(fit in same or best[0].outweighs(fit) for fit in best)
+    orders = {fit.context["byte_order"] for fit in same}
     if len(fits) == 1 or is_one and (len(orders) == 1 or best[0].is_all_fitted):
         return best[0]
     if any(fit.len_good for fit in best):
