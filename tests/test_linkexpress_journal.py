@@ -414,6 +414,14 @@ def test_journals_of_gs_sets_have_numbers_without_a_sign_byte_where_no_journal_t
     assert codec.changes_as_rows(decoded, context, source, contracts)[-1]["after"]["Q"] == Decimal(-42)
 
 
+def test_a_small_file_that_waits_names_the_options_that_are_open():
+    data = encode_file([Change("T1", "insert", {"N": 1, "S": "a"})], COLUMNS, How(framing="journal_stream"))
+    source, contracts = project(COLUMNS, tagged="yes", framing="journal_stream")
+    assert codec.open_file(PATH, data, False, source, contracts) is None
+    names = ["byte_order", "compressed", "numeric_sign", "varying_length", "nchar_length"]
+    assert codec.open_options(PATH, data, source, contracts) == names
+
+
 def test_pieces_of_two_byte_orders_are_no_journal():
     source, contracts = project({"T1": [("S", "VARCHAR(4)")]}, divided="yes", tagged="yes")
     journal = [[Change("T1", "insert", {"S": "a"})]]
@@ -501,6 +509,42 @@ def test_a_null_that_comes_late_is_rejected_until_the_byte_order_of_validities_i
     found = codec.decode(data, context, source, contracts)
     assert found.changes.num_rows == num + 1 and not found.rejects
     assert_unit_read_alike(data, context, source, contracts)
+
+
+def test_an_option_that_is_set_later_reads_what_was_landed_and_what_comes():
+    tables = {"T1": [("N", "INTEGER")], "T2": [("N", "INTEGER"), ("Q", "NUMERIC(5,0)")]}
+    how = How(numeric_sign="overpunch", compressed=True)
+    journals = [Change("T1", "insert", {"N": n}) for n in range(1_001)]
+    journals.append(Change("T2", "insert", {"N": 1, "Q": Decimal(-42)}))
+    data, (source, contracts) = encode_file(journals, tables, how), project(tables)
+    context = codec.open_file(PATH, data, True, source, contracts)
+    assert context["reading"]["numeric_sign"] == "separate"
+    assert len(codec.decode(data, context, source, contracts).rejects) == 1
+    source, contracts = project(tables, numeric_sign="overpunch")
+    assert codec.decode(data, context, source, contracts).rejects == []
+    assert_unit_read_alike(data, context, source, contracts)
+    [block] = codec.cut(data, context, source, contracts, 1 << 20, True).blocks
+    assert block.context["reading"]["numeric_sign"] == "separate"
+
+
+@pytest.mark.parametrize(
+    ("how", "options", "said"),
+    [
+        (How(tagged=True), {"tagged": "no"}, "tagged no"),
+        (How(framing="journal_stream"), {"byte_order": "little"}, "byte_order little"),
+        (How(), {"framing": "mq_message"}, "framing mq_message"),
+    ],
+)
+def test_an_option_that_contradicts_how_a_file_was_begun_names_what_reads_it_again(how, options, said):
+    journals = [Change("T1", "insert", {"N": n, "S": "a"}) for n in range(3)]
+    data, (source, contracts) = encode_file(journals, COLUMNS, how), project(COLUMNS)
+    context = codec.open_file(PATH, data, True, source, contracts)
+    source, contracts = project(COLUMNS, **options)
+    cut = codec.cut(data, context, source, contracts, 1 << 20, True)
+    assert (cut.blocks, cut.problem.kind) == ([], "ambiguous_layout")
+    assert f"{said}, as options say; `inlet replay --file`" in cut.problem.expected
+    found = codec.decode(data + b"x", context, source, contracts)
+    assert found.changes.num_rows == 3 and f"options say {said}" in found.rejects[0].expected
 
 
 @pytest.mark.parametrize(

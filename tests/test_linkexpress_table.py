@@ -205,6 +205,65 @@ def test_records_of_one_size_are_taken_at_once_where_one_reading_alone_takes_all
     assert codec.open_file(PATH, data[:-1], False, source, tables) is None  # it may go on, or end so
 
 
+GROWING = [("N", "INTEGER"), ("S", "VARCHAR(10)")]
+
+
+def begun(**how):
+    """A file that was landed while no row of it had a null, and what has come since: its bytes, its context then, and
+    where it ended.
+    """
+    rows = [("insert", {"N": n, "S": "a"}) for n in range(20)]
+    how = HOW | {"columns": GROWING} | how
+    first, more = encode_table_file(rows, **how), encode_table_file([("insert", {"N": 20, "S": None})], **how)
+    source, tables = project(GROWING)
+    context = codec.open_file(PATH, first, False, source, tables)
+    return first + more, context, len(first)
+
+
+def test_an_option_that_is_set_later_reads_what_was_landed_and_what_comes():
+    """No null told what follows the indicator of one."""
+    data, context, end = begun(logtype="little", null_var_body="absent")
+    assert context["null_var_body"] == "len0"
+    source, tables = project(GROWING)
+    [reject] = codec.decode(data, context, source, tables).rejects
+    assert (reject.kind, reject.unit_offset) == ("truncated", end)
+    source, tables = project(GROWING, null_var_body="absent")
+    assert codec.decode(data, context, source, tables).rejects == []
+    behind = codec.cut(data[:end], context, project(GROWING)[0], tables, 100).context
+    cut = codec.cut(data[end:], behind, source, tables, 100)
+    assert codec.decode(data[end:], cut.blocks[0].context, source, tables).rejects == []
+    assert cut.context["null_var_body"] == "len0"  # the file's own reading, of which the option may be taken back
+
+
+@pytest.mark.parametrize(
+    ("how", "options", "said", "was"),
+    [
+        ({"logtype": "little"}, {"byte_order": "little"}, "byte_order little", "byte_order big"),
+        ({"logtype": "normal"}, {"null_areas": "no"}, "null_areas no", "null_areas yes"),
+        ({"logtype": "normal"}, {"difftype": "journal"}, "difftype journal", "difftype open"),
+    ],
+)
+def test_an_option_by_which_records_lie_elsewhere_names_what_reads_the_file_again(how, options, said, was):
+    """Blocks were cut as the file was begun; the others would be cut in the middle of records."""
+    data, context, end = begun(**how)
+    if context is None:
+        context = codec.open_file(PATH, data, True, *project(GROWING))
+    source, tables = project(GROWING, **options)
+    cut = codec.cut(data[end:], context | {"record_ordinal": 20}, source, tables, 100)
+    assert (cut.blocks, cut.consumed, cut.problem.kind) == ([], 0, "ambiguous_layout")
+    assert f"{said}, as options say; `inlet replay --file` reads" in cut.problem.expected and was in cut.problem.found
+    found = codec.decode(data[:end] + b"\0\x09" + data[end + 2 :], context, source, tables)
+    assert found.changes.num_rows == 20 and len(found.rejects) == 1
+    assert f"begun as {was}, and options say {said}: `inlet replay --file`" in found.rejects[0].expected
+
+
+def test_an_option_that_changes_no_width_of_its_table_contradicts_nothing():
+    data, context, end = begun(logtype="normal")
+    context = context or codec.open_file(PATH, data, True, *project(GROWING))
+    source, tables = project(GROWING, numeric_sign="overpunch", null_var_body="full")
+    assert len(codec.cut(data, context, source, tables, 10_000).blocks) == 1
+
+
 TOLD = {"difftype": "open", "logtype": "normal", "byte_order": "big", "null_areas": "yes"}
 
 
@@ -236,6 +295,7 @@ def test_a_byte_order_is_not_chosen_while_later_rows_may_tell_it(is_whole):
     source, tables = project(PAIR, null_areas="yes", difftype="open", logtype="normal")
     context = codec.open_file(PATH, encode_table_file(rows[:3], **how), False, source, tables)
     assert context is None
+    assert codec.open_options(PATH, encode_table_file(rows[:3], **how), source, tables) == ["byte_order"]
     refused = codec.open_file(PATH, encode_table_file(rows, **how), is_whole, source, tables)
     assert refused is None or refused.kind == "ambiguous_layout" and "byte_order" in refused.expected
 

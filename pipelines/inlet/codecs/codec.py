@@ -100,6 +100,10 @@ class FileCodec(Codec, Protocol):
         read, whatever follows; None where more has to come to tell.
         """
 
+    def open_options(self, path: str, head: bytes, source: Source, tables: dict[str, Table]) -> list[str]:
+        """The options that would tell how a file is read for which `open_file` gives None: of codecs that settle some
+        by what fits. In: as of `open_file`."""
+
     def cut(
         self, data: bytes, context: dict, source: Source, tables: dict[str, Table], len_block: int, is_final: bool
     ) -> Cut:

@@ -17,6 +17,7 @@ from inlet.codecs.linkexpress.frames import (
     LEN_HEAD,
     LEN_VENDOR_RECORD,
     ids_of,
+    reading_in_force,
     tables_of,
 )
 from inlet.codecs.linkexpress.options import options_of
@@ -47,6 +48,7 @@ def annotate(data: bytes, context: dict, source: Source, tables: dict) -> list[A
     """The records of a block, with the notes of all its bytes."""
     if context["byte_order"] is None:
         return [bare("no record", 0, len(data), "truncated", "a whole record", f"{len(data)} bytes")] if data else []
+    context = reading_in_force(context, source, tables).reading
     block = _Block if context.get("layout", GROUP) == GROUP else _TableBlock
     return list(block(data, context, source, tables).records())
 

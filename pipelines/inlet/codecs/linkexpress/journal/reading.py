@@ -13,13 +13,14 @@ from itertools import product
 from typing import NamedTuple
 
 from inlet import change
+from inlet.codecs.linkexpress.fit import NEARLY
 from inlet.codecs.linkexpress.journal import frame
 from inlet.codecs.linkexpress.journal.frame import Packet
 from inlet.codecs.linkexpress.journal.items import NO_DEFINITION, OPEN, Journal
-from inlet.codecs.linkexpress.journal.options import Options
+from inlet.codecs.linkexpress.journal.options import ANY_FORM, OF_TAGS, OF_WIDTHS, Options
 from inlet.codecs.linkexpress.journal.record import Reader, Walked
 from inlet.codecs.linkexpress.journal.transaction import OpenTransactions, Transactions
-from inlet.codecs.linkexpress.opening import LEN_FITTED, NEARLY, NUM_TOLD, too_long
+from inlet.codecs.linkexpress.opening import LEN_FITTED, NUM_TOLD, too_long
 from inlet.codecs.linkexpress.reject import change_seq_prefix, of_file
 from inlet.codecs.results import Control
 from inlet.errors import Reject
@@ -112,11 +113,7 @@ def settled(
     None while more has to come to tell.
     """
     head = head if is_message else head[:LEN_FITTED]
-    is_stream = context["framing"] == "journal_stream"
-    orders = _open(options.byte_order, frame.ORDERS) if is_stream else (options.byte_order,)
-    walked = {order: _walked(head, context["framing"], order) for order in orders}
-    may_be_little = any(packet.byte_order == "little" for one in walked.values() for packet in one.packets)
-    readings = list(_readings(orders, may_be_little, options))
+    walked, readings = _left_open(context, head, options)
     if len(readings) == 1:
         return context | {"reading": readings[0]}
     if not is_whole and len(head) < LEN_FITTED:
@@ -131,6 +128,24 @@ def settled(
         return context if is_message or len(head) < LEN_FITTED else too_long(head, _varied(tried))
     chosen = _choose([fit(one.reading, NUM_FITTED) for one in tried if one.len_good], tried, head)
     return chosen if isinstance(chosen, Reject) else chosen.context
+
+
+def open_options(context: dict, head: bytes, options: Options) -> list[str]:
+    """The options by which a file's readings differ; none while no journal is whole by any. In: as of `settled`."""
+    names = ("byte_order", "tagged", *ANY_FORM[1:], *OF_TAGS, *OF_WIDTHS)
+    walked, readings = _left_open(context, head[:LEN_FITTED], options)
+    if not any(one.packets for one in walked.values()):
+        return []
+    return [name for name in names if len({one[name] for one in readings if name in one}) > 1]
+
+
+def _left_open(context: dict, head: bytes, options: Options) -> tuple[dict[str, frame.Walked], list[dict]]:
+    """The messages or journals of a head, by the byte orders that it may have; all readings that may be its own."""
+    is_stream = context["framing"] == "journal_stream"
+    orders = _open(options.byte_order, frame.ORDERS) if is_stream else (options.byte_order,)
+    walked = {order: _walked(head, context["framing"], order) for order in orders}
+    may_be_little = any(packet.byte_order == "little" for one in walked.values() for packet in one.packets)
+    return walked, list(_readings(orders, may_be_little, options))
 
 
 def _walked(head: bytes, framing: str, byte_order: str) -> frame.Walked:

@@ -39,8 +39,6 @@ class Reader:
     """Reads the journals of a file by one reading. In: contracts as they are in force for the file."""
 
     def __init__(self, reading: dict, source: Source, options: Options, tables: dict[str, Table]):
-        if "validity_order" in reading and options.validity_order != "auto":  # it may be told since it was settled
-            reading = reading | {"validity_order": options.validity_order}
         self.reading, self.source, self.options, self.tables = reading, source, options, tables
         self.columns = Columns(reading, source, options, tables)
         self.texts: dict[tuple[str, bytes, bool], str] = {}  # of system items, which hold few different ones
