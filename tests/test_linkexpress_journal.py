@@ -170,11 +170,8 @@ def value_of(value, type_: str, how: How):
         return datetime.date.fromisoformat(value)
     if type_ == "TIMESTAMP":
         return datetime.datetime.fromisoformat(value)
-    return (
-        blank(value, type_, {"charset": how.charset, "byte_order": "big"}) + " " * how.len_more
-        if type_ == "CHAR(20)"
-        else blank(value, type_, {"charset": how.charset, "byte_order": "big"})
-    )
+    value = blank(value, type_, {"charset": how.charset, "byte_order": "big"})
+    return value + " " * (how.len_more // (2 if how.charset == "utf_16" else 1)) if type_ == "CHAR(20)" else value
 
 
 def expected_rows(tables: dict, journals: list, how: How) -> list[tuple]:
@@ -509,6 +506,30 @@ def test_a_null_that_comes_late_is_rejected_until_the_byte_order_of_validities_i
     found = codec.decode(data, context, source, contracts)
     assert found.changes.num_rows == num + 1 and not found.rejects
     assert_unit_read_alike(data, context, source, contracts)
+
+
+@pytest.mark.parametrize("is_tagged", [True, False])
+def test_a_wrong_charset_is_no_other_layout(is_tagged):
+    journals = [Change("T1", "insert", {"N": n, "S": "山"}) for n in range(3)]
+    data = encode_file(journals, COLUMNS, How(tagged=is_tagged))
+    source, contracts = project(COLUMNS, charset="utf_8")
+    context = codec.open_file(PATH, data, True, source, contracts)
+    rejects = codec.decode(data, context, source, contracts).rejects
+    assert [(r.kind, r.column_name) for r in rejects] == [("bad_text", "S")] * 3
+    source, contracts = project(COLUMNS)
+    assert codec.decode(data, context, source, contracts).rejects == []
+
+
+def test_journals_without_tags_whose_system_items_are_others_name_the_option():
+    data = encode_file(
+        [Change("T1", "insert", {"N": 1, "S": "a"})], COLUMNS, How(tagged=False, sysitems=("RESOURCE", "DBOP"))
+    )
+    source, contracts = project(COLUMNS)
+    found = codec.open_file(PATH, data, True, source, contracts)
+    assert isinstance(found, Reject) and "sysitems" in found.expected
+    source, contracts = project(COLUMNS, tagged="no")
+    found = codec.open_file(PATH, data, True, source, contracts)
+    assert isinstance(found, Reject) and "the system items that the option sysitems says" in found.expected
 
 
 def test_an_option_that_is_set_later_reads_what_was_landed_and_what_comes():

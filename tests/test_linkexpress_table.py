@@ -194,6 +194,21 @@ def test_most_records_of_one_size_are_enough_where_no_other_reading_has_any():
     assert (found.changes.num_rows, len(found.rejects)) == (7, 4)
 
 
+@pytest.mark.parametrize("logtype", ["normal", "little"])
+@pytest.mark.parametrize("words", [("山田", "a"), ("山田",)])
+def test_a_wrong_charset_is_no_other_layout(logtype, words):
+    columns = [("N", "INTEGER"), ("S", "VARCHAR(10)")]
+    rows = [("insert", {"N": n, "S": words[n % len(words)]}) for n in range(20)]
+    data = encode_table_file(rows, **HOW | {"columns": columns, "logtype": logtype})
+    source, tables = project(columns, charset="utf_8")
+    context = codec.open_file(PATH, data, True, source, tables)
+    assert (context["layout"], context["logtype"], context["byte_order"]) == ("open", logtype, "big")
+    rejects = codec.decode(data, context, source, tables).rejects
+    assert {(r.kind, r.column_name) for r in rejects} == {("bad_text", "S")} and len(rejects) == 20 // len(words)
+    source, tables = project(columns)
+    assert codec.decode(data, context, source, tables).rejects == []  # what a replay does under the right one
+
+
 @pytest.mark.parametrize("byte_order", ["big", "little"])
 def test_records_of_one_size_are_taken_at_once_where_one_reading_alone_takes_all(byte_order):
     columns = [("K", "CHAR(4)"), ("Q", "NUMERIC(5,0)")]

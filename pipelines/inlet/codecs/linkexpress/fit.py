@@ -41,7 +41,13 @@ class Fit:
         self.is_exact = self.is_possible and not rejects and bool(self.num_records)
         self.is_to_the_end = self.is_possible and not rejects and int(framed.offsets[-1]) == len(head)
         self.is_all_fitted = is_all and len_tried == len(head)
-        self.is_credible = self.has_lengths or self.num_good >= NUM_TELLING and self.len_good >= NEARLY * len_tried
+        is_proof = self.has_lengths or self.num_records >= NUM_TELLING
+        is_text = bool(rejects) and all(reject.kind == "bad_text" for reject in rejects)
+        is_end = self.num_records == NUM_FITTED or int(framed.offsets[-1]) == len(head)
+        self.is_but_for_text = self.is_possible and is_text and is_proof and is_end  # charset may be another one
+        self.len_fitting = len_tried if self.is_but_for_text else self.len_good
+        is_near = self.num_good >= NUM_TELLING and self.len_good >= NEARLY * len_tried
+        self.is_credible = self.has_lengths or is_near or self.is_but_for_text
         self.is_likely = self.num_good >= NUM_LIKELY and self.len_good > len_tried / 2
         self.is_open = self.is_possible and not self.num_records  # its first record may be one of which more is to come
         self.is_refuted = bool(rejects) or not self.is_possible

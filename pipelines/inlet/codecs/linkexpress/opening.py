@@ -3,7 +3,8 @@
 What a source's options leave open (`auto`) is settled by exact fit over a file's first records: of all readings, the
 one under which each record is read to its last byte, and the file to its end where all of it is there. Where damage
 lets none fit, the one that reads by far the most. Several that decode a record differently are no choice; of those that
-do not, one is where it reads by far the most of the records that not all of them read.
+do not, one is where it reads by far the most of the records that not all of them read. A reading under which records
+fail for their text alone is one: their rejects say so, for the option charset may be another one than the file's.
 """
 
 from collections.abc import Iterator
@@ -151,8 +152,8 @@ def _choose(fits: list[Fit], head: bytes, is_all: bool, source: Source, tables: 
     Records that say their length prove a reading; those of one size fit by chance. Unless options say how they are
     read, they are taken where nothing else is possible.
     """
-    most = max(fit.len_good for fit in fits)
-    near = sorted((fit for fit in fits if fit.len_good >= NEARLY * most), key=lambda fit: -fit.len_good)
+    most = max(fit.len_fitting for fit in fits)
+    near = sorted((fit for fit in fits if fit.len_fitting >= NEARLY * most), key=lambda fit: -fit.len_good)
     best = (
         [fit for fit in fits if fit.is_to_the_end and (is_all or fit.is_exact)]
         or [fit for fit in fits if fit.is_exact]
@@ -167,6 +168,8 @@ def _choose(fits: list[Fit], head: bytes, is_all: bool, source: Source, tables: 
         best = list(dict.fromkeys([*best, *others]))
     same = [fit for fit in best if fit.tells_the_same(best[0])]
     is_one = best[0].len_good and all(fit in same or best[0].outweighs(fit) for fit in best)
+    if not best[0].len_good and best[0].is_but_for_text:
+        is_one = all(fit.decoded.rejects == best[0].decoded.rejects for fit in best)
     orders = {fit.context["byte_order"] for fit in same}
     if len(fits) == 1 or is_one and (len(orders) == 1 or best[0].is_all_fitted):
         return best[0]

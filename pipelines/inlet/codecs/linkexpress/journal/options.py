@@ -4,9 +4,9 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field, field_validator
 
-from inlet.codecs.linkexpress.options import CommonOptions, required
+from inlet.codecs.linkexpress.options import CommonOptions
 from inlet.codecs.linkexpress.settled import Settled, contradicted, told
-from inlet.source import Source
+from inlet.source import Source, required
 
 SystemItem = Literal["TIME", "TRNID", "STS", "DBKIND", "DBOP", "STORAGE", "RESOURCE"]
 
@@ -94,4 +94,4 @@ def reading_in_force(context: dict, options: Options) -> Settled:
 
 def options_of(source: Source) -> Options:
     """The options of a source. Raises: ConfigError where a required one is missing."""
-    return required(source, source.options_as(Options))
+    return required(source.options_as(Options), f"sources.{source.name}.options")

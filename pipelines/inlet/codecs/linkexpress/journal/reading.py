@@ -216,7 +216,8 @@ class _Fit:
 
     def _fits(self, reject: Reject) -> bool:
         is_named = self.reading["tagged"] == "yes" or reject.source_table
-        return reject.kind in FITTING or reject.kind == "unknown_table" and bool(is_named)
+        is_text = reject.kind == "bad_text" and reject.column_name  # charset may be another one
+        return reject.kind in FITTING or reject.kind == "unknown_table" and bool(is_named) or bool(is_text)
 
     def _compared(self, found) -> str:
         if isinstance(found, dict):
@@ -281,14 +282,17 @@ def _none(fits: list[_Fit], head: bytes) -> Reject:
     """No journal can be read: the trouble of the reading that got farthest."""
     farthest = max(fits, key=_Fit.reached)
     first, reject = farthest.trouble, farthest.first
+    without_tags = f" (journals without tags hold the system items that the option sysitems says, and {NO_DEFINITION})"
+    may_be_untagged = not farthest.num_parsed and any(fit.reading["tagged"] == "no" for fit in fits)
+    is_untagged = farthest.num_records and (may_be_untagged or farthest.reading["tagged"] == "no")
+    tables = without_tags if is_untagged else ""
     if all((fit.trouble.kind, fit.trouble.offset) == (first.kind, first.offset) for fit in fits):
         found = f"{first.found}, under each of the {len(fits)} readings that the options leave open"
-        told = of_file(first.kind, head, first.expected, found, first.offset)
+        told = of_file(first.kind, head, f"{first.expected}{tables}", found, first.offset)
         if reject is None:
             return told
         names = reject.source_schema, reject.source_table, reject.column_name
         return replace(told, source_schema=names[0], source_table=names[1], column_name=names[2])
-    tables = f" (journals without tags hold {NO_DEFINITION})" if farthest.reading["tagged"] == "no" else ""
     expected = f"a reading under which a journal fits; so far {first.expected}{tables}"
     return of_file(first.kind, head, expected, f"{first.found}; tried {_tried(fits)}", first.offset)
 

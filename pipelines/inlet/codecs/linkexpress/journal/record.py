@@ -203,7 +203,7 @@ class Reader:
 
     def table_of(self, data: bytes, packet: Packet, resource: Found | None, start: int = 0) -> str:
         """SCHEMA.TABLE with a contract that a journal names. Raises: Wrong."""
-        expected = "a table with a contract, by its name or by a word of `tables`"
+        expected = f"a table with a contract, by its name in {self.options.charset} or by a word of `tables`"
         if resource is None:
             if self.columns.definition is None or len(self.columns.definition) != 1:
                 raise Refused("unknown_table", start, f"TJNLRESOURCE, {expected}", "none")
