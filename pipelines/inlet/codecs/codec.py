@@ -100,10 +100,6 @@ class FileCodec(Codec, Protocol):
         read, whatever follows; None where more has to come to tell.
         """
 
-    def open_options(self, path: str, head: bytes, source: Source, tables: dict[str, Table]) -> list[str]:
-        """The options that would tell how a file is read for which `open_file` gives None: of codecs that settle some
-        by what fits. In: as of `open_file`."""
-
     def cut(
         self, data: bytes, context: dict, source: Source, tables: dict[str, Table], len_block: int, is_final: bool
     ) -> Cut:
@@ -117,6 +113,15 @@ class FileCodec(Codec, Protocol):
     def span(self, context: dict, num_records: int) -> tuple[str, str] | None:
         """Bounds of the change_seq of a block's changes; None where they cannot be told, so that silver looks for
         repeats.
+        """
+
+
+class Settles(FileCodec, Protocol):
+    """A file codec that settles options of a file by what fits its first records."""
+
+    def open_options(self, path: str, head: bytes, source: Source, tables: dict[str, Table]) -> list[str]:
+        """The options that would tell how a file is read for which `open_file` gives None; none where what is there of
+        its first record tells nothing. In: as of `open_file`.
         """
 
 
