@@ -568,6 +568,26 @@ def test_a_file_that_waits_for_its_end_is_named_by_the_run_and_by_status(tmp_pat
     assert not work and status.status(project)["waiting files"] == [{"file": "landing/shop/a.json", "waits for": RESTS}]
 
 
+def test_a_file_that_waits_until_it_is_whole_names_the_options_that_would_tell_how_it_is_read(project, capsys):
+    """A number that is the same in both byte orders tells none."""
+    columns = [{"name": "K", "type": "string", "source_type": "CHAR(4)"}]
+    columns.append({"name": "Q", "type": "int", "source_type": "INTEGER"})
+    table = {"table": "DEPOT.PAIRS", "name": "pairs", "key": ["K"], "columns": columns}
+    options = {"null_areas": "yes", "charset": "cp932", "source_tz": "UTC", "difftype": "open", "logtype": "normal"}
+    of_table = {"codec": "linkexpress_table", "tables": {"PAIRS": "DEPOT.PAIRS"}, "options": options}
+    project = projects.make(project.root, {"depot": {**projects.DEPOT, **of_table}}, [table])
+    rows, layout = [("row", {"K": "a", "Q": 0})], [(one["name"], one["source_type"]) for one in columns]
+    deliver(project, linkexpress.encode_table_file(rows, "open", True, "big", "cp932", layout), f"PAIRS_{NAME}")
+    running.say_what_waits(plan(project), Log(is_human=False))
+    said = json.loads(capsys.readouterr().err.splitlines()[-1])["waiting"]
+    assert said == (
+        f"landing/depot/PAIRS_{NAME}: its 14 bytes, which fit more than one reading so far, until byte_order is set, "
+        "an option that is auto, or nothing was written for 60 minutes (settle_minutes; 0 says that files come whole)"
+    )
+    deliver(project, linkexpress.encode_table_file(rows, "open", True, "big", "cp932", layout)[:5], f"PAIRS_{NAME}")
+    assert plan(project).end_of_wait(f"landing/depot/PAIRS_{NAME}").startswith("until it goes on or nothing")
+
+
 def test_a_transport_that_brings_other_units_is_refused(tmp_path):
     with pytest.raises(
         ConfigError, match="lines brings nothing that linkexpress_group reads. Its transports are records"

@@ -108,6 +108,7 @@ def test_a_codec_offers_what_a_face_declares_and_with_its_parameters(name):
         face
         for face, has in (
             (codec.FileCodec, "cut"),
+            (codec.Settles, "open_options"),
             (codec.RowCodec, "decode_rows"),
             (codec.Counted, "num_records"),
             (codec.KnowsHalves, "half"),

@@ -366,7 +366,7 @@ def test_the_time_of_a_point_is_that_of_the_publication_that_moved_it(busy):
         (
             "20260102030405_000002.lxg",
             20,
-            "; its last 20 bytes may be unfinished, and wait until it goes on or nothing was written for 60 minutes",
+            "; its last 20 bytes, which may be unfinished, wait until it goes on or nothing was written for 60 minutes",
         ),
         ("20260102030405_000003.lxg.gz", None, "; it waits for its end, which only rest tells"),
     ],

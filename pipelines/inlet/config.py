@@ -23,7 +23,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
 
 from inlet.errors import ConfigError, as_found, in_words
-from inlet.source import Source
+from inlet.source import Source, required
 from inlet.table import Table, by_name
 from inlet.table_column import TableColumn
 
@@ -140,9 +140,8 @@ def load(root: Path | str, is_unfinished: bool = False) -> Project:
             )
         read_files(source, CODECS[source.codec].OPTIONS, root, f"{config}: sources.{source.name}.options")
         options = _build(CODECS[source.codec].OPTIONS, source.options, f"{config}: sources.{source.name}.options")
-        for name, remedy in getattr(options, "REQUIRED", {}).items():
-            if getattr(options, name) is None and not is_unfinished:
-                raise ConfigError(f"{config}: sources.{source.name}.options: {name} is missing", remedy)
+        if not is_unfinished:
+            required(options, f"{config}: sources.{source.name}.options")
         if source.publish_at == CHECKPOINT and not offers(CODECS[source.codec], "HAS_CHECKPOINTS"):
             having = [name for name, codec in CODECS.items() if offers(codec, "HAS_CHECKPOINTS")]
             raise ConfigError(

@@ -117,6 +117,15 @@ class FileCodec(Codec, Protocol):
         """
 
 
+class Settles(FileCodec, Protocol):
+    """A file codec that settles options of a file by what fits its first records."""
+
+    def open_options(self, path: str, head: bytes, source: Source, tables: dict[str, Table]) -> list[str]:
+        """The options that would tell how a file is read for which `open_file` gives None; none where what is there of
+        its first record tells nothing. In: as of `open_file`.
+        """
+
+
 class RowCodec(Codec, Protocol):
     """A codec of columnar files, whose rows are the records."""
 

@@ -261,8 +261,8 @@ def _bronze(project: Project, spark: "SparkSession", work: Work, log: Log) -> li
 
 def say_what_waits(plan: bronze.Plan, log: Log) -> None:
     """Name each file that waits, or whose last record does, and what for."""
-    for path, size in plan.waiting.items():
-        what = f"{path}: its last {size:,} bytes, which may be unfinished, {plan.end_of_wait(path)}"
+    for path in plan.waiting:
+        what = f"{path}: {plan.what_waits(path)} {plan.end_of_wait(path)}"
         log.say({"step": "bronze", "waiting": what})
     for path, why in plan.held.items():
         log.say({"step": "bronze", "waiting": f"{path}: for {why}"})

@@ -165,7 +165,7 @@ def _why_it_waits(project: Project, path: str, landed: list[dict]) -> str:
         if path in plan.held:
             return f"; it waits for {plan.held[path]}"
         if path in plan.waiting:
-            return f"; its last {plan.waiting[path]:,} bytes may be unfinished, and wait {plan.end_of_wait(path)}"
+            return f"; {plan.what_waits(path)} wait {plan.end_of_wait(path)}"
         return "; the next `inlet run` lands it" if any(row["path"] == path for row in plan.files) else ""
     return "; no source of pipelines/inlet.yml reads it"
 
