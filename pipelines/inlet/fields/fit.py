@@ -144,9 +144,12 @@ OTHERS = {
     "string": ("text", lambda value: None if isinstance(value, bool) else str(value)),
     "boolean": ("true or false", lambda value: value if isinstance(value, bool) else None),
     "date": ("text of a day, YYYY-MM-DD", _date),
-    "timestamp": ("text of a time, at most 6 digits of a second's fraction", lambda value: _timestamp(value, True)),
+    "timestamp": (
+        "text of a time, at most 6 digits of a second's fraction (type string in the contract keeps more)",
+        lambda value: _timestamp(value, True),
+    ),
     "timestamp_ntz": (
-        "text of a time without a zone, at most 6 digits of a second's fraction",
+        "text of a time without a zone, at most 6 digits of a second's fraction (type string in the contract keeps more)",
         lambda value: _timestamp(value, False),
     ),
     "binary": (

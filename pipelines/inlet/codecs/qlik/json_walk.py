@@ -197,7 +197,7 @@ def _header_time(d, i):
     if millis >= 1_000_000_000_000 and not 48 <= d[i + 13] < 58:
         i, micros = i + 13, millis * 1000
     elif is_text:
-        i, micros = read_time(d, i)
+        i, micros, _ = read_time(d, i)
         i += i >= 0 and d[i] == 90
     else:
         return DOUBT, 0, 0

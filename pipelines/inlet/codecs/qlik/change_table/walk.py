@@ -100,7 +100,7 @@ def _time(d, cell, token):
     end = move(d, a, b - a, token, 0)
     for k in range(end, end + LEN_GAP):
         token[k] = 0
-    at, micros = read_time(token, 0)
+    at, micros, _ = read_time(token, 0)
     if at < 0:
         return False, 0
     is_utc = at == end - 1 and token[at] == 90 or is_same(token, at, end, UTC, 0, len(UTC))
