@@ -21,6 +21,7 @@ Binary cases also run cut at every byte (at 50 bytes in `make test`) and with ju
 """
 
 import datetime
+import math
 import random
 import re
 from collections.abc import Sequence
@@ -112,7 +113,7 @@ def plain(value):
     ):
         if isinstance(value, type_):
             return write(value)
-    return value
+    return {"float": str(value)} if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def said(row: dict) -> dict:

@@ -57,7 +57,7 @@ MAY_BRING = r"""contains(cast(value as string), '"MD"') or contains(cast(value a
 
 
 def _parse(message: dict, source: Source) -> dict:
-    return json_exact.parse(message["value"])
+    return json_exact.parse(message["value"], has_constants=True)
 
 
 def _offset(message: dict, source: Source, path: tuple) -> int:

@@ -3,9 +3,9 @@
 Headers     "", null and missing are the same. Text but for transactionEventCounter (integer), transactionLastEvent
             (boolean). [documented] transactionEventCounter is at least 0 and fits a bigint
 Time        header timestamp, UTC: YYYY-MM-DDTHH:mm:SS [documented], T or a blank, a second's fraction, maybe Z or an
-            offset. Digits beyond the microsecond are cut (SQL Server sends seven). Or epoch milliseconds, 13 digits, as a number or as text
-            [both seen in captured messages]. Anything else keeps the row and leaves change_timestamp null: order never
-            needs it. The control event `unreadable_timestamp` tells what was there
+            offset. Digits beyond the microsecond are cut (SQL Server sends seven). Or epoch milliseconds, 13 digits, as
+            a number or as text [both seen in captured messages]. Anything else keeps the row and leaves
+            change_timestamp null: order never needs it. The control event `unreadable_timestamp` tells what was there
 Order       changeSequence, 35 digits. REFRESH has none: start of its load (see full_load), then 4 digits of the topic,
             5 of the partition, 10 of the offset, so that no two rows of loads share a place
 Table       schema and table of the message, else the topic by the source's `tables`, else that of the metadata message
