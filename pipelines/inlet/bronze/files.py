@@ -27,7 +27,11 @@ LEN_READ = 16 << 20
 DAMAGED: tuple[type[Exception], ...] = (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError)
 MAX_TASKS = 64  # that read files at a time
 GONE = ""  # what a file waits for that was listed and is not there any more: nothing
-UNPACK: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}  # by the name's end, in any case
+UNPACK: dict[str, Callable[..., Any]] = {
+    ".gz": gzip.open,
+    ".bz2": bz2.open,
+    ".xz": lzma.open,
+}  # by the name's end, in any case
 
 
 def listing(project: Project, source: Source) -> Iterator[tuple[str, dict]]:

@@ -225,11 +225,13 @@ def _put_image(scratch, starts, ends, plan, order, mask, num_mask, is_after, out
 
 @compiled(**COMPILED)
 def _put_mask(d, start, length, num_columns, out):
-    """Big-endian hex text as bytes, least significant first: their number without trailing zeros; NONE for none, else
-    DOUBT.
+    """Big-endian hex text, maybe with 0x before it, as bytes, least significant first: their number without trailing
+    zeros; NONE for none, else DOUBT.
     """
     if length == NONE:
         return NONE
+    if length > 2 and d[start] == 48 and d[start + 1] | 32 == 120:  # 0x
+        start, length = start + 2, length - 2
     if length & 1:
         return DOUBT
     num = 0

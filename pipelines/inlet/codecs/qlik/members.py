@@ -55,7 +55,7 @@ TEXT_HEADERS = (
 MASKS = "changeMask", "columnMask"
 HEADERS = TEXT_HEADERS + ("timestamp", "transactionEventCounter", "transactionLastEvent")
 CHANGE_SEQ = re.compile(r"[0-9]{35}")
-HEX = re.compile(r"(?:[0-9A-Fa-f]{2})+")
+HEX = re.compile(r"(?:0[xX])?((?:[0-9A-Fa-f]{2})+)")  # of a mask
 HEADER_TIME = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2})(?:(\.[0-9]{1,6})[0-9]*)?(Z|[+-][0-9]{2}:?[0-9]{2})?"
 )

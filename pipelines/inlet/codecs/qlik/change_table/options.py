@@ -35,7 +35,7 @@ class Options(BaseModel):
     header_columns: list[str] = Field(
         [],
         description="the header columns of change tables whose files have no header row, in order; the columns of the "
-        "contract follow",
+        "contract follow. Without it Qlik's default ones, where the first record fits them",
     )
     code_page: str = Field(
         "AL32UTF8", description="character set of the files, one that has ASCII, as Oracle or MySQL names it"

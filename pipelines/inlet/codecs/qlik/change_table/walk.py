@@ -123,6 +123,8 @@ def _bit(d, cell, form, n):
 def _mask(d, cell, form, allowed, out):
     """A mask's bits by the places of columns. In: the bits that may be set. Out: is it certain."""
     size = cell[END] - cell[START]
+    if form == HEX and size > 2 and d[cell[START]] == 48 and d[cell[START] + 1] | 32 == 120:  # 0x
+        size -= 2  # bits are read from the end
     if form == HEX and size & 1:
         return False
     for n in range(size // 2 if form == HEX else size):
