@@ -368,7 +368,7 @@ def test_a_damaged_container_waits_and_is_set_aside_once_it_has_rested(tmp_path)
 
 
 ONE, TWO = (gzip.compress(text, mtime=0) for text in (b"1\n", b"2\n"))  # the same in every process
-PACK = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
+PACK = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".GZ": gzip.compress, ".Xz": lzma.compress}
 
 
 @pytest.mark.parametrize("end", PACK)

@@ -70,6 +70,37 @@ def apart(*words, cwd=None, **environment):
     )
 
 
+@pytest.mark.parametrize("environment", [{}, {"PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}], ids=["cron", "ascii"])
+def test_names_in_japanese_are_read_and_said_in_the_locale_of_cron(tmp_path, environment):
+    root, file = tmp_path / "受注", "landing/倉庫/注文.jsonl"
+    table = {"table": "倉庫.注文", "name": "orders", "key": ["番号"], "columns": [{"name": "番号", "type": "int"}]}
+    source = {"codec": "qlik_json", "from": {"transport": "lines", "path": "landing/倉庫/*.jsonl"}}
+    (root / "landing" / "倉庫").mkdir(parents=True)
+    projects.make(root, {"depot": source | {"tables": {"landing/倉庫/*": "倉庫.注文"}}}, [table])
+    row = {"data": {"番号": 1}, "headers": {"operation": "INSERT", "changeSequence": f"20260102030405{7:021d}"}}
+    (root / file).write_text(json.dumps(row, ensure_ascii=False) + "\n" + '{"番号": 1}\n', encoding="utf-8")
+    locale = {"LC_ALL": "C", "LANG": ""} | environment
+    if "PYTHONIOENCODING" in environment:
+        locale |= {"LC_ALL": "C.UTF-8"}  # the streams alone are not in UTF-8
+    done = {
+        command[0]: apart(*command, "--project", root, **locale)
+        for command in (["decode", root / file], ["generate"], ["status"], ["doctor"])
+    }
+    assert {command: one.returncode for command, one in done.items() if "Traceback" in one.stderr} == {}, done
+    change = json.loads(done["decode"].stdout)
+    assert (change["source_schema"], change["source_table"], change["after"]) == ("倉庫", "注文", {"番号": 1})
+    assert (done["decode"].returncode, done["generate"].returncode, done["status"].returncode) == (3, 0, 0)
+
+
+def test_java_reads_names_in_utf8_in_the_locale_of_cron():
+    asked = "from inlet.lake.java import check_java, java; import subprocess; check_java(); subprocess.run([java(), "
+    asked += "'-XshowSettings:properties', '-version'])"
+    done = subprocess.run(
+        [sys.executable, "-c", asked], capture_output=True, text=True, env={**os.environ, "LC_ALL": "C", "LANG": ""}
+    )
+    assert "sun.jnu.encoding = UTF-8" in done.stderr, done.stderr
+
+
 @pytest.fixture
 def project(tmp_path):
     (tmp_path / "landing" / "depot").mkdir(parents=True)
@@ -334,7 +365,9 @@ def test_answers_show_structs_bytes_and_utc_times_in_every_format(spark, lakehou
     query = (
         "select timestamp'2026-01-05 18:00:00.000250' as at, named_struct('price', 1.50, 'parts', array(x'00ff')) as "
         "image, x'0a' as raw, null as nothing, cast(0 as decimal(20,9)) as zero, "
-        "to_variant_object(named_struct('size', 1.20, 'photo', x'0a')) as sent, map(x'0a', 0bd) as m"
+        "to_variant_object(named_struct('size', 1.20, 'photo', x'0a')) as sent, map(x'0a', 0bd) as m, "
+        "double('NaN') as nan, array(float('-inf'), double('Infinity')) as infinite, timestamp'0001-01-01' as first, "
+        "timestamp_ntz'0001-01-01' as first_ntz, timestamp'9999-12-31 23:59:59.999999' as last, date'0001-01-01' as day"
     )
     said = []
     for format in ("json", "csv", "table"):
@@ -348,6 +381,12 @@ def test_answers_show_structs_bytes_and_utc_times_in_every_format(spark, lakehou
         "zero": "0.000000000",
         "sent": {"photo": "0a", "size": "1.20"},
         "m": {"0a": "0"},
+        "nan": "NaN",
+        "infinite": ["-Infinity", "Infinity"],
+        "first": "0001-01-01T00:00:00",
+        "first_ntz": "0001-01-01T00:00:00",
+        "last": "9999-12-31T23:59:59.999999",
+        "day": "0001-01-01",
     }
     assert list(csv.reader(said[1].splitlines()))[1] == [
         "2026-01-05 18:00:00.000250",
@@ -357,8 +396,15 @@ def test_answers_show_structs_bytes_and_utc_times_in_every_format(spark, lakehou
         "0.000000000",
         '{"photo": "0a", "size": "1.20"}',
         '{"0a": "0"}',
+        "NaN",
+        '["-Infinity", "Infinity"]',
+        "0001-01-01 00:00:00",
+        "0001-01-01 00:00:00",
+        "9999-12-31 23:59:59.999999",
+        "0001-01-01",
     ]
     assert all(text in said[2] for text in ("2026-01-05 18:00:00.000250", '{"price": "1.50"', "NULL", "0.000000000"))
+    assert all(text in said[2] for text in ("NaN", "0001-01-01 00:00:00", "9999-12-31 23:59:59.999999"))
 
 
 def test_no_value_of_an_answer_is_dropped(spark, lakehouse, tmp_path, capsys):

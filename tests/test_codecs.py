@@ -136,7 +136,7 @@ def test_a_codec_offers_what_a_face_declares_and_with_its_parameters(name):
     ] + [codec.EndedByNext] * getattr(module, "ENDS_WITH_NEXT", False)
     assert faces and module.OPTIONS()
     for word, declared in offered(*faces).items():
-        is_of_all = word not in OF_SOME and (word != "refresh_table" or module.LOADS)
+        is_of_all = word not in OF_SOME and (word != "refresh_row" or module.LOADS)
         if not is_of_all and not hasattr(module, word):
             continue
         assert hasattr(module, word), f"{name} has no {word}"

@@ -165,7 +165,8 @@ def assert_equal_to_the_message(case: dict, message: dict) -> None:
             }
             for image, values in found.items()
         }
-        assert (typed.get("before"), typed.get("after")) == (row.get("before"), row.get("after"))
+        shown_images = [typed.get("before"), typed.get("after")]
+        assert test_cases.plain(shown_images) == test_cases.plain([row.get("before"), row.get("after")])
     for reject in decoded.rejects:
         faults = [leaf for leaf in leaves(record.notes) if leaf.fault]
         kinds = {leaf.fault for leaf in faults} | ({record.fault[0]} if record.fault else set())

@@ -6,6 +6,7 @@ to parse prose. There a long step says a line for each part that it has done, an
 """
 
 import json
+import math
 import sys
 import threading
 import time
@@ -88,13 +89,31 @@ def as_json(value):
     return value.isoformat() if isinstance(value, date) else str(value)
 
 
+def json_of(value) -> str:
+    """A value as JSON. NaN, Infinity and -Infinity are texts of these names, as Spark's to_json has them: JSON has no
+    such numbers, and null is another value.
+    """
+    try:
+        return json.dumps(value, ensure_ascii=False, default=as_json, allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(value), ensure_ascii=False, default=as_json)
+
+
+def _finite(value):
+    if isinstance(value, dict):
+        return {name: _finite(member) for name, member in value.items()}
+    if isinstance(value, (list, tuple)):
+        return list(map(_finite, value))
+    return json.dumps(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def as_text(value):
     """A value of any type for a cell: structs, lists and maps as JSON, bytes as hex, decimals with all their digits,
     others as they are.
     """
     if isinstance(value, (dict, list)):
-        return json.dumps(value, ensure_ascii=False, default=as_json)
-    return as_json(value) if isinstance(value, (bytes, bytearray, Decimal)) else value
+        return json_of(value)
+    return as_json(value) if isinstance(value, (bytes, bytearray, Decimal)) else _finite(value)
 
 
 def _cell(name: str, value) -> str:

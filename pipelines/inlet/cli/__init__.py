@@ -5,6 +5,7 @@ Exit codes (errors.py): 0 done, 1 internal error, 2 wrong usage or configuration
 accounting of a batch does not add up, 5 the environment lacks something, 6 something that may pass by itself.
 """
 
+import io
 import os
 import signal
 import sys
@@ -44,6 +45,9 @@ def main() -> None:
     """Entry point: errors become one line on standard error and an exit code."""
     state["log"] = None
     signal.signal(signal.SIGINT, _interrupted)
+    for stream in (sys.stdout, sys.stderr):  # what their character set lacks is printed as its code point
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         sys.exit(
             app(prog_name="inlet", standalone_mode=Log().is_human)

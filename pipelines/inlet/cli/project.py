@@ -1,6 +1,5 @@
 """Commands about a project: its folder, contracts, models, a file of it."""
 
-import json
 import sys
 from collections import Counter
 from pathlib import Path
@@ -12,7 +11,7 @@ from rich.markup import escape
 from inlet import config
 from inlet.cli.app import HERE, ProjectDir, app, out
 from inlet.errors import ConfigError
-from inlet.log import Log, as_json, counted
+from inlet.log import Log, counted, json_of
 
 
 @app.command("import")
@@ -109,7 +108,7 @@ def decode(
             break
         num_records += kind in ("change", "reject")
         rejected.update([row["kind"]] if kind == "reject" and "verdict" not in row else [])
-        print(json.dumps(row, ensure_ascii=False, default=as_json), file=sys.stderr if kind == "reject" else sys.stdout)
+        print(json_of(row), file=sys.stderr if kind == "reject" else sys.stdout)
     log = Log()
     if rejected and log.is_human:  # who reads the lines by a program counts them
         log.say({"step": "rejects", "found": rejected.total(), "kinds": rejected})

@@ -14,7 +14,7 @@ from rich.markup import escape
 from inlet import config
 from inlet.cli.app import HERE, ProjectDir, app, out
 from inlet.errors import REJECT_KINDS, ConfigError, InletError
-from inlet.log import as_json, as_text, counted, print_rows, print_table
+from inlet.log import as_text, counted, json_of, print_rows, print_table
 
 
 @app.command()
@@ -195,7 +195,7 @@ def _print(
         if format == "csv":
             writer.writerow(map(as_text, row))
         else:
-            print(json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False, default=as_json))
+            print(json_of(dict(zip(columns, row, strict=True))))
 
 
 def _first(limit: int) -> str:

@@ -31,6 +31,7 @@ mark has judged yet (no codec sees it).
 A codec offers what it has and that is not None, False or empty (`offers`).
 """
 
+import datetime
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
@@ -375,8 +376,12 @@ class MessageCodec(Codec, Protocol):
         empty one is a control record. In: the loads that `LOADS` knows.
         """
 
-    def refresh_table(self, message: dict, source: Source, tables: dict[str, Table]) -> str | None:
-        """SCHEMA.TABLE where a message is a row of a full load, even a rejected one. Asked of codecs with LOADS."""
+    def refresh_row(
+        self, message: dict, source: Source, tables: dict[str, Table]
+    ) -> tuple[str, datetime.datetime] | None:
+        """SCHEMA.TABLE and time where a message is a row of a full load that has a time, even a rejected one. Asked of
+        codecs with LOADS.
+        """
 
 
 class LooksUp(MessageCodec, Protocol):
@@ -431,7 +436,7 @@ class FastMessages(Protocol):
 class FastLoads(FastMessages, Protocol):
     """The same, of a codec with LOADS."""
 
-    def find_loads(self, messages, sources: list[Source], tables: dict[str, Table], refresh_table) -> dict:
+    def find_loads(self, messages, sources: list[Source], tables: dict[str, Table], refresh_row) -> dict:
         """(source, SCHEMA.TABLE) -> [(first, last, topic)]: times of full-load messages of a topic, as
         MessageLoads.assign_loads takes them.
         """
@@ -439,7 +444,7 @@ class FastLoads(FastMessages, Protocol):
 
 class MessageLoads(Protocol):
     """Full loads whose messages carry no order: which one a message belongs to, and when it has ended. The codec's
-    OPTIONS have `load_gap_minutes`, `loads_end` and `clock_skew_seconds`.
+    OPTIONS have `load_gap_minutes`, `loads_end`, `clock_skew_seconds` and `load_time`.
     """
 
     def assign_loads(
@@ -457,7 +462,10 @@ class MessageLoads(Protocol):
         """A load with an earlier start, and no place that rows of other loads have. In: the loads of its source; its
         topics; by how many seconds at least; a change_seq that it has to come before."""
 
-    def window(self, load: dict, gap_minutes: float) -> tuple[str, str]:
+    def file_time(self, source: Source, path: str, modified_at: datetime.datetime | None) -> datetime.datetime | None:
+        """The time of messages of a file that no broker gave one; None where they stay without."""
+
+    def window(self, load: dict, source: Source) -> tuple[str, str]:
         """The span of change_seq in which a change sorts before a load, though it may come after its rows."""
 
     def proof_span(self, load: dict, loads: list[dict]) -> tuple[str, str]:

@@ -5,10 +5,11 @@ import glob
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
-from inlet.bronze import lookups, parquet_rows
+from inlet.bronze import load_times, lookups, parquet_rows
 from inlet.bronze.companions import companions_of, content_of, fails, num_records
 from inlet.bronze.files import DAMAGED, first_line, is_compressed, unpacked, unpacked_name
 from inlet.bronze.framing import FileBlock, attempt, cut_file
@@ -195,6 +196,8 @@ def _decode_messages(project: Project, source: Source, file: Path) -> Iterator[t
     ]
     for message in messages:
         message["unit_id"] = f"{source.name}/{message['topic']}/{message['partition']}/{message['offset']}"
+    at = load_times.of_file(source, plan["path"], datetime.fromtimestamp(file.stat().st_mtime, UTC))
+    messages = [load_times.timed(message, at) for message in messages]
     given = with_lookups(project, source, plan)
     for message in messages if lookups.brings(source) else ():
         given(message)  # what one brings may be named by one before it
@@ -258,10 +261,8 @@ def loads_of(codec, source: Source, tables: dict, messages: list[dict]) -> list[
     """The full loads that these messages are of."""
     seen: dict[tuple, list] = {}
     for message in messages if codec.LOADS else ():
-        if message["timestamp"] and (table := codec.refresh_table(message, source, tables)):
-            seen.setdefault((source.name, table), []).append(
-                (message["timestamp"], message["timestamp"], message["topic"])
-            )
+        if row := codec.refresh_row(message, source, tables):
+            seen.setdefault((source.name, row[0]), []).append((row[1], row[1], message["topic"]))
     return codec.LOADS.assign_loads([], seen, source.options_as(codec.OPTIONS).load_gap_minutes) if codec.LOADS else []
 
 

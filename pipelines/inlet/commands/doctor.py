@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from inlet import bronze, config, silver
-from inlet.bronze import kafka
+from inlet.bronze import kafka, load_times
 from inlet.bronze.files import listing, unpacked_name
 from inlet.codecs import CODECS
 from inlet.codecs.codec import offers
@@ -57,6 +57,8 @@ def examine(root: Path) -> Iterator[Finding]:
     yield from _lakehouse(project)
     for source in project.sources.values():
         yield _source(project, source)
+        if notice := load_times.notice(source):
+            yield Finding(f"full loads of {source.name}", True, notice)
     yield _columns(project)
     yield from _batches(project)
     yield from _rejects(project)

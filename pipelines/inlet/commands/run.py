@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from inlet import bronze, checks, config, gold, publish, silver
-from inlet.bronze import purged
+from inlet.bronze import load_times, purged
 from inlet.checks import suite
 from inlet.commands import move_load, rejects, replay, runs, warm
 from inlet.config import Project
@@ -243,6 +243,7 @@ def _bronze(project: Project, spark: "SparkSession", work: Work, log: Log) -> li
     is_old = work.unlanded or work.due
     plan = bronze.plan_batch(project, work.sources, bronze.landed(project)) if is_old else work.plan
     pending = []
+    say_what_loads_lack(project, plan, log)
     if plan.files:
         with log.step("bronze", batch=plan.batch_id) as figures:
             bronze.land(project, spark, plan)
@@ -257,6 +258,15 @@ def _bronze(project: Project, spark: "SparkSession", work: Work, log: Log) -> li
         pending.append(plan.batch_id)
     say_what_waits(plan, log)
     return pending
+
+
+def say_what_loads_lack(project: Project, plan: bronze.Plan, log: Log) -> None:
+    """Name each source whose first files are landed, and whose full loads would be rejected."""
+    new = {f["source"] for f in plan.files}
+    notices = {name: notice for name in sorted(new) if (notice := load_times.notice(project.sources[name]))}
+    known = {row["source"] for row in bronze.landed(project) if row["batch_id"] != plan.batch_id} if notices else set()
+    for name in notices.keys() - known:
+        log.say({"step": "warning", "source": name, "full_loads": notices[name]})
 
 
 def say_what_waits(plan: bronze.Plan, log: Log) -> None:

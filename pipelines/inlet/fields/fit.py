@@ -2,7 +2,7 @@
 
 Out: the value as VARIANT shall hold it. Numbers become int or Decimal with the scale they are written with; text stays
 text, whatever it spells (gold casts it); a number in a string column stays as its text. In a float or double column an
-exponent or more than 38 digits make a double.
+exponent or more than 38 digits make a double, and NaN, Infinity and -Infinity are values.
 
 Rejects: value_does_not_fit.
 >>> fit(Number("1.50"), "decimal(9,2)"), fit("2.500", "decimal(9,2)"), fit(Number("1.50"), "double")
@@ -14,7 +14,7 @@ import re
 from decimal import Decimal
 from functools import cache
 
-from inlet.fields.json_exact import Number
+from inlet.fields.json_exact import CONSTANTS, Number
 from inlet.fields.wrong import Wrong
 
 LEN_INTEGER = {"tinyint": 1, "smallint": 2, "int": 4, "bigint": 8}
@@ -82,6 +82,8 @@ def _decimal(value, most_before: int, most_after: int):
 
 
 def _float(value, largest: float):
+    if value in CONSTANTS:
+        return _as_sent(value, float(value))
     if isinstance(value, bool) or not NUMBER.fullmatch(value):
         return None
     number, exact = float(value), Decimal(value)
@@ -144,9 +146,13 @@ OTHERS = {
     "string": ("text", lambda value: None if isinstance(value, bool) else str(value)),
     "boolean": ("true or false", lambda value: value if isinstance(value, bool) else None),
     "date": ("text of a day, YYYY-MM-DD", _date),
-    "timestamp": ("text of a time, at most 6 digits of a second's fraction", lambda value: _timestamp(value, True)),
+    "timestamp": (
+        "text of a time, at most 6 digits of a second's fraction (type string in the contract keeps more)",
+        lambda value: _timestamp(value, True),
+    ),
     "timestamp_ntz": (
-        "text of a time without a zone, at most 6 digits of a second's fraction",
+        "text of a time without a zone, at most 6 digits of a second's fraction (type string in the contract keeps "
+        "more)",
         lambda value: _timestamp(value, False),
     ),
     "binary": (

@@ -12,6 +12,7 @@ inlet.fields.wrong.Wrong: trailing_data at byte 9: expected the end of the text,
 """
 
 import json
+import math
 import re
 from json.decoder import scanstring  # type: ignore[attr-defined]  # the C function where there is one
 
@@ -26,6 +27,15 @@ class Number(str):
     """A JSON number as it is written."""
 
     __slots__ = ()
+
+    @classmethod
+    def of(cls, value: float) -> "Number":
+        """The number that is written for a value; what is no number has the name that Spark, too, reads.
+
+        >>> Number.of(0.1), Number.of(float("-inf"))
+        ('0.1', '-Infinity')
+        """
+        return cls(repr(value) if math.isfinite(value) else NOT_FINITE[str(value)])
 
 
 class _Refused(Exception):
@@ -43,26 +53,35 @@ def _constant(name: str):
     raise _Refused
 
 
-CONSTANTS = ("NaN", "Infinity", "-Infinity")  # what Python's reader takes and JSON has not
+NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}  # Python's names, and those of everyone else
+CONSTANTS = tuple(NOT_FINITE.values())  # what Python's reader takes and JSON has not
 TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\]:,]|[^\s"{}\[\]:,]+')
 LENIENT = json.JSONDecoder(parse_int=Number, parse_float=Number)
-DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=Number, parse_float=Number, parse_constant=_constant)
 
 
-def parse(data: bytes) -> dict:
-    """The object that the text holds. Out: dict, list, str, Number, bool, None. Raises: Wrong."""
+def _decoder(constant) -> json.JSONDecoder:
+    return json.JSONDecoder(object_pairs_hook=_object, parse_int=Number, parse_float=Number, parse_constant=constant)
+
+
+DECODERS = {False: _decoder(_constant), True: _decoder(Number)}  # by: is NaN, Infinity, -Infinity a number?
+
+
+def parse(data: bytes, has_constants: bool = False) -> dict:
+    """The object that the text holds. In: whether NaN, Infinity and -Infinity are numbers, as many writers have it and
+    RFC 8259 has not. Out: dict, list, str, Number, bool, None. Raises: Wrong.
+    """
     text = _text(data)
     start = BLANK.match(text).end()
     if text[start : start + 1] != "{":
         raise _wrong(text, "invalid_json", start, "one JSON object")
     try:
-        value, end = DECODER.raw_decode(text, start)
+        value, end = DECODERS[has_constants].raw_decode(text, start)
     except json.JSONDecodeError as error:
         raise _wrong(text, "invalid_json", error.pos, "JSON") from None
     except RecursionError:
         raise _too_deep(text, start) from None
     except _Refused:
-        raise _refused(text, start) from None
+        raise _refused(text, start, Number if has_constants else _constant) from None
     rest = BLANK.match(text, end).end()
     if rest < len(text):
         raise _wrong(text, "trailing_data", rest, "the end of the text")
@@ -122,17 +141,17 @@ def _members(text: str, at: int):
         before = token
 
 
-def _refused(text: str, at: int) -> Wrong:
+def _refused(text: str, at: int, constant) -> Wrong:
     """Which of the two reasons of `_Refused` it was, and where."""
     try:
-        json.JSONDecoder(parse_int=Number, parse_float=Number, parse_constant=_constant).raw_decode(text, at)
+        json.JSONDecoder(parse_int=Number, parse_float=Number, parse_constant=constant).raw_decode(text, at)
     except json.JSONDecodeError as error:
         return _wrong(text, "invalid_json", error.pos, "JSON")
     except RecursionError:  # behind the place that was refused
         return _too_deep(text, at)
     except _Refused:
-        constant = next(token for token in TOKEN.finditer(text, at) if token[0].startswith(CONSTANTS))
-        return _wrong(text, "invalid_json", constant.start(), "a JSON number")
+        word = next(token for token in TOKEN.finditer(text, at) if token[0].startswith(CONSTANTS))
+        return _wrong(text, "invalid_json", word.start(), "a JSON number")
     seen = set()
     for start, names, ofs_name, _ in _members(text, at):
         if (start, names[-1]) in seen:

@@ -100,12 +100,14 @@ def session(
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     from pyspark import SparkContext
-    from pyspark.sql import SparkSession
+    from pyspark.sql import SparkSession, types
 
     if "://" not in lakehouse:
         Path(lakehouse).mkdir(parents=True, exist_ok=True)
     os.environ["TZ"] = "UTC"  # the session's zone; Python would show timestamps in the machine's
     time.tzset()
+    # in UTC both are the same; in a local time Python looks a day back, which the first day of year 1 has not
+    types.TimestampType.fromInternal = types.TimestampNTZType.fromInternal  # type: ignore
     on_interrupt = signal.getsignal(signal.SIGINT)
     is_opened = has_catalog and SparkContext._active_spark_context is None
     with catalog.opening(lakehouse) if is_opened else nullcontext():

@@ -209,8 +209,10 @@ def plain(value: Any) -> Any:
     """A value as JSON would have it: numbers with their digits, times as ISO text; bytes stay bytes."""
     if isinstance(value, bool | str | bytes | None):
         return value
-    if isinstance(value, int | float):
-        return Number(repr(value))
+    if isinstance(value, int):
+        return Number(value)
+    if isinstance(value, float):
+        return Number.of(value)
     if isinstance(value, Decimal):
         return Number(f"{value:f}")
     if isinstance(value, dict):

@@ -109,7 +109,7 @@ def _mask(given, order: Order, contract: Table, path: tuple, listed: dict[int, s
     if isinstance(given, bytes):
         bits = int.from_bytes(given, order)
     elif HEX.fullmatch(given):
-        bits = int(given, 16)
+        bits = int(given, 16)  # which takes the 0x, too
     else:
         raise Refused("wrong_shape", path, "pairs of hex digits", f"{given[:40]!r}")
     names = {place: column.name for place, column in enumerate(contract.columns, 1)}

@@ -2,10 +2,10 @@
 
 Headers     "", null and missing are the same. Text but for transactionEventCounter (integer), transactionLastEvent
             (boolean). [documented] transactionEventCounter is at least 0 and fits a bigint
-Time        header timestamp, UTC: YYYY-MM-DDTHH:mm:SS [documented], T or a blank, a second's fraction of at most 6
-            digits and further zeros, maybe Z or an offset; or epoch milliseconds, 13 digits, as a number or as text
-            [both seen in captured messages]. Anything else keeps the row and leaves change_timestamp null: order never
-            needs it. The control event `unreadable_timestamp` tells what was there
+Time        header timestamp, UTC: YYYY-MM-DDTHH:mm:SS [documented], T or a blank, a second's fraction, maybe Z or an
+            offset. Digits beyond the microsecond are cut (SQL Server sends seven). Or epoch milliseconds, 13 digits, as
+            a number or as text [both seen in captured messages]. Anything else keeps the row and leaves
+            change_timestamp null: order never needs it. The control event `unreadable_timestamp` tells what was there
 Order       changeSequence, 35 digits. REFRESH has none: start of its load (see full_load), then 4 digits of the topic,
             5 of the partition, 10 of the offset, so that no two rows of loads share a place
 Table       schema and table of the message, else the topic by the source's `tables`, else that of the metadata message
@@ -21,9 +21,10 @@ Images      REFRESH, INSERT: data. UPDATE: data, beforeData. DELETE: data, or be
             not log
 Values      by the type in the contract, exactly (fields/fit.py): integers as digits, decimals as any number (1e1 too)
             that needs no rounding, both as a number or as text; boolean: true or false; date: YYYY-MM-DD alone;
-            timestamp: a day, T or a blank, a time with at most 6 digits of a second's fraction, maybe Z or an offset
-            (none is UTC); timestamp_ntz: the same without Z or offset; binary: hex digits, with `encoding: hex` in the
-            contract; string: any text, and a number as it is written. Operations are read in any case
+            timestamp: a day, T or a blank, a time with at most 6 digits of a second's fraction and further zeros (type
+            string keeps more digits), maybe Z or an offset (none is UTC); timestamp_ntz: the same without Z or offset;
+            binary: hex digits, with `encoding: hex` in the contract; string: any text, and a number as it is written.
+            Operations are read in any case
 
 Rejects     wrong_shape, unknown_operation, unknown_table, ambiguous_table, missing_change_seq, mask_too_long,
             outside_mask, unknown_column, value_does_not_fit, missing_key, null_not_allowed, definition_missing,
@@ -54,9 +55,9 @@ TEXT_HEADERS = (
 MASKS = "changeMask", "columnMask"
 HEADERS = TEXT_HEADERS + ("timestamp", "transactionEventCounter", "transactionLastEvent")
 CHANGE_SEQ = re.compile(r"[0-9]{35}")
-HEX = re.compile(r"(?:[0-9A-Fa-f]{2})+")
+HEX = re.compile(r"(?:0[xX])?((?:[0-9A-Fa-f]{2})+)")  # of a mask
 HEADER_TIME = re.compile(
-    r"([0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2})(?:(\.[0-9]{1,6})0*)?(Z|[+-][0-9]{2}:?[0-9]{2})?"
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2})(?:(\.[0-9]{1,6})[0-9]*)?(Z|[+-][0-9]{2}:?[0-9]{2})?"
 )
 EPOCH_MILLIS = re.compile(r"[1-9][0-9]{12}")
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)

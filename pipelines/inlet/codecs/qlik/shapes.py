@@ -1,6 +1,7 @@
 """The shape of a JSON message: where its data, its row of before and its headers stand.
 
-Enveloped   {"magic": "atMSG", "type": "DT", ..., "message": BODY} [sample seen]
+Enveloped   {"magic": "atMSG", "type": "DT", ..., "message": BODY} [sample seen]. The type is DT, data, or MD,
+            metadata [documented: The Replicate envelope]; any other, as MT, is in no sample and is rejected
 Bare        BODY alone [sample seen]
 BODY        {data, beforeData, headers, schema?, table?}, each of the first three an object; or custom, where the user
             has named these sections [documented: Message Format]: `name/` is an object of that name; any other name

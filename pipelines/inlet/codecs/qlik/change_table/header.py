@@ -21,6 +21,7 @@ KNOWN = (
     "timestamp",
     "partition_name",
 )
+DEFAULT = KNOWN[:7]  # in this order [documented]; partition_name comes with partitions alone
 BEFOREIMAGE = "BEFOREIMAGE"
 OPERATIONS = {"I": "INSERT", "U": "UPDATE", "D": "DELETE", "B": BEFOREIMAGE, "T": "TRUNCATE"}
 NO_CHANGE_SEQ = (

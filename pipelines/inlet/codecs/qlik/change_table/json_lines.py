@@ -43,7 +43,7 @@ def lines(data: bytes, may_end_so: bool = False, len_mark: int = 0) -> Iterator[
 
 def read(line: bytes, context: dict, contract: Table, options: Options) -> Object:
     """A row. Raises: Wrong, Refused."""
-    found = json_exact.parse(line)
+    found = json_exact.parse(line, has_constants=True)
     names = context["columns"] or list(found)
     columns = header.columns_of(names, options)
     places = {name.lower(): place for place, name in enumerate(names)}

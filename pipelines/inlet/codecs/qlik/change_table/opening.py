@@ -6,7 +6,7 @@ masks are written. What leaves a choice is refused.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from inlet import change
 from inlet.codecs.qlik import column_lists, control_tables, dfm
@@ -174,11 +174,12 @@ def _settle_delimited(data, context, sidecar, is_own, contract, options, is_fina
             expected = "the option record_delimiter: 0x0D0A, or 0x0A where a value ends with 0D"
             raise Refused("ambiguous_layout", (), expected, "a first record that ends with 0D0A")
     listed = [column.name for column in sidecar.columns] if sidecar else None
-    names = _header_row([text.value(cell, view, dialect) for cell in cells], listed, context, contract, options)
+    values = [text.value(cell, view, dialect) for cell in cells]
+    names = _header_row(values, listed, context, contract, options)
     context |= {"header_due": names is not None}
     if names and listed and is_own:
         check_columns(names, listed)
-    context |= {"columns": names or listed or _columns_told(context, contract, options)}
+    context |= {"columns": names or listed or _columns_told(values, context, contract, options)}
     columns = header.columns_of(context["columns"], options)
     if context["kind"] != "changes":
         if context["kind"] == "load" and columns.header:
@@ -249,19 +250,34 @@ def _has_header_columns(context: dict) -> bool:
     return context["kind"] == "changes" or context.get("is_change_table", False)
 
 
-def _columns_told(context: dict, contract: Table, options: Options) -> list[str]:
-    """The columns of a file that names none. Raises: Refused."""
+def _columns_told(cells: list[str], context: dict, contract: Table, options: Options) -> list[str]:
+    """The columns of a file that names none. In: its first record. Raises: Refused."""
     if not _has_header_columns(context):
         return contract.at(context.get("place", "")).column_names
-    if not options.header_columns:
+    names = [*_prefixed(options.header_columns or header.DEFAULT, options), *contract.column_names]
+    if not options.header_columns and not _fits(cells, names, contract, options):
         expected = (
             "a header row (Qlik: Add metadata header, with column names), a .dfm, or the option header_columns; header "
             "column change_seq among them"
         )
         raise Refused("definition_missing", (), expected, "a first record without column names")
-    prefix = options.prefix.lower()
-    given = [name if name.lower().startswith(prefix) else options.prefix + name for name in options.header_columns]
-    return [*given, *contract.column_names]
+    return names
+
+
+def _prefixed(names: Iterable[str], options: Options) -> list[str]:
+    return [name if name.lower().startswith(options.prefix.lower()) else options.prefix + name for name in names]
+
+
+def _fits(cells: list[str], names: list[str], contract: Table, options: Options) -> bool:
+    """Has a record Qlik's header columns as they come by default, and then those of a contract of one version?"""
+    if contract.earlier or len(cells) != len(names):
+        return False
+    columns = header.columns_of(names, options)
+    try:
+        found = header.said(cells, columns)
+    except Refused:
+        return False
+    return found.timestamp is not None and cells[columns.known["operation"]].upper() == found.operation
 
 
 def dialect_of(context: dict, options: Options) -> Dialect:
