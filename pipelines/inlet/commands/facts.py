@@ -11,6 +11,7 @@ from inlet.commands.rejects import COLUMNS
 from inlet.commands.show import time_of
 from inlet.config import Project
 from inlet.publish.point import PUBLISHED
+from inlet.silver import closed_rejects
 from inlet.sql import literal
 from inlet.table import by_name
 
@@ -117,11 +118,11 @@ def files(project: Project) -> dict[str, int]:
 
 def reject_examples(project: Project, counts: Counter[tuple[str, str]]) -> dict[tuple[str, str], list[dict]]:
     """(source, kind) -> the newest open rejects of it, with the beginning of their bytes."""
-    found = {}
+    found, num_closed = {}, len(closed_rejects.closings(project))
     for source, kind in counts:
-        where = f"where resolved_by is null and source = {literal(source)} and kind = {literal(kind)}"
-        rest = f"{where} order by batch_id desc, unit_id, unit_offset limit {NUM_EXAMPLES}"
-        rows = lake.peek(project.lakehouse_path(), "silver.rejects", COLUMNS, rest)
+        where = f"source = {literal(source)} and kind = {literal(kind)}"
+        order = f"order by batch_id desc, unit_id, unit_offset limit {NUM_EXAMPLES + num_closed}"
+        rows = closed_rejects.open_rows(project, COLUMNS, where, order)[:NUM_EXAMPLES]
         found[source, kind] = [row | {"bytes": _as_bytes(row["raw"] or b"")} for row in rows]
     return found
 

@@ -1,12 +1,14 @@
-"""`inlet rejects`: what could not be decoded, read without Spark."""
+"""`inlet rejects`: what could not be decoded, read and closed without Spark."""
 
 from collections import Counter
+from typing import NamedTuple
 
 from inlet import change, lake
 from inlet.bronze import purged
 from inlet.codecs import CODECS
 from inlet.codecs.codec import offers
 from inlet.config import Project, known
+from inlet.silver import closed_rejects
 from inlet.source import ROW_TRANSPORTS
 from inlet.sql import literal
 from inlet.unit import place_in_file
@@ -15,11 +17,55 @@ COLUMNS = [c.name for c in change.REJECTS]
 CONFLICT = "conflicting_duplicate"
 
 
-def rejects(project: Project, source: str | None, kind: str | None) -> list[dict]:
-    """Rows of silver.rejects that no later run has decoded again, newest batch first."""
-    rows = [row for row in lake.peek(project.lakehouse_path(), "silver.rejects", COLUMNS) if row["resolved_by"] is None]
-    rows = [r for r in rows if (not source or r["source"] == source) and (not kind or r["kind"] == kind)]
+class Selection(NamedTuple):
+    """Which rejects: those for which all that is given holds."""
+
+    source: str | None = None
+    kind: str | None = None
+    batch: int | None = None
+    unit: str | None = None
+    at: int | None = None  # a byte of the record, as `in_file` counts it, else in its unit
+
+    def has(self, project: Project, row: dict) -> bool:
+        """Is a row of silver.rejects one of them?"""
+        names = ("source", self.source), ("kind", self.kind), ("batch_id", self.batch), ("unit_id", self.unit)
+        if any(value is not None and row[name] != value for name, value in names):
+            return False
+        if self.at is None:
+            return True
+        place = in_file(project, row)
+        start = place[1] if place else row["unit_offset"] or 0
+        return start <= self.at < start + max(row["unit_length"] or 0, 1)
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {value}" for name, value in self._asdict().items() if value is not None)
+
+
+def rejects(
+    project: Project, source: str | None = None, kind: str | None = None, *others, is_closed: bool = False
+) -> list[dict]:
+    """Rows of silver.rejects that are open, newest batch first; or those that are closed, with why, by whom and when.
+    In: as Selection."""
+    selection = Selection(source, kind, *others)
+    if is_closed:
+        rows = lake.peek(project.lakehouse_path(), "silver.rejects", COLUMNS, "where resolved_by is null")
+        closed = closed_rejects.closings(project)
+        words = {place: {name: row[name] for name in closed_rejects.WORDS} for place, row in closed.items()}
+        rows = [row | words[place] for row in rows if (place := closed_rejects.key(row)) in words]
+    else:
+        rows = closed_rejects.open_rows(project, COLUMNS)
+    rows = [row for row in rows if selection.has(project, row)]
     return sorted(rows, key=lambda r: (-r["batch_id"], r["unit_id"], r["unit_offset"] or 0))
+
+
+def close(project: Project, rows: list[dict], reason: str) -> None:
+    """Close rejects that no one can decode. In: rows of silver.rejects; why, in words."""
+    closed_rejects.write(project, rows, True, reason)
+
+
+def reopen(project: Project, rows: list[dict], reason: str) -> None:
+    """Make closed rejects open again. In: rows of silver.rejects; why, in words."""
+    closed_rejects.write(project, rows, False, reason)
 
 
 def of_table(project: Project, rows: list[dict], table: str) -> tuple[list[dict], int]:
@@ -44,14 +90,8 @@ def counts(rows: list[dict]) -> list[dict]:
 
 
 def open_rejects(project: Project) -> Counter[tuple[str, str]]:
-    """(source, kind) -> how many rejects no later run has decoded again: what `rejects` lists, counted."""
-    rows = lake.peek(
-        project.lakehouse_path(),
-        "silver.rejects",
-        ["source", "kind", "count(*) as num"],
-        "where resolved_by is null group by source, kind",
-    )
-    return Counter({(row["source"], row["kind"]): row["num"] for row in rows})
+    """(source, kind) -> how many rejects are open: what `rejects` lists, counted."""
+    return closed_rejects.count_open(project)
 
 
 def of_batches(project: Project, batches: list[int]) -> Counter[str]:
@@ -124,6 +164,8 @@ def reject_line(
         "expected": row["expected"] + (f", of {first}, which stays" if first else ""),
         "found": row["found"],
     }
+    if "reason" in row:
+        line |= {"reason": row["reason"], "closed by": row["person"], "closed at": row["written_at"]}
     if with_raw:
         raw = row["raw"] or b""
         more = f"\n(512 of {len(raw)} bytes; --json has all)" if len(raw) > 512 else ""
@@ -132,12 +174,11 @@ def reject_line(
 
 
 def gaps(project: Project) -> list[dict]:
-    """Files of changes that were removed before they were landed, or may have been, and that no full load of their
-    table made up for.
+    """Files of changes that were removed before they were landed, or may have been, that no full load of their table
+    made up for, and that no person has closed.
     """
-    columns = ["source", "source_schema", "source_table", "kind", "found", "batch_id", "resolved_by"]
     kinds = ", ".join(f"'{kind}'" for kind in purged.GAPS)
-    rows = lake.peek(project.lakehouse_path(), "silver.rejects", columns, f"where kind in ({kinds})")
+    rows = closed_rejects.open_rows(project, ["source_schema", "source_table", "found"], f"kind in ({kinds})")
     return [
         {
             "source": row["source"],
@@ -148,5 +189,4 @@ def gaps(project: Project) -> list[dict]:
             "remedy": purged.REMEDY,
         }
         for row in rows
-        if row["resolved_by"] is None
     ]

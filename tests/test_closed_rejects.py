@@ -1,0 +1,94 @@
+"""Rejects that no one can decode are closed by a person, with a reason; and opened again."""
+
+import json
+from collections import Counter
+
+import pytest
+
+from inlet.commands import facts, rejects, replay, status
+from inlet.publish import hold
+from inlet.silver import closed_rejects
+from tests import lakes, projects
+from tests.lakes import batch, rejected, seq
+from tests.test_cli import inlet
+
+UNIT = "depot/landing/depot/file@100"
+
+
+@pytest.fixture
+def project(tmp_path):
+    (tmp_path / "landing" / "depot").mkdir(parents=True)
+    made = projects.make(tmp_path)
+    lakes.write(made, "silver.batches", batch(1, "depot", seq(10), num_rejected=4), batch(2, "depot", seq(20)))
+    of_items = {"source_schema": "DEPOT", "source_table": "ITEMS", "change_seq": seq(5), "unit_id": UNIT}
+    rows = [rejected("depot", "bad_digit", unit_offset=offset, **of_items) for offset in (0, 3)]
+    others = rejected("depot", "bad_frame"), rejected("depot", "bad_digit", batch_id=2, **of_items)
+    lakes.write(made, "silver.rejects", *rows, *others)
+    return made
+
+
+def run(project, *words: str) -> str:
+    done = inlet("rejects", *words, "--project", project.root)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def open_ones(project) -> list[tuple]:
+    return [(r["batch_id"], r["kind"], r["unit_offset"]) for r in rejects.rejects(project)]
+
+
+def test_a_closed_reject_is_open_nowhere_and_is_listed_with_its_reason(project):
+    assert open_ones(project) == [(2, "bad_digit", 0), (1, "bad_frame", 0), (1, "bad_digit", 0), (1, "bad_digit", 3)]
+    printed = run(project, "--kind", "bad_digit", "--batch", "1", "--close", "--reason", "lost at the source")
+    assert "closed" in printed and "bad_digit" in printed
+    assert open_ones(project) == [(2, "bad_digit", 0), (1, "bad_frame", 0)]
+    assert rejects.open_rejects(project) == Counter({("depot", "bad_digit"): 1, ("depot", "bad_frame"): 1})
+    assert status.status(project)["sources"][0]["rejected"] == 2
+    assert status.status(project)["gold"][0]["rejected"] == 1
+    assert [row["change_seq"] for row in hold._rejected(project)] == [seq(5)]  # of the message of a held source
+    [example] = facts.reject_examples(project, Counter({("depot", "bad_digit"): 1}))["depot", "bad_digit"]
+    assert example["batch_id"] == 2
+    assert len(replay.unresolved(project)) == 2
+    rows = [json.loads(line) for line in run(project, "--closed", "--json").splitlines()]
+    assert [(row["unit_offset"], row["reason"]) for row in rows] == [(n, "lost at the source") for n in (0, 3)]
+    assert all(row["person"] and row["written_at"] for row in rows)
+    assert "lost at the source" in run(project, "--closed")
+
+
+def test_a_reject_is_chosen_by_the_byte_of_its_file_and_opened_again(project):
+    run(project, "--unit", UNIT, "--batch", "1", "--at", "104", "--close", "--reason", "damaged")
+    assert (1, "bad_digit", 3) not in open_ones(project) and len(open_ones(project)) == 3
+    run(project, "--unit", UNIT, "--reopen", "--reason", "a copy was found")
+    assert len(open_ones(project)) == 4 and run(project, "--closed").split() == ["closed", "rejects", "none"]
+    run(project, "--source", "depot", "--close", "--reason", "all of it")
+    assert open_ones(project) == [] and rejects.open_rejects(project) == Counter()
+
+
+def test_a_table_closes_only_what_names_it(project):
+    run(project, "--table", "items", "--close", "--reason", "no one needs it")
+    assert [kind for _, kind, _ in open_ones(project)] == ["bad_frame"]
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--kind", "bad_digit", "--close"], "--close needs a reason"),
+        (["--close", "--reason", "x"], "--close needs a choice"),
+        (["--close", "--reopen", "--reason", "x", "--batch", "1"], "are three commands"),
+        (["--reason", "x"], "--reason is given with --close or --reopen"),
+        (["--batch", "9", "--close", "--reason", "x"], "There is no open reject of batch 9"),
+        (["--batch", "1", "--reopen", "--reason", "x"], "There is no closed reject of batch 1"),
+    ],
+)
+def test_closing_needs_a_choice_and_a_reason(project, words, why):
+    done = inlet("rejects", *words, "--project", project.root)
+    assert done.returncode == 2 and why in done.stderr
+    assert len(open_ones(project)) == 4
+
+
+def test_a_closed_reject_that_its_source_has_answered_is_resolved(project):
+    answered = rejected("depot", "bad_date", batch_id=3, resolved_by=4)
+    lakes.write(project, "silver.rejects", answered)
+    closed_rejects.write(project, [answered], True, "damaged")
+    assert "bad_date" not in run(project, "--closed") and len(open_ones(project)) == 4
+    assert rejects.open_rejects(project).total() == 4
