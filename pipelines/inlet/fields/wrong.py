@@ -1,5 +1,17 @@
 """What a field function raises: the kind of wrongness, the byte within the field, what was expected, what was found."""
 
+LEN_SHOWN = 40
+
+
+def quoted(value, most: int = LEN_SHOWN) -> str:
+    """A value as a message quotes it: whole, or its beginning and three dots.
+
+    >>> quoted("2026"), quoted("2026-01-05", 4)
+    ("'2026'", "'2026'...")
+    """
+    text = value if isinstance(value, (str, bytes)) else str(value)
+    return repr(text[:most]) + ("..." if len(text) > most else "")
+
 
 class Wrong(ValueError):
     """Bytes that are no value of their encoding. `kind` is a member of errors.REJECT_KINDS."""

@@ -44,7 +44,7 @@ from inlet.codecs.qlik.members import Refused
 from inlet.codecs.qlik.metadata import Listed
 from inlet.codecs.results import Control, Decoded
 from inlet.fields import json_exact
-from inlet.fields.wrong import Wrong
+from inlet.fields.wrong import Wrong, quoted
 from inlet.source import Source
 from inlet.table import Table
 
@@ -153,7 +153,8 @@ def read_message(message: dict, source: Source, tables: dict, loads: list[dict],
         found = _read(message, source, tables, loads, known, form)
         return {name: value for name, value in found.items() if name not in ("body", "listed", "contract")}
     except Wrong as wrong:
-        return _reject(message, known, wrong.kind, wrong.offset, wrong.expected, wrong.found)
+        place = _place_before(message["value"], wrong) if form.is_text and "change_seq" not in known else {}
+        return _reject(message, known | place, wrong.kind, wrong.offset, wrong.expected, wrong.found)
     except Refused as no:
         path = shapes.path_of(known.pop("body", None), no.path)
         offset = form.offset(message, source, path) if path and message["value"] else 0
@@ -164,6 +165,21 @@ def read_message(message: dict, source: Source, tables: dict, loads: list[dict],
         return _reject(
             message, known, "invalid_json", 0, "JSON nested as deep as images are", "arrays or objects nested too deep"
         )
+
+
+def _place_before(value: bytes, wrong: Wrong) -> dict:
+    """The place in the order of a message that is no JSON, where its headers have it before the fault: the message may
+    arrive again, good, and resolve the reject. None where another text follows, which would not be resolved by that.
+    """
+    if wrong.kind not in ("invalid_json", "invalid_utf8"):
+        return {}
+    for path in (("message", "headers"), ("headers",)):
+        oper, seq = (
+            json_exact.text_before(value, wrong.offset, (*path, name)) for name in ("operation", "changeSequence")
+        )
+        if oper in change.OPERATIONS and oper != "REFRESH" and members.CHANGE_SEQ.fullmatch(seq or ""):
+            return {"change_seq": seq}
+    return {}
 
 
 def refresh_table(message: dict, source: Source, tables: dict) -> str | None:
@@ -289,7 +305,7 @@ def _change_seq(text: str | None, oper: str, load: dict | None, message: dict, p
         return members.refresh_seq(load, message)
     if text is None or not members.CHANGE_SEQ.fullmatch(text):
         raise Refused(
-            "missing_change_seq", (*path, "changeSequence"), "35 digits", "none" if text is None else f"{text[:40]!r}"
+            "missing_change_seq", (*path, "changeSequence"), "35 digits", "none" if text is None else quoted(text)
         )
     return text
 

@@ -19,6 +19,7 @@ from typing import Any, Literal, NamedTuple
 from inlet import change
 from inlet.codecs.qlik.members import HEX, MASKS, Refused
 from inlet.codecs.qlik.types import is_large
+from inlet.fields.wrong import quoted
 from inlet.table import Table
 
 Order = Literal["big", "little"]
@@ -111,7 +112,7 @@ def _mask(given, order: Order, contract: Table, path: tuple, listed: dict[int, s
     elif HEX.fullmatch(given):
         bits = int(given, 16)
     else:
-        raise Refused("wrong_shape", path, "pairs of hex digits", f"{given[:40]!r}")
+        raise Refused("wrong_shape", path, "pairs of hex digits", quoted(given))
     names = {place: column.name for place, column in enumerate(contract.columns, 1)}
     listed = names if listed is None else listed
     last = max(listed, default=0)

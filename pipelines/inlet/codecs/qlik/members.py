@@ -37,7 +37,7 @@ from inlet import change
 from inlet.codecs.qlik.full_load import topic_number
 from inlet.fields.fit import LEN_INTEGER, fit
 from inlet.fields.json_exact import Number
-from inlet.fields.wrong import Wrong
+from inlet.fields.wrong import Wrong, quoted
 from inlet.source import Source
 from inlet.table import Table
 
@@ -78,7 +78,7 @@ class Refused(Exception):
 
 def shown(value) -> str:
     """A value for `found`."""
-    return {dict: "an object", list: "an array", type(None): "null"}.get(type(value)) or repr(str(value)[:40])
+    return {dict: "an object", list: "an array", type(None): "null"}.get(type(value)) or quoted(value)
 
 
 def check_names(given: dict, known: tuple[str, ...], path: tuple) -> None:
@@ -121,7 +121,7 @@ def operation(header: dict, path: tuple) -> str:
     if word is None:
         raise Refused("wrong_shape", path, "header operation", "none")
     if word.upper() not in OPERATIONS:
-        raise Refused("unknown_operation", (*path, "operation"), " ".join(OPERATIONS), f"{word[:40]!r}")
+        raise Refused("unknown_operation", (*path, "operation"), " ".join(OPERATIONS), quoted(word))
     return OPERATIONS[word.upper()]
 
 
@@ -213,7 +213,7 @@ def image(given, supplied: set | None, contract, path: tuple, is_after: bool = F
     read = {}
     for name, value in given.items():
         if name not in columns:
-            raise Refused("unknown_column", (*path, name), f"a column of {contract.table}", f"{name[:40]!r}", name)
+            raise Refused("unknown_column", (*path, name), f"a column of {contract.table}", quoted(name), name)
         if supplied is not None and name not in supplied:
             if value is not None:
                 raise Refused("outside_mask", (*path, name), "null outside columnMask", f"{value!r}"[:40], name)

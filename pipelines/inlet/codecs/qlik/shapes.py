@@ -28,6 +28,7 @@ from typing import NamedTuple
 from inlet.codecs.qlik import members
 from inlet.codecs.qlik.full_load import Options
 from inlet.codecs.qlik.members import Refused
+from inlet.fields.wrong import quoted
 from inlet.table import Table
 
 MAGIC = "atMSG"
@@ -127,7 +128,7 @@ def _listed(given, path: tuple) -> tuple[dict | None, dict[str, int]]:
             raise Refused("wrong_shape", (*path, n), "an object with one member", one)
         [(name, value)] = one.items()
         if name in image:
-            raise Refused("column_twice", (*path, n, name), "each column once", f"{name[:40]!r}", name)
+            raise Refused("column_twice", (*path, n, name), "each column once", quoted(name), name)
         image[name], places[name] = value, n
     return image or None, places
 

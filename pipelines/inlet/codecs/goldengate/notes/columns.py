@@ -15,7 +15,7 @@ from inlet.codecs.goldengate.options import Options
 from inlet.codecs.notes import AFTER, Note, group, of_wrong, printable, shown, unreadable
 from inlet.fields.charset import charset, text
 from inlet.fields.charset import said as charset_said
-from inlet.fields.wrong import Wrong
+from inlet.fields.wrong import Wrong, quoted
 from inlet.table import Table
 from inlet.table_column import DECIMAL, TableColumn
 
@@ -153,7 +153,7 @@ def _number(data: bytes, column: TableColumn) -> Decimal:
     spelled = data.decode("latin-1")
     bad = next((at for at, char in enumerate(spelled) if char not in "-.0123456789"), 0)
     if not NUMBER.fullmatch(spelled):
-        raise Wrong("value_does_not_fit", bad, "a decimal number", repr(spelled[:40]))
+        raise Wrong("value_does_not_fit", bad, "a decimal number", quoted(spelled))
     whole, _, fraction = spelled.lstrip("-").partition(".")
     num_whole, num_fraction = len(whole.lstrip("0")), len(fraction.rstrip("0"))
     decimal = DECIMAL.fullmatch(column.type)
@@ -165,7 +165,7 @@ def _number(data: bytes, column: TableColumn) -> Decimal:
     else:
         fits = num_whole + num_fraction <= MAX_DIGITS and num_fraction <= MAX_DIGITS
     if not fits:
-        raise Wrong("value_does_not_fit", 0, f"a number that fits {column.type} without rounding", repr(spelled[:40]))
+        raise Wrong("value_does_not_fit", 0, f"a number that fits {column.type} without rounding", quoted(spelled))
     return Decimal(spelled)
 
 
@@ -173,9 +173,9 @@ def _moment(data: bytes, column: TableColumn) -> str:
     """A date and time as text, a blank between them."""
     spelled = data.decode("latin-1")
     if column.type == "date" and not (len(spelled) == vendor.LEN_DATE and _is_day(spelled)):
-        raise Wrong("bad_date", 0, "a day of the calendar, YYYY-MM-DD", repr(spelled[:40]))
+        raise Wrong("bad_date", 0, "a day of the calendar, YYYY-MM-DD", quoted(spelled))
     if column.type in ("timestamp", "timestamp_ntz") and not _is_moment(spelled):
-        raise Wrong("bad_date", 0, "a day and a time to the microsecond", repr(spelled[:40]))
+        raise Wrong("bad_date", 0, "a day and a time to the microsecond", quoted(spelled))
     for at, byte in enumerate(data):
         if not 32 <= byte < 127:
             raise Wrong("bad_text", at, charset_said("ASCII"), f"{byte:02X}")

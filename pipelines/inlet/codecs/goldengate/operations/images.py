@@ -28,7 +28,7 @@ from inlet.codecs.goldengate.operations.operation import Operation, Refused
 from inlet.codecs.goldengate.operations.options import ImageOptions
 from inlet.codecs.goldengate.operations.time import as_iso
 from inlet.fields.fit import fit
-from inlet.fields.wrong import Wrong
+from inlet.fields.wrong import Wrong, quoted
 from inlet.table import Table
 from inlet.table_column import DECIMAL
 
@@ -102,7 +102,7 @@ def _read(role: str, image: Mapping[str, Any], contract: Table) -> dict:
     for name, value in image.items():
         column = columns.get(name)
         if column is None:
-            raise Refused("unknown_column", role, f"a column of {contract.table}", f"{name[:40]!r}", name)
+            raise Refused("unknown_column", role, f"a column of {contract.table}", quoted(name), name)
         if column.type in TIMES and type(value) is str:
             value = as_iso(value, column.type)
         try:

@@ -17,7 +17,7 @@ from inlet.codecs.qlik.change_table.text import Dialect, Shape
 from inlet.codecs.qlik.members import Refused
 from inlet.errors import Reject
 from inlet.fields import charset
-from inlet.fields.wrong import Wrong
+from inlet.fields.wrong import Wrong, quoted
 from inlet.source import Source
 from inlet.table import Table
 
@@ -240,7 +240,7 @@ def _header_row(
         is_header = sorted(name.lower() for name in names) in known
         if is_header and len(names) == 1:
             expected = "the option header_row, for a file of one column: its name may be a value"
-            raise Refused("ambiguous_layout", (), expected, repr(cells[0][:40]))
+            raise Refused("ambiguous_layout", (), expected, quoted(cells[0]))
     return names if is_header else None
 
 

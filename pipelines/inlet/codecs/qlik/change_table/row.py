@@ -16,6 +16,7 @@ from inlet.codecs.qlik.members import Refused
 from inlet.codecs.results import Control, Part
 from inlet.errors import Reject
 from inlet.fields.json_exact import Number
+from inlet.fields.wrong import quoted
 from inlet.source import Source
 from inlet.table import Table
 from inlet.table_column import TableColumn
@@ -289,7 +290,7 @@ def _known(bound: Bound, columns: Columns, place: int) -> TableColumn:
     column = bound.columns.get(place)
     if column is None:
         name = columns.names[place]
-        raise Refused("unknown_column", (place,), f"a column of {bound.contract.table}", repr(name[:40]), name)
+        raise Refused("unknown_column", (place,), f"a column of {bound.contract.table}", quoted(name), name)
     return column
 
 
