@@ -231,6 +231,9 @@ def _read(message: dict, source: Source, tables: dict, loads: list[dict], known:
     if shaped.is_legacy:
         body = shapes.typed(body, contract, options.legacy_null, path)
     ordinals = listed.ordinals if listed else form.ordinals(body)
+    for name in ("data", "beforeData"):  # before the masks, whose bits count the columns
+        if isinstance(body.get(name), dict):
+            members.check_columns(body[name], contract, (*path, name))
     read = masks.read(header, body, oper, contract, ordinals, options.mask_order, (*path, "headers"))
     try:
         found = _change(body, header, oper, contract, load, path, read)

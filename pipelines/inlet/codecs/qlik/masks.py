@@ -117,7 +117,9 @@ def _mask(given, order: Order, contract: Table, path: tuple, listed: dict[int, s
     listed = names if listed is None else listed
     last = max(listed, default=0)
     if bits.bit_length() > last:
-        raise Refused("mask_too_long", path, f"bits of {last} columns", f"bit {bits.bit_length()} is set")
+        of = f"version {contract.version} of {contract.table}" if listed is names else "the list that the message names"
+        expected = f"bits of the {last} columns of {of}"
+        raise Refused("mask_too_long", path, expected, f"bit {bits.bit_length()} is set")
     mask = bits.to_bytes((bits.bit_length() + 7) // 8, "little")
     if listed == names:
         return mask

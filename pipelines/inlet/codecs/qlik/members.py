@@ -209,11 +209,10 @@ def image(given, supplied: set | None, contract, path: tuple, is_after: bool = F
         return None
     if not isinstance(given, dict):
         raise Refused("wrong_shape", path, "an object or null", given)
+    check_columns(given, contract, path)
     columns = {column.name: column for column in contract.columns}
     read = {}
     for name, value in given.items():
-        if name not in columns:
-            raise Refused("unknown_column", (*path, name), f"a column of {contract.table}", quoted(name), name)
         if supplied is not None and name not in supplied:
             if value is not None:
                 raise Refused("outside_mask", (*path, name), "null outside columnMask", f"{value!r}"[:40], name)
@@ -229,6 +228,13 @@ def image(given, supplied: set | None, contract, path: tuple, is_after: bool = F
         if value is None and is_after and not columns[name].nullable:
             raise Refused("null_not_allowed", (*path, name), f"a value, for {name} is not nullable", "null", name)
     return read
+
+
+def check_columns(given: dict, contract: Table, path: tuple) -> None:
+    """Raises: Refused where an image has columns that the contract does not have at its place."""
+    if new := contract.new_columns(given):
+        found = contract.lacks(new, "the message")
+        raise Refused("unknown_column", (*path, new[0]), f"columns of {contract.table}", found, new[0])
 
 
 def images(body: dict, oper: str, supplied: set | None, contract, path: tuple) -> tuple[dict | None, dict | None]:

@@ -28,7 +28,7 @@ from inlet.codecs.goldengate.operations.operation import Operation, Refused
 from inlet.codecs.goldengate.operations.options import ImageOptions
 from inlet.codecs.goldengate.operations.time import as_iso
 from inlet.fields.fit import fit
-from inlet.fields.wrong import Wrong, quoted
+from inlet.fields.wrong import Wrong
 from inlet.table import Table
 from inlet.table_column import DECIMAL
 
@@ -99,10 +99,11 @@ def _refuse_values(role: str, image: Mapping[str, Any], word: str) -> None:
 def _read(role: str, image: Mapping[str, Any], contract: Table) -> dict:
     """An image, each value fit for its column. Raises: Refused."""
     columns, read = {column.name: column for column in contract.columns}, {}
+    if new := contract.new_columns(image):
+        found = contract.lacks(new, "the record")
+        raise Refused("unknown_column", role, f"columns of {contract.table}", found, new[0])
     for name, value in image.items():
-        column = columns.get(name)
-        if column is None:
-            raise Refused("unknown_column", role, f"a column of {contract.table}", quoted(name), name)
+        column = columns[name]
         if column.type in TIMES and type(value) is str:
             value = as_iso(value, column.type)
         try:

@@ -16,7 +16,6 @@ from inlet.codecs.qlik.members import Refused
 from inlet.codecs.results import Control, Part
 from inlet.errors import Reject
 from inlet.fields.json_exact import Number
-from inlet.fields.wrong import quoted
 from inlet.source import Source
 from inlet.table import Table
 from inlet.table_column import TableColumn
@@ -289,8 +288,9 @@ def _known(bound: Bound, columns: Columns, place: int) -> TableColumn:
     """The contract's column at a place. Raises: Refused."""
     column = bound.columns.get(place)
     if column is None:
-        name = columns.names[place]
-        raise Refused("unknown_column", (place,), f"a column of {bound.contract.table}", quoted(name), name)
+        name, new = columns.names[place], [n for n in sorted({place, *columns.data}) if bound.columns.get(n) is None]
+        found = bound.contract.lacks([columns.names[n] for n in new], "the file")
+        raise Refused("unknown_column", (place,), f"columns of {bound.contract.table}", found, name)
     return column
 
 
