@@ -92,3 +92,14 @@ def test_a_closed_reject_that_its_source_has_answered_is_resolved(project):
     closed_rejects.write(project, [answered], True, "damaged")
     assert "bad_date" not in run(project, "--closed") and len(open_ones(project)) == 4
     assert rejects.open_rejects(project).total() == 4
+
+
+def test_what_an_added_column_made_waits_for_the_contract_unless_it_is_closed(project):
+    of_items = {"source_schema": "DEPOT", "source_table": "ITEMS", "unit_id": UNIT, "contract": "as it was"}
+    kinds = ("unknown_column", "mask_too_long", "bad_column_count", "bad_date")
+    rows = [rejected("depot", kind, unit_offset=n, **of_items) for n, kind in enumerate(kinds)]
+    lakes.write(project, "silver.rejects", *rows)
+    lakes.write(project, "bronze.blocks", {"unit_id": UNIT, "source": "depot", "batch_id": 1})
+    assert [row["kind"] for row in replay.due(project, ["depot"])] == list(kinds[:3])
+    run(project, "--kind", "mask_too_long", "--close", "--reason", "not needed")
+    assert [row["kind"] for row in replay.due(project, ["depot"])] == [kinds[0], kinds[2]]

@@ -26,7 +26,15 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LACKS_NAME = "definition_missing"  # also where what a message names was not there
-WAIT_FOR_A_CONTRACT = ("definition_missing", "definition_differs", "unknown_table", "unknown_extraction_id")
+WAIT_FOR_A_CONTRACT = (
+    "definition_missing",
+    "definition_differs",
+    "unknown_table",
+    "unknown_extraction_id",
+    "unknown_column",  # these three are what a column that was added at the source makes
+    "mask_too_long",
+    "bad_column_count",
+)
 PLACE = [
     "source",
     "source_schema",
