@@ -8,7 +8,7 @@ from pathlib import Path
 
 from inlet import bronze, change, gold, lake, publish, silver
 from inlet.bronze import purged
-from inlet.bronze.files import hash_bytes, listing, open_file, why
+from inlet.bronze.files import hash_bytes, listing, open_file, remedy_of_rewritten, why
 from inlet.commands import rejects, replay, task_state
 from inlet.config import Project
 from inlet.log import counted
@@ -121,8 +121,7 @@ def file_state(project: Project, file: str) -> tuple[bool, str]:
             hash_bytes(stream, digest, rows[-1]["ofs_end"])
             size = stream.seek(0, os.SEEK_END)
         if digest.hexdigest() != rows[-1]["sha256"]:
-            anew = f"`inlet replay --file {path}` takes it as it is now"
-            return False, f"{path}: it does not hold the bytes that were landed; {anew}"
+            return False, f"{path}: it does not hold the bytes that were landed. {remedy_of_rewritten(path)}"
     except FileNotFoundError:  # purged already
         pass
     except PermissionError as error:
