@@ -1,11 +1,13 @@
-"""Rejects that no one can decode are closed by a person, with a reason; and opened again."""
+"""`inlet rejects`: closing what no one can decode, with a reason; and what is printed of each reject."""
 
 import json
 from collections import Counter
 
 import pytest
 
-from inlet.commands import facts, rejects, replay, status
+from inlet.commands import decode, facts, rejects, replay, status
+from inlet.commands.next_steps import NEXT_STEPS
+from inlet.errors import Reject
 from inlet.publish import hold
 from inlet.silver import closed_rejects
 from tests import lakes, projects
@@ -103,3 +105,34 @@ def test_what_an_added_column_made_waits_for_the_contract_unless_it_is_closed(pr
     assert [row["kind"] for row in replay.due(project, ["depot"])] == list(kinds[:3])
     run(project, "--kind", "mask_too_long", "--close", "--reason", "not needed")
     assert [row["kind"] for row in replay.due(project, ["depot"])] == [kinds[0], kinds[2]]
+
+
+def test_one_fact_is_printed_first_and_the_readings_that_were_tried_on_request(project):
+    readings = "byte_order big: 2 records read; byte_order little: 2 records read"
+    found = {"ambiguous_layout": readings, "bad_length": "00000000; tried logtype yes: 1 record; logtype no: 0 records"}
+    lakes.write(project, "silver.rejects", *(rejected("depot", kind, found=words) for kind, words in found.items()))
+    lines = {row["kind"]: rejects.reject_line(row, False) for row in rejects.rejects(project)}
+    assert lines["ambiguous_layout"]["found"] == "byte_order big: 2 records read (--verbose: all readings)"
+    assert lines["bad_length"]["found"] == "00000000 (--verbose: all readings)"
+    assert "little" in " ".join(run(project, "--kind", "ambiguous_layout", "--verbose").split())
+
+
+def test_the_bytes_of_a_long_record_are_those_around_the_fault(project):
+    raw = bytes(range(256)) * 20
+    place = {"unit_id": UNIT, "unit_offset": 1000, "byte_offset": 1000 + 4000}
+    lakes.write(project, "silver.rejects", rejected("depot", "bad_text", raw=raw, **place))
+    [row] = rejects.rejects(project, "depot", "bad_text")
+    digits, text, words = rejects.reject_line(row, True, start=1100)["raw"].split("\n")
+    assert bytes.fromhex(digits) == raw[4000 - 128 : 4000 + 384] and len(text) == 512
+    assert words == "(from byte 4,972; 512 of 5,120 bytes; --json has all)"
+    assert facts.around_fault(row | {"raw": b"abc"}, 48) == "61 62 63\nabc"
+
+
+def test_the_next_step_of_each_kind_is_printed(project):
+    printed = run(project)
+    assert all(f"{kind}: {NEXT_STEPS[kind]}" in printed for kind in ("bad_digit", "bad_frame"))
+
+
+def test_a_sentence_of_decode_counts_in_the_file():
+    reject = Reject("bad_digit", 4, 9, 12, "digits", "letters", b"abc")
+    assert decode.reject_row(reject, 1000)["says"] == "bad_digit at byte 1012: expected digits, found letters"

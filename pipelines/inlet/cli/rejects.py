@@ -10,6 +10,7 @@ from inlet import config
 from inlet.cli.app import HERE, ProjectDir, app, out
 from inlet.errors import REJECT_KINDS, ConfigError
 from inlet.log import counted, print_rows
+from inlet.commands.next_steps import NEXT_STEPS
 
 
 @app.command()
@@ -36,7 +37,8 @@ def rejects(
     reopen: Annotated[bool, typer.Option("--reopen", help="Open the chosen ones again; needs --reason.")] = False,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why they are closed, or opened again.")] = "",
     limit: Annotated[int | None, typer.Option(min=0, help="Rows at most; 0 for all. A table has 20, JSON all.")] = None,
-    raw: Annotated[bool, typer.Option(help="Show the record's bytes as hex and text.")] = False,
+    raw: Annotated[bool, typer.Option(help="Show the record's bytes around the fault, as hex and text.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Show all readings that were tried of a record.")] = False,
     is_json: Annotated[bool, typer.Option("--json", help="As JSON lines.")] = False,
 ):
     """What could not be decoded, and why. Needs no Spark."""
@@ -79,13 +81,17 @@ def rejects(
     if len(rows) > len(shown):
         print_rows(out, reading.counts(rows), "rejects by source and kind")
     places = [reading.in_file(known, row) for row in shown]
-    lines = [reading.reject_line(row, raw, stays, place[1] if place else None) for row, place in zip(shown, places)]
+    lines = [
+        reading.reject_line(row, raw, stays, place[1] if place else None, verbose) for row, place in zip(shown, places)
+    ]
     print_rows(out, lines, "closed rejects" if closed else "rejects")
     if len(rows) > len(shown):
         out.print(
             f"[dim]{len(shown):,} of {len(rows):,}; --limit 0 shows all, --kind, --source and --table "
             "choose, --json has them whole[/]"
         )
+    for kind_ in () if closed else dict.fromkeys(row["kind"] for row in shown):
+        out.print(f"{kind_}: {NEXT_STEPS[kind_]}", style="dim", markup=False, soft_wrap=True)
     if num_unnamed:
         out.print(f"[dim]{counted(num_unnamed, 'reject')} without a table, the last ones, may be of {table}, too[/]")
     if first := reading.to_inspect(known, shown):

@@ -5,6 +5,7 @@ import glob
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
@@ -68,14 +69,17 @@ def _decode_blocks(project: Project, source: Source, file: Path) -> Iterator[tup
     for block in blocks_of(project, source, file):
         found = attempt(decode_block, codec, block.data, block.context, source, tables)
         if isinstance(found, Reject):
-            yield "reject", reject_row(found) | {"file_offset": block.file_offset}
+            yield "reject", reject_row(found, block.file_offset) | {"file_offset": block.file_offset}
             continue
         for row in change_rows(codec, found, block.context, source, tables):
             yield "change", row | {"file_offset": block.file_offset + row["unit_offset"]}
         for control in found.controls:
             yield "control", control_row(control) | {"file_offset": block.file_offset + control.unit_offset}
         for reject in found.rejects:
-            yield "reject", reject_row(reject) | {"file_offset": block.file_offset + reject.byte_offset}
+            yield (
+                "reject",
+                reject_row(reject, block.file_offset) | {"file_offset": block.file_offset + reject.byte_offset},
+            )
         for part in found.parts:
             record = block.data[part.unit_offset : part.unit_offset + part.unit_length]
             parts.setdefault(part.key, []).append(
@@ -236,8 +240,9 @@ def control_row(control: Control) -> dict:
     return {name: value for name, value in control._asdict().items() if value is not None and name != "unit_offset"}
 
 
-def reject_row(reject: Reject) -> dict:
-    """A reject as a line. Of a long one its first bytes, and how many more there are: it may be a whole file."""
+def reject_row(reject: Reject, start: int = 0) -> dict:
+    """A reject as a line. Of a long one its first bytes, and how many more there are: it may be a whole file. In: where
+    its unit begins in the file, in which the sentence counts."""
     return {
         "kind": reject.kind,
         "byte_offset": reject.byte_offset,
@@ -246,7 +251,7 @@ def reject_row(reject: Reject) -> dict:
         "table": ".".join(filter(None, (reject.source_schema, reject.source_table))) or None,
         "column": reject.column_name,
         "change_seq": reject.change_seq,
-        "says": str(reject),
+        "says": str(replace(reject, byte_offset=start + reject.byte_offset)),
         "raw": reject.raw[:LEN_RAW].hex(),
         **({"raw_goes_on": len(reject.raw) - LEN_RAW} if len(reject.raw) > LEN_RAW else {}),
     }

@@ -15,6 +15,7 @@ from inlet.unit import place_in_file
 
 COLUMNS = [c.name for c in change.REJECTS]
 CONFLICT = "conflicting_duplicate"
+LEN_RAW = 512  # bytes of a record that are shown
 
 
 class Selection(NamedTuple):
@@ -146,10 +147,14 @@ def to_inspect(project: Project, rows: list[dict]) -> tuple[str, int] | None:
 
 
 def reject_line(
-    row: dict, with_raw: bool, stays: dict[tuple[str, str], str] | None = None, start: int | None = None
+    row: dict,
+    with_raw: bool,
+    stays: dict[tuple[str, str], str] | None = None,
+    start: int | None = None,
+    is_verbose: bool = False,
 ) -> dict:
     """A reject as a person wants to see it. In: what `first_of` found; where in its file the record begins, so that
-    its bytes are those of the file."""
+    its bytes are those of the file; whether all readings are shown that were tried."""
     shift = 0 if start is None else start - row["unit_offset"]
     place = ".".join(filter(None, (row["source_table"], row["column_name"])))
     first = (stays or {}).get((row["source"], row["change_seq"])) if row["kind"] == CONFLICT else None
@@ -162,15 +167,36 @@ def reject_line(
         "record at": row["unit_offset"] + shift if shift else row["unit_offset"],
         "byte": row["byte_offset"] + shift if shift else row["byte_offset"],
         "expected": row["expected"] + (f", of {first}, which stays" if first else ""),
-        "found": row["found"],
+        "found": row["found"] if is_verbose else first_fact(row["kind"], row["found"]),
     }
     if "reason" in row:
         line |= {"reason": row["reason"], "closed by": row["person"], "closed at": row["written_at"]}
     if with_raw:
-        raw = row["raw"] or b""
-        more = f"\n(512 of {len(raw)} bytes; --json has all)" if len(raw) > 512 else ""
-        line["raw"] = raw[:512].hex(" ") + "\n" + "".join(chr(b) if 32 <= b < 127 else "." for b in raw[:512]) + more
+        line["raw"] = around_fault(row, LEN_RAW, "--json has all", shift)
     return line
+
+
+def first_fact(kind: str, found: str) -> str:
+    """What was found, without the readings that were tried but the first one: --verbose shows those."""
+    fact, tried, _ = found.partition("; tried ")
+    if not tried and kind.startswith("ambiguous_"):
+        fact, tried, _ = found.partition("; ")
+    return f"{fact} (--verbose: all readings)" if tried else fact
+
+
+def around_fault(row: dict, most: int, where_all: str = "", shift: int = 0) -> str:
+    """The bytes of a record, as hex and as text; of a long one those around the fault. In: how many at most; where all
+    of them are; what its offsets lack to count in the file."""
+    raw = row["raw"] or b""
+    at = max((row["byte_offset"] or 0) - (row["unit_offset"] or 0), 0)
+    begin = max(min(at - most // 4, len(raw) - most), 0)
+    shown = raw[begin : begin + most]
+    text = shown.hex(" ") + "\n" + "".join(chr(b) if 32 <= b < 127 else "." for b in shown)
+    if len(raw) <= most:
+        return text
+    first = (row["unit_offset"] or 0) + shift + begin
+    words = filter(None, (f"from byte {first:,}", f"{most:,} of {len(raw):,} bytes", where_all))
+    return f"{text}\n({'; '.join(words)})"
 
 
 def gaps(project: Project) -> list[dict]:
