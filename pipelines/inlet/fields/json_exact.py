@@ -45,6 +45,7 @@ def _constant(name: str):
 
 CONSTANTS = ("NaN", "Infinity", "-Infinity")  # what Python's reader takes and JSON has not
 TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\]:,]|[^\s"{}\[\]:,]+')
+NEXT = re.compile(rf"[ \t\r\n]*+({TOKEN.pattern})")
 LENIENT = json.JSONDecoder(parse_int=Number, parse_float=Number)
 DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=Number, parse_float=Number, parse_constant=_constant)
 
@@ -85,18 +86,19 @@ def offset(data: bytes, path: tuple[str | int, ...]) -> int:
 
 def text_before(data: bytes, end: int, path: tuple[str, ...]) -> str | None:
     """The text of a member that is whole before a fault of the JSON; None where it is not there, no text, or there
-    twice. In: the byte of the fault.
+    twice. In: the byte of the fault, before which the text is JSON; it may lie in a string.
 
     >>> text_before(b'{"a": {"b": "1", "c": oops', 22, ("a", "b"))
     '1'
+    >>> text_before(b'{"a": "b\\": {\\"c\\": 1', 20, ("a", "b"))
     """
-    text = data[:end].decode()
+    text, at = data[:end].decode(), 0
+    while token := NEXT.match(text, at):  # up to a quote that nothing ends
+        at = token.end()
+    text = text[:at]
     places = [after for _, names, _, after in _members(text, 0) if names == list(path)]
-    try:
-        value = DECODER.raw_decode(text, BLANK.match(text, places[0]).end())[0] if len(places) == 1 else None
-    except (json.JSONDecodeError, _Refused, RecursionError):
-        return None
-    return value if isinstance(value, str) and not isinstance(value, Number) else None
+    value = NEXT.match(text, places[0]) if len(places) == 1 else None
+    return scanstring(text, value.start(1) + 1, True)[0] if value and value[1].startswith('"') else None
 
 
 def slice_(data: bytes, path: tuple[str, ...]) -> str:

@@ -86,7 +86,10 @@ def _framed(message: dict) -> Framed:
     if data.startswith(avro_framing.MAGIC):
         name, start = avro_framing.of_registry(data)
         return Framed(None, start, len(data), found.get(name), name)
-    raise Wrong("wrong_magic", 0, "atMSG, or 00 and a schema id of four bytes", data[:LEN_FOUND].hex().upper())
+    found = (
+        "an object of JSON: codec qlik_json reads it" if data.lstrip()[:1] == b"{" else data[:LEN_FOUND].hex().upper()
+    )
+    raise Wrong("wrong_magic", 0, "atMSG, or 00 and a schema id of four bytes", found)
 
 
 def _enveloped(data: bytes, found: dict[str, bytes]) -> Framed:

@@ -49,11 +49,14 @@ from inlet.source import Source
 from inlet.table import Table
 
 UNREADABLE_TIMESTAMP = "unreadable_timestamp"  # the kind of a control event that a change brings with it
+AVRO = (b"\0", b"atMSG")  # how Qlik's messages in Avro begin, and no JSON does
 OPTIONS, FAST, LOADS = full_load.Options, json_fast, full_load
 MAY_BRING = r"""contains(cast(value as string), '"MD"') or contains(cast(value as string), r'\u00')"""
 
 
 def _parse(message: dict, source: Source) -> dict:
+    if message["value"].startswith(AVRO):
+        raise Wrong("invalid_json", 0, "one JSON object", "a message in Avro: codec qlik_avro reads it")
     return json_exact.parse(message["value"])
 
 
@@ -171,7 +174,7 @@ def _place_before(value: bytes, wrong: Wrong) -> dict:
     """The place in the order of a message that is no JSON, where its headers have it before the fault: the message may
     arrive again, good, and resolve the reject. None where another text follows, which would not be resolved by that.
     """
-    if wrong.kind not in ("invalid_json", "invalid_utf8"):
+    if wrong.kind != "invalid_json":
         return {}
     for path in (("message", "headers"), ("headers",)):
         oper, seq = (

@@ -223,7 +223,8 @@ def image(given, supplied: set | None, contract, path: tuple, is_after: bool = F
             raise Refused(wrong.kind, (*path, name), wrong.expected, wrong.found, name) from None
     for name in contract.key:
         if read.get(name) is None:
-            raise Refused("missing_key", (*path, name), "a value of the key", "null" if name in read else "none", name)
+            found = "null" if name in read else "no such member" if name not in given else "none"
+            raise Refused("missing_key", (*path, name), f"a value of {name}, of the key", found, name)
     for name, value in read.items():
         if value is None and is_after and not columns[name].nullable:
             raise Refused("null_not_allowed", (*path, name), f"a value, for {name} is not nullable", "null", name)

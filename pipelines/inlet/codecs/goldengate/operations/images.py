@@ -134,11 +134,11 @@ def _check_keys(before: dict, after: dict, word: str, contract: Table, roles: di
     for image, values in (("before", before), ("after", after)):
         for name in contract.key:
             if name in values and values[name] is None:
-                raise Refused("missing_key", roles[image], "a value of the key", "null", name)
+                raise Refused("missing_key", roles[image], f"a value of {name}, of the key", "null", name)
     image = "before" if word == "DELETE" else "after"
     for name in contract.key:
         if name not in before and name not in after:
-            raise Refused("missing_key", roles[image], "a value of the key", "none", name)
+            raise Refused("missing_key", roles[image], f"a value of {name}, of the key", "none", name)
     lacking = [name for name in contract.key if name not in before]
     if word in UPDATES and 0 < len(lacking) < len(contract.key):
         raise Refused(
