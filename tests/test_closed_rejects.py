@@ -66,6 +66,15 @@ def test_a_reject_is_chosen_by_the_byte_of_its_file_and_opened_again(project):
     assert open_ones(project) == [] and rejects.open_rejects(project) == Counter()
 
 
+def test_a_refused_file_whose_reject_is_closed_is_refused_no_more(project):
+    row = {"source": "depot", "path": "landing/depot/a", "batch_id": 1, "ofs_end": 0, "size_bytes": 9}
+    lakes.write(project, "bronze.files", row | {"problem": json.dumps({"kind": "file_rewritten"})})
+    lakes.write(project, "silver.rejects", rejected("depot", "file_rewritten", unit_id="depot/landing/depot/a"))
+    assert status.status(project)["sources"][0]["refused files"] == 1
+    run(project, "--kind", "file_rewritten", "--close", "--reason", "a rotated log; its lines came under another name")
+    assert status.status(project)["sources"][0]["refused files"] == 0
+
+
 def test_a_table_closes_only_what_names_it(project):
     run(project, "--table", "items", "--close", "--reason", "no one needs it")
     assert [kind for _, kind, _ in open_ones(project)] == ["bad_frame"]

@@ -12,7 +12,7 @@ from inlet.bronze.files import hash_bytes, listing, open_file, remedy_of_rewritt
 from inlet.commands import rejects, replay, task_state
 from inlet.config import Project
 from inlet.log import counted
-from inlet.silver import file_loads, full_loads
+from inlet.silver import closed_rejects, file_loads, full_loads
 from inlet.table import by_name, present
 
 
@@ -24,6 +24,7 @@ def status(project: Project) -> dict[str, list[dict]]:
     last = {(row["source"], row["path"]): row for row in sorted(files, key=lambda row: row["batch_id"])}
     waiting = bronze.plan_batch(project, list(project.sources.values()), files)
     unresolved = [row for row in replay.unresolved(project) if row["kind"] != replay.IGNORED]
+    closed = {(row["source"], row["unit_id"], row["rejected_in"]) for row in closed_rejects.closings(project).values()}
     sources, rejected = [], Counter(row["source"] for row in unresolved)
     for name, source in project.sources.items():
         mine = [row for row in ledger if row["source"] == name]
@@ -36,7 +37,11 @@ def status(project: Project) -> dict[str, list[dict]]:
                 "files": len({r["path"] for r in files if r["source"] == name}),
                 "new files": sum(f["source"] == name for f in waiting.files),
                 "refused files": sum(
-                    bool(row["problem"]) and not purged.is_gap(row) for (of, _), row in last.items() if of == name
+                    bool(row["problem"])
+                    and not purged.is_gap(row)
+                    and (of, f"{of}/{path}", row["batch_id"]) not in closed
+                    for (of, path), row in last.items()
+                    if of == name
                 ),
                 **{key.removeprefix("num_"): value for key, value in total.items()},
                 "last batch": max((row["batch_id"] for row in mine), default=None),

@@ -13,6 +13,15 @@ def quoted(value, most: int = LEN_SHOWN) -> str:
     return repr(text[:most]) + ("..." if len(text) > most else "")
 
 
+def cut(text: str, most: int) -> str:
+    """A text as a message has it: whole, or its beginning and three dots.
+
+    >>> cut("ID, NAME", 8), cut("ID, NAME", 4)
+    ('ID, NAME', 'ID, ...')
+    """
+    return text if len(text) <= most else f"{text[:most]}..."
+
+
 class Wrong(ValueError):
     """Bytes that are no value of their encoding. `kind` is a member of errors.REJECT_KINDS."""
 

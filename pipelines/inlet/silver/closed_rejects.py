@@ -49,7 +49,7 @@ def count_open(project: Project) -> Counter[tuple[str, str]]:
     rows = lake.peek(project.lakehouse_path(), REJECTS, ["source", "kind", "count(*) as num"], by_kind)
     num = Counter({(row["source"], row["kind"]): row["num"] for row in rows})
     if closed := closings(project):
-        batches = ", ".join(str(batch) for batch in sorted({place[-1] for place in closed}))
+        batches = ", ".join(str(batch) for batch in sorted({row["rejected_in"] for row in closed.values()}))
         unresolved = f"where resolved_by is null and batch_id in ({batches})"
         rows = lake.peek(project.lakehouse_path(), REJECTS, KEY, unresolved)
         num -= Counter((row["source"], row["kind"]) for row in rows if key(row) in closed)

@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 from inlet import change
 from inlet.codecs.qlik.members import HEX, MASKS, Refused
 from inlet.codecs.qlik.types import is_large
-from inlet.fields.wrong import quoted
+from inlet.fields.wrong import cut, quoted
 from inlet.table import Table
 
 Order = Literal["big", "little"]
@@ -61,7 +61,7 @@ def read(
     if len(found) > 1:
         said = " or ".join(", ".join(sorted(masks.names(masks.changed, contract) or ())) or "none" for masks in found)
         expected = "masks that one byte order fits; set the option mask_order"
-        raise Refused("ambiguous_layout", (*path, MASKS[0]), expected, f"changed: {said}"[:200])
+        raise Refused("ambiguous_layout", (*path, MASKS[0]), expected, cut(f"changed: {said}", 200))
     return found[0]
 
 

@@ -215,7 +215,7 @@ def image(given, supplied: set | None, contract, path: tuple, is_after: bool = F
     for name, value in given.items():
         if supplied is not None and name not in supplied:
             if value is not None:
-                raise Refused("outside_mask", (*path, name), "null outside columnMask", f"{value!r}"[:40], name)
+                raise Refused("outside_mask", (*path, name), "null outside columnMask", shown(value), name)
             continue
         try:
             read[name] = fit(value, columns[name].type, columns[name].encoding)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from inlet.codecs.qlik import members
 from inlet.codecs.qlik.change_table.options import Options
 from inlet.codecs.qlik.members import Refused
-from inlet.fields.wrong import quoted
+from inlet.fields.wrong import cut, quoted
 
 KNOWN = (
     "change_seq",
@@ -88,7 +88,7 @@ def check(columns: Columns, options: Options) -> None:
         )
     if lacking:
         kind = "ambiguous_layout" if "change_seq" in columns.known else "missing_change_seq"
-        raise Refused(kind, (), "; ".join(lacking), f"columns {', '.join(columns.names)[:200]}")
+        raise Refused(kind, (), "; ".join(lacking), f"columns {cut(', '.join(columns.names), 200)}")
 
 
 def said(values: list, columns: Columns) -> Said:

@@ -15,7 +15,7 @@ from inlet.codecs.qlik.change_table.options import Options
 from inlet.codecs.qlik.change_table.text import BETWEEN, MARK, ROW, Piece
 from inlet.codecs.qlik.members import Refused
 from inlet.fields import json_exact
-from inlet.fields.wrong import Wrong, quoted
+from inlet.fields.wrong import Wrong, cut, quoted
 from inlet.table import Table
 
 
@@ -93,7 +93,9 @@ def _check_members(name: str, columns: Columns, members: list[str] | None, contr
     expected = "the members of the first row with a mask in their order, or a .dfm, to tell which bit is which column"
     pairs = zip_longest(found, members or [])
     n, (own, other) = next((n, pair) for n, pair in enumerate(pairs) if pair[0] != pair[1])
-    raise Refused("ambiguous_layout", (name,), expected, f"member {n + 1} {own or 'none'}, not {other or 'none'}"[:200])
+    raise Refused(
+        "ambiguous_layout", (name,), expected, cut(f"member {n + 1} {own or 'none'}, not {other or 'none'}", 200)
+    )
 
 
 def row(line: bytes, context: dict, contract: Table, options: Options) -> Object | None:
