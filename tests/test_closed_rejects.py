@@ -7,7 +7,7 @@ import pytest
 
 from inlet.commands import decode, facts, rejects, replay, status
 from inlet.commands.next_steps import NEXT_STEPS
-from inlet.errors import Reject
+from inlet.errors import ConfigError, Reject
 from inlet.publish import hold
 from inlet.silver import closed_rejects
 from tests import lakes, projects
@@ -51,6 +51,8 @@ def test_a_closed_reject_is_open_nowhere_and_is_listed_with_its_reason(project):
     [example] = facts.reject_examples(project, Counter({("depot", "bad_digit"): 1}))["depot", "bad_digit"]
     assert example["batch_id"] == 2
     assert len(replay.unresolved(project)) == 2
+    with pytest.raises(ConfigError, match="closed ones are opened first"):
+        replay.chosen(project, None, "bad_digit", 1, None)
     rows = [json.loads(line) for line in run(project, "--closed", "--json").splitlines()]
     assert [(row["unit_offset"], row["reason"]) for row in rows] == [(n, "lost at the source") for n in (0, 3)]
     assert all(row["person"] and row["written_at"] for row in rows)

@@ -279,8 +279,9 @@ def chosen(project: Project, source: str | None, kind: str | None, batch: int | 
         )
         raise ConfigError(
             f"There is no reject to decode again{' of ' + filters if filters else ''}",
-            "`inlet rejects` lists them; files that could not be read at all are read again once they are delivered "
-            "anew, those that were landed damaged by `inlet replay --file PATH`",
+            "`inlet rejects` lists them; closed ones are opened first, by `inlet rejects --reopen`. Files that could "
+            "not be read at all are read again once they are delivered again, those that were landed damaged by "
+            "`inlet replay --file PATH`",
         )
     if gone := sorted(_gone(project, rows)):
         raise ConfigError(
