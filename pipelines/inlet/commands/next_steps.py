@@ -2,7 +2,7 @@
 
 REPLAY = "then `inlet replay`"
 RESEND = (
-    "ask for the record again: a good copy resolves the reject; where there is none, "
+    "ask for the record again (a good copy resolves a reject that has a change_seq), or "
     "`inlet rejects --close --reason TEXT`"
 )
 NEXT_STEPS = {
