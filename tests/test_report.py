@@ -298,6 +298,7 @@ def test_rejects_of_a_table_come_with_those_that_may_be_of_it(busy):
     ]
     assert "20 of 28; --limit 0 shows all" in told() and len(told("--json").splitlines()) == 28
     of_table = told("--table", "items", "--limit", "0").splitlines()
+    of_table = [line for line in of_table if not line.startswith(("bad_date: ", "bad_digit: ", "bad_frame: "))]
     assert "by source and kind" not in of_table[0] and sum("bad_date" in line for line in of_table) == 25
     assert of_table[-3].split()[:2] == ["1", "bad_frame"] and not any("unknown_table" in line for line in of_table)
     assert of_table[-2:] == [

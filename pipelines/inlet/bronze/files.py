@@ -176,8 +176,14 @@ def read_again(project: Project, files: list[dict]) -> dict[tuple[str, str], lis
 
 def rewritten(path: str, start: int, expected: str, found: str) -> dict:
     """The problem of a file that is not what was landed of it."""
-    remedy = f"Take it as it is now with `inlet replay --file {path}`, or deliver new content under a new name"
-    return as_problem(start, "file_rewritten", expected, found, remedy)
+    return as_problem(start, "file_rewritten", expected, found, remedy_of_rewritten(path))
+
+
+def remedy_of_rewritten(path: str) -> str:
+    return (
+        f"If the same file was damaged before and is whole now, take it with `inlet replay --file {path}`. If it is "
+        "another one under an old name, as of a rotated log, give it a name of its own"
+    )
 
 
 def as_problem(start: int, kind: str, expected: str, found: str, remedy: str, **more) -> dict:

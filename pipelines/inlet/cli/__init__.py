@@ -15,6 +15,7 @@ import typer
 
 from inlet.cli import work  # noqa: F401  each module brings its commands, in the order of the help
 from inlet.cli import read  # noqa: F401, I001
+from inlet.cli import rejects  # noqa: F401
 from inlet.cli import project  # noqa: F401
 from inlet.cli import inspect  # noqa: F401
 from inlet.cli.app import LOGGED, app, begin_log, state

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import shlex
 import signal
 import sys
 from pathlib import Path
@@ -13,7 +12,7 @@ from rich.markup import escape
 
 from inlet import config
 from inlet.cli.app import HERE, ProjectDir, app, out
-from inlet.errors import REJECT_KINDS, ConfigError, InletError
+from inlet.errors import ConfigError, InletError
 from inlet.log import as_text, counted, json_of, print_rows, print_table
 
 
@@ -240,56 +239,3 @@ def password(
         raise ConfigError("The two passwords differ", "Try again")
     serving.add_user(file, name, given)
     out.print(f"{name} may ask by {file}", markup=False)
-
-
-@app.command()
-def rejects(
-    project: ProjectDir = HERE,
-    source: str | None = None,
-    kind: str | None = None,
-    table: Annotated[
-        str | None,
-        typer.Option(help="Only those of this table, with those of its sources that name none: they may be of it."),
-    ] = None,
-    limit: Annotated[int | None, typer.Option(min=0, help="Rows at most; 0 for all. A table has 20, JSON all.")] = None,
-    raw: Annotated[bool, typer.Option(help="Show the record's bytes as hex and text.")] = False,
-    is_json: Annotated[bool, typer.Option("--json", help="As JSON lines.")] = False,
-):
-    """What could not be decoded, and why. Needs no Spark."""
-    from inlet.commands import rejects as reading
-
-    known = config.load(project)
-    for word, names, what in ((source, known.sources, "source"), (kind, REJECT_KINDS, "kind of reject")):
-        if word and word not in names:
-            raise ConfigError(f"There is no {what} {word!r}", f"There are: {', '.join(sorted(names))}")
-    rows, num_unnamed = reading.rejects(known, source, kind), 0
-    if table:
-        rows, num_unnamed = reading.of_table(known, rows, table)
-    num = _limit(limit, "json" if is_json else "table", 20)
-    shown = rows[:num] if num else rows
-    stays = reading.first_of(known, shown)
-    if is_json:
-        for row in shown:
-            of_first = (
-                {"stays": stays.get((row["source"], row["change_seq"]))} if row["kind"] == reading.CONFLICT else {}
-            )
-            printed = row | {"file_offset": place[1] if (place := reading.in_file(known, row)) else None}
-            printed |= of_first | {"raw": (row["raw"] or b"").hex()}
-            print(json.dumps(printed, default=str, ensure_ascii=False))
-        return
-    if len(rows) > len(shown):
-        print_rows(out, reading.counts(rows), "rejects by source and kind")
-    places = [reading.in_file(known, row) for row in shown]
-    lines = [reading.reject_line(row, raw, stays, place[1] if place else None) for row, place in zip(shown, places)]
-    print_rows(out, lines, "rejects")
-    if len(rows) > len(shown):
-        out.print(
-            f"[dim]{len(shown):,} of {len(rows):,}; --limit 0 shows all, --kind, --source and --table "
-            "choose, --json has them whole[/]"
-        )
-    if num_unnamed:
-        out.print(f"[dim]{counted(num_unnamed, 'reject')} without a table, the last ones, may be of {table}, too[/]")
-    if first := reading.to_inspect(known, shown):
-        where = [] if project == HERE else ["--project", f"{project}"]
-        words = shlex.join([f"{project / first[0]}", "--at", f"{first[1]}", "--records", "1", *where])
-        out.print(f"the bytes of such a record: inlet inspect {words}", style="dim", markup=False, soft_wrap=True)

@@ -5,6 +5,7 @@ import glob
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
@@ -70,11 +71,11 @@ def _decode_blocks(project: Project, source: Source, file: Path) -> Iterator[tup
     for block, judged in judged_blocks(blocks_of(project, source, file), file.name):
         found = attempt(decode_block, codec, block.data, block.context, source, tables)
         if isinstance(found, Reject):
-            yield "reject", reject_row(found) | {"file_offset": block.file_offset}
+            yield "reject", reject_row(found, block.file_offset) | {"file_offset": block.file_offset}
             continue
         rows = [(row["unit_offset"], "change", row) for row in change_rows(codec, found, block.context, source, tables)]
         rows += [(control.unit_offset, "control", control_row(control)) for control in found.controls]
-        rows += [(reject.byte_offset, "reject", reject_row(reject)) for reject in found.rejects]
+        rows += [(reject.byte_offset, "reject", reject_row(reject, block.file_offset)) for reject in found.rejects]
         for offset, kind, row in sorted(rows, key=lambda one: one[0]):
             at = block.file_offset + offset
             yield kind, row | {"file_offset": at} | verdict_at(judged, at)
@@ -270,8 +271,9 @@ def control_row(control: Control) -> dict:
     return {name: value for name, value in control._asdict().items() if value is not None and name != "unit_offset"}
 
 
-def reject_row(reject: Reject) -> dict:
-    """A reject as a line. Of a long one its first bytes, and how many more there are: it may be a whole file."""
+def reject_row(reject: Reject, start: int = 0) -> dict:
+    """A reject as a line. Of a long one its first bytes, and how many more there are: it may be a whole file. In: where
+    its unit begins in the file, in which the sentence counts."""
     return {
         "kind": reject.kind,
         "byte_offset": reject.byte_offset,
@@ -280,7 +282,7 @@ def reject_row(reject: Reject) -> dict:
         "table": ".".join(filter(None, (reject.source_schema, reject.source_table))) or None,
         "column": reject.column_name,
         "change_seq": reject.change_seq,
-        "says": str(reject),
+        "says": str(replace(reject, byte_offset=start + reject.byte_offset)),
         "raw": reject.raw[:LEN_RAW].hex(),
         **({"raw_goes_on": len(reject.raw) - LEN_RAW} if len(reject.raw) > LEN_RAW else {}),
     }

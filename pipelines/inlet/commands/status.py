@@ -8,11 +8,11 @@ from pathlib import Path
 
 from inlet import bronze, change, gold, lake, publish, silver
 from inlet.bronze import purged
-from inlet.bronze.files import hash_bytes, listing, open_file, why
+from inlet.bronze.files import hash_bytes, listing, open_file, remedy_of_rewritten, why
 from inlet.commands import rejects, replay, task_state
 from inlet.config import Project
 from inlet.log import counted
-from inlet.silver import file_loads, full_loads
+from inlet.silver import closed_rejects, file_loads, full_loads
 from inlet.table import by_name, present
 
 
@@ -24,6 +24,7 @@ def status(project: Project) -> dict[str, list[dict]]:
     last = {(row["source"], row["path"]): row for row in sorted(files, key=lambda row: row["batch_id"])}
     waiting = bronze.plan_batch(project, list(project.sources.values()), files)
     unresolved = [row for row in replay.unresolved(project) if row["kind"] != replay.IGNORED]
+    closed = {(row["source"], row["unit_id"], row["rejected_in"]) for row in closed_rejects.closings(project).values()}
     sources, rejected = [], Counter(row["source"] for row in unresolved)
     for name, source in project.sources.items():
         mine = [row for row in ledger if row["source"] == name]
@@ -36,7 +37,11 @@ def status(project: Project) -> dict[str, list[dict]]:
                 "files": len({r["path"] for r in files if r["source"] == name}),
                 "new files": sum(f["source"] == name for f in waiting.files),
                 "refused files": sum(
-                    bool(row["problem"]) and not purged.is_gap(row) for (of, _), row in last.items() if of == name
+                    bool(row["problem"])
+                    and not purged.is_gap(row)
+                    and (of, f"{of}/{path}", row["batch_id"]) not in closed
+                    for (of, path), row in last.items()
+                    if of == name
                 ),
                 **{key.removeprefix("num_"): value for key, value in total.items()},
                 "last batch": max((row["batch_id"] for row in mine), default=None),
@@ -121,8 +126,7 @@ def file_state(project: Project, file: str) -> tuple[bool, str]:
             hash_bytes(stream, digest, rows[-1]["ofs_end"])
             size = stream.seek(0, os.SEEK_END)
         if digest.hexdigest() != rows[-1]["sha256"]:
-            anew = f"`inlet replay --file {path}` takes it as it is now"
-            return False, f"{path}: it does not hold the bytes that were landed; {anew}"
+            return False, f"{path}: it does not hold the bytes that were landed. {remedy_of_rewritten(path)}"
     except FileNotFoundError:  # purged already
         pass
     except PermissionError as error:

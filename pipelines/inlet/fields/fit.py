@@ -15,13 +15,12 @@ from decimal import Decimal
 from functools import cache
 
 from inlet.fields.json_exact import CONSTANTS, Number
-from inlet.fields.wrong import Wrong
+from inlet.fields.wrong import Wrong, quoted
 
 LEN_INTEGER = {"tinyint": 1, "smallint": 2, "int": 4, "bigint": 8}
 LARGEST = {"float": 3.4028235677973366e38, "double": float("inf")}  # first value that rounds to infinity
 MAX_DIGITS = 38
 LEN_DIGITS = 19  # of the largest bigint
-LEN_SHOWN = 40
 DIGITS = re.compile(r"-?[0-9]+")
 NUMBER = re.compile(r"-?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,6})?")
 DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
@@ -167,4 +166,4 @@ OTHERS = {
 def _shown(value) -> str:
     kind = {dict: "an object", list: "an array", bool: str(value).lower()}.get(type(value))
     text = value.hex().upper() if isinstance(value, bytes) else str(value)
-    return kind or repr(text[:LEN_SHOWN]) + ("..." if len(text) > LEN_SHOWN else "")
+    return kind or quoted(text)

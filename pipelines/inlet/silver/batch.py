@@ -115,18 +115,23 @@ class Batch:
         lake.append(rows.selectExpr(*[f"{sql} as {name}" for name, sql in columns.items()]), table)
 
 
-def content(project: Project) -> str:
-    """SQL for what a change says, its table by the name that it has now. An UPSERT says what an UPDATE does: silver may
-    hold one as the UPDATE that it was read as before (docs/adr/0015).
-    """
+def table_now(project: Project) -> str:
+    """SQL for the table of a row as SCHEMA.TABLE, by the name that it has now."""
     table = "concat(source_schema, '.', source_table)"
     former = ", ".join(
         f"{literal(name)}, {literal(t.table)}"
         for name, t in by_name(project.tables.values()).items()
         if name != t.table
     )
+    return f"coalesce(map({former})[{table}], {table})" if former else table
+
+
+def content(project: Project) -> str:
+    """SQL for what a change says, its table by the name that it has now. An UPSERT says what an UPDATE does: silver may
+    hold one as the UPDATE that it was read as before (docs/adr/0015).
+    """
     return (
-        f"sha2(to_json(struct({f'coalesce(map({former})[{table}], {table})' if former else table} as t, "
+        f"sha2(to_json(struct({table_now(project)} as t, "
         "if(operation = 'UPSERT', 'UPDATE', operation) as operation, before, after)), 256)"
     )
 

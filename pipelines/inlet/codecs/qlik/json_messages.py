@@ -47,16 +47,19 @@ from inlet.codecs.qlik.members import Refused
 from inlet.codecs.qlik.metadata import Listed
 from inlet.codecs.results import Control, Decoded
 from inlet.fields import json_exact
-from inlet.fields.wrong import Wrong
+from inlet.fields.wrong import Wrong, quoted
 from inlet.source import Source
 from inlet.table import Table
 
 UNREADABLE_TIMESTAMP = "unreadable_timestamp"  # the kind of a control event that a change brings with it
+AVRO = (b"\0", b"atMSG")  # how Qlik's messages in Avro begin, and no JSON does
 OPTIONS, FAST, LOADS = full_load.Options, json_fast, full_load
 MAY_BRING = r"""contains(cast(value as string), '"MD"') or contains(cast(value as string), r'\u00')"""
 
 
 def _parse(message: dict, source: Source) -> dict:
+    if message["value"].startswith(AVRO):
+        raise Wrong("invalid_json", 0, "one JSON object", "a message in Avro: codec qlik_avro reads it")
     return json_exact.parse(message["value"], has_constants=True)
 
 
@@ -156,7 +159,8 @@ def read_message(message: dict, source: Source, tables: dict, loads: list[dict],
         found = _read(message, source, tables, loads, known, form)
         return {name: value for name, value in found.items() if name not in ("body", "listed", "contract", "load_at")}
     except Wrong as wrong:
-        return _reject(message, known, wrong.kind, wrong.offset, wrong.expected, wrong.found)
+        place = _place_before(message["value"], wrong) if form.is_text and "change_seq" not in known else {}
+        return _reject(message, known | place, wrong.kind, wrong.offset, wrong.expected, wrong.found)
     except Refused as no:
         path = shapes.path_of(known.pop("body", None), no.path)
         offset = form.offset(message, source, path) if path and message["value"] else 0
@@ -172,6 +176,21 @@ def read_message(message: dict, source: Source, tables: dict, loads: list[dict],
 def refresh_row(message: dict, source: Source, tables: dict) -> tuple[str, datetime.datetime] | None:
     """SCHEMA.TABLE and time of a full-load row that has a time, even of one that is rejected for its values."""
     return loaded_row(JSON, message, source, tables)
+
+
+def _place_before(value: bytes, wrong: Wrong) -> dict:
+    """The place in the order of a message that is no JSON, where its headers have it before the fault: the message may
+    arrive again, good, and resolve the reject. None where another text follows, which would not be resolved by that.
+    """
+    if wrong.kind != "invalid_json":
+        return {}
+    for path in (("message", "headers"), ("headers",)):
+        oper, seq = (
+            json_exact.text_before(value, wrong.offset, (*path, name)) for name in ("operation", "changeSequence")
+        )
+        if oper in change.OPERATIONS and oper != "REFRESH" and members.CHANGE_SEQ.fullmatch(seq or ""):
+            return {"change_seq": seq}
+    return {}
 
 
 def loaded_row(form: Form, message: dict, source: Source, tables: dict) -> tuple[str, datetime.datetime] | None:
@@ -223,6 +242,9 @@ def _read(message: dict, source: Source, tables: dict, loads: list[dict], known:
     if shaped.is_legacy:
         body = shapes.typed(body, contract, options.legacy_null, path)
     ordinals = listed.ordinals if listed else form.ordinals(body)
+    for name in ("data", "beforeData"):  # before the masks, whose bits count the columns
+        if isinstance(body.get(name), dict):
+            members.check_columns(body[name], contract, (*path, name))
     read = masks.read(header, body, oper, contract, ordinals, options.mask_order, (*path, "headers"))
     try:
         found = _change(body, header, oper, contract, load, path, read)
@@ -298,7 +320,7 @@ def _unplaced(at: datetime.datetime | None, option: str | None, path: tuple) -> 
 def _change_seq(text: str | None, path: tuple) -> str:
     if text is None or not members.CHANGE_SEQ.fullmatch(text):
         raise Refused(
-            "missing_change_seq", (*path, "changeSequence"), "35 digits", "none" if text is None else f"{text[:40]!r}"
+            "missing_change_seq", (*path, "changeSequence"), "35 digits", "none" if text is None else quoted(text)
         )
     return text
 

@@ -38,7 +38,7 @@ from inlet import change
 from inlet.codecs.qlik.full_load import topic_number
 from inlet.fields.fit import LEN_INTEGER, fit
 from inlet.fields.json_exact import Number
-from inlet.fields.wrong import Wrong
+from inlet.fields.wrong import Wrong, quoted
 from inlet.source import Source
 from inlet.table import Table
 
@@ -79,7 +79,7 @@ class Refused(Exception):
 
 def shown(value) -> str:
     """A value for `found`."""
-    return {dict: "an object", list: "an array", type(None): "null"}.get(type(value)) or repr(str(value)[:40])
+    return {dict: "an object", list: "an array", type(None): "null"}.get(type(value)) or quoted(value)
 
 
 def check_names(given: dict, known: tuple[str, ...], path: tuple) -> None:
@@ -122,7 +122,7 @@ def operation(header: dict, path: tuple) -> str:
     if word is None:
         raise Refused("wrong_shape", path, "header operation", "none")
     if word.upper() not in OPERATIONS:
-        raise Refused("unknown_operation", (*path, "operation"), " ".join(OPERATIONS), f"{word[:40]!r}")
+        raise Refused("unknown_operation", (*path, "operation"), " ".join(OPERATIONS), quoted(word))
     return OPERATIONS[word.upper()]
 
 
@@ -210,14 +210,13 @@ def image(given, supplied: set | None, contract, path: tuple, is_after: bool = F
         return None
     if not isinstance(given, dict):
         raise Refused("wrong_shape", path, "an object or null", given)
+    check_columns(given, contract, path)
     columns = {column.name: column for column in contract.columns}
     read = {}
     for name, value in given.items():
-        if name not in columns:
-            raise Refused("unknown_column", (*path, name), f"a column of {contract.table}", f"{name[:40]!r}", name)
         if supplied is not None and name not in supplied:
             if value is not None:
-                raise Refused("outside_mask", (*path, name), "null outside columnMask", f"{value!r}"[:40], name)
+                raise Refused("outside_mask", (*path, name), "null outside columnMask", shown(value), name)
             continue
         try:
             read[name] = fit(value, columns[name].type, columns[name].encoding)
@@ -225,11 +224,19 @@ def image(given, supplied: set | None, contract, path: tuple, is_after: bool = F
             raise Refused(wrong.kind, (*path, name), wrong.expected, wrong.found, name) from None
     for name in contract.key:
         if read.get(name) is None:
-            raise Refused("missing_key", (*path, name), "a value of the key", "null" if name in read else "none", name)
+            found = "null" if name in read else "no such member" if name not in given else "none"
+            raise Refused("missing_key", (*path, name), f"a value of {name}, of the key", found, name)
     for name, value in read.items():
         if value is None and is_after and not columns[name].nullable:
             raise Refused("null_not_allowed", (*path, name), f"a value, for {name} is not nullable", "null", name)
     return read
+
+
+def check_columns(given: dict, contract: Table, path: tuple) -> None:
+    """Raises: Refused where an image has columns that the contract does not have at its place."""
+    if new := contract.new_columns(given):
+        found = contract.lacks(new, "the message")
+        raise Refused("unknown_column", (*path, new[0]), f"columns of {contract.table}", found, new[0])
 
 
 def images(body: dict, oper: str, supplied: set | None, contract, path: tuple) -> tuple[dict | None, dict | None]:

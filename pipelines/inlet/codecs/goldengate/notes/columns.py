@@ -16,7 +16,7 @@ from inlet.codecs.goldengate.trail import reject
 from inlet.codecs.notes import AFTER, Note, group, of_wrong, printable, shown, unreadable
 from inlet.fields.charset import charset, text
 from inlet.fields.charset import said as charset_said
-from inlet.fields.wrong import Wrong
+from inlet.fields.wrong import Wrong, quoted
 from inlet.table import Table
 from inlet.table_column import DECIMAL, TableColumn
 
@@ -154,7 +154,7 @@ def _number(data: bytes, column: TableColumn) -> Decimal:
     spelled = data.decode("latin-1")
     bad = next((at for at, char in enumerate(spelled) if char not in "-.0123456789"), 0)
     if not NUMBER.fullmatch(spelled):
-        raise Wrong("value_does_not_fit", bad, "a decimal number", repr(spelled[:40]))
+        raise Wrong("value_does_not_fit", bad, "a decimal number", quoted(spelled))
     whole, _, fraction = spelled.lstrip("-").partition(".")
     num_whole, num_fraction = len(whole.lstrip("0")), len(fraction.rstrip("0"))
     decimal = DECIMAL.fullmatch(column.type)
@@ -166,7 +166,7 @@ def _number(data: bytes, column: TableColumn) -> Decimal:
     else:
         fits = num_whole + num_fraction <= MAX_DIGITS and num_fraction <= MAX_DIGITS
     if not fits:
-        raise Wrong("value_does_not_fit", 0, f"a number that fits {column.type} without rounding", repr(spelled[:40]))
+        raise Wrong("value_does_not_fit", 0, f"a number that fits {column.type} without rounding", quoted(spelled))
     return Decimal(spelled)
 
 

@@ -26,6 +26,7 @@ from inlet.codecs.qlik.change_table.header import Columns
 from inlet.codecs.qlik.change_table.options import Options
 from inlet.codecs.qlik.members import Refused
 from inlet.fields.json_exact import Number
+from inlet.fields.wrong import cut
 
 
 class Reading(NamedTuple):
@@ -89,7 +90,7 @@ def places(mask: Any, columns: Columns, open_: list[Reading]) -> set[int] | None
     if len(by_bits) > 1:
         said = " or ".join(f"{one.form} {one.order}: {_named(bits, columns)}" for bits, one in by_bits.items())
         expected = "a mask that one reading fits; set the options mask_form and mask_order"
-        raise Refused("ambiguous_layout", (columns.known["change_mask"],), expected, said[:200])
+        raise Refused("ambiguous_layout", (columns.known["change_mask"],), expected, cut(said, 200))
     bits = next(bits for bits in by_bits if bits is not None)
     return {n for n in range(bits.bit_length()) if bits >> n & 1}
 

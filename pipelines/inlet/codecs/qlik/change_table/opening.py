@@ -17,7 +17,7 @@ from inlet.codecs.qlik.change_table.text import Dialect, Shape
 from inlet.codecs.qlik.members import Refused
 from inlet.errors import Reject
 from inlet.fields import charset
-from inlet.fields.wrong import Wrong
+from inlet.fields.wrong import Wrong, cut, quoted
 from inlet.source import Source
 from inlet.table import Table
 
@@ -51,7 +51,7 @@ def table_of(context: dict, sidecar: dfm.Sidecar | None, source: Source, tables:
     if contract is None or contract.sources and source.name not in contract.sources:
         expected = "a table with a contract in pipelines/tables/, by its folder or .dfm (`tables` maps it)"
         named = tuple(full.split(".")) if full.count(".") == 1 else ()
-        raise Refused("unknown_table", (), expected, full[:80], named=named)
+        raise Refused("unknown_table", (), expected, cut(full, 80), named=named)
     if context["kind"] == "load" and contract.earlier and context["place"].startswith(change.NO_TIME):
         expected = f"the option load_time, for {contract.table} has earlier versions"
         raise Refused("missing_change_seq", (), expected, "none", named=(contract.schema_name, contract.table_name))
@@ -112,8 +112,8 @@ def with_sidecar(
 def check_columns(names: list[str], listed: list[str]) -> None:
     """Raises: Refused where the columns of a file are not those of its sidecar."""
     if [name.lower() for name in names] != [name.lower() for name in listed]:
-        expected = f"the columns of its .dfm, {', '.join(listed)[:200]}"
-        raise Refused("contradiction", (), expected, ", ".join(names)[:200])
+        expected = f"the columns of its .dfm, {cut(', '.join(listed), 200)}"
+        raise Refused("contradiction", (), expected, cut(", ".join(names), 200))
 
 
 def rejected(no: Refused, data: bytes, contract: Table | None = None) -> Reject:
@@ -241,7 +241,7 @@ def _header_row(
         is_header = sorted(name.lower() for name in names) in known
         if is_header and len(names) == 1:
             expected = "the option header_row, for a file of one column: its name may be a value"
-            raise Refused("ambiguous_layout", (), expected, repr(cells[0][:40]))
+            raise Refused("ambiguous_layout", (), expected, quoted(cells[0]))
     return names if is_header else None
 
 
