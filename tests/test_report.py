@@ -76,7 +76,7 @@ def test_the_page_has_the_numbers_of_the_lakehouse(busy):
     words = words_of(page_of(busy))
     assert "150 records" in words and "130 changes" in words and "30 min 0 s longest lag" in words
     assert "bad_digit, depot: 1" in words and "61 62 63 abc" in words and "ITEMS.PRICE" in words
-    assert "newest change 2026-01-05 10:40:00, public up to 2026-01-05 10:10:00" in words
+    assert "newest change 2026-01-05 10:40:00, public up to 2026-01-05 10:10:00" in words and "Nothing waits" in words
     assert "silver.batches 2 1" in words  # rows, files
 
 
@@ -89,6 +89,45 @@ def test_what_needs_a_person_comes_first_and_the_gravest_before_the_rest(busy):
     assert data["notes"][0].what == "The last run failed with exit code 3: 1 check of gold failed"
     words = words_of(report.page(data))
     assert words.index("What needs attention") < words.index("1 record rejected") < words.index("What came in")
+
+
+def test_what_the_public_views_wait_for_is_among_what_waits_and_its_commands_are_marked(busy):
+    why = "transaction 7 lacks events; 1 record behind what is public rejected: `inlet rejects`"
+    lakes.write(busy, "gold.published", point(2, BEGAN + HOUR, depot=seq(10)) | {"held": {"depot": why}})
+    page = page_of(busy)
+    words = words_of(page)
+    assert "Nothing waits" not in words and "`" not in words
+    assert page.count("<code>inlet rejects</code>") >= 2  # of the note, and of the row below
+    assert 'See <a href="#waits">What waits</a>' in page and "public views source wait for depot transaction 7" in words
+
+
+@pytest.mark.parametrize(
+    ("newest", "shown", "title", "told"),
+    [
+        ("0" * 35, "0" * 35, "0 s", f"all changes are public, up to change_seq {'0' * 35}"),
+        ("0" * 34 + "7", "0" * 35, "behind, its order tells no time", f"public up to change_seq {'0' * 35}"),
+        (seq(10), None, "not public yet", "newest change 2026-01-05 10:10:00, nothing is public"),
+        (None, None, "no change decoded yet", "records have arrived, and none of them is a change"),
+    ],
+)
+def test_how_far_a_source_without_times_is_public_is_said_by_its_order(project, newest, shown, title, told):
+    lakes.write(project, "silver.batches", batch(1, "depot", newest, num_control=1))
+    lakes.write(project, "gold.published", point(1, BEGAN, **({"depot": shown} if shown else {})))
+    words = words_of(page_of(project))
+    assert f"depot: {title} " in words and told in words
+
+
+def test_a_check_that_failed_and_holds_now_says_so_and_how_its_rows_are_listed(project):
+    query = "select source, `ID` from {batch} where not is_complete"
+    row = {"step": "gold", "table": "gold.items", "expectation": "unexpected_rows_expectation", "column": query,
+           "severity": "warn", "why": "see `inlet status`", "checked_at": BEGAN}  # fmt: skip
+    rows = "select source, `ID`\n  from gold.items"
+    failed = {"run_id": 1, "success": False, "observed": "3 rows", "unexpected_count": 3, "rows_sql": rows}
+    lakes.write(project, "checks.results", row | failed, row | {"run_id": 2, "success": True})
+    words = words_of(page_of(project))
+    assert "warned at 2026-01-05 12:00:00; it holds now" in words and "no row of the query below" in words
+    assert "found 3 rows see them inlet sql 'select source, `ID` from gold.items'" in words
+    assert "see inlet status" in words
 
 
 def test_everything_from_data_is_escaped(project):
@@ -154,7 +193,7 @@ def test_a_run_is_noted_with_its_steps_and_a_failed_one_with_its_error(project):
     with runs.recorded(project, log), log.step("silver"):
         pass
     with pytest.raises(CheckFailed), runs.recorded(project, log, "rebuild"), log.step("gold"):
-        raise CheckFailed("2 checks of gold failed\nmany words", "See them")
+        raise CheckFailed("2 checks of gold failed:\nmany words", "See them")
     failed, done = runs.last(project)
     assert (done["command"], done["exit_code"], done["error"]) == ("run", 0, None)
     assert (failed["command"], failed["exit_code"], failed["error"]) == ("rebuild", 3, "2 checks of gold failed")

@@ -6,7 +6,6 @@ passed check has seen, whichever run wrote them: a run that died before its gate
 fails at the same gate until the data or the suite is fixed.
 """
 
-import shlex
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from inlet import bronze, checks, config, gold, publish, silver
 from inlet.bronze import purged
 from inlet.checks import suite
 from inlet.commands import move_load, rejects, replay, runs, warm
+from inlet.commands.sql import command_of
 from inlet.config import Project
 from inlet.errors import AccountingError, CheckFailed, ConfigError
 from inlet.gold import generate
@@ -305,6 +305,6 @@ def _gate(project: Project, spark: "SparkSession", step: str, wanted: list[str],
                     "column": r.column if "select" not in (r.column or "") else None,
                     "rows": r.unexpected_count,
                     "why": r.why,
-                    "see": f"inlet sql {shlex.quote(' '.join((r.rows_sql or '').split()))}",
+                    "see": command_of(r.rows_sql or ""),
                 }
             )
