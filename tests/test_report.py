@@ -13,9 +13,11 @@ import sys
 from collections import Counter
 from datetime import timedelta
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
-from inlet.commands import charts, doctor, facts, rejects, replay, report, runs, show, status
+from inlet.commands import charts, doctor, facts, file_state, rejects, replay, report, runs, show, status
 from inlet.errors import CheckFailed, ConfigError, EnvironmentLacks, TryAgain
 from inlet.log import Log
 from tests import lakes, projects
@@ -370,7 +372,7 @@ def test_a_file_that_may_be_purged_says_how_many_of_its_records_are_rejected(bus
         "batch_id": 1,
     }
     lakes.write(busy, "bronze.files", row)
-    is_safe, words = status.file_state(busy, str(busy.root / "file"))
+    is_safe, words = file_state.file_state(busy, str(busy.root / "file"))
     assert is_safe and words.endswith("in batch 1; 1 record of it not decoded (`inlet rejects`)")
     messages = [("depot/topic/0/5", "file"), ("depot/topic/0/6", "file"), ("depot/topic/0/7", "other")]
     of_depot = {"source": "depot", "batch_id": 1}
@@ -415,7 +417,7 @@ def test_a_file_that_is_not_landed_says_why(tmp_path, name, cut, why):
     project = projects.make(tmp_path, {"depot": projects.DEPOT | {"from": "landing/depot/*"}})
     data = extract(projects.item_records(1, 4))
     deliver(project, gzip.compress(data) if name.endswith(".gz") else data[:cut], name)
-    is_safe, words = status.file_state(project, str(tmp_path / "landing" / "depot" / name))
+    is_safe, words = file_state.file_state(project, str(tmp_path / "landing" / "depot" / name))
     assert not is_safe and words.startswith(f"landing/depot/{name}: nothing of it is landed"), words
     assert why in words, words
 
@@ -438,6 +440,20 @@ def test_a_checkpoint_of_a_source_that_does_not_feed_a_table_is_refused(project)
     show._check_fed(project, table, "NIGHT", {"depot": "1", "other": "2"})
     with pytest.raises(ConfigError, match="Checkpoint NIGHT is of other, and items is fed by depot"):
         show._check_fed(project, table, "NIGHT", {"other": "2"})
+
+
+def test_the_end_of_a_full_load_is_not_shown_as_a_change(project):
+    image = pa.struct([("id", pa.int32())])
+    schema = pa.schema([(n, image if n in show.IMAGES else pa.string()) for n in show.CHANGES])
+    rows = [
+        {"source": "depot", "change_seq": seq(n), "operation": word} for n, word in ((1, "REFRESH"), (2, "LOAD_END"))
+    ]
+    rows = [dict.fromkeys(show.CHANGES) | row for row in rows]
+    write_deltalake(project.lakehouse_path("gold", "items__before_after"), pa.Table.from_pylist(rows, schema))
+    versions = {"versions": {"items__before_after": 0}}
+    lakes.write(project, "gold.published", point(1, BEGAN, depot=seq(9)) | versions)
+    found = show.show(project, project.tables["DEPOT.ITEMS"], "changes")
+    assert [row[found.columns.index("operation")] for row in found.rows] == ["REFRESH"]
 
 
 def test_files_that_are_not_landed_are_told_beside_one_that_is(project):
