@@ -17,9 +17,12 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from inlet.commands import charts, doctor, facts, file_state, rejects, replay, report, runs, show, status
+from inlet.commands import charts, doctor, facts, file_state, rejects, replay, report, run_counts, runs, show, status
 from inlet.errors import CheckFailed, ConfigError, EnvironmentLacks, TryAgain
 from inlet.log import Log
+from inlet.publish import late
+from inlet.publish.point import Point, SourcePoint
+from inlet.silver.batch import Account
 from tests import lakes, projects
 from tests.lakes import BEGAN, batch, point, rejected, seq
 from tests.test_bronze import deliver, extract
@@ -188,6 +191,55 @@ def test_a_page_goes_where_it_is_told_to(busy, tmp_path):
     (tmp_path / "file").write_text("")
     done = inlet("report", "--project", busy.root, "--out", tmp_path / "file" / "page.html")
     assert done.returncode == 5 and "Name a file with --out" in done.stderr
+
+
+def test_late_changes_are_counted_once_in_the_point_that_shows_them_first(project):
+    """Those of a source that is held back by then are counted when it is public again."""
+    batches = [
+        batch(1, "depot", seq(30)),
+        batch(2, "depot", seq(40)),
+        batch(2, "other", seq(20)),
+        batch(2, "new", seq(9)),
+    ]
+    starts = [seq(1), seq(10), seq(11), seq(9)]
+    ledger = [row | {"first_change_seq": start} for row, start in zip(batches, starts)]
+    changes = [(1, "depot", 20), (2, "depot", 10), (2, "depot", 20), (2, "depot", 40), (2, "other", 11), (2, "new", 9)]
+    lakes.write(
+        project, "silver.changes", *({"batch_id": n, "source": s, "change_seq": seq(at)} for n, s, at in changes)
+    )
+    last = Point(1, {"depot": SourcePoint(seq(30), 1, 1), "other": SourcePoint(seq(30), 1, 1)})
+    sources = late.sources(ledger, last)
+    assert sources == {"depot", "other"}
+    held = Point(2, {"depot": SourcePoint(seq(40), 2, 2), "other": SourcePoint(seq(30), 2, 1)})
+    assert late.changes(project, last, held, sources) == [("depot", 2, seq(10))]
+    freed = Point(3, {"depot": SourcePoint(seq(40), 2, 2), "other": SourcePoint(seq(30), 2, 2)})
+    assert late.changes(project, held, freed, late.sources(ledger, held)) == [("other", 1, seq(11))]
+
+
+def test_late_changes_and_records_that_were_known_are_said_by_the_run_the_status_and_the_page(busy, capsys):
+    repeats = {f"landing/depot/{n}.lxg": 10 - n for n in range(7)}
+    log = Log(is_human=False)
+    with runs.recorded(busy, log):
+        with log.step("silver", batch=2) as figures:
+            run_counts.note_known(figures, [Account(repeats=Counter(repeats)), Account()])
+        with log.step("publish") as figures:
+            run_counts.note_late(figures, [late.Late("depot", 12, seq(10)), late.Late("log", 1, "0" * 35)])
+    silver, publish = map(json.loads, capsys.readouterr().err.splitlines())
+    assert silver["known_already"] == dict(list(repeats.items())[:5]) | {"other files": 9}
+    assert publish["late_changes"] == {"depot": 12, "log": 1}
+    assert publish["late_from"] == {"depot": "2026-01-05 10:10:00", "log": "0" * 35}
+    found = status.status(busy)
+    assert [tuple(row.values())[:3] for row in found[status.LATE]] == [
+        ("depot", 12, "2026-01-05 10:10:00"),
+        ("log", 1, "0" * 35),
+    ]
+    assert found[status.KNOWN][0]["file"] == "landing/depot/0.lxg" and found[status.KNOWN][0]["records"] == 10
+    words = words_of(page_of(busy))
+    assert "12 late changes of depot: rows that were public are others from 2026-01-05 10:10:00 on" in words
+    assert "49 records of the last run known already" in words and "landing/depot/0.lxg 10" in words
+    Log(is_human=True).say({"step": "publish", **{name: publish[name] for name in ("late_changes", "late_from")}})
+    line = " ".join(capsys.readouterr().err.split())
+    assert line.startswith("publish late changes depot 12, log 1 late from depot 2026-01-05 10:10:00, log 000")
 
 
 def test_a_run_is_noted_with_its_steps_and_a_failed_one_with_its_error(project):

@@ -294,5 +294,6 @@ def _plain(figures: dict) -> str:
 
 def _figure(name: str, value):
     if isinstance(value, dict):
-        return _by_name(value)
+        is_counts = all(isinstance(one, int) for one in value.values())
+        return _by_name(value) if is_counts else ", ".join(f"{name} {one}" for name, one in value.items())
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) and name != "seed" else value

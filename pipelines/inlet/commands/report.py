@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import fsspec
 from jinja2 import Environment, StrictUndefined
 
-from inlet.commands import charts, facts, rejects, runs, status
+from inlet.commands import charts, facts, rejects, run_counts, runs, status
 from inlet.commands.show import time_of
 from inlet.commands.sql import command_of
 from inlet.commands.text import breaks, cell, duration, size, words
@@ -41,7 +41,13 @@ WAITS = (  # other titles, of `inlet status`
     "rows that a task's target refused",
     "sources that cannot be listed",
 )
-SECTIONS = {"waits": "What waits", "rejects": "Rejects", "checks": "Checks", "runs": "Runs"}  # that notes lead to
+SECTIONS = {
+    "came": "What came in",
+    "waits": "What waits",
+    "rejects": "Rejects",
+    "checks": "Checks",
+    "runs": "Runs",
+}  # that notes lead to
 
 
 class Note(NamedTuple):
@@ -87,6 +93,7 @@ def gather(project: Project, now: datetime) -> dict[str, Any]:
         "published": published[-1] if published else None,
         "came": _came(now_status["sources"], batches),
         "waits": _waits(now_status),
+        "counts": {title: now_status[title] for title in (status.LATE, status.KNOWN) if title in now_status},
         "lags": [_lag(name, lags[name], batches, published, now) for name in project.sources if name in lags],
         "tables": _tables(facts.table_lags(project, batches)),
         "rejects": _rejects(project, open_rejects),
@@ -166,6 +173,11 @@ def _to_know(data: dict[str, Any]) -> Iterator[Note]:
     sources = data["status"]["sources"]
     if num := sum(row["new files"] for row in sources):
         yield Note("know", f"{counted(num, 'new file')} delivered", "`inlet run`")
+    for row in run_counts.late_changes(data["runs"][:1]):
+        words = f"The last run took {counted(row['late changes'], 'late change')} of {row['source']}"
+        yield Note("know", f"{words}: rows that were public are others from {row['altered from']} on", "", "came")
+    if num := sum(row["records"] for row in run_counts.known_already(data["runs"][:1])):
+        yield Note("know", f"{counted(num, 'record')} of the last run known already", "", "came")
     if not any(row["files"] or row["records"] for row in sources):
         yield Note("know", "Nothing has been landed yet", "`inlet run`")
 

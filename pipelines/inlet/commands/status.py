@@ -4,10 +4,13 @@ from collections import Counter
 
 from inlet import bronze, change, gold, lake, publish, silver
 from inlet.bronze import purged
-from inlet.commands import rejects, replay, task_state
+from inlet.commands import rejects, replay, run_counts, runs, task_state
 from inlet.config import Project
 from inlet.silver import file_loads, full_loads
 from inlet.table import by_name, present
+
+LATE = f"late changes that altered public rows, in the last {runs.NUM_SHOWN} runs"
+KNOWN = f"records that were known already, in the last {runs.NUM_SHOWN} runs"
 
 
 def status(project: Project) -> dict[str, list[dict]]:
@@ -44,11 +47,15 @@ def status(project: Project) -> dict[str, list[dict]]:
         for t in project.tables.values()
         if not t.key
     ]
+    past = runs.last(project)
+    late, known = run_counts.late_changes(past), run_counts.known_already(past)
     return {
         "sources": sources,
         "gold": _gold(project, ledger, unresolved),
         "public": _public(project),
         **({"public though not whole": lacking} if (lacking := _lacking(project)) else {}),
+        **({LATE: late} if late else {}),
+        **({KNOWN: known} if known else {}),
         **({"tables without a key": logs} if logs else {}),
         **({"full loads that have not ended": loading} if loading else {}),
         **task_state.sections(project),
