@@ -18,7 +18,7 @@ import os
 from contextlib import ExitStack
 from pathlib import Path
 
-import click
+from dbt.config.runtime import load_profile
 from dbt.flags import get_flags
 from dbt.plugins import dbtPlugin
 from dbt_common.context import get_invocation_context
@@ -64,7 +64,8 @@ def start_spark(path: str, lakehouse: str) -> None:
     """The session that dbt then uses. In: the lakehouse's absolute path or URL, and as the profile names it."""
     from inlet.lake import jars, spark
 
-    credentials = click.get_current_context().obj["profile"].credentials
+    flags = get_flags()
+    credentials = load_profile(flags.PROJECT_DIR, flags.VARS, flags.PROFILE, flags.TARGET).credentials
     if credentials.method != SESSION:
         return
     own = spark.settings(lakehouse) | {"spark.jars.packages": jars.DELTA}

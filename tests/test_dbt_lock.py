@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
-import click
 import pytest
 from jinja2 import Environment
 
@@ -74,8 +73,9 @@ def test_a_plain_dbt_starts_spark_as_a_run_does_with_what_the_profile_changes(mo
     own = {"spark.jars.packages": jars.DELTA} | spark.settings("../lakehouse")
     credentials = SimpleNamespace(method=method, server_side_parameters=own | changed)
     monkeypatch.setattr(spark, "session", lambda path, further: begun.append((path, further)))
-    with click.Context(click.Command("build"), obj={"profile": SimpleNamespace(credentials=credentials)}):
-        dbt_inlet.start_spark("/lake", "../lakehouse")
+    monkeypatch.setattr(dbt_inlet, "load_profile", lambda *_: SimpleNamespace(credentials=credentials))
+    monkeypatch.setattr(dbt_inlet, "get_flags", lambda: SimpleNamespace(PROJECT_DIR="", VARS={}, PROFILE="", TARGET=""))
+    dbt_inlet.start_spark("/lake", "../lakehouse")
     assert begun == [("/lake", one) for one in further]
 
 
