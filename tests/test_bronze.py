@@ -43,7 +43,7 @@ from inlet.bronze import messages as bronze_messages
 from inlet.bronze import plan as planning
 from inlet.bronze.files import as_problem, listing
 from inlet.codecs import CODECS
-from inlet.commands import decode, status, warm
+from inlet.commands import decode, file_state, status, warm
 from inlet.commands import run as running
 from inlet.errors import ConfigError, EnvironmentLacks, Reject, TryAgain
 from inlet.log import Log
@@ -719,7 +719,7 @@ def test_a_planned_file_that_may_not_be_read_any_more_is_set_aside_and_held_by_t
     assert (aside["ofs_end"], problem["kind"], problem["found"]) == (0, "unreadable_file", "Permission denied")
     held = plan(project, [aside])
     assert (held.files, held.held) == ([], {row["path"]: DENIED})
-    assert status.file_state(project, str(project.root / row["path"]))[0] is False
+    assert file_state.file_state(project, str(project.root / row["path"]))[0] is False
     monkeypatch.undo()
     assert [(new["path"], new["problem"]) for new in plan(project, [aside]).files] == [(row["path"], None)]
 

@@ -326,6 +326,27 @@ def test_every_column_of_a_wide_answer_shows(num_columns):
     ) and "[0]" in to.file.getvalue().replace("\n", "")
 
 
+HISTORY = ["order_id", "status", "valid_from_seq", "valid_to_seq", "not_supplied"]
+
+
+@pytest.mark.parametrize(("width", "is_table"), [(130, True), (104, True), (103, False), (80, False), (52, False)])
+def test_where_columns_have_no_room_rows_are_cards_and_no_name_or_place_is_divided(width, is_table):
+    to, places = Console(file=StringIO(), width=width), ["20260105020000000000000030000000000", "2" * 35]
+    print_table(to, HISTORY, [[7, "on its way", *places, []], [8, "open", places[1], None, []]], null="NULL")
+    words = to.file.getvalue().split()
+    assert {*HISTORY, *places} <= set(words) and ("row" in words) is not is_table
+    assert all(line == line.rstrip() and len(line) <= width for line in to.file.getvalue().splitlines())
+
+
+def test_piped_output_is_as_wide_as_columns_says(project, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    widths = {
+        columns: max(map(len, apart("status", "--project", project.root, **columns_of).stdout.splitlines()))
+        for columns, columns_of in (("none", {}), ("120", {"COLUMNS": "120"}), ("60", {"COLUMNS": "60"}))
+    }
+    assert widths["none"] > 100 and 60 < widths["120"] <= 120 and widths["60"] <= 60
+
+
 def test_a_long_column_has_the_whole_width_where_rows_are_upright():
     to, header = Console(width=60), {"xid": "1.2.3", "io_type_name": "FieldComp"}
     with to.capture() as shown:

@@ -12,7 +12,7 @@ from inlet import bronze, silver
 from inlet.bronze.redelivered import Redelivered
 from inlet.commands import replay
 from inlet.commands import run as running
-from inlet.commands.status import file_state
+from inlet.commands.file_state import file_state
 from inlet.errors import ConfigError
 from inlet.log import Log
 from tests import lakes, projects

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from inlet import bronze, change, lake, silver
 from inlet.cli import app
+from inlet.commands import file_state, replay, status
 from inlet.commands import rejects as rejecting
-from inlet.commands import replay, status
 from inlet.commands import run as running
 from inlet.errors import ConfigError, Reject
 from inlet.silver import decoded
@@ -334,9 +334,9 @@ def test_a_name_that_is_mapped_and_a_file_that_is_delivered_again_come_back_by_t
     [line] = [line for line in status.status(project)["sources"] if line["source"] == "back"]
     assert line["refused files"] == 0
     file = folder / "items.jsonl.gz"
-    assert status.file_state(project, str(file))[0]
+    assert file_state.file_state(project, str(file))[0]
     file.write_bytes(packed[:-1] + b"x")
-    is_safe, words = status.file_state(project, str(file))
+    is_safe, words = file_state.file_state(project, str(file))
     assert not is_safe and "it does not hold the bytes that were landed. If the same file was damaged before" in words
     assert "`inlet replay --file landing/back/items.jsonl.gz`" in words
     file.write_bytes(packed)

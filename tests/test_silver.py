@@ -151,10 +151,12 @@ def test_repeats_conflicts_and_a_crash_before_the_ledger(spark, lakehouse, tmp_p
     qlik.write_parquet(
         qlik.rows(at_offsets_9_to_14, "items", offset=9), tmp_path / "landing" / "silver_shop" / "2.parquet"
     )
-    (tmp_path / "landing" / "silver_depot" / "20260105031500_000012.resend.lxg").write_bytes(records)
+    resent = "20260105031500_000012.resend.lxg"
+    (tmp_path / "landing" / "silver_depot" / resent).write_bytes(records)
     accounts = silver.run(project, spark, land(project, spark))
     shop, depot = accounts["silver_shop"], accounts["silver_depot"]
     assert (shop.num_changes, shop.num_repeats, shop.num_rejected) == (2, 2, 2)
+    assert (shop.repeats, depot.repeats) == ({"items/0": 2}, {f"landing/silver_depot/{resent}": 4})
     assert (depot.num_changes, depot.num_repeats, depot.num_control) == (0, 4, 2)
 
     found = spark.sql(

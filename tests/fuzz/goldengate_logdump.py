@@ -11,7 +11,8 @@ TOKENS = [
         "\n", "\r\n", " ", "0", "ffff", "0000", ":", "|", "_" * 20, "Logdump 7 >n", "TokenID x47 'G' Record Header    "
         "Info x01  Length  162\n", "TokenID x54 'T' GGS Tokens       Info x00  Length   82\n", "GGS tokens:\n", "\0",
         "Column 0 (0x0000), Length 6 (0x0006).\n", " 0000 0000 0001 | ......\n", "Current LogTrail is ra000000007\n",
-        "2022/12/26 15:03:44.000.000 Insert               Len    24 RBA 6571\n", "Name: test.ogg_test\n", "x0c", "```\n", "\n> ", "\n# ", "\n10:11:12 ", "That is all.\n", "\n12: ",
+        "2022/12/26 15:03:44.000.000 Insert               Len    24 RBA 6571\n", "Name: test.ogg_test\n", "x0c",
+        "```\n", "\n> ", "\n# ", "\n10:11:12 ", "That is all.\n", "\n12: ",
     )
 ]  # fmt: skip
 

@@ -38,7 +38,9 @@ def status(
         watching.watch(config.load(project), out, interval)
         return
     if file:
-        is_safe, words = reading.file_state(config.load(project), file)
+        from inlet.commands.file_state import file_state
+
+        is_safe, words = file_state(config.load(project), file)
         if is_json:
             print(json.dumps({"file": file, "is_safe": is_safe, "state": words}, ensure_ascii=False))
         else:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from inlet import bronze, config, silver
 from inlet.bronze import kafka, load_times
+from inlet.bronze.companions import companions_of
 from inlet.bronze.files import listing, unpacked_name
 from inlet.codecs import CODECS
 from inlet.codecs.codec import offers
@@ -190,7 +191,9 @@ def _source(project: Project, source: Source) -> Finding:
     found = "" if paths else " (nothing delivered yet)"
     if folder and not paths and any(one.is_file() for one in Path(folder).rglob("*")):
         found = f" (files of other names or folders are below {Path(folder).name}; a pattern `**` reads all folders)"
-    return Finding(what, True, f"{counted(len(paths), 'file')} at {source.path}{found}")
+    num_beside = sum(companions_of(source, path) is None for path in paths)
+    beside = f" and {num_beside:,} that come with them" if num_beside else ""
+    return Finding(what, True, f"{counted(len(paths) - num_beside, 'file')}{beside} at {source.path}{found}")
 
 
 def _lacking(project: Project, source: Source, paths: list[str]) -> list[str]:

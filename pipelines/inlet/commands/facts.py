@@ -22,9 +22,17 @@ NUM_EXAMPLES, LEN_RAW = 3, 48
 class Lag(NamedTuple):
     """How far the published point is behind what silver has of a source, by the source's own times."""
 
-    newest: datetime | None  # of its newest change
-    shown: datetime | None  # of the last change that is public
+    newest_seq: str | None  # change_seq of its newest change
+    shown_seq: str | None  # of the last change that is public
     seconds: float | None  # None: nothing is public yet, or its places tell no time
+
+    @property
+    def newest(self) -> datetime | None:
+        return time_of(self.newest_seq)
+
+    @property
+    def shown(self) -> datetime | None:
+        return time_of(self.shown_seq)
 
 
 def ledger(project: Project) -> list[dict]:
@@ -44,11 +52,11 @@ def points(project: Project) -> list[dict]:
 
 def lag(newest: str | None, shown: str | None) -> Lag:
     """In: change_seq of the newest change in silver, and of the last one that is public."""
-    at, until = time_of(newest), time_of(shown)
     if shown and newest and newest <= shown:
-        return Lag(at, until, 0.0)
+        return Lag(newest, shown, 0.0)
+    at, until = time_of(newest), time_of(shown)
     seconds = max(0.0, (at - until).total_seconds()) if at and until else None
-    return Lag(at, until, seconds)
+    return Lag(newest, shown, seconds)
 
 
 def lags(batches: list[dict], published: list[dict]) -> dict[str, Lag]:

@@ -6,7 +6,6 @@ passed check has seen, whichever run wrote them: a run that died before its gate
 fails at the same gate until the data or the suite is fixed.
 """
 
-import shlex
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -14,7 +13,8 @@ from typing import TYPE_CHECKING
 from inlet import bronze, checks, config, gold, publish, silver
 from inlet.bronze import load_times, purged
 from inlet.checks import suite
-from inlet.commands import move_load, rejects, replay, runs, warm
+from inlet.commands import move_load, rejects, replay, run_counts, runs, warm
+from inlet.commands.sql import command_of
 from inlet.config import Project
 from inlet.errors import AccountingError, CheckFailed, ConfigError
 from inlet.gold import generate
@@ -169,6 +169,7 @@ def _silver(
                 accounts = silver.run(project, spark, batch_id, log.now).values()
                 for name in ("num_records", "num_changes", "num_repeats", "num_control", "num_rejected"):
                     figures[name.removeprefix("num_")] = sum(getattr(a, name) for a in accounts)
+                run_counts.note_known(figures, accounts)
         except AccountingError as error:
             log.say({"step": "silver", "batch": batch_id, "stopped": error.message})
             stopped = stopped or error
@@ -219,7 +220,7 @@ def publish_views(project: Project, spark: "SparkSession", log: Log) -> None:
         return
     before = (publish.newest(project) or {"number": 0})["number"]
     with log.step("publish") as figures:
-        point = publish.run(project, spark)
+        point = publish.run(project, spark, partial(run_counts.note_late, figures))
         figures |= {"point": point.number, "sources": len(point.points)}
         if point.number == before:
             figures["moved"] = False
@@ -315,6 +316,6 @@ def _gate(project: Project, spark: "SparkSession", step: str, wanted: list[str],
                     "column": r.column if "select" not in (r.column or "") else None,
                     "rows": r.unexpected_count,
                     "why": r.why,
-                    "see": f"inlet sql {shlex.quote(' '.join((r.rows_sql or '').split()))}",
+                    "see": command_of(r.rows_sql or ""),
                 }
             )

@@ -238,8 +238,11 @@ def _versions(table: Table, view: str, key: list[str], until: str | None, ends: 
 
 
 def _changes(table: Table, key: list[str], until: str | None, ends: dict[str, str]) -> str:
-    """SQL for the changes that a point shows of a table: those of a key in either image."""
-    where = [f"change_seq <= {_end(ends, 'source')}"] + ([f"change_seq <= {until}"] if until else [])
+    """SQL for the changes that a point shows of a table: those of a key in either image. The marks that full loads
+    have ended are no changes."""
+    where = ["operation <> 'LOAD_END'", f"change_seq <= {_end(ends, 'source')}"] + (
+        [f"change_seq <= {until}"] if until else []
+    )
     if key:
         images = ["(" + " and ".join(f"{of}[{_text(n)}] = {v}" for n, v in _key(table, key)) + ")" for of in IMAGES]
         where.append(f"({' or '.join(images)})")

@@ -85,11 +85,16 @@ def small_query_settings(spark: "SparkSession", is_small: bool):
 
 
 def session(
-    lakehouse: str, app: str = "inlet", packages: tuple[str, ...] = (), has_catalog: bool = True, java_options: str = ""
+    lakehouse: str,
+    app: str = "inlet",
+    packages: tuple[str, ...] = (),
+    has_catalog: bool = True,
+    java_options: str = "",
+    further: dict[str, str] | None = None,
 ):
     """The session for one lakehouse, with its databases and bronze and silver tables in place. In: Maven coordinates of
     further jars; without a catalog tables are read by their paths, nothing is created, and other runs go on meanwhile;
-    further options of the JVM.
+    further options of the JVM; settings in the place of Inlet's, or next to them.
 
     Raises: EnvironmentLacks when Java is missing or too old or the jars cannot be had, TryAgain when the catalog is
     taken, ConfigError when it is of another place.
@@ -114,9 +119,10 @@ def session(
         builder = SparkSession.builder.master(os.environ.get("INLET_MASTER", "local[*]")).appName(app)
         if has_catalog:
             builder = builder.enableHiveSupport()
-        for key, value in (settings(lakehouse) | jars.settings(packages)).items():
-            options = (java_options or jars.java_options()) if key == JAVA_OPTIONS else ""
-            builder = builder.config(key, value + options)
+        own = settings(lakehouse) | jars.settings(packages)
+        own[JAVA_OPTIONS] += java_options or jars.java_options()
+        for key, value in (own | (further or {})).items():
+            builder = builder.config(key, value)
         try:
             with jvm_messages_to_file():
                 spark = builder.getOrCreate()
