@@ -20,7 +20,7 @@ import yaml
 from rich.console import Console
 
 from infra.local import preflight
-from inlet import cli, config, lake
+from inlet import cli, config, lake, silver
 from inlet.cli.app import LOGGED
 from inlet.codecs import CODECS
 from inlet.commands import doctor
@@ -579,9 +579,29 @@ def test_init_makes_a_project_that_runs_as_it_is(tmp_path):
     made = tmp_path / "mine"
     assert inlet("init", made).returncode == 0
     assert inlet("run", "--project", made).returncode == 0
-    assert inlet("doctor", "--project", made).returncode == 0
+    examined = inlet("doctor", "--project", made)
+    assert examined.returncode == 2 and examined.stdout.count("no  ") == 1  # it has all but a source
+    assert "tables: no table has a contract, so nothing is decoded\n      Add a source" in examined.stdout
     assert inlet("init", made).returncode == 2
     assert linkexpress and (made / "dbt" / "macros").is_dir() and (made / "expectations" / "silver.yml").exists()
+
+
+def test_a_source_without_contracts_is_named_with_the_way_to_them(tmp_path):
+    first = ("--source", "crm", "--codec", "qlik_json", "--from", "in/*.jsonl", "--transport", "lines")
+    assert inlet("init", tmp_path / "mine", *first).returncode == 0
+    way = "crm: inlet run and inlet import --source crm, where the feed brings column lists, or write a contract"
+    for words, code in (("doctor",), 2), (("import",), 2), (("import", "any.def"), 2):
+        done = inlet(*words, "--project", tmp_path / "mine")
+        assert done.returncode == code and way in done.stdout + done.stderr, words
+
+
+def test_an_import_names_the_column_lists_that_there_are(project, monkeypatch):
+    monkeypatch.setattr(silver, "pending", lambda project: [3])
+    assert "what batch 3 landed is not decoded. `inlet run`" in inlet("import", "--project", project.root).stderr
+    row = {"source": "depot", "source_schema": "DEPOT", "source_table": "ITEMS"}
+    monkeypatch.setattr(table_versions, "seen", lambda project: [row])
+    done = inlet("import", "--table", "depot.items", "--project", project.root)
+    assert "Column lists were given of DEPOT.ITEMS (source depot). Name one of these" in done.stderr
 
 
 def test_init_makes_a_project_with_a_source(tmp_path):

@@ -212,6 +212,12 @@ def read_files(source: Source, model, root: Path, place: str) -> None:
         source.options[name] = text
 
 
+def source_fields(root: Path, name: str) -> dict:
+    """A source of a project as its inlet.yml has it."""
+    config = root / "pipelines" / "inlet.yml"
+    return _fields(_fields(_yaml(config).get("sources"), str(config))[name], str(config))
+
+
 def known(names: dict, name: str, what: str):
     """What goes by a name. Raises: ConfigError that lists the names there are."""
     if name not in names:

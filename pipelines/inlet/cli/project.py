@@ -68,8 +68,13 @@ def import_(
             out.print(escape(contract.text))
     if files:
         told = [(path.name, definitions.content(path)) for path in files]
-        for line in import_settings.lines(loaded.sources[source or ""], told):
-            out.print(escape(line), soft_wrap=True)
+        fields = config.source_fields(loaded.root, source or "")
+        lines = import_settings.lines(loaded.sources[source or ""], told, fields)
+    else:
+        feeds = [loaded.sources[name] for name in sorted({row["source"] for row in rows} & loaded.sources.keys())]
+        lines = [import_settings.open_options(feed, feed.options) for feed in feeds] if made else []
+    for line in filter(None, lines):
+        out.print(escape(line), soft_wrap=True)
     if dry_run or not made:
         out.print("contracts say what the feeds say" if not made else "nothing was written")
         return

@@ -14,7 +14,7 @@ from inlet.bronze import kafka
 from inlet.bronze.files import listing, unpacked_name
 from inlet.codecs import CODECS
 from inlet.codecs.codec import offers
-from inlet.commands import decode, rejects
+from inlet.commands import decode, import_definitions, rejects
 from inlet.config import Project
 from inlet.errors import ConfigError, EnvironmentLacks, InletError
 from inlet.gold import generate
@@ -54,6 +54,8 @@ def examine(root: Path) -> Iterator[Finding]:
         return
     sources, tables = counted(len(project.sources), "source"), counted(len(project.tables), "table")
     yield Finding("project", True, f"{project.root.name}: {sources}, {tables}")
+    if not project.tables:
+        yield _no_tables(project)
     yield from _lakehouse(project)
     for source in project.sources.values():
         yield _source(project, source)
@@ -71,6 +73,15 @@ def examine(root: Path) -> Iterator[Finding]:
         "Run `inlet generate`",
         ConfigError.exit_code,
     )
+
+
+def _no_tables(project: Project) -> Finding:
+    """A run lands what comes, and decodes nothing of it."""
+    given = sorted({import_definitions.table_of(row) for row in table_versions.seen(project)})
+    remedy = import_definitions.ways_of_all(project)
+    if given:
+        remedy = f"`inlet import` writes those of {', '.join(given)}, whose column lists the feed gave"
+    return Finding("tables", False, "no table has a contract, so nothing is decoded", remedy, ConfigError.exit_code)
 
 
 def _loopback() -> Finding:

@@ -11,7 +11,8 @@ from pydantic import ValidationError
 
 from inlet import config
 from inlet.codecs import CODECS
-from inlet.codecs.codec import offers
+from inlet.commands.import_definitions import EXAMPLE as EXAMPLE_FILE
+from inlet.commands.import_definitions import ways_to_contracts
 from inlet.errors import ConfigError
 from inlet.gold import generate
 
@@ -87,7 +88,7 @@ def init(folder: Path, source: FirstSource | None = None) -> list[str]:
     except ConfigError:
         shutil.rmtree(folder)
         raise
-    (folder / "pipelines" / "tables" / "example.yml.txt").write_text(EXAMPLE)
+    (folder / EXAMPLE_FILE).write_text(EXAMPLE)
     (folder / ".gitignore").write_text(IGNORE)
     shutil.copytree(generate.HOME / "dbt", folder / "dbt", ignore=shutil.ignore_patterns(*LEFT_OUT))
     shutil.copytree(generate.HOME / "expectations", folder / "expectations")
@@ -99,17 +100,12 @@ def init(folder: Path, source: FirstSource | None = None) -> list[str]:
 
 def _steps(folder: Path, source: FirstSource | None) -> list[str]:
     """What is left to do before the models can be generated."""
-    write = f"write a contract for each table, as in {folder}/pipelines/tables/example.yml.txt"
     if source is None:
-        return [f"add a source to {folder}/pipelines/inlet.yml", write]
+        add = f"add a source to {folder}/pipelines/inlet.yml"
+        return [add, f"write a contract for each table, as in {folder}/{EXAMPLE_FILE}"]
     codec = CODECS[source.codec]
     required = [name for name in getattr(codec.OPTIONS, "REQUIRED", {}) if name not in source.options]
     options = [
         f"write `options: {{{', '.join(f'{name}: ...' for name in required)}}}` into {folder}/pipelines/inlet.yml"
     ]
-    if offers(codec, "definitions_of"):
-        write = f"inlet import DEFINITION_FILE --source {source.name} --project {folder}, or {write}"
-    if offers(codec, "brought"):
-        bring = f"inlet run --project {folder} and inlet import --source {source.name} --project {folder}"
-        write = f"{bring}, where the feed brings column lists, or {write}"
-    return (options if required else []) + [write]
+    return (options if required else []) + [ways_to_contracts(source.name, codec, folder)]
