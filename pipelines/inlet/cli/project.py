@@ -171,6 +171,7 @@ def init(
     option: Annotated[
         list[str] | None, typer.Option(help="An option of its codec, NAME=VALUE; give it once for each.")
     ] = None,
+    airflow: Annotated[bool, typer.Option("--airflow", help="With the DAG by which Airflow runs it.")] = False,
 ):
     """Make a new project that runs as it is: config, a folder for contracts, dbt, expectations."""
     from inlet.commands import init as making
@@ -181,5 +182,5 @@ def init(
     first = making.FirstSource(source, codec, place, transport, options) if source and codec and place else None
     if first is None and (source or codec or place or transport or options):
         raise ConfigError("--source, --codec and --from belong together", "Give all three, or none")
-    for line in making.init(folder, first):
+    for line in making.init(folder, first, airflow):
         out.print(line, markup=False)

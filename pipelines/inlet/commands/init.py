@@ -41,6 +41,7 @@ columns:
   - {name: AMOUNT, type: "decimal(9,2)"}
 """
 LEFT_OUT = ("target", "logs", "gold", "shop", ".user.yml")  # made by dbt, and the demo's own models and marts
+AIRFLOW = "infra/airflow"  # a folder of this repository, and of a project that is scheduled by it
 IGNORE = "/lakehouse/\n/landing/\ndbt/target/\n"
 
 
@@ -75,9 +76,9 @@ def _option(codec, name: str, text: str):
     return text
 
 
-def init(folder: Path, source: FirstSource | None = None) -> list[str]:
-    """Make the folder. Out: lines that say what is there and what to type next. Raises: ConfigError if it holds
-    something, or for a source that cannot be read; then nothing is made.
+def init(folder: Path, source: FirstSource | None = None, has_airflow: bool = False) -> list[str]:
+    """Make the folder. In: whether it has the Airflow DAG. Out: lines that say what is there and what to type next.
+    Raises: ConfigError if it holds something, or for a source that cannot be read; then nothing is made.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigError(f"{folder} is not empty", "Name a folder that does not exist yet")
@@ -92,8 +93,13 @@ def init(folder: Path, source: FirstSource | None = None) -> list[str]:
     (folder / ".gitignore").write_text(IGNORE)
     shutil.copytree(generate.HOME / "dbt", folder / "dbt", ignore=shutil.ignore_patterns(*LEFT_OUT))
     shutil.copytree(generate.HOME / "expectations", folder / "expectations")
+    if has_airflow:
+        files = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(generate.HOME / AIRFLOW, folder / AIRFLOW, ignore=files)
     generate.write(project)
     steps = [*_steps(folder, source), f"inlet generate --project {folder}", f"inlet run --project {folder}"]
+    if has_airflow:
+        steps.append(f"schedule it: {folder}/{AIRFLOW}/README.md says how Airflow gets the DAG in that folder")
     what = f"a project with the source {source.name}" if source else "a project without sources yet"
     return [f"{folder}: {what}.", *(f"  {n}. {step}" for n, step in enumerate(steps, 1))]
 
