@@ -254,6 +254,46 @@ def test_doctor_names_a_contract_that_the_format_cannot_hold(tmp_path, codec):
     assert not found["source depot"].is_good and "charset utf_8 has no pairs" in found["source depot"].found
 
 
+LINES = {"codec": "qlik_json", "from": {"transport": "lines", "path": "in/*"}}
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "data", "said"),
+    [
+        (LINES, "1.parquet", b"PAR1\x15\x04", "is a Parquet file: write `from: {transport: parquet, path: ...}`"),
+        (LINES, "1.jsonl", b"\x1f\x8b\x08\x00", "is compressed by gzip: let its name end with .gz"),
+        (LINES, "1.jsonl", b"\x28\xb5\x2f\xfd", "is compressed by zstd, which qlik_json does not read"),
+        (LINES, "1.seq", b"SEQ\x06\x22org", "is a Hadoop SequenceFile, which qlik_json does not read"),
+        (LINES, "1.jsonl", b"SEQ,NAME", ""),
+        (LINES, "1.jsonl.gz", b"\x1f\x8b\x08\x00", ""),
+        (LINES | {"from": "in/*"}, "1.jsonl", b"{}", "is not a Parquet file, as parquet is read: say what it holds in"),
+        (LINES | {"codec": "qlik_change_table", "from": "in/*"}, "1.dat", b"PAR1\x15", "{transport: rows, path: ...}"),
+        (projects.DEPOT | {"from": "in/*"}, NAME, b"PAR1\x15", "is a Parquet file, which linkexpress_group does not"),
+    ],
+)
+def test_doctor_names_a_file_of_another_format(tmp_path, source, name, data, said):
+    project = projects.make(tmp_path, {"depot": source})
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / name).write_bytes(data)
+    found = {f.what: f for f in doctor.examine(project.root)}["source depot"].found
+    assert said in found if said else " is " not in found, found
+
+
+def test_options_that_are_missing_are_asked_for_at_once(tmp_path):
+    first = ("--source", "depot", "--codec", "linkexpress_group", "--from", "in/*")
+    done = inlet("init", tmp_path / "mine", *first)
+    assert "1. write `options: {source_tz: ..., charset: ...}` into" in done.stdout and "Asia/Tokyo" in done.stdout
+    with pytest.raises(ConfigError, match="options: source_tz, charset are missing"):
+        config.load(tmp_path / "mine")
+
+
+def test_init_names_a_file_of_another_format(tmp_path):
+    (tmp_path / "1.seq").write_bytes(b"SEQ\x06\x22org")
+    first = ("--source", "crm", "--codec", "qlik_json", "--from", f"{tmp_path}/*.seq", "--transport", "lines")
+    done = inlet("init", tmp_path / "mine", *first)
+    assert f"note: {tmp_path}/1.seq is a Hadoop SequenceFile, which qlik_json does not read" in done.stdout
+
+
 def test_before_the_first_delivery_nothing_is_wrong(project):
     shutil.rmtree(project.root / "landing", ignore_errors=True)
     found = {f.what: f for f in doctor.examine(project.root)}["source depot"]

@@ -128,7 +128,7 @@ def load(root: Path | str, is_unfinished: bool = False) -> Project:
     for source in sources.values():
         if source.codec not in CODECS:
             raise ConfigError(
-                f"{config}: sources.{source.name}.codec is {source.codec}, which is none",
+                f"{config}: sources.{source.name}.codec is {source.codec}, a format that Inlet does not read",
                 f"Known codecs: {', '.join(CODECS)}",
             )
         readable = transports_of(CODECS[source.codec])
@@ -140,9 +140,13 @@ def load(root: Path | str, is_unfinished: bool = False) -> Project:
             )
         read_files(source, CODECS[source.codec].OPTIONS, root, f"{config}: sources.{source.name}.options")
         options = _build(CODECS[source.codec].OPTIONS, source.options, f"{config}: sources.{source.name}.options")
-        for name, remedy in getattr(options, "REQUIRED", {}).items():
-            if getattr(options, name) is None and not is_unfinished:
-                raise ConfigError(f"{config}: sources.{source.name}.options: {name} is missing", remedy)
+        missing = {n: why for n, why in getattr(options, "REQUIRED", {}).items() if getattr(options, n) is None}
+        if missing and not is_unfinished:
+            verb = "is" if len(missing) == 1 else "are"
+            raise ConfigError(
+                f"{config}: sources.{source.name}.options: {', '.join(missing)} {verb} missing",
+                ". ".join(missing.values()),
+            )
         if source.publish_at == CHECKPOINT and not offers(CODECS[source.codec], "HAS_CHECKPOINTS"):
             having = [name for name, codec in CODECS.items() if offers(codec, "HAS_CHECKPOINTS")]
             raise ConfigError(

@@ -12,6 +12,7 @@ from pathlib import Path
 from inlet import bronze, config, silver
 from inlet.bronze import kafka
 from inlet.bronze.files import listing, unpacked_name
+from inlet.bronze.foreign import foreign_files
 from inlet.codecs import CODECS
 from inlet.codecs.codec import offers
 from inlet.commands import decode, import_definitions, rejects
@@ -192,6 +193,8 @@ def _source(project: Project, source: Source) -> Finding:
                 return Finding(what, False, f"{no_folder}; did you mean {meant}?", fix, ConfigError.exit_code)
             return Finding(what, True, f"{no_folder} yet (nothing delivered)")
         paths = [path for path, _ in listing(project, source)]
+        if others := foreign_files(project, source, paths):
+            return Finding(what, False, "; ".join(others), fix, ConfigError.exit_code)
         if lacking := _lacking(project, source, paths):
             return Finding(what, False, "; ".join(lacking), "Set what is missing", ConfigError.exit_code)
     except (OSError, ImportError, ValueError, InletError) as error:

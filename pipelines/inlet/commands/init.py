@@ -10,6 +10,8 @@ import yaml
 from pydantic import ValidationError
 
 from inlet import config
+from inlet.bronze.files import listing
+from inlet.bronze.foreign import foreign_files
 from inlet.codecs import CODECS
 from inlet.commands.import_definitions import EXAMPLE as EXAMPLE_FILE
 from inlet.commands.import_definitions import ways_to_contracts
@@ -97,11 +99,20 @@ def init(folder: Path, source: FirstSource | None = None, has_airflow: bool = Fa
         files = shutil.ignore_patterns("__pycache__")
         shutil.copytree(generate.HOME / AIRFLOW, folder / AIRFLOW, ignore=files)
     generate.write(project)
+    notes = _foreign(project, source.name) if source else []
     steps = [*_steps(folder, source), f"inlet generate --project {folder}", f"inlet run --project {folder}"]
     if has_airflow:
         steps.append(f"schedule it: {folder}/{AIRFLOW}/README.md says how Airflow gets the DAG in that folder")
     what = f"a project with the source {source.name}" if source else "a project without sources yet"
-    return [f"{folder}: {what}.", *(f"  {n}. {step}" for n, step in enumerate(steps, 1))]
+    return [f"{folder}: {what}.", *map("note: {}".format, notes), *(f"  {n}. {s}" for n, s in enumerate(steps, 1))]
+
+
+def _foreign(project: config.Project, name: str) -> list[str]:
+    """What the first source can't read of the files that are delivered already."""
+    source = project.sources[name]
+    return (
+        [] if "://" in source.path else foreign_files(project, source, (path for path, _ in listing(project, source)))
+    )
 
 
 def _steps(folder: Path, source: FirstSource | None) -> list[str]:
@@ -110,8 +121,9 @@ def _steps(folder: Path, source: FirstSource | None) -> list[str]:
         add = f"add a source to {folder}/pipelines/inlet.yml"
         return [add, f"write a contract for each table, as in {folder}/{EXAMPLE_FILE}"]
     codec = CODECS[source.codec]
-    required = [name for name in getattr(codec.OPTIONS, "REQUIRED", {}) if name not in source.options]
+    required = {n: why for n, why in getattr(codec.OPTIONS, "REQUIRED", {}).items() if n not in source.options}
     options = [
-        f"write `options: {{{', '.join(f'{name}: ...' for name in required)}}}` into {folder}/pipelines/inlet.yml"
+        f"write `options: {{{', '.join(f'{name}: ...' for name in required)}}}` into {folder}/pipelines/inlet.yml. "
+        + ". ".join(required.values())
     ]
     return (options if required else []) + [ways_to_contracts(source.name, codec, folder)]
