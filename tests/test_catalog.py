@@ -43,14 +43,16 @@ with catalog.shared(sys.argv[1]), follow._stopping():
         time.sleep(1)
 """
 ENDING = """
-import sys
-from pyspark import SparkContext
-from pyspark.java_gateway import launch_gateway
+import os, sys
+os.environ["SPARK_LOCAL_IP"], os.environ["PYSPARK_PYTHON"] = "127.0.0.1", sys.executable
+from pyspark import SparkConf, SparkContext
 from inlet.lake import spark
-SparkContext._gateway = launch_gateway()
-drivers = SparkContext._gateway.jvm.java.sql.DriverManager
+context = SparkContext("local[1]", "ending", conf=SparkConf().set("spark.ui.enabled", "false"))
+total = context.accumulator(0)
+context.parallelize([1], 1).foreach(total.add)
+drivers = context._gateway.jvm.java.sql.DriverManager
 drivers.getConnection(f"jdbc:derby:;databaseName={sys.argv[1]}/_catalog;create=true")
-print(SparkContext._gateway.proc.pid)
+print(context._gateway.proc.pid, total.value)
 """
 
 
@@ -187,11 +189,13 @@ def test_a_session_waits_for_a_process_that_is_about_to_close_the_catalog(tmp_pa
 
 def test_the_catalog_is_free_when_a_command_has_returned(tmp_path, monkeypatch):
     monkeypatch.setattr(catalog, "EMBEDDED_SECONDS", 0)
-    with (tmp_path / "out").open("w") as out:  # the JVM keeps a pipe open until it ends, and hides the fault
-        subprocess.run([sys.executable, "-c", ENDING, tmp_path], stdout=out, check=True)
+    with (tmp_path / "out").open("w") as out, (tmp_path / "err").open("w") as err:  # a pipe would wait for the JVM, too
+        subprocess.run([sys.executable, "-c", ENDING, tmp_path], stdout=out, stderr=err, check=True)
     assert (tmp_path / "_catalog" / "dbex.lck").exists()
     catalog.check_embedded(str(tmp_path))
-    assert not Path(f"/proc/{(tmp_path / 'out').read_text().split()[-1]}").exists()
+    pid, total = (tmp_path / "out").read_text().split()
+    assert not Path(f"/proc/{pid}").exists() and total == "1"
+    assert "Traceback" not in (tmp_path / "err").read_text()
 
 
 def test_the_file_of_another_user_is_not_believed(tmp_path):

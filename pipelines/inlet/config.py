@@ -162,8 +162,8 @@ def load(root: Path | str, is_unfinished: bool = False) -> Project:
             if lacks and not is_unfinished:
                 raise ConfigError(
                     f"{config}: sources.{source.name}.tables maps {word} to {name}, which has no contract",
-                    f"Contracts are there for {', '.join(sorted(contracts)) or 'none'}; or write "
-                    f"pipelines/tables/{name.split('.')[-1].lower()}.yml",
+                    f"Write pipelines/tables/{name.split('.')[-1].lower()}.yml, or let `inlet import` write it"
+                    + (f". Contracts are there for {', '.join(sorted(contracts))}" if contracts else ""),
                 )
     return Project(
         root=root,

@@ -143,6 +143,8 @@ def end_jvm() -> None:
     gateway = pyspark and pyspark.SparkContext._gateway
     if gateway is None or gateway.proc is None:  # none, or one that another program started
         return
+    if updates := getattr(pyspark.SparkContext._active_spark_context, "_accumulatorServer", None):
+        updates.handle_error = lambda *request: None  # it would print that the JVM has closed its connection
     with contextlib.suppress(OSError, subprocess.TimeoutExpired):
         gateway.proc.stdin.close()  # its sign to end
         gateway.proc.wait(END_SECONDS)
