@@ -20,7 +20,7 @@ import yaml
 from rich.console import Console
 
 from infra.local import preflight
-from inlet import cli, config, lake
+from inlet import cli, config, lake, silver
 from inlet.cli.app import LOGGED
 from inlet.codecs import CODECS
 from inlet.commands import doctor
@@ -283,6 +283,46 @@ def test_doctor_names_a_contract_that_the_format_cannot_hold(tmp_path, codec):
     table = projects.ITEMS | {"columns": [projects.ITEMS["columns"][0], name]}
     found = {f.what: f for f in doctor.examine(projects.make(tmp_path, {"depot": source}, [table]).root)}
     assert not found["source depot"].is_good and "charset utf_8 has no pairs" in found["source depot"].found
+
+
+LINES = {"codec": "qlik_json", "from": {"transport": "lines", "path": "in/*"}}
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "data", "said"),
+    [
+        (LINES, "1.parquet", b"PAR1\x15\x04", "is a Parquet file: write `from: {transport: parquet, path: ...}`"),
+        (LINES, "1.jsonl", b"\x1f\x8b\x08\x00", "is compressed by gzip: let its name end with .gz"),
+        (LINES, "1.jsonl", b"\x28\xb5\x2f\xfd", "is compressed by zstd, which qlik_json does not read"),
+        (LINES, "1.seq", b"SEQ\x06\x22org", "is a Hadoop SequenceFile, which qlik_json does not read"),
+        (LINES, "1.jsonl", b"SEQ,NAME", ""),
+        (LINES, "1.jsonl.gz", b"\x1f\x8b\x08\x00", ""),
+        (LINES | {"from": "in/*"}, "1.jsonl", b"{}", "is not a Parquet file, as parquet is read: say what it holds in"),
+        (LINES | {"codec": "qlik_change_table", "from": "in/*"}, "1.dat", b"PAR1\x15", "{transport: rows, path: ...}"),
+        (projects.DEPOT | {"from": "in/*"}, NAME, b"PAR1\x15", "is a Parquet file, which linkexpress_group does not"),
+    ],
+)
+def test_doctor_names_a_file_of_another_format(tmp_path, source, name, data, said):
+    project = projects.make(tmp_path, {"depot": source})
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / name).write_bytes(data)
+    found = {f.what: f for f in doctor.examine(project.root)}["source depot"].found
+    assert said in found if said else " is " not in found, found
+
+
+def test_options_that_are_missing_are_asked_for_at_once(tmp_path):
+    first = ("--source", "depot", "--codec", "linkexpress_group", "--from", "in/*")
+    done = inlet("init", tmp_path / "mine", *first)
+    assert "1. write `options: {source_tz: ..., charset: ...}` into" in done.stdout and "Asia/Tokyo" in done.stdout
+    with pytest.raises(ConfigError, match="options: source_tz, charset are missing"):
+        config.load(tmp_path / "mine")
+
+
+def test_init_names_a_file_of_another_format(tmp_path):
+    (tmp_path / "1.seq").write_bytes(b"SEQ\x06\x22org")
+    first = ("--source", "crm", "--codec", "qlik_json", "--from", f"{tmp_path}/*.seq", "--transport", "lines")
+    done = inlet("init", tmp_path / "mine", *first)
+    assert f"note: {tmp_path}/1.seq is a Hadoop SequenceFile, which qlik_json does not read" in done.stdout
 
 
 def test_before_the_first_delivery_nothing_is_wrong(project):
@@ -646,9 +686,29 @@ def test_init_makes_a_project_that_runs_as_it_is(tmp_path):
     made = tmp_path / "mine"
     assert inlet("init", made).returncode == 0
     assert inlet("run", "--project", made).returncode == 0
-    assert inlet("doctor", "--project", made).returncode == 0
+    examined = inlet("doctor", "--project", made)
+    assert examined.returncode == 2 and examined.stdout.count("no  ") == 1  # it has all but a source
+    assert "tables: no table has a contract, so nothing is decoded\n      Add a source" in examined.stdout
     assert inlet("init", made).returncode == 2
     assert linkexpress and (made / "dbt" / "macros").is_dir() and (made / "expectations" / "silver.yml").exists()
+
+
+def test_a_source_without_contracts_is_named_with_the_way_to_them(tmp_path):
+    first = ("--source", "crm", "--codec", "qlik_json", "--from", "in/*.jsonl", "--transport", "lines")
+    assert inlet("init", tmp_path / "mine", *first).returncode == 0
+    way = "crm: inlet run and inlet import --source crm, where the feed brings column lists, or write a contract"
+    for words, code in (("doctor",), 2), (("import",), 2), (("import", "any.def"), 2):
+        done = inlet(*words, "--project", tmp_path / "mine")
+        assert done.returncode == code and way in done.stdout + done.stderr, words
+
+
+def test_an_import_names_the_column_lists_that_there_are(project, monkeypatch):
+    monkeypatch.setattr(silver, "pending", lambda project: [3])
+    assert "what batch 3 landed is not decoded. `inlet run`" in inlet("import", "--project", project.root).stderr
+    row = {"source": "depot", "source_schema": "DEPOT", "source_table": "ITEMS"}
+    monkeypatch.setattr(table_versions, "seen", lambda project: [row])
+    done = inlet("import", "--table", "depot.items", "--project", project.root)
+    assert "Column lists were given of DEPOT.ITEMS (source depot). Name one of these" in done.stderr
 
 
 def test_init_makes_a_project_with_a_source(tmp_path):

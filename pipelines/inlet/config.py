@@ -128,7 +128,7 @@ def load(root: Path | str, is_unfinished: bool = False) -> Project:
     for source in sources.values():
         if source.codec not in CODECS:
             raise ConfigError(
-                f"{config}: sources.{source.name}.codec is {source.codec}, which is none",
+                f"{config}: sources.{source.name}.codec is {source.codec}, a format that Inlet does not read",
                 f"Known codecs: {', '.join(CODECS)}",
             )
         readable = transports_of(CODECS[source.codec])
@@ -157,8 +157,8 @@ def load(root: Path | str, is_unfinished: bool = False) -> Project:
             if lacks and not is_unfinished:
                 raise ConfigError(
                     f"{config}: sources.{source.name}.tables maps {word} to {name}, which has no contract",
-                    f"Contracts are there for {', '.join(sorted(contracts)) or 'none'}; or write "
-                    f"pipelines/tables/{name.split('.')[-1].lower()}.yml",
+                    f"Write pipelines/tables/{name.split('.')[-1].lower()}.yml, or let `inlet import` write it"
+                    + (f". Contracts are there for {', '.join(sorted(contracts))}" if contracts else ""),
                 )
     return Project(
         root=root,
@@ -209,6 +209,12 @@ def read_files(source: Source, model, root: Path, place: str) -> None:
             why = error.strerror if isinstance(error, OSError) else f"{error}"
             raise ConfigError(f"{place}.{name}: {path}: {why}", f"It is read from {root}") from error
         source.options[name] = text
+
+
+def source_fields(root: Path, name: str) -> dict:
+    """A source of a project as its inlet.yml has it."""
+    config = root / "pipelines" / "inlet.yml"
+    return _fields(_fields(_yaml(config).get("sources"), str(config))[name], str(config))
 
 
 def known(names: dict, name: str, what: str):

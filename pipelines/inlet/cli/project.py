@@ -67,8 +67,13 @@ def import_(
             out.print(escape(contract.text))
     if files:
         told = [(path.name, definitions.content(path)) for path in files]
-        for line in import_settings.lines(loaded.sources[source or ""], told):
-            out.print(escape(line), soft_wrap=True)
+        fields = config.source_fields(loaded.root, source or "")
+        lines = import_settings.lines(loaded.sources[source or ""], told, fields)
+    else:
+        feeds = [loaded.sources[name] for name in sorted({row["source"] for row in rows} & loaded.sources.keys())]
+        lines = [import_settings.open_options(feed, feed.options) for feed in feeds] if made else []
+    for line in filter(None, lines):
+        out.print(escape(line), soft_wrap=True)
     if dry_run or not made:
         out.print("contracts say what the feeds say" if not made else "nothing was written")
         return
@@ -165,6 +170,7 @@ def init(
     option: Annotated[
         list[str] | None, typer.Option(help="An option of its codec, NAME=VALUE; give it once for each.")
     ] = None,
+    airflow: Annotated[bool, typer.Option("--airflow", help="With the DAG by which Airflow runs it.")] = False,
 ):
     """Make a new project that runs as it is: config, a folder for contracts, dbt, expectations."""
     from inlet.commands import init as making
@@ -175,5 +181,5 @@ def init(
     first = making.FirstSource(source, codec, place, transport, options) if source and codec and place else None
     if first is None and (source or codec or place or transport or options):
         raise ConfigError("--source, --codec and --from belong together", "Give all three, or none")
-    for line in making.init(folder, first):
+    for line in making.init(folder, first, airflow):
         out.print(line, markup=False)

@@ -120,7 +120,10 @@ def show(
         bool, typer.Option("--history", help="Its versions, each with the places where it held.")
     ] = False,
     changes: Annotated[
-        bool, typer.Option("--changes", help="Its changes, with both images: what was not supplied is not in them.")
+        bool,
+        typer.Option(
+            "--changes", help="Its changes, with both images (what was not supplied is not in them), file and place."
+        ),
     ] = False,
     header: Annotated[
         bool, typer.Option("--header", help="With --changes: what the feed's own header says of each.")
@@ -156,7 +159,7 @@ def show(
     num = _limit(limit, format, 20)
     found = showing.show(loaded, contract, view, key, at, num, source, header, checkpoint)
     if changes:
-        found = showing.as_supplied(loaded, contract, found)
+        found = showing.with_files(loaded, showing.as_supplied(loaded, contract, found))
     _print(found.columns, found.rows, found.is_more, format, num, is_upright=header)
 
 

@@ -13,9 +13,10 @@ from inlet import bronze, config, silver
 from inlet.bronze import kafka, load_times
 from inlet.bronze.companions import companions_of
 from inlet.bronze.files import listing, unpacked_name
+from inlet.bronze.foreign import foreign_files
 from inlet.codecs import CODECS
 from inlet.codecs.codec import offers
-from inlet.commands import decode, rejects
+from inlet.commands import decode, import_definitions, rejects
 from inlet.config import Project
 from inlet.errors import ConfigError, EnvironmentLacks, InletError
 from inlet.gold import generate
@@ -55,6 +56,8 @@ def examine(root: Path) -> Iterator[Finding]:
         return
     sources, tables = counted(len(project.sources), "source"), counted(len(project.tables), "table")
     yield Finding("project", True, f"{project.root.name}: {sources}, {tables}")
+    if not project.tables:
+        yield _no_tables(project)
     yield from _lakehouse(project)
     for source in project.sources.values():
         yield _source(project, source)
@@ -74,6 +77,15 @@ def examine(root: Path) -> Iterator[Finding]:
         "Run `inlet generate`",
         ConfigError.exit_code,
     )
+
+
+def _no_tables(project: Project) -> Finding:
+    """A run lands what comes, and decodes nothing of it."""
+    given = sorted({import_definitions.table_of(row) for row in table_versions.seen(project)})
+    remedy = import_definitions.ways_of_all(project)
+    if given:
+        remedy = f"`inlet import` writes those of {', '.join(given)}, whose column lists the feed gave"
+    return Finding("tables", False, "no table has a contract, so nothing is decoded", remedy, ConfigError.exit_code)
 
 
 def _loopback() -> Finding:
@@ -184,6 +196,8 @@ def _source(project: Project, source: Source) -> Finding:
                 return Finding(what, False, f"{no_folder}; did you mean {meant}?", fix, ConfigError.exit_code)
             return Finding(what, True, f"{no_folder} yet (nothing delivered)")
         paths = [path for path, _ in listing(project, source)]
+        if others := foreign_files(project, source, paths):
+            return Finding(what, False, "; ".join(others), fix, ConfigError.exit_code)
         if lacking := _lacking(project, source, paths):
             return Finding(what, False, "; ".join(lacking), "Set what is missing", ConfigError.exit_code)
     except (OSError, ImportError, ValueError, InletError) as error:

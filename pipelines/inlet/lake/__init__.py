@@ -4,6 +4,7 @@ from inlet.lake.lock import following, writing
 from inlet.lake.reads import (
     describe,
     exists,
+    has_files,
     has_version,
     may_hold,
     operations,
@@ -26,6 +27,7 @@ __all__ = [
     "describe",
     "exists",
     "following",
+    "has_files",
     "has_version",
     "may_hold",
     "operations",

@@ -4,9 +4,12 @@ Catalog: Derby embedded in the lakehouse folder; one process at a time may open 
 Where a server runs for the lakehouse, or INLET_CATALOG names one, any number of processes use that (catalog.py).
 """
 
+import atexit
+import contextlib
 import os
 import signal
 import stat
+import subprocess
 import sys
 import tempfile
 import threading
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+END_SECONDS = 60  # that a JVM may take to stop its session and to close its catalog
 
 
 def settings(lakehouse: str) -> dict[str, str]:
@@ -136,6 +140,22 @@ def session(
             return spark
         except Exception as error:  # the JVM tells only by text what a person needs to hear
             raise _explained(error, lakehouse, packages) from error
+
+
+@atexit.register
+def end_jvm() -> None:
+    """End the JVM that this process started, and wait for it: it holds the catalog until then, and the next command of
+    a script would find it taken. What uses a shared server leaves that afterwards (catalog.leave_all).
+    """
+    pyspark = sys.modules.get("pyspark")
+    gateway = pyspark and pyspark.SparkContext._gateway
+    if gateway is None or gateway.proc is None:  # none, or one that another program started
+        return
+    if updates := getattr(pyspark.SparkContext._active_spark_context, "_accumulatorServer", None):
+        updates.handle_error = lambda *request: None  # it would print that the JVM has closed its connection
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        gateway.proc.stdin.close()  # its sign to end
+        gateway.proc.wait(END_SECONDS)
 
 
 LOG_FOLDER = Path(tempfile.gettempdir()) / f"inlet-{os.getuid()}"
