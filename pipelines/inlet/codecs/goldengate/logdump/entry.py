@@ -53,8 +53,8 @@ class Image(NamedTuple):
 
 @dataclass
 class Entry:
-    """What the text says of a record: its bytes are [start, end), its last line goes up to `stop`. An `orphan` is lines
-    that are part of none.
+    """What the text says of a record: its bytes are [start, end); its last line, and text that follows it, go up to
+    `stop`. An `orphan` is lines that are part of none.
     """
 
     start: int

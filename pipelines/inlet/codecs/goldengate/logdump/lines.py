@@ -55,12 +55,14 @@ class Scan:
         self.seqno, self.default = seqno, default
         self.end = 0  # behind the last line that was read
         self._lead = ""  # in front of the lines of this record and those before
+        self._led_at: int | None = None  # where the line begins that is read, with what is in front of it
         self._into: list[Row] | None = None
         for at, line, end in lines_of(text):
             lead = self._len_lead(line)
             if text[end - 1] != "\n" and not (is_final and self._is_readable(line[lead:])):
                 break
             self.end = end
+            self._led_at = at if lead else None
             self._read(at + lead, line[lead:])
         if is_final and self.open is not None and self.open.is_over_at_end():
             self.close()
@@ -97,7 +99,8 @@ class Scan:
 
     def _begin(self, at: int) -> Entry:
         self.close()
-        self.open = Entry(at, at, self.end, self.seqno)
+        start = at if self._led_at is None else self._led_at  # so that a record alone shows what is in front of it
+        self.open = Entry(start, start, self.end, self.seqno)
         return self.open
 
     def _orphan(self, at: int, line: str, why: str) -> None:
@@ -164,7 +167,7 @@ class Scan:
             self._into = found.rows
         elif not self._read_line(entry, at, line):
             if entry.is_whole():
-                entry.is_followed, self._into = True, None
+                entry.is_followed, entry.stop, self._into = True, self.end, None
                 return
             self._into = None
             entry.others.append(line.strip(BLANKS))
