@@ -69,6 +69,7 @@ FACES = (
     codec.SaysPlaces,
     codec.Previews,
     codec.AnnotatesRows,
+    codec.KnowsLines,
 )
 HELPERS = (codec.FastMessages, codec.MessageLoads)
 

@@ -557,6 +557,15 @@ def test_messages_of_another_codec_are_rejected_each(tmp_path, codec, kind):
     assert "TRUNCATE" not in rows or rows["TRUNCATE"]["rejected"] == 0
 
 
+def test_the_id_of_a_schema_registry_is_apart_from_the_json_after_it(tmp_path):
+    record = {"table": "HR.A", "op_type": "I", "pos": "00000000020000000001", "after": {"ID": 1}}
+    (tmp_path / "message").write_bytes(b"\0\0\0\0\6" + json.dumps(record).encode())
+    words = ["--codec", "goldengate_json", "--transport", "whole_file", "--json"]
+    shown = [json.loads(line) for line in inlet("inspect", tmp_path / "message", *words).stdout.splitlines()]
+    assert [(one["offset"], one["record"]) for one in shown] == [(0, "between records"), (5, "INSERT")]
+    assert "a schema id" in shown[0]["notes"][0]["meaning"]
+
+
 def test_messages_are_chosen_by_table_transaction_and_position(tmp_path):
     file = tmp_path / "messages.jsonl"
     one = {"table": "HR.A", "op_type": "I", "pos": "00000000020000000001", "tokens": {"X": "1.2.3"}, "after": {"ID": 1}}

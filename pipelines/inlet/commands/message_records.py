@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from inlet.bronze.framing import attempt
-from inlet.codecs import json_notes
+from inlet.codecs import avro_framing, json_notes
 from inlet.codecs.codec import offers
 from inlet.codecs.notes import Annotated, Note, Said, clipped, group, leaves
 from inlet.codecs.results import Control
@@ -41,7 +41,8 @@ def annotate(codec, message: dict, source: Source, tables: dict) -> list[Annotat
         (at, end, _told(places.get(at), controls.get(at) or rejects.get(at)) | faults.get(at, {}))
         for at, end in apart(ends)
     ]
-    if len(records) < 2 and not (records and records[0][0]):  # all bytes of the message are its
+    has_id = bool(records) and data[: records[0][0]].startswith(avro_framing.MAGIC)
+    if len(records) < 2 and not has_id:  # all bytes of the message are its
         told = records[0][2] if records else {"title": "message"} | faults.get(0, {})
         return [Annotated(0, len(data), read=partial(json_notes.notes_of, data), **told)]
     return list(_with_between(data, records))
