@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from inlet.bronze.files import utc
 from inlet.bronze.plan import landed
 from inlet.codecs import CODECS
+from inlet.codecs.codec import offers
 from inlet.config import Project
 from inlet.source import Source
 
@@ -22,7 +23,7 @@ UNTIMED = ("avro", "lines", "json", "whole_file")  # transports whose messages h
 def notice(source: Source) -> str | None:
     """What a source's full loads lack, before any is there."""
     codec = CODECS[source.codec]
-    if not codec.LOADS or source.transport not in UNTIMED or source.options_as(codec.OPTIONS).load_time:
+    if not offers(codec, "LOADS") or source.transport not in UNTIMED or source.options_as(codec.OPTIONS).load_time:
         return None
     return (
         f"rows of full loads are rejected (missing_change_seq), for messages of transport {source.transport} have no "
@@ -32,8 +33,8 @@ def notice(source: Source) -> str | None:
 
 def of_file(source: Source, path: str, modified_at: datetime | None) -> datetime | None:
     """The time of messages of a file that have none; None where they stay without."""
-    loads = CODECS[source.codec].LOADS
-    return loads.file_time(source, path, modified_at) if loads else None
+    codec = CODECS[source.codec]
+    return codec.LOADS.file_time(source, path, modified_at) if offers(codec, "LOADS") else None
 
 
 def timed(message: dict, at: datetime | None) -> dict:
@@ -45,7 +46,11 @@ def timed(message: dict, at: datetime | None) -> dict:
 
 def with_times(project: Project, messages: "DataFrame", sources: list[Source]) -> "DataFrame":
     """The same of rows of bronze.messages."""
-    timing = {s.name: s for s in sources if CODECS[s.codec].LOADS and s.options_as(CODECS[s.codec].OPTIONS).load_time}
+    timing = {
+        s.name: s
+        for s in sources
+        if offers(CODECS[s.codec], "LOADS") and s.options_as(CODECS[s.codec].OPTIONS).load_time
+    }
     first: dict[tuple[str, str], datetime | None] = {}
     for row in sorted(landed(project), key=lambda row: row["batch_id"]) if timing else []:
         if row["source"] in timing and row["num_units"]:
