@@ -47,6 +47,7 @@ FILES = [path for path in test_cases.CASES if hasattr(ALL[path.parent.name], "cu
 FACES = (
     codec.Checks,
     codec.FileCodec,
+    codec.Settles,
     codec.RowCodec,
     codec.OrderedFiles,
     codec.PlacedByName,

@@ -496,7 +496,7 @@ def test_a_checkpoint_of_a_source_that_does_not_feed_a_table_is_refused(project)
 
 
 def test_the_end_of_a_full_load_is_not_shown_as_a_change(project):
-    image = pa.struct([("id", pa.int32())])
+    image = pa.struct([("item_id", pa.int32())])
     schema = pa.schema([(n, image if n in show.IMAGES else pa.string()) for n in show.CHANGES])
     rows = [
         {"source": "depot", "change_seq": seq(n), "operation": word} for n, word in ((1, "REFRESH"), (2, "LOAD_END"))
