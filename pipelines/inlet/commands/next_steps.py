@@ -27,7 +27,7 @@ NEXT_STEPS = {
     "unknown_column": "add the column to the contract as a new version: `inlet import` where the feed gives "
     "column lists, else by hand (docs/schema_change.md); the next `inlet run` decodes it",
     "value_does_not_fit": "give the column a type in the contract that holds the value, such as a wider decimal or "
-    "string, " + REPLAY,
+    "string, " + REPLAY + "; where the value is wrong, let the source send the record again",
     "missing_change_seq": "set what the message names (an option such as `members`, `load_time` or `file_name`), "
     + REPLAY
     + "; or rename the file",
