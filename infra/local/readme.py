@@ -24,9 +24,8 @@ def commands(text: str) -> list[tuple[str, int]]:
     in_order = []
     for block in re.findall(r"```console\n(.*?)```", text, re.S):
         for line in re.split(r"^\$ ", block, flags=re.M)[1:]:
-            command, _, remark = line.partition("   # ")
-            code = re.search(r"exits (\d+)", remark)
-            in_order.append((command.strip(), int(code[1]) if code else 0))
+            code = re.search(r"   # .*exits (\d+)", line)
+            in_order.append((line.strip(), int(code[1]) if code else 0))
     return in_order
 
 
