@@ -7,8 +7,9 @@ every one of a lakehouse that was copied or moved (`inlet.lake.place`). Macros s
 that by INLET_WRITES; where Inlet is not installed beside dbt nobody sets it, and refuse_without_lock.sql refuses
 instead.
 
-Where a server shares the catalog (`inlet serve`), the session is made here: dbt has read its profile by now, and uses a
-session that is there.
+The session is made here, by `inlet.lake.spark`: dbt has read its profile by now, and uses a session that exists. So a
+plain dbt starts Spark as a run does: from jars that are resolved, with the JVM's messages in a file, with the catalog
+that a server shares (`inlet serve`). Settings that the profile changes or adds are kept.
 
 Source: dbt-core 1.11, dbt/plugins/manager.py. ASSUMED: later versions keep it; a test fails where one does not.
 """
@@ -17,6 +18,7 @@ import os
 from contextlib import ExitStack
 from pathlib import Path
 
+from dbt.config.runtime import load_profile
 from dbt.flags import get_flags
 from dbt.plugins import dbtPlugin
 from dbt_common.context import get_invocation_context
@@ -24,11 +26,12 @@ from dbt_common.exceptions import DbtRuntimeError
 
 WRITING = {"build", "clone", "retry", "run", "run-operation", "seed", "snapshot"}
 READING = {"compile", "freshness", "generate", "show", "test"}  # by a session
+SESSION = "session"  # the method of a target that starts Spark in dbt's own process
 held, holding = ExitStack(), set()  # until the process ends, which may run several commands
 
 
 class Lock(dbtPlugin):
-    """Takes the lock, and uses the catalog that is shared. Raises: DbtRuntimeError where it cannot."""
+    """Takes the lock, and starts Spark. Raises: DbtRuntimeError where it cannot."""
 
     def initialize(self) -> None:
         flags = get_flags()
@@ -41,7 +44,7 @@ class Lock(dbtPlugin):
             return  # it asks no lakehouse, Inlet itself called it and holds the lock, or it is another project
         from inlet import lake
         from inlet.errors import InletError
-        from inlet.lake import catalog, place, spark
+        from inlet.lake import place
 
         lakehouse = os.environ.get("INLET_LAKEHOUSE", "../lakehouse")
         path = lakehouse if "://" in lakehouse else str((folder / lakehouse).resolve())
@@ -50,12 +53,24 @@ class Lock(dbtPlugin):
             if flags.WHICH in WRITING and path not in holding:
                 held.enter_context(lake.writing(path))
                 holding.add(path)
-            if catalog.is_shared(path):
-                spark.session(path)
+            start_spark(path, lakehouse)
         except InletError as error:
             raise DbtRuntimeError(str(error)) from error
         if flags.WHICH in WRITING:
             get_invocation_context().env["INLET_WRITES"] = "1"
+
+
+def start_spark(path: str, lakehouse: str) -> None:
+    """The session that dbt then uses. In: the lakehouse's absolute path or URL, and as the profile names it."""
+    from inlet.lake import jars, spark
+
+    flags = get_flags()
+    credentials = load_profile(flags.PROJECT_DIR, flags.VARS, flags.PROFILE, flags.TARGET).credentials
+    if credentials.method != SESSION:
+        return
+    own = spark.settings(lakehouse) | {"spark.jars.packages": jars.DELTA}
+    of_profile = {name: str(value) for name, value in credentials.server_side_parameters.items()}
+    spark.session(path, further={name: value for name, value in of_profile.items() if own.get(name) != value})
 
 
 plugins = [Lock]

@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 os.environ["TZ"] = "Asia/Tokyo"  # nothing may depend on the machine's zone
 time.tzset()
 os.environ.pop("INLET_CATALOG", None)  # tests open catalogs of their own
+os.environ.pop("COLUMNS", None)  # as wide as output that no one reads at a terminal
 # a JVM that lives for minutes spends more on compiling well than that saves; the cache that comes with that option is
 # too small for Spark
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m")

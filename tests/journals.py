@@ -6,7 +6,7 @@ from inlet import change
 from inlet.codecs.linkexpress.journal import block, frame, pairs, reading
 from inlet.codecs.linkexpress.journal import files as codec
 from inlet.codecs.linkexpress.journal.open_transactions import Cells
-from inlet.codecs.linkexpress.journal.options import options_of
+from inlet.codecs.linkexpress.journal.options import options_of, reading_in_force
 from inlet.codecs.linkexpress.journal.piece import Piece
 from inlet.codecs.linkexpress.journal.record import Reader
 from inlet.codecs.linkexpress.journal.transaction import OpenTransactions
@@ -33,7 +33,8 @@ class Plain(NamedTuple):
 
 
 def plainly(data: bytes, context: dict, source, tables, is_block: bool) -> Plain:
-    reader = Reader(context["reading"], source, options_of(source), reading.in_file(context, tables))
+    in_file, options = reading.in_file(context, tables), options_of(source)
+    reader = Reader(reading_in_force(context, options).reading, source, options, in_file)
     order, is_each = context["reading"]["byte_order"], bool(context.get(frame.EACH))
     walked = frame.walk(data, context["framing"], order, is_block, is_each)
     found, num, transactions = Plain([], [], [], {0: (0, context["open"])}, None), 0, OpenTransactions(context["open"])

@@ -4,10 +4,12 @@ is written, for the row of before would stand beside the right one. Without Spar
 
 import datetime as dt
 import hashlib
+import json
 import struct
 from types import SimpleNamespace
 
 from inlet import bronze
+from inlet.bronze import redelivered as redelivered_files
 from inlet.bronze.transports import TRANSPORTS
 from inlet.commands import replay
 from inlet.errors import ConfigError
@@ -20,7 +22,7 @@ from tests.encode.goldengate_tokens import ONLY, julian
 from tests.encode.goldengate_trail import Trail
 from tests.test_redelivered_file import CARGO, SHOP, TRAIL, message, put, with_bytes
 
-REMEDY = "What silver holds of it stays. Only a lakehouse that is built anew, from the good files, is right"
+REMEDY = redelivered_files.STAYS
 PATH = "landing/feed/ra000000"
 
 
@@ -177,6 +179,19 @@ def test_a_message_whose_place_in_the_order_was_damaged_is_refused(tmp_path):
         "A change that was read of landing/feed/1.jsonl is not there as it is now: the first, at message 1, was "
         f"{was.decode()} in the order; it is not there now. {REMEDY}"
     )
+
+
+def test_a_rotated_log_is_refused_and_both_messages_name_the_way_that_works(tmp_path):
+    first, second = (b"".join(message(n, f"item {n}") + b"\n" for n in numbers) for numbers in ((0, 1), (2, 3)))
+    why = anew(tmp_path, LINES, first, second, "1.jsonl")
+    assert why.endswith(REMEDY) and "give it a name of its own: `inlet run` reads it then" in why
+    project = projects.config.load(tmp_path)
+    [row] = bronze.plan_batch(project, list(project.sources.values()), bronze.landed(project)).files
+    remedy = json.loads(row["problem"])["remedy"]
+    assert remedy.endswith("If it is another one under an old name, as of a rotated log, give it a name of its own")
+    (tmp_path / "landing" / "feed" / "1.jsonl").rename(tmp_path / "landing" / "feed" / "2.jsonl")
+    [row] = bronze.plan_batch(project, list(project.sources.values()), bronze.landed(project)).files
+    assert (row["path"], row["problem"]) == ("landing/feed/2.jsonl", None)
 
 
 def test_messages_at_other_places_of_their_file_are_taken(tmp_path):

@@ -4,6 +4,7 @@ import ast
 import json
 import os
 import re
+import runpy
 import shlex
 import shutil
 import signal
@@ -11,14 +12,16 @@ import sqlite3
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from hashlib import sha256
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
 
 from inlet import config
+from inlet.commands import init
 from inlet.errors import InletError
 from tests.postgres import free_port
 
@@ -119,6 +122,44 @@ def test_the_demo_project_makes_a_dag():
     """Airflow's reading of a project is that of Inlet."""
     loaded = config.load(ROOT)
     assert read(ROOT).assets == [f"inlet.public.{name}" for name in sorted(t.name for t in loaded.tables.values())]
+
+
+def scheduled(folder: Path) -> Path:
+    """A project of `inlet init --airflow`."""
+    source = init.FirstSource("shop", "qlik_json", "in/*.parquet")
+    said = init.init(folder, source, has_airflow=True)
+    assert f"{folder}/infra/airflow/README.md" in said[-1]
+    return folder
+
+
+def test_a_project_of_init_brings_its_dag(tmp_path, monkeypatch):
+    """Where the files lie, without any variable, the DAG is that of the project. In: Airflow's names alone."""
+    made = scheduled(tmp_path / "mine")
+    files = {file.name: file.read_bytes() for file in HERE.iterdir() if file.is_file()}
+    assert {file.name: file.read_bytes() for file in (made / "infra" / "airflow").iterdir()} == files
+    monkeypatch.delenv("INLET_PROJECT", raising=False)
+    monkeypatch.delenv("INLET_COMMAND", raising=False)
+    tasks = []
+
+    class Operator:
+        def __init__(self, task_id: str, outlets=()):
+            tasks.append((task_id, list(outlets)))
+
+        __rshift__ = __rrshift__ = lambda self, other: other
+
+    sdk = SimpleNamespace(DAG=lambda **given: nullcontext(given["dag_id"]), Asset=str, BaseOperator=Operator)
+    errors = dict.fromkeys(("AirflowException", "AirflowFailException", "AirflowSkipException"), Exception)
+    for name, module in (
+        ("airflow", None),
+        ("airflow.sdk", sdk),
+        ("airflow.sdk.exceptions", SimpleNamespace(**errors)),
+    ):
+        monkeypatch.setitem(sys.modules, name, module or SimpleNamespace(sdk=sdk))
+    shutil.copy(ROOT / "pipelines" / "tables" / "orders.yml", made / "pipelines" / "tables")
+    dag = runpy.run_path(str(made / "infra" / "airflow" / "inlet_dag.py"))
+    assert (dag["PROJECT"], dag["COMMAND"], dag["dag"]) == (made, "inlet", "inlet")
+    names = ["bronze", "silver", "gold", "publish"]
+    assert tasks == [(name, ["inlet.public.orders"] * (name == "publish")) for name in names]
 
 
 # from here on: a real Airflow
@@ -231,6 +272,15 @@ def ends(airflow: Airflow, **codes: list[int]) -> None:
 
 
 DONE, BEHIND = ("success", 1), ("upstream_failed", 0)
+
+
+@pytest.mark.proof
+def test_the_dag_of_a_project_of_init_has_no_import_errors(environment, tmp_path):
+    made = scheduled(tmp_path / "mine")
+    airflow = Airflow(environment, tmp_path / "home", made)
+    del airflow.environment["INLET_PROJECT"]
+    airflow.environment["AIRFLOW__CORE__DAGS_FOLDER"] = str(made / "infra" / "airflow")
+    assert airflow.import_errors() == []
 
 
 @pytest.mark.proof

@@ -43,7 +43,7 @@ from inlet.bronze import messages as bronze_messages
 from inlet.bronze import plan as planning
 from inlet.bronze.files import as_problem, listing
 from inlet.codecs import CODECS
-from inlet.commands import decode, status, warm
+from inlet.commands import decode, file_state, status, warm
 from inlet.commands import run as running
 from inlet.errors import ConfigError, EnvironmentLacks, Reject, TryAgain
 from inlet.log import Log
@@ -368,7 +368,7 @@ def test_a_damaged_container_waits_and_is_set_aside_once_it_has_rested(tmp_path)
 
 
 ONE, TWO = (gzip.compress(text, mtime=0) for text in (b"1\n", b"2\n"))  # the same in every process
-PACK = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
+PACK = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".GZ": gzip.compress, ".Xz": lzma.compress}
 
 
 @pytest.mark.parametrize("end", PACK)
@@ -568,6 +568,26 @@ def test_a_file_that_waits_for_its_end_is_named_by_the_run_and_by_status(tmp_pat
     assert not work and status.status(project)["waiting files"] == [{"file": "landing/shop/a.json", "waits for": RESTS}]
 
 
+def test_a_file_that_waits_until_it_is_whole_names_the_options_that_would_tell_how_it_is_read(project, capsys):
+    """A number that is the same in both byte orders tells none."""
+    columns = [{"name": "K", "type": "string", "source_type": "CHAR(4)"}]
+    columns.append({"name": "Q", "type": "int", "source_type": "INTEGER"})
+    table = {"table": "DEPOT.PAIRS", "name": "pairs", "key": ["K"], "columns": columns}
+    options = {"null_areas": "yes", "charset": "cp932", "source_tz": "UTC", "difftype": "open", "logtype": "normal"}
+    of_table = {"codec": "linkexpress_table", "tables": {"PAIRS": "DEPOT.PAIRS"}, "options": options}
+    project = projects.make(project.root, {"depot": {**projects.DEPOT, **of_table}}, [table])
+    rows, layout = [("row", {"K": "a", "Q": 0})], [(one["name"], one["source_type"]) for one in columns]
+    deliver(project, linkexpress.encode_table_file(rows, "open", True, "big", "cp932", layout), f"PAIRS_{NAME}")
+    running.say_what_waits(plan(project), Log(is_human=False))
+    said = json.loads(capsys.readouterr().err.splitlines()[-1])["waiting"]
+    assert said == (
+        f"landing/depot/PAIRS_{NAME}: its 14 bytes, which fit more than one reading so far, until byte_order is set, "
+        "an option that is auto, or nothing was written for 60 minutes (settle_minutes; 0 says that files come whole)"
+    )
+    deliver(project, linkexpress.encode_table_file(rows, "open", True, "big", "cp932", layout)[:5], f"PAIRS_{NAME}")
+    assert plan(project).end_of_wait(f"landing/depot/PAIRS_{NAME}").startswith("until it goes on or nothing")
+
+
 def test_a_transport_that_brings_other_units_is_refused(tmp_path):
     with pytest.raises(
         ConfigError, match="lines brings nothing that linkexpress_group reads. Its transports are records"
@@ -699,7 +719,7 @@ def test_a_planned_file_that_may_not_be_read_any_more_is_set_aside_and_held_by_t
     assert (aside["ofs_end"], problem["kind"], problem["found"]) == (0, "unreadable_file", "Permission denied")
     held = plan(project, [aside])
     assert (held.files, held.held) == ([], {row["path"]: DENIED})
-    assert status.file_state(project, str(project.root / row["path"]))[0] is False
+    assert file_state.file_state(project, str(project.root / row["path"]))[0] is False
     monkeypatch.undo()
     assert [(new["path"], new["problem"]) for new in plan(project, [aside]).files] == [(row["path"], None)]
 

@@ -21,6 +21,7 @@ Binary cases also run cut at every byte (at 50 bytes in `make test`) and with ju
 """
 
 import datetime
+import math
 import random
 import re
 from collections.abc import Sequence
@@ -31,6 +32,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from inlet.bronze import load_times
 from inlet.codecs import CODECS
 from inlet.codecs.codec import change_rows, decode_block
 from inlet.codecs.results import Block, Waiting
@@ -111,7 +113,7 @@ def plain(value):
     ):
         if isinstance(value, type_):
             return write(value)
-    return value
+    return {"float": str(value)} if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def said(row: dict) -> dict:
@@ -190,13 +192,11 @@ def join_parts(case: dict, data: bytes, blocks: list[Block]) -> dict:
 def decode_messages(case: dict) -> dict:
     """Every message by the codec's exact path; full loads are found among all messages first."""
     codec, source, tables = case["codec"], case["source"], case["tables"]
-    messages, seen = [_message(written) for written in case["messages"]], {}
+    written, seen = map(_message, case["messages"]), {}
+    messages = [load_times.timed(message, load_times.of_file(source, message["topic"], None)) for message in written]
     for message in messages if codec.LOADS else ():
-        table = codec.refresh_table(message, source, tables)
-        if table:
-            seen.setdefault((source.name, table), []).append(
-                (message["timestamp"], message["timestamp"], message["topic"])
-            )
+        if row := codec.refresh_row(message, source, tables):
+            seen.setdefault((source.name, row[0]), []).append((row[1], row[1], message["topic"]))
     loads = codec.LOADS.assign_loads([], seen) if codec.LOADS else []
     found = {"changes": [], "rejects": [], "controls": [], "parts": [], "definitions": []}
     waiting: dict[str, list[Waiting]] = {}
@@ -229,7 +229,7 @@ def _message(written: dict) -> dict:
         if isinstance(value, str)
         else value,
         "key": key.encode() if isinstance(key, str) else key,
-        "timestamp": at if at.tzinfo else at.replace(tzinfo=datetime.UTC),
+        "timestamp": at if at is None or at.tzinfo else at.replace(tzinfo=datetime.UTC),
         "headers": [{"key": h["key"], "value": h["value"].encode()} for h in written.get("headers") or ()] or None,
         "lookups": {name: text and text.encode() for name, text in written.get("lookups", {}).items()},
         "source": "case",

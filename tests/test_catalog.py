@@ -8,7 +8,9 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -39,6 +41,18 @@ with catalog.shared(sys.argv[1]), follow._stopping():
     print(flush=True)
     for _ in range(60):
         time.sleep(1)
+"""
+ENDING = """
+import os, sys
+os.environ["SPARK_LOCAL_IP"], os.environ["PYSPARK_PYTHON"] = "127.0.0.1", sys.executable
+from pyspark import SparkConf, SparkContext
+from inlet.lake import spark
+context = SparkContext("local[1]", "ending", conf=SparkConf().set("spark.ui.enabled", "false"))
+total = context.accumulator(0)
+context.parallelize([1], 1).foreach(total.add)
+drivers = context._gateway.jvm.java.sql.DriverManager
+drivers.getConnection(f"jdbc:derby:;databaseName={sys.argv[1]}/_catalog;create=true")
+print(context._gateway.proc.pid, total.value)
 """
 
 
@@ -143,18 +157,45 @@ def test_users_that_come_and_go_at_once_always_find_a_living_server(tmp_path):
     assert not (tmp_path / catalog.FILE).exists() and not any(map(derby.answers, places))
 
 
-def test_a_catalog_that_one_process_has_open_by_itself_is_not_served(tmp_path):
-    (tmp_path / "_catalog").mkdir()
-    (tmp_path / "_catalog" / "dbex.lck").touch()
+@contextmanager
+def embedded(lakehouse: Path):
+    """A process that has the catalog in a folder open, as Derby's JVM does."""
+    (lakehouse / "_catalog").mkdir()
+    (lakehouse / "_catalog" / "dbex.lck").touch()
     code = "import fcntl, sys; f = open(sys.argv[1], 'r+'); fcntl.lockf(f, fcntl.LOCK_EX); print(); sys.stdin.read()"
     holding = subprocess.Popen(
-        [sys.executable, "-c", code, tmp_path / "_catalog" / "dbex.lck"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-c", code, lakehouse / "_catalog" / "dbex.lck"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     holding.stdout.readline()
-    with pytest.raises(TryAgain, match="Another process has the catalog of .* open"), catalog.shared(str(tmp_path)):
-        pass
+    yield holding
     holding.communicate(b"")
+
+
+def test_a_catalog_that_one_process_has_open_by_itself_is_not_served(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(catalog, "EMBEDDED_SECONDS", 0.2)
+    with embedded(tmp_path):
+        with pytest.raises(TryAgain, match="Another process has the catalog of .* open"), catalog.shared(str(tmp_path)):
+            pass
+    assert capsys.readouterr().err.count("another process has it open") == 1
     assert not (tmp_path / catalog.FILE).exists() and catalog.server(str(tmp_path)) == ""
+
+
+def test_a_session_waits_for_a_process_that_is_about_to_close_the_catalog(tmp_path):
+    with embedded(tmp_path) as holding:
+        threading.Timer(0.5, holding.kill).start()
+        with catalog.opening(str(tmp_path)):
+            assert holding.wait() == -signal.SIGKILL
+
+
+def test_the_catalog_is_free_when_a_command_has_returned(tmp_path, monkeypatch):
+    monkeypatch.setattr(catalog, "EMBEDDED_SECONDS", 0)
+    with (tmp_path / "out").open("w") as out, (tmp_path / "err").open("w") as err:  # a pipe would wait for the JVM, too
+        subprocess.run([sys.executable, "-c", ENDING, tmp_path], stdout=out, stderr=err, check=True)
+    assert (tmp_path / "_catalog" / "dbex.lck").exists()
+    catalog.check_embedded(str(tmp_path))
+    pid, total = (tmp_path / "out").read_text().split()
+    assert not Path(f"/proc/{pid}").exists() and total == "1"
+    assert "Traceback" not in (tmp_path / "err").read_text()
 
 
 def test_the_file_of_another_user_is_not_believed(tmp_path):

@@ -20,7 +20,7 @@ import yaml
 from rich.console import Console
 
 from infra.local import preflight
-from inlet import cli, config, lake
+from inlet import cli, config, lake, silver
 from inlet.cli.app import LOGGED
 from inlet.codecs import CODECS
 from inlet.commands import doctor
@@ -68,6 +68,37 @@ def apart(*words, cwd=None, **environment):
         cwd=cwd,
         env={**os.environ, **environment},
     )
+
+
+@pytest.mark.parametrize("environment", [{}, {"PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}], ids=["cron", "ascii"])
+def test_names_in_japanese_are_read_and_said_in_the_locale_of_cron(tmp_path, environment):
+    root, file = tmp_path / "受注", "landing/倉庫/注文.jsonl"
+    table = {"table": "倉庫.注文", "name": "orders", "key": ["番号"], "columns": [{"name": "番号", "type": "int"}]}
+    source = {"codec": "qlik_json", "from": {"transport": "lines", "path": "landing/倉庫/*.jsonl"}}
+    (root / "landing" / "倉庫").mkdir(parents=True)
+    projects.make(root, {"depot": source | {"tables": {"landing/倉庫/*": "倉庫.注文"}}}, [table])
+    row = {"data": {"番号": 1}, "headers": {"operation": "INSERT", "changeSequence": f"20260102030405{7:021d}"}}
+    (root / file).write_text(json.dumps(row, ensure_ascii=False) + "\n" + '{"番号": 1}\n', encoding="utf-8")
+    locale = {"LC_ALL": "C", "LANG": ""} | environment
+    if "PYTHONIOENCODING" in environment:
+        locale |= {"LC_ALL": "C.UTF-8"}  # the streams alone are not in UTF-8
+    done = {
+        command[0]: apart(*command, "--project", root, **locale)
+        for command in (["decode", root / file], ["generate"], ["status"], ["doctor"])
+    }
+    assert {command: one.returncode for command, one in done.items() if "Traceback" in one.stderr} == {}, done
+    change = json.loads(done["decode"].stdout)
+    assert (change["source_schema"], change["source_table"], change["after"]) == ("倉庫", "注文", {"番号": 1})
+    assert (done["decode"].returncode, done["generate"].returncode, done["status"].returncode) == (3, 0, 0)
+
+
+def test_java_reads_names_in_utf8_in_the_locale_of_cron():
+    asked = "from inlet.lake.java import check_java, java; import subprocess; check_java(); subprocess.run([java(), "
+    asked += "'-XshowSettings:properties', '-version'])"
+    done = subprocess.run(
+        [sys.executable, "-c", asked], capture_output=True, text=True, env={**os.environ, "LC_ALL": "C", "LANG": ""}
+    )
+    assert "sun.jnu.encoding = UTF-8" in done.stderr, done.stderr
 
 
 @pytest.fixture
@@ -254,6 +285,46 @@ def test_doctor_names_a_contract_that_the_format_cannot_hold(tmp_path, codec):
     assert not found["source depot"].is_good and "charset utf_8 has no pairs" in found["source depot"].found
 
 
+LINES = {"codec": "qlik_json", "from": {"transport": "lines", "path": "in/*"}}
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "data", "said"),
+    [
+        (LINES, "1.parquet", b"PAR1\x15\x04", "is a Parquet file: write `from: {transport: parquet, path: ...}`"),
+        (LINES, "1.jsonl", b"\x1f\x8b\x08\x00", "is compressed by gzip: let its name end with .gz"),
+        (LINES, "1.jsonl", b"\x28\xb5\x2f\xfd", "is compressed by zstd, which qlik_json does not read"),
+        (LINES, "1.seq", b"SEQ\x06\x22org", "is a Hadoop SequenceFile, which qlik_json does not read"),
+        (LINES, "1.jsonl", b"SEQ,NAME", ""),
+        (LINES, "1.jsonl.gz", b"\x1f\x8b\x08\x00", ""),
+        (LINES | {"from": "in/*"}, "1.jsonl", b"{}", "is not a Parquet file, as parquet is read: say what it holds in"),
+        (LINES | {"codec": "qlik_change_table", "from": "in/*"}, "1.dat", b"PAR1\x15", "{transport: rows, path: ...}"),
+        (projects.DEPOT | {"from": "in/*"}, NAME, b"PAR1\x15", "is a Parquet file, which linkexpress_group does not"),
+    ],
+)
+def test_doctor_names_a_file_of_another_format(tmp_path, source, name, data, said):
+    project = projects.make(tmp_path, {"depot": source})
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / name).write_bytes(data)
+    found = {f.what: f for f in doctor.examine(project.root)}["source depot"].found
+    assert said in found if said else " is " not in found, found
+
+
+def test_options_that_are_missing_are_asked_for_at_once(tmp_path):
+    first = ("--source", "depot", "--codec", "linkexpress_group", "--from", "in/*")
+    done = inlet("init", tmp_path / "mine", *first)
+    assert "1. write `options: {source_tz: ..., charset: ...}` into" in done.stdout and "Asia/Tokyo" in done.stdout
+    with pytest.raises(ConfigError, match="options: source_tz, charset are missing"):
+        config.load(tmp_path / "mine")
+
+
+def test_init_names_a_file_of_another_format(tmp_path):
+    (tmp_path / "1.seq").write_bytes(b"SEQ\x06\x22org")
+    first = ("--source", "crm", "--codec", "qlik_json", "--from", f"{tmp_path}/*.seq", "--transport", "lines")
+    done = inlet("init", tmp_path / "mine", *first)
+    assert f"note: {tmp_path}/1.seq is a Hadoop SequenceFile, which qlik_json does not read" in done.stdout
+
+
 def test_before_the_first_delivery_nothing_is_wrong(project):
     shutil.rmtree(project.root / "landing", ignore_errors=True)
     found = {f.what: f for f in doctor.examine(project.root)}["source depot"]
@@ -293,6 +364,27 @@ def test_every_column_of_a_wide_answer_shows(num_columns):
     assert all(
         re.search(rf"v{n}\b", to.file.getvalue()) for n in range(num_columns)
     ) and "[0]" in to.file.getvalue().replace("\n", "")
+
+
+HISTORY = ["order_id", "status", "valid_from_seq", "valid_to_seq", "not_supplied"]
+
+
+@pytest.mark.parametrize(("width", "is_table"), [(130, True), (104, True), (103, False), (80, False), (52, False)])
+def test_where_columns_have_no_room_rows_are_cards_and_no_name_or_place_is_divided(width, is_table):
+    to, places = Console(file=StringIO(), width=width), ["20260105020000000000000030000000000", "2" * 35]
+    print_table(to, HISTORY, [[7, "on its way", *places, []], [8, "open", places[1], None, []]], null="NULL")
+    words = to.file.getvalue().split()
+    assert {*HISTORY, *places} <= set(words) and ("row" in words) is not is_table
+    assert all(line == line.rstrip() and len(line) <= width for line in to.file.getvalue().splitlines())
+
+
+def test_piped_output_is_as_wide_as_columns_says(project, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    widths = {
+        columns: max(map(len, apart("status", "--project", project.root, **columns_of).stdout.splitlines()))
+        for columns, columns_of in (("none", {}), ("120", {"COLUMNS": "120"}), ("60", {"COLUMNS": "60"}))
+    }
+    assert widths["none"] > 100 and 60 < widths["120"] <= 120 and widths["60"] <= 60
 
 
 def test_a_long_column_has_the_whole_width_where_rows_are_upright():
@@ -359,6 +451,26 @@ def test_answers_show_structs_bytes_and_utc_times_in_every_format(spark, lakehou
         '{"0a": "0"}',
     ]
     assert all(text in said[2] for text in ("2026-01-05 18:00:00.000250", '{"price": "1.50"', "NULL", "0.000000000"))
+    query = (
+        "select double('NaN') as nan, array(float('-inf'), double('Infinity')) as infinite, timestamp'0001-01-01' as "
+        "first, timestamp_ntz'0001-01-01' as first_ntz, timestamp'9999-12-31 23:59:59.999999' as last, "
+        "date'0001-01-01' as day"
+    )
+    for format in ("json", "csv", "table"):
+        cli.read.sql(query, root, format, 10, "public")
+        said.append(capsys.readouterr().out)
+    first, last = "0001-01-01 00:00:00", "9999-12-31 23:59:59.999999"
+    assert json.loads(said[3]) == {
+        "nan": "NaN",
+        "infinite": ["-Infinity", "Infinity"],
+        "first": first.replace(" ", "T"),
+        "first_ntz": first.replace(" ", "T"),
+        "last": last.replace(" ", "T"),
+        "day": "0001-01-01",
+    }
+    infinite = '["-Infinity", "Infinity"]'
+    assert list(csv.reader(said[4].splitlines()))[1] == ["NaN", infinite, first, first, last, "0001-01-01"]
+    assert all(text in said[5] for text in ("NaN", infinite, first, last))
 
 
 def test_no_value_of_an_answer_is_dropped(spark, lakehouse, tmp_path, capsys):
@@ -579,9 +691,29 @@ def test_init_makes_a_project_that_runs_as_it_is(tmp_path):
     made = tmp_path / "mine"
     assert inlet("init", made).returncode == 0
     assert inlet("run", "--project", made).returncode == 0
-    assert inlet("doctor", "--project", made).returncode == 0
+    examined = inlet("doctor", "--project", made)
+    assert examined.returncode == 2 and examined.stdout.count("no  ") == 1  # it has all but a source
+    assert "tables: no table has a contract, so nothing is decoded\n      Add a source" in examined.stdout
     assert inlet("init", made).returncode == 2
     assert linkexpress and (made / "dbt" / "macros").is_dir() and (made / "expectations" / "silver.yml").exists()
+
+
+def test_a_source_without_contracts_is_named_with_the_way_to_them(tmp_path):
+    first = ("--source", "crm", "--codec", "qlik_json", "--from", "in/*.jsonl", "--transport", "lines")
+    assert inlet("init", tmp_path / "mine", *first).returncode == 0
+    way = "crm: inlet run and inlet import --source crm, where the feed brings column lists, or write a contract"
+    for words, code in (("doctor",), 2), (("import",), 2), (("import", "any.def"), 2):
+        done = inlet(*words, "--project", tmp_path / "mine")
+        assert done.returncode == code and way in done.stdout + done.stderr, words
+
+
+def test_an_import_names_the_column_lists_that_there_are(project, monkeypatch):
+    monkeypatch.setattr(silver, "pending", lambda project: [3])
+    assert "what batch 3 landed is not decoded. `inlet run`" in inlet("import", "--project", project.root).stderr
+    row = {"source": "depot", "source_schema": "DEPOT", "source_table": "ITEMS"}
+    monkeypatch.setattr(table_versions, "seen", lambda project: [row])
+    done = inlet("import", "--table", "depot.items", "--project", project.root)
+    assert "Column lists were given of DEPOT.ITEMS (source depot). Name one of these" in done.stderr
 
 
 def test_init_makes_a_project_with_a_source(tmp_path):

@@ -47,6 +47,7 @@ FILES = [path for path in test_cases.CASES if hasattr(ALL[path.parent.name], "cu
 FACES = (
     codec.Checks,
     codec.FileCodec,
+    codec.Settles,
     codec.RowCodec,
     codec.OrderedFiles,
     codec.PlacedByName,
@@ -69,6 +70,7 @@ FACES = (
     codec.SaysPlaces,
     codec.Previews,
     codec.AnnotatesRows,
+    codec.KnowsLines,
 )
 HELPERS = (codec.FastMessages, codec.MessageLoads)
 
@@ -96,6 +98,7 @@ OF_SOME = (
     "OTHER_EVENTS",
     "HAS_CHECKPOINTS",
     "TELLS_FIRST",
+    "WHOLE_BY",
     "place_of",
 )  # offered by codecs that have what they are for
 
@@ -107,6 +110,7 @@ def test_a_codec_offers_what_a_face_declares_and_with_its_parameters(name):
         face
         for face, has in (
             (codec.FileCodec, "cut"),
+            (codec.Settles, "open_options"),
             (codec.RowCodec, "decode_rows"),
             (codec.Counted, "num_records"),
             (codec.KnowsHalves, "half"),
@@ -125,6 +129,7 @@ def test_a_codec_offers_what_a_face_declares_and_with_its_parameters(name):
             (codec.Annotates, "annotate"),
             (codec.AnnotatesHeaders, "annotate_header"),
             (codec.AnnotatesRows, "annotate_rows"),
+            (codec.KnowsLines, "line_notes"),
             (codec.Previews, "preview"),
             (codec.StartsAnywhere, "find_record"),
             (codec.SaysPlaces, "says"),
@@ -133,7 +138,7 @@ def test_a_codec_offers_what_a_face_declares_and_with_its_parameters(name):
     ] + [codec.EndedByNext] * getattr(module, "ENDS_WITH_NEXT", False)
     assert faces and module.OPTIONS()
     for word, declared in offered(*faces).items():
-        is_of_all = word not in OF_SOME and (word != "refresh_table" or module.LOADS)
+        is_of_all = word not in OF_SOME and (word != "refresh_row" or module.LOADS)
         if not is_of_all and not hasattr(module, word):
             continue
         assert hasattr(module, word), f"{name} has no {word}"

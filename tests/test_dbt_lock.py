@@ -8,7 +8,9 @@ from types import SimpleNamespace
 import pytest
 from jinja2 import Environment
 
+import dbt_inlet
 from inlet import lake
+from inlet.lake import jars, spark
 from tests import projects
 from tests.test_generate import REPO, project
 
@@ -37,9 +39,9 @@ def test_a_run_is_refused_beside_a_plain_dbt(tmp_path):
     project(tmp_path / "gold", str(tmp_path / "lakehouse"))
     begin = (
         "import sys; from types import SimpleNamespace; import dbt_inlet; from dbt_common.context import "
-        "set_invocation_context; set_invocation_context({}); dbt_inlet.get_flags = lambda: "
-        "SimpleNamespace(PROJECT_DIR='gold/dbt', WHICH='build', TARGET=None); dbt_inlet.Lock('inlet'); "
-        "dbt_inlet.Lock('inlet'); print('begun', flush=True); sys.stdin.read()"
+        "set_invocation_context; set_invocation_context({}); dbt_inlet.start_spark = print; "
+        "dbt_inlet.get_flags = lambda: SimpleNamespace(PROJECT_DIR='gold/dbt', WHICH='build', TARGET=None); "
+        "dbt_inlet.Lock('inlet'); dbt_inlet.Lock('inlet'); print('begun', flush=True); sys.stdin.read()"
     )
     beside = subprocess.Popen(
         [sys.executable, "-c", begin],
@@ -49,11 +51,32 @@ def test_a_run_is_refused_beside_a_plain_dbt(tmp_path):
         text=True,
         env={"INLET_LAKEHOUSE": str(tmp_path / "lakehouse"), "PYTHONPATH": str(REPO / "pipelines")},
     )
-    assert beside.stdout.readline() == "begun\n"
+    begun = [beside.stdout.readline() for _ in range(3)]
+    assert begun == [f"{tmp_path / 'lakehouse'} {tmp_path / 'lakehouse'}\n"] * 2 + ["begun\n"]
     run = [sys.executable, "-m", "inlet.cli", "run", "--project", str(root)]
     assert "Another run writes" in subprocess.run(run, capture_output=True, text=True).stderr
     beside.communicate("")
     assert "nothing_new" in subprocess.run(run, capture_output=True, text=True).stderr
+
+
+@pytest.mark.parametrize(
+    ("method", "changed", "further"),
+    [
+        ("session", {}, [{}]),
+        ("session", {"spark.driver.memory": "8g", "my.own": 1}, [{"spark.driver.memory": "8g", "my.own": "1"}]),
+        ("thrift", {}, []),  # Spark runs elsewhere
+    ],
+)
+def test_a_plain_dbt_starts_spark_as_a_run_does_with_what_the_profile_changes(monkeypatch, method, changed, further):
+    """So its jars are resolved already, and what the JVM says goes to a file."""
+    begun = []
+    own = {"spark.jars.packages": jars.DELTA} | spark.settings("../lakehouse")
+    credentials = SimpleNamespace(method=method, server_side_parameters=own | changed)
+    monkeypatch.setattr(spark, "session", lambda path, further: begun.append((path, further)))
+    monkeypatch.setattr(dbt_inlet, "load_profile", lambda *_: SimpleNamespace(credentials=credentials))
+    monkeypatch.setattr(dbt_inlet, "get_flags", lambda: SimpleNamespace(PROJECT_DIR="", VARS={}, PROFILE="", TARGET=""))
+    dbt_inlet.start_spark("/lake", "../lakehouse")
+    assert begun == [("/lake", one) for one in further]
 
 
 @pytest.mark.parametrize(

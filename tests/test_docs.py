@@ -11,8 +11,12 @@ from infra.local import docs, readme
 from inlet import config
 from inlet.cli import app
 from inlet.codecs import CODECS
+from inlet.commands.next_steps import NEXT_STEPS
 from inlet.errors import REJECT_KINDS
 from inlet.gold import generate
+from inlet.source import Source
+from inlet.table import Table
+from inlet.table_column import TableColumn
 
 ROOT = Path(__file__).resolve().parents[1]
 COMMANDS = {command.name or command.callback.__name__ for command in app.registered_commands}
@@ -54,6 +58,31 @@ def test_every_codec_says_what_it_reads_and_rejects():
 def test_every_reject_kind_a_codec_makes_is_known():
     source = "\n".join(path.read_text() for path in (ROOT / "pipelines" / "inlet" / "codecs").rglob("*.py"))
     assert set(re.findall(r"(?:Refused|Wrong|Reject|of_file)\(\"([a-z_0-9]+)\"", source)) <= set(REJECT_KINDS)
+
+
+def test_every_reject_kind_has_a_next_step_of_one_line():
+    assert NEXT_STEPS.keys() == REJECT_KINDS.keys()
+    assert not [kind for kind, step in NEXT_STEPS.items() if "\n" in step or len(step) > 220]
+
+
+def test_the_page_of_symptoms_names_options_commands_and_kinds_that_exist():
+    """Of codecs those of the section's family; of sources, and members of a contract, those of their models."""
+    common = {*Source.model_fields, *Table.model_fields, *TableColumn.model_fields}
+    families = {
+        "Any source": "",
+        "Qlik Replicate": "qlik",
+        "GoldenGate": "goldengate",
+        "Fujitsu Linkexpress": "linkexpress",
+    }
+    page = (ROOT / "docs" / "symptoms.md").read_text()
+    for section in page.split("\n## ")[1:]:
+        family = families[section.split("\n", 1)[0]]
+        options = {o for name, codec in CODECS.items() if name.startswith(family) for o in codec.OPTIONS.model_fields}
+        for row in re.findall(r"^\| (?!you see|---)(.+) \| (.+) \|$", section, re.M):
+            words = {word.split(":")[0] for word in re.findall(r"`([a-z_]+(?:: [^`]*)?)`", row[1])}
+            assert words <= options | common | {"public", "seqno", "null", "from", "transport"}, (family, row)
+            assert set(re.findall(r"`([a-z]+_[a-z_]+)`", row[0])) <= set(REJECT_KINDS), row
+        assert {words for words in re.findall(r"`inlet ([a-z-]+)", section)} <= COMMANDS
 
 
 def test_every_command_has_help_and_every_command_of_the_readme_exists():

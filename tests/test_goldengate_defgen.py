@@ -129,7 +129,7 @@ def test_a_contract_keeps_the_types_that_a_person_chose_and_gets_those_of_the_ve
     what, columns = imported(tmp_path, [ACCOUNT])
     assert what == [
         "SCOTT.BONUS: new, 2 columns, without a key: if the table has one, name it in the contract",
-        "SCOTT.CUSTOMER_ORDER: a source_type, or a place in it, for 3 columns",
+        "SCOTT.CUSTOMER_ORDER: source_type is added to ID, ORDER_DATE, TOTAL",
         "SCOTT.EMP: new, 4 columns",
     ]
     assert columns["SCOTT.CUSTOMER_ORDER"] == [
@@ -144,7 +144,8 @@ def test_a_contract_that_has_types_gets_the_places_of_its_columns(tmp_path):
     types = ["FLOAT(50)", "DATETIME(29)", "FLOAT(50)"]
     typed = [column | {"source_type": type_} for column, type_ in zip(ACCOUNT["columns"], types)]
     what, columns = imported(tmp_path, [ACCOUNT | {"columns": typed}])
-    assert what[1] == "SCOTT.CUSTOMER_ORDER: a source_type, or a place in it, for 3 columns"
+    added = "its place in a record is added to the source_type of ID, ORDER_DATE, TOTAL"
+    assert what[1] == f"SCOTT.CUSTOMER_ORDER: {added}"
     places = [" AT 0:56", " AT 56:144", " AT 144:200"]
     assert columns["SCOTT.CUSTOMER_ORDER"] == [
         column | {"source_type": column["source_type"] + place} for column, place in zip(typed, places)

@@ -2,6 +2,7 @@
 
 import datetime
 import random
+import textwrap
 
 import pytest
 
@@ -181,3 +182,81 @@ def test_the_steps_of_a_text_whose_places_fall_grow_with_its_length(monkeypatch)
             cut = logdump.cut(text.encode(), context, text_source(seqno=0), TABLES, 1 << 20, True)
         assert len(cut.blocks) > num - 1
     assert steps[100] <= 2 * steps[50] + 2
+
+
+DETAIL, NO_TOKENS = encode.Style(header_token=False), encode.Style(header_token=False, ggs_token="")
+WITHOUT_T = encode.Style(ggs_token="")  # and its record has no tokens
+
+
+@pytest.mark.parametrize(
+    "style, behind, is_decoded",
+    [
+        (encode.Style(), "", True),  # its tokens are as long as its line of T says
+        (WITHOUT_T, "", True),  # there is no T, and the column lines show all of the image
+        (DETAIL, "\n", False),
+        (DETAIL, "\n\n", True),
+        (DETAIL, "\n```", True),
+        (DETAIL, "\n```\nThat is all.", True),
+        (DETAIL, "\nThat is all.\n", True),
+        (DETAIL, "\nThat is all.\nMore", True),
+        (NO_TOKENS, "\n", False),
+        (NO_TOKENS, "\n\n", False),  # GGS tokens follow such a line, if any do
+        (NO_TOKENS, "\n\n~~~\n", True),
+        (NO_TOKENS, "\n\nThat is all.\n", True),
+    ],
+)
+def test_a_record_alone_is_whole_where_its_lines_or_what_follows_show_it(style, behind, is_decoded):
+    trail = Trail([ITEMS])
+    tokens = [] if style.ggs_token == "" else [("6", "1.2.3")]
+    trail.insert("DEPOT.ITEMS", {"ID": 1, "NAME": "ä"}, io_time=AT, tokens=tokens)
+    found = found_in("```\n" + encode.logdump(trail.records, style).rstrip() + behind, seqno=0)
+    assert [row["after"] for row in found["changes"]] == [{"ID": 1, "NAME": "ä"}] * is_decoded
+    assert [reject.kind for reject in found["rejects"]] == ["truncated"] * (not is_decoded)
+    assert all("is_complete" in reject.expected for reject in found["rejects"])
+
+
+def test_text_between_the_lines_of_a_record_ends_it_not():
+    """As where a terminal's message stands amid them."""
+    whole = encode.logdump(items(1, 2), DETAIL) + "\n\nend\n"
+    amid = whole.replace("\nGGS tokens:", "\nYou have new mail\n\nGGS tokens:")
+    rows = [found_in(text, seqno=0)["changes"] for text in (whole, amid)]
+    assert [row["transaction_id"] for row in rows[0]] == ["1.2.1", "1.2.2"]
+    assert [[row["header"] for row in shown] for shown in rows] == [[row["header"] for row in rows[0]]] * 2
+
+
+IN_FRONT = ["> ", ">> ", "> > ", "# ", "10:11:12 ", "[2026-01-05 10:11:12.345] ", "2026-01-05T10:11:12.345Z | "]
+
+
+@pytest.mark.parametrize("lead", IN_FRONT)
+@pytest.mark.parametrize("style", [0, 3])
+def test_what_a_mail_or_a_terminals_log_has_in_front_of_each_line_is_left_out(style, lead):
+    text = "Current LogTrail is /ogg/ra000000007\n" + encode.logdump(items(1, 2, 3), STYLES[style]) + "\nLogdump 9 >\n"
+    led = "Hello,\n" + "".join(lead + line for line in text.splitlines(keepends=True)) + "bye\n"
+    plain, found = found_in(text), found_in(led)
+    assert [reject for reject in found["rejects"]] == []
+    left_out = {"unit_offset", "unit_length", "rba"}
+    rows = [[{k: v for k, v in row.items() if k not in left_out} for row in one["changes"]] for one in (plain, found)]
+    assert rows[0] == rows[1] and len(rows[0]) == 3
+
+
+@pytest.mark.parametrize("lead", ["12: ", "ggs1| ", "[INFO] "])
+def test_what_is_not_known_in_front_of_lines_is_told_and_stripped_by_a_person(lead):
+    text = encode.logdump(items(1, 2), STYLES[0]) + "\n"
+    found = found_in("".join(lead + line for line in text.splitlines(keepends=True)), seqno=0)
+    assert found["changes"] == []
+    assert len(found["rejects"]) >= 2
+    expected = "lines as logdump prints them: strip what is in front of each"
+    assert {reject.kind for reject in found["rejects"]} == {"bad_frame"}
+    assert expected in [reject.expected for reject in found["rejects"]]
+    assert sum(lead in reject.found for reject in found["rejects"]) >= 2
+
+
+@pytest.mark.parametrize("style", [0, 1, 2])
+def test_text_that_was_wrapped_is_read_where_its_lines_are_whole_and_rejects_say_so_elsewhere(style):
+    text = encode.logdump(items(1, 2), STYLES[style]) + "\nLogdump 9 >\n"
+    wrapped = {
+        width: "".join("\n".join(textwrap.wrap(line, width)) + "\n" for line in text.splitlines()) for width in (72, 80)
+    }
+    assert [row["after"]["ID"] for row in found_in(wrapped[80], seqno=0)["changes"]] == [1, 2]
+    rejects = found_in(wrapped[72], seqno=0)["rejects"]
+    assert len(rejects) >= 2 and any("a line that was wrapped" in reject.expected for reject in rejects)

@@ -16,7 +16,7 @@ from inlet.bronze.framing import cut_file
 from inlet.codecs import CODECS
 from inlet.codecs.codec import change_rows, decode_block
 from inlet.codecs.notes import Annotated, leaves
-from inlet.commands import decode, inspection, message_records
+from inlet.commands import decode, inspection, message_records, text_records
 from inlet.errors import Reject
 from inlet.fields.fit import fit
 from tests import goldengate_streams as streams
@@ -165,7 +165,8 @@ def assert_equal_to_the_message(case: dict, message: dict) -> None:
             }
             for image, values in found.items()
         }
-        assert (typed.get("before"), typed.get("after")) == (row.get("before"), row.get("after"))
+        shown_images = [typed.get("before"), typed.get("after")]
+        assert test_cases.plain(shown_images) == test_cases.plain([row.get("before"), row.get("after")])
     for reject in decoded.rejects:
         faults = [leaf for leaf in leaves(record.notes) if leaf.fault]
         kinds = {leaf.fault for leaf in faults} | ({record.fault[0]} if record.fault else set())
@@ -556,6 +557,15 @@ def test_messages_of_another_codec_are_rejected_each(tmp_path, codec, kind):
     assert "TRUNCATE" not in rows or rows["TRUNCATE"]["rejected"] == 0
 
 
+def test_the_id_of_a_schema_registry_is_apart_from_the_json_after_it(tmp_path):
+    record = {"table": "HR.A", "op_type": "I", "pos": "00000000020000000001", "after": {"ID": 1}}
+    (tmp_path / "message").write_bytes(b"\0\0\0\0\6" + json.dumps(record).encode())
+    words = ["--codec", "goldengate_json", "--transport", "whole_file", "--json"]
+    shown = [json.loads(line) for line in inlet("inspect", tmp_path / "message", *words).stdout.splitlines()]
+    assert [(one["offset"], one["record"]) for one in shown] == [(0, "between records"), (5, "INSERT")]
+    assert "a schema id" in shown[0]["notes"][0]["meaning"]
+
+
 def test_messages_are_chosen_by_table_transaction_and_position(tmp_path):
     file = tmp_path / "messages.jsonl"
     one = {"table": "HR.A", "op_type": "I", "pos": "00000000020000000001", "tokens": {"X": "1.2.3"}, "after": {"ID": 1}}
@@ -641,3 +651,64 @@ def test_what_cannot_be_asked_is_said(trail_file, tmp_path):
     ):
         told = inlet("inspect", trail_file, *words)
         assert told.returncode == 2 and said in told.stderr
+
+
+TEXTS = [
+    path
+    for path in test_cases.CASES
+    if (codec := test_cases.ALL_CODECS[path.parent.name])
+    and hasattr(codec, "cut")
+    and not hasattr(codec, "annotate")
+    and "toy" not in path.parts
+]
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=name_of)
+def test_the_records_of_a_text_say_what_the_decoder_reads_and_its_lines_are_all_of_it(path):
+    case = test_cases.load(path)
+    codec, source = case["codec"], case["source"]
+    for data, context in blocks(case, case["data"]):
+        for tables in (case["tables"], {}):
+            records = text_records.annotate(codec, data, context, source, tables)
+            assert_each_byte_is_in_one_leaf(data, records)
+            assert all(note.name for record in records for note in record.notes)
+        records = text_records.annotate(codec, data, context, source, case["tables"])
+        decoded = decode_block(codec, data, context, source, case["tables"])
+        for row in change_rows(codec, decoded, context, source, case["tables"]):
+            (record,) = records_of(records, row["unit_offset"], row["unit_length"])
+            assert {name: getattr(record, name) for name in OF_PLACE} == place_of(row)
+        faults = {record.offset: (record.fault[0], record.fault_at) for record in records if record.fault}
+        assert faults == {reject.unit_offset: (reject.kind, reject.byte_offset) for reject in decoded.rejects}
+
+
+INSERT_OF_LOGDUMP = """\
+         0  Insert  test.ogg_test  transaction 000000000000000000007:000000000011887 event 1, the last  \
+CSN 000000000000000000007:000000000012041  1,868 bytes  20221226060344000000000010000006571
+"""
+
+
+def test_text_of_logdump_is_shown_line_by_line_with_a_contract_and_without(tmp_path):
+    case = test_cases.load(next(path for path in TEXTS if path.stem == "ok_published_insert"))
+    (tmp_path / "session.txt").write_bytes(case["data"] + b"Logdump 2 >exit\n")
+    words = ["inspect", tmp_path / "session.txt", "--codec", "goldengate_logdump", "--option", "seqno=1"]
+    shown = inlet(*words)
+    assert shown.returncode == 0
+    lines = shown.stdout.splitlines()
+    meanings = [
+        "token                      G, info 01, length 162",
+        "header                     Hdr-Ind 45, Partition 0c",
+        "time                       2022/12/26 15:03:44.000.000, Insert, 24 bytes of data, RBA 6571",
+        "table                      test.ogg_test, defined by TDR index 1",
+        "image                      after, Partition x0c, TransInd s",
+        "column                     index 1, length 10",
+        "bytes                      ....insert",
+        "prompt                     Logdump 2 >exit",
+    ]
+    assert [text for text in meanings if not any(line.endswith(text) for line in lines)] == []
+    (tmp_path / "pipelines" / "tables").mkdir(parents=True)
+    contract = case["tables"]["test.ogg_test"].model_dump(include={"table", "name", "key", "columns"})
+    (tmp_path / "pipelines" / "tables" / "t.yml").write_text(json.dumps(contract))
+    source = {"codec": "goldengate_logdump", "from": "*.txt", "options": {"seqno": 1, "zone": "+09:00"}}
+    (tmp_path / "pipelines" / "inlet.yml").write_text(json.dumps({"sources": {"text": source}}))
+    shown = inlet("inspect", tmp_path / "session.txt", "--project", tmp_path, "--records", 1)
+    assert shown.stdout.startswith(INSERT_OF_LOGDUMP)

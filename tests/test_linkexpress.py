@@ -481,6 +481,10 @@ def test_a_project_has_to_say_what_no_byte_tells(tmp_path, name, missing):
     (tmp_path / "pipelines" / "inlet.yml").write_text(yaml.safe_dump({"sources": {"shop": shop}}))
     with pytest.raises(ConfigError, match=f"sources.shop.options: {missing} is missing"):
         config.load(tmp_path)
+    (tmp_path / "pipelines" / "inlet.yml").write_text(yaml.safe_dump({"sources": {"shop": shop | {"options": {}}}}))
+    with pytest.raises(ConfigError, match="sources.shop.options: source_tz, charset are missing") as error:
+        config.load(tmp_path)
+    assert "such as Asia/Tokyo" in error.value.remedy and "such as cp932" in error.value.remedy
 
 
 def test_a_site_table_is_a_file_of_the_project_whose_content_the_options_are(tmp_path):

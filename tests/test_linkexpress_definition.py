@@ -3,8 +3,10 @@ reads what the contract of a person reads; a changed one makes a new version.
 """
 
 import json
+import re
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from inlet import cli, config
@@ -109,7 +111,9 @@ def told(text: str, codec: str = "linkexpress_table", tables: dict | None = None
     source = Source(
         **{"name": "depot", "codec": codec, "from": "landing", "options": options, "tables": tables or {"A": "S.T"}}
     )
-    return import_settings.lines(source, [("emp.def", text.encode())])
+    fields = {"codec": codec, "from": "landing", "options": options}
+    lines = import_settings.lines(source, [("emp.def", text.encode())], fields)
+    return [line for line in lines if "stay auto" not in line]
 
 
 SJIS = {"charset": "cp932"}
@@ -126,7 +130,7 @@ GROUP = "REPNAME = A\nLOGTYPE = NORMAL\nGRPNAME = DEPOTS\nDIFFTYPE = JNL\nOUTCOD
             {},
             "logtype: little, difftype: open, null_areas: 'yes', charset: euc_jp",
         ),
-        (EXTRACTION.replace("= OPEN", "= JNL"), "linkexpress_table", SJIS, "options: {difftype: journal}"),
+        (EXTRACTION.replace("= OPEN", "= JNL"), "linkexpress_table", SJIS, "charset: cp932, difftype: journal}"),
         (EXTRACTION + KINDS, "linkexpress_group", SJIS, ""),
         (
             EXTRACTION,
@@ -134,7 +138,7 @@ GROUP = "REPNAME = A\nLOGTYPE = NORMAL\nGRPNAME = DEPOTS\nDIFFTYPE = JNL\nOUTCOD
             {},
             "note: option charset is missing. Text tells no character set",
         ),  # a member's own do not count
-        (GROUP + "LOGTYPE = LITTLE", "linkexpress_group", {"charset": "jis8"}, "options: {logtype: little}"),
+        (GROUP + "LOGTYPE = LITTLE", "linkexpress_group", {"charset": "jis8"}, "charset: jis8, logtype: little}"),
         (GROUP, "linkexpress_group", {}, "OUTCODE of DEPOTS KEIS: say which charset that is"),
         ("REPNAME = A\nBYTESWAP = YES", "linkexpress_table", {}, "BYTESWAP of A is YES: where files fit both ways"),
     ],
@@ -143,6 +147,28 @@ def test_a_definition_says_how_its_extracts_are_written(text, codec, options, sa
     lines = told(text, codec, source_tz="UTC", **options)
     assert said in "\n".join(lines).replace("\n    options", " options") and bool(lines) == bool(said), lines
     assert ("charset is missing" in "\n".join(lines)) is not ("charset" in options or "EUC" in text), lines
+
+
+def test_a_whole_source_is_printed_and_the_options_that_stay_auto(tmp_path):
+    root = projects.make(tmp_path, is_unfinished=True).root
+    path = root / "pipelines" / "inlet.yml"
+    source = {"codec": "linkexpress_table", "from": {"transport": "records", "path": "landing/*"}}
+    path.write_text(yaml.safe_dump({"sources": {"depot": source | {"options": {"source_tz": "UTC"}}}}))
+    (tmp_path / "emp.def").write_text(EMP + EXTRACTION + KINDS)
+    said = CliRunner().invoke(cli.app, ["import", str(tmp_path / "emp.def"), "--project", str(root)]).output
+    block = re.split("(?m)^(?=note: |options of )", said[said.index("sources:") :])[0]
+    assert yaml.safe_load(block)["sources"]["depot"] == source | {
+        "options": {
+            "source_tz": "UTC",
+            "logtype": "little",
+            "difftype": "open",
+            "null_areas": "yes",
+            "charset": "euc_jp",
+        }
+    }
+    assert "options of depot that stay auto: byte_order, nchar_charset, numeric_sign, float_form" in said
+    path.write_text(f"lakehouse: lakehouse\n{block}")  # as it is printed
+    assert config.load(root).sources["depot"].options["logtype"] == "little"
 
 
 @pytest.mark.parametrize(

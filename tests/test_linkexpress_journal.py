@@ -24,6 +24,7 @@ from tests.journals import assert_unit_read_alike
 from tests.test_linkexpress import blank, decimals, quick
 
 TEXTS = {"cp932": "Aｱ山 z", "ebcdic_kana": "AZｱ山田 1", "ebcdic_ascii": "aZ山 1", "euc_jp": "Aｱ山", "utf_8": "Aé山😀"}
+TEXTS |= {"utf_16": "Aé山😀"}
 
 PATH = "shop_20260102120405_3.dat"
 PREFIX = "2026010203040500000000003"  # its time in UTC, and its ordinal
@@ -63,12 +64,13 @@ def files(draw, min_changes: int = 0):
     """Tables, journals and how they are written."""
     is_tagged = draw(st.booleans())
     varying, nchar = draw(st.sampled_from((("data", "characters"), ("data", "bytes"), ("area", "bytes"))))
+    charset = draw(st.sampled_from(sorted(TEXTS)))
     how = How(
         framing=draw(st.sampled_from(("mq_message", "message_body", "journal_stream"))),
         byte_order=draw(st.sampled_from(("big", "little"))),
         tagged=is_tagged,
         compressed=draw(st.booleans()),
-        charset=draw(st.sampled_from(sorted(TEXTS))),
+        charset=charset,
         sysitems_position=draw(st.sampled_from(("first", "last"))),
         has_checkpoint=draw(st.booleans()),
         name_width=draw(st.sampled_from((38, 72))),
@@ -76,7 +78,7 @@ def files(draw, min_changes: int = 0):
         validity_order=draw(st.sampled_from(("native", "bytes"))),
         varying_length=varying if is_tagged else "data",
         nchar_length=nchar if is_tagged else "characters",
-        len_more=draw(st.sampled_from((0, 5))) if is_tagged else 0,
+        len_more=draw(st.sampled_from((0, 4 if charset == "utf_16" else 5))) if is_tagged else 0,
     )
     names = st.lists(st.text("ABCDEFGH", min_size=1, max_size=2), min_size=1, max_size=5, unique=True)
     tables = {
@@ -168,11 +170,8 @@ def value_of(value, type_: str, how: How):
         return datetime.date.fromisoformat(value)
     if type_ == "TIMESTAMP":
         return datetime.datetime.fromisoformat(value)
-    return (
-        blank(value, type_, {"charset": how.charset, "byte_order": "big"}) + " " * how.len_more
-        if type_ == "CHAR(20)"
-        else blank(value, type_, {"charset": how.charset, "byte_order": "big"})
-    )
+    value = blank(value, type_, {"charset": how.charset, "byte_order": "big"})
+    return value + " " * (how.len_more // (2 if how.charset == "utf_16" else 1)) if type_ == "CHAR(20)" else value
 
 
 def expected_rows(tables: dict, journals: list, how: How) -> list[tuple]:
@@ -385,8 +384,39 @@ def test_a_first_message_that_is_longer_than_what_is_tried_is_read_or_names_the_
     assert len(codec.decode_message(message, source, contracts, []).changes) == 40
     [cut] = codec.decode_message(message | {"value": data[:-9]}, source, contracts, []).rejects
     assert (cut.kind, cut.unit_length) == ("bad_length", len(data) - 9)
+    context = codec.open_file(PATH, data[: 1 << 20], False, source, contracts)
+    assert context["reading"]["tagged"] == "yes"
+    decoded = codec.decode(data, context, source, contracts)
+    assert (decoded.changes.num_rows, decoded.rejects) == (40, [])
+
+
+def test_a_first_journal_that_is_longer_than_what_is_tried_names_the_options():
+    tables = {"T1": [("N", "INTEGER"), *((f"S{n}", "VARCHAR(30000)") for n in range(40))]}
+    row = {"N": 1, **{f"S{n}": "a" for n in range(40)}}
+    data, (source, contracts) = encode_file([Change("T1", "insert", row)], tables, How()), project(tables)
     found = codec.open_file(PATH, data[: 1 << 20], False, source, contracts)
     assert isinstance(found, Reject) and "set the options that are auto: tagged, compressed" in found.expected
+
+
+def test_journals_of_gs_sets_have_numbers_without_a_sign_byte_where_no_journal_tells():
+    """The first 1,000 journals, on which readings are tried, hold no NUMERIC."""
+    tables = {"T1": [("N", "INTEGER")], "T2": [("N", "INTEGER"), ("Q", "NUMERIC(5,0)")]}
+    how = How(charset="ebcdic_kana", numeric_sign="overpunch", compressed=True)
+    journals = [Change("T1", "insert", {"N": n}) for n in range(1_001)]
+    journals.append(Change("T2", "insert", {"N": 1, "Q": Decimal(-42)}))
+    data, (source, contracts) = encode_file(journals, tables, how), project(tables, charset="gs_kana")
+    context = codec.open_file(PATH, data, True, source, contracts)
+    decoded = codec.decode(data, context, source, contracts)
+    assert (decoded.changes.num_rows, decoded.rejects) == (1_002, [])
+    assert codec.changes_as_rows(decoded, context, source, contracts)[-1]["after"]["Q"] == Decimal(-42)
+
+
+def test_a_small_file_that_waits_names_the_options_that_are_open():
+    data = encode_file([Change("T1", "insert", {"N": 1, "S": "a"})], COLUMNS, How(framing="journal_stream"))
+    source, contracts = project(COLUMNS, tagged="yes", framing="journal_stream")
+    assert codec.open_file(PATH, data, False, source, contracts) is None
+    names = ["byte_order", "compressed", "numeric_sign", "varying_length", "nchar_length"]
+    assert codec.open_options(PATH, data, source, contracts) == names
 
 
 def test_pieces_of_two_byte_orders_are_no_journal():
@@ -476,6 +506,66 @@ def test_a_null_that_comes_late_is_rejected_until_the_byte_order_of_validities_i
     found = codec.decode(data, context, source, contracts)
     assert found.changes.num_rows == num + 1 and not found.rejects
     assert_unit_read_alike(data, context, source, contracts)
+
+
+@pytest.mark.parametrize("is_tagged", [True, False])
+def test_a_wrong_charset_is_no_other_layout(is_tagged):
+    journals = [Change("T1", "insert", {"N": n, "S": "山"}) for n in range(3)]
+    data = encode_file(journals, COLUMNS, How(tagged=is_tagged))
+    source, contracts = project(COLUMNS, charset="utf_8")
+    context = codec.open_file(PATH, data, True, source, contracts)
+    rejects = codec.decode(data, context, source, contracts).rejects
+    assert [(r.kind, r.column_name) for r in rejects] == [("bad_text", "S")] * 3
+    source, contracts = project(COLUMNS)
+    assert codec.decode(data, context, source, contracts).rejects == []
+
+
+def test_journals_without_tags_whose_system_items_are_others_name_the_option():
+    data = encode_file(
+        [Change("T1", "insert", {"N": 1, "S": "a"})], COLUMNS, How(tagged=False, sysitems=("RESOURCE", "DBOP"))
+    )
+    source, contracts = project(COLUMNS)
+    found = codec.open_file(PATH, data, True, source, contracts)
+    assert isinstance(found, Reject) and "sysitems" in found.expected
+    source, contracts = project(COLUMNS, tagged="no")
+    found = codec.open_file(PATH, data, True, source, contracts)
+    assert isinstance(found, Reject) and "the system items that the option sysitems says" in found.expected
+
+
+def test_an_option_that_is_set_later_reads_what_was_landed_and_what_comes():
+    tables = {"T1": [("N", "INTEGER")], "T2": [("N", "INTEGER"), ("Q", "NUMERIC(5,0)")]}
+    how = How(numeric_sign="overpunch", compressed=True)
+    journals = [Change("T1", "insert", {"N": n}) for n in range(1_001)]
+    journals.append(Change("T2", "insert", {"N": 1, "Q": Decimal(-42)}))
+    data, (source, contracts) = encode_file(journals, tables, how), project(tables)
+    context = codec.open_file(PATH, data, True, source, contracts)
+    assert context["reading"]["numeric_sign"] == "separate"
+    assert len(codec.decode(data, context, source, contracts).rejects) == 1
+    source, contracts = project(tables, numeric_sign="overpunch")
+    assert codec.decode(data, context, source, contracts).rejects == []
+    assert_unit_read_alike(data, context, source, contracts)
+    [block] = codec.cut(data, context, source, contracts, 1 << 20, True).blocks
+    assert block.context["reading"]["numeric_sign"] == "separate"
+
+
+@pytest.mark.parametrize(
+    ("how", "options", "said"),
+    [
+        (How(tagged=True), {"tagged": "no"}, "tagged no"),
+        (How(framing="journal_stream"), {"byte_order": "little"}, "byte_order little"),
+        (How(), {"framing": "mq_message"}, "framing mq_message"),
+    ],
+)
+def test_an_option_that_contradicts_how_a_file_was_begun_names_what_reads_it_again(how, options, said):
+    journals = [Change("T1", "insert", {"N": n, "S": "a"}) for n in range(3)]
+    data, (source, contracts) = encode_file(journals, COLUMNS, how), project(COLUMNS)
+    context = codec.open_file(PATH, data, True, source, contracts)
+    source, contracts = project(COLUMNS, **options)
+    cut = codec.cut(data, context, source, contracts, 1 << 20, True)
+    assert (cut.blocks, cut.problem.kind) == ([], "ambiguous_layout")
+    assert f"{said}, as options say; `inlet replay --file`" in cut.problem.expected
+    found = codec.decode(data + b"x", context, source, contracts)
+    assert found.changes.num_rows == 3 and f"options say {said}" in found.rejects[0].expected
 
 
 @pytest.mark.parametrize(

@@ -67,9 +67,17 @@ def columns(text: str, encoding: str = "utf-8", **options) -> list[tuple]:
 def told(*texts: str, tables: dict | None = None, **options) -> tuple[dict, list[str]]:
     """What inlet.yml lacks, and the notes."""
     files = [(f"{n}.def", text.encode()) for n, text in enumerate(texts)]
-    lines = import_settings.lines(source(tables, **options), files)
-    shop = [yaml.safe_load(line.split(":\n", 1)[1])["sources"]["shop"] for line in lines if "lacks" in line]
-    return shop[0] if shop else {}, [line for line in lines if "lacks" not in line]
+    of = source(tables, **options)
+    fields = {"codec": of.codec, "from": of.path, "options": of.options, "tables": of.tables}
+    lines = import_settings.lines(of, files, {name: value for name, value in fields.items() if value})
+    notes = [line for line in lines if line.startswith("note: ")]
+    whole = [yaml.safe_load(line.split(":\n", 1)[1])["sources"]["shop"] for line in lines if "lacks" in line]
+    if not whole:
+        return {}, notes
+    assert whole[0] | {"options": 0, "tables": 0} == fields | {"options": 0, "tables": 0}
+    new = {name: value for name, value in whole[0]["options"].items() if of.options.get(name) != value}
+    lacking = {"options": new, "tables": {} if whole[0].get("tables", {}) == of.tables else whole[0]["tables"]}
+    return {name: value for name, value in lacking.items() if value}, notes
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "cp932"])
@@ -252,7 +260,7 @@ def test_the_definition_of_the_docs_says_what_they_print(tmp_path):
     shop = {"codec": "linkexpress_journal", "from": "landing/*.jnl", "options": {"source_tz": "Asia/Tokyo"}}
     projects.make(tmp_path, {"shop": shop}, is_unfinished=True)
     (tmp_path / "shop.def").write_text(definition)
-    expected = printed.split("\n", 1)[1]
+    expected = printed.split("\n", 1)[1].removesuffix("...\n")
     assert inlet(tmp_path, "import", tmp_path / "shop.def", "--source", "shop").startswith(expected)
 
 
@@ -267,9 +275,8 @@ def test_journals_are_read_by_what_their_definitions_say(tmp_path):
     (tmp_path / "queue.def").write_text(QUEUE)
     files = tmp_path / "shop.def", tmp_path / "queue.def"
     said = inlet(tmp_path, "import", *files)
-    lacking = yaml.safe_load(said.split("lacks:\n")[1].split("note:")[0])["sources"]["shop"]
-    shop |= lacking | {"options": shop["options"] | lacking["options"]}
-    (tmp_path / "pipelines" / "inlet.yml").write_text(yaml.safe_dump({"sources": {"shop": shop}}, sort_keys=False))
+    whole = said.split("Write the source so:\n")[1].split("note:")[0]
+    (tmp_path / "pipelines" / "inlet.yml").write_text(whole)
     known = config.load(tmp_path)
     assert {(t.table, t.name, tuple(t.key)) for t in known.tables.values()} == {
         ("DEPOT.ITEMS", "items", ("ITEM_ID",)),

@@ -165,6 +165,120 @@ def test_a_damaged_record_leaves_the_reading_of_the_others():
     assert [(r.kind, r.byte_offset) for r in found.rejects] == [("unknown_operation", 0)]
 
 
+def test_records_that_say_their_length_are_read_though_one_is_damaged():
+    """Two nulls tell what follows their indicator; readings that take no null read all other records alike."""
+    columns = [("N", "INTEGER"), ("S", "VARCHAR(10)")]
+    rows = [("insert", {"N": n, "S": None if n in (3, 200) else "a"}) for n in range(300)]
+    source, tables = project(columns)
+    for body in ("len0", "full", "absent"):
+        how = HOW | {"columns": columns, "logtype": "little", "null_var_body": body}
+        data = bytearray(encode_table_file(rows, **how))
+        data[5] = 9  # the first record has no operation
+        context = codec.open_file(PATH, bytes(data), True, source, tables)
+        assert (context["logtype"], context["byte_order"], context["null_var_body"]) == ("little", "big", body)
+        found = codec.decode(bytes(data), context, source, tables)
+        assert [(r.kind, r.byte_offset) for r in found.rejects] == [("unknown_operation", 4)]
+
+
+def test_most_records_of_one_size_are_enough_where_no_other_reading_has_any():
+    columns = [("K", "CHAR(4)"), ("Q", "NUMERIC(5,0)")]
+    rows = [("insert", {"K": f"{n:04}", "Q": n}) for n in range(11)]
+    data = bytearray(encode_table_file(rows, **HOW | {"columns": columns}))
+    len_record = len(data) // 11
+    for n in (0, 3, 6, 9):
+        data[n * len_record + 1] = 7  # no operation
+    source, tables = project(columns)
+    context = codec.open_file(PATH, bytes(data), True, source, tables)
+    assert (context["logtype"], context["byte_order"], context["null_areas"]) == ("normal", "big", "yes")
+    found = codec.decode(bytes(data), context, source, tables)
+    assert (found.changes.num_rows, len(found.rejects)) == (7, 4)
+
+
+@pytest.mark.parametrize("logtype", ["normal", "little"])
+@pytest.mark.parametrize("words", [("山田", "a"), ("山田",)])
+def test_a_wrong_charset_is_no_other_layout(logtype, words):
+    columns = [("N", "INTEGER"), ("S", "VARCHAR(10)")]
+    rows = [("insert", {"N": n, "S": words[n % len(words)]}) for n in range(20)]
+    data = encode_table_file(rows, **HOW | {"columns": columns, "logtype": logtype})
+    source, tables = project(columns, charset="utf_8")
+    context = codec.open_file(PATH, data, True, source, tables)
+    assert (context["layout"], context["logtype"], context["byte_order"]) == ("open", logtype, "big")
+    rejects = codec.decode(data, context, source, tables).rejects
+    assert {(r.kind, r.column_name) for r in rejects} == {("bad_text", "S")} and len(rejects) == 20 // len(words)
+    source, tables = project(columns)
+    assert codec.decode(data, context, source, tables).rejects == []  # what a replay does under the right one
+
+
+@pytest.mark.parametrize("byte_order", ["big", "little"])
+def test_records_of_one_size_are_taken_at_once_where_one_reading_alone_takes_all(byte_order):
+    columns = [("K", "CHAR(4)"), ("Q", "NUMERIC(5,0)")]
+    rows = [("insert", {"K": f"{n:04}", "Q": n}) for n in range(3)]
+    data = encode_table_file(rows, **HOW | {"columns": columns, "byte_order": byte_order})
+    source, tables = project(columns)
+    context = codec.open_file(PATH, data, False, source, tables)
+    assert (context["logtype"], context["byte_order"], context["null_areas"]) == ("normal", byte_order, "yes")
+    assert codec.open_file(PATH, data[:-1], False, source, tables) is None  # it may go on, or end so
+
+
+GROWING = [("N", "INTEGER"), ("S", "VARCHAR(10)")]
+
+
+def begun(**how):
+    """A file that was landed while no row of it had a null, and what has come since: its bytes, its context then, and
+    where it ended.
+    """
+    rows = [("insert", {"N": n, "S": "a"}) for n in range(20)]
+    how = HOW | {"columns": GROWING} | how
+    first, more = encode_table_file(rows, **how), encode_table_file([("insert", {"N": 20, "S": None})], **how)
+    source, tables = project(GROWING)
+    context = codec.open_file(PATH, first, False, source, tables)
+    return first + more, context, len(first)
+
+
+def test_an_option_that_is_set_later_reads_what_was_landed_and_what_comes():
+    """No null told what follows the indicator of one."""
+    data, context, end = begun(logtype="little", null_var_body="absent")
+    assert context["null_var_body"] == "len0"
+    source, tables = project(GROWING)
+    [reject] = codec.decode(data, context, source, tables).rejects
+    assert (reject.kind, reject.unit_offset) == ("truncated", end)
+    source, tables = project(GROWING, null_var_body="absent")
+    assert codec.decode(data, context, source, tables).rejects == []
+    behind = codec.cut(data[:end], context, project(GROWING)[0], tables, 100).context
+    cut = codec.cut(data[end:], behind, source, tables, 100)
+    assert codec.decode(data[end:], cut.blocks[0].context, source, tables).rejects == []
+    assert cut.context["null_var_body"] == "len0"  # the file's own reading, of which the option may be taken back
+
+
+@pytest.mark.parametrize(
+    ("how", "options", "said", "was"),
+    [
+        ({"logtype": "little"}, {"byte_order": "little"}, "byte_order little", "byte_order big"),
+        ({"logtype": "normal"}, {"null_areas": "no"}, "null_areas no", "null_areas yes"),
+        ({"logtype": "normal"}, {"difftype": "journal"}, "difftype journal", "difftype open"),
+    ],
+)
+def test_an_option_by_which_records_lie_elsewhere_names_what_reads_the_file_again(how, options, said, was):
+    """Blocks were cut as the file was begun; the others would be cut in the middle of records."""
+    data, context, end = begun(**how)
+    if context is None:
+        context = codec.open_file(PATH, data, True, *project(GROWING))
+    source, tables = project(GROWING, **options)
+    cut = codec.cut(data[end:], context | {"record_ordinal": 20}, source, tables, 100)
+    assert (cut.blocks, cut.consumed, cut.problem.kind) == ([], 0, "ambiguous_layout")
+    assert f"{said}, as options say; `inlet replay --file` reads" in cut.problem.expected and was in cut.problem.found
+    found = codec.decode(data[:end] + b"\0\x09" + data[end + 2 :], context, source, tables)
+    assert found.changes.num_rows == 20 and len(found.rejects) == 1
+    assert f"begun as {was}, and options say {said}: `inlet replay --file`" in found.rejects[0].expected
+
+
+def test_an_option_that_changes_no_width_of_its_table_contradicts_nothing():
+    data, context, end = begun(logtype="normal")
+    context = context or codec.open_file(PATH, data, True, *project(GROWING))
+    source, tables = project(GROWING, numeric_sign="overpunch", null_var_body="full")
+    assert len(codec.cut(data, context, source, tables, 10_000).blocks) == 1
+
+
 TOLD = {"difftype": "open", "logtype": "normal", "byte_order": "big", "null_areas": "yes"}
 
 
@@ -196,6 +310,7 @@ def test_a_byte_order_is_not_chosen_while_later_rows_may_tell_it(is_whole):
     source, tables = project(PAIR, null_areas="yes", difftype="open", logtype="normal")
     context = codec.open_file(PATH, encode_table_file(rows[:3], **how), False, source, tables)
     assert context is None
+    assert codec.open_options(PATH, encode_table_file(rows[:3], **how), source, tables) == ["byte_order"]
     refused = codec.open_file(PATH, encode_table_file(rows, **how), is_whole, source, tables)
     assert refused is None or refused.kind == "ambiguous_layout" and "byte_order" in refused.expected
 

@@ -75,6 +75,7 @@ def test_marts_are_built_by_dbt_and_read_beside_a_run(tmp_path):
 
     built = dbt(root, "build", "--select", "marts")
     assert built.returncode == 0, built.stdout[-3000:]
+    assert built.stderr == "" and "Deprecat" not in built.stdout  # no jars, no warnings of Spark
     assert "PASS daily_sales::an_order_counts_as_open_on_the_days_on_which_it_was" in built.stdout
     rows = DeltaTable(lakehouse / "marts.db" / "daily_sales").to_pyarrow_table().to_pylist()
     payments = [row for row in feed.expected["SHOP.PAYMENTS"].values() if not row["IS_REFUNDED"]]

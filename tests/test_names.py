@@ -57,6 +57,7 @@ ODD = [
     "AFTER",
     "CHANGE_SEQ",
     "LOAD_ID",
+    "_METADATA",
     "nul?l",
 ]
 KEY = ["SOURCE", "受注,番号", "B`IN.ARY"]
@@ -177,6 +178,17 @@ def test_a_column_that_takes_a_name_of_ours_later_asks_for_a_rebuild(monkeypatch
     with pytest.raises(ConfigError, match="a column operation of the table has come or gone") as error:
         evolve.steps(None, table)
     assert error.value.remedy == "Run `inlet rebuild --table odd_names`: Inlet's column is then _operation"
+
+
+def test_a_column_that_delta_has_itself_asks_for_a_rebuild_without_deletion_vectors(monkeypatch):
+    columns = [{"name": "ID", "type": "int"}, {"name": "_METADATA", "type": "string"}]
+    table = Table(table="S.T", name="t", key=["ID"], columns=columns)
+    properties = {evolve.KEY: "id", evolve.VECTORS: "true"}
+    monkeypatch.setattr(evolve, "_existing", lambda project, table: [("past", {"id": "int"}, properties)])
+    assert evolve.lags(None, table)
+    with pytest.raises(ConfigError, match="a column _metadata has come") as error:
+        evolve.steps(None, table)
+    assert "inlet rebuild --table t" in error.value.remedy
 
 
 def test_a_column_whose_name_parquet_does_not_take_is_added_in_place(monkeypatch):

@@ -41,9 +41,10 @@ def test_an_installed_wheel_makes_a_project_that_runs(tmp_path):
         "pipelines",
         "dbt",
         "expectations",
+        "infra/airflow",
     ):
         copy = shutil.copytree if (REPO / name).is_dir() else shutil.copy
-        source.mkdir(exist_ok=True)
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
         copy(REPO / name, source / name)
     subprocess.run(
         [
@@ -74,10 +75,10 @@ def test_an_installed_wheel_makes_a_project_that_runs(tmp_path):
             env={"PYTHONPATH": str(tmp_path / "site"), "PATH": "/nowhere"},
         )
 
-    assert inlet("init", "mine").returncode == 0
+    assert inlet("init", "mine", "--airflow").returncode == 0
     assert inlet("run", "--project", "mine").returncode == 0
     checked_in = subprocess.run(
-        ["git", "ls-files", "dbt/macros", "dbt/tests", "expectations"],
+        ["git", "ls-files", "dbt/macros", "dbt/tests", "expectations", "infra/airflow"],
         cwd=REPO,
         capture_output=True,
         text=True,

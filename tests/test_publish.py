@@ -54,7 +54,7 @@ def here(tmp_path_factory, spark, lakehouse):
     return made
 
 
-def bring(spark, here, tables: dict, is_published: bool = True):
+def bring(spark, here, tables: dict, is_published: bool = True, on_late=lambda late: None):
     """One batch through gold, and published. In: table -> source -> changes. Out: the point."""
     batch_id = (
         spark.sql(
@@ -72,7 +72,7 @@ def bring(spark, here, tables: dict, is_published: bool = True):
     )
     transactions.update(spark, f"batch_id = {batch_id}")
     build_gold(here, spark, list(tables))
-    return publish.run(here, spark) if is_published else None
+    return publish.run(here, spark, on_late) if is_published else None
 
 
 def sides(changes: list[Change], names=SIDES) -> dict[str, list[Change]]:
@@ -388,7 +388,7 @@ def test_a_run_that_dies_before_any_of_its_statements_shows_the_old_point_or_the
 
 @pytest.mark.proof
 def test_half_of_a_late_transaction_keeps_its_source_and_what_shares_its_tables_where_they_are(spark, here):
-    late = ("late_debits", "late_credits")
+    late, counted = ("late_debits", "late_credits"), []
     first = bring(
         spark,
         here,
@@ -401,7 +401,9 @@ def test_half_of_a_late_transaction_keeps_its_source_and_what_shares_its_tables_
             [*pair(20, "L", is_whole=False, source="tardy", names=late), *pair(30, "M", source="punctual", names=late)],
             late,
         ),
+        on_late=counted.extend,
     )
+    assert counted == []  # none of them is public yet
     assert "transaction L lacks events" in point.held["tardy"] and "shares tables with tardy" in point.held["punctual"]
     assert {s: point.points[s] for s in ("tardy", "punctual")} == {s: first.points[s] for s in ("tardy", "punctual")}
     assert [keys(spark, f"public.{name}", s) for name in late for s in ("tardy", "punctual")] == [
@@ -411,8 +413,9 @@ def test_half_of_a_late_transaction_keeps_its_source_and_what_shares_its_tables_
         [10],
     ]
     assert not publish.pending(here)
-    point = bring(spark, here, by_table(pair(20, "L", source="tardy", names=late)[1:], late))
-    assert "tardy" not in point.held
+    rest = pair(20, "L", source="tardy", names=late)[1:]
+    point = bring(spark, here, by_table(rest, late), on_late=counted.extend)
+    assert "tardy" not in point.held and counted == [("tardy", 2, pair(20, "L", source="tardy")[0].seq)]
     assert [keys(spark, f"public.{name}", s) for name in late for s in ("tardy", "punctual")] == [
         [20, 40],
         [10, 30],

@@ -7,6 +7,7 @@ import datetime
 import decimal
 import itertools
 import json
+import os
 import random
 import re
 from types import SimpleNamespace
@@ -15,8 +16,11 @@ import pyarrow as pa
 import pytest
 
 from inlet import change, errors
+from inlet.bronze import Plan
 from inlet.codecs import codec
-from inlet.codecs.qlik import full_load, json_arrow, json_contracts, json_fast, json_messages
+from inlet.codecs.qlik import full_load, json_arrow, json_contracts, json_fast, json_messages, load_time
+from inlet.commands import decode, doctor
+from inlet.commands.run import say_what_loads_lack
 from inlet.fields import json_exact, variant
 from inlet.fields.fit import fit
 from inlet.fields.wrong import Wrong
@@ -24,7 +28,7 @@ from inlet.silver import decoded
 from inlet.silver import messages as silver_messages
 from inlet.source import Source
 from inlet.table import Table
-from tests import test_cases
+from tests import projects, test_cases
 from tests.encode import qlik
 
 START = datetime.datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=datetime.UTC)
@@ -136,9 +140,8 @@ def random_changes(num: int, seed: int, odd: float = 0.03) -> list[tuple[dict, d
 def loads_of(messages: list[dict], source, tables) -> list[dict]:
     seen = {}
     for one in messages:
-        table = json_messages.refresh_table(one, source, tables)
-        if table:
-            seen.setdefault((source.name, table), []).append((one["timestamp"], one["timestamp"], one["topic"]))
+        if row := json_messages.refresh_row(one, source, tables):
+            seen.setdefault((source.name, row[0]), []).append((row[1], row[1], one["topic"]))
     return full_load.assign_loads([], seen, source.options_as(json_messages.OPTIONS).load_gap_minutes)
 
 
@@ -560,7 +563,7 @@ def assert_paths_agree(spark, messages, source, tables) -> tuple[int, int]:
     loads = loads_of(messages, source, tables)
     exact = {one["unit_id"]: json_messages.read_message(one, source, tables, loads) for one in messages}
     rows = frame(spark, messages)
-    found = json_fast.find_loads(rows, [source], tables, json_messages.refresh_table)
+    found = json_fast.find_loads(rows, [source], tables, json_messages.refresh_row)
     assert full_load.assign_loads([], found, source.options_as(json_messages.OPTIONS).load_gap_minutes) == loads
     brought = {source.name: {name: text for one in messages for name, text in one.get("lookups", {}).items()}}
     fast = [row.asDict() for row in json_fast.fast(rows, [source], tables, loads, brought).collect()]
@@ -829,3 +832,61 @@ def test_names_of_a_wide_table_count_in_the_size_of_a_piece(monkeypatch):
 @pytest.mark.parametrize("value", [b'{"type":"MD"}', b'{"type":"MD","message":null}', b"[]"])
 def test_a_metadata_message_without_a_list_brings_nothing(value):
     assert json_messages.brought({"value": value}) == {}
+
+
+@pytest.mark.parametrize(
+    ("option", "at"),
+    [
+        ("first", "1970-01-01T00:00:00"),
+        ("20260102030405", "2026-01-02T03:04:05"),
+        ("2026010203040567", "2026-01-02T03:04:05.670000"),
+        ("modified", "2026-01-02T03:04:05.678901"),
+        ("name:.*_(?P<time>[0-9]{14})[.].*", "2026-03-04T05:06:07"),
+        ("name:.*_(?P<time>[0-9]{8}).*", None),  # no time of 14 digits
+        ("member:headers.timestamp", None),  # each message tells its own
+    ],
+)
+def test_a_file_tells_when_its_load_began(option, at):
+    found = load_time.of_file(load_time.checked(option), "landing/a_b/load_20260304050607.jsonl", START)
+    assert found == (at and datetime.datetime.fromisoformat(at).replace(tzinfo=datetime.UTC))
+
+
+@pytest.mark.parametrize(
+    "option", ["", "last", "20260231000000", "19000101000000", "name:[0-9]+", "name:(", "member:a."]
+)
+def test_a_load_time_that_cannot_be_meant_is_refused(option):
+    with pytest.raises(ValueError, match=r"load_time"):
+        full_load.Options(load_time=option)
+
+
+def test_a_source_whose_loads_lack_a_time_says_so_before_its_first_batch(tmp_path):
+    """Of a broker, and of Parquet files, each message has one."""
+    (tmp_path / "landing").mkdir()
+    source = {"codec": "qlik_json", "tables": {"landing/*": "DEPOT.ITEMS"}}
+    lines = {"transport": "lines", "path": "landing/*.jsonl"}
+    project = projects.make(
+        tmp_path,
+        {
+            "lacks": source | {"from": lines},
+            "has": source | {"from": lines, "options": {"load_time": "modified"}},
+            "parquet": source | {"from": "landing/*.parquet"},
+        },
+    )
+    said = SimpleNamespace(lines=[], say=lambda line: said.lines.append(line))
+    say_what_loads_lack(project, Plan(1, [{"source": name, "batch_id": 1} for name in project.sources]), said)
+    assert [line["source"] for line in said.lines] == ["lacks"]
+    assert "option load_time" in said.lines[0]["full_loads"]
+    found = [finding for finding in doctor.examine(tmp_path) if finding.what.startswith("full loads of")]
+    assert [(one.what, one.is_good) for one in found] == [("full loads of lacks", True)]
+    assert found[0].found == said.lines[0]["full_loads"]
+
+    value = qlik.value(
+        {"operation": "REFRESH", "after": {"ITEM_ID": 1, "NAME": "a", "PRICE": 1}}, ["ITEM_ID", "NAME", "PRICE"]
+    )
+    file = tmp_path / "landing" / "1.jsonl"
+    file.write_bytes(value + b"\n")
+    os.utime(file, (1767400000, 1767400000))
+    [(_, reject)] = decode.decode_file(project, file, "lacks")
+    assert (reject["kind"], "option load_time" in reject["expected"]) == ("missing_change_seq", True)
+    [(_, row)] = decode.decode_file(project, file, "has")
+    assert (row["load_id"], row["change_seq"][:16]) == ("DEPOT.ITEMS@2026010300264000", "2026010300264000")

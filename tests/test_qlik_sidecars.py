@@ -15,9 +15,10 @@ from inlet.bronze import blocks, framing, parquet_rows, purged, reframing, rests
 from inlet.codecs.codec import change_rows, decode_block
 from inlet.codecs.qlik.change_table import files
 from inlet.commands import decode, doctor, inspection
+from inlet.commands.file_state import file_state
 from inlet.commands.status import status
 from inlet.errors import ConfigError
-from tests import projects
+from tests import lakes, projects
 from tests.encode import qlik_change_table as encode
 from tests.encode.qlik_dfm import dfm
 from tests.test_qlik_change_table import ITEMS, NAMES, contract, seq, source
@@ -135,6 +136,60 @@ def test_the_doctor_names_all_that_files_cannot_be_read_without(tmp_path, files_
         put(tmp_path, f"{folder}/{name}.csv", delivered(lacking))
     found = doctor._source(project, project.sources["s"])
     assert found.is_good == (not words) and [word for word in words if word not in found.found] == [], found
+
+
+def test_the_doctor_counts_sidecars_apart_from_the_files_that_they_come_with(tmp_path):
+    project = project_of(tmp_path, **STORED, sidecar="beside")
+    for n in (1, 2, 3):
+        put(tmp_path, f"{FOLDER}/{n}.csv", text(n, 1))
+        put(tmp_path, f"{FOLDER}/{n}.dfm", dfm(ITEMS, 1, file=f"{n}.csv"))
+    found = doctor._source(project, project.sources["s"])
+    assert found.is_good and found.found == "3 files and 3 that come with them at landing/**"
+
+
+@pytest.mark.parametrize(
+    ("options", "is_safe", "words"),
+    [
+        (
+            {"sidecar": "beside"},
+            True,
+            "it comes with landing/SHOP.ITEMS__ct/1.csv, landed and accounted for: it may be",
+        ),
+        (
+            {"sidecar": "full_load"},
+            True,
+            "it comes with landing/SHOP.ITEMS__ct/1.csv, landed and accounted for: it may",
+        ),
+        ({"sidecar": "beside", "without_sidecar": "last"}, False, "files that arrive later may be read with it, too"),
+    ],
+)
+def test_a_sidecar_may_be_deleted_once_no_file_will_be_read_with_it(tmp_path, options, is_safe, words):
+    project, path, sidecar = project_of(tmp_path, **options), f"{FOLDER}/1.csv", f"{FOLDER}/1.dfm"
+    put(tmp_path, sidecar, dfm(ITEMS, 2))
+    assert file_state(project, str(tmp_path / sidecar)) == (
+        False,
+        f"{sidecar}: it comes with another file, which has not arrived",
+    )
+    put(tmp_path, path, text(1, 2))
+    waits = f"{sidecar}: it comes with another file. {path}: nothing of it is landed; the next `inlet run` lands it"
+    assert file_state(project, str(tmp_path / sidecar)) == (False, waits)
+    [row] = planned(project, []).files
+    lakes.write(project, "bronze.files", row)
+    assert "batch 1 is not decoded yet" in file_state(project, str(tmp_path / sidecar))[1]
+    lakes.write(project, "silver.batches", lakes.batch(1, "s", seq(2)))
+    found = file_state(project, str(tmp_path / sidecar))
+    assert found[0] is is_safe and words in found[1]
+
+
+def test_a_sidecar_that_others_may_be_read_with_stays(tmp_path):
+    project, path = project_of(tmp_path, sidecar="full_load"), "landing/SHOP.ITEMS/LOAD00000001.dfm"
+    put(tmp_path, path, dfm(ITEMS, 2))
+    put(tmp_path, f"{FOLDER}/1.csv", text(1, 2), hours_ago=3)
+    [row] = planned(project, []).files
+    lakes.write(project, "bronze.files", row)
+    lakes.write(project, "silver.batches", lakes.batch(1, "s", seq(2)))
+    is_safe, words = file_state(project, str(tmp_path / path))
+    assert not is_safe and words.endswith("files that arrive later may be read with it, too")
 
 
 def test_the_doctor_says_that_a_pattern_reads_no_folder_below(tmp_path):

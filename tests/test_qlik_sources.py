@@ -5,6 +5,7 @@ bring, places of full loads, loads against the changes that come after them.
 import datetime
 import itertools
 import json
+import os
 import shutil
 import zlib
 from pathlib import Path
@@ -279,3 +280,78 @@ def test_loads_of_topics_with_the_same_checksum_are_mended(spark, lakehouse, tmp
         lakehouse, "silver.control_events", ["load_id"], f"where source = '{name}' and kind = 'full_load'"
     )
     assert {row["load_id"] for row in loads} == {"DEPOT.ITEMS@2026010203040900", "DEPOT.BOXES@2026010203040900"}
+
+
+def lines_of(values: list[bytes]) -> bytes:
+    return b"".join(value + b"\n" for value in values)
+
+
+def test_a_load_of_files_without_times_is_rejected_and_held_until_an_option_tells_its_time(spark, lakehouse, tmp_path):
+    """A change follows two rows of a load in each file. By the file's name it is later; by the file's own time, which
+    is that of a copy, the load would hide it, so the load begins before it."""
+    shutil.copytree(Path(__file__).resolve().parents[1] / "expectations", tmp_path / "expectations")
+    times = {
+        "untimed_name": r"name:(?P<time>[0-9]{14})\.jsonl",
+        "untimed_modified": "modified",
+        "untimed_member": "member:data.NAME",
+    }
+
+    def made(with_times: bool):
+        return projects.make(
+            tmp_path,
+            {
+                name: {
+                    "codec": "qlik_json",
+                    "from": {"transport": "lines", "path": f"landing/{name}/*.jsonl"},
+                    "tables": {f"landing/{name}/*": "DEPOT.ITEMS"},
+                    "options": {"load_time": load_time} if with_times else {},
+                }
+                for name, load_time in times.items()
+            },
+            lakehouse=lakehouse,
+        )
+
+    project = made(False)
+    for name in times:
+        rows = [refresh(1), refresh(2), update(1, COLUMNS, None, "20260102030406")]
+        if name == "untimed_member":
+            rows = [row.replace(b'"NAME":"a"', b'"NAME":"2026-01-02T03:04:05"') for row in rows]
+        path = tmp_path / "landing" / name / "20260102030000.jsonl"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(lines_of(rows))
+        os.utime(path, (1767400000, 1767400000))  # 2026-01-03T00:26:40Z
+    plan = bronze.plan_batch(project, list(project.sources.values()), bronze.landed(project))
+    bronze.land(project, spark, plan)
+    silver.run(project, spark, plan.batch_id)
+    only_change = [("UPDATE", 1, "2026010203040600")]
+    assert [places(spark, name) for name in times] == [only_change] * 3
+    failed = failed_checks(project, spark, plan.batch_id)
+    assert "silver.rejects" in failed and "3 unwanted rows" in failed and "inlet replay" in failed
+
+    project = made(True)
+    again = replay.plan(project, spark, [r for name in times for r in replay.chosen(project, name, None, None, None)])
+    silver.run(project, spark, again)
+    assert {name: [at for oper, _, at in places(spark, name) if oper == "REFRESH"] for name in times} == {
+        "untimed_name": ["2026010203000000"] * 2,
+        "untimed_modified": ["2026010300264000"] * 2,
+        "untimed_member": ["2026010203040500"] * 2,
+    }
+    hides = "select source from silver.control_events where kind = 'change_before_load' and source like 'untimed%'"
+    assert [row.source for row in spark.sql(hides).collect()] == ["untimed_modified"]
+    assert "silver.rejects" not in failed_checks(project, spark, plan.batch_id)
+    for name in times:  # a later file, with the option there from the beginning
+        (tmp_path / "landing" / name / "20260104000000.jsonl").write_bytes(
+            lines_of([refresh(3), update(2, COLUMNS, None, "20260103120000")])
+            if name == "untimed_modified"
+            else lines_of([update(2, COLUMNS, None, "20260103120000")])
+        )
+        os.utime(tmp_path / "landing" / name / "20260104000000.jsonl", (1767484800, 1767484800))  # 2026-01-04
+    plan = bronze.plan_batch(project, list(project.sources.values()), bronze.landed(project))
+    bronze.land(project, spark, plan)
+    silver.run(project, spark, plan.batch_id)
+    assert places(spark, "untimed_modified")[-2:] == [
+        ("REFRESH", 3, "2026010311595999"),  # before the change that follows it in its file
+        ("UPDATE", 2, "2026010312000000"),
+    ]
+    ends = "select source from silver.control_events where kind = 'load_end' and source like 'untimed%' order by source"
+    assert [row.source for row in spark.sql(ends).collect()] == ["untimed_member", "untimed_name"]

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from inlet import bronze, change, lake, silver
 from inlet.cli import app
+from inlet.commands import file_state, replay, status
 from inlet.commands import rejects as rejecting
-from inlet.commands import replay, status
 from inlet.commands import run as running
 from inlet.errors import ConfigError, Reject
 from inlet.silver import decoded
@@ -22,6 +22,8 @@ from tests.encode import linkexpress, qlik
 COLUMNS = [c["name"] for c in projects.ITEMS["columns"]]
 SHOP = {"codec": "qlik_json", "from": "landing/again_shop/*.parquet", "tables": {"items": "DEPOT.ITEMS"}}
 DEPOT = projects.DEPOT | {"from": "landing/again_depot/*.lxg"}
+ROWS = DEPOT | {"codec": "linkexpress_table", "from": "landing/again_rows/*", "tables": {"ROWS": "DEPOT.NAMES"}}
+NAMES = projects.ITEMS | {"table": "DEPOT.NAMES", "name": "names", "columns": projects.ITEMS["columns"][:2]}
 
 
 def run(project, spark) -> dict:
@@ -49,8 +51,14 @@ def counts(account) -> tuple[int, ...]:
 
 @pytest.mark.smoke
 def test_rejects_are_decoded_again_after_options_and_contracts_were_fixed(spark, lakehouse, tmp_path):
-    for source in ("again_shop", "again_depot"):
+    for source in ("again_shop", "again_depot", "again_rows"):
         (tmp_path / "landing" / source).mkdir(parents=True)
+    # no null of the first 4,096 records tells what follows its indicator
+    rows = [("insert", {"ITEM_ID": n, "NAME": None if n == 4_100 else "a"}) for n in range(4_102)]
+    how = {"logtype": "little", "null_var_body": "absent"}
+    (tmp_path / "landing" / "again_rows" / "ROWS_20260105031500").write_bytes(
+        linkexpress.encode_table_file(rows, "open", True, "big", "cp932", projects.LAYOUT[:2], **how)
+    )
     narrow = projects.ITEMS | {
         "columns": [
             projects.ITEMS["columns"][0],
@@ -75,8 +83,10 @@ def test_rejects_are_decoded_again_after_options_and_contracts_were_fixed(spark,
         for n, price in ((1, 1), (2, 12345))
     ]
     qlik.write_parquet(qlik.rows(sent, "items"), tmp_path / "landing" / "again_shop" / "1.parquet")
-    project = projects.make(tmp_path, {"again_shop": SHOP, "again_depot": wrong}, [narrow], lakehouse)
+    sources = {"again_shop": SHOP, "again_depot": wrong, "again_rows": ROWS}
+    project = projects.make(tmp_path, sources, [narrow, NAMES], lakehouse)
     first = run(project, spark)
+    assert counts(first["again_rows"]) == (1, 4_102, 0, 4_101, 0, 0, 1)
     assert counts(first["again_shop"]) == (2, 2, 0, 1, 0, 0, 1) and counts(first["again_depot"]) == (
         1,
         1,
@@ -90,9 +100,12 @@ def test_rejects_are_decoded_again_after_options_and_contracts_were_fixed(spark,
     # what was fixed in vain is rejected again: the new reject stands for the old one
     same = again(project, spark)
     assert counts(same["again_shop"]) == (0, 0, 1, 0, 0, 0, 1) and counts(same["again_depot"]) == (1, 1, 0, 0, 0, 0, 1)
-    assert len(replay.unresolved(project)) == 2
+    assert counts(same["again_rows"]) == (0, 0, 1, 0, 0, 0, 1)
+    assert len(replay.unresolved(project)) == 3
 
-    project = projects.make(tmp_path, {"again_shop": SHOP, "again_depot": DEPOT}, [projects.ITEMS], lakehouse)
+    told = ROWS | {"options": ROWS["options"] | {"null_var_body": "absent"}}
+    sources = {"again_shop": SHOP, "again_depot": DEPOT, "again_rows": told}
+    project = projects.make(tmp_path, sources, [projects.ITEMS, NAMES], lakehouse)
     spark.sql(
         "update silver.table_versions set columns = replace(columns, 'decimal(4,2)', 'decimal(7,2)')"
     )  # the versions of this lakehouse are fixed, too
@@ -106,11 +119,12 @@ def test_rejects_are_decoded_again_after_options_and_contracts_were_fixed(spark,
         2,
         0,
     )
+    assert counts(fixed["again_rows"]) == (0, 0, 1, 1, 0, 0, 0)  # the option that was set later
     found = spark.sql(
         "select source, count(*), count(distinct change_seq) from silver.changes where source like 'again%' group by "
         "source order by source"
     ).collect()
-    assert [tuple(row) for row in found] == [("again_depot", 4, 4), ("again_shop", 2, 2)]
+    assert [tuple(row) for row in found] == [("again_depot", 4, 4), ("again_rows", 4_102, 4_102), ("again_shop", 2, 2)]
     rejects = spark.sql(
         "select source, resolved_by - batch_id as after from silver.rejects where source like 'again%' order by "
         "source, batch_id"
@@ -118,6 +132,8 @@ def test_rejects_are_decoded_again_after_options_and_contracts_were_fixed(spark,
     assert [tuple(row) for row in rejects] == [
         ("again_depot", 1),
         ("again_depot", 1),
+        ("again_rows", 1),
+        ("again_rows", 1),
         ("again_shop", 1),
         ("again_shop", 1),
     ]
@@ -334,13 +350,11 @@ def test_a_name_that_is_mapped_and_a_file_that_is_delivered_again_come_back_by_t
     [line] = [line for line in status.status(project)["sources"] if line["source"] == "back"]
     assert line["refused files"] == 0
     file = folder / "items.jsonl.gz"
-    assert status.file_state(project, str(file))[0]
+    assert file_state.file_state(project, str(file))[0]
     file.write_bytes(packed[:-1] + b"x")
-    assert status.file_state(project, str(file)) == (
-        False,
-        "landing/back/items.jsonl.gz: it does not hold the bytes that were landed; `inlet replay --file "
-        "landing/back/items.jsonl.gz` takes it as it is now",
-    )
+    is_safe, words = file_state.file_state(project, str(file))
+    assert not is_safe and "it does not hold the bytes that were landed. If the same file was damaged before" in words
+    assert "`inlet replay --file landing/back/items.jsonl.gz`" in words
     file.write_bytes(packed)
 
     source = source | {"tables": source["tables"] | {"landing/back/other*": "DEPOT.ITEMS"}}

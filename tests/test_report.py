@@ -13,11 +13,16 @@ import sys
 from collections import Counter
 from datetime import timedelta
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
-from inlet.commands import charts, doctor, facts, rejects, replay, report, runs, show, status
+from inlet.commands import charts, doctor, facts, file_state, rejects, replay, report, run_counts, runs, show, status
 from inlet.errors import CheckFailed, ConfigError, EnvironmentLacks, TryAgain
 from inlet.log import Log
+from inlet.publish import late
+from inlet.publish.point import Point, SourcePoint
+from inlet.silver.batch import Account
 from tests import lakes, projects
 from tests.lakes import BEGAN, batch, point, rejected, seq
 from tests.test_bronze import deliver, extract
@@ -76,7 +81,7 @@ def test_the_page_has_the_numbers_of_the_lakehouse(busy):
     words = words_of(page_of(busy))
     assert "150 records" in words and "130 changes" in words and "30 min 0 s longest lag" in words
     assert "bad_digit, depot: 1" in words and "61 62 63 abc" in words and "ITEMS.PRICE" in words
-    assert "newest change 2026-01-05 10:40:00, public up to 2026-01-05 10:10:00" in words
+    assert "newest change 2026-01-05 10:40:00, public up to 2026-01-05 10:10:00" in words and "Nothing waits" in words
     assert "silver.batches 2 1" in words  # rows, files
 
 
@@ -89,6 +94,45 @@ def test_what_needs_a_person_comes_first_and_the_gravest_before_the_rest(busy):
     assert data["notes"][0].what == "The last run failed with exit code 3: 1 check of gold failed"
     words = words_of(report.page(data))
     assert words.index("What needs attention") < words.index("1 record rejected") < words.index("What came in")
+
+
+def test_what_the_public_views_wait_for_is_among_what_waits_and_its_commands_are_marked(busy):
+    why = "transaction 7 lacks events; 1 record behind what is public rejected: `inlet rejects`"
+    lakes.write(busy, "gold.published", point(2, BEGAN + HOUR, depot=seq(10)) | {"held": {"depot": why}})
+    page = page_of(busy)
+    words = words_of(page)
+    assert "Nothing waits" not in words and "`" not in words
+    assert page.count("<code>inlet rejects</code>") >= 2  # of the note, and of the row below
+    assert 'See <a href="#waits">What waits</a>' in page and "public views source wait for depot transaction 7" in words
+
+
+@pytest.mark.parametrize(
+    ("newest", "shown", "title", "told"),
+    [
+        ("0" * 35, "0" * 35, "0 s", f"all changes are public, up to change_seq {'0' * 35}"),
+        ("0" * 34 + "7", "0" * 35, "behind, its order tells no time", f"public up to change_seq {'0' * 35}"),
+        (seq(10), None, "not public yet", "newest change 2026-01-05 10:10:00, nothing is public"),
+        (None, None, "no change decoded yet", "records have arrived, and none of them is a change"),
+    ],
+)
+def test_how_far_a_source_without_times_is_public_is_said_by_its_order(project, newest, shown, title, told):
+    lakes.write(project, "silver.batches", batch(1, "depot", newest, num_control=1))
+    lakes.write(project, "gold.published", point(1, BEGAN, **({"depot": shown} if shown else {})))
+    words = words_of(page_of(project))
+    assert f"depot: {title} " in words and told in words
+
+
+def test_a_check_that_failed_and_holds_now_says_so_and_how_its_rows_are_listed(project):
+    query = "select source, `ID` from {batch} where not is_complete"
+    row = {"step": "gold", "table": "gold.items", "expectation": "unexpected_rows_expectation", "column": query,
+           "severity": "warn", "why": "see `inlet status`", "checked_at": BEGAN}  # fmt: skip
+    rows = "select source, `ID`\n  from gold.items"
+    failed = {"run_id": 1, "success": False, "observed": "3 rows", "unexpected_count": 3, "rows_sql": rows}
+    lakes.write(project, "checks.results", row | failed, row | {"run_id": 2, "success": True})
+    words = words_of(page_of(project))
+    assert "warned at 2026-01-05 12:00:00; it holds now" in words and "no row of the query below" in words
+    assert "found 3 rows see them inlet sql 'select source, `ID` from gold.items'" in words
+    assert "see inlet status" in words
 
 
 def test_everything_from_data_is_escaped(project):
@@ -149,12 +193,61 @@ def test_a_page_goes_where_it_is_told_to(busy, tmp_path):
     assert done.returncode == 5 and "Name a file with --out" in done.stderr
 
 
+def test_late_changes_are_counted_once_in_the_point_that_shows_them_first(project):
+    """Those of a source that is held back by then are counted when it is public again."""
+    batches = [
+        batch(1, "depot", seq(30)),
+        batch(2, "depot", seq(40)),
+        batch(2, "other", seq(20)),
+        batch(2, "new", seq(9)),
+    ]
+    starts = [seq(1), seq(10), seq(11), seq(9)]
+    ledger = [row | {"first_change_seq": start} for row, start in zip(batches, starts)]
+    changes = [(1, "depot", 20), (2, "depot", 10), (2, "depot", 20), (2, "depot", 40), (2, "other", 11), (2, "new", 9)]
+    lakes.write(
+        project, "silver.changes", *({"batch_id": n, "source": s, "change_seq": seq(at)} for n, s, at in changes)
+    )
+    last = Point(1, {"depot": SourcePoint(seq(30), 1, 1), "other": SourcePoint(seq(30), 1, 1)})
+    sources = late.sources(ledger, last)
+    assert sources == {"depot", "other"}
+    held = Point(2, {"depot": SourcePoint(seq(40), 2, 2), "other": SourcePoint(seq(30), 2, 1)})
+    assert late.changes(project, last, held, sources) == [("depot", 2, seq(10))]
+    freed = Point(3, {"depot": SourcePoint(seq(40), 2, 2), "other": SourcePoint(seq(30), 2, 2)})
+    assert late.changes(project, held, freed, late.sources(ledger, held)) == [("other", 1, seq(11))]
+
+
+def test_late_changes_and_records_that_were_known_are_said_by_the_run_the_status_and_the_page(busy, capsys):
+    repeats = {f"landing/depot/{n}.lxg": 10 - n for n in range(7)}
+    log = Log(is_human=False)
+    with runs.recorded(busy, log):
+        with log.step("silver", batch=2) as figures:
+            run_counts.note_known(figures, [Account(repeats=Counter(repeats)), Account()])
+        with log.step("publish") as figures:
+            run_counts.note_late(figures, [late.Late("depot", 12, seq(10)), late.Late("log", 1, "0" * 35)])
+    silver, publish = map(json.loads, capsys.readouterr().err.splitlines())
+    assert silver["known_already"] == dict(list(repeats.items())[:5]) | {"other files": 9}
+    assert publish["late_changes"] == {"depot": 12, "log": 1}
+    assert publish["late_from"] == {"depot": "2026-01-05 10:10:00", "log": "0" * 35}
+    found = status.status(busy)
+    assert [tuple(row.values())[:3] for row in found[status.LATE]] == [
+        ("depot", 12, "2026-01-05 10:10:00"),
+        ("log", 1, "0" * 35),
+    ]
+    assert found[status.KNOWN][0]["file"] == "landing/depot/0.lxg" and found[status.KNOWN][0]["records"] == 10
+    words = words_of(page_of(busy))
+    assert "12 late changes of depot: rows that were public are others from 2026-01-05 10:10:00 on" in words
+    assert "49 records of the last run known already" in words and "landing/depot/0.lxg 10" in words
+    Log(is_human=True).say({"step": "publish", **{name: publish[name] for name in ("late_changes", "late_from")}})
+    line = " ".join(capsys.readouterr().err.split())
+    assert line.startswith("publish late changes depot 12, log 1 late from depot 2026-01-05 10:10:00, log 000")
+
+
 def test_a_run_is_noted_with_its_steps_and_a_failed_one_with_its_error(project):
     log = Log(is_human=False)
     with runs.recorded(project, log), log.step("silver"):
         pass
     with pytest.raises(CheckFailed), runs.recorded(project, log, "rebuild"), log.step("gold"):
-        raise CheckFailed("2 checks of gold failed\nmany words", "See them")
+        raise CheckFailed("2 checks of gold failed:\nmany words", "See them")
     failed, done = runs.last(project)
     assert (done["command"], done["exit_code"], done["error"]) == ("run", 0, None)
     assert (failed["command"], failed["exit_code"], failed["error"]) == ("rebuild", 3, "2 checks of gold failed")
@@ -298,6 +391,7 @@ def test_rejects_of_a_table_come_with_those_that_may_be_of_it(busy):
     ]
     assert "20 of 28; --limit 0 shows all" in told() and len(told("--json").splitlines()) == 28
     of_table = told("--table", "items", "--limit", "0").splitlines()
+    of_table = [line for line in of_table if not line.startswith(("bad_date: ", "bad_digit: ", "bad_frame: "))]
     assert "by source and kind" not in of_table[0] and sum("bad_date" in line for line in of_table) == 25
     assert of_table[-3].split()[:2] == ["1", "bad_frame"] and not any("unknown_table" in line for line in of_table)
     assert of_table[-2:] == [
@@ -331,7 +425,7 @@ def test_a_file_that_may_be_purged_says_how_many_of_its_records_are_rejected(bus
         "batch_id": 1,
     }
     lakes.write(busy, "bronze.files", row)
-    is_safe, words = status.file_state(busy, str(busy.root / "file"))
+    is_safe, words = file_state.file_state(busy, str(busy.root / "file"))
     assert is_safe and words.endswith("in batch 1; 1 record of it not decoded (`inlet rejects`)")
     messages = [("depot/topic/0/5", "file"), ("depot/topic/0/6", "file"), ("depot/topic/0/7", "other")]
     of_depot = {"source": "depot", "batch_id": 1}
@@ -366,7 +460,7 @@ def test_the_time_of_a_point_is_that_of_the_publication_that_moved_it(busy):
         (
             "20260102030405_000002.lxg",
             20,
-            "; its last 20 bytes may be unfinished, and wait until it goes on or nothing was written for 60 minutes",
+            "; its last 20 bytes, which may be unfinished, wait until it goes on or nothing was written for 60 minutes",
         ),
         ("20260102030405_000003.lxg.gz", None, "; it waits for its end, which only rest tells"),
     ],
@@ -376,7 +470,7 @@ def test_a_file_that_is_not_landed_says_why(tmp_path, name, cut, why):
     project = projects.make(tmp_path, {"depot": projects.DEPOT | {"from": "landing/depot/*"}})
     data = extract(projects.item_records(1, 4))
     deliver(project, gzip.compress(data) if name.endswith(".gz") else data[:cut], name)
-    is_safe, words = status.file_state(project, str(tmp_path / "landing" / "depot" / name))
+    is_safe, words = file_state.file_state(project, str(tmp_path / "landing" / "depot" / name))
     assert not is_safe and words.startswith(f"landing/depot/{name}: nothing of it is landed"), words
     assert why in words, words
 
@@ -399,6 +493,20 @@ def test_a_checkpoint_of_a_source_that_does_not_feed_a_table_is_refused(project)
     show._check_fed(project, table, "NIGHT", {"depot": "1", "other": "2"})
     with pytest.raises(ConfigError, match="Checkpoint NIGHT is of other, and items is fed by depot"):
         show._check_fed(project, table, "NIGHT", {"other": "2"})
+
+
+def test_the_end_of_a_full_load_is_not_shown_as_a_change(project):
+    image = pa.struct([("item_id", pa.int32())])
+    schema = pa.schema([(n, image if n in show.IMAGES else pa.string()) for n in show.CHANGES])
+    rows = [
+        {"source": "depot", "change_seq": seq(n), "operation": word} for n, word in ((1, "REFRESH"), (2, "LOAD_END"))
+    ]
+    rows = [dict.fromkeys(show.CHANGES) | row for row in rows]
+    write_deltalake(project.lakehouse_path("gold", "items__before_after"), pa.Table.from_pylist(rows, schema))
+    versions = {"versions": {"items__before_after": 0}}
+    lakes.write(project, "gold.published", point(1, BEGAN, depot=seq(9)) | versions)
+    found = show.show(project, project.tables["DEPOT.ITEMS"], "changes")
+    assert [row[found.columns.index("operation")] for row in found.rows] == ["REFRESH"]
 
 
 def test_files_that_are_not_landed_are_told_beside_one_that_is(project):

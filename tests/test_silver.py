@@ -151,10 +151,12 @@ def test_repeats_conflicts_and_a_crash_before_the_ledger(spark, lakehouse, tmp_p
     qlik.write_parquet(
         qlik.rows(at_offsets_9_to_14, "items", offset=9), tmp_path / "landing" / "silver_shop" / "2.parquet"
     )
-    (tmp_path / "landing" / "silver_depot" / "20260105031500_000012.resend.lxg").write_bytes(records)
+    resent = "20260105031500_000012.resend.lxg"
+    (tmp_path / "landing" / "silver_depot" / resent).write_bytes(records)
     accounts = silver.run(project, spark, land(project, spark))
     shop, depot = accounts["silver_shop"], accounts["silver_depot"]
     assert (shop.num_changes, shop.num_repeats, shop.num_rejected) == (2, 2, 2)
+    assert (shop.repeats, depot.repeats) == ({"items/0": 2}, {f"landing/silver_depot/{resent}": 4})
     assert (depot.num_changes, depot.num_repeats, depot.num_control) == (0, 4, 2)
 
     found = spark.sql(
@@ -632,6 +634,45 @@ def test_a_message_that_comes_again_good_resolves_the_damaged_one_and_its_transa
     qlik.write_parquet(qlik.rows([good[2]], "q", offset=2), landing / "2.parquet")
     silver.run(project, spark, land(project, spark))
     assert found() == ([("contradiction", True)], [(4, "complete")])
+
+
+def test_a_message_that_a_broker_resends_good_resolves_the_damaged_one_in_any_order(spark, lakehouse, tmp_path):
+    """Of the same table at the same place: in the same batch, in a later one, and in an earlier one."""
+    source = {
+        "codec": "qlik_json",
+        "from": {"transport": "parquet", "path": "landing/sent_again/*.parquet"},
+        "tables": {"items": "DEPOT.ITEMS"},
+    }
+    project = projects.make(tmp_path, {"sent_again": source}, lakehouse=lakehouse)
+    landing = tmp_path / "landing" / "sent_again"
+    landing.mkdir(parents=True)
+
+    def message(n: int, price="1.00", part: int | None = None) -> bytes:
+        row = {"ITEM_ID": n, "NAME": "a", "PRICE": price}
+        headers = {"operation": "INSERT", "changeSequence": f"2026010203040500{n:019}", "transactionId": "A"}
+        return json.dumps({"data": row, "beforeData": None, "headers": headers}).encode()[:part]
+
+    cut = len(message(1)) - 12  # in the transaction's id
+    batches = [
+        [message(1), message(2, part=cut), message(3, "x"), message(3), message(4, "x")],
+        [message(2), message(1, part=cut), message(5, part=30)],
+        [message(5)],  # the damaged one says nothing of its place, so it may be of any
+    ]
+    for number, values in enumerate(batches):
+        qlik.write_parquet(qlik.rows(values, "items", offset=10 * number), landing / f"{number}.parquet")
+        silver.run(project, spark, land(project, spark))
+    rejects = spark.sql(
+        "select unit_id, resolved_by - batch_id as later from silver.rejects where source = 'sent_again'"
+    )
+    assert sorted((row.unit_id.rsplit("/", 1)[1], row.later) for row in rejects.collect()) == [
+        ("1", 1),
+        ("11", 0),
+        ("12", None),
+        ("2", 0),
+        ("4", None),
+    ]
+    changes = spark.sql("select change_seq from silver.changes where source = 'sent_again' order by 1").collect()
+    assert [int(row.change_seq[16:]) for row in changes] == [1, 2, 3, 5]
 
 
 def test_a_journal_that_a_queue_has_twice_puts_no_older_row_over_a_newer_one(spark, lakehouse, tmp_path):

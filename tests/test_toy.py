@@ -20,8 +20,9 @@ from inlet.codecs import CODECS
 from inlet.commands import decode as decode_command
 from inlet.commands import import_contracts, import_definitions, replay
 from inlet.commands import run as running
+from inlet.commands.file_state import file_state
 from inlet.commands.run import build_gold
-from inlet.commands.status import file_state, status
+from inlet.commands.status import status
 from inlet.errors import AccountingError, ConfigError, TryAgain
 from inlet.gold import generate
 from inlet.silver import parts

@@ -11,6 +11,7 @@ from inlet.commands.decode import decode_file
 from inlet.fields.compiled import cache
 from tests import projects, test_cases, test_goldengate_json_fast, test_linkexpress_journal
 from tests.encode import linkexpress, linkexpress_journal
+from tests.fuzz import qlik_avro
 from tests.fuzz import qlik_change_table as change_table
 
 
@@ -53,6 +54,8 @@ def test_every_walk_is_compiled_for_what_a_run_calls_it_with(compiled, tmp_path)
         assert test_cases.decode_file(case, case["data"])
     case = test_cases.load(test_cases.CASES[0].parents[1] / "qlik_change_table" / "ok_default_header_columns.yml")
     assert test_cases.decode_file(case, case["data"]) and change_table.check_rows(case, case["data"])
+    case = test_cases.load(test_cases.CASES[0].parents[1] / "qlik_avro" / "ok_update_delete_refresh.yml")
+    assert qlik_avro.check(case, qlik_avro.units(case))
     assert [name for name, of in compiled.items() if not of] == []
     assert signatures() == compiled
 

@@ -1,8 +1,10 @@
 {# Create the table of a model from its declared columns: the contract is the DDL. Statistics on few columns keep
    appends cheap; Delta has none for boolean and binary. What is only appended to has no deletion vectors: they cost
-   every scan's planning. -#}
+   every scan's planning. Nor has a table with a column `_metadata`: Delta asks its own column of that name where the
+   rows of a vector are. -#}
 {% macro create_gold_table(node, statistics, contract, is_replacing=false, is_altered=false) %}
   {%- set kept = [] -%}
+  {%- set has_vectors = is_altered and '_metadata' not in contract.columns | map(attribute='name') -%}
   {%- for name in statistics if node.columns[name].data_type not in ('boolean', 'binary') -%}
     {%- do kept.append(name if modules.re.fullmatch('\\w+', name, modules.re.ASCII) else identifier(name)) -%}
   {%- endfor -%}
@@ -12,7 +14,7 @@
   {{ identifier(column.name) }} {{ column.data_type }}
   {%- if column.description %} comment {{ text_literal(column.description) }}{% endif %}{{ ',' if not loop.last }}
   {% endfor -%}
-) using delta tblproperties (delta.enableDeletionVectors = {{ is_altered | lower }},
+) using delta tblproperties (delta.enableDeletionVectors = {{ has_vectors | lower }},
   delta.dataSkippingStatsColumns = {{ text_literal(kept | join(",")) }},
   inlet.key = {{ text_literal(contract.key | join(",")) }}{{ name_properties(contract) }})
   {% endcall %}

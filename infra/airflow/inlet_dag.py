@@ -5,7 +5,7 @@ The tasks call `inlet run --step ...` and hold no logic: Inlet finds out what th
 again at any time. What is behind a task that failed does not run; the next run of the DAG goes on from there.
 
 Two environment variables say where Inlet is:
-    INLET_PROJECT   the project's folder; by default the repository that this file lies in
+    INLET_PROJECT   the project's folder; by default the one that has this file in its infra/airflow
     INLET_COMMAND   how `inlet` is called (words as in a shell: `docker exec inlet inlet` will do); by default that of
                     the project's .venv, else the one on PATH
 """

@@ -11,9 +11,10 @@ from typing import Literal, Union, get_args, get_origin
 
 from inlet import change, unit
 from inlet.codecs import CODECS
+from inlet.commands.next_steps import NEXT_STEPS
 from inlet.errors import REJECT_KINDS
 from inlet.fields import charset, database_sets, fujitsu_sets, jef, site_table
-from inlet.silver import change_table_view, header_views
+from inlet.silver import change_table_view, closed_rejects, header_views
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PACKAGE = Path(change.__file__).parent
@@ -42,8 +43,11 @@ def pages() -> dict[Path, str]:
         "dropped, nothing guessed.\n"
         "`inlet rejects` lists them. Their bytes are in bronze too: `inlet replay` decodes them again, after "
         "a contract, an option or a codec was fixed.\n\n"
-        "| kind | what is wrong |\n|---|---|\n"
-        + "".join(f"| `{kind}` | {text} |\n" for kind, text in REJECT_KINDS.items()),
+        "`inlet rejects` prints the next step for each kind that it lists. Symptoms and the "
+        "options for them: [symptoms.md](symptoms.md).\n\n"
+        "| kind | what is wrong | next step |\n|---|---|---|\n"
+        + "".join(f"| `{kind}` | {text} | {NEXT_STEPS[kind]} |\n" for kind, text in REJECT_KINDS.items())
+        + _closing(closed_rejects),
         DOCS / "formats" / "character_sets.md": MARK.format("pipelines/inlet/fields/charset.py and those beside it")
         + "# Character sets\n"
         + "".join(
@@ -59,6 +63,21 @@ def pages() -> dict[Path, str]:
             for name, codec in CODECS.items()
         },
     }
+
+
+def _closing(module) -> str:
+    return f"""
+## Closing a reject
+
+{module.__doc__.strip()}
+
+```console
+$ inlet rejects --source shop --kind invalid_json --batch 7 --close --reason "cut by the broker, ticket 42"
+$ inlet rejects --unit UNIT --at BYTE --close --reason "damaged on disk"     # one record: `unit` and `record at`
+$ inlet rejects --closed                                                    # which, why, by whom, when
+$ inlet rejects --batch 7 --reopen --reason "a copy was found"              # then `inlet replay`
+```
+"""
 
 
 def parts_of(codec: Path) -> list[Path]:

@@ -220,10 +220,25 @@ STOPPED = (
     Column("stopped_at", "timestamp", "when"),
 )
 
+# append-only: the last row of a reject counts
+CLOSED_REJECTS = (
+    Column("source", "string", "the ordered feed; this and the next five columns name the row of silver.rejects"),
+    Column("kind", "string", "what is wrong"),
+    Column("unit_id", "string", "the bronze unit that holds it"),
+    Column("unit_offset", "bigint", "first byte of the record within the unit"),
+    Column("byte_offset", "bigint", "the byte at which reading failed, from the start of the unit"),
+    Column("rejected_in", "bigint", "the run that wrote the reject: its batch_id"),
+    Column("is_closed", "boolean", "true: `inlet rejects --close`; false: `--reopen`"),
+    Column("reason", "string", "why, in the words of the person"),
+    Column("person", "string", "the user whose process it was"),
+    Column("written_at", "timestamp", "when"),
+)
+
 TABLES = {
     "silver.stopped": STOPPED,
     "silver.changes": CHANGES,
     "silver.rejects": REJECTS,
+    "silver.closed_rejects": CLOSED_REJECTS,
     "silver.control_events": CONTROL_EVENTS,
     "silver.transactions": TRANSACTIONS,
     "silver.table_versions": TABLE_VERSIONS,

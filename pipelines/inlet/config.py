@@ -23,7 +23,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError
 
 from inlet.errors import ConfigError, as_found, in_words
-from inlet.source import Source
+from inlet.source import Source, required
 from inlet.table import Table, by_name
 from inlet.table_column import TableColumn
 
@@ -128,7 +128,7 @@ def load(root: Path | str, is_unfinished: bool = False) -> Project:
     for source in sources.values():
         if source.codec not in CODECS:
             raise ConfigError(
-                f"{config}: sources.{source.name}.codec is {source.codec}, which is none",
+                f"{config}: sources.{source.name}.codec is {source.codec}, a format that Inlet does not read",
                 f"Known codecs: {', '.join(CODECS)}",
             )
         readable = transports_of(CODECS[source.codec])
@@ -140,9 +140,8 @@ def load(root: Path | str, is_unfinished: bool = False) -> Project:
             )
         read_files(source, CODECS[source.codec].OPTIONS, root, f"{config}: sources.{source.name}.options")
         options = _build(CODECS[source.codec].OPTIONS, source.options, f"{config}: sources.{source.name}.options")
-        for name, remedy in getattr(options, "REQUIRED", {}).items():
-            if getattr(options, name) is None and not is_unfinished:
-                raise ConfigError(f"{config}: sources.{source.name}.options: {name} is missing", remedy)
+        if not is_unfinished:
+            required(options, f"{config}: sources.{source.name}.options")
         if source.publish_at == CHECKPOINT and not offers(CODECS[source.codec], "HAS_CHECKPOINTS"):
             having = [name for name, codec in CODECS.items() if offers(codec, "HAS_CHECKPOINTS")]
             raise ConfigError(
@@ -158,8 +157,8 @@ def load(root: Path | str, is_unfinished: bool = False) -> Project:
             if lacks and not is_unfinished:
                 raise ConfigError(
                     f"{config}: sources.{source.name}.tables maps {word} to {name}, which has no contract",
-                    f"Contracts are there for {', '.join(sorted(contracts)) or 'none'}; or write "
-                    f"pipelines/tables/{name.split('.')[-1].lower()}.yml",
+                    f"Write pipelines/tables/{name.split('.')[-1].lower()}.yml, or let `inlet import` write it"
+                    + (f". Contracts are there for {', '.join(sorted(contracts))}" if contracts else ""),
                 )
     return Project(
         root=root,
@@ -210,6 +209,12 @@ def read_files(source: Source, model, root: Path, place: str) -> None:
             why = error.strerror if isinstance(error, OSError) else f"{error}"
             raise ConfigError(f"{place}.{name}: {path}: {why}", f"It is read from {root}") from error
         source.options[name] = text
+
+
+def source_fields(root: Path, name: str) -> dict:
+    """A source of a project as its inlet.yml has it."""
+    config = root / "pipelines" / "inlet.yml"
+    return _fields(_fields(_yaml(config).get("sources"), str(config))[name], str(config))
 
 
 def known(names: dict, name: str, what: str):

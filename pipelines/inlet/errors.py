@@ -215,6 +215,6 @@ REJECT_KINDS = {  # every kind there is; docs/rejects.md is made from this and a
     "out_of_sequence": "the record cannot stand where it does in its transaction: one is missing before it, or it came "
     "twice",
     "encrypted_data": "the data of the file's records is encrypted, or nothing that the format defines",
-    "file_rewritten": "bytes of a file that were landed before have changed since: `inlet replay --file PATH` takes it "
-    "as it is now; or deliver new content under a new name",
+    "file_rewritten": "bytes of a file that were landed before have changed since: the file was damaged "
+    "then, or is damaged now, or is another one under an old name, as of a rotated log",
 }

@@ -6,6 +6,8 @@ to parse prose. There a long step says a line for each part that it has done, an
 """
 
 import json
+import math
+import os
 import sys
 import threading
 import time
@@ -14,19 +16,26 @@ from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
 WIDE = 200  # characters where there is no terminal to ask
-MIN_COLUMN = 6  # characters a column needs; with fewer rich leaves columns out
+GAP = 2  # blanks between two columns
+LONG, SHORT = (
+    40,
+    24,
+)  # a word of a cell is not divided up to the first length; a column of longer ones is never narrower
+MAX_LINES = 6  # of a cell
 
 
 def console(stderr: bool = False) -> Console:
-    """A console that does not fold tables to 80 columns when its output goes to a file."""
+    """A console that is as wide as COLUMNS says, or its terminal, and WIDE where its output goes to a file."""
     plain = Console(stderr=stderr, highlight=False)
-    return plain if plain.is_terminal else Console(stderr=stderr, highlight=False, width=WIDE)
+    is_told = plain.is_terminal or os.environ.get("COLUMNS", "").isdigit()
+    return plain if is_told else Console(stderr=stderr, highlight=False, width=WIDE)
 
 
 def print_rows(to: Console, rows: list[dict], title: str = "") -> None:
@@ -41,9 +50,9 @@ def print_rows(to: Console, rows: list[dict], title: str = "") -> None:
 
 
 def print_table(to: Console, columns: list[str], rows: list, null: str = "", is_upright: bool = False) -> None:
-    """A table: numbers to the right with separators, ids as they are, null as `null` says. Where there are more columns
-    than have room, or that is asked for, each row stands upright. In: rows as lists, for two columns may have one name.
-    """
+    """A table: numbers to the right with separators, ids as they are, null as `null` says. Where the columns have no
+    room, or that is asked for, each row is a card with a line for each value. In: rows as lists, because two columns
+    may have one name."""
     if not rows:
         to.print("none")
         return
@@ -51,7 +60,8 @@ def print_table(to: Console, columns: list[str], rows: list, null: str = "", is_
         [Text(null, "dim") if value is None else Text(_cell(name, value)) for name, value in zip(columns, row)]
         for row in rows
     ]
-    if is_upright or len(columns) * MIN_COLUMN > to.width:
+    widths = None if is_upright else column_widths(columns, [[cell.plain for cell in row] for row in cells], to.width)
+    if widths is None:
         for number, row in enumerate(cells, 1):
             upright = Table(
                 title=f"row {number}",
@@ -64,17 +74,53 @@ def print_table(to: Console, columns: list[str], rows: list, null: str = "", is_
             upright.add_column(style="dim", overflow="fold")
             upright.add_column(overflow="fold")
             for name, cell in zip(columns, row):
-                upright.add_row(Text(name), cell)
-            to.print(upright)
+                if cell.plain or is_upright or null:
+                    upright.add_row(Text(name), cell)
+            _print(to, upright)
         return
     table = Table(header_style="dim", box=None, pad_edge=False)
-    for name, values in zip(columns, zip(*rows)):
+    for name, values, width in zip(columns, zip(*rows), widths):
         is_number = any(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
-        is_whole = name == "change_seq" and to.width >= WIDE // 2  # two that differ in a digit are to be seen as such
-        table.add_column(Text(name), justify="right" if is_number else "left", overflow="fold", no_wrap=is_whole)
+        table.add_column(Text(name), justify="right" if is_number else "left", overflow="fold", width=width)
     for row in cells:
         table.add_row(*row)
-    to.print(table)
+    _print(to, table)
+
+
+def column_widths(columns: list[str], rows: list[list[str]], room: int) -> list[int] | None:
+    """How wide each column of a table is, so that no name and no word of up to LONG characters is divided; None where
+    there is no room for that.
+
+    >>> column_widths(["id", "note"], [["7", "what a person says of it"]], 20)
+    [2, 16]
+    >>> column_widths(["valid_from_seq", "valid_to_seq"], [["1", "2"]], 27) is None
+    True
+    """
+    room -= GAP * (len(columns) - 1)
+    least, most = [], []
+    for values in zip(columns, *rows):
+        words = max(cell_len(word) for value in values for word in value.split() or [""])
+        longest = max(cell_len(line) for value in values for line in value.splitlines() or [""])
+        name = max((cell_len(word) for word in values[0].split()), default=1)
+        least.append(max(name, words if words <= LONG else SHORT, -(-longest // MAX_LINES)))
+        most.append(max(longest, 1))
+    if sum(least) > room:
+        return None
+    widths, left = list(least), room - sum(least)
+    lacking = sorted(range(len(columns)), key=lambda n: most[n] - least[n])
+    for done, n in enumerate(lacking):  # those that lack least get all of it
+        more = min(most[n] - least[n], left // (len(columns) - done))
+        widths[n], left = least[n] + more, left - more
+    return widths
+
+
+def _print(to: Console, table: Table) -> None:
+    """Print a table; a file gets no blanks at the ends of its lines."""
+    if to.is_terminal:
+        to.print(table)
+        return
+    for line in to.render_lines(table, pad=False):
+        to.print("".join(piece.text for piece in line).rstrip(), markup=False, emoji=False, soft_wrap=True)
 
 
 def as_json(value):
@@ -88,13 +134,31 @@ def as_json(value):
     return value.isoformat() if isinstance(value, date) else str(value)
 
 
+def json_of(value) -> str:
+    """A value as JSON. NaN, Infinity and -Infinity are texts of these names, as Spark's to_json has them: JSON has no
+    such numbers, and null is another value.
+    """
+    try:
+        return json.dumps(value, ensure_ascii=False, default=as_json, allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(value), ensure_ascii=False, default=as_json)
+
+
+def _finite(value):
+    if isinstance(value, dict):
+        return {name: _finite(member) for name, member in value.items()}
+    if isinstance(value, (list, tuple)):
+        return list(map(_finite, value))
+    return json.dumps(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def as_text(value):
     """A value of any type for a cell: structs, lists and maps as JSON, bytes as hex, decimals with all their digits,
     others as they are.
     """
     if isinstance(value, (dict, list)):
-        return json.dumps(value, ensure_ascii=False, default=as_json)
-    return as_json(value) if isinstance(value, (bytes, bytearray, Decimal)) else value
+        return json_of(value)
+    return as_json(value) if isinstance(value, (bytes, bytearray, Decimal)) else _finite(value)
 
 
 def _cell(name: str, value) -> str:
@@ -249,5 +313,6 @@ def _plain(figures: dict) -> str:
 
 def _figure(name: str, value):
     if isinstance(value, dict):
-        return _by_name(value)
+        is_counts = all(isinstance(one, int) for one in value.values())
+        return _by_name(value) if is_counts else ", ".join(f"{name} {one}" for name, one in value.items())
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) and name != "seed" else value

@@ -22,6 +22,18 @@ MESSAGE_TRANSPORTS = ("parquet", "avro", "lines", "json", "whole_file", *BROKER_
 Options = TypeVar("Options", bound=BaseModel)
 
 
+def required(options: Options, place: str) -> Options:
+    """The options of a codec. In: where they stand. Raises: ConfigError, which names all that have no default and are
+    not given, and what to write.
+    """
+    remedies = getattr(options, "REQUIRED", {})
+    missing = {name: remedy for name, remedy in remedies.items() if getattr(options, name) is None}
+    if missing:
+        verb = "is" if len(missing) == 1 else "are"
+        raise ConfigError(f"{place}: {', '.join(missing)} {verb} missing", ". ".join(missing.values()))
+    return options
+
+
 class Source(BaseModel):
     """One ordered feed. `tables` maps the feed's own word for a table (topic or file, maybe a pattern of these;
     extraction id) to SCHEMA.TABLE.

@@ -27,6 +27,7 @@ place up to which it was in force, so that changes from before stay readable:
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import cached_property
 from hashlib import sha256
@@ -36,6 +37,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from inlet.change import LEN_SEQ
 from inlet.table_column import TableColumn
+
+LEN_NAME, NUM_NAMED = 40, 5  # of new columns, in a sentence
 
 OURS = (  # columns of ours that stand beside the table's own in gold and in the views over it
     "source",
@@ -169,6 +172,19 @@ class Table(BaseModel):
         return next(
             (version for version, e in zip(self.versions, self.earlier) if change_seq < e.until), self.versions[-1]
         )
+
+    def new_columns(self, names: Iterable[str]) -> list[str]:
+        """Which columns that a record names this version does not have."""
+        columns = set(self.column_names)
+        return [name for name in names if name not in columns]
+
+    def lacks(self, new: list[str], what: str) -> str:
+        """As a sentence. In: names of new columns, at least one; what has them."""
+        named = ", ".join(name[:LEN_NAME] for name in new[:NUM_NAMED])
+        more = f" and {len(new) - NUM_NAMED} more" if len(new) > NUM_NAMED else ""
+        text = f"{what} has {named}{more}, which version {self.version} of the contract does not have"
+        near = _by_lower_name(self.columns).get(new[0].lower())
+        return f"{text}; it has {near.name}" if near else text
 
     def columns_in(self, version: "Table") -> dict[str, TableColumn | None]:
         """Gold's name of each of its columns -> what the column was in a version; None where that had no such

@@ -29,6 +29,8 @@ ORDER = (  # SQL: records in the order of their feed, that is by the offsets of 
     "unit_id, unit_offset"
 )
 
+PLACE = f"regexp_replace(substring(unit_id, length(source) + 2), '[@/]{OFFSET}', '')"  # SQL: a unit's file or partition
+
 
 def place_in_file(source: str, unit_id: str) -> tuple[str, int] | None:
     """(path, offset) of a unit that is a piece of a file; None of a message.

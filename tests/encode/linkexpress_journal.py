@@ -146,7 +146,7 @@ def _journal(journal, tables: dict, how: How) -> bytes:
             columns += [_column(journal.row[name] if is_own else INVALID, *of, how) for name, *of in tables[table]]
     items = items + columns if how.sysitems_position == "first" else columns + items
     if how.has_checkpoint and (is_checkpoint or not how.compressed):
-        name = _padded(journal.name if is_checkpoint else "", 32, how)
+        name = _single((journal.name if is_checkpoint else "").ljust(32), how)
         items.append((0x24, struct.pack(how.order + "H", 32), "valid" if is_checkpoint else "invalid", name))
     if not is_checkpoint and not journal.is_readable:
         code, info, _, data = items[0]
@@ -164,9 +164,13 @@ def _item(code: int, info: bytes, state: str, data: bytes, how: How) -> bytes:
 
 
 def _padded(text: str, size: int, how: How) -> bytes:
-    return linkexpress._fit(
-        linkexpress._text(text, how.items), size, b"\x40" if how.charset in linkexpress.EBCDIC else b" "
-    )
+    blank = b"\x40" if how.charset in linkexpress.EBCDIC else linkexpress._text(" ", how.items)
+    return linkexpress._fit(linkexpress._text(text, how.items), size, blank)
+
+
+def _single(text: str, how: How) -> bytes:
+    """Text whose width is that of single bytes in any set: days, times, names of checkpoints."""
+    return text.encode() if how.charset == "utf_16" else linkexpress._text(text, how.items)
 
 
 def _system(name: str, journal, how: How):
@@ -186,7 +190,7 @@ def _system(name: str, journal, how: How):
     if name in ("RESOURCE", "STORAGE"):
         data = _padded(value or "", how.name_width, how)
     elif name == "TIME":
-        data = _padded(value or "", 16, how)
+        data = _single((value or "").ljust(16), how)
     elif name == "TRNID":
         data = (value or 0).to_bytes(8, "big")
     else:
@@ -231,7 +235,7 @@ def _data(value, type_: str, sizes: list, how: How) -> bytes:
     if type_ == "BINARY":
         return value
     if type_ in LEN_TEXT or type_ == "INTERVAL":
-        return linkexpress._text(value, how.items)
+        return _single(value, how)
     return linkexpress.ITEMS[type_](value, sizes, how.items)
 
 

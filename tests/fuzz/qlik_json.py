@@ -91,10 +91,10 @@ def check(case: dict, units: list[bytes]) -> int:
             assert exact["result"] == "change", exact
             assert typed(row) == typed({name: exact[name] for name in row})
     find = json_fast.refreshes(
-        json_contracts.Contracts([source], tables), {source.name: source}, tables, json_messages.refresh_table
+        json_contracts.Contracts([source], tables), {source.name: source}, tables, json_messages.refresh_row
     )
     found = [row["t"] for batch in find([batch_of(messages)]) for row in batch.to_pylist()]
     assert found == [
-        table for table in (json_messages.refresh_table(message, source, tables) for message in messages) if table
+        row[0] for row in (json_messages.refresh_row(message, source, tables) for message in messages) if row
     ]
     return len(together)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from inlet import lake
-from inlet.bronze import framing, lookups, ordered
+from inlet.bronze import framing, load_times, lookups, ordered
 from inlet.bronze.guard import apart
 from inlet.bronze.transports import TRANSPORTS
 from inlet.codecs import CODECS
@@ -84,6 +84,7 @@ def of_messages(project: Project, planned: dict) -> str | None:
     known = lookups.known(project, planned["batch_id"]).get(source.name, {}) if looks_up else {}
     brought = json.loads(planned["start_context"] or "{}").get("lookups", {})
     looked_up = {name: text.encode() for name, text in brought.items()} | known
+    at = load_times.of_file(source, path, planned["modified_at"])  # of either reading: places are compared, not times
     same = {_message_mark(message) for message in old}
 
     def read_now(is_all: bool) -> tuple[set[tuple], set[str]]:
@@ -93,7 +94,8 @@ def of_messages(project: Project, planned: dict) -> str | None:
                 mark = _message_mark(message | {"sha256": hashlib.sha256(message["value"] or b"").hexdigest()})
                 marks.add(mark)
                 if is_all or mark not in same:
-                    found.update(seq for seq, _ in _changes_in(project, source, message, looked_up))
+                    timed = load_times.timed(message, at)
+                    found.update(seq for seq, _ in _changes_in(project, source, timed, looked_up))
         return marks, found
 
     marks, now = apart(lambda: read_now(False), path)
@@ -107,7 +109,7 @@ def of_messages(project: Project, planned: dict) -> str | None:
             return [
                 (message["offset"], seq, is_load)
                 for message in messages
-                for seq, is_load in _changes_in(project, source, message, looked_up)
+                for seq, is_load in _changes_in(project, source, load_times.timed(message, at), looked_up)
                 if is_load or seq not in now
             ]
 
@@ -163,7 +165,7 @@ def _changes_of(project: Project, source: Source, unit: dict) -> list[tuple[int,
 
 def _changes_in(project: Project, source: Source, message: dict, looked_up: dict) -> list[tuple[str, bool]]:
     """(change_seq, is it of a full load?) of the changes of a message."""
-    codec, tables, loads, table = CODECS[source.codec], project.tables_of(source), [], None
+    codec, tables, loads = CODECS[source.codec], project.tables_of(source), []
     place = f"{message['topic']}/{message['partition']}/{message['offset']}"
 
     def given() -> dict:
@@ -172,11 +174,12 @@ def _changes_in(project: Project, source: Source, message: dict, looked_up: dict
     def decode():
         return codec.decode_message(given(), source, tables, loads)
 
-    if codec.LOADS and message["timestamp"] and (table := codec.refresh_table(given(), source, tables)):
-        seen = {(source.name, table): [(message["timestamp"], message["timestamp"], message["topic"])]}
+    row = codec.refresh_row(given(), source, tables) if codec.LOADS else None
+    if row:
+        seen = {(source.name, row[0]): [(row[1], row[1], message["topic"])]}
         loads = codec.LOADS.assign_loads([], seen, source.options_as(codec.OPTIONS).load_gap_minutes)
     decoded = framing.attempt(decode)
-    return [] if isinstance(decoded, Reject) else [(row["change_seq"], bool(table)) for row in decoded.changes]
+    return [] if isinstance(decoded, Reject) else [(found["change_seq"], bool(row)) for found in decoded.changes]
 
 
 def _told(path: str, strays: list[_Stray], words: str) -> str | None:

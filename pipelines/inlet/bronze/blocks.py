@@ -6,7 +6,7 @@ keeps the file as it came. Such a file is whole: it does not grow, and waits unt
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
 from inlet import lake, unit
@@ -90,9 +90,10 @@ def _plan_blocks(
     tables, companions = project.tables_of(source), info.get("companions")
     name = unpacked_name(path)
     is_followed = info.get("is_followed", False)
-    for block, after in cut_file(
-        source, tables, name, stream, start, context, has_settled, companions, before, is_followed=is_followed
-    ):
+    blocks = _Blocks(
+        cut_file(source, tables, name, stream, start, context, has_settled, companions, before, is_followed=is_followed)
+    )
+    for block, after in blocks:
         context = after
         if start_context is None:
             start_context = block.context
@@ -109,7 +110,18 @@ def _plan_blocks(
         "verdicts": json.dumps(judged.verdicts) if judged.has_marks else None,
         "context": json.dumps(context) if context is not None else None,
         "start_context": json.dumps(start_context) if start_context is not None else None,
+        "open_options": blocks.open_options,
     }, end
+
+
+class _Blocks:
+    """What `cut_file` yields; then the options that it returns."""
+
+    def __init__(self, cut: Generator[tuple[FileBlock, dict], None, list[str]]):
+        self.cut, self.open_options = cut, list[str]()
+
+    def __iter__(self) -> Iterator[tuple[FileBlock, dict]]:
+        self.open_options = yield from self.cut
 
 
 def read(project: Project, spark: "SparkSession", files: list[dict], before: list[dict]):

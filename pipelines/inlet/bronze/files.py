@@ -27,7 +27,11 @@ LEN_READ = 16 << 20
 DAMAGED: tuple[type[Exception], ...] = (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError)
 MAX_TASKS = 64  # that read files at a time
 GONE = ""  # what a file waits for that was listed and is not there any more: nothing
-UNPACK: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}  # by the name's end
+UNPACK: dict[str, Callable[..., Any]] = {
+    ".gz": gzip.open,
+    ".bz2": bz2.open,
+    ".xz": lzma.open,
+}  # by the name's end, in any case
 
 
 def listing(project: Project, source: Source) -> Iterator[tuple[str, dict]]:
@@ -124,14 +128,14 @@ def open_file(project: Project, path: str):
 
 
 def is_compressed(path: str) -> bool:
-    return path.endswith(tuple(UNPACK))
+    return path.lower().endswith(tuple(UNPACK))
 
 
 def unpacked_name(path: str) -> str:
     """The name of what a compressed file holds.
 
-    >>> unpacked_name("landing/1.toy.gz"), unpacked_name("landing/1.toy")
-    ('landing/1.toy', 'landing/1.toy')
+    >>> unpacked_name("landing/1.toy.gz"), unpacked_name("landing/1.TOY.GZ"), unpacked_name("landing/1.toy")
+    ('landing/1.toy', 'landing/1.TOY', 'landing/1.toy')
     """
     return os.path.splitext(path)[0] if is_compressed(path) else path
 
@@ -139,7 +143,7 @@ def unpacked_name(path: str) -> str:
 @contextmanager
 def unpacked(project: Project, path: str) -> Iterator[IO[bytes]]:
     """What a compressed file holds, as a stream. Reading it raises one of DAMAGED where it cannot be unpacked."""
-    with open_file(project, path) as stream, UNPACK[os.path.splitext(path)[1]](stream, "rb") as content:
+    with open_file(project, path) as stream, UNPACK[os.path.splitext(path)[1].lower()](stream, "rb") as content:
         yield content
 
 
@@ -172,8 +176,14 @@ def read_again(project: Project, files: list[dict]) -> dict[tuple[str, str], lis
 
 def rewritten(path: str, start: int, expected: str, found: str) -> dict:
     """The problem of a file that is not what was landed of it."""
-    remedy = f"Take it as it is now with `inlet replay --file {path}`, or deliver new content under a new name"
-    return as_problem(start, "file_rewritten", expected, found, remedy)
+    return as_problem(start, "file_rewritten", expected, found, remedy_of_rewritten(path))
+
+
+def remedy_of_rewritten(path: str) -> str:
+    return (
+        f"If the same file was damaged before and is whole now, take it with `inlet replay --file {path}`. If it is "
+        "another one under an old name, as of a rotated log, give it a name of its own"
+    )
 
 
 def as_problem(start: int, kind: str, expected: str, found: str, remedy: str, **more) -> dict:

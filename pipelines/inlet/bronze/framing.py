@@ -3,7 +3,7 @@ that carry the problem.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -41,8 +41,9 @@ def cut_file(
     codec=None,
     is_followed=False,
     goes_on=False,
-) -> Iterator[tuple[FileBlock, dict]]:
+) -> Generator[tuple[FileBlock, dict], None, list[str]]:
     """Blocks of a stream from `start` on, each with the context after it. Bytes from there on are read once, in pieces.
+    Returns: the options that would tell how a file is read that waits until it is whole, where its codec knows them.
 
     What cannot be framed (a reject of `open_file` or `cut`, or a tail that has settled) is a block, or several, whose
     context carries the problem, so that silver rejects it and no byte is lost. In: is_followed, that no record behind
@@ -64,15 +65,16 @@ def cut_file(
             before,
         )
         if opened is None and not has_settled and len(rest) <= LEN_HEAD:
-            return
+            asked = attempt(codec.open_options, path, rest, source, tables) if offers(codec, "open_options") else []
+            return [] if isinstance(asked, Reject) else asked
         if not isinstance(opened, dict):
-            why = opened or _truncated(rest[:LEN_HEAD])
+            why = opened or _truncated(codec, rest[:LEN_HEAD])
             yield from unframed(offset, rest, stream, ({"companions": companions} if companions else {}), why)
-            return
+            return []
         context = opened
     if context and "problem" in context:  # what follows a place that cannot be framed has no known beginning
         yield from unframed(offset, rest, stream, context)
-        return
+        return []
     while rest:
         more = stream.read(LEN_READ)
         is_final, follows = not more and (has_settled or is_followed), []
@@ -81,18 +83,19 @@ def cut_file(
         cut = attempt(_cut, codec, rest, context, source, tables, LEN_BLOCK, is_final, *follows)
         if isinstance(cut, Reject):
             yield from unframed(offset, rest + more, stream, context, cut)
-            return
+            return []
         yield from _blocks_of(cut, rest, offset)
         offset, rest, context = offset + cut.consumed, rest[cut.consumed :], cut.context
         if cut.problem:
             yield from unframed(offset, rest + more, stream, context, cut.problem)
-            return
+            return []
         if not more:
             break
         rest += more
     if rest and has_settled:
         place = codec.span(context, 1) if offers(codec, "TELLS_FIRST") else None  # silver.transactions asks for it
-        yield from unframed(offset, rest, stream, context, _truncated(rest, place))
+        yield from unframed(offset, rest, stream, context, _truncated(codec, rest, place))
+    return []
 
 
 def is_opened(context: dict) -> bool:
@@ -194,9 +197,10 @@ def attempt(call, *given):
         return Reject(KIND, 0, 0, 0, EXPECTED, why(error), b"")
 
 
-def _truncated(rest: bytes, span: tuple[str, str] | None = None) -> Reject:
+def _truncated(codec, rest: bytes, span: tuple[str, str] | None = None) -> Reject:
     """In: where the record would stand, if that can be told."""
-    expected, found, seq = "the rest of the record", "the end of the file", span[0] if span else None
+    shown_by = f"; {codec.WHOLE_BY}" if offers(codec, "WHOLE_BY") else ""
+    expected, found, seq = f"the rest of the record{shown_by}", "the end of the file", span[0] if span else None
     return Reject("truncated", 0, len(rest), len(rest), expected, found, b"", change_seq=seq)
 
 

@@ -29,14 +29,19 @@ class Plan:
     files: list[dict[str, Any]] = field(default_factory=list)
     waiting: dict[str, int] = field(default_factory=dict)  # path -> bytes of an unfinished last record
     settle_minutes: dict[str, float] = field(default_factory=dict)  # path -> how long those wait
+    open_options: dict[str, list[str]] = field(default_factory=dict)  # path -> options that would tell how it is read
     unlisted: dict[str, InletError] = field(default_factory=dict)  # source -> why nobody can see what it has
     held: dict[str, str] = field(default_factory=dict)  # path -> what a file waits for
     ignored: dict[tuple[str, str], int] = field(default_factory=dict)  # (source, why) -> files that are not read
     listed: dict[str, dict[str, dict]] = field(default_factory=dict)  # source -> its files, of feeds that remove some
     notes: dict[str, str] = field(default_factory=dict)  # topic -> what its owner should know
 
-    def wait(self, source: Source, path: str, info: dict, num_bytes: int) -> None:
-        """Name a file whose last bytes are unfinished. Where its store tells no time they never rest."""
+    def wait(self, source: Source, path: str, info: dict, num_bytes: int, open_options: list[str]) -> None:
+        """Name a file whose last bytes are unfinished, or all of which fits several readings by the options that are
+        open. Where its store tells no time they never rest.
+        """
+        if open_options:
+            self.open_options[path] = open_options
         if info["modified"] is not None:
             self.waiting[path], self.settle_minutes[path] = num_bytes, source.settle_minutes
             return
@@ -45,10 +50,18 @@ class Plan:
             "so that it never rests; settle_minutes: 0 says that files come whole"
         )
 
+    def what_waits(self, path: str) -> str:
+        """What of a file waits, in words."""
+        if path in self.open_options:
+            return f"its {self.waiting[path]:,} bytes, which fit more than one reading so far,"
+        return f"its last {self.waiting[path]:,} bytes, which may be unfinished,"
+
     def end_of_wait(self, path: str) -> str:
         """What ends the wait of a file's last bytes, in words."""
-        minutes = f"{self.settle_minutes[path]:g} minutes"
-        return f"until it goes on or nothing was written for {minutes} (settle_minutes; 0 says that files come whole)"
+        minutes, options = f"{self.settle_minutes[path]:g} minutes", self.open_options.get(path, [])
+        is_set = "is set, an option that is" if len(options) == 1 else "are set, options that are"
+        first = f"{', '.join(options)} {is_set} auto," if options else "it goes on"
+        return f"until {first} or nothing was written for {minutes} (settle_minutes; 0 says that files come whole)"
 
     def of(self, has_messages: bool, project: Project) -> list[dict]:
         """Its files that hold messages, or blocks."""
@@ -116,7 +129,7 @@ def _wanted(
         if known and not info["held"] and is_as_listed(known, info):
             tail = 0 if known["problem"] else info["size"] - known["ofs_end"]
             if tail and not is_settled:
-                new.wait(source, path, info, tail)
+                new.wait(source, path, info, tail, [])
             info["is_told_missing"] = ordered.is_missing(known)
             if not (
                 info["is_told_missing"]
@@ -179,13 +192,13 @@ def _plan_wanted(
             new.held |= {path: row} if row != GONE else {}
             continue
         if row is None:  # it grew while it was read
-            new.wait(source, path, info, info["size"])
+            new.wait(source, path, info, info["size"], [])
             continue
         if not is_settled and deliveries.was_rewritten(source, row, landed_before):
             new.held[path] = deliveries.waits_for_load(source)
             continue
         if row["ofs_end"] < info["size"] and not row["problem"]:
-            new.wait(source, path, info, info["size"] - row["ofs_end"])
+            new.wait(source, path, info, info["size"] - row["ofs_end"], row.get("open_options") or [])
         known = last.get((source.name, path))
         is_news = not known or known["problem"]  # an empty file, or one that is back as it was
         has_grown = known and not known["problem"] and row["ofs_end"] > known["ofs_end"]  # by blanks alone

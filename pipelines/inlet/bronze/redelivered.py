@@ -25,7 +25,11 @@ from inlet.source import ROW_TRANSPORTS, Source
 from inlet.sql import literal
 
 AGAIN = "Deliver the whole file under its name, then `inlet replay --file` again"
-STAYS = "What silver holds of it stays. Only a lakehouse that is built anew, from the good files, is right"
+STAYS = (
+    "What silver holds of it stays. If this is another file under an old name, as of a rotated log, give it a name of "
+    "its own: `inlet run` reads it then. If the first one was damaged, only a lakehouse that is built again from the "
+    "good files is right"
+)
 
 
 class Redelivered(NamedTuple):
@@ -233,8 +237,7 @@ def _check_agreement(project: Project, file: ordered.Listed, row: dict, rows: li
     if new < old:
         raise ConfigError(
             f"{path} is shorter than what was landed of it: {new:,} {words}, {old:,} were read as records",
-            "Where it is not whole yet, deliver it whole, then `inlet replay --file` again; where it is, only a "
-            "lakehouse that is built anew, from the good files, is without what lies behind its end",
+            f"If it is not whole yet, deliver it whole, then `inlet replay --file` again. {STAYS}",
         )
     return old
 

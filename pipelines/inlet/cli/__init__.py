@@ -5,6 +5,7 @@ Exit codes (errors.py): 0 done, 1 internal error, 2 wrong usage or configuration
 accounting of a batch does not add up, 5 the environment lacks something, 6 something that may pass by itself.
 """
 
+import io
 import os
 import signal
 import sys
@@ -14,6 +15,7 @@ import typer
 
 from inlet.cli import work  # noqa: F401  each module brings its commands, in the order of the help
 from inlet.cli import read  # noqa: F401, I001
+from inlet.cli import rejects  # noqa: F401
 from inlet.cli import project  # noqa: F401
 from inlet.cli import inspect  # noqa: F401
 from inlet.cli.app import LOGGED, app, begin_log, state
@@ -44,6 +46,9 @@ def main() -> None:
     """Entry point: errors become one line on standard error and an exit code."""
     state["log"] = None
     signal.signal(signal.SIGINT, _interrupted)
+    for stream in (sys.stdout, sys.stderr):  # what their character set lacks is printed as its code point
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         sys.exit(
             app(prog_name="inlet", standalone_mode=Log().is_human)

@@ -1,6 +1,5 @@
 """Commands about a project: its folder, contracts, models, a file of it."""
 
-import json
 import sys
 from collections import Counter
 from pathlib import Path
@@ -12,7 +11,7 @@ from rich.markup import escape
 from inlet import config
 from inlet.cli.app import HERE, ProjectDir, app, out
 from inlet.errors import ConfigError
-from inlet.log import Log, as_json, counted
+from inlet.log import Log, counted, json_of
 
 
 @app.command("import")
@@ -68,8 +67,13 @@ def import_(
             out.print(escape(contract.text))
     if files:
         told = [(path.name, definitions.content(path)) for path in files]
-        for line in import_settings.lines(loaded.sources[source or ""], told):
-            out.print(escape(line), soft_wrap=True)
+        fields = config.source_fields(loaded.root, source or "")
+        lines = import_settings.lines(loaded.sources[source or ""], told, fields)
+    else:
+        feeds = [loaded.sources[name] for name in sorted({row["source"] for row in rows} & loaded.sources.keys())]
+        lines = [import_settings.open_options(feed, feed.options) for feed in feeds] if made else []
+    for line in filter(None, lines):
+        out.print(escape(line), soft_wrap=True)
     if dry_run or not made:
         out.print("contracts say what the feeds say" if not made else "nothing was written")
         return
@@ -96,20 +100,20 @@ def decode(
             help="Read it as a file of this source; else the only one, or that whose folder or pattern it matches."
         ),
     ] = None,
-    limit: Annotated[int | None, typer.Option(help="Stop after this many changes.")] = None,
+    limit: Annotated[int | None, typer.Option(help="Stop after this many changes and rejects.")] = None,
 ):
     """Print a file's changes as JSON lines; rejects go to standard error. Nothing is written. Exit code 3 if any was
-    rejected.
+    rejected. What the feed gave up, and a run leaves out, has `verdict: abandoned`.
     """
     from inlet.commands import decode
 
-    num_changes, rejected = 0, Counter[str]()
+    num_records, rejected = 0, Counter[str]()
     for kind, row in decode.decode_file(config.load(project), file, source):
-        if kind == "change" and num_changes == limit:
+        if num_records == limit:
             break
-        num_changes += kind == "change"
-        rejected.update([row["kind"]] if kind == "reject" else [])
-        print(json.dumps(row, ensure_ascii=False, default=as_json), file=sys.stderr if kind == "reject" else sys.stdout)
+        num_records += kind in ("change", "reject")
+        rejected.update([row["kind"]] if kind == "reject" and "verdict" not in row else [])
+        print(json_of(row), file=sys.stderr if kind == "reject" else sys.stdout)
     log = Log()
     if rejected and log.is_human:  # who reads the lines by a program counts them
         log.say({"step": "rejects", "found": rejected.total(), "kinds": rejected})
@@ -166,6 +170,7 @@ def init(
     option: Annotated[
         list[str] | None, typer.Option(help="An option of its codec, NAME=VALUE; give it once for each.")
     ] = None,
+    airflow: Annotated[bool, typer.Option("--airflow", help="With the DAG by which Airflow runs it.")] = False,
 ):
     """Make a new project that runs as it is: config, a folder for contracts, dbt, expectations."""
     from inlet.commands import init as making
@@ -176,5 +181,5 @@ def init(
     first = making.FirstSource(source, codec, place, transport, options) if source and codec and place else None
     if first is None and (source or codec or place or transport or options):
         raise ConfigError("--source, --codec and --from belong together", "Give all three, or none")
-    for line in making.init(folder, first):
+    for line in making.init(folder, first, airflow):
         out.print(line, markup=False)

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import shlex
 import signal
 import sys
 from pathlib import Path
@@ -13,8 +12,8 @@ from rich.markup import escape
 
 from inlet import config
 from inlet.cli.app import HERE, ProjectDir, app, out
-from inlet.errors import REJECT_KINDS, ConfigError, InletError
-from inlet.log import as_json, as_text, counted, print_rows, print_table
+from inlet.errors import ConfigError, InletError
+from inlet.log import as_text, counted, json_of, print_rows, print_table
 
 
 @app.command()
@@ -39,7 +38,9 @@ def status(
         watching.watch(config.load(project), out, interval)
         return
     if file:
-        is_safe, words = reading.file_state(config.load(project), file)
+        from inlet.commands.file_state import file_state
+
+        is_safe, words = file_state(config.load(project), file)
         if is_json:
             print(json.dumps({"file": file, "is_safe": is_safe, "state": words}, ensure_ascii=False))
         else:
@@ -119,7 +120,10 @@ def show(
         bool, typer.Option("--history", help="Its versions, each with the places where it held.")
     ] = False,
     changes: Annotated[
-        bool, typer.Option("--changes", help="Its changes, with both images: what was not supplied is not in them.")
+        bool,
+        typer.Option(
+            "--changes", help="Its changes, with both images (what was not supplied is not in them), file and place."
+        ),
     ] = False,
     header: Annotated[
         bool, typer.Option("--header", help="With --changes: what the feed's own header says of each.")
@@ -155,7 +159,7 @@ def show(
     num = _limit(limit, format, 20)
     found = showing.show(loaded, contract, view, key, at, num, source, header, checkpoint)
     if changes:
-        found = showing.as_supplied(loaded, contract, found)
+        found = showing.with_files(loaded, showing.as_supplied(loaded, contract, found))
     _print(found.columns, found.rows, found.is_more, format, num, is_upright=header)
 
 
@@ -195,7 +199,7 @@ def _print(
         if format == "csv":
             writer.writerow(map(as_text, row))
         else:
-            print(json.dumps(dict(zip(columns, row, strict=True)), ensure_ascii=False, default=as_json))
+            print(json_of(dict(zip(columns, row, strict=True))))
 
 
 def _first(limit: int) -> str:
@@ -240,56 +244,3 @@ def password(
         raise ConfigError("The two passwords differ", "Try again")
     serving.add_user(file, name, given)
     out.print(f"{name} may ask by {file}", markup=False)
-
-
-@app.command()
-def rejects(
-    project: ProjectDir = HERE,
-    source: str | None = None,
-    kind: str | None = None,
-    table: Annotated[
-        str | None,
-        typer.Option(help="Only those of this table, with those of its sources that name none: they may be of it."),
-    ] = None,
-    limit: Annotated[int | None, typer.Option(min=0, help="Rows at most; 0 for all. A table has 20, JSON all.")] = None,
-    raw: Annotated[bool, typer.Option(help="Show the record's bytes as hex and text.")] = False,
-    is_json: Annotated[bool, typer.Option("--json", help="As JSON lines.")] = False,
-):
-    """What could not be decoded, and why. Needs no Spark."""
-    from inlet.commands import rejects as reading
-
-    known = config.load(project)
-    for word, names, what in ((source, known.sources, "source"), (kind, REJECT_KINDS, "kind of reject")):
-        if word and word not in names:
-            raise ConfigError(f"There is no {what} {word!r}", f"There are: {', '.join(sorted(names))}")
-    rows, num_unnamed = reading.rejects(known, source, kind), 0
-    if table:
-        rows, num_unnamed = reading.of_table(known, rows, table)
-    num = _limit(limit, "json" if is_json else "table", 20)
-    shown = rows[:num] if num else rows
-    stays = reading.first_of(known, shown)
-    if is_json:
-        for row in shown:
-            of_first = (
-                {"stays": stays.get((row["source"], row["change_seq"]))} if row["kind"] == reading.CONFLICT else {}
-            )
-            printed = row | {"file_offset": place[1] if (place := reading.in_file(known, row)) else None}
-            printed |= of_first | {"raw": (row["raw"] or b"").hex()}
-            print(json.dumps(printed, default=str, ensure_ascii=False))
-        return
-    if len(rows) > len(shown):
-        print_rows(out, reading.counts(rows), "rejects by source and kind")
-    places = [reading.in_file(known, row) for row in shown]
-    lines = [reading.reject_line(row, raw, stays, place[1] if place else None) for row, place in zip(shown, places)]
-    print_rows(out, lines, "rejects")
-    if len(rows) > len(shown):
-        out.print(
-            f"[dim]{len(shown):,} of {len(rows):,}; --limit 0 shows all, --kind, --source and --table "
-            "choose, --json has them whole[/]"
-        )
-    if num_unnamed:
-        out.print(f"[dim]{counted(num_unnamed, 'reject')} without a table, the last ones, may be of {table}, too[/]")
-    if first := reading.to_inspect(known, shown):
-        where = [] if project == HERE else ["--project", f"{project}"]
-        words = shlex.join([f"{project / first[0]}", "--at", f"{first[1]}", "--records", "1", *where])
-        out.print(f"the bytes of such a record: inlet inspect {words}", style="dim", markup=False, soft_wrap=True)

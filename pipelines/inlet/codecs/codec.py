@@ -31,13 +31,14 @@ mark has judged yet (no codec sees it).
 A codec offers what it has and that is not None, False or empty (`offers`).
 """
 
+import datetime
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 import pyarrow as pa
 from pydantic import BaseModel
 
-from inlet.codecs.notes import Annotated, Said
+from inlet.codecs.notes import Annotated, Note, Said
 from inlet.codecs.results import Companion, Cut, Decoded, Definition, Joined, Preview, Settings, Waiting
 from inlet.errors import Reject
 from inlet.source import Source
@@ -67,6 +68,7 @@ class Codec(Protocol):
     IDENTITY: str
     OTHER_EVENTS: tuple[str, ...]  # kinds of control events that may be events of a transaction (results.event_detail)
     TELLS_FIRST: bool
+    WHOLE_BY: str  # what shows that the last record of a file is whole, in words: of formats whose records do not
     HAS_CHECKPOINTS: bool  # may it give control events of kind `checkpoint` (results.Control), with a change_seq?
 
     def place_of(self, offset: int) -> str:
@@ -113,6 +115,15 @@ class FileCodec(Codec, Protocol):
     def span(self, context: dict, num_records: int) -> tuple[str, str] | None:
         """Bounds of the change_seq of a block's changes; None where they cannot be told, so that silver looks for
         repeats.
+        """
+
+
+class Settles(FileCodec, Protocol):
+    """A file codec that settles options of a file by what fits its first records."""
+
+    def open_options(self, path: str, head: bytes, source: Source, tables: dict[str, Table]) -> list[str]:
+        """The options that would tell how a file is read for which `open_file` gives None; none where what is there of
+        its first record tells nothing. In: as of `open_file`.
         """
 
 
@@ -319,6 +330,14 @@ class Annotates(Codec, Protocol):
         the value of a message, and the message as its context."""
 
 
+class KnowsLines(FileCodec, Protocol):
+    """A codec of texts without `annotate`, which says what their lines are."""
+
+    def line_notes(self, data: bytes) -> tuple[str, list[Note]]:
+        """What the record in these bytes calls its operation, or nothing; and its lines, each with what it is. It fails
+        for no bytes."""
+
+
 class AnnotatesRows(RowCodec, Protocol):
     """A codec that says what each cell of its columnar files is, for `inlet inspect`."""
 
@@ -357,8 +376,12 @@ class MessageCodec(Codec, Protocol):
         empty one is a control record. In: the loads that `LOADS` knows.
         """
 
-    def refresh_table(self, message: dict, source: Source, tables: dict[str, Table]) -> str | None:
-        """SCHEMA.TABLE where a message is a row of a full load, even a rejected one. Asked of codecs with LOADS."""
+    def refresh_row(
+        self, message: dict, source: Source, tables: dict[str, Table]
+    ) -> tuple[str, datetime.datetime] | None:
+        """SCHEMA.TABLE and time where a message is a row of a full load that has a time, even a rejected one. Asked of
+        codecs with LOADS.
+        """
 
 
 class LooksUp(MessageCodec, Protocol):
@@ -413,7 +436,7 @@ class FastMessages(Protocol):
 class FastLoads(FastMessages, Protocol):
     """The same, of a codec with LOADS."""
 
-    def find_loads(self, messages, sources: list[Source], tables: dict[str, Table], refresh_table) -> dict:
+    def find_loads(self, messages, sources: list[Source], tables: dict[str, Table], refresh_row) -> dict:
         """(source, SCHEMA.TABLE) -> [(first, last, topic)]: times of full-load messages of a topic, as
         MessageLoads.assign_loads takes them.
         """
@@ -421,7 +444,7 @@ class FastLoads(FastMessages, Protocol):
 
 class MessageLoads(Protocol):
     """Full loads whose messages carry no order: which one a message belongs to, and when it has ended. The codec's
-    OPTIONS have `load_gap_minutes`, `loads_end` and `clock_skew_seconds`.
+    OPTIONS have `load_gap_minutes`, `loads_end`, `clock_skew_seconds` and `load_time`.
     """
 
     def assign_loads(
@@ -439,7 +462,10 @@ class MessageLoads(Protocol):
         """A load with an earlier start, and no place that rows of other loads have. In: the loads of its source; its
         topics; by how many seconds at least; a change_seq that it has to come before."""
 
-    def window(self, load: dict, gap_minutes: float) -> tuple[str, str]:
+    def file_time(self, source: Source, path: str, modified_at: datetime.datetime | None) -> datetime.datetime | None:
+        """The time of messages of a file that no broker gave one; None where they stay without."""
+
+    def window(self, load: dict, source: Source) -> tuple[str, str]:
         """The span of change_seq in which a change sorts before a load, though it may come after its rows."""
 
     def proof_span(self, load: dict, loads: list[dict]) -> tuple[str, str]:

@@ -15,7 +15,7 @@ from inlet.fields.json_exact import Number
 
 BLANKS = re.compile(rb"[ \t\r\n]*")
 TEXT = re.compile(rb'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"')
-NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?![0-9A-Za-z.+-])")
+NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?![0-9A-Za-z.+-])|NaN|-?Infinity")
 WORDS = {b"true": True, b"false": False, b"null": None}
 WORD = re.compile(rb"true|false|null")
 MAX_DEPTH = 200

@@ -5,17 +5,20 @@ import glob
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
-from inlet.bronze import lookups, parquet_rows
+from inlet.bronze import load_times, lookups, parquet_rows
 from inlet.bronze.companions import companions_of, content_of, fails, num_records
 from inlet.bronze.files import DAMAGED, first_line, is_compressed, unpacked, unpacked_name
 from inlet.bronze.framing import FileBlock, attempt, cut_file
+from inlet.bronze.judged import Judged
 from inlet.bronze.transports import TRANSPORTS
 from inlet.codecs import CODECS
-from inlet.codecs.codec import change_rows, decode_block
-from inlet.codecs.results import Control, Waiting
+from inlet.codecs.codec import UNDECIDED, change_rows, decode_block
+from inlet.codecs.results import STANDS, Control, Waiting
 from inlet.config import Project
 from inlet.errors import ConfigError, Reject
 from inlet.source import ROW_TRANSPORTS, Source
@@ -65,18 +68,22 @@ def _is_in(file: Path, folder: str, pattern: str) -> bool:
 def _decode_blocks(project: Project, source: Source, file: Path) -> Iterator[tuple[str, dict]]:
     codec, tables = CODECS[source.codec], project.tables_of(source)
     parts: dict[str, list[Waiting]] = {}
-    for block in blocks_of(project, source, file):
+    for block, judged in judged_blocks(blocks_of(project, source, file), file.name):
         found = attempt(decode_block, codec, block.data, block.context, source, tables)
         if isinstance(found, Reject):
-            yield "reject", reject_row(found) | {"file_offset": block.file_offset}
+            yield "reject", reject_row(found, block.file_offset) | {"file_offset": block.file_offset}
             continue
-        for row in change_rows(codec, found, block.context, source, tables):
-            yield "change", row | {"file_offset": block.file_offset + row["unit_offset"]}
-        for control in found.controls:
-            yield "control", control_row(control) | {"file_offset": block.file_offset + control.unit_offset}
-        for reject in found.rejects:
-            yield "reject", reject_row(reject) | {"file_offset": block.file_offset + reject.byte_offset}
+        rows = [(row["unit_offset"], "change", row) for row in change_rows(codec, found, block.context, source, tables)]
+        rows += [(control.unit_offset, "control", control_row(control)) for control in found.controls]
+        rows += [(reject.byte_offset, "reject", reject_row(reject, block.file_offset)) for reject in found.rejects]
+        for offset, kind, row in sorted(rows, key=lambda one: one[0]):
+            at = block.file_offset + offset
+            yield kind, row | {"file_offset": at} | verdict_at(judged, at)
         for part in found.parts:
+            at = block.file_offset + part.unit_offset
+            if verdict := verdict_at(judged, at):
+                yield "part", {"file_offset": at, "unit_length": part.unit_length} | verdict
+                continue
             record = block.data[part.unit_offset : part.unit_offset + part.unit_length]
             parts.setdefault(part.key, []).append(
                 Waiting(f"{source.name}/{file.name}@{block.file_offset}", part, record, block.context)
@@ -96,6 +103,34 @@ def blocks_of(project: Project, source: Source, file: Path) -> Iterator[FileBloc
             source, tables, unpacked_name(path), stream, 0, None, True, companions_with(project, source, path) or None
         )
         yield from (block for block, _ in cut)
+
+
+def judged_blocks(blocks: Iterator[FileBlock], path: str) -> Iterator[tuple[FileBlock, list[list]]]:
+    """Blocks with the ranges of the file, [first byte, end, verdict], that the feed's marks judge as anything but
+    standing. A block waits for the marks of its records, which come after them; those of the last ones may be in the
+    next file.
+    """
+    judged, waiting = Judged([], path, 0, 0), list[FileBlock]()
+    for block in blocks:
+        judged.add(block)
+        if not judged.has_marks:
+            yield block, []
+            continue
+        waiting.append(block)
+        start = min((one[1] for one in judged.undecided), default=block.file_offset + len(block.data))
+        while waiting and waiting[0].file_offset + len(waiting[0].data) <= start:
+            yield waiting.pop(0), _not_standing(judged)
+    for block in waiting:
+        yield block, _not_standing(judged) + [[one[1], one[2], UNDECIDED] for one in judged.undecided]
+
+
+def _not_standing(judged: Judged) -> list[list]:
+    return [[start, end, verdict] for _, start, end, *_, verdict in judged.verdicts if verdict != STANDS]
+
+
+def verdict_at(judged: list[list], at: int) -> dict:
+    """What a row says of a record that does not stand, which a run leaves out, or for now."""
+    return next(({"verdict": verdict} for start, end, verdict in judged if start <= at < end), {})
 
 
 def refusal(project: Project, source: Source, file: Path) -> str | None:
@@ -162,6 +197,8 @@ def _decode_messages(project: Project, source: Source, file: Path) -> Iterator[t
     ]
     for message in messages:
         message["unit_id"] = f"{source.name}/{message['topic']}/{message['partition']}/{message['offset']}"
+    at = load_times.of_file(source, plan["path"], datetime.fromtimestamp(file.stat().st_mtime, UTC))
+    messages = [load_times.timed(message, at) for message in messages]
     given = with_lookups(project, source, plan)
     for message in messages if lookups.brings(source) else ():
         given(message)  # what one brings may be named by one before it
@@ -225,10 +262,8 @@ def loads_of(codec, source: Source, tables: dict, messages: list[dict]) -> list[
     """The full loads that these messages are of."""
     seen: dict[tuple, list] = {}
     for message in messages if codec.LOADS else ():
-        if message["timestamp"] and (table := codec.refresh_table(message, source, tables)):
-            seen.setdefault((source.name, table), []).append(
-                (message["timestamp"], message["timestamp"], message["topic"])
-            )
+        if row := codec.refresh_row(message, source, tables):
+            seen.setdefault((source.name, row[0]), []).append((row[1], row[1], message["topic"]))
     return codec.LOADS.assign_loads([], seen, source.options_as(codec.OPTIONS).load_gap_minutes) if codec.LOADS else []
 
 
@@ -236,8 +271,9 @@ def control_row(control: Control) -> dict:
     return {name: value for name, value in control._asdict().items() if value is not None and name != "unit_offset"}
 
 
-def reject_row(reject: Reject) -> dict:
-    """A reject as a line. Of a long one its first bytes, and how many more there are: it may be a whole file."""
+def reject_row(reject: Reject, start: int = 0) -> dict:
+    """A reject as a line. Of a long one its first bytes, and how many more there are: it may be a whole file. In: where
+    its unit begins in the file, in which the sentence counts."""
     return {
         "kind": reject.kind,
         "byte_offset": reject.byte_offset,
@@ -246,7 +282,7 @@ def reject_row(reject: Reject) -> dict:
         "table": ".".join(filter(None, (reject.source_schema, reject.source_table))) or None,
         "column": reject.column_name,
         "change_seq": reject.change_seq,
-        "says": str(reject),
+        "says": str(replace(reject, byte_offset=start + reject.byte_offset)),
         "raw": reject.raw[:LEN_RAW].hex(),
         **({"raw_goes_on": len(reject.raw) - LEN_RAW} if len(reject.raw) > LEN_RAW else {}),
     }

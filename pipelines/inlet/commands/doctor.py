@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from inlet import bronze, config, silver
-from inlet.bronze import kafka
+from inlet.bronze import kafka, load_times
+from inlet.bronze.companions import companions_of
 from inlet.bronze.files import listing, unpacked_name
+from inlet.bronze.foreign import foreign_files
 from inlet.codecs import CODECS
 from inlet.codecs.codec import offers
-from inlet.commands import decode, rejects
+from inlet.commands import decode, import_definitions, rejects
 from inlet.config import Project
 from inlet.errors import ConfigError, EnvironmentLacks, InletError
 from inlet.gold import generate
@@ -54,9 +56,13 @@ def examine(root: Path) -> Iterator[Finding]:
         return
     sources, tables = counted(len(project.sources), "source"), counted(len(project.tables), "table")
     yield Finding("project", True, f"{project.root.name}: {sources}, {tables}")
+    if not project.tables:
+        yield _no_tables(project)
     yield from _lakehouse(project)
     for source in project.sources.values():
         yield _source(project, source)
+        if notice := load_times.notice(source):
+            yield Finding(f"full loads of {source.name}", True, notice)
     yield _columns(project)
     yield from _batches(project)
     yield from _rejects(project)
@@ -71,6 +77,15 @@ def examine(root: Path) -> Iterator[Finding]:
         "Run `inlet generate`",
         ConfigError.exit_code,
     )
+
+
+def _no_tables(project: Project) -> Finding:
+    """A run lands what comes, and decodes nothing of it."""
+    given = sorted({import_definitions.table_of(row) for row in table_versions.seen(project)})
+    remedy = import_definitions.ways_of_all(project)
+    if given:
+        remedy = f"`inlet import` writes those of {', '.join(given)}, whose column lists the feed gave"
+    return Finding("tables", False, "no table has a contract, so nothing is decoded", remedy, ConfigError.exit_code)
 
 
 def _loopback() -> Finding:
@@ -181,6 +196,8 @@ def _source(project: Project, source: Source) -> Finding:
                 return Finding(what, False, f"{no_folder}; did you mean {meant}?", fix, ConfigError.exit_code)
             return Finding(what, True, f"{no_folder} yet (nothing delivered)")
         paths = [path for path, _ in listing(project, source)]
+        if others := foreign_files(project, source, paths):
+            return Finding(what, False, "; ".join(others), fix, ConfigError.exit_code)
         if lacking := _lacking(project, source, paths):
             return Finding(what, False, "; ".join(lacking), "Set what is missing", ConfigError.exit_code)
     except (OSError, ImportError, ValueError, InletError) as error:
@@ -188,7 +205,9 @@ def _source(project: Project, source: Source) -> Finding:
     found = "" if paths else " (nothing delivered yet)"
     if folder and not paths and any(one.is_file() for one in Path(folder).rglob("*")):
         found = f" (files of other names or folders are below {Path(folder).name}; a pattern `**` reads all folders)"
-    return Finding(what, True, f"{counted(len(paths), 'file')} at {source.path}{found}")
+    num_beside = sum(companions_of(source, path) is None for path in paths)
+    beside = f" and {num_beside:,} that come with them" if num_beside else ""
+    return Finding(what, True, f"{counted(len(paths) - num_beside, 'file')}{beside} at {source.path}{found}")
 
 
 def _lacking(project: Project, source: Source, paths: list[str]) -> list[str]:

@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 from inlet import bronze, change, lake, unit
 from inlet.checks.results import RESULTS
-from inlet.commands.rejects import COLUMNS
+from inlet.commands.rejects import COLUMNS, around_fault
 from inlet.commands.show import time_of
 from inlet.config import Project
 from inlet.publish.point import PUBLISHED
+from inlet.silver import closed_rejects
 from inlet.sql import literal
 from inlet.table import by_name
 
@@ -21,9 +22,17 @@ NUM_EXAMPLES, LEN_RAW = 3, 48
 class Lag(NamedTuple):
     """How far the published point is behind what silver has of a source, by the source's own times."""
 
-    newest: datetime | None  # of its newest change
-    shown: datetime | None  # of the last change that is public
+    newest_seq: str | None  # change_seq of its newest change
+    shown_seq: str | None  # of the last change that is public
     seconds: float | None  # None: nothing is public yet, or its places tell no time
+
+    @property
+    def newest(self) -> datetime | None:
+        return time_of(self.newest_seq)
+
+    @property
+    def shown(self) -> datetime | None:
+        return time_of(self.shown_seq)
 
 
 def ledger(project: Project) -> list[dict]:
@@ -43,11 +52,11 @@ def points(project: Project) -> list[dict]:
 
 def lag(newest: str | None, shown: str | None) -> Lag:
     """In: change_seq of the newest change in silver, and of the last one that is public."""
-    at, until = time_of(newest), time_of(shown)
     if shown and newest and newest <= shown:
-        return Lag(at, until, 0.0)
+        return Lag(newest, shown, 0.0)
+    at, until = time_of(newest), time_of(shown)
     seconds = max(0.0, (at - until).total_seconds()) if at and until else None
-    return Lag(at, until, seconds)
+    return Lag(newest, shown, seconds)
 
 
 def lags(batches: list[dict], published: list[dict]) -> dict[str, Lag]:
@@ -117,19 +126,13 @@ def files(project: Project) -> dict[str, int]:
 
 def reject_examples(project: Project, counts: Counter[tuple[str, str]]) -> dict[tuple[str, str], list[dict]]:
     """(source, kind) -> the newest open rejects of it, with the beginning of their bytes."""
-    found = {}
+    found, num_closed = {}, len(closed_rejects.closings(project))
     for source, kind in counts:
-        where = f"where resolved_by is null and source = {literal(source)} and kind = {literal(kind)}"
-        rest = f"{where} order by batch_id desc, unit_id, unit_offset limit {NUM_EXAMPLES}"
-        rows = lake.peek(project.lakehouse_path(), "silver.rejects", COLUMNS, rest)
-        found[source, kind] = [row | {"bytes": _as_bytes(row["raw"] or b"")} for row in rows]
+        where = f"source = {literal(source)} and kind = {literal(kind)}"
+        order = f"order by batch_id desc, unit_id, unit_offset limit {NUM_EXAMPLES + num_closed}"
+        rows = closed_rejects.open_rows(project, COLUMNS, where, order)[:NUM_EXAMPLES]
+        found[source, kind] = [row | {"bytes": around_fault(row, LEN_RAW)} for row in rows]
     return found
-
-
-def _as_bytes(raw: bytes) -> str:
-    shown = raw[:LEN_RAW]
-    text = "".join(chr(b) if 32 <= b < 127 else "." for b in shown)
-    return f"{shown.hex(' ')}\n{text}" + (f"\n({LEN_RAW} of {len(raw)} bytes)" if len(raw) > LEN_RAW else "")
 
 
 def checks(project: Project) -> tuple[list[dict], list[dict]]:

@@ -149,7 +149,8 @@ def _name_of(table: str, taken: set[str]) -> str:
 
 def _updated(project: Project, path: Path, name: str, rows: list[dict], answers: Answers) -> Contract | None:
     contract = _yaml().load(path)
-    before, num_completed, moved = contract.get("version", 1), 0, ""
+    before, moved = contract.get("version", 1), ""
+    completed: list[str] = []
     for last, row in zip([rows[0], *rows], rows):
         table = Table(**_plain(contract))
         if any(_holds(project, version, row) for version in table.versions):
@@ -161,11 +162,10 @@ def _updated(project: Project, path: Path, name: str, rows: list[dict], answers:
                 _change_key(contract, last, row)
         else:
             moved = _move(contract, table, row) or moved
-            num_completed += _complete(contract, row) if _is_same(table.versions[-1], row) else 0
+            completed += [_complete(contract, row)] if _is_same(table.versions[-1], row) else []
     if contract.get("version", 1) != before:
         return _made(path, contract, f"{name}: version {before} -> {contract['version']}", rows)
-    completed = f"a source_type, or a place in it, for {counted(num_completed, 'column')}" if num_completed else ""
-    what = "; ".join(filter(None, (moved, completed)))
+    what = "; ".join(filter(None, (moved, *completed)))
     return _made(path, contract, f"{name}: {what}", rows) if what else None
 
 
@@ -223,8 +223,8 @@ def _is_same_column(known: TableColumn, found: dict, gives_types: bool) -> bool:
     return known.type == found["type"] or gives_types and bool(found.get("source_type"))
 
 
-def _complete(contract: dict, row: dict) -> int:
-    """Give the columns that lack it the vendor's type, or its place in a record. Out: how many."""
+def _complete(contract: dict, row: dict) -> str:
+    """Give the columns that lack it the vendor's type, or its place in a record. Out: what was done."""
     found = {c["name"]: c for c in row["columns"] if c.get("source_type")}
     lacking = [
         c
@@ -234,9 +234,13 @@ def _complete(contract: dict, row: dict) -> int:
         and not PLACE.search(c.get("source_type") or "")
         and c.get("source_type") != found[c["name"]]["source_type"]
     ]
+    typed = [c["name"] for c in lacking if not c.get("source_type")]
+    placed = [c["name"] for c in lacking if c.get("source_type")]
     for column in lacking:
         column |= {k: v for k, v in found[column["name"]].items() if k in ("source_type", "charset")}
-    return len(lacking)
+    done = [f"source_type is added to {', '.join(typed)}"] * bool(typed)
+    done += [f"its place in a record is added to the source_type of {', '.join(placed)}"] * bool(placed)
+    return "; ".join(done)
 
 
 def _follow(contract: dict, name: str, row: dict, answers: Answers) -> None:

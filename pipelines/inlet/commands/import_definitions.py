@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from inlet import silver
 from inlet.bronze.files import DAMAGED, UNPACK, first_line, why
 from inlet.codecs import CODECS
 from inlet.codecs.codec import offers
@@ -10,30 +11,57 @@ from inlet.config import Project
 from inlet.errors import ConfigError
 from inlet.silver import table_versions
 
+EXAMPLE = "pipelines/tables/example.yml.txt"
+
+
+def ways_to_contracts(name: str, codec, folder: Path | None = None) -> str:
+    """How the tables of a source get their contracts, as commands. In: the source's name and codec; the project, where
+    it is not the current folder.
+    """
+    where, example = (f" --project {folder}", f"{folder}/{EXAMPLE}") if folder else ("", EXAMPLE)
+    ways = [f"write a contract for each table, as in {example}"]
+    if offers(codec, "definitions_of"):
+        ways.insert(0, f"inlet import DEFINITION_FILE --source {name}{where}")
+    if offers(codec, "brought"):
+        bring = f"inlet run{where} and inlet import --source {name}{where}"
+        ways.insert(0, f"{bring}, where the feed brings column lists")
+    return ", or ".join(ways)
+
+
+def ways_of_all(project: Project, source: str | None = None) -> str:
+    """The same for all sources of a project, or for one."""
+    named = [project.sources[source]] if source else list(project.sources.values())
+    if not named:
+        return "Add a source to pipelines/inlet.yml"
+    return "; ".join(f"{one.name}: {ways_to_contracts(one.name, CODECS[one.codec])}" for one in named)
+
 
 def from_feeds(project: Project, source: str | None, table: str | None) -> list[dict]:
-    """The definitions that feeds gave, in their order."""
-    rows = [
-        row
-        for row in table_versions.seen(project)
-        if source in (None, row["source"]) and table in (None, table_of(row))
-    ]
-    if not rows:
+    """The definitions that feeds gave, in their order. Raises: ConfigError where there are none, with what there is."""
+    given = table_versions.seen(project)
+    rows = [row for row in given if source in (None, row["source"]) and table in (None, table_of(row))]
+    if rows:
+        return rows
+    asked = (f" of {table}" if table else "") + (f" in source {source}" if source else "")
+    missing = f"No feed has given a column list{asked} yet"
+    if others := sorted({f"{table_of(row)} (source {row['source']})" for row in given}):
         raise ConfigError(
-            f"No feed has given a column list{f' of {table}' if table else ''} yet",
-            "Where feeds hold column lists, `inlet run` reads them; else name a definition file, or write the contract",
+            f"{missing}. Column lists were given of {', '.join(others)}",
+            "Name one of these, or neither of both options",
         )
-    return rows
+    if waiting := silver.pending(project):
+        raise ConfigError(
+            f"{missing}, and what batch {', '.join(map(str, waiting))} landed is not decoded",
+            "`inlet run` decodes it; then import again",
+        )
+    raise ConfigError(missing, ways_of_all(project, source))
 
 
 def from_files(project: Project, source: str, files: list[Path]) -> list[dict]:
     """The definitions in files of the vendor, read by the codec of a source. Raises: ConfigError."""
     codec = CODECS[project.sources[source].codec]
     if not offers(codec, "definitions_of"):
-        raise ConfigError(
-            f"{project.sources[source].codec} has no definition files",
-            f"Its feed brings them: run `inlet run`, then `inlet import --source {source}` without a file",
-        )
+        raise ConfigError(f"{project.sources[source].codec} has no definition files", ways_of_all(project, source))
     contents = [(path, content(path)) for path in files]
     as_told = import_settings.as_told(project.sources[source], [(path.name, data) for path, data in contents])
     return _in_order(

@@ -1,5 +1,5 @@
-"""What `inlet import` does with what definition files say of their source itself: what inlet.yml lacks is told, what
-contradicts it is refused. inlet.yml is a person's, and is not written.
+"""What `inlet import` does with what definition files say of their source itself: where inlet.yml lacks it, the whole
+source is printed as it should be, what contradicts it is refused. inlet.yml is a person's, and is not written.
 """
 
 from typing import Any
@@ -24,18 +24,33 @@ def as_told(source: Source, files: list[tuple[str, bytes]]) -> Source:
     return source.model_copy(update={"options": source.options | options})
 
 
-def lines(source: Source, files: list[tuple[str, bytes]]) -> list[str]:
-    """What a person has to write into inlet.yml, and to know. Raises: ConfigError."""
+def lines(source: Source, files: list[tuple[str, bytes]], fields: dict[str, Any]) -> list[str]:
+    """What a person has to write into inlet.yml, and to know. In: the source, also as inlet.yml has it. Raises:
+    ConfigError."""
     settings = _told(source, files)
     lacking = _lacking(source, settings)
-    told = _dump({"sources": {source.name: lacking}})
+    whole = fields | lacking | {"options": (fields.get("options") or {}) | lacking.get("options", {})}
+    what = ", ".join([*lacking.get("options", {}), *(["tables"] if "tables" in lacking else [])])
+    text = _dump({"sources": {source.name: {name: value for name, value in whole.items() if value != {}}}})
     required = getattr(CODECS[source.codec].OPTIONS, "REQUIRED", {})
     given = source.options | lacking.get("options", {})
     missing = [name for name in required if given.get(name) is None]
     asked = [f"option {name} is missing. {required[name]}" for name in missing]
-    return ([f"pipelines/inlet.yml lacks:\n{told}"] if lacking else []) + [
-        f"note: {note}" for note in asked + settings.notes
-    ]
+    open_ = open_options(source, given)
+    return (
+        ([f"pipelines/inlet.yml lacks {what}. Write the source so:\n{text}"] if lacking else [])
+        + [f"note: {note}" for note in asked + settings.notes]
+        + ([open_] if open_ else [])
+    )
+
+
+def open_options(source: Source, given: dict[str, Any]) -> str:
+    """Options of a source that are `auto` still; "" where none is. In: options as they will be."""
+    fields = CODECS[source.codec].OPTIONS.model_fields
+    names = [name for name, field in fields.items() if given.get(name, field.default) == "auto"]
+    if not names:
+        return ""
+    return f"options of {source.name} that stay auto: {', '.join(names)} (docs/formats/{source.codec}.md)"
 
 
 def _told(source: Source, files: list[tuple[str, bytes]]) -> Settings:

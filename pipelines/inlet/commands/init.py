@@ -10,8 +10,11 @@ import yaml
 from pydantic import ValidationError
 
 from inlet import config
+from inlet.bronze.files import listing
+from inlet.bronze.foreign import foreign_files
 from inlet.codecs import CODECS
-from inlet.codecs.codec import offers
+from inlet.commands.import_definitions import EXAMPLE as EXAMPLE_FILE
+from inlet.commands.import_definitions import ways_to_contracts
 from inlet.errors import ConfigError
 from inlet.gold import generate
 
@@ -40,6 +43,7 @@ columns:
   - {name: AMOUNT, type: "decimal(9,2)"}
 """
 LEFT_OUT = ("target", "logs", "gold", "shop", ".user.yml")  # made by dbt, and the demo's own models and marts
+AIRFLOW = "infra/airflow"  # a folder of this repository, and of a project that is scheduled by it
 IGNORE = "/lakehouse/\n/landing/\ndbt/target/\n"
 
 
@@ -74,9 +78,9 @@ def _option(codec, name: str, text: str):
     return text
 
 
-def init(folder: Path, source: FirstSource | None = None) -> list[str]:
-    """Make the folder. Out: lines that say what is there and what to type next. Raises: ConfigError if it holds
-    something, or for a source that cannot be read; then nothing is made.
+def init(folder: Path, source: FirstSource | None = None, has_airflow: bool = False) -> list[str]:
+    """Make the folder. In: whether it has the Airflow DAG. Out: lines that say what is there and what to type next.
+    Raises: ConfigError if it holds something, or for a source that cannot be read; then nothing is made.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigError(f"{folder} is not empty", "Name a folder that does not exist yet")
@@ -87,29 +91,39 @@ def init(folder: Path, source: FirstSource | None = None) -> list[str]:
     except ConfigError:
         shutil.rmtree(folder)
         raise
-    (folder / "pipelines" / "tables" / "example.yml.txt").write_text(EXAMPLE)
+    (folder / EXAMPLE_FILE).write_text(EXAMPLE)
     (folder / ".gitignore").write_text(IGNORE)
     shutil.copytree(generate.HOME / "dbt", folder / "dbt", ignore=shutil.ignore_patterns(*LEFT_OUT))
     shutil.copytree(generate.HOME / "expectations", folder / "expectations")
+    if has_airflow:
+        files = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(generate.HOME / AIRFLOW, folder / AIRFLOW, ignore=files)
     generate.write(project)
+    notes = _foreign(project, source.name) if source else []
     steps = [*_steps(folder, source), f"inlet generate --project {folder}", f"inlet run --project {folder}"]
+    if has_airflow:
+        steps.append(f"schedule it: {folder}/{AIRFLOW}/README.md says how Airflow gets the DAG in that folder")
     what = f"a project with the source {source.name}" if source else "a project without sources yet"
-    return [f"{folder}: {what}.", *(f"  {n}. {step}" for n, step in enumerate(steps, 1))]
+    return [f"{folder}: {what}.", *map("note: {}".format, notes), *(f"  {n}. {s}" for n, s in enumerate(steps, 1))]
+
+
+def _foreign(project: config.Project, name: str) -> list[str]:
+    """What the first source can't read of the files that are delivered already."""
+    source = project.sources[name]
+    return (
+        [] if "://" in source.path else foreign_files(project, source, (path for path, _ in listing(project, source)))
+    )
 
 
 def _steps(folder: Path, source: FirstSource | None) -> list[str]:
     """What is left to do before the models can be generated."""
-    write = f"write a contract for each table, as in {folder}/pipelines/tables/example.yml.txt"
     if source is None:
-        return [f"add a source to {folder}/pipelines/inlet.yml", write]
+        add = f"add a source to {folder}/pipelines/inlet.yml"
+        return [add, f"write a contract for each table, as in {folder}/{EXAMPLE_FILE}"]
     codec = CODECS[source.codec]
-    required = [name for name in getattr(codec.OPTIONS, "REQUIRED", {}) if name not in source.options]
+    required = {n: why for n, why in getattr(codec.OPTIONS, "REQUIRED", {}).items() if n not in source.options}
     options = [
-        f"write `options: {{{', '.join(f'{name}: ...' for name in required)}}}` into {folder}/pipelines/inlet.yml"
+        f"write `options: {{{', '.join(f'{name}: ...' for name in required)}}}` into {folder}/pipelines/inlet.yml. "
+        + ". ".join(required.values())
     ]
-    if offers(codec, "definitions_of"):
-        write = f"inlet import DEFINITION_FILE --source {source.name} --project {folder}, or {write}"
-    if offers(codec, "brought"):
-        bring = f"inlet run --project {folder} and inlet import --source {source.name} --project {folder}"
-        write = f"{bring}, where the feed brings column lists, or {write}"
-    return (options if required else []) + [write]
+    return (options if required else []) + [ways_to_contracts(source.name, codec, folder)]

@@ -5,6 +5,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -17,7 +18,7 @@ from inlet.bronze.transports import TRANSPORTS
 from inlet.codecs import CODECS, transports_of
 from inlet.codecs.codec import offers
 from inlet.codecs.notes import UNREADABLE, Annotated, Note, bare, leaves
-from inlet.commands import message_records
+from inlet.commands import message_records, text_records
 from inlet.commands.decode import blocks_of, companions_with, opened, path_of, planned, source_of, with_lookups
 from inlet.config import Project, read_files
 from inlet.errors import ConfigError
@@ -161,8 +162,7 @@ def inspect(
     source = source_of(project, file, source_name)
     is_of_rows = source.transport in ROW_TRANSPORTS
     codec = CODECS[source.codec]
-    is_explained = offers(codec, "annotate_rows") if is_of_rows else offers(codec, "annotate")
-    if not (is_explained or source.brings_messages) or source.broker:
+    if source.broker or is_of_rows and not offers(codec, "annotate_rows"):
         what = f"{source.codec} over {source.transport}"
         raise ConfigError(
             f"{source.name} reads {what}, whose bytes it does not explain", "`inlet decode` shows its changes"
@@ -291,7 +291,9 @@ def _annotated(codec, data: bytes, context: dict, source: Source, tables: dict, 
     """In: whether the file begins with these bytes."""
     problem = context.get("problem")
     if not problem:
-        return codec.annotate(data, context, source, tables)
+        is_explained = offers(codec, "annotate")
+        annotate = codec.annotate if is_explained else partial(text_records.annotate, codec)
+        return annotate(data, context, source, tables)
     header = codec.annotate_header(data) if is_first and offers(codec, "annotate_header") else []
     start = header[-1].offset + header[-1].length if header else 0
     at = min(max(problem["byte_offset"], start), len(data))

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from inlet.bronze.framing import attempt
-from inlet.codecs import json_notes
+from inlet.codecs import avro_framing, json_notes
 from inlet.codecs.codec import offers
 from inlet.codecs.notes import Annotated, Note, Said, clipped, group, leaves
 from inlet.codecs.results import Control
@@ -31,7 +31,7 @@ def annotate(codec, message: dict, source: Source, tables: dict) -> list[Annotat
     places: dict[int, Said] = {} if isinstance(said, Reject) else {one.offset: one for one in said}
     known = {one.offset for one in (*shown, *places.values()) if one.operation or one.table}
     is_meant = {at for at, one in rejects.items() if not tables and one.kind == UNKNOWN_TABLE and at in known}
-    faults = {at: _fault(one) for at, one in rejects.items() if at not in is_meant}
+    faults = {at: fault_of(one) for at, one in rejects.items() if at not in is_meant}
     if is_explained:
         return [one if _has_fault(one) else replace(one, **faults.get(one.offset, {})) for one in shown]
     ends = {at: at + one.length for at, one in places.items()}
@@ -39,9 +39,10 @@ def annotate(codec, message: dict, source: Source, tables: dict) -> list[Annotat
     ends |= {one.unit_offset: one.unit_offset + one.unit_length for one in others}
     records = [
         (at, end, _told(places.get(at), controls.get(at) or rejects.get(at)) | faults.get(at, {}))
-        for at, end in _apart(ends)
+        for at, end in apart(ends)
     ]
-    if len(records) < 2:  # all bytes of the message are its
+    has_id = bool(records) and data[: records[0][0]].startswith(avro_framing.MAGIC)
+    if len(records) < 2 and not has_id:  # all bytes of the message are its
         told = records[0][2] if records else {"title": "message"} | faults.get(0, {})
         return [Annotated(0, len(data), read=partial(json_notes.notes_of, data), **told)]
     return list(_with_between(data, records))
@@ -55,7 +56,7 @@ def _decoded(codec, message: dict, source: Source, tables: dict) -> tuple[dict[i
     return {one.unit_offset: one for one in rejects}, {one.unit_offset: one for one in controls}
 
 
-def _fault(reject: Reject) -> dict[str, Any]:
+def fault_of(reject: Reject) -> dict[str, Any]:
     """As members of Annotated."""
     why = f"expected {reject.expected}, found {reject.found}"
     return {"fault": (reject.kind, why), "fault_at": reject.byte_offset}
@@ -74,7 +75,7 @@ def _told(said: Said | None, other: Control | Reject | None) -> dict[str, Any]:
     return {"title": other.kind if isinstance(other, Control) else "message", "table": table or None}
 
 
-def _apart(ends: dict[int, int]) -> Iterator[tuple[int, int]]:
+def apart(ends: dict[int, int]) -> Iterator[tuple[int, int]]:
     """First byte and end of each that has bytes, and lies in no other one."""
     last = 0
     for at, end in sorted(ends.items()):
@@ -87,7 +88,12 @@ def _with_between(data: bytes, records: list[tuple[int, int, dict[str, Any]]]) -
     last = 0
     for start, end, told in [*records, (len(data), len(data), {})]:
         if last < start:
-            note = Note(last, start - last, "between records", "blanks, commas, brackets, or what is around records")
+            note = Note(
+                last,
+                start - last,
+                "between records",
+                "blanks, commas, brackets, a schema id, or what is around records",
+            )
             yield Annotated(last, start - last, "between records", partial(list, [note]))
         if start < end:
             yield Annotated(start, end - start, read=partial(_notes, data[start:end], start), **told)

@@ -111,7 +111,7 @@ def _of_lakehouse(project: Project) -> Iterator["Metric"]:
         times = {(source,): at.timestamp() for source, one in lags.items() if (at := getattr(one, which))}
         yield _gauge(f"inlet_{which}_change_timestamp_seconds", f"the source's own time of the {doc}", times, "source")
     waiting = dict(rejects.open_rejects(project))
-    yield _gauge("inlet_rejects_open", "records rejected and not decoded again", waiting, "source", "kind")
+    yield _gauge("inlet_rejects_open", "rejects that are neither decoded again nor closed", waiting, "source", "kind")
 
 
 def _of_run(run: dict, last_success: float | None) -> Iterator["Metric"]:

@@ -1,25 +1,72 @@
-"""`inlet rejects`: what could not be decoded, read without Spark."""
+"""`inlet rejects`: what could not be decoded, read and closed without Spark."""
 
 from collections import Counter
+from typing import NamedTuple
 
 from inlet import change, lake
 from inlet.bronze import purged
 from inlet.codecs import CODECS
 from inlet.codecs.codec import offers
 from inlet.config import Project, known
+from inlet.silver import closed_rejects
 from inlet.source import ROW_TRANSPORTS
 from inlet.sql import literal
 from inlet.unit import place_in_file
 
 COLUMNS = [c.name for c in change.REJECTS]
 CONFLICT = "conflicting_duplicate"
+LEN_RAW = 512  # bytes of a record that are shown
 
 
-def rejects(project: Project, source: str | None, kind: str | None) -> list[dict]:
-    """Rows of silver.rejects that no later run has decoded again, newest batch first."""
-    rows = [row for row in lake.peek(project.lakehouse_path(), "silver.rejects", COLUMNS) if row["resolved_by"] is None]
-    rows = [r for r in rows if (not source or r["source"] == source) and (not kind or r["kind"] == kind)]
+class Selection(NamedTuple):
+    """Which rejects: those for which all that is given holds."""
+
+    source: str | None = None
+    kind: str | None = None
+    batch: int | None = None
+    unit: str | None = None
+    at: int | None = None  # a byte of the record, as `in_file` counts it, else in its unit
+
+    def has(self, project: Project, row: dict) -> bool:
+        """Is a row of silver.rejects one of them?"""
+        names = ("source", self.source), ("kind", self.kind), ("batch_id", self.batch), ("unit_id", self.unit)
+        if any(value is not None and row[name] != value for name, value in names):
+            return False
+        if self.at is None:
+            return True
+        place = in_file(project, row)
+        start = place[1] if place else row["unit_offset"] or 0
+        return start <= self.at < start + max(row["unit_length"] or 0, 1)
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {value}" for name, value in self._asdict().items() if value is not None)
+
+
+def rejects(
+    project: Project, source: str | None = None, kind: str | None = None, *others, is_closed: bool = False
+) -> list[dict]:
+    """Rows of silver.rejects that are open, newest batch first; or those that are closed, with why, by whom and when.
+    In: as Selection."""
+    selection = Selection(source, kind, *others)
+    if is_closed:
+        rows = lake.peek(project.lakehouse_path(), "silver.rejects", COLUMNS, "where resolved_by is null")
+        closed = closed_rejects.closings(project)
+        words = {place: {name: row[name] for name in closed_rejects.WORDS} for place, row in closed.items()}
+        rows = [row | words[place] for row in rows if (place := closed_rejects.key(row)) in words]
+    else:
+        rows = closed_rejects.open_rows(project, COLUMNS)
+    rows = [row for row in rows if selection.has(project, row)]
     return sorted(rows, key=lambda r: (-r["batch_id"], r["unit_id"], r["unit_offset"] or 0))
+
+
+def close(project: Project, rows: list[dict], reason: str) -> None:
+    """Close rejects that no one can decode. In: rows of silver.rejects; why, in words."""
+    closed_rejects.write(project, rows, True, reason)
+
+
+def reopen(project: Project, rows: list[dict], reason: str) -> None:
+    """Make closed rejects open again. In: rows of silver.rejects; why, in words."""
+    closed_rejects.write(project, rows, False, reason)
 
 
 def of_table(project: Project, rows: list[dict], table: str) -> tuple[list[dict], int]:
@@ -44,14 +91,8 @@ def counts(rows: list[dict]) -> list[dict]:
 
 
 def open_rejects(project: Project) -> Counter[tuple[str, str]]:
-    """(source, kind) -> how many rejects no later run has decoded again: what `rejects` lists, counted."""
-    rows = lake.peek(
-        project.lakehouse_path(),
-        "silver.rejects",
-        ["source", "kind", "count(*) as num"],
-        "where resolved_by is null group by source, kind",
-    )
-    return Counter({(row["source"], row["kind"]): row["num"] for row in rows})
+    """(source, kind) -> how many rejects are open: what `rejects` lists, counted."""
+    return closed_rejects.count_open(project)
 
 
 def of_batches(project: Project, batches: list[int]) -> Counter[str]:
@@ -106,10 +147,14 @@ def to_inspect(project: Project, rows: list[dict]) -> tuple[str, int] | None:
 
 
 def reject_line(
-    row: dict, with_raw: bool, stays: dict[tuple[str, str], str] | None = None, start: int | None = None
+    row: dict,
+    with_raw: bool,
+    stays: dict[tuple[str, str], str] | None = None,
+    start: int | None = None,
+    is_verbose: bool = False,
 ) -> dict:
     """A reject as a person wants to see it. In: what `first_of` found; where in its file the record begins, so that
-    its bytes are those of the file."""
+    its bytes are those of the file; whether all readings are shown that were tried."""
     shift = 0 if start is None else start - row["unit_offset"]
     place = ".".join(filter(None, (row["source_table"], row["column_name"])))
     first = (stays or {}).get((row["source"], row["change_seq"])) if row["kind"] == CONFLICT else None
@@ -122,22 +167,44 @@ def reject_line(
         "record at": row["unit_offset"] + shift if shift else row["unit_offset"],
         "byte": row["byte_offset"] + shift if shift else row["byte_offset"],
         "expected": row["expected"] + (f", of {first}, which stays" if first else ""),
-        "found": row["found"],
+        "found": row["found"] if is_verbose else first_fact(row["kind"], row["found"]),
     }
+    if "reason" in row:
+        line |= {"reason": row["reason"], "closed by": row["person"], "closed at": row["written_at"]}
     if with_raw:
-        raw = row["raw"] or b""
-        more = f"\n(512 of {len(raw)} bytes; --json has all)" if len(raw) > 512 else ""
-        line["raw"] = raw[:512].hex(" ") + "\n" + "".join(chr(b) if 32 <= b < 127 else "." for b in raw[:512]) + more
+        line["raw"] = around_fault(row, LEN_RAW, "--json has all", shift)
     return line
 
 
+def first_fact(kind: str, found: str) -> str:
+    """What was found, without the readings that were tried but the first one: --verbose shows those."""
+    fact, tried, _ = found.partition("; tried ")
+    if not tried and kind.startswith("ambiguous_"):
+        fact, tried, _ = found.partition("; ")
+    return f"{fact} (--verbose: all readings)" if tried else fact
+
+
+def around_fault(row: dict, most: int, where_all: str = "", shift: int = 0) -> str:
+    """The bytes of a record, as hex and as text; of a long one those around the fault. In: how many at most; where all
+    of them are; what its offsets lack to count in the file."""
+    raw = row["raw"] or b""
+    at = max((row["byte_offset"] or 0) - (row["unit_offset"] or 0), 0)
+    begin = max(min(at - most // 4, len(raw) - most), 0)
+    shown = raw[begin : begin + most]
+    text = shown.hex(" ") + "\n" + "".join(chr(b) if 32 <= b < 127 else "." for b in shown)
+    if len(raw) <= most:
+        return text
+    first = (row["unit_offset"] or 0) + shift + begin
+    words = filter(None, (f"from byte {first:,}", f"{most:,} of {len(raw):,} bytes", where_all))
+    return f"{text}\n({'; '.join(words)})"
+
+
 def gaps(project: Project) -> list[dict]:
-    """Files of changes that were removed before they were landed, or may have been, and that no full load of their
-    table made up for.
+    """Files of changes that were removed before they were landed, or may have been, that no full load of their table
+    made up for, and that no person has closed.
     """
-    columns = ["source", "source_schema", "source_table", "kind", "found", "batch_id", "resolved_by"]
     kinds = ", ".join(f"'{kind}'" for kind in purged.GAPS)
-    rows = lake.peek(project.lakehouse_path(), "silver.rejects", columns, f"where kind in ({kinds})")
+    rows = closed_rejects.open_rows(project, ["source_schema", "source_table", "found"], f"kind in ({kinds})")
     return [
         {
             "source": row["source"],
@@ -148,5 +215,4 @@ def gaps(project: Project) -> list[dict]:
             "remedy": purged.REMEDY,
         }
         for row in rows
-        if row["resolved_by"] is None
     ]

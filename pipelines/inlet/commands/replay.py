@@ -16,7 +16,7 @@ from inlet.bronze.redelivered import Redelivered
 from inlet.bronze.rests import rests
 from inlet.config import Project
 from inlet.errors import FILE_KINDS, ConfigError
-from inlet.silver import parts, table_versions
+from inlet.silver import closed_rejects, parts, table_versions
 from inlet.silver.decoded import IGNORED
 from inlet.sql import literal
 from inlet.table import by_name, fingerprint
@@ -26,7 +26,15 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LACKS_NAME = "definition_missing"  # also where what a message names was not there
-WAIT_FOR_A_CONTRACT = ("definition_missing", "definition_differs", "unknown_table", "unknown_extraction_id")
+WAIT_FOR_A_CONTRACT = (
+    "definition_missing",
+    "definition_differs",
+    "unknown_table",
+    "unknown_extraction_id",
+    "unknown_column",  # these three are what a column that was added at the source makes
+    "mask_too_long",
+    "bad_column_count",
+)
 PLACE = [
     "source",
     "source_schema",
@@ -35,6 +43,7 @@ PLACE = [
     "unit_id",
     "unit_offset",
     "unit_length",
+    "byte_offset",
     "batch_id",
     "resolved_by",
     "contract",
@@ -48,20 +57,29 @@ def unresolved(
     batch: int | None = None,
     unit: str | None = None,
 ) -> list[dict]:
-    """Rejects that no later run has decoded again, of whole batches, without their bytes; and whose bytes bronze has.
-    Read without Spark.
+    """Rejects that no later run has decoded again and no person has closed, of whole batches, without their bytes; and
+    whose bytes bronze has. Read without Spark.
     """
-    return _of_whole_batches(
-        project,
-        [
-            r
-            for r in [*lake.peek(project.lakehouse_path(), "silver.rejects", PLACE), *_wanted_now(project)]
-            if source in (None, r["source"])
-            and kind in (None, r["kind"])
-            and batch in (None, r["batch_id"])
-            and unit in (None, r["unit_id"])
-        ],
-    )
+    rows = [
+        r
+        for r in _unresolved(project)
+        if source in (None, r["source"])
+        and kind in (None, r["kind"])
+        and batch in (None, r["batch_id"])
+        and unit in (None, r["unit_id"])
+    ]
+    return _not_closed(project, rows)
+
+
+def _unresolved(project: Project) -> list[dict]:
+    """As `unresolved`, with the closed ones."""
+    rows = [*lake.peek(project.lakehouse_path(), "silver.rejects", PLACE), *_wanted_now(project)]
+    return _of_whole_batches(project, rows)
+
+
+def _not_closed(project: Project, rejects: list[dict]) -> list[dict]:
+    closed = closed_rejects.closings(project) if rejects else {}
+    return [row for row in rejects if closed_rejects.key(row) not in closed]
 
 
 def _of_whole_batches(project: Project, rejects: list[dict]) -> list[dict]:
@@ -87,11 +105,17 @@ def _wanted_now(project: Project) -> list[dict]:
     rows = lake.peek(
         project.lakehouse_path(),
         "silver.control_events",
-        [*(name for name in PLACE if name not in ("resolved_by", "contract")), "detail"],
+        [*(name for name in PLACE if name not in ("byte_offset", "resolved_by", "contract")), "detail"],
         f"where kind = '{IGNORED}'",
     )
     return [
-        row | {"resolved_by": None, "contract": None, "num_records": json.loads(row["detail"])["records"]}
+        row
+        | {
+            "byte_offset": None,
+            "resolved_by": None,
+            "contract": None,
+            "num_records": json.loads(row["detail"])["records"],
+        }
         for row in rows
         if _key(row, "batch_id") not in replayed
         and row["batch_id"] >= anew.get((row["source"], row["unit_id"].rsplit("@", 1)[0]), 0)
@@ -135,7 +159,8 @@ def due(project: Project, sources: list[str], asks: bool = True) -> list[dict]:
     ]
     done, unfinished = _decoded(project), [*bronze.landed(project), *replay.planned(project)]
     busy = {row["source"] for row in unfinished if (row["source"], row["batch_id"]) not in done} if changed else set()
-    found = [row for row in _of_whole_batches(project, changed) if row["source"] not in busy]
+    found = _not_closed(project, _of_whole_batches(project, changed))
+    found = [row for row in found if row["source"] not in busy]
     gone = _gone(project, found)
     found = [row for row in found if row["unit_id"] not in gone and not _was_landed_otherwise(project, row)]
     found, parts_of_rests = _with_rests(project, found)
@@ -224,7 +249,7 @@ def _with_rests(project: Project, rejects: list[dict]) -> tuple[list[dict], dict
     if not rejects:
         return [], {}
     units = {row["unit_id"] for row in rejects}
-    everything = {row["unit_id"]: row for row in unresolved(project)}
+    everything = {row["unit_id"]: row for row in _unresolved(project)}  # closed ones, too: a file is framed as a whole
     found, lacking, done = dict.fromkeys(everything, False), {}, _decoded(project)
     for (source, path), rest in rests(project, units | everything.keys()).items():
         if units.isdisjoint(rest.units):
@@ -254,8 +279,9 @@ def chosen(project: Project, source: str | None, kind: str | None, batch: int | 
         )
         raise ConfigError(
             f"There is no reject to decode again{' of ' + filters if filters else ''}",
-            "`inlet rejects` lists them; files that could not be read at all are read again once they are delivered "
-            "anew, those that were landed damaged by `inlet replay --file PATH`",
+            "`inlet rejects` lists them; closed ones are opened first, by `inlet rejects --reopen`. Files that could "
+            "not be read at all are read again once they are delivered again, those that were landed damaged by "
+            "`inlet replay --file PATH`",
         )
     if gone := sorted(_gone(project, rows)):
         raise ConfigError(

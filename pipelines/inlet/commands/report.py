@@ -4,20 +4,21 @@ What needs a person comes first. `gather` asks the lakehouse, `attention` and th
 how it looks. All that comes from data is escaped.
 """
 
-import re
 import statistics
 from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import fsspec
 from jinja2 import Environment, StrictUndefined
-from markupsafe import Markup, escape
 
-from inlet.commands import charts, facts, rejects, runs, status
+from inlet.commands import charts, facts, rejects, run_counts, runs, status
+from inlet.commands.show import time_of
+from inlet.commands.sql import command_of
+from inlet.commands.text import breaks, cell, duration, size, words
 from inlet.config import Project
 from inlet.errors import REJECT_KINDS, EnvironmentLacks
 from inlet.gold import generate
@@ -25,7 +26,8 @@ from inlet.log import counted
 
 NUM_BATCHES, NUM_RUNS, NUM_FAILED = 60, 20, 10
 OUTCOMES = ("changes", "repeats", "control", "rejected", "waiting")  # of a batch's records
-WAITS = (  # titles of `inlet status`
+HELD = "public views"  # title of the sources that the public views wait for
+WAITS = (  # other titles, of `inlet status`
     "waiting files",
     "unfinished records",
     "waiting for the feed",
@@ -39,6 +41,13 @@ WAITS = (  # titles of `inlet status`
     "rows that a task's target refused",
     "sources that cannot be listed",
 )
+SECTIONS = {
+    "came": "What came in",
+    "waits": "What waits",
+    "rejects": "Rejects",
+    "checks": "Checks",
+    "runs": "Runs",
+}  # that notes lead to
 
 
 class Note(NamedTuple):
@@ -47,6 +56,7 @@ class Note(NamedTuple):
     level: str  # act, look, know
     what: str
     remedy: str = ""
+    section: str = ""  # of the page, which has more of it
 
 
 def write(project: Project, out: str | None = None) -> str:
@@ -82,13 +92,14 @@ def gather(project: Project, now: datetime) -> dict[str, Any]:
         "status": now_status,
         "published": published[-1] if published else None,
         "came": _came(now_status["sources"], batches),
-        "waits": {title: now_status[title] for title in WAITS if title in now_status},
+        "waits": _waits(now_status),
+        "counts": {title: now_status[title] for title in (status.LATE, status.KNOWN) if title in now_status},
         "lags": [_lag(name, lags[name], batches, published, now) for name in project.sources if name in lags],
         "tables": _tables(facts.table_lags(project, batches)),
         "rejects": _rejects(project, open_rejects),
         "num_rejected": open_rejects.total(),
         "checks": _checks(last_checks),
-        "failed_checks": failed_checks[:NUM_FAILED],
+        "failed_checks": _failed(failed_checks[:NUM_FAILED], last_checks),
         "sizes": [row for row in facts.sizes(project) if row["files"]],
         "runs": [run | {"by_step": {step: s for (step,), s in facts.step_seconds(run).items()}} for run in past],
         "stale": generate.stale(project),
@@ -105,7 +116,7 @@ def _to_act_on(data: dict[str, Any]) -> Iterator[Note]:
     now_status = data["status"]
     if data["runs"] and data["runs"][0]["exit_code"]:
         last = data["runs"][0]
-        yield Note("act", f"The last run failed with exit code {last['exit_code']}: {last['error']}")
+        yield Note("act", f"The last run failed with exit code {last['exit_code']}: {last['error']}", section="runs")
     for row in now_status.get("sources that cannot be listed", ()):
         yield Note("act", f"{row['source']} cannot be listed: {row['why']}", "See to its address or folder")
     for row in now_status.get("suspended tables", ()):
@@ -113,7 +124,7 @@ def _to_act_on(data: dict[str, Any]) -> Iterator[Note]:
         yield Note("act", words, f"{row['remedy'][0].upper()}{row['remedy'][1:]}")
     for row in data["checks"]:
         if row["failed"]:
-            yield Note("act", f"{counted(row['failed'], 'check')} of {row['table']} failed", "See the checks below")
+            yield Note("act", f"{counted(row['failed'], 'check')} of {row['table']} failed", section="checks")
     if data["stale"]:
         yield Note("act", "dbt models or macros are not what the contracts say or this Inlet has", "`inlet generate`")
     for row in now_status.get("gaps in the changes", ()):
@@ -127,10 +138,15 @@ def _to_act_on(data: dict[str, Any]) -> Iterator[Note]:
 def _to_look_at(data: dict[str, Any]) -> Iterator[Note]:
     now_status = data["status"]
     if data["num_rejected"]:
-        yield Note("look", f"{counted(data['num_rejected'], 'record')} rejected", "Fix the cause, then `inlet replay`")
+        yield Note(
+            "look",
+            f"{counted(data['num_rejected'], 'record')} rejected",
+            "Fix the cause, then `inlet replay`",
+            "rejects",
+        )
     for row in now_status["public"]:
         if row["waits for"]:
-            yield Note("look", f"The public views wait for {row['source']}: {row['waits for']}")
+            yield Note("look", f"The public views wait for {row['source']}: {row['waits for']}", section="waits")
     for row in now_status.get("full loads that have not ended", ()):
         words = f"A full load of {row['table']} from {row['source']} has not ended"
         yield Note("look", words, f"It ends {row['ends']}")
@@ -142,10 +158,10 @@ def _to_look_at(data: dict[str, Any]) -> Iterator[Note]:
     for row in now_status.get("rows that a task's target refused", ()):
         yield Note("look", f"Qlik could not apply {counted(row['rows'], 'row')} of {row['table']}: {row['last error']}")
     if num := len(now_status.get("waiting files", ())):
-        yield Note("look", f"{counted(num, 'file')} waiting", "See what waits below")
+        yield Note("look", f"{counted(num, 'file')} waiting", section="waits")
     for row in data["checks"]:
         if row["warned"] and not row["failed"]:
-            yield Note("look", f"{counted(row['warned'], 'warning')} of {row['table']}", "See the checks below")
+            yield Note("look", f"{counted(row['warned'], 'warning')} of {row['table']}", section="checks")
     if batches := [str(row["batch"]) for row in now_status.get("waiting for silver", ())]:
         yield Note("look", f"Landed and not decoded: batch {', '.join(batches)}", "`inlet run`")
     gold = [row for row in now_status["gold"] if row["through batch"] is not None]
@@ -157,6 +173,11 @@ def _to_know(data: dict[str, Any]) -> Iterator[Note]:
     sources = data["status"]["sources"]
     if num := sum(row["new files"] for row in sources):
         yield Note("know", f"{counted(num, 'new file')} delivered", "`inlet run`")
+    for row in run_counts.late_changes(data["runs"][:1]):
+        words = f"The last run took {counted(row['late changes'], 'late change')} of {row['source']}"
+        yield Note("know", f"{words}: rows that were public are others from {row['altered from']} on", "", "came")
+    if num := sum(row["records"] for row in run_counts.known_already(data["runs"][:1])):
+        yield Note("know", f"{counted(num, 'record')} of the last run known already", "", "came")
     if not any(row["files"] or row["records"] for row in sources):
         yield Note("know", "Nothing has been landed yet", "`inlet run`")
 
@@ -171,6 +192,12 @@ def _came(sources: list[dict], batches: list[dict]) -> list[dict]:
     return found
 
 
+def _waits(now_status: dict[str, list[dict]]) -> dict[str, list[dict]]:
+    """Title -> rows of what waits."""
+    held = [{"source": row["source"], "wait for": row["waits for"]} for row in now_status["public"] if row["waits for"]]
+    return ({HELD: held} if held else {}) | {title: now_status[title] for title in WAITS if title in now_status}
+
+
 def _lag(source: str, lag: facts.Lag, batches: list[dict], published: list[dict], now: datetime) -> dict:
     over_time = facts.lag_over_time(batches, published, source)
     if len(over_time) > 2 * NUM_BATCHES:
@@ -178,7 +205,38 @@ def _lag(source: str, lag: facts.Lag, batches: list[dict], published: list[dict]
     last = over_time[-1][0] if over_time else now  # a line that runs on to today would press the rest to its edge
     until = min(now, last + (last - over_time[0][0]) / 20) if over_time else now
     worst = max((seconds for _, seconds in over_time), default=None)
-    return {"source": source, "worst": worst, "chart": charts.steps(over_time, until)} | lag._asdict()
+    return {
+        "source": source,
+        "seconds": lag.seconds,
+        "title": _lag_title(lag),
+        "what": _lag_in_words(lag),
+        "worst": worst,
+        "chart": charts.steps(over_time, until),
+    }
+
+
+def _lag_title(lag: facts.Lag) -> str:
+    if not lag.newest_seq:
+        return "no change decoded yet"
+    if not lag.shown_seq:
+        return "not public yet"
+    return "behind, its order tells no time" if lag.seconds is None else duration(lag.seconds)
+
+
+def _lag_in_words(lag: facts.Lag) -> str:
+    """Up to where a source is decoded and public: by time, else by place in its order.
+
+    >>> _lag_in_words(facts.lag("2026010510400000" + "0" * 19, None))
+    'newest change 2026-01-05 10:40:00, nothing is public'
+    >>> _lag_in_words(facts.lag("0" * 34 + "7", "0" * 34 + "7"))
+    'all changes are public, up to change_seq 00000000000000000000000000000000007'
+    """
+    newest, shown = (cell(time_of(seq)) or f"change_seq {seq}" for seq in (lag.newest_seq, lag.shown_seq))
+    if not lag.newest_seq:
+        return "records have arrived, and none of them is a change"
+    if lag.seconds == 0:
+        return f"all changes are public, up to {shown}"
+    return f"newest change {newest}, " + (f"public up to {shown}" if lag.shown_seq else "nothing is public")
 
 
 def _tables(rows: list[dict]) -> list[dict]:
@@ -226,74 +284,33 @@ def _checks(results: list[dict]) -> list[dict]:
     ]
 
 
+def _failed(failed: list[dict], last: list[dict]) -> list[dict]:
+    """Checks that did not hold, each with whether it has held since, and the command that lists its rows. In: the last
+    results of each step and table."""
+    since = {(row["step"], row["table"], row["expectation"], row["column"]): row for row in last}
+    rows = []
+    for row in failed:
+        newest = since.get((row["step"], row["table"], row["expectation"], row["column"]))
+        rows.append(
+            row
+            | {
+                "holds_now": bool(newest and newest["success"]),
+                "is_query": "select" in (row["column"] or ""),
+                "see": command_of(row["rows_sql"]) if row["rows_sql"] else "",
+            }
+        )
+    return rows
+
+
 def _run_chart(past: list[dict]) -> charts.Chart:
     """Seconds per step of the last runs, the oldest at the left."""
     return charts.bars([(run["began"][:16].replace("T", " "), run["by_step"]) for run in reversed(past)], " s")
-
-
-def words(text: str) -> Markup:
-    """Text, with `commands` as such.
-
-    >>> words("<b> `inlet run`")
-    Markup('&lt;b&gt; <code>inlet run</code>')
-    """
-    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
-
-
-def breaks(text: str) -> Markup:
-    """A name that may be broken where its parts meet.
-
-    >>> breaks("gold.orders__past")
-    Markup('gold.<wbr>orders__<wbr>past')
-    """
-    return Markup(re.sub(r"([./]|_+)(?=\w)", r"\1<wbr>", str(escape(text))))
-
-
-def duration(seconds: float | None) -> str:
-    """Seconds in the unit that a person would say.
-
-    >>> duration(0), duration(0.42), duration(75), duration(66590), duration(900_000), duration(None)
-    ('0 s', '0.4 s', '1 min 15 s', '18 h 29 min', '10 d 10 h', '')
-    """
-    if seconds is None:
-        return ""
-    if seconds < 60:
-        return f"{seconds:.1f} s" if seconds % 1 and seconds < 10 else f"{seconds:.0f} s"
-    whole = timedelta(seconds=round(seconds))
-    hours, rest = divmod(whole.seconds, 3600)
-    minutes, left = divmod(rest, 60)
-    if whole.days:
-        return f"{whole.days:,} d {hours} h"
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {left} s"
-
-
-def size(num_bytes: float) -> str:
-    """Bytes in the unit that a person would say.
-
-    >>> size(0), size(2_047), size(4_260_451)
-    ('0 B', '2.0 KB', '4.3 MB')
-    """
-    for unit in ("B", "KB", "MB", "GB"):
-        if num_bytes < 1000:
-            return f"{num_bytes:.0f} B" if unit == "B" else f"{num_bytes:.1f} {unit}"
-        num_bytes /= 1000
-    return f"{num_bytes:,.1f} TB"
-
-
-def cell(value: Any) -> str:
-    """A value as the page shows it."""
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, datetime):
-        return f"{value:%Y-%m-%d %H:%M:%S}"
-    return f"{value:,}" if isinstance(value, (int, float)) else str(value)
 
 
 @cache
 def _template() -> Any:
     text = (Path(__file__).parent / "report.html").read_text(encoding="utf-8")
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.globals["SECTIONS"] = SECTIONS
     environment.filters |= {f.__name__: f for f in (breaks, cell, duration, size, words)}
     return environment.from_string(text)

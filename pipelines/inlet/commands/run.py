@@ -6,15 +6,15 @@ passed check has seen, whichever run wrote them: a run that died before its gate
 fails at the same gate until the data or the suite is fixed.
 """
 
-import shlex
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
 from inlet import bronze, checks, config, gold, publish, silver
-from inlet.bronze import purged
+from inlet.bronze import load_times, purged
 from inlet.checks import suite
-from inlet.commands import move_load, rejects, replay, runs, warm
+from inlet.commands import move_load, rejects, replay, run_counts, runs, warm
+from inlet.commands.sql import command_of
 from inlet.config import Project
 from inlet.errors import AccountingError, CheckFailed, ConfigError
 from inlet.gold import generate
@@ -169,6 +169,7 @@ def _silver(
                 accounts = silver.run(project, spark, batch_id, log.now).values()
                 for name in ("num_records", "num_changes", "num_repeats", "num_control", "num_rejected"):
                     figures[name.removeprefix("num_")] = sum(getattr(a, name) for a in accounts)
+                run_counts.note_known(figures, accounts)
         except AccountingError as error:
             log.say({"step": "silver", "batch": batch_id, "stopped": error.message})
             stopped = stopped or error
@@ -219,7 +220,7 @@ def publish_views(project: Project, spark: "SparkSession", log: Log) -> None:
         return
     before = (publish.newest(project) or {"number": 0})["number"]
     with log.step("publish") as figures:
-        point = publish.run(project, spark)
+        point = publish.run(project, spark, partial(run_counts.note_late, figures))
         figures |= {"point": point.number, "sources": len(point.points)}
         if point.number == before:
             figures["moved"] = False
@@ -243,6 +244,7 @@ def _bronze(project: Project, spark: "SparkSession", work: Work, log: Log) -> li
     is_old = work.unlanded or work.due
     plan = bronze.plan_batch(project, work.sources, bronze.landed(project)) if is_old else work.plan
     pending = []
+    say_what_loads_lack(project, plan, log)
     if plan.files:
         with log.step("bronze", batch=plan.batch_id) as figures:
             bronze.land(project, spark, plan)
@@ -259,10 +261,19 @@ def _bronze(project: Project, spark: "SparkSession", work: Work, log: Log) -> li
     return pending
 
 
+def say_what_loads_lack(project: Project, plan: bronze.Plan, log: Log) -> None:
+    """Name each source whose first files are landed, and whose full loads would be rejected."""
+    new = {f["source"] for f in plan.files}
+    notices = {name: notice for name in sorted(new) if (notice := load_times.notice(project.sources[name]))}
+    known = {row["source"] for row in bronze.landed(project) if row["batch_id"] != plan.batch_id} if notices else set()
+    for name in notices.keys() - known:
+        log.say({"step": "warning", "source": name, "full_loads": notices[name]})
+
+
 def say_what_waits(plan: bronze.Plan, log: Log) -> None:
     """Name each file that waits, or whose last record does, and what for."""
-    for path, size in plan.waiting.items():
-        what = f"{path}: its last {size:,} bytes, which may be unfinished, {plan.end_of_wait(path)}"
+    for path in plan.waiting:
+        what = f"{path}: {plan.what_waits(path)} {plan.end_of_wait(path)}"
         log.say({"step": "bronze", "waiting": what})
     for path, why in plan.held.items():
         log.say({"step": "bronze", "waiting": f"{path}: for {why}"})
@@ -305,6 +316,6 @@ def _gate(project: Project, spark: "SparkSession", step: str, wanted: list[str],
                     "column": r.column if "select" not in (r.column or "") else None,
                     "rows": r.unexpected_count,
                     "why": r.why,
-                    "see": f"inlet sql {shlex.quote(' '.join((r.rows_sql or '').split()))}",
+                    "see": command_of(r.rows_sql or ""),
                 }
             )

@@ -67,7 +67,9 @@ def _record(command: str, began: datetime, failed: BaseException | None, steps: 
         "seconds": round((datetime.now(UTC) - began).total_seconds(), 2),
         "command": command,
         "exit_code": 0 if failed is None else failed.exit_code if isinstance(failed, InletError) else 1,
-        "error": None if failed is None else (str(failed).strip().splitlines() or [type(failed).__name__])[0],
+        "error": None
+        if failed is None
+        else (str(failed).strip().splitlines() or [type(failed).__name__])[0].rstrip(":"),
         "steps": steps,
     }
 

@@ -18,6 +18,7 @@ from inlet.fields.wrong import Wrong
 from inlet.log import counted
 from inlet.publish import checkpoints
 from inlet.table import Table
+from inlet.unit import place_in_file
 
 VIEWS, IMAGES = ("live", "history", "changes"), ("before", "after")
 MOST_NAMED = 1000  # changes that a query asks for one by one
@@ -26,7 +27,10 @@ NOT_SUPPLIED = ("missing", "lob_incomplete")  # states of a column that its chan
 TYPES = {"string": "varchar", "float": "real", "binary": "bytea", "timestamp_ntz": "timestamp"}
 UNTIMED = f"change_seq < '{change.FIRST_TIMED}'"  # SQL: its place tells no time
 OWN_TIMES = ("_from_at", "_to_at")  # columns behind those of a history, where some place tells no time
-CHANGES = ("source", "change_seq", "operation", *IMAGES, "changed", "not_supplied", "transaction_id", "unit_id")
+CHANGES = (
+    *("source", "change_seq", "operation", *IMAGES, "changed", "not_supplied", "transaction_id"),
+    *("unit_id", "unit_offset"),
+)
 
 
 class Shown(NamedTuple):
@@ -127,6 +131,25 @@ def as_supplied(project: Project, table: Table, found: Shown) -> Shown:
                 told[n] = row[n] and {k: v for k, v in row[n].items() if v is not None or k in supplied}
         rows.append(tuple(told))
     return Shown(found.columns, rows, found.is_more)
+
+
+def with_files(project: Project, found: Shown) -> Shown:
+    """Changes with the file that each came from and its place there: a byte, or the ordinal of a row or a message. Of
+    a broker's messages, topic and partition, and the offset."""
+    at = itemgetter(*(found.columns.index(name) for name in ("source", "unit_id", "unit_offset")))
+    rows = [(*row, *_file(project, *at(row))) for row in found.rows]
+    return Shown([*found.columns, "file", "file_offset"], rows, found.is_more)
+
+
+def _file(project: Project, name: str, unit_id: str | None, offset: int | None) -> tuple[str | None, int | None]:
+    if unit_id is None:  # an added column comes from the contract
+        return None, None
+    if piece := place_in_file(name, unit_id):
+        return piece[0], piece[1] + (offset or 0)
+    topic, partition, number = unit_id.removeprefix(f"{name}/").rsplit("/", 2)
+    source = project.sources.get(name)
+    is_file = source is not None and source.transport in ("lines", "json", "avro", "whole_file")
+    return topic if is_file else f"{topic}/{partition}", int(number.partition("~")[0])
 
 
 def _place(found: Shown):
@@ -238,12 +261,17 @@ def _versions(table: Table, view: str, key: list[str], until: str | None, ends: 
 
 
 def _changes(table: Table, key: list[str], until: str | None, ends: dict[str, str]) -> str:
-    """SQL for the changes that a point shows of a table: those of a key in either image."""
-    where = [f"change_seq <= {_end(ends, 'source')}"] + ([f"change_seq <= {until}"] if until else [])
+    """SQL for the changes that a point shows of a table: those of a key in either image. The marks that full loads
+    have ended are no changes."""
+    where = ["operation <> 'LOAD_END'", f"change_seq <= {_end(ends, 'source')}"] + (
+        [f"change_seq <= {until}"] if until else []
+    )
     if key:
         images = ["(" + " and ".join(f"{of}[{_text(n)}] = {v}" for n, v in _key(table, key)) + ")" for of in IMAGES]
         where.append(f"({' or '.join(images)})")
-    columns = ", ".join(map(_name, CHANGES))
+    members = ", ".join(f"{_text(n)}, coalesce(after[{_text(n)}], before[{_text(n)}])" for n in table.gold_key)
+    keyed = f"case when after is not null or before is not null then named_struct({members}) end as key, "
+    columns = (keyed if table.key else "") + ", ".join(map(_name, CHANGES))
     return f"select {columns} from before_after where {' and '.join(where)} order by source, change_seq"
 
 

@@ -2,6 +2,7 @@
 
 import logging
 import re
+import shlex
 from typing import TYPE_CHECKING
 
 from inlet.commands.statements import body
@@ -34,6 +35,15 @@ def check_reads(query: str) -> None:
         raise ConfigError(
             "`inlet sql` only reads", f"A query begins with {', '.join(READING[:-1])}; gold is made by `inlet run`"
         )
+
+
+def command_of(query: str) -> str:
+    """The command that asks a query.
+
+    >>> command_of("select *\\n  from orders")
+    "inlet sql 'select * from orders'"
+    """
+    return f"inlet sql {shlex.quote(' '.join(query.split()))}"
 
 
 def begin(project: Project, database: str) -> "SparkSession":

@@ -1,19 +1,16 @@
 """`inlet status`: what the state tables say, read without Spark."""
 
-import hashlib
-import json
-import os
 from collections import Counter
-from pathlib import Path
 
 from inlet import bronze, change, gold, lake, publish, silver
 from inlet.bronze import purged
-from inlet.bronze.files import hash_bytes, listing, open_file, why
-from inlet.commands import rejects, replay, task_state
+from inlet.commands import rejects, replay, run_counts, runs, task_state
 from inlet.config import Project
-from inlet.log import counted
-from inlet.silver import file_loads, full_loads
+from inlet.silver import closed_rejects, file_loads, full_loads
 from inlet.table import by_name, present
+
+LATE = f"late changes that altered public rows, in the last {runs.NUM_SHOWN} runs"
+KNOWN = f"records that were known already, in the last {runs.NUM_SHOWN} runs"
 
 
 def status(project: Project) -> dict[str, list[dict]]:
@@ -24,6 +21,7 @@ def status(project: Project) -> dict[str, list[dict]]:
     last = {(row["source"], row["path"]): row for row in sorted(files, key=lambda row: row["batch_id"])}
     waiting = bronze.plan_batch(project, list(project.sources.values()), files)
     unresolved = [row for row in replay.unresolved(project) if row["kind"] != replay.IGNORED]
+    closed = {(row["source"], row["unit_id"], row["rejected_in"]) for row in closed_rejects.closings(project).values()}
     sources, rejected = [], Counter(row["source"] for row in unresolved)
     for name, source in project.sources.items():
         mine = [row for row in ledger if row["source"] == name]
@@ -36,7 +34,11 @@ def status(project: Project) -> dict[str, list[dict]]:
                 "files": len({r["path"] for r in files if r["source"] == name}),
                 "new files": sum(f["source"] == name for f in waiting.files),
                 "refused files": sum(
-                    bool(row["problem"]) and not purged.is_gap(row) for (of, _), row in last.items() if of == name
+                    bool(row["problem"])
+                    and not purged.is_gap(row)
+                    and (of, f"{of}/{path}", row["batch_id"]) not in closed
+                    for (of, path), row in last.items()
+                    if of == name
                 ),
                 **{key.removeprefix("num_"): value for key, value in total.items()},
                 "last batch": max((row["batch_id"] for row in mine), default=None),
@@ -50,11 +52,15 @@ def status(project: Project) -> dict[str, list[dict]]:
         for t in project.tables.values()
         if not t.key
     ]
+    past = runs.last(project)
+    late, known = run_counts.late_changes(past), run_counts.known_already(past)
     return {
         "sources": sources,
         "gold": _gold(project, ledger, unresolved),
         "public": _public(project),
         **({"public though not whole": lacking} if (lacking := _lacking(project)) else {}),
+        **({LATE: late} if late else {}),
+        **({KNOWN: known} if known else {}),
         **({"tables without a key": logs} if logs else {}),
         **({"full loads that have not ended": loading} if loading else {}),
         **task_state.sections(project),
@@ -94,80 +100,6 @@ def status(project: Project) -> dict[str, list[dict]]:
             else {}
         ),
     }
-
-
-def file_state(project: Project, file: str) -> tuple[bool, str]:
-    """Is every byte of a delivered file landed and accounted for, so that its source may purge it? And in words. In:
-    its path or address.
-    """
-    # of a link its own name first
-    names = [file] if "://" in file else [str(Path(file).absolute()), str(Path(file).resolve())]
-    paths, landed = [name.removeprefix(f"{project.root}/") for name in names], bronze.landed(project)
-    path = next((path for path in paths if any(row["path"] == path for row in landed)), paths[0])
-    rows = sorted((row for row in landed if row["path"] == path), key=lambda row: row["batch_id"])
-    if not rows:
-        if "://" not in file and not os.path.lexists(file):
-            return False, f"{path}: nothing of it is landed, and there is no such file"
-        return False, f"{path}: nothing of it is landed" + _why_it_waits(project, path, landed)
-    if rows[-1]["problem"]:
-        problem = json.loads(rows[-1]["problem"])
-        return (
-            False,
-            f"{path}: it is not landed: expected {problem['expected']}, found {problem['found']}. {problem['remedy']}",
-        )
-    size, digest = rows[-1]["size_bytes"], hashlib.sha256()
-    try:
-        with open_file(project, path) as stream:
-            hash_bytes(stream, digest, rows[-1]["ofs_end"])
-            size = stream.seek(0, os.SEEK_END)
-        if digest.hexdigest() != rows[-1]["sha256"]:
-            anew = f"`inlet replay --file {path}` takes it as it is now"
-            return False, f"{path}: it does not hold the bytes that were landed; {anew}"
-    except FileNotFoundError:  # purged already
-        pass
-    except PermissionError as error:
-        return False, f"{path}: it cannot be opened ({why(error)})"
-    if rows[-1]["ofs_end"] < size:
-        why_not_all = _why_it_waits(project, path, landed)
-        return False, f"{path}: {rows[-1]['ofs_end']} of {size} bytes are landed{why_not_all}"
-    done = {
-        (row["source"], row["batch_id"])
-        for row in lake.peek(project.lakehouse_path(), "silver.batches", ["source", "batch_id"])
-    }
-    if open_ := sorted({row["batch_id"] for row in rows if (row["source"], row["batch_id"]) not in done}):
-        return False, f"{path}: all {size} bytes are landed; batch {open_[0]} is not decoded yet"
-    batches = ", ".join(str(row["batch_id"]) for row in rows if row["num_units"]) or rows[-1]["batch_id"]
-    words = f"{path}: all {size} bytes are landed and accounted for, in batch {batches}"
-    num = _num_rejected(project, path, rows)
-    return True, words + (f"; {counted(num, 'record')} of it not decoded (`inlet rejects`)" if num else "")
-
-
-def _num_rejected(project: Project, path: str, landed: list[dict]) -> int:
-    """How many records of a file no run has decoded yet: of its blocks, and of the messages that it holds. In: its rows
-    of bronze.files."""
-    sources = {row["source"] for row in landed}
-    open_ = [row for row in replay.unresolved(project) if row["source"] in sources and row["kind"] != replay.IGNORED]
-    if not open_:
-        return 0
-    blocks = tuple(f"{source}/{path}@" for source in sources)
-    of_batches = f"where batch_id in ({', '.join(str(row['batch_id']) for row in landed)})"
-    kept = lake.peek(project.lakehouse_path(), "bronze.messages", ["source", "path", "unit_id"], of_batches)
-    messages = {(row["source"], row["unit_id"]) for row in kept if row["path"] == path}
-    return sum(row["unit_id"].startswith(blocks) or (row["source"], row["unit_id"]) in messages for row in open_)
-
-
-def _why_it_waits(project: Project, path: str, landed: list[dict]) -> str:
-    """Why a file that is there is not landed, as the next run would say it; "" where nothing is to be said."""
-    for source in project.sources.values():
-        if not any(name == path for name, _ in listing(project, source)):
-            continue
-        plan = bronze.plan_batch(project, [source], landed)
-        if path in plan.held:
-            return f"; it waits for {plan.held[path]}"
-        if path in plan.waiting:
-            return f"; its last {plan.waiting[path]:,} bytes may be unfinished, and wait {plan.end_of_wait(path)}"
-        return "; the next `inlet run` lands it" if any(row["path"] == path for row in plan.files) else ""
-    return "; no source of pipelines/inlet.yml reads it"
 
 
 def _waiting(project: Project, files: list[dict]) -> list[dict]:

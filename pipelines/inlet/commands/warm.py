@@ -46,7 +46,7 @@ def _messages(tables: dict) -> None:
     import pyarrow as pa
 
     from inlet.codecs.goldengate.json import arrow, contracts
-    from inlet.codecs.qlik import json_arrow, json_contracts, json_fast
+    from inlet.codecs.qlik import avro_fast, json_arrow, json_contracts, json_fast
     from inlet.source import Source
 
     source = Source(name="s", codec="qlik_json", **{"from": "nowhere"}, tables={"topic": "A.B"})
@@ -71,6 +71,8 @@ def _messages(tables: dict) -> None:
     )
     list(json_arrow.walk(known, json_arrow.load_spans([], known, [source]))([messages]))
     list(json_fast.refreshes(known, {source.name: source}, tables, lambda *of: None)([messages]))
+    in_avro = messages.append_column("headers", pa.nulls(1))
+    list(avro_fast.Texts([Source(name="s", codec="qlik_avro", **{"from": "nowhere"})], tables, {}).batches(in_avro))
     operations = Source(name="s", codec="goldengate_json", **{"from": "nowhere"})
     list(arrow.walked(contracts.Contracts([operations], tables))([messages]))
 

@@ -2,7 +2,7 @@
 
 Out: the value as VARIANT shall hold it. Numbers become int or Decimal with the scale they are written with; text stays
 text, whatever it spells (gold casts it); a number in a string column stays as its text. In a float or double column an
-exponent or more than 38 digits make a double.
+exponent or more than 38 digits make a double, and NaN, Infinity and -Infinity are values.
 
 Rejects: value_does_not_fit.
 >>> fit(Number("1.50"), "decimal(9,2)"), fit("2.500", "decimal(9,2)"), fit(Number("1.50"), "double")
@@ -14,14 +14,13 @@ import re
 from decimal import Decimal
 from functools import cache
 
-from inlet.fields.json_exact import Number
-from inlet.fields.wrong import Wrong
+from inlet.fields.json_exact import CONSTANTS, Number
+from inlet.fields.wrong import Wrong, quoted
 
 LEN_INTEGER = {"tinyint": 1, "smallint": 2, "int": 4, "bigint": 8}
 LARGEST = {"float": 3.4028235677973366e38, "double": float("inf")}  # first value that rounds to infinity
 MAX_DIGITS = 38
 LEN_DIGITS = 19  # of the largest bigint
-LEN_SHOWN = 40
 DIGITS = re.compile(r"-?[0-9]+")
 NUMBER = re.compile(r"-?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,6})?")
 DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
@@ -82,6 +81,8 @@ def _decimal(value, most_before: int, most_after: int):
 
 
 def _float(value, largest: float):
+    if value in CONSTANTS:
+        return _as_sent(value, float(value))
     if isinstance(value, bool) or not NUMBER.fullmatch(value):
         return None
     number, exact = float(value), Decimal(value)
@@ -144,9 +145,13 @@ OTHERS = {
     "string": ("text", lambda value: None if isinstance(value, bool) else str(value)),
     "boolean": ("true or false", lambda value: value if isinstance(value, bool) else None),
     "date": ("text of a day, YYYY-MM-DD", _date),
-    "timestamp": ("text of a time, at most 6 digits of a second's fraction", lambda value: _timestamp(value, True)),
+    "timestamp": (
+        "text of a time, at most 6 digits of a second's fraction (type string in the contract keeps more)",
+        lambda value: _timestamp(value, True),
+    ),
     "timestamp_ntz": (
-        "text of a time without a zone, at most 6 digits of a second's fraction",
+        "text of a time without a zone, at most 6 digits of a second's fraction (type string in the contract keeps "
+        "more)",
         lambda value: _timestamp(value, False),
     ),
     "binary": (
@@ -161,4 +166,4 @@ OTHERS = {
 def _shown(value) -> str:
     kind = {dict: "an object", list: "an array", bool: str(value).lower()}.get(type(value))
     text = value.hex().upper() if isinstance(value, bytes) else str(value)
-    return kind or repr(text[:LEN_SHOWN]) + ("..." if len(text) > LEN_SHOWN else "")
+    return kind or quoted(text)

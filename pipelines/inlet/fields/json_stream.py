@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from inlet.fields.json_exact import BLANK, LEN_FOUND, LENIENT
+from inlet.fields.json_exact import BLANK, LENIENT, no_json, wrong_at
 from inlet.fields.wrong import Wrong
 
 OPEN = re.compile(r"[ \t\r\n]*(\[?)[ \t\r\n]*")
@@ -59,7 +59,7 @@ def pieces(data: bytes) -> Iterator[Piece]:
         follows = between.match(text, end)
         at = follows.end() if follows else end
         if follows is None:
-            found = _wrong(text, "invalid_json", end, ", or ] and the end of the text")
+            found = wrong_at(text, "invalid_json", end, ", or ] and the end of the text")
             break
     if end == len(text) and opened[1]:
         yield Piece(opened.start(1), opened.end(1), found)
@@ -74,15 +74,10 @@ def _end(text: str, at: int, may_end: bool) -> int | Wrong:
         kind, expected = (
             ("trailing_data", "an object or the end of the text") if may_end else ("invalid_json", "an object")
         )
-        return _wrong(text, kind, at, expected)
+        return wrong_at(text, kind, at, expected)
     try:
         return LENIENT.raw_decode(text, at)[1]
     except json.JSONDecodeError as error:
-        return _wrong(text, "invalid_json", error.pos, "JSON")
+        return no_json(text, error)
     except RecursionError:
-        return _wrong(text, "invalid_json", at, "an object that is not nested as deep")
-
-
-def _wrong(text: str, kind: str, at: int, expected: str) -> Wrong:
-    found = repr(text[at : at + LEN_FOUND]) if at < len(text) else "the end"
-    return Wrong(kind, len(text[:at].encode()), expected, found)
+        return wrong_at(text, "invalid_json", at, "an object that is not nested as deep")

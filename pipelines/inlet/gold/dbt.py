@@ -47,12 +47,16 @@ def _manifest(folder: str, state: tuple):
     """dbt's parsed project; kept within a process for as long as its files stay as they are."""
     from dbt.cli.main import dbtRunner
 
-    parsed = dbtRunner().invoke(["--quiet", "parse", *_where(folder)])
+    parsed = dbtRunner().invoke(["--quiet", *_logs(folder), "parse", *_where(folder)])
     if not parsed.success:
         raise InletError(
             f"dbt cannot read {folder}: {parsed.exception}", "Run `inlet generate` and look at the file it names"
         )
     return parsed.result
+
+
+def _logs(folder: str) -> list[str]:
+    return ["--log-path", f"{folder}/target/logs"]
 
 
 def _where(folder: str) -> list[str]:
@@ -85,7 +89,15 @@ def invoke(project: Project, command: list[str], on_begin=lambda model: None, on
     manifest = _manifest(str(folder), tuple(sorted((str(p), p.stat().st_mtime_ns) for p in files)))
     started = time.perf_counter()
     outcome = dbtRunner(manifest=manifest, callbacks=[on_event]).invoke(
-        ["--quiet", "--no-write-json", "--no-populate-cache", "--no-use-colors", *command, *_where(str(folder))]
+        [
+            "--quiet",
+            "--no-write-json",
+            "--no-populate-cache",
+            "--no-use-colors",
+            *_logs(str(folder)),
+            *command,
+            *_where(str(folder)),
+        ]
     )
     if outcome.result is None:
         raise InletError(

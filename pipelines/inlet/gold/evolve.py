@@ -35,6 +35,7 @@ PLACES = {
 
 KEY, OURS, ADDED_AGAIN = "inlet.key", "inlet.ours", "inlet.added_again"  # properties of gold's tables
 WIDENING, MAPPING = "delta.enableTypeWidening", "delta.columnMapping.mode"
+VECTORS, METADATA = "delta.enableDeletionVectors", "_metadata"  # which a table has not both of (create_gold_table.sql)
 
 
 def lags(project: Project, table: Table) -> bool:
@@ -49,6 +50,7 @@ def lags(project: Project, table: Table) -> bool:
         or table.column_mapping
         and MAPPING not in properties
         or _lacking(table, step, columns)
+        or _has_vectors(table, properties)
         or any(
             list(_declared(table).items()) != list(own(columns, prefix, ours(properties)).items())
             for prefix in PLACES[step]
@@ -77,6 +79,12 @@ def steps(project: Project, table: Table) -> list[str]:
                 table,
                 f"a column {met} of the table has come or gone, and Inlet's own gives way to it",
                 f"Run `inlet rebuild --table {table.name}`: Inlet's column is then {table.our(met)}",
+            )
+        if _has_vectors(table, properties):
+            raise _no(
+                table,
+                f"a column {METADATA} has come, which Delta's deletion vectors have, too",
+                f"Run `inlet rebuild --table {table.name}`: its tables are then made without them",
             )
         name = f"gold.{table.name}__{step}"
         if places := _added_again(table, step, properties):
@@ -156,6 +164,11 @@ def ours(properties: dict[str, str]) -> dict[str, str]:
 
 def _stored(ours: dict[str, str]) -> dict[str, str]:
     return {name: renamed for name, renamed in ours.items() if name not in VIEWED}
+
+
+def _has_vectors(table: Table, properties: dict[str, str]) -> bool:
+    """Has a table both of what Delta cannot have together?"""
+    return properties.get(VECTORS) == "true" and METADATA in _declared(table)
 
 
 def _key(table: Table) -> str:

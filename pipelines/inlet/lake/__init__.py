@@ -4,6 +4,7 @@ from inlet.lake.lock import following, writing
 from inlet.lake.reads import (
     describe,
     exists,
+    has_files,
     has_version,
     may_hold,
     operations,
@@ -13,10 +14,11 @@ from inlet.lake.reads import (
     size_bytes,
     version,
 )
-from inlet.lake.tables import DATABASES, append, arrow_schema, create, create_sql, ddl_of
+from inlet.lake.tables import DATABASES, add_rows, append, arrow_schema, create, create_sql, ddl_of
 
 __all__ = [
     "DATABASES",
+    "add_rows",
     "append",
     "arrow_schema",
     "create",
@@ -25,6 +27,7 @@ __all__ = [
     "describe",
     "exists",
     "following",
+    "has_files",
     "has_version",
     "may_hold",
     "operations",

@@ -27,9 +27,11 @@ from typing import IO
 from inlet.errors import EnvironmentLacks, TryAgain
 from inlet.lake import derby
 from inlet.lake.place import check as check_place
+from inlet.log import Log
 
 FILE, GUARD = "_catalog_server", "_catalog_opening"
 GUARD_SECONDS = 120  # longer than a session or a server takes to start
+EMBEDDED_SECONDS = 10.0  # longer than a JVM takes to end; a session that goes on is not waited for
 STARTS = 3  # of a server, where somebody else takes the port meanwhile
 CLASS_PATH = "SPARK_DIST_CLASSPATH"  # Spark's own scripts put it behind their jars
 
@@ -132,15 +134,23 @@ def check(place: str) -> None:
 
 
 def check_embedded(lakehouse: str) -> None:
-    """Raises: TryAgain where another process has the catalog in the folder open."""
+    """Wait up to EMBEDDED_SECONDS for another process that has the catalog in the folder open: it may be about to end.
+    Raises: TryAgain where it has it open still."""
     lock = Path(lakehouse) / "_catalog" / "dbex.lck"
     if not lock.exists():
         return
-    with lock.open("rb") as held:
-        try:
-            fcntl.lockf(held, fcntl.LOCK_SH | fcntl.LOCK_NB)  # what Derby's JVM holds while it is open
-        except OSError as error:
-            raise taken(lakehouse) from error
+    until, is_announced = time.monotonic() + EMBEDDED_SECONDS, False
+    while True:
+        with lock.open("rb") as held:
+            try:
+                return fcntl.lockf(held, fcntl.LOCK_SH | fcntl.LOCK_NB)  # what Derby's JVM holds while it is open
+            except OSError as error:
+                if time.monotonic() > until:
+                    raise taken(lakehouse) from error
+        if not is_announced:
+            Log().say({"step": "catalog", "waiting": f"up to {EMBEDDED_SECONDS:.0f} s: another process has it open"})
+            is_announced = True
+        time.sleep(0.1)
 
 
 def taken(lakehouse: str) -> TryAgain:

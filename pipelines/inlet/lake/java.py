@@ -1,5 +1,7 @@
 """The Java that Spark takes."""
 
+import codecs
+import locale
 import os
 import re
 import shutil
@@ -17,8 +19,15 @@ def java() -> str:
     return f"{home}/bin/java" if home else shutil.which("java") or ""
 
 
+def use_utf8() -> None:
+    """Let Java read names of files as UTF-8 where the locale has ASCII alone, as cron's: Python does so by itself."""
+    if codecs.lookup(locale.getencoding()).name == "ascii":
+        os.environ["LC_ALL"] = "C.UTF-8"
+
+
 def check_java() -> str:
     """The version of the Java that Spark will use. Raises: EnvironmentLacks."""
+    use_utf8()
     if not java() or not Path(java()).exists():
         raise EnvironmentLacks(
             "No Java was found",

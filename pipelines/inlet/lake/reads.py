@@ -2,6 +2,8 @@
 `inlet status` need no JVM.
 """
 
+from urllib.parse import unquote
+
 
 def exists(lakehouse: str, table: str) -> bool:
     """Is the table there? Found without Spark."""
@@ -117,6 +119,26 @@ def has_version(lakehouse: str, table: str, number: int) -> bool:
     try:
         deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}", version=number)
     except deltalake.exceptions.DeltaError:
+        return False
+    return True
+
+
+def has_files(lakehouse: str, table: str, number: int) -> bool:
+    """Are all files of a Delta version of a table still there? VACUUM removes those of former versions, and the log
+    does not say so."""
+    import deltalake
+    import fsspec
+
+    place = f"{lakehouse}/{table.replace('.', '/')}"
+    delta_table = deltalake.DeltaTable(place, version=number)
+    store, path = fsspec.url_to_fs(place)
+    existing = {file.rpartition("/")[2] for file in store.find(path)}  # they are named by random ids
+    if not {unquote(file.rpartition("/")[2]) for file in delta_table.file_uris()} <= existing:
+        return False
+    try:
+        for _ in delta_table.deletion_vectors():
+            pass
+    except (OSError, deltalake.exceptions.DeltaError):
         return False
     return True
 

@@ -4,9 +4,12 @@ Catalog: Derby embedded in the lakehouse folder; one process at a time may open 
 Where a server runs for the lakehouse, or INLET_CATALOG names one, any number of processes use that (catalog.py).
 """
 
+import atexit
+import contextlib
 import os
 import signal
 import stat
+import subprocess
 import sys
 import tempfile
 import threading
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+END_SECONDS = 60  # that a JVM may take to stop its session and to close its catalog
 
 
 def settings(lakehouse: str) -> dict[str, str]:
@@ -85,11 +89,16 @@ def small_query_settings(spark: "SparkSession", is_small: bool):
 
 
 def session(
-    lakehouse: str, app: str = "inlet", packages: tuple[str, ...] = (), has_catalog: bool = True, java_options: str = ""
+    lakehouse: str,
+    app: str = "inlet",
+    packages: tuple[str, ...] = (),
+    has_catalog: bool = True,
+    java_options: str = "",
+    further: dict[str, str] | None = None,
 ):
     """The session for one lakehouse, with its databases and bronze and silver tables in place. In: Maven coordinates of
     further jars; without a catalog tables are read by their paths, nothing is created, and other runs go on meanwhile;
-    further options of the JVM.
+    further options of the JVM; settings in the place of Inlet's, or next to them.
 
     Raises: EnvironmentLacks when Java is missing or too old or the jars cannot be had, TryAgain when the catalog is
     taken, ConfigError when it is of another place.
@@ -100,21 +109,24 @@ def session(
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     from pyspark import SparkContext
-    from pyspark.sql import SparkSession
+    from pyspark.sql import SparkSession, types
 
     if "://" not in lakehouse:
         Path(lakehouse).mkdir(parents=True, exist_ok=True)
     os.environ["TZ"] = "UTC"  # the session's zone; Python would show timestamps in the machine's
     time.tzset()
+    # in UTC both are the same; in a local time Python looks a day back, which the first day of year 1 has not
+    types.TimestampType.fromInternal = types.TimestampNTZType.fromInternal  # type: ignore
     on_interrupt = signal.getsignal(signal.SIGINT)
     is_opened = has_catalog and SparkContext._active_spark_context is None
     with catalog.opening(lakehouse) if is_opened else nullcontext():
         builder = SparkSession.builder.master(os.environ.get("INLET_MASTER", "local[*]")).appName(app)
         if has_catalog:
             builder = builder.enableHiveSupport()
-        for key, value in (settings(lakehouse) | jars.settings(packages)).items():
-            options = (java_options or jars.java_options()) if key == JAVA_OPTIONS else ""
-            builder = builder.config(key, value + options)
+        own = settings(lakehouse) | jars.settings(packages)
+        own[JAVA_OPTIONS] += java_options or jars.java_options()
+        for key, value in (own | (further or {})).items():
+            builder = builder.config(key, value)
         try:
             with jvm_messages_to_file():
                 spark = builder.getOrCreate()
@@ -128,6 +140,22 @@ def session(
             return spark
         except Exception as error:  # the JVM tells only by text what a person needs to hear
             raise _explained(error, lakehouse, packages) from error
+
+
+@atexit.register
+def end_jvm() -> None:
+    """End the JVM that this process started, and wait for it: it holds the catalog until then, and the next command of
+    a script would find it taken. What uses a shared server leaves that afterwards (catalog.leave_all).
+    """
+    pyspark = sys.modules.get("pyspark")
+    gateway = pyspark and pyspark.SparkContext._gateway
+    if gateway is None or gateway.proc is None:  # none, or one that another program started
+        return
+    if updates := getattr(pyspark.SparkContext._active_spark_context, "_accumulatorServer", None):
+        updates.handle_error = lambda *request: None  # it would print that the JVM has closed its connection
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        gateway.proc.stdin.close()  # its sign to end
+        gateway.proc.wait(END_SECONDS)
 
 
 LOG_FOLDER = Path(tempfile.gettempdir()) / f"inlet-{os.getuid()}"

@@ -7,7 +7,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from inlet import change, unit
-from inlet.lake import reads
+from inlet.errors import EnvironmentLacks
+from inlet.lake import place, reads
 from inlet.sql import literal
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 # Planning a scan of a table with deletion vectors asks Delta for its files once more, at every stage: 50 ms each time
 MERGED = {"silver.transactions"}
+PROPERTIES: dict[str, str | None] = {"delta.enableDeletionVectors": "false"}  # of a declared table, but for MERGED
 DATABASES = ("bronze", "silver", "gold", "checks", "public")
 STATISTICS = {  # columns with file statistics, where all columns would only cost (facts: a fifth of an append)
     "silver.changes": ",".join(change.HEADER_COLUMNS),
@@ -36,7 +38,13 @@ def create(spark: "SparkSession", lakehouse: str) -> None:
             if not name.startswith(database + "."):
                 continue
             if name.split(".")[1] not in tables:
-                spark.sql(create_sql(name, columns))
+                path = f"{lakehouse}/{name.replace('.', '/')}"
+                is_made = reads.exists(lakehouse, name)  # by `add_rows`, in a lakehouse of an earlier Inlet
+                spark.sql(
+                    f"create table {name} using delta location {literal(path)}"
+                    if is_made
+                    else create_sql(name, columns)
+                )
             elif new := [c for c in columns if c.name not in reads.column_names(lakehouse, name)]:
                 spark.sql(f"alter table {name} add columns ({change.ddl(new)})")
 
@@ -47,6 +55,26 @@ def create_sql(name: str, columns) -> str:
     if name in STATISTICS:
         properties += f", delta.dataSkippingStatsColumns = '{STATISTICS[name]}'"
     return f"create table if not exists {name} (\n  {change.ddl(columns)}\n) using delta tblproperties ({properties})"
+
+
+def add_rows(lakehouse: str, name: str, rows: list[dict]) -> None:
+    """Append a few rows to a declared table without Spark, in one commit. The table is created where it does not exist.
+    Raises: EnvironmentLacks where it cannot be written, ConfigError where the lakehouse is a copy."""
+    import deltalake
+    import pyarrow as pa
+
+    place.check(lakehouse)
+    columns = (unit.TABLES | change.TABLES)[name]
+    types = arrow_schema(", ".join(f"{c.name} {c.type}" for c in columns))
+    commented = pa.schema([f.with_metadata({"comment": c.doc}) for f, c in zip(types, columns)])
+    data = pa.Table.from_pylist(rows, commented)
+    try:
+        path = f"{lakehouse}/{name.replace('.', '/')}"
+        deltalake.write_deltalake(path, data, mode="append", configuration=PROPERTIES)
+    except (OSError, deltalake.exceptions.DeltaError) as error:
+        raise EnvironmentLacks(
+            f"{name} of {lakehouse} cannot be written: {error}", "Give this user the right to write it"
+        ) from error
 
 
 def append(rows: "DataFrame", table: str, app_id: str = "", version: int = 0) -> None:

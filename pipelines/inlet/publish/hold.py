@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from inlet import lake
 from inlet.config import Project
 from inlet.log import counted
 from inlet.publish.point import Point
 from inlet.publish.times import UNTIMED, time_of
+from inlet.silver import closed_rejects
 from inlet.sql import literal
 
 if TYPE_CHECKING:
@@ -144,10 +144,8 @@ def holds_of(project: Project, spark: "SparkSession", last: Point) -> dict[str, 
 
 
 def _rejected(project: Project) -> list[dict]:
-    """Source and place of the records that are rejected now. Read without Spark."""
-    columns = ["source", "change_seq", "resolved_by"]
-    rows = lake.peek(project.lakehouse_path(), "silver.rejects", columns, "where change_seq is not null")
-    return [row for row in rows if row["resolved_by"] is None]
+    """Source and place of the rejects that are open. Read without Spark."""
+    return closed_rejects.open_rows(project, ["change_seq"], "change_seq is not null")
 
 
 def _num_behind(rejected: list[dict], source: str, seq: str) -> int:

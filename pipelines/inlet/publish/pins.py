@@ -7,12 +7,13 @@ month's, see the same rows in all tables, also where changes came late since. It
 """
 
 import re
+from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 from inlet import lake
 from inlet.config import Project
 from inlet.errors import ConfigError
-from inlet.gold.evolve import ours, own
+from inlet.gold.evolve import KEY, ours, own
 from inlet.publish import checkpoints, views
 from inlet.publish.point import PUBLISHED, Point
 from inlet.sql import literal
@@ -48,16 +49,36 @@ def find(project: Project, database: str, number: int | None = None) -> Point:
             "gold.published lists them; `inlet run` publishes one",
         )
     versions = dict(rows[0]["versions"])
-    for name, version in versions.items():
-        place = name if "." in name else f"gold.{name}"
-        if not lake.has_version(project.lakehouse_path(), place, version):
-            raise ConfigError(
-                f"Point {rows[0]['number']} can't be read any more: version {version} of {place} is gone",
-                "Delta forgets versions after a month (delta.logRetentionDuration); pin a later point",
-            )
+    if gone := _gone(project, versions):
+        raise ConfigError(
+            f"Point {rows[0]['number']} can't be read any more: {gone}", _remedy(project, rows[0]["number"])
+        )
     if views.TRANSACTIONS not in versions:
         raise ConfigError(f"Point {rows[0]['number']} was published by an earlier Inlet", "Pin a later point")
     return Point.of_log(rows[0])
+
+
+def _gone(project: Project, versions: dict[str, int]) -> str:
+    """Why Delta versions of tables, such as a point has, can't be read any more; "" where they can."""
+    lakehouse = project.lakehouse_path()
+    for name, version in versions.items():
+        place = name if "." in name else f"gold.{name}"
+        if not lake.has_version(lakehouse, place, version):
+            return f"the log of {place} does not have version {version} any more (delta.logRetentionDuration, a month)"
+        if not lake.has_files(lakehouse, place, version):
+            return f"files of version {version} of {place} were removed (VACUUM)"
+    return ""
+
+
+def _remedy(project: Project, number: int) -> str:
+    """What can be pinned where a point can't. Files of a later point are removed later."""
+    rows = lake.peek(
+        project.lakehouse_path(), "gold.published", ["number", "versions"], f"where number > {number} order by number"
+    )
+    first = bisect_left(rows, True, key=lambda row: not _gone(project, dict(row["versions"])))
+    return (
+        f"Pin point {rows[first]['number']} or a later one" if rows[first:] else "`inlet run` publishes the next point"
+    )
 
 
 def pin(project: Project, spark: "SparkSession", database: str, point: Point) -> list[str]:
@@ -85,9 +106,16 @@ def pin(project: Project, spark: "SparkSession", database: str, point: Point) ->
         ) or ({}, {})
         if columns:
             our_names[table] = ours_beside(set(own(columns, "", ours(properties))))
-        views.write_pinned(spark, database, table, point, list(columns), our_names.get(table, {}))
+        key = _key(project, table, properties.get(KEY, "")) if columns else []
+        views.write_pinned(spark, database, table, point, key, list(columns), our_names.get(table, {}))
     checkpoints.write_pinned(project, spark, database, point, our_names)
     return tables
+
+
+def _key(project: Project, table: str, stored: str) -> list[str]:
+    """The columns of a key that a property of gold holds; where the contract has the same, names with commas too."""
+    contract = next((t.gold_key for t in project.tables.values() if t.name == table), [])
+    return contract if ",".join(contract) == stored else stored.split(",")
 
 
 def unpin(spark: "SparkSession", database: str) -> None:
@@ -99,14 +127,21 @@ def unpin(spark: "SparkSession", database: str) -> None:
 
 
 def listed(project: Project, spark: "SparkSession") -> list[dict]:
-    """Each pin, the number of its point and when that was published."""
-    at = {
-        row["number"]: row["published_at"]
-        for row in lake.peek(
-            project.lakehouse_path(), "gold.published", ["number", "published_at"], "order by published_at desc"
-        )
+    """Each pin, the number of its point, when that was published, and whether it can be read."""
+    columns = ["number", "published_at", "versions"]
+    points = {
+        row["number"]: row
+        for row in lake.peek(project.lakehouse_path(), "gold.published", columns, "order by published_at desc")
     }
-    return [{"pin": name, "point": number, "published at": at.get(number)} for name, number in pinned(spark).items()]
+    return [
+        {
+            "pin": name,
+            "point": number,
+            "published at": points[number]["published_at"] if number in points else None,
+            "can be read": _gone(project, dict(points[number]["versions"])) or "yes" if number in points else None,
+        }
+        for name, number in pinned(spark).items()
+    ]
 
 
 def pinned(spark: "SparkSession") -> dict[str, int]:

@@ -12,12 +12,13 @@ a property of it. `gold.published` is its log, one row per run that came this fa
 engines without these views.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from inlet import lake
 from inlet.config import Project
 from inlet.gold.build import steps
-from inlet.publish import at_checkpoints, checkpoints, views
+from inlet.publish import at_checkpoints, checkpoints, late, views
 from inlet.publish.hold import freeze, holds_of, last_before
 from inlet.publish.point import EVENTS, Point, commit, log, newest, published
 from inlet.table import Table
@@ -40,10 +41,12 @@ def pending(project: Project) -> bool:
     return any(row["batch_id"] > seen.get(row["source"], -1) for row in ledger)
 
 
-def run(project: Project, spark: "SparkSession") -> Point:
+def run(
+    project: Project, spark: "SparkSession", on_late: Callable[[list[late.Late]], None] = lambda late: None
+) -> Point:
     """Move the public views to where gold is, as far as transactions and checkpoints allow. Doing it twice changes
-    nothing. To be called when no table of gold is behind silver. Out: the point they show then; `held` tells which
-    sources wait, and for what."""
+    nothing. To be called when no table of gold is behind silver. In: is called with the late changes of a point
+    that moved. Out: the point they show then; `held` tells which sources wait, and for what."""
     last = published(project, spark)
     if last.number > (newest(project) or {"number": 0})["number"]:  # a run died between the two
         log(project, spark, last)
@@ -52,24 +55,21 @@ def run(project: Project, spark: "SparkSession") -> Point:
         t for t in project.tables.values() if lake.exists(project.lakehouse_path(), f"gold.{t.name}__{steps(t)[-1]}")
     ]
     point = _next(project, spark, last, tables, ledger)
-    late = {
-        row["source"]
-        for row in ledger
-        if row["batch_id"] > last.source(row["source"]).taken
-        and (row["first_change_seq"] or "") <= (last.source(row["source"]).seq or "")
-    }
+    may_be_late = late.sources(ledger, last)
     for table in tables:
         if _is_moved(table, last, point):
             point.table(table.name).moved = point.number
             is_readable = _is_readable(project, table, last, point)
-            is_old_needed = is_readable and not _is_appended(project, table, last, point, late)
+            is_old_needed = is_readable and not _is_appended(project, table, last, point, may_be_late)
             views.write(spark, table, last, point, is_old_needed, is_old_log_needed=is_readable)
-    if point.moved != last.moved or point.points != last.points:
+    if is_moved := point.moved != last.moved or point.points != last.points:
         checkpoints.write(project, spark, last, point)
         commit(spark, point)
     else:
         point.number = last.number
     log(project, spark, point)
+    if is_moved:
+        on_late(late.changes(project, last, point, may_be_late))
     return point
 
 
@@ -90,15 +90,15 @@ def _next(project: Project, spark: "SparkSession", last: Point, tables: list, le
     for name, before_seq in last_before(spark, holds).items():
         point.source(name).held = holds[name].why
         point.source(name).seq = max(before_seq, last.points.get(name, ""))
-    late = {source for source, hold in holds.items() if hold.seq <= last.points.get(source, "")}
-    late |= at_checkpoints.move(project, spark, last, point, holds)
+    held_back = {source for source, hold in holds.items() if hold.seq <= last.points.get(source, "")}
+    held_back |= at_checkpoints.move(project, spark, last, point, holds)
     for table in tables:
         shown = point.table(table.name)
         shown.shape, shown.columns = views.shape(table)
         shown.versions = {step: lake.version(lakehouse, f"gold.{table.name}__{step}") for step in steps(table)}
     for name, moved in last.moved.items():
         point.table(name).moved = moved
-    freeze(point, last, late)
+    freeze(point, last, held_back)
     return point
 
 
@@ -129,10 +129,10 @@ def _is_readable(project: Project, table: Table, last: Point, point: Point) -> b
     )
 
 
-def _is_appended(project: Project, table: Table, last: Point, point: Point, late: set[str]) -> bool:
+def _is_appended(project: Project, table: Table, last: Point, point: Point, may_be_late: set[str]) -> bool:
     """Can the last point be seen in the new versions of past and current? It can where every new change lies behind it,
     and past was only appended to. In: sources with new changes that do not."""
     shown, step = point.table(table.name), "past" if table.key else "before_after"
     num_commits = shown.versions[step] - last.table(table.name).versions[step]
     done = lake.operations(project.lakehouse_path(), f"gold.{table.name}__{step}", num_commits)
-    return not late & shown.through.keys() and done == ["WRITE"] * num_commits
+    return not may_be_late & shown.through.keys() and done == ["WRITE"] * num_commits

@@ -24,6 +24,8 @@ TRANSACTIONS = "silver.transactions"
 COMMITTED = (
     "Versions of {} that held when some transaction ended; those that their own transaction closed again are left out."
 )
+KEY = "key"  # the first column of `<t>__before_after`, a struct: the table's columns may be called as the others there
+KEY_DESCRIPTION = "the row's key: of the after-image, else of the before-image; null where the change is of no row"
 HELD = "Inlet has published two points while this query was planned. Run it again"
 
 
@@ -32,7 +34,7 @@ def shape(table: Table) -> tuple[int, int]:
     columns change.
     """
     made = models(table)
-    return zlib.crc32(repr(made).encode()), zlib.crc32(
+    return zlib.crc32(repr((made, _key(table.gold_key))).encode()), zlib.crc32(
         repr([[c[:2] for c in columns] for _, _, columns, _ in made.values()]).encode()
     )
 
@@ -45,7 +47,8 @@ def write(spark: "SparkSession", table: Table, last, point, is_old_needed: bool,
     """
     name, our = table.name, Ours(table.ours)
     is_shape_new = last.table(name).shape != point.table(name).shape
-    views = [("__before_after", "before_after", _union(name, last, point, is_old_log_needed, _changes, Ours()))]
+    changes = _changes(table.gold_key)
+    views = [("__before_after", "before_after", _union(name, last, point, is_old_log_needed, changes, Ours()))]
     if table.key:
         closed = closing_times("public", name, point, our)
         history = _history(_names(table, "history"), our, closed)
@@ -66,11 +69,11 @@ def write(spark: "SparkSession", table: Table, last, point, is_old_needed: bool,
 
 
 def write_pinned(
-    spark: "SparkSession", database: str, name: str, point, columns: list[str], ours: dict[str, str]
+    spark: "SparkSession", database: str, name: str, point, key: list[str], columns: list[str], ours: dict[str, str]
 ) -> None:
     """Write a table's views in a database of its own, so that they show one point for good. In: the point, whose
-    `points` hold for all sources; the columns of its version of `past`, none of a table without a key, and what those
-    of ours are called among them."""
+    `points` hold for all sources; the key and the columns of its version of `past`, none of a table without a key, and
+    what those of ours are called among them."""
     title = f"comment {literal(f'{name} at published point {point.number}')}\nas\n"
 
     def view(end: str, names: str, body, our: Ours, closed: str = "") -> None:
@@ -81,7 +84,7 @@ def write_pinned(
             + closed
         )
 
-    view("__before_after", "*", _changes, Ours())
+    view("__before_after", "*", _changes(key), Ours())
     if columns:
         our = Ours(ours)
         versions = [
@@ -107,6 +110,8 @@ def write_pinned(
 
 def _view(table: Table, name: str, model: str, description: str = "") -> str:
     _, of_model, columns, _ = models(table)[model]
+    if model.endswith("__before_after") and table.key:
+        columns = [(KEY, "", KEY_DESCRIPTION), *columns]
     title = ", ".join(quoted(n) + (f" comment {literal(d)}" if d else "") for n, _, d in columns)
     return (
         f"create or replace view public.{name} (\n  {title})\ncomment "
@@ -229,8 +234,22 @@ def _versions(name: str, point, our: Ours, when) -> str:
     )
 
 
-def _changes(name: str, point, our: Ours, when) -> str:
-    return f"select * from {_of(name, 'before_after', point)}\nwhere {when(lambda upto: upto.seen('change_seq'))}"
+def _changes(key: list[str]):
+    """What gives the rows of a log, each with its key. In: the key's columns in gold; none of a table without a key."""
+
+    def changes(name: str, point, our: Ours, when) -> str:
+        return (
+            f"select {_key(key)}* from {_of(name, 'before_after', point)}\n"
+            f"where {when(lambda upto: upto.seen('change_seq'))}"
+        )
+
+    return changes
+
+
+def _key(columns: list[str]) -> str:
+    """SQL for the key of a change, a struct, and the comma behind it. A value that one image lacks is in the other."""
+    members = ", ".join(f"{literal(n)}, coalesce(after.{quoted(n)}, before.{quoted(n)})" for n in columns)
+    return f"if(coalesce(after, before) is null, null, named_struct({members})) as {KEY}, " if columns else ""
 
 
 def _write_fixed(

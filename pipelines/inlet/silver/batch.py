@@ -5,6 +5,7 @@ of kind `conflicting_duplicate`, and the first stays. Looking for that costs a j
 range of change_seq meets one that the ledger has, or where the batch can hold a change twice in itself.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,7 +15,7 @@ from inlet.config import Project
 from inlet.errors import AccountingError
 from inlet.sql import literal
 from inlet.table import by_name, fingerprint
-from inlet.unit import ORDER
+from inlet.unit import ORDER, PLACE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,6 +50,7 @@ class Account:
     last_change_seq: str | None = None
     tables: list[str] = field(default_factory=list)
     versions: set[tuple[str, int]] = field(default_factory=set)  # (SCHEMA.TABLE, version) of its changes
+    repeats: Counter[str] = field(default_factory=Counter)  # file, or partition of a topic -> its repeats
 
     def balance(self, source: str, batch_id: int) -> None:
         """Raises: AccountingError when a record or a byte is unaccounted for."""
@@ -115,18 +117,23 @@ class Batch:
         lake.append(rows.selectExpr(*[f"{sql} as {name}" for name, sql in columns.items()]), table)
 
 
-def content(project: Project) -> str:
-    """SQL for what a change says, its table by the name that it has now. An UPSERT says what an UPDATE does: silver may
-    hold one as the UPDATE that it was read as before (docs/adr/0015).
-    """
+def table_now(project: Project) -> str:
+    """SQL for the table of a row as SCHEMA.TABLE, by the name that it has now."""
     table = "concat(source_schema, '.', source_table)"
     former = ", ".join(
         f"{literal(name)}, {literal(t.table)}"
         for name, t in by_name(project.tables.values()).items()
         if name != t.table
     )
+    return f"coalesce(map({former})[{table}], {table})" if former else table
+
+
+def content(project: Project) -> str:
+    """SQL for what a change says, its table by the name that it has now. An UPSERT says what an UPDATE does: silver may
+    hold one as the UPDATE that it was read as before (docs/adr/0015).
+    """
     return (
-        f"sha2(to_json(struct({f'coalesce(map({former})[{table}], {table})' if former else table} as t, "
+        f"sha2(to_json(struct({table_now(project)} as t, "
         "if(operation = 'UPSERT', 'UPDATE', operation) as operation, before, after)), 256)"
     )
 
@@ -153,6 +160,8 @@ def write_changes(batch: Batch, changes: "DataFrame", may_repeat: bool, codec=No
     Out: None, or all given changes with their `verdict`: new, repeat, conflict; persisted, to be unpersisted by the
     caller.
     """
+    from pyspark.sql.functions import expr
+
     identity = getattr(codec, "IDENTITY", None)
     blocks_again = [place for place in batch.again if not batch.project.sources[place[0]].brings_messages]
     if not may_repeat and not identity and not blocks_again:
@@ -163,13 +172,15 @@ def write_changes(batch: Batch, changes: "DataFrame", may_repeat: bool, codec=No
     judged = _sent_elsewhere(batch, judged, identity) if identity else judged
     judged = (_told_again(batch, judged, blocks_again) if blocks_again else judged).persist()
     batch.append(judged.where("verdict = 'new'"), "silver.changes")
-    found = judged.groupBy("source", "verdict").agg({"*": "count", "unit_length": "sum"}).collect()
+    repeats_of = expr(f"if(verdict = 'repeat', {PLACE}, null)").alias("place")
+    found = judged.groupBy("source", "verdict", repeats_of).agg({"*": "count", "unit_length": "sum"}).collect()
     with_content.unpersist()
     for row in found:
         if row["verdict"] == "repeat":
             account = batch.account(row["source"])
             account.num_repeats += row["count(1)"]
             account.bytes_repeated += row["sum(unit_length)"]
+            account.repeats[row["place"]] += row["count(1)"]
     return Judged(judged, any(row["verdict"] == "conflict" for row in found))
 
 

@@ -88,7 +88,7 @@ def in_messages(
     known = known_loads(batch.project, batch.batch_id)
     is_exact = batch.is_apart or not codec.FAST
     find = partial(_find_loads, codec.OPTIONS) if is_exact else codec.FAST.find_loads
-    find = partial(find, refresh_table=_refresh_table(batch, codec))
+    find = partial(find, refresh_row=_refresh_row(batch, codec))
     seen = find(messages, [source for source in sources if source.name in loading], tables) if loading else {}
 
     def assigned(changes_after: dict[tuple[str, str], str]) -> list[dict]:
@@ -129,22 +129,22 @@ def in_messages(
     return loads
 
 
-def _refresh_table(batch: Batch, codec):
-    """What tells the table of a full load's row, given what its message names."""
+def _refresh_row(batch: Batch, codec):
+    """What tells table and time of a full load's row, given what its message names."""
     found = lookups.known(batch.project, batch.batch_id) if lookups.is_asked(codec) else {}
 
-    def refresh_table(message: dict, source, tables: dict) -> str | None:
+    def refresh_row(message: dict, source, tables: dict) -> tuple[str, datetime] | None:
         given = lookups.with_lookups(codec, message, source, found.get(source.name, {}))
-        return codec.refresh_table(given, source, tables)
+        return codec.refresh_row(given, source, tables)
 
-    return refresh_table
+    return refresh_row
 
 
-def _find_loads(options, messages: "DataFrame", sources: list, tables: dict, refresh_table) -> dict:
+def _find_loads(options, messages: "DataFrame", sources: list, tables: dict, refresh_row) -> dict:
     """What `FAST.find_loads` of a codec finds, message by message, without its compiled walk."""
     gap = int(60e6 * min(source.options_as(options).load_gap_minutes for source in sources))
     decode = guarded(
-        _refreshes(refresh_table, {source.name: source for source in sources}, tables), lambda unit, why: [], True
+        _refreshes(refresh_row, {source.name: source for source in sources}, tables), lambda unit, why: [], True
     )
     spans = (
         messages.mapInArrow(decode, "source string, t string, topic string, at bigint")
@@ -161,23 +161,18 @@ def _find_loads(options, messages: "DataFrame", sources: list, tables: dict, ref
     return seen
 
 
-def _refreshes(refresh_table, sources: dict, tables: dict):
+def _refreshes(refresh_row, sources: dict, tables: dict):
     def decode(batches):
         import pyarrow as pa
 
         schema = lake.arrow_schema("source string, t string, topic string, at bigint")
         for batch in batches:
             rows = [
-                (
-                    m["source"],
-                    refresh_table(m, sources[m["source"]], tables),
-                    m["topic"],
-                    (m["timestamp"] - EPOCH) // timedelta(microseconds=1),
-                )
+                (m["source"], row[0], m["topic"], (row[1] - EPOCH) // timedelta(microseconds=1))
                 for m in batch.to_pylist()
-                if m["source"] in sources and m["timestamp"]
+                if m["source"] in sources and (row := refresh_row(m, sources[m["source"]], tables))
             ]
-            yield pa.RecordBatch.from_pylist([dict(zip(schema.names, row)) for row in rows if row[1]], schema=schema)
+            yield pa.RecordBatch.from_pylist([dict(zip(schema.names, row)) for row in rows], schema=schema)
 
     return decode
 

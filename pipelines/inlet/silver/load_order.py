@@ -7,6 +7,7 @@ after changes that are newer than its rows. The feed's own order tells: what com
 
 from typing import TYPE_CHECKING
 
+from inlet.bronze import load_times
 from inlet.silver.batch import Batch, among
 from inlet.sql import literal
 from inlet.table import by_name
@@ -24,9 +25,9 @@ def changes_after(codec, messages: "DataFrame", sources: list, loads: list[dict]
     """
     if not codec.FAST:
         return {}
-    gaps = {source.name: source.options_as(codec.OPTIONS).load_gap_minutes for source in sources}
+    by_source = {source.name: source for source in sources}
     rows = [
-        (load["source"], load["load_id"], topic, load["first_at"], *codec.LOADS.window(load, gaps[load["source"]]))
+        (load["source"], load["load_id"], topic, load["first_at"], *codec.LOADS.window(load, by_source[load["source"]]))
         for load in loads
         for topic in load["topics"]
     ]
@@ -55,11 +56,11 @@ def hidden_changes(
     """
     nothing: tuple[list[tuple], str, dict] = [], BEFORE, {}
     begun = {(load["source"], load["load_id"], load["first_at"]) for load in known}
-    gaps = {source.name: source.options_as(codec.OPTIONS).load_gap_minutes for source in sources}
+    by_source = {source.name: source for source in sources}
     names = by_name(batch.project.tables.values())
     spans, of_new = [], []
     for load in loads:
-        low, high = codec.LOADS.window(load, gaps[load["source"]])
+        low, high = codec.LOADS.window(load, by_source[load["source"]])
         is_new = (load["source"], load["load_id"], load["first_at"]) not in begun
         if is_new:
             of_new.append(f"source = {literal(load['source'])} and change_seq between '{low}' and '{high}'")
@@ -82,7 +83,10 @@ def hidden_changes(
     )
     if earlier.isEmpty():
         return nothing
-    units = batch.spark.sql(f"select source, unit_id, timestamp from bronze.messages where {among(batch.sources)}")
+    units = batch.spark.sql(
+        f"select source, unit_id, path, timestamp, `offset`, value from bronze.messages where {among([*by_source])}"
+    )
+    units = load_times.with_times(batch.project, units, sources).select("source", "unit_id", "timestamp")
     hidden = earlier.join(units, ["source", "unit_id"]).where("timestamp >= first_at")
     found = hidden.groupBy("source", "load_table", "load_id").agg({"change_seq": "min", "unit_id": "count"}).collect()
     return (

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from inlet import lake
-from inlet.bronze import lookups
+from inlet.bronze import load_times, lookups
 from inlet.bronze.guard import guarded
 from inlet.codecs import CODECS
 from inlet.codecs.codec import offers
@@ -41,7 +41,8 @@ def run(batch: Batch, sources: list[str]) -> None:
 
 def _run_codec(batch: Batch, codec, sources: list) -> None:
     own = f"batch_id = {batch.batch_id} and {among([s.name for s in sources])}"
-    messages = batch.spark.sql(f"select * from bronze.messages where {own}")
+    landed = batch.spark.sql(f"select * from bronze.messages where {own}")
+    messages = load_times.with_times(batch.project, landed, sources)
     tables = by_name(batch.project.tables.values())
     survey = _survey(batch, codec, messages, sources)
     if survey.bringing:
@@ -75,9 +76,10 @@ def replay(batch: Batch, codec, replays: list[dict]) -> None:
     """Decode rejected messages again, by the exact path. In: their rows of bronze.replays."""
     sources = [batch.project.sources[name] for name in sorted({row["source"] for row in replays})]
     units = ", ".join(map(literal, sorted({row["unit_id"] for row in replays})))
-    messages = batch.spark.sql(
+    landed = batch.spark.sql(
         f"select * from bronze.messages where {among([s.name for s in sources])} and unit_id in ({units})"
     )
+    messages = load_times.with_times(batch.project, landed, sources)
     lookups.land(batch.project, batch.spark, batch.batch_id, [], messages)
     if bringing := [source for source in sources if lookups.brings(source)]:
         lookups.keep_brought(batch.project, batch.spark, batch.batch_id, bringing, messages)

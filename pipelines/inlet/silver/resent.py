@@ -1,12 +1,15 @@
-"""Rejects whose record came again and can be read: what stands at their place in the order now is that record. And of
-files whose names told no place: the file came again under a name that tells one.
+"""Rejects whose record arrived again, good, in whatever unit: the same source, the same table where the reject names
+one, the same place in the order. And rejects of files whose names give no place: the file arrived again under a name
+that gives one.
 """
 
 from inlet import bronze, lake
 from inlet.bronze import guard
+from inlet.codecs import CODECS
+from inlet.codecs.codec import offers
 from inlet.codecs.results import CHECKPOINT
 from inlet.errors import FILE_KINDS
-from inlet.silver.batch import Batch
+from inlet.silver.batch import Batch, among, table_now
 from inlet.sql import literal
 from inlet.unit import place_in_file
 
@@ -17,30 +20,44 @@ OTHERS = ("conflicting_duplicate", guard.KIND, *FILE_KINDS)
 
 
 def resolve(batch: Batch) -> None:
-    """Rejects of earlier batches, at whose place this one has a change or a checkpoint, say so. Doing it twice changes
-    nothing.
+    """Mark rejects as resolved whose record is here, good, at their place in the order: those of earlier batches by
+    what this one has brought, and its own by what it or an earlier batch has. Of codecs whose changes are made of
+    several records the own ones stay: another record of their change is at their place. Doing it twice changes nothing.
     """
-    is_open = (
-        f"resolved_by is null and change_seq is not null and batch_id < {batch.batch_id} "
-        f"and kind not in ({', '.join(map(literal, OTHERS))})"
-    )
-    rows = lake.peek(batch.project.lakehouse_path(), "silver.rejects", ["source", "change_seq"], f"where {is_open}")
-    places = [row["change_seq"] for row in rows if row["source"] in batch.sources]
-    if not places:
+    columns = ["source", "change_seq", "batch_id"]
+    is_open = f"resolved_by is null and change_seq is not null and kind not in ({', '.join(map(literal, OTHERS))})"
+    until = f"batch_id <= {batch.batch_id}"
+    rows = lake.peek(batch.project.lakehouse_path(), "silver.rejects", columns, f"where {is_open} and {until}")
+    rows = [row for row in rows if row["source"] in batch.sources]
+    alone = {name for name in batch.sources if not offers(CODECS[batch.project.sources[name].codec], "join")}
+    own = [row for row in rows if row["batch_id"] == batch.batch_id and row["source"] in alone]
+    _resolve(batch, f"{is_open} and batch_id < {batch.batch_id}", rows, batch.rows)
+    if own:
+        sources = among(sorted({row["source"] for row in own}))
+        _resolve(batch, f"{is_open} and batch_id = {batch.batch_id} and {sources}", own, f"{sources} and {until}")
+
+
+def _resolve(batch: Batch, is_open: str, rejects: list[dict], is_good: str) -> None:
+    """In: SQL of the rejects, and these with their places; SQL of changes and checkpoints."""
+    if not rejects:
         return
-    here = f"{batch.rows} and change_seq between {literal(min(places))} and {literal(max(places))}"
-    resent = f"""
-        select c.source, c.change_seq from (
-            select source, change_seq from silver.changes where {here}
-            union
-            select source, change_seq from silver.control_events where kind = {literal(CHECKPOINT)} and {here}) c
-        left semi join (select source, change_seq from silver.rejects where {is_open}) r
-          on r.source = c.source and r.change_seq = c.change_seq"""
-    if not batch.spark.sql(f"{resent} limit 1").isEmpty():
+    places = [row["change_seq"] for row in rejects]
+    here = f"{is_good} and change_seq between {literal(min(places))} and {literal(max(places))}"
+    table, place = table_now(batch.project), "source, change_seq, unit_id, unit_offset"
+    answered = f"""
+        select distinct r.source, r.change_seq, r.unit_id, r.unit_offset
+        from (select {place}, {table} as of_table from silver.rejects where {is_open}) r join (
+            select {place}, {table} as of_table from silver.changes where {here}
+            union all
+            select {place}, null from silver.control_events where kind = {literal(CHECKPOINT)} and {here}) c
+          on r.source = c.source and r.change_seq = c.change_seq and coalesce(r.of_table = c.of_table, true)
+            and not (r.unit_id = c.unit_id and r.unit_offset = c.unit_offset)"""
+    if not batch.spark.sql(f"{answered} limit 1").isEmpty():
         batch.spark.sql(f"""
-            merge into silver.rejects t using ({resent}) s
-            on t.source = s.source and t.change_seq = s.change_seq and t.resolved_by is null
-              and t.batch_id < {batch.batch_id} and t.kind not in ({", ".join(map(literal, OTHERS))})
+            merge into silver.rejects t using ({answered}) s
+            on t.source = s.source and t.change_seq = s.change_seq and t.unit_id = s.unit_id
+              and t.unit_offset = s.unit_offset and t.resolved_by is null and t.batch_id <= {batch.batch_id}
+              and t.kind not in ({", ".join(map(literal, OTHERS))})
             when matched then update set resolved_by = {batch.batch_id}""")
 
 

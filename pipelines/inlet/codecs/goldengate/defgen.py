@@ -9,6 +9,7 @@ Layout of a file   *+- Defgen version 5.0, Encoding windows-1252     the first l
                    EMPNO  134  8  0  0 ...                           a line a column, its name maybe in quotes
                    End of definition
 Layout of logdump  the lines from `Definition for table` to `End of definition`, amid anything else; fields as 1)Name
+                   A table that refers to another one's list gets that: references.py
 Fields             1 name . 2 data type . 3 external length . 4 fetch offset . 5 scale . 7 null: 0 is not nullable
                    . 12 most significant part of a DATETIME, 0 is the year . 16 elementary item . 17 occurs . 18 key
                    . 19 sub data type . 21 character set . 23 LOB type; 25 remarks, in logdump. Files of version 2.0
@@ -32,6 +33,7 @@ from typing import NamedTuple, NoReturn
 
 from inlet.codecs.goldengate import source_type
 from inlet.codecs.goldengate.options import TextOptions
+from inlet.codecs.goldengate.references import Reference, references
 from inlet.codecs.goldengate.trail.metadata import table_of
 from inlet.codecs.results import Definition
 from inlet.errors import ConfigError
@@ -116,9 +118,26 @@ def read(data: bytes, name: str, feed: Feed) -> list[Definition]:
         before = found.setdefault(definition[:2], definition)
         if before != definition:
             at.refuse("each table once, or with the same columns", "Leave one list of it in the file, the one in force")
+    for reference in references([line.text for line in lines]) if not first else ():
+        definition = _referred(lines[reference.line], reference, found, feed)
+        if found.setdefault(definition[:2], definition) != definition:
+            lines[reference.line].refuse("a table with one list", "Leave one list of it in the file, the one in force")
     if not found:
         lines[-1].refuse("`Definition for table ...`")
     return list(found.values())
+
+
+def _referred(line: Line, reference: Reference, found: dict[tuple, Definition], feed: Feed) -> Definition:
+    """The list of the table that another one refers to, as its own."""
+    others = [_parts(line, name, feed) for name in reference.others - {reference.table}]
+    if len(others) != 1 or others[0] not in found:
+        line.refuse(
+            f"the definition with TDR index {reference.tdr_index} in the text, which this table refers to",
+            "Print the metadata records with `GHDR ON`, whose headers say the index; or take the line out of the text, "
+            "and write the contract by hand",
+        )
+    schema, short = _parts(line, reference.table, feed)
+    return found[others[0]]._replace(source_schema=schema, source_table=short)
 
 
 def _text(data: bytes, name: str, encoding: str) -> str:
@@ -176,12 +195,7 @@ def _check_charset(line: Line, name: str, feed: Feed) -> None:
 
 def _definition(line: Line, lines: list[Line], fields: dict[int, str], feed: Feed) -> Definition:
     """A column list. In: its lines, without the first and the last one; the fields that the file lists, maybe none."""
-    name = line.text.removeprefix("Definition for table ").strip()
-    table = table_of(name, feed.source)
-    if table.count(".") != 1:
-        line.refuse(
-            "a schema and a table", f"Map the name under `tables` of {feed.source.name}, like {{{name}: SCHEMA.TABLE}}"
-        )
+    schema, short = _parts(line, line.text.removeprefix("Definition for table ").strip(), feed)
     heads: dict[str, int] = {}
     while lines and (match := re.fullmatch(r"(Record length|Syskey|Columns)\s*:\s*(\d+)\s*", lines[0].text, re.I)):
         heads[match[1].lower()] = int(match[2])
@@ -192,8 +206,18 @@ def _definition(line: Line, lines: list[Line], fields: dict[int, str], feed: Fee
     columns, keys = [_column(one, *row, feed) for one, row in rows], [row[0] for _, row in rows if row[1][18]]
     for column, place in zip(columns, _places([row[4] for _, (_, row) in rows], heads.get("record length", 0))):
         column["source_type"] += place
-    schema, short = table.split(".")
     return Definition(schema, short, columns, keys if len(keys) < len(columns) else [], "", 0)
+
+
+def _parts(line: Line, name: str, feed: Feed) -> tuple[str, str]:
+    """Schema and table of a name."""
+    table = table_of(name, feed.source)
+    if table.count(".") != 1:
+        line.refuse(
+            "a schema and a table", f"Map the name under `tables` of {feed.source.name}, like {{{name}: SCHEMA.TABLE}}"
+        )
+    schema, short = table.split(".")
+    return schema, short
 
 
 def _places(offsets: list[int], record_length: int) -> list[str]:

@@ -17,6 +17,7 @@ from inlet.codecs.linkexpress.frames import (
     LEN_HEAD,
     LEN_VENDOR_RECORD,
     ids_of,
+    reading_in_force,
     tables_of,
 )
 from inlet.codecs.linkexpress.options import options_of
@@ -47,6 +48,7 @@ def annotate(data: bytes, context: dict, source: Source, tables: dict) -> list[A
     """The records of a block, with the notes of all its bytes."""
     if context["byte_order"] is None:
         return [bare("no record", 0, len(data), "truncated", "a whole record", f"{len(data)} bytes")] if data else []
+    context = reading_in_force(context, source, tables).reading
     block = _Block if context.get("layout", GROUP) == GROUP else _TableBlock
     return list(block(data, context, source, tables).records())
 
@@ -155,8 +157,8 @@ class _Block:
             return None, ("unknown_extraction_id", at + 6, at + 8, expected)
         if name is None:
             return None, ("unknown_table", at + 6, at + 8, "a file name that names the table of a full extract")
-        num_items = 0 if operation == EMPTY_LOAD else len(self.tables[name].columns)
-        if num_columns != num_items + 2:
+        num_items = len(self.tables[name].columns)
+        if num_columns != num_items + 2 and not (operation == EMPTY_LOAD and num_columns == 2):
             return name, ("bad_column_count", at + 4, at + 6, f"{num_items + 2}: {num_items} of the table and 2")
         if operation == EMPTY_LOAD and not self._is_first(at):
             return name, (

@@ -10,7 +10,7 @@ import pyarrow as pa
 from inlet.codecs.codec import IMAGE
 from inlet.codecs.linkexpress import frame as frame
 from inlet.codecs.linkexpress import reject as reject
-from inlet.codecs.linkexpress.frames import OPEN, Frames, frames, tables_of
+from inlet.codecs.linkexpress.frames import OPEN, Frames, frames, reading_in_force, tables_of
 from inlet.codecs.linkexpress.item import Layouts
 from inlet.codecs.linkexpress.options import options_of
 from inlet.codecs.results import Block, Control, Cut, Decoded
@@ -43,7 +43,10 @@ def cut(data: bytes, context: dict, source: Source, tables: dict, len_block: int
     """
     if context["byte_order"] is None:  # no whole record yet, so nothing to read it by
         return Cut([], context, 0, None)
-    framed = frames(data, context, source, tables)
+    now = reading_in_force(context, source, tables)
+    if now.begun:
+        return Cut([], context, 0, now.refused(data, context))
+    framed = frames(data, now.reading, source, tables)
     offsets, heads = framed.offsets, framed.heads
     num = len(heads)
     problem = reject.rest(data, framed, context) if framed.is_bad_length else None
@@ -90,7 +93,8 @@ def _context_at(context: dict, heads: np.ndarray, stop: int) -> dict:
 
 def decode(data: bytes, context: dict, source: Source, tables: dict) -> Decoded:
     """A block -> its changes, rejects and control records. Rejected records do not stop the others."""
-    tables = tables_of(context, tables)
+    now, tables = reading_in_force(context, source, tables), tables_of(context, tables)
+    context = now.reading
     framed = frames(data, context, source, tables)
     heads, offsets, bytes_ = framed.heads, framed.offsets, np.frombuffer(data, np.uint8)
     is_change = heads[:, frame.WHAT] == frame.CHANGE
@@ -113,7 +117,7 @@ def decode(data: bytes, context: dict, source: Source, tables: dict) -> Decoded:
         rejects.append(reject.rest(data, framed, context))
     return Decoded(
         changes,
-        rejects,
+        [now.explained(one) for one in rejects],
         _controls(framed, context, tables),
         int(np.diff(offsets)[is_control].sum()),
         int(is_control.sum()),

@@ -81,7 +81,7 @@ def _data(data, at, end, little, len_null, table_of, num_items, full_table):
         return FAULTY, op, -1, items, UNKNOWN_ID, at + 6
     if table < 0:
         return FAULTY, op, -1, items, UNKNOWN_TABLE, at + 6
-    if num_columns != 2 + (0 if op == OP_EMPTY_LOAD else num_items[table]):
+    if num_columns != 2 + num_items[table] and not (op == OP_EMPTY_LOAD and num_columns == 2):
         return FAULTY, op, table, items, BAD_COLUMN_COUNT, at + 4
     if op == OP_EMPTY_LOAD and items != end:
         return FAULTY, op, table, items, TRAILING_BYTES, items

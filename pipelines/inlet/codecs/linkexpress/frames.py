@@ -10,6 +10,7 @@ from inlet import change
 from inlet.codecs.linkexpress import frame, reject, table_frame
 from inlet.codecs.linkexpress.item import Layouts, compile_layouts, len_items
 from inlet.codecs.linkexpress.options import Options, options_of
+from inlet.codecs.linkexpress.settled import Settled, contradicted, told
 from inlet.errors import ConfigError
 from inlet.source import Source
 from inlet.table import in_force
@@ -18,6 +19,7 @@ LEN_VENDOR_RECORD = 32_000 + 1_024 * 4  # vendor's limits: edited data, items of
 LEN_COMMIT, LEN_HEAD = 8, 10  # without null areas; 2 more with them
 GROUP, OPEN, JOURNAL = "group", "open", "journal"  # layouts
 FULL, DIFFERENCES = "full", "differences"  # what an extract by table is
+READING = ("byte_order", "null_areas", "numeric_sign", "logtype", "null_var_body")  # members of contexts, and options
 
 
 @dataclass
@@ -83,8 +85,7 @@ def _frames_of_table(data: bytes, context: dict, source: Source, tables: dict) -
         offsets, is_bad_length = _walk(bytes_, little, len_min, len_max)
     else:
         len_before, place = 0, sorted(tables).index(context["table"])
-        plans = layouts.plans[layouts.plan_starts[place] : layouts.plan_starts[place + 1]]
-        len_min = len_max = table_frame.LEN_OPERATION + len_items(plans, context["null_areas"] == "yes")
+        len_min = len_max = len_record(layouts, place, context)
         offsets = table_frame.walk_strides(bytes_, len_min, context["extract"] == FULL and is_first)
         is_alone = len(offsets) == 2 and offsets[1] < len_min
         if context.get("is_ended"):
@@ -107,6 +108,39 @@ def _walk(data: np.ndarray, little: bool, len_min: int, len_max: int) -> tuple[n
 
 def _len_max(layouts: Layouts, options: Options) -> int:
     return options.max_record_bytes or max(LEN_VENDOR_RECORD, layouts.len_record + LEN_HEAD + 2)
+
+
+def reading_in_force(context: dict, source: Source, tables: dict) -> Settled:
+    """How a file is read by the options of now. In: the context of a block, whose reading they may contradict."""
+    if context["byte_order"] is None:
+        return Settled(context)
+    options, layout = options_of(source), context.get("layout", GROUP)
+    fixed = ("null_areas", "logtype") if layout == JOURNAL else ()  # of the journal form
+    now = context | told(options, [name for name in READING if name in context and name not in fixed])
+    difftype = getattr(options, "difftype", "auto")
+    if difftype == "journal" and layout == OPEN:  # its full extracts have them
+        now |= {"null_areas": "yes"}
+    form = "journal" if layout == JOURNAL else "open"
+    if difftype not in ("auto", form) and context["extract"] == DIFFERENCES:
+        return contradicted(context, {"difftype": form}, {"difftype": difftype})
+    if now != context and _borders(context, source, tables) != _borders(now, source, tables):
+        return contradicted(context, context, {name: now[name] for name in READING if name in context})
+    return Settled(now)
+
+
+def _borders(context: dict, source: Source, tables: dict) -> tuple:
+    """What decides where records end."""
+    if context.get("layout", GROUP) != OPEN or context["logtype"] == "little":
+        return ("lengths", context["byte_order"])
+    tables = tables_of(context, tables)
+    layouts = compile_layouts(tables, frozenset({context["table"]}), options_of(source), context)
+    return ("size", len_record(layouts, sorted(tables).index(context["table"]), context))
+
+
+def len_record(layouts: Layouts, place: int, context: dict) -> int:
+    """Bytes of a record of one size, of the table at a place."""
+    plans = layouts.plans[layouts.plan_starts[place] : layouts.plan_starts[place + 1]]
+    return table_frame.LEN_OPERATION + len_items(plans, context["null_areas"] == "yes")
 
 
 def check(source: Source, tables: dict) -> None:

@@ -27,6 +27,7 @@ Facts     [documented] the fields and codes . [inferred] sizes of commit and FFF
           ASSUMED: byte order and null areas hold for a whole file and are found by exact fit over its first records;
           several fit and decode differently -> ambiguous_layout
           ASSUMED: an id of 0 belongs to full extracts and only to them; their table is named by the file's name
+          ASSUMED: an FFFF record counts 2 columns, or its table's too; it has no items in any case
 Rejects   bad_length, truncated, trailing_bytes, unknown_operation, unknown_extraction_id, unknown_table,
           bad_column_count, bad_null_indicator, bad_digit, bad_sign, bad_text, bad_date, bad_value_length,
           value_does_not_fit, missing_key, null_not_allowed (after-images only), missing_change_seq, ambiguous_layout,
@@ -35,7 +36,7 @@ Contracts `inlet import` makes them of extraction definitions and CREATE TABLE: 
 Source    Linkexpress Replication option manual, 6.14; docs/formats/linkexpress_group.md
 """
 
-from inlet.codecs.linkexpress import file_name
+from inlet.codecs.linkexpress import file_name, opening
 from inlet.codecs.linkexpress.annotate import annotate
 from inlet.codecs.linkexpress.block import CHANGES, cut, decode
 from inlet.codecs.linkexpress.change_rows import COLUMNS, CONSTANTS, changes_as_rows, constants, load_of, span
@@ -48,7 +49,7 @@ from inlet.codecs.linkexpress.reject import of_file
 from inlet.errors import Reject
 from inlet.source import Source
 
-OPTIONS = Options
+OPTIONS, LAYOUTS = Options, ((GROUP, None),)
 __all__ = (  # what the codec offers beside what is here
     "CHANGES",
     "COLUMNS",
@@ -84,6 +85,18 @@ def open_file(path: str, head: bytes, is_whole: bool, source: Source, tables: di
     byte_order None where a whole file holds no whole record. None while no reading, or more than one, fits what is
     there. A Reject when the file cannot be ordered or read.
     """
+    known = _known(path, head, source, tables)
+    return known if isinstance(known, Reject) else settled(known[0], head, is_whole, LAYOUTS, known[1], source, tables)
+
+
+def open_options(path: str, head: bytes, source: Source, tables: dict) -> list[str]:
+    """The options that would tell how a file is read that waits until it is whole."""
+    known = _known(path, head, source, tables)
+    return [] if isinstance(known, Reject) else opening.open_options(known[0], head, LAYOUTS, known[1], source, tables)
+
+
+def _known(path: str, head: bytes, source: Source, tables: dict) -> tuple[dict, set[str]] | Reject:
+    """What a file's name says: the context before its first byte, and the tables whose rows it may hold."""
     found = named(path, head, source)
     if isinstance(found, Reject):
         return found
@@ -93,5 +106,4 @@ def open_file(path: str, head: bytes, is_whole: bool, source: Source, tables: di
         name = f"{base_name(path)}: {', '.join(candidates)}"
         return of_file("ambiguous_table", head, "a file name that names one table", name)
     context["table"] = candidates[0] if candidates else None
-    carried = set(ids_of(source, tables_of(context, tables)).values()) | {context["table"]} - {None}
-    return settled(context, head, is_whole, ((GROUP, None),), carried, source, tables)
+    return context, set(ids_of(source, tables_of(context, tables)).values()) | {context["table"]} - {None}

@@ -2,7 +2,9 @@
 
 What a source's options leave open (`auto`) is settled by exact fit over a file's first records: of all readings, the
 one under which each record is read to its last byte, and the file to its end where all of it is there. Where damage
-lets none fit, the one that reads by far the most. Several that decode differently are no choice.
+lets none fit, the one that reads by far the most. Several that decode a record differently are no choice; of those that
+do not, one is where it reads by far the most of the records that not all of them read. A reading under which records
+fail for their text alone is one: their rejects say so, for the option charset may be another one than the file's.
 """
 
 from collections.abc import Iterator
@@ -10,24 +12,18 @@ from itertools import product
 
 from inlet.codecs.linkexpress import file_name
 from inlet.codecs.linkexpress.block import decode
-from inlet.codecs.linkexpress.frame import DELETE, INSERT, REFRESH
-from inlet.codecs.linkexpress.frames import DIFFERENCES, FULL, JOURNAL, OPEN, frames, tables_of
+from inlet.codecs.linkexpress.fit import NEARLY, OPTION_OF, Fit, are_told
+from inlet.codecs.linkexpress.frames import DIFFERENCES, FULL, JOURNAL, OPEN, READING, tables_of
 from inlet.codecs.linkexpress.item import compile_layouts
 from inlet.codecs.linkexpress.options import options_of
 from inlet.codecs.linkexpress.reject import change_seq_prefix, of_file
-from inlet.codecs.linkexpress.table_frame import LEN_LENGTH, LEN_OPERATION
 from inlet.errors import Reject
 from inlet.fields import sql_type
 from inlet.source import Source
 
-NUM_FITTED = 4_096  # records that each candidate reading is tried on
 LEN_FITTED = 1 << 20
-NEARLY = 7 / 8  # of bytes: what a damaged file still lets be read, and what counts as no less than another
 NUM_TOLD = 4  # readings that a refusal lists
-SETTLED = ("layout", "extract", "byte_order", "null_areas", "numeric_sign", "logtype", "null_var_body")  # of a reading
-OPTION_OF = {"layout": "difftype"}  # member of a reading -> the option that tells it, where that is not its name
-TELLING = ("layout", "byte_order", "null_areas", "logtype")  # members that say where records and items are
-NUM_TELLING = 8  # good records of one size that say by themselves how a damaged file is read
+SETTLED = ("layout", "extract", *READING)  # members of a context that are its reading
 IN_BYTE_ORDER = {
     *("SMALLINT", "INTEGER", "REAL", "FLOAT", "DOUBLE", "DATE", "TIMESTAMP", "INTERVAL"),
     *("VARCHAR", "NVARCHAR", "NCHAR", "BLOB", "BYTEA", "TEXT"),
@@ -82,10 +78,8 @@ def settled(
     Out: the context; with byte_order None where a whole file holds no whole record. None while no reading, or more than
     one, fits what is there. A Reject where none can be chosen.
     """
-    tables = tables_of(context, tables)
-    readings = list(_readings(context, layouts, carried, source, tables))
+    fits, tables = _fits(context, head, is_whole, layouts, carried, source, tables), tables_of(context, tables)
     is_all, may_grow = is_whole and len(head) <= LEN_FITTED, not is_whole and len(head) < LEN_FITTED
-    fits = [_Fit(head[:LEN_FITTED], context | reading, is_all, source, tables) for reading in readings]
     if len(fits) > 1 and not any(fit.len_good for fit in fits) and any(fit.is_open for fit in fits):
         if len(head) >= LEN_FITTED:
             return too_long(head, _open_options(fits))
@@ -97,6 +91,23 @@ def settled(
     if isinstance(chosen, Reject):
         return chosen
     return chosen.context | {"load_id": change_seq_prefix(context) if chosen.has_load else None}
+
+
+def open_options(context: dict, head: bytes, layouts, carried: set[str], source: Source, tables: dict) -> list[str]:
+    """The options by which the readings differ that may still turn out to be a file's; none while no record is whole by
+    any. In: as of `settled`.
+    """
+    fits = _fits(context, head, False, layouts, carried, source, tables)
+    left = [fit for fit in fits if not fit.is_refuted]
+    return _open_options(left if len(left) > 1 else fits) if any(fit.num_records for fit in left) else []
+
+
+def _fits(context: dict, head: bytes, is_whole: bool, layouts, carried: set[str], source: Source, tables) -> list[Fit]:
+    """How well each reading fits that the options leave open. In: as of `settled`."""
+    tables = tables_of(context, tables)
+    readings = list(_readings(context, layouts, carried, source, tables))
+    is_all = is_whole and len(head) <= LEN_FITTED
+    return [Fit(head[:LEN_FITTED], context | reading, is_all, source, tables) for reading in readings]
 
 
 def too_long(head: bytes, options: list[str]) -> Reject:
@@ -135,97 +146,31 @@ def _open(option: str, values: tuple) -> tuple:
     return values if option == "auto" else (option,)
 
 
-class _Fit:
-    """How well one reading fits the first records of a file. In: whether they are all of it."""
-
-    def __init__(self, head: bytes, context: dict, is_all: bool, source: Source, tables: dict):
-        self.context = context
-        framed = frames(head, context, source, tables)
-        self.num_records = min(len(framed.heads), NUM_FITTED)
-        self.has_lengths = context["layout"] != OPEN or context["logtype"] == "little"
-        self.is_bad_length = framed.is_bad_length and not self.num_records
-        self.is_possible = not framed.is_bad_length or self.num_records == NUM_FITTED
-        if not self.num_records and len(head) >= LEN_OPERATION:
-            self.is_possible &= self._may_begin(head, framed.len_min, framed.len_max, source, tables)
-        self.decoded = decode(head[: int(framed.offsets[self.num_records])], context, source, tables)
-        rejects, controls, len_tried = (
-            self.decoded.rejects,
-            self.decoded.controls,
-            int(framed.offsets[self.num_records]),
-        )
-        self.len_good = len_tried - sum(reject.unit_length for reject in rejects)
-        self.num_good = self.num_records - len(rejects)
-        self.is_exact = self.is_possible and not rejects and bool(self.num_records)
-        self.is_to_the_end = self.is_possible and not rejects and int(framed.offsets[-1]) == len(head)
-        self.is_all_fitted = is_all and len_tried == len(head)
-        self.is_credible = self.has_lengths or self.num_good >= NUM_TELLING and self.len_good >= NEARLY * len_tried
-        self.is_open = self.is_possible and not self.num_records  # its first record may be one of which more is to come
-        self.trouble = (
-            f", {rejects[0].kind} at byte {rejects[0].byte_offset}"
-            if rejects
-            else f", bad_length at byte {framed.offsets[-1]}"
-            if framed.is_bad_length
-            else ""
-        )
-        operations = self.decoded.changes.column("operation")
-        self.has_load = bool(controls) or REFRESH in operations.unique().to_pylist()
-
-    def _may_begin(self, head: bytes, len_min: int, len_max: int, source: Source, tables: dict) -> bool:
-        """May a record that is not whole yet begin so? What there is of it tells."""
-        order = self.context["byte_order"]
-        if not self.has_lengths:
-            operation = int.from_bytes(head[:LEN_OPERATION], order)
-            return operation == REFRESH if self.context["extract"] == FULL else INSERT <= operation <= DELETE
-        known = head[:LEN_LENGTH]  # the length is no less than what its first bytes say
-        if int.from_bytes(known.ljust(LEN_LENGTH, b"\0") if order == "big" else known, order) > len_max:
-            return False
-        if len(head) < len_min:
-            return True
-        as_whole = len(head).to_bytes(LEN_LENGTH, order) + head[LEN_LENGTH:]
-        return all(r.kind == "truncated" for r in decode(as_whole, self.context, source, tables).rejects)
-
-    def tells_the_same(self, other) -> bool:
-        return self.decoded.changes.equals(other.decoded.changes) and self.decoded.controls == other.decoded.controls
-
-    def may_be_taken_early(self, fits: list) -> bool:
-        """May a file that may grow be read so? Where records say their lengths; or where options say how they are read,
-        no other reading may turn out to be without damage, and FFFF may not turn out to be no empty extract.
-        """
-        if self.has_lengths or len(fits) == 1:
-            return True
-        return _are_told(fits) and self.is_exact and not self.decoded.controls
-
-    def told(self, varied: list[str]) -> str:
-        """What the reading is, and how far it got."""
-        words = ", ".join(f"{OPTION_OF.get(name, name)} {self.context[name]}" for name in varied)
-        return f"{words}: {self.num_good} record{'' if self.num_good == 1 else 's'} read{self.trouble}"
-
-
-def _are_told(fits: list[_Fit]) -> bool:
-    """Do options say where records and items are?"""
-    return len({tuple(fit.context[name] for name in TELLING) for fit in fits}) == 1
-
-
-def _choose(fits: list[_Fit], head: bytes, is_all: bool, source: Source, tables: dict) -> _Fit | Reject:
+def _choose(fits: list[Fit], head: bytes, is_all: bool, source: Source, tables: dict) -> Fit | Reject:
     """The one reading that fits, or that reads by far the most. Raises nothing: no choice is a Reject.
 
     Records that say their length prove a reading; those of one size fit by chance. Unless options say how they are
     read, they are taken where nothing else is possible.
     """
-    most = max(fit.len_good for fit in fits)
-    near = sorted((fit for fit in fits if fit.len_good >= NEARLY * most), key=lambda fit: -fit.len_good)
+    most = max(fit.len_fitting for fit in fits)
+    near = sorted((fit for fit in fits if fit.len_fitting >= NEARLY * most), key=lambda fit: -fit.len_good)
     best = (
         [fit for fit in fits if fit.is_to_the_end and (is_all or fit.is_exact)]
         or [fit for fit in fits if fit.is_exact]
         or [fit for fit in near if not fit.decoded.rejects]
         or near
     )
-    if not _are_told(fits) and not all(fit.has_lengths for fit in best):
-        best = best + [fit for fit in fits if fit.is_open]
+    if not are_told(fits) and not all(fit.has_lengths for fit in best):
+        others = [fit for fit in fits if fit.is_open]
         if not best[0].is_to_the_end and not best[0].is_credible:
-            best = [fit for fit in fits if fit.len_good or fit.is_open or fit.has_lengths and not fit.num_records]
-    is_one = all(fit.tells_the_same(best[0]) for fit in best) and best[0].len_good
-    orders = {fit.context["byte_order"] for fit in best}
+            others += [fit for fit in fits if fit.len_good > (1 - NEARLY) * most]
+            others += [fit for fit in fits if fit.has_lengths and not fit.num_records and not best[0].is_likely]
+        best = list(dict.fromkeys([*best, *others]))
+    same = [fit for fit in best if fit.tells_the_same(best[0])]
+    is_one = best[0].len_good and all(fit in same or best[0].outweighs(fit) for fit in best)
+    if not best[0].len_good and best[0].is_but_for_text:
+        is_one = all(fit.decoded.rejects == best[0].decoded.rejects for fit in best)
+    orders = {fit.context["byte_order"] for fit in same}
     if len(fits) == 1 or is_one and (len(orders) == 1 or best[0].is_all_fitted):
         return best[0]
     if any(fit.len_good for fit in best):
@@ -249,17 +194,17 @@ def _choose(fits: list[_Fit], head: bytes, is_all: bool, source: Source, tables:
     )
 
 
-def _open_options(fits: list[_Fit]) -> list[str]:
+def _open_options(fits: list[Fit]) -> list[str]:
     """The options by which readings differ: `extract` is none, for a file is what it is."""
     return [OPTION_OF.get(name, name) for name in _varied(fits) if name != "extract"]
 
 
-def _varied(fits: list[_Fit]) -> list[str]:
+def _varied(fits: list[Fit]) -> list[str]:
     """In which members readings differ."""
     return [name for name in SETTLED if len({fit.context[name] for fit in fits}) > 1]
 
 
-def _tried(fits: list[_Fit]) -> str:
+def _tried(fits: list[Fit]) -> str:
     """Readings in words, the one that got farthest first."""
     varied, ordered = _varied(fits), sorted(fits, key=lambda fit: -fit.len_good)
     more = f"; and {len(ordered) - NUM_TOLD} more" if ordered[NUM_TOLD:] else ""

@@ -1,23 +1,19 @@
 """The options of a Linkexpress source: what no manual says, and what a site chose when it made its extracts."""
 
 from functools import cached_property
-from typing import ClassVar, Literal, Self, TypeVar
+from typing import ClassVar, Literal, Self
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from inlet.errors import ConfigError
 from inlet.fields import site_table
-from inlet.fields.charset import Charset, charset
-from inlet.source import Source
+from inlet.fields.charset import ALIASES, Charset, charset
+from inlet.source import Source, required
 
 FILE_NAME = (
     r"(?:(?P<table>[^\W\d]\w*(?:\.[^\W\d]\w*)?)[._-])?(?P<time>\d{14}(?:\d\d)?)"
     r"(?:[._-](?P<ordinal>\d{1,9}))?(?:\.\w+)*"
 )
-
-
-Common = TypeVar("Common", bound="CommonOptions")
 
 
 class CommonOptions(BaseModel):
@@ -141,11 +137,24 @@ class CommonOptions(BaseModel):
     def is_ebcdic(self) -> bool:
         return (self.charset or "").startswith(("ebcdic_", "gs_"))
 
+    @property
+    def is_gs(self) -> bool:
+        """Is the set that of OutCode GS_KANA or GS_ASCII? Their NUMERIC in journals has no sign byte [documented]."""
+        return ALIASES.get(self.charset or "", self.charset) in ("ebcdic_kana", "ebcdic_ascii")
+
     def char_set(self, byte_order: str) -> Charset:
         """The set of CHARACTER and VARCHAR."""
         pairs = self.nchar_overrides if self.is_ebcdic else {}
         mixed = self.jef_mixed if self.is_ebcdic else "shift"
         return self._set(self.charset, byte_order, mixed, self.charset_overrides | pairs)
+
+    def moment_set(self, byte_order: str) -> Charset:
+        """The set of days, times and names of checkpoints, whose widths are those of single bytes in any set."""
+        if self.charset == "utf_16":
+            return self._set("ascii", byte_order, "shift", {})
+        is_double = self.is_ebcdic and self.jef_mixed == "double"
+        single = self.model_copy(update={"jef_mixed": "single"}) if is_double else self
+        return single.char_set(byte_order)
 
     def nchar_set(self, byte_order: str) -> Charset | None:
         """The set of pairs that NCHAR is read in; None for none."""
@@ -210,20 +219,12 @@ class TableOptions(Options):
 
 def options_of(source: Source) -> Options:
     """The options of a source of extracts. Raises: ConfigError where a required one is missing."""
-    return required(source, given(source))
+    return required(given(source), f"sources.{source.name}.options")
 
 
 def given(source: Source) -> Options:
     """The options of a source of extracts, for `inlet import`: required ones may be missing."""
     return source.options_as(TableOptions if source.codec == "linkexpress_table" else Options)
-
-
-def required(source: Source, options: Common) -> Common:
-    """The options of a source, none of the required ones missing. Raises: ConfigError."""
-    for name, remedy in CommonOptions.REQUIRED.items():
-        if getattr(options, name) is None:
-            raise ConfigError(f"sources.{source.name}.options: {name} is missing", remedy)
-    return options
 
 
 PAIRS_OF = {

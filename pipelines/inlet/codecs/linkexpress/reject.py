@@ -59,9 +59,10 @@ def record(i: int, data: bytes, framed, faults, context: dict, tables: dict, sou
         column = table.columns[faults[i, 2]] if faults[i, 2] >= 0 else None
     layout, expected = context.get("layout", "group"), EXPECTED.get(kind, "")
     if kind == "bad_column_count":
-        num_items = 0 if head[frame.OPERATION] == frame.OP_EMPTY_LOAD else len(table.columns)
-        more = 2 if layout == "group" else 1
+        num_items, more = len(table.columns), 2 if layout == "group" else 1
         expected = f"{num_items + more} columns, {num_items} of the table and {more}"
+        if head[frame.OPERATION] == frame.OP_EMPTY_LOAD:
+            expected = f"2 columns; or {expected}"
     if kind == "unknown_operation" and head[frame.OPERATION] == frame.OP_EMPTY_LOAD:
         expected = "FFFF in the first record of a file alone, else operation 0000-0003"
     if kind == "unknown_operation" and layout != "group":

@@ -39,7 +39,7 @@ Source    Linkexpress Replication option manual, 6.14; docs/formats/linkexpress_
 
 from dataclasses import replace
 
-from inlet.codecs.linkexpress import file_name
+from inlet.codecs.linkexpress import file_name, opening
 from inlet.codecs.linkexpress.annotate import annotate
 from inlet.codecs.linkexpress.block import CHANGES, cut, decode
 from inlet.codecs.linkexpress.change_rows import COLUMNS, CONSTANTS, changes_as_rows, constants, load_of, span
@@ -91,6 +91,16 @@ def open_file(path: str, head: bytes, is_whole: bool, source: Source, tables: di
         contract = tables[candidates[0]]
         return replace(found, source_schema=contract.schema_name, source_table=contract.table_name)
     return found
+
+
+def open_options(path: str, head: bytes, source: Source, tables: dict) -> list[str]:
+    """The options that would tell how a file is read that waits until it is whole. Raises: ConfigError."""
+    by_name = named(path, head, source)
+    candidates = [] if isinstance(by_name, Reject) else _candidates(by_name[1], source, tables)
+    if isinstance(by_name, Reject) or len(candidates) != 1:
+        return []
+    context, layouts = by_name[0] | {"table": candidates[0]}, LAYOUTS[source.options_as(TableOptions).difftype]
+    return opening.open_options(context, head, layouts, set(candidates), source, tables)
 
 
 def own_place(path: str, source: Source, tables: dict) -> tuple[str, str] | None:

@@ -65,24 +65,15 @@ def fast(messages, sources: list, tables: dict, loads: list[dict], lookups: dict
     return json_fast.changes(messages.selectExpr(*READ), batches, contracts, loads)
 
 
-def find_loads(messages, sources: list, tables: dict, refresh_table) -> dict:
+def find_loads(messages, sources: list, tables: dict, refresh_row) -> dict:
     """As of json_fast: by the exact path, of messages whose bytes tell no sequence."""
     by_name = {source.name: source for source in sources}
 
     def batches(given):
         for batch in given:
-            rows = batch.to_pylist()
-            names = [refresh_table(message, by_name[message["source"]], tables) for message in rows]
-            found = pa.RecordBatch.from_arrays(
-                [
-                    batch.column("source"),
-                    pa.array(names, pa.string()),
-                    batch.column("topic"),
-                    batch.column("timestamp").cast(pa.int64()),
-                ],
-                names=["source", "t", "topic", "at"],
-            )
-            yield found.filter(pa.array([n is not None and m["timestamp"] is not None for n, m in zip(names, rows)]))
+            found = [refresh_row(message, by_name[message["source"]], tables) for message in batch.to_pylist()]
+            rows = [json_fast.row_of(one) for one in found]
+            yield json_fast.load_rows(batch, [name for name, _ in rows], [at for _, at in rows])
 
     rows = marked(messages, sources).where("seq is null").selectExpr(*READ)
     return json_fast.load_spans(rows.mapInArrow(batches, json_fast.LOAD_ROWS), sources)

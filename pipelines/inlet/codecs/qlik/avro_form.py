@@ -20,7 +20,7 @@ from inlet.codecs.qlik.members import Refused
 from inlet.codecs.qlik.metadata import Listed
 from inlet.fields import avro
 from inlet.fields.json_exact import Number
-from inlet.fields.wrong import Wrong
+from inlet.fields.wrong import Wrong, cut
 from inlet.source import Source
 
 MAGIC, LEN_FOUND = b"atMSG", 8
@@ -86,7 +86,10 @@ def _framed(message: dict) -> Framed:
     if data.startswith(avro_framing.MAGIC):
         name, start = avro_framing.of_registry(data)
         return Framed(None, start, len(data), found.get(name), name)
-    raise Wrong("wrong_magic", 0, "atMSG, or 00 and a schema id of four bytes", data[:LEN_FOUND].hex().upper())
+    found = (
+        "an object of JSON: codec qlik_json reads it" if data.lstrip()[:1] == b"{" else data[:LEN_FOUND].hex().upper()
+    )
+    raise Wrong("wrong_magic", 0, "atMSG, or 00 and a schema id of four bytes", found)
 
 
 def _enveloped(data: bytes, found: dict[str, bytes]) -> Framed:
@@ -98,7 +101,7 @@ def _enveloped(data: bytes, found: dict[str, bytes]) -> Framed:
         try:
             text = metadata.of_text(found[id_]).data_schema or None
         except Refused as no:  # kept by an earlier Inlet, which asked less
-            expected = f"a metadata message with schemaId {id_[:80]} of which {no.expected}"
+            expected = f"a metadata message with schemaId {cut(id_, 80)} of which {no.expected}"
             raise Wrong("definition_missing", end - len(envelope["message"]), expected, no.found) from None
     whole = envelope | {"magic": MAGIC.decode()}
     start = end - len(envelope.pop("message"))
@@ -111,7 +114,7 @@ def _schema(framed: Framed) -> avro.Type:
     if framed.schema_text is None:
         if envelope.get("type") == "MD" or framed.envelope and not framed.name:
             raise Wrong("wrong_shape", framed.start, "messageSchema, or of a data message messageSchemaId", "none")
-        what = f"a metadata message with schemaId {framed.name[:80]}, with its dataSchema"
+        what = f"a metadata message with schemaId {cut(framed.name, 80)}, with its dataSchema"
         expected = what if framed.envelope else f"an Avro schema under {framed.name} (lookups of the source)"
         raise Wrong("definition_missing", framed.start, expected, "none so far")
     try:
@@ -209,8 +212,10 @@ def plain(value: Any) -> Any:
     """A value as JSON would have it: numbers with their digits, times as ISO text; bytes stay bytes."""
     if isinstance(value, bool | str | bytes | None):
         return value
-    if isinstance(value, int | float):
-        return Number(repr(value))
+    if isinstance(value, int):
+        return Number(value)
+    if isinstance(value, float):
+        return Number.of(value)
     if isinstance(value, Decimal):
         return Number(f"{value:f}")
     if isinstance(value, dict):

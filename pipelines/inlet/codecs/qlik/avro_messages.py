@@ -29,6 +29,8 @@ Facts       [documented] Qlik, "The Replicate envelope", "Metadata and data mess
 Rejects     those of qlik_json; wrong_magic, wrong_shape (a datum that its schema does not fit), trailing_bytes
 """
 
+import datetime
+
 from inlet.codecs import avro_framing
 from inlet.codecs.notes import Annotated
 from inlet.codecs.qlik import annotate as annotated
@@ -48,9 +50,9 @@ def decode_message(message: dict, source: Source, tables: dict, loads: list[dict
     return json_messages.decoded(AVRO, message, source, tables, loads)
 
 
-def refresh_table(message: dict, source: Source, tables: dict) -> str | None:
-    """SCHEMA.TABLE if the message is a full-load row, even one that is rejected for its values."""
-    return json_messages.loaded_table(AVRO, message, source, tables)
+def refresh_row(message: dict, source: Source, tables: dict) -> tuple[str, datetime.datetime] | None:
+    """SCHEMA.TABLE and time of a full-load row that has a time, even of one that is rejected for its values."""
+    return json_messages.loaded_row(AVRO, message, source, tables)
 
 
 def lookups(message: dict, source: Source) -> list[str]:

@@ -7,6 +7,7 @@ from inlet.codecs.qlik import control_tables, members
 from inlet.codecs.qlik.full_load import Options
 from inlet.codecs.qlik.members import Refused
 from inlet.codecs.qlik.shapes import DATA, IMAGES, NOT_TOLD
+from inlet.fields.wrong import cut
 from inlet.source import Source
 from inlet.table import Table
 
@@ -50,7 +51,7 @@ def _truncate(found: control_tables.Event, path: tuple, source: Source, tables: 
     if contract is None or contract.sources and source.name not in contract.sources:
         expected = "a table with a contract in pipelines/tables/, by owner and name (`tables` maps them)"
         named = (f"{found.source_schema}", f"{found.source_table}")
-        raise Refused("unknown_table", path, expected, full[:80], named=named)
+        raise Refused("unknown_table", path, expected, cut(full, 80), named=named)
     contract = contract.at(f"{found.change_seq}")
     return NOT_TOLD | {
         "result": "change",

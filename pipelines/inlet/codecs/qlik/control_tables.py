@@ -35,7 +35,7 @@ from inlet.codecs.qlik.members import Refused
 from inlet.codecs.results import TASK_STATUS
 from inlet.fields import json_exact
 from inlet.fields.json_exact import Number
-from inlet.fields.wrong import Wrong
+from inlet.fields.wrong import Wrong, quoted
 from inlet.table import Table
 from inlet.table_column import TableColumn
 
@@ -112,7 +112,7 @@ def event(
     columns: dict[str, Any] = {}
     for column, value in row.items():
         if column.lower() in columns:
-            raise Refused("column_twice", (column,), "each column once, whatever its case", f"{column[:40]!r}")
+            raise Refused("column_twice", (column,), "each column once, whatever its case", quoted(column))
         columns[column.lower()] = value
     kind, spelt = KINDS[name], {column.lower(): column for column in row}
     told = _text(columns, spelt, "task_name")
@@ -133,7 +133,7 @@ def event(
         return Event(kind, owner, table, None, _json(detail))
     seq, type_ = (_text(columns, spelt, column) for column in ("change_seq", "ddl_type"))
     if seq is None or not members.CHANGE_SEQ.fullmatch(seq):
-        found = "none" if seq is None else f"{seq[:40]!r}"
+        found = "none" if seq is None else quoted(seq)
         raise Refused("missing_change_seq", (spelt.get("change_seq", ""),), "35 digits", found)
     for column, value in (("table_owner", owner), ("table_name", table), ("ddl_type", type_)):
         if value is None:

@@ -28,7 +28,7 @@ from inlet.codecs.qlik.dfm import Column
 from inlet.codecs.qlik.members import Refused
 from inlet.codecs.results import Definition
 from inlet.errors import ConfigError
-from inlet.fields.wrong import Wrong
+from inlet.fields.wrong import Wrong, quoted
 from inlet.source import Source
 
 PARQUET, JSON_LINE = b"PAR1", re.compile(rb"(?:\xef\xbb\xbf)?\s*\{")
@@ -120,7 +120,7 @@ def _of_text(data: bytes, name: str, source: Source) -> Definition:
     for n, cell in enumerate(names, 1):
         match = TYPED.fullmatch(cell)
         if match is None:
-            raise ConfigError(f"{name}: expected NAME:TYPE in the first record, found {cell[:40]!r}", REMEDY)
+            raise ConfigError(f"{name}: expected NAME:TYPE in the first record, found {quoted(cell)}", REMEDY)
         type_, first, second = match[2].upper(), int(match[3] or 0), int(match[4] or 0)
         length, precision, scale = {"NUMERIC": (0, first, second), "DATETIME": (0, 0, first)}.get(type_, (first, 0, 0))
         columns.append(Column(match[1], n, type_, length, precision, scale))

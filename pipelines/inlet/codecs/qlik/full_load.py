@@ -12,6 +12,8 @@ start of new loads earlier by as much as the clocks may differ; changes in the s
 load after its first row do so too. A start that is too early does no harm: the changes after it are applied to rows
 that have them already. Changes that come later and still sort before a load are reported (`change_before_load`).
 
+Messages without a broker's time, as those of files, have that of option `load_time` (load_time.py), or are rejected.
+
 Nothing announces the end of a load. Its table changes only after it, so it has ended once there is a change of the
 table after its first message, and after what the clocks may differ, and before the next load's start; option
 `loads_end: gap` takes it for ended too once the source goes on more than the gap after its last message (tasks that
@@ -28,10 +30,12 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from inlet import change
+from inlet.codecs.qlik import load_time
+from inlet.codecs.qlik.load_time import HUNDREDTH, time_of16
 from inlet.errors import InletError
+from inlet.source import Source
 
-HUNDREDTH_MICROSECONDS = 10_000
-HUNDREDTH = datetime.timedelta(microseconds=HUNDREDTH_MICROSECONDS)
 NUM_TOPICS = 9999  # numbers that topics of loads with the same start can have
 SECTION = re.compile(r"(?:[A-Za-z_][A-Za-z0-9_]*/?)?")
 NAMED = "as Qlik's message format names it: `{}/` is an object of that name, `{}_` begins the name of each member"
@@ -56,6 +60,13 @@ class Options(BaseModel):
         ge=0,
         description="by how much the clocks of broker and Qlik's server may differ: a new full load begins so much "
         "before its first message, in the order of changes",
+    )
+    load_time: str | None = Field(
+        None,
+        description="when a full load began, for messages without a broker's time, as those of files: `first`, before "
+        "all changes; a time in UTC, 14 or 16 digits; `modified`, the file system's time of the file; `name:PATTERN` "
+        "of its whole name, with a group `time`; `member:PATH` of the message, as `headers.timestamp`. Without it "
+        "such rows are rejected",
     )
     needs_metadata: bool = Field(
         default=True,
@@ -110,6 +121,11 @@ class Options(BaseModel):
         description="whether the source reads all topics of its task, so that `inlet status` holds the records that "
         "attrep_history counts against those that were landed",
     )
+
+    @field_validator("load_time")
+    @classmethod
+    def _load_time(cls, text: str | None) -> str | None:
+        return load_time.checked(text)
 
     @field_validator("data_section", "before_section", "headers_section")
     @classmethod
@@ -168,9 +184,18 @@ def assign_loads(
     return sorted(loads, key=lambda load: (load["source"], load["table"], load["first_at"]))
 
 
-def window(load: dict, gap_minutes: float) -> tuple[str, str]:
-    """(first, last) change_seq of changes that sort before a load's rows, and may come after them in the feed."""
-    return time16(load["first_at"] - datetime.timedelta(minutes=gap_minutes)), load["started_at16"] + "~"
+def file_time(source: Source, path: str, modified_at: datetime.datetime | None) -> datetime.datetime | None:
+    """The time of messages of a file, by option load_time."""
+    return load_time.of_file(source.options_as(Options).load_time, path, modified_at)
+
+
+def window(load: dict, source: Source) -> tuple[str, str]:
+    """(first, last) change_seq of changes that sort before a load's rows, and may come after them in the feed. A time
+    that an option gives may be off by more than clocks are.
+    """
+    options = source.options_as(Options)
+    first = load["first_at"] - datetime.timedelta(minutes=options.load_gap_minutes)
+    return change.NO_TIME if options.load_time else time16(first), load["started_at16"] + "~"
 
 
 def _before(change_seq: str | None, at: datetime.datetime) -> datetime.datetime:
@@ -282,10 +307,4 @@ def time16(at: datetime.datetime) -> str:
     >>> time16(datetime.datetime(2026, 1, 2, 3, 4, 5, 678901))
     '2026010203040567'
     """
-    return f"{at:%Y%m%d%H%M%S}{at.microsecond // HUNDREDTH_MICROSECONDS:02d}"
-
-
-def time_of16(text: str) -> datetime.datetime:
-    """The UTC time of YYYYMMDDHHmmSShh. Raises: ValueError."""
-    at = datetime.datetime.strptime(text[:14], "%Y%m%d%H%M%S").replace(tzinfo=datetime.UTC)
-    return at + int(text[14:16]) * HUNDREDTH
+    return f"{at:%Y%m%d%H%M%S}{at.microsecond // 10_000:02d}"

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from inlet import change
 from inlet.codecs.json_batches import bytes_of
 from inlet.codecs.qlik import full_load, json_walk
-from inlet.codecs.qlik.json_arrow import EPOCH, WALKED_DDL, walk
+from inlet.codecs.qlik.json_arrow import EPOCH, NO_TIME, WALKED_DDL, walk
 from inlet.codecs.qlik.json_arrow import load_spans as spans_of
 from inlet.codecs.qlik.json_contracts import Contracts
 from inlet.sql import literal
@@ -99,14 +99,14 @@ def changes(messages, read, contracts: Contracts, loads: list[dict]):
     )
 
 
-def find_loads(messages, sources: list, tables: dict, refresh_table) -> dict:
+def find_loads(messages, sources: list, tables: dict, refresh_row) -> dict:
     """Spans of full-load messages, as `assign_loads` wants them: {(source, table): [(first, last, topic)]}. Runs one
     small job; within a span no two messages are further apart than the source's gap."""
     rows = (
         messages.where(LIKELY_REFRESH)
         .selectExpr(*READ)
         .mapInArrow(
-            refreshes(Contracts(sources, tables), {source.name: source for source in sources}, tables, refresh_table),
+            refreshes(Contracts(sources, tables), {source.name: source for source in sources}, tables, refresh_row),
             LOAD_ROWS,
         )
     )
@@ -141,7 +141,7 @@ def load_spans(rows, sources: list) -> dict:
     return seen
 
 
-def refreshes(contracts: Contracts, sources: dict, tables: dict, refresh_table):
+def refreshes(contracts: Contracts, sources: dict, tables: dict, refresh_row):
     def batches(messages):
         for batch in messages:
             letters, ends = bytes_of(batch.column("value"))
@@ -156,18 +156,27 @@ def refreshes(contracts: Contracts, sources: dict, tables: dict, refresh_table):
                     places,
                     json_walk.scratch_of(ends, contracts.num_columns),
                 )
-            times, owners = batch.column("timestamp").cast(pa.int64()), batch.column("source")
+            times = pc.fill_null(batch.column("timestamp").cast(pa.int64()), NO_TIME).to_numpy().copy()
             names = np.array([table.table for _, table in contracts.places] + [None], object)[np.maximum(places, -1)]
             names[places == json_walk.NONE] = None
-            for i in np.flatnonzero(places == json_walk.DOUBT):
+            for i in np.flatnonzero((places == json_walk.DOUBT) | (places >= 0) & (times == NO_TIME)):
                 message = batch.slice(i, 1).to_pylist()[0]
-                names[i] = refresh_table(message, sources[message["source"]], tables)
-            yield pa.RecordBatch.from_arrays(
-                [owners, pa.array(names, pa.string()), batch.column("topic"), times],
-                names=["source", "t", "topic", "at"],
-            ).filter(pc.and_(pa.array(names != None), times.is_valid()))  # noqa: E711, element by element
+                names[i], times[i] = row_of(refresh_row(message, sources[message["source"]], tables))
+            yield load_rows(batch, names, times)
 
     return batches
+
+
+def row_of(found: tuple[str, datetime.datetime] | None) -> tuple[str | None, int]:
+    """Table and microseconds of a row of a full load."""
+    return (found[0], (found[1] - EPOCH) // datetime.timedelta(microseconds=1)) if found else (None, NO_TIME)
+
+
+def load_rows(batch: pa.RecordBatch, names, times) -> pa.RecordBatch:
+    """LOAD_ROWS of those messages of a batch that are rows of a full load with a time."""
+    columns = [batch.column("source"), pa.array(names, pa.string()), batch.column("topic"), pa.array(times, pa.int64())]
+    found = pa.RecordBatch.from_arrays(columns, names=["source", "t", "topic", "at"])
+    return found.filter(pc.and_(columns[1].is_valid(), pc.not_equal(columns[3], NO_TIME)))
 
 
 def _pick(values, place: str) -> str:

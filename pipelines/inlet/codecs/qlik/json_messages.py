@@ -21,8 +21,10 @@ Rejects     invalid_utf8, invalid_json, trailing_data, duplicate_member, wrong_m
             members, tombstones and control_tables
 """
 
+import datetime
 import json
 from functools import partial
+from typing import Any
 
 from inlet import change, errors
 from inlet.codecs.json_notes import Mark, json_notes
@@ -33,6 +35,7 @@ from inlet.codecs.qlik import (
     full_load,
     json_fast,
     large_objects,
+    load_time,
     masks,
     members,
     metadata,
@@ -44,17 +47,20 @@ from inlet.codecs.qlik.members import Refused
 from inlet.codecs.qlik.metadata import Listed
 from inlet.codecs.results import Control, Decoded
 from inlet.fields import json_exact
-from inlet.fields.wrong import Wrong
+from inlet.fields.wrong import Wrong, quoted
 from inlet.source import Source
 from inlet.table import Table
 
 UNREADABLE_TIMESTAMP = "unreadable_timestamp"  # the kind of a control event that a change brings with it
+AVRO = (b"\0", b"atMSG")  # how Qlik's messages in Avro begin, and no JSON does
 OPTIONS, FAST, LOADS = full_load.Options, json_fast, full_load
 MAY_BRING = r"""contains(cast(value as string), '"MD"') or contains(cast(value as string), r'\u00')"""
 
 
 def _parse(message: dict, source: Source) -> dict:
-    return json_exact.parse(message["value"])
+    if message["value"].startswith(AVRO):
+        raise Wrong("invalid_json", 0, "one JSON object", "a message in Avro: codec qlik_avro reads it")
+    return json_exact.parse(message["value"], has_constants=True)
 
 
 def _offset(message: dict, source: Source, path: tuple) -> int:
@@ -151,9 +157,10 @@ def read_message(message: dict, source: Source, tables: dict, loads: list[dict],
     }
     try:
         found = _read(message, source, tables, loads, known, form)
-        return {name: value for name, value in found.items() if name not in ("body", "listed", "contract")}
+        return {name: value for name, value in found.items() if name not in ("body", "listed", "contract", "load_at")}
     except Wrong as wrong:
-        return _reject(message, known, wrong.kind, wrong.offset, wrong.expected, wrong.found)
+        place = _place_before(message["value"], wrong) if form.is_text and "change_seq" not in known else {}
+        return _reject(message, known | place, wrong.kind, wrong.offset, wrong.expected, wrong.found)
     except Refused as no:
         path = shapes.path_of(known.pop("body", None), no.path)
         offset = form.offset(message, source, path) if path and message["value"] else 0
@@ -166,19 +173,34 @@ def read_message(message: dict, source: Source, tables: dict, loads: list[dict],
         )
 
 
-def refresh_table(message: dict, source: Source, tables: dict) -> str | None:
-    """SCHEMA.TABLE if the message is a full-load row, even one that is rejected for its values."""
-    return loaded_table(JSON, message, source, tables)
+def refresh_row(message: dict, source: Source, tables: dict) -> tuple[str, datetime.datetime] | None:
+    """SCHEMA.TABLE and time of a full-load row that has a time, even of one that is rejected for its values."""
+    return loaded_row(JSON, message, source, tables)
 
 
-def loaded_table(form: Form, message: dict, source: Source, tables: dict) -> str | None:
-    """As `refresh_table`, of a message of a form."""
-    known = {"source": source.name, "unit_id": "", "unit_offset": 0, "unit_length": 0}
+def _place_before(value: bytes, wrong: Wrong) -> dict:
+    """The place in the order of a message that is no JSON, where its headers have it before the fault: the message may
+    arrive again, good, and resolve the reject. None where another text follows, which would not be resolved by that.
+    """
+    if wrong.kind != "invalid_json":
+        return {}
+    for path in (("message", "headers"), ("headers",)):
+        oper, seq = (
+            json_exact.text_before(value, wrong.offset, (*path, name)) for name in ("operation", "changeSequence")
+        )
+        if oper in change.OPERATIONS and oper != "REFRESH" and members.CHANGE_SEQ.fullmatch(seq or ""):
+            return {"change_seq": seq}
+    return {}
+
+
+def loaded_row(form: Form, message: dict, source: Source, tables: dict) -> tuple[str, datetime.datetime] | None:
+    """As `refresh_row`, of a message of a form."""
+    known: dict[str, Any] = {"source": source.name, "unit_id": "", "unit_offset": 0, "unit_length": 0}
     try:
         _read(message, source, tables, [], known, form)
     except (Wrong, Refused, RecursionError):
         pass
-    return f"{known['source_schema']}.{known['source_table']}" if known.get("operation") == "REFRESH" else None
+    return (f"{known['source_schema']}.{known['source_table']}", known["load_at"]) if known.get("load_at") else None
 
 
 def _read(message: dict, source: Source, tables: dict, loads: list[dict], known: dict, form: Form) -> dict:
@@ -203,9 +225,14 @@ def _read(message: dict, source: Source, tables: dict, loads: list[dict], known:
     contract = members.table(*names, message["topic"], tables, source, path, listed.name if listed else None)
     known |= {"source_schema": contract.schema_name, "source_table": contract.table_name, "operation": oper}
     load = None
-    if oper == "REFRESH" and message["timestamp"]:
-        load = full_load.load_of(loads, source.name, contract.table, message["timestamp"], options.load_gap_minutes)
-    known["change_seq"] = _change_seq(header["changeSequence"], oper, load, message, (*path, "headers"))
+    if oper == "REFRESH":
+        at = known["load_at"] = message["timestamp"] or load_time.of_member(options.load_time, body, members.utc_time)
+        load = full_load.load_of(loads, source.name, contract.table, at, options.load_gap_minutes) if at else None
+        if load is None:
+            raise _unplaced(at, options.load_time, (*path, "headers"))
+        known["change_seq"] = members.refresh_seq(load, message)
+    else:
+        known["change_seq"] = _change_seq(header["changeSequence"], (*path, "headers"))
     known.pop("event", None)
     if listed is None and any(header[name] is not None for name in members.MASKS):
         metadata.check_come(whole, lookups, options.needs_metadata)
@@ -215,6 +242,9 @@ def _read(message: dict, source: Source, tables: dict, loads: list[dict], known:
     if shaped.is_legacy:
         body = shapes.typed(body, contract, options.legacy_null, path)
     ordinals = listed.ordinals if listed else form.ordinals(body)
+    for name in ("data", "beforeData"):  # before the masks, whose bits count the columns
+        if isinstance(body.get(name), dict):
+            members.check_columns(body[name], contract, (*path, name))
     read = masks.read(header, body, oper, contract, ordinals, options.mask_order, (*path, "headers"))
     try:
         found = _change(body, header, oper, contract, load, path, read)
@@ -277,19 +307,20 @@ def _event(header: dict) -> errors.Event | None:
     return errors.Event(id_, int(counter), header["transactionLastEvent"] is True)
 
 
-def _change_seq(text: str | None, oper: str, load: dict | None, message: dict, path: tuple) -> str:
-    if oper == "REFRESH":
-        if load is None:
-            raise Refused(
-                "missing_change_seq",
-                path,
-                "a full load of its table at its time",
-                str(message["timestamp"] or "a message without a broker's time"),
-            )
-        return members.refresh_seq(load, message)
+def _unplaced(at: datetime.datetime | None, option: str | None, path: tuple) -> Refused:
+    """Why a row of a full load has no place."""
+    if at:
+        return Refused("missing_change_seq", path, "a full load of its table at its time", str(at))
+    if option:
+        return Refused("missing_change_seq", path, f"a time by option load_time ({option})", "none")
+    expected = f"option load_time, which says when the full load began: {load_time.FORMS}"
+    return Refused("missing_change_seq", path, expected, "a message without a broker's time")
+
+
+def _change_seq(text: str | None, path: tuple) -> str:
     if text is None or not members.CHANGE_SEQ.fullmatch(text):
         raise Refused(
-            "missing_change_seq", (*path, "changeSequence"), "35 digits", "none" if text is None else f"{text[:40]!r}"
+            "missing_change_seq", (*path, "changeSequence"), "35 digits", "none" if text is None else quoted(text)
         )
     return text
 

@@ -197,7 +197,7 @@ def _header_time(d, i):
     if millis >= 1_000_000_000_000 and not 48 <= d[i + 13] < 58:
         i, micros = i + 13, millis * 1000
     elif is_text:
-        i, micros = read_time(d, i)
+        i, micros, _ = read_time(d, i)
         i += i >= 0 and d[i] == 90
     else:
         return DOUBT, 0, 0
@@ -225,11 +225,13 @@ def _put_image(scratch, starts, ends, plan, order, mask, num_mask, is_after, out
 
 @compiled(**COMPILED)
 def _put_mask(d, start, length, num_columns, out):
-    """Big-endian hex text as bytes, least significant first: their number without trailing zeros; NONE for none, else
-    DOUBT.
+    """Big-endian hex text, maybe with 0x before it, as bytes, least significant first: their number without trailing
+    zeros; NONE for none, else DOUBT.
     """
     if length == NONE:
         return NONE
+    if length > 2 and d[start] == 48 and d[start + 1] | 32 == 120:  # 0x
+        start, length = start + 2, length - 2
     if length & 1:
         return DOUBT
     num = 0

@@ -19,6 +19,7 @@ from typing import Any, Literal, NamedTuple
 from inlet import change
 from inlet.codecs.qlik.members import HEX, MASKS, Refused
 from inlet.codecs.qlik.types import is_large
+from inlet.fields.wrong import cut, quoted
 from inlet.table import Table
 
 Order = Literal["big", "little"]
@@ -60,7 +61,7 @@ def read(
     if len(found) > 1:
         said = " or ".join(", ".join(sorted(masks.names(masks.changed, contract) or ())) or "none" for masks in found)
         expected = "masks that one byte order fits; set the option mask_order"
-        raise Refused("ambiguous_layout", (*path, MASKS[0]), expected, f"changed: {said}"[:200])
+        raise Refused("ambiguous_layout", (*path, MASKS[0]), expected, cut(f"changed: {said}", 200))
     return found[0]
 
 
@@ -109,14 +110,16 @@ def _mask(given, order: Order, contract: Table, path: tuple, listed: dict[int, s
     if isinstance(given, bytes):
         bits = int.from_bytes(given, order)
     elif HEX.fullmatch(given):
-        bits = int(given, 16)
+        bits = int(given, 16)  # which takes the 0x, too
     else:
-        raise Refused("wrong_shape", path, "pairs of hex digits", f"{given[:40]!r}")
+        raise Refused("wrong_shape", path, "pairs of hex digits", quoted(given))
     names = {place: column.name for place, column in enumerate(contract.columns, 1)}
     listed = names if listed is None else listed
     last = max(listed, default=0)
     if bits.bit_length() > last:
-        raise Refused("mask_too_long", path, f"bits of {last} columns", f"bit {bits.bit_length()} is set")
+        of = f"version {contract.version} of {contract.table}" if listed is names else "the list that the message names"
+        expected = f"bits of the {last} columns of {of}"
+        raise Refused("mask_too_long", path, expected, f"bit {bits.bit_length()} is set")
     mask = bits.to_bytes((bits.bit_length() + 7) // 8, "little")
     if listed == names:
         return mask

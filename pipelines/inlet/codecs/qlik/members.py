@@ -2,10 +2,10 @@
 
 Headers     "", null and missing are the same. Text but for transactionEventCounter (integer), transactionLastEvent
             (boolean). [documented] transactionEventCounter is at least 0 and fits a bigint
-Time        header timestamp, UTC: YYYY-MM-DDTHH:mm:SS [documented], T or a blank, a second's fraction of at most 6
-            digits and further zeros, maybe Z or an offset; or epoch milliseconds, 13 digits, as a number or as text
-            [both seen in captured messages]. Anything else keeps the row and leaves change_timestamp null: order never
-            needs it. The control event `unreadable_timestamp` tells what was there
+Time        header timestamp, UTC: YYYY-MM-DDTHH:mm:SS [documented], T or a blank, a second's fraction, maybe Z or an
+            offset. Digits beyond the microsecond are cut (SQL Server sends seven). Or epoch milliseconds, 13 digits, as
+            a number or as text [both seen in captured messages]. Anything else keeps the row and leaves
+            change_timestamp null: order never needs it. The control event `unreadable_timestamp` tells what was there
 Order       changeSequence, 35 digits. REFRESH has none: start of its load (see full_load), then 4 digits of the topic,
             5 of the partition, 10 of the offset, so that no two rows of loads share a place
 Table       schema and table of the message, else the topic by the source's `tables`, else that of the metadata message
@@ -21,9 +21,10 @@ Images      REFRESH, INSERT: data. UPDATE: data, beforeData. DELETE: data, or be
             not log
 Values      by the type in the contract, exactly (fields/fit.py): integers as digits, decimals as any number (1e1 too)
             that needs no rounding, both as a number or as text; boolean: true or false; date: YYYY-MM-DD alone;
-            timestamp: a day, T or a blank, a time with at most 6 digits of a second's fraction, maybe Z or an offset
-            (none is UTC); timestamp_ntz: the same without Z or offset; binary: hex digits, with `encoding: hex` in the
-            contract; string: any text, and a number as it is written. Operations are read in any case
+            timestamp: a day, T or a blank, a time with at most 6 digits of a second's fraction and further zeros (type
+            string keeps more digits), maybe Z or an offset (none is UTC); timestamp_ntz: the same without Z or offset;
+            binary: hex digits, with `encoding: hex` in the contract; string: any text, and a number as it is written.
+            Operations are read in any case
 
 Rejects     wrong_shape, unknown_operation, unknown_table, ambiguous_table, missing_change_seq, mask_too_long,
             outside_mask, unknown_column, value_does_not_fit, missing_key, null_not_allowed, definition_missing,
@@ -37,7 +38,7 @@ from inlet import change
 from inlet.codecs.qlik.full_load import topic_number
 from inlet.fields.fit import LEN_INTEGER, fit
 from inlet.fields.json_exact import Number
-from inlet.fields.wrong import Wrong
+from inlet.fields.wrong import Wrong, quoted
 from inlet.source import Source
 from inlet.table import Table
 
@@ -54,9 +55,9 @@ TEXT_HEADERS = (
 MASKS = "changeMask", "columnMask"
 HEADERS = TEXT_HEADERS + ("timestamp", "transactionEventCounter", "transactionLastEvent")
 CHANGE_SEQ = re.compile(r"[0-9]{35}")
-HEX = re.compile(r"(?:[0-9A-Fa-f]{2})+")
+HEX = re.compile(r"(?:0[xX])?((?:[0-9A-Fa-f]{2})+)")  # of a mask
 HEADER_TIME = re.compile(
-    r"([0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2})(?:(\.[0-9]{1,6})0*)?(Z|[+-][0-9]{2}:?[0-9]{2})?"
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2})(?:(\.[0-9]{1,6})[0-9]*)?(Z|[+-][0-9]{2}:?[0-9]{2})?"
 )
 EPOCH_MILLIS = re.compile(r"[1-9][0-9]{12}")
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -78,7 +79,7 @@ class Refused(Exception):
 
 def shown(value) -> str:
     """A value for `found`."""
-    return {dict: "an object", list: "an array", type(None): "null"}.get(type(value)) or repr(str(value)[:40])
+    return {dict: "an object", list: "an array", type(None): "null"}.get(type(value)) or quoted(value)
 
 
 def check_names(given: dict, known: tuple[str, ...], path: tuple) -> None:
@@ -121,7 +122,7 @@ def operation(header: dict, path: tuple) -> str:
     if word is None:
         raise Refused("wrong_shape", path, "header operation", "none")
     if word.upper() not in OPERATIONS:
-        raise Refused("unknown_operation", (*path, "operation"), " ".join(OPERATIONS), f"{word[:40]!r}")
+        raise Refused("unknown_operation", (*path, "operation"), " ".join(OPERATIONS), quoted(word))
     return OPERATIONS[word.upper()]
 
 
@@ -209,14 +210,13 @@ def image(given, supplied: set | None, contract, path: tuple, is_after: bool = F
         return None
     if not isinstance(given, dict):
         raise Refused("wrong_shape", path, "an object or null", given)
+    check_columns(given, contract, path)
     columns = {column.name: column for column in contract.columns}
     read = {}
     for name, value in given.items():
-        if name not in columns:
-            raise Refused("unknown_column", (*path, name), f"a column of {contract.table}", f"{name[:40]!r}", name)
         if supplied is not None and name not in supplied:
             if value is not None:
-                raise Refused("outside_mask", (*path, name), "null outside columnMask", f"{value!r}"[:40], name)
+                raise Refused("outside_mask", (*path, name), "null outside columnMask", shown(value), name)
             continue
         try:
             read[name] = fit(value, columns[name].type, columns[name].encoding)
@@ -224,11 +224,19 @@ def image(given, supplied: set | None, contract, path: tuple, is_after: bool = F
             raise Refused(wrong.kind, (*path, name), wrong.expected, wrong.found, name) from None
     for name in contract.key:
         if read.get(name) is None:
-            raise Refused("missing_key", (*path, name), "a value of the key", "null" if name in read else "none", name)
+            found = "null" if name in read else "no such member" if name not in given else "none"
+            raise Refused("missing_key", (*path, name), f"a value of {name}, of the key", found, name)
     for name, value in read.items():
         if value is None and is_after and not columns[name].nullable:
             raise Refused("null_not_allowed", (*path, name), f"a value, for {name} is not nullable", "null", name)
     return read
+
+
+def check_columns(given: dict, contract: Table, path: tuple) -> None:
+    """Raises: Refused where an image has columns that the contract does not have at its place."""
+    if new := contract.new_columns(given):
+        found = contract.lacks(new, "the message")
+        raise Refused("unknown_column", (*path, new[0]), f"columns of {contract.table}", found, new[0])
 
 
 def images(body: dict, oper: str, supplied: set | None, contract, path: tuple) -> tuple[dict | None, dict | None]:

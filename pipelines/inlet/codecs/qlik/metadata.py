@@ -34,7 +34,7 @@ from inlet.codecs.qlik.members import Refused
 from inlet.codecs.results import Definition
 from inlet.fields import json_exact
 from inlet.fields.json_exact import Number
-from inlet.fields.wrong import Wrong
+from inlet.fields.wrong import Wrong, cut
 from inlet.source import Source
 from inlet.table import Table
 
@@ -171,7 +171,7 @@ def check_come(whole: dict, lookups: dict[str, bytes], is_required: bool) -> Non
     id_ = whole.get("messageSchemaId")
     if _is_text(id_) and id_ and lookups.get(id_) is None and (is_required or ANY in lookups):
         option = "" if ANY in lookups else "; needs_metadata: false where none is published"
-        expected = f"a metadata message with schemaId {id_[:80]}{option}"
+        expected = f"a metadata message with schemaId {cut(id_, 80)}{option}"
         raise Refused("definition_missing", ("messageSchemaId",), expected, "none so far")
 
 

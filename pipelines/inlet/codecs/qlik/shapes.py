@@ -1,6 +1,7 @@
 """The shape of a JSON message: where its data, its row of before and its headers stand.
 
-Enveloped   {"magic": "atMSG", "type": "DT", ..., "message": BODY} [sample seen]
+Enveloped   {"magic": "atMSG", "type": "DT", ..., "message": BODY} [sample seen]. The type is DT, data, or MD,
+            metadata [documented: The Replicate envelope]; any other, as MT, is in no sample and is rejected
 Bare        BODY alone [sample seen]
 BODY        {data, beforeData, headers, schema?, table?}, each of the first three an object; or custom, where the user
             has named these sections [documented: Message Format]: `name/` is an object of that name; any other name
@@ -28,6 +29,7 @@ from typing import NamedTuple
 from inlet.codecs.qlik import members
 from inlet.codecs.qlik.full_load import Options
 from inlet.codecs.qlik.members import Refused
+from inlet.fields.wrong import cut, quoted
 from inlet.table import Table
 
 MAGIC = "atMSG"
@@ -127,7 +129,7 @@ def _listed(given, path: tuple) -> tuple[dict | None, dict[str, int]]:
             raise Refused("wrong_shape", (*path, n), "an object with one member", one)
         [(name, value)] = one.items()
         if name in image:
-            raise Refused("column_twice", (*path, n, name), "each column once", f"{name[:40]!r}", name)
+            raise Refused("column_twice", (*path, n, name), "each column once", quoted(name), name)
         image[name], places[name] = value, n
     return image or None, places
 
@@ -246,7 +248,7 @@ def _images(
         if len(fitting) != 1:
             found = "; ".join(f"data {data!r}, before {before!r}" for data, before in fitting)
             expected = f"members that are columns of the table after one beginning, or {OPTIONS}"
-            raise Refused("unsupported_message", path, expected, found or ", ".join(own)[:80])
+            raise Refused("unsupported_message", path, expected, found or cut(", ".join(own), 80))
         at = at | dict(zip(IMAGES, fitting[0]))
     flat = {name: at[name] for name in IMAGES if at[name] is not None and not at[name].endswith("/")}
     images: dict[str, list[str]] = {name: [] for name in IMAGES}
@@ -292,4 +294,4 @@ def _place(at: str | None) -> Callable[[tuple], tuple]:
 
 
 def _two(path: tuple, found: str) -> Refused:
-    return Refused("unsupported_message", path, f"a message that one reading fits, or {OPTIONS}", found[:80])
+    return Refused("unsupported_message", path, f"a message that one reading fits, or {OPTIONS}", cut(found, 80))

@@ -22,7 +22,7 @@ from inlet.codecs.qlik.full_load import Options
 from inlet.codecs.qlik.members import Refused
 from inlet.codecs.qlik.shapes import NOT_TOLD
 from inlet.fields import json_exact
-from inlet.fields.wrong import Wrong
+from inlet.fields.wrong import Wrong, cut
 from inlet.source import Source
 from inlet.table import Table
 
@@ -92,14 +92,14 @@ def _key(data: bytes | None, contract: Table, options: Options) -> dict[str, Any
     if isinstance(read, dict):
         if read.keys() != {*contract.key}:
             expected = f"the columns of the key alone: {', '.join(contract.key)}"
-            raise Refused("wrong_shape", (), f"a message key of {expected}", ", ".join(read)[:80])
+            raise Refused("wrong_shape", (), f"a message key of {expected}", cut(", ".join(read), 80))
         return read
     if len(contract.key) > 1 or options.tombstone_key == "json" and read is None:
-        raise Refused("wrong_shape", (), "a message key that is a JSON object of the key's columns", text[:40])
+        raise Refused("wrong_shape", (), "a message key that is a JSON object of the key's columns", cut(text, 40))
     if options.tombstone_key == "json" or read == text:
         return {contract.key[0]: read}
     if read is not None:
-        raise Refused("unsupported_message", (), "the option tombstone_key: text or json", text[:40])
+        raise Refused("unsupported_message", (), "the option tombstone_key: text or json", cut(text, 40))
     return {contract.key[0]: text}
 
 

@@ -133,12 +133,12 @@ def read_clock(d, i):
 
 @inlined
 def read_time(d, i):
-    """A time without a zone: (place behind, microseconds since 1970), or DOUBT."""
+    """A time without a zone: (place behind, microseconds since 1970, as of read_clock), or DOUBT."""
     day = read_day(d, i)
     if day == NO_DAY or d[i + 10] != 84 and d[i + 10] != 32:
-        return DOUBT, 0
+        return DOUBT, 0, False
     i, micros, is_exact = read_clock(d, i + 11)
-    return (i, day * 86_400_000_000 + micros) if i >= 0 and is_exact else (DOUBT, 0)
+    return (i, day * 86_400_000_000 + micros, is_exact) if i >= 0 else (DOUBT, 0, False)
 
 
 @inlined
@@ -189,9 +189,9 @@ def put_value(d, i, column, out, pos):
     if type_ == DATE and (read_day(d, i + 1) == NO_DAY or d[i + 11] != 34):
         return DOUBT, 0
     if type_ == TIMESTAMP or type_ == TIMESTAMP_NTZ:
-        end = read_time(d, i + 1)[0]
+        end, _, is_exact = read_time(d, i + 1)
         end += end >= 0 and type_ == TIMESTAMP and d[end] == 90
-        if end < 0 or d[end] != 34:
+        if end < 0 or not is_exact or d[end] != 34:
             return DOUBT, 0
     if type_ == HEX:
         at = i + 1

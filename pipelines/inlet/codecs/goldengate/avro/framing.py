@@ -8,7 +8,7 @@ from typing import NamedTuple
 from inlet.codecs import avro_framing
 from inlet.codecs.goldengate.avro.options import Options
 from inlet.fields import avro
-from inlet.fields.wrong import Wrong
+from inlet.fields.wrong import Wrong, quoted
 
 TYPES = {"table": avro.STRING, "fingerprint": avro.LONG, "payload": avro.BYTES}  # of the generic wrapper
 
@@ -70,7 +70,7 @@ def _table(data: bytes, start: int) -> str:
     word = avro.read(avro.STRING, data, start)[0]
     if not word or not word.isprintable():
         expected = "a table's name as first field (options framing and schema_of tell other messages)"
-        raise Wrong("wrong_shape", start, expected, repr(word[:40]))
+        raise Wrong("wrong_shape", start, expected, quoted(word))
     return word
 
 

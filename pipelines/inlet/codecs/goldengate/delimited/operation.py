@@ -9,6 +9,7 @@ from inlet.codecs.goldengate.delimited.options import OWN, Options
 from inlet.codecs.goldengate.operations import change as operation_change
 from inlet.codecs.goldengate.operations import members as operation_members
 from inlet.codecs.goldengate.operations.operation import Operation, Refused
+from inlet.fields.wrong import quoted
 from inlet.source import Source
 from inlet.table import Table
 
@@ -87,7 +88,7 @@ class Shaped:
         self.places[role, column] = field.start
         if field.text != name:
             kind = "unknown_column" if column else "wrong_shape"
-            raise Refused(kind, role, f"the name {name}", f"{field.text[:40]!r}", column)
+            raise Refused(kind, role, f"the name {name}", quoted(field.text), column)
 
     def _images(self, contract: Table, word: str) -> dict[str, dict[str, Any]]:
         images: dict[str, dict[str, Any]] = {"row": {}} if self.options.model == "row" else {"before": {}, "after": {}}

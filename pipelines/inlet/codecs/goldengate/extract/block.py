@@ -18,7 +18,7 @@ from inlet.codecs.goldengate.operations.operation import Operation, Record, Refu
 from inlet.codecs.results import Control, Decoded
 from inlet.errors import Event, Reject
 from inlet.fields import charset
-from inlet.fields.wrong import Wrong
+from inlet.fields.wrong import Wrong, quoted
 from inlet.source import Source
 from inlet.table import Table
 
@@ -84,7 +84,7 @@ def _wrong_begin(piece: Piece, data: bytes, begin: dict, options: Options) -> Re
     if options.format == "xml" or begin["position"]:
         return None
     raw = data[piece.start : piece.end]
-    expected, found = "B, a commit timestamp, a log sequence and an RBA", repr(raw[:40])
+    expected, found = "B, a commit timestamp, a log sequence and an RBA", quoted(raw)
     return Reject("wrong_shape", piece.start, len(raw), piece.start, expected, found, raw)
 
 

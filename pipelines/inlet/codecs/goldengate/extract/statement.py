@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from inlet.codecs.goldengate.extract.options import Options
 from inlet.codecs.goldengate.operations.operation import Operation, Refused
+from inlet.fields.wrong import cut
 from inlet.table import Table
 
 TOKEN = re.compile(
@@ -174,4 +175,4 @@ class Shaped:
         return kind, found[kind]
 
     def _wrong(self, expected: str, found: str) -> Refused:
-        return Refused("wrong_shape", "row", expected, found[:40])
+        return Refused("wrong_shape", "row", expected, cut(found, 40))

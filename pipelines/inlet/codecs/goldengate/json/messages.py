@@ -18,14 +18,17 @@ Two paths   `decode_message` reads any message exactly, in Python. `fast` (json/
             mapInArrow) answers at speed for those it is certain of: one object of the operation model in a message
 Contracts   `inlet import` makes them of Defgen's files, too: defgen, on the page goldengate_trail
 Meaning     operations/change, operations/images, position, operations/time
-Refused     by name, as unsupported_message: a value behind the byte 00 and an id of a schema registry, which is Avro or
-            Protobuf; DDL whose `ddl` begins with TRUNCATE, for it has no place in the order
+Registry    the byte 00 and a schema id of four bytes before the text (Kafka Connect's JSON Schema converter) are
+            framing. The schema is not looked up. A null is as in Kafka Connect's envelope: operations/images
+Refused     by name, as unsupported_message: a value after such an id that does not begin as JSON does (Avro, Protobuf);
+            DDL whose `ddl` begins with TRUNCATE, for it has no place in the order
 Names       a column of the row model that is named like a member of the message is refused: as a member that is there
             twice (duplicate_member), or as one of two readings (ambiguous_layout)
 Facts       [documented] Oracle, "Using the Pluggable Formatters"; Oracle GoldenGate 26, "Payload and Schema Reference".
             [messages seen] all that tests/cases/goldengate_json calls published; pos of 23 digits, with a sign, not in
             the order of op_ts. [recalled] mode=tx without a separator, flattened names, renamed images, omitNullValues
             ASSUMED: an object with `schema` and `payload` and no op_type is Kafka Connect's envelope
+            ASSUMED: after the id of a registry, a value that begins with { or [ is JSON
             ASSUMED: OBJECT_METADATA and DDL name their table in `qual_table`, else in `table`
 Rejects     invalid_utf8, invalid_json, trailing_data, duplicate_member, wrong_shape, unsupported_message, and those of
             operations/change
@@ -35,6 +38,7 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 
+from inlet.codecs import avro_framing
 from inlet.codecs.goldengate.json import fast
 from inlet.codecs.goldengate.json.options import Options
 from inlet.codecs.goldengate.json.shapes import EVENTS, Shaped
@@ -51,8 +55,8 @@ from inlet.source import Source
 
 OPTIONS, FAST, LOADS = Options, fast, None
 TOMBSTONE, JSON_SCHEMA = "tombstone", "json_schema"  # control events
-REGISTRY = b"\0"
 BLANKS = b" \t\r\n"
+OPENS = b"{", b"["  # what a text with objects begins with
 TRUNCATES = re.compile(r"\s*truncate\b", re.IGNORECASE | re.ASCII)
 
 
@@ -64,16 +68,17 @@ def decode_message(message: dict, source: Source, tables: dict, loads: list[dict
     controls: list[Control] = []
     if data is None:
         return Decoded([], controls=[Control(TOMBSTONE, 0, 0)], num_control=1)
-    if data.startswith(REGISTRY):
+    start = _start(data)
+    if start and not data[start:].lstrip(BLANKS).startswith(OPENS):
         return Decoded([], [_of_registry(data)])
     bytes_framing, num_control = len(data), 0
-    for piece, whole in _objects(data):
+    for piece, whole in _objects(data, start):
         raw = data[piece.start : piece.end]
         if piece.wrong is not None:
             rejects.append(_broken(piece, piece.wrong, raw))
             bytes_framing -= len(raw)
             continue
-        shaped = Shaped(whole, options)
+        shaped = Shaped(whole, options, is_of_connect=start > 0)
         if event := _event(shaped, piece, raw, source, tables):
             if _is_truncate(event, shaped):
                 rejects.append(_of_truncate(event, raw))
@@ -92,8 +97,8 @@ def decode_message(message: dict, source: Source, tables: dict, loads: list[dict
 
 def says(message: dict, source: Source, tables: dict) -> list[Said]:
     """What the objects of a message say of their places, those that are operations."""
-    options, found = source.options_as(Options), list[Said]()
-    for piece, whole in _objects(message["value"]):
+    options, found, data = source.options_as(Options), list[Said](), message["value"]
+    for piece, whole in _objects(data, _start(data)):
         shaped, length = Shaped(whole, options), piece.end - piece.start
         with suppress(Refused):
             if piece.wrong is None and not _event(shaped, piece, b"", source, tables):
@@ -105,16 +110,22 @@ def says(message: dict, source: Source, tables: dict) -> list[Said]:
     return found
 
 
-def _objects(data: bytes) -> Iterator[tuple[Piece, dict]]:
-    """The objects of a message; what is no object is empty, and its piece says why."""
+def _start(data: bytes) -> int:
+    """Where the text of a message begins: after the id of a schema registry, if there is one."""
+    return avro_framing.LEN_PREFIX if data.startswith(avro_framing.MAGIC) else 0
+
+
+def _objects(data: bytes, start: int) -> Iterator[tuple[Piece, dict]]:
+    """The objects of a text; what is no object is empty, and its piece says why. In: where the text begins."""
+    text = data[start:]
     try:
-        whole = json_exact.parse(data)
+        whole = json_exact.parse(text)
     except Wrong:
         pass
     else:
-        yield Piece(len(data) - len(data.lstrip(BLANKS)), len(data.rstrip(BLANKS))), whole
+        yield Piece(len(data) - len(text.lstrip(BLANKS)), len(data.rstrip(BLANKS))), whole
         return
-    for piece in json_stream.pieces(data):
+    for piece in (_moved(piece, start) for piece in json_stream.pieces(text)):
         whole = {}
         if piece.wrong is None:
             try:
@@ -125,18 +136,25 @@ def _objects(data: bytes) -> Iterator[tuple[Piece, dict]]:
         yield piece, whole
 
 
+def _moved(piece: Piece, by: int) -> Piece:
+    wrong = piece.wrong
+    moved = wrong and Wrong(wrong.kind, wrong.offset + by, wrong.expected, wrong.found)
+    return Piece(piece.start + by, piece.end + by, moved)
+
+
 def _broken(piece: Piece, wrong: Wrong, raw: bytes) -> Reject:
     return Reject(wrong.kind, piece.start, len(raw), wrong.offset, wrong.expected, wrong.found, raw)
 
 
 def _of_registry(data: bytes) -> Reject:
+    name, value = data[1:5].hex() or "none", data[_start(data) :][:8].hex(" ") or "nothing"
     return Reject(
         "unsupported_message",
         0,
         len(data),
         0,
-        "JSON; Protobuf is not read",
-        f"a value behind the id of a schema registry, {data[1:5].hex() or 'none'}: Avro or Protobuf",
+        "JSON, which begins with { or [ (Avro: codec goldengate_avro; Protobuf is not read)",
+        f"{value} after the id of a schema registry, {name}",
         data,
     )
 

@@ -19,13 +19,15 @@ FLOATING = ("float", "double")  # types of Kafka Connect
 
 
 class Shaped:
-    """A JSON object, and the names of its members. `payload` is None for a payload that is null."""
+    """A JSON object, and the names of its members. `payload` is None for a payload that is null. `is_of_connect`: Kafka
+    Connect wrote it, with an envelope or after the id of a schema registry.
+    """
 
-    def __init__(self, whole: dict, options: Options):
+    def __init__(self, whole: dict, options: Options, is_of_connect: bool = False):
         self.options, self.names = options, options.names
         self.schema = whole["schema"] if whole.keys() == ENVELOPE else None
         self.payload, self.path = (whole["payload"], ("payload",)) if whole.keys() == ENVELOPE else (whole, ())
-        self.is_flattened = False
+        self.is_flattened, self.is_of_connect = False, is_of_connect or self.path != ()
 
     def offset_of(self, data: bytes, role: str, column: str | None) -> int:
         """The byte of a member, or of what is around it where it is not there. In: the object's text."""
@@ -52,7 +54,7 @@ class Shaped:
             **images or {"row": rest},
             extra=extra,
             own_names=() if images else [name for name in self.payload if name in own_names],
-            has_exact_nulls=self.path == (),
+            has_exact_nulls=not self.is_of_connect,
             doubles=_doubles(self.schema, {self.names["before"], self.names["after"]}),
         )
 

@@ -13,8 +13,12 @@ Layout    of a record, as commands show it:
           GGSTOKEN ON         GGS tokens: and their bytes; DETAIL: a line TokenID and bytes of each
 Needs     GHDR ON or HEADERTOKEN DETAIL, DETAIL, and a RECLEN as long as the longest column area. Without GGSTOKEN the
           id of a transaction is the place of its first record. Records that a filter hides are not missed
-Last      what follows a record shows that it is whole: a prompt, another record; or its tokens are as long as its line
-          TokenID x54 'T' says. One at the end of the text that does not show it is decoded with is_complete alone
+Last      what follows a record shows that it is whole: a prompt, another record, a fence of code, other text after
+          lines that are as long as they say; or its own lines do, where its tokens are as long as its line
+          TokenID x54 'T' says, or there is no such line and the column lines show the whole image. One at the end of
+          the text that does not show it is decoded with is_complete alone
+In front  marks of quotes and comments, and times of a terminal's log, are left out (logdump/patterns.py). Anything else
+          in front of a record's lines is a reject that names it
 Yields    changes, groups and transactions as of a trail (goldengate_trail). A text stands alone: no other goes on with
           its last transaction
 Order     largest IO Time so far, number of the trail file, RBA. A record at or before the place of the one before it
@@ -41,7 +45,9 @@ import numpy as np
 from inlet import change
 from inlet.codecs.goldengate.defgen import definitions_of  # noqa: F401  part of what a codec offers
 from inlet.codecs.goldengate.logdump import piece as logdump_piece
-from inlet.codecs.goldengate.logdump.lines import Entry, Scan
+from inlet.codecs.goldengate.logdump.entry import Entry
+from inlet.codecs.goldengate.logdump.line_notes import line_notes  # noqa: F401  part of what a codec offers
+from inlet.codecs.goldengate.logdump.lines import Scan
 from inlet.codecs.goldengate.logdump.options import Options
 from inlet.codecs.goldengate.logdump.piece import CHANGES, Printout  # noqa: F401  part of what a codec offers
 from inlet.codecs.goldengate.logdump.record import Printed, printed
@@ -59,6 +65,7 @@ OPTIONS = Options
 CONSTANTS = {"seqno": "bigint"}
 COLUMNS = trail.COLUMNS | {"stream_position": "concat(seqno, '/', rba)"}
 IDENTITY = "stream_position"
+WHOLE_BY = "a line after it shows that it is whole: a prompt, the next record, other text; or option is_complete"
 MAX_OPEN = 16 << 20  # bytes of a transaction that are kept back until more of it comes
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 

@@ -9,7 +9,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from inlet.codecs.goldengate.logdump.lines import Entry, joined
+from inlet.codecs.goldengate.logdump.entry import Entry, joined
 from inlet.codecs.goldengate.trail import io_types, sequence
 
 ORDERS = ("big", "little")
@@ -31,6 +31,7 @@ FIELDS = {  # place and size, of those that are shown in hex
 }
 INDEXES = "ddr/tdr index"  # instead of AuditRBA, in metadata
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+WHOLE_LINES = "a line that was wrapped has to be one line again"
 ZONE_STEP = 15 * 60_000_000  # zones differ by quarters of an hour
 
 
@@ -157,7 +158,7 @@ def _of_fields(entry: Entry, order, zone: timedelta) -> bytes:
     missing = [name for name in [*FIELDS, "io time", "auditpos"] if name not in fields]
     missing += [] if "auditrba" in fields or INDEXES in fields else ["auditrba"]
     if missing:
-        expected = "each field of the record's header: print the text again after `GHDR ON`"
+        expected = f"each field of the record's header: print the text again after `GHDR ON`; {WHOLE_LINES}"
         raise Faulty(Fault("bad_header", entry.start, expected, f"none of {', '.join(missing)}"))
     header = bytearray(LEN_FIXED)
     try:

@@ -5,7 +5,10 @@ first; a prompt may be glued in front of that line. It ends before the next reco
 are as long as its line `TokenID x54 'T'` says: nothing of it can follow then. A record at the end of the text of which
 none is the case may go on.
 Lines behind a record that can only be part of one (rows of hex, columns, fields of a header) are an entry of their own.
-So are lines that are no text. All other lines are framing: prompts, banners, counts.
+So are lines that are no text. All other lines are framing: prompts, banners, counts. A fence of code (```) ends a
+record; other text, and a blank line, end the last one, where its lines so far are as long as they say.
+What is in front of a record's first line and is no part of logdump's text (patterns.py) is left out of its other lines,
+too. A record's line with something else in front of it is an entry of its own.
 
 Text is read as Latin-1, so that a place in it is a place in the bytes.
 Source: docs/formats/goldengate_logdump.md.
@@ -13,148 +16,32 @@ Source: docs/formats/goldengate_logdump.md.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import NamedTuple
 
+from inlet.codecs.goldengate.logdump.entry import ColumnLine, Entry, Image, Row, Summary, Token
+from inlet.codecs.goldengate.logdump.patterns import (
+    BORDER,
+    COLUMN,
+    FENCE,
+    GGS_TOKENS,
+    HEX,
+    IMAGE,
+    LEN_LINE,
+    NAME,
+    NO_TEXT,
+    PAIR,
+    PROMPT,
+    SUMMARY,
+    TOKEN,
+    TRAIL,
+    USER_TOKENS,
+    begins,
+    has_front,
+    lead_of,
+)
 from inlet.codecs.goldengate.trail import file_header
 
-PROMPT = re.compile(r"(?:\s*Logdump(?: \d+)? ?>)+", re.ASCII)
-BORDER = re.compile(r"\s*(_{20,})", re.ASCII)
-TRAIL = re.compile(r"\s*Current LogTrail is\s+(\S.*?)\s*$", re.ASCII)
-TOKEN = re.compile(
-    r"\s*TokenID\s+(?:x([0-9a-fA-F]{2}) '.'|(\S)(?: \(x[0-9a-fA-F]{2}\))?,)[^,]*?\s*Info\s+x?([0-9a-fA-F]{1,2}),?\s+"
-    r"Length\s+(\d+)\s*$",
-    re.ASCII,
-)
-SUMMARY = re.compile(
-    r"\s*(\d{4}[/-]\d\d[/-]\d\d \d\d:\d\d:\d\d\.\d{3}\.?\d{3})\s+(\S+)\s+Len\s+(\d+)\s+RBA\s+(\d{1,10})\s*$", re.ASCII
-)
-NAME = re.compile(r"\s*(?:(?:Table|Database) )?Name:\s*(.*?)(?:\s+\((Ref )?TDR Index:\s*(\d+)\))?\s*$", re.ASCII)
-IMAGE = re.compile(r"\s*(Before|After)\s+Image:.*?Partition\s+(x[0-9a-fA-F]+|\d+)\s+(\S+)\s+([bmes])\s*$", re.ASCII)
-COLUMN = re.compile(
-    r"\s*(Column|KeyCol)\s+(\d+) \(0?x([0-9a-fA-F]+)\), Len(?:gth)?\s+(\d+) \(0?x([0-9a-fA-F]+)\)\.?\s*$", re.ASCII
-)
-PAIR = re.compile(
-    r"\b(Hdr-Ind|Partition|UndoFlag|BeforeAfter|RecLength|IOType|OrigNode|TransInd|FormatType|SyskeyLen|Incomplete|"
-    r"Continued|RecCount)\s*:\s*\S*\s*\(x([0-9a-f]+)\)|\b(AuditRBA|AuditPos)\s*:\s*(-?\d+)|"
-    r"\b(IO Time)\s*:\s*(\S+ \S+)|\b(DDR/TDR index):\s*\((\d+), *(\d+)\)",
-    re.ASCII | re.IGNORECASE,
-)
-HEX = re.compile(r"\s*((?:[0-9a-fA-F]{4} ){0,9}(?:[0-9a-fA-F]{4}|[0-9a-fA-F]{2}))\s*(?:([|:]) ?(.*))?$", re.ASCII)
-GGS_TOKENS, USER_TOKENS = re.compile(r"\s*GGS tokens:"), re.compile(r"\s*User tokens:")
-NO_TEXT = re.compile(r"[\x00-\x06\x0e-\x1a\x1c-\x1f]")  # in no line that a terminal shows
 BLANKS = " \t\r\x0b\x0c"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf".decode("latin-1")
-FILE_HEADER = "*FileHeader*"
-METADATA = "Metadata"
-
-
-class Row(NamedTuple):
-    """A row of hex: where it begins in the text."""
-
-    at: int
-    hex: str
-
-
-class Token(NamedTuple):
-    """A line `TokenID`, and the rows behind it."""
-
-    id: str
-    info: int
-    length: int
-    rows: list[Row]
-
-
-class ColumnLine(NamedTuple):
-    """A line `Column` or `KeyCol`, and the rows behind it."""
-
-    at: int
-    is_key: bool
-    ordinal: int  # from 0
-    length: int
-    rows: list[Row]
-
-
-class Summary(NamedTuple):
-    """The line with the time, the operation, the length of the data, and the record's place in the trail."""
-
-    at: int
-    time: str
-    operation: str
-    length: int
-    rba: int
-
-
-class Image(NamedTuple):
-    at: int
-    side: str
-    partition: int
-    trans_ind: int
-
-
-@dataclass
-class Entry:
-    """What the text says of a record: its bytes are [start, end), its last line goes up to `stop`. An `orphan` is lines
-    that are part of none.
-    """
-
-    start: int
-    end: int
-    stop: int
-    seqno: int | None = None
-    orphan: str = ""  # what is wrong with its lines
-    has_border: bool = False
-    tokens: list[Token] = field(default_factory=list)  # of the record: G, H, D, U, T, Z
-    fields: dict[str, str] = field(default_factory=dict)  # of the header, by its name in small letters
-    summary: Summary | None = None
-    name: str | None = None
-    index: int | None = None
-    image: Image | None = None
-    data: list[Row] = field(default_factory=list)
-    columns: list[ColumnLine] = field(default_factory=list)
-    has_ggs: bool = False
-    ggs_rows: list[Row] = field(default_factory=list)  # GGSTOKEN ON
-    ggs: list[Token] = field(default_factory=list)  # GGSTOKEN DETAIL
-    has_user: bool = False
-    user_rows: list[Row] = field(default_factory=list)
-    others: list[str] = field(default_factory=list)  # lines that are none of these, as those of a definition
-
-    def token(self, id_: str) -> Token | None:
-        return next((token for token in self.tokens if token.id == id_), None)
-
-    @property
-    def is_file_header(self) -> bool:
-        return self.name == FILE_HEADER
-
-    @property
-    def is_metadata(self) -> bool:
-        return self.summary is not None and self.summary.operation == METADATA
-
-    def is_over(self) -> bool:
-        """Is all there that its token lines announce?"""
-        if not self.has_ggs:
-            return False
-        tokens, user = self.token("T"), self.token("U")
-        if self.image is None or self.token("Z") is None or tokens is None or user and not self.has_user:
-            return False
-        if self.ggs:
-            last = self.ggs[-1]
-            return sum(4 + token.length for token in self.ggs) >= tokens.length and num_bytes(last.rows) >= last.length
-        return num_bytes(self.ggs_rows) >= tokens.length
-
-    def is_over_at_blank(self) -> bool:
-        """The same where a line without anything in it follows: a record without tokens ends with its columns."""
-        if self.image is None or self.token("Z") is None or self.token("T") or self.token("U") or self.is_metadata:
-            return False
-        return num_bytes(self.data) == self.summary.length if self.summary else False
-
-
-def joined(rows: list[Row]) -> bytes:
-    return bytes.fromhex("".join(row.hex for row in rows))
-
-
-def num_bytes(rows: list[Row]) -> int:
-    return sum(len(row.hex) - row.hex.count(" ") for row in rows) // 2
 
 
 class Scan:
@@ -167,18 +54,33 @@ class Scan:
         self.open: Entry | None = None
         self.seqno, self.default = seqno, default
         self.end = 0  # behind the last line that was read
+        self._lead = ""  # in front of the lines of this record and those before
+        self._led_at: int | None = None  # where the line begins that is read, with what is in front of it
         self._into: list[Row] | None = None
         for at, line, end in lines_of(text):
-            if text[end - 1] != "\n" and not (is_final and self._is_readable(line)):
+            lead = self._len_lead(line)
+            if text[end - 1] != "\n" and not (is_final and self._is_readable(line[lead:])):
                 break
             self.end = end
-            self._read(at, line)
-        if is_final and self.open is not None and self.open.orphan:
+            self._led_at = at if lead else None
+            self._read(at + lead, line[lead:])
+        if is_final and self.open is not None and self.open.is_over_at_end():
             self.close()
+
+    def _len_lead(self, line: str) -> int:
+        """How many characters are in front of a line, and no part of it."""
+        lead, size = lead_of(line)
+        own = line[size:]
+        if begins(own):
+            self._lead = lead
+        is_alone = self.open is None or bool(self.open.orphan)
+        return size if lead == self._lead or is_alone else 0
 
     def _is_readable(self, line: str) -> bool:
         """Is a line without an end whole? A row of hex is if its text is, where blanks at the end may be left out."""
-        if self.open is None or self.open.orphan or PROMPT.match(line) or NO_TEXT.search(line):
+        if self.open is None or self.open.orphan or self.open.is_followed or NO_TEXT.search(line):
+            return True
+        if PROMPT.match(line) or FENCE.match(line):
             return True
         row = HEX.match(line)
         if not row or not row[2]:
@@ -197,7 +99,8 @@ class Scan:
 
     def _begin(self, at: int) -> Entry:
         self.close()
-        self.open = Entry(at, at, self.end, self.seqno)
+        start = at if self._led_at is None else self._led_at  # so that a record alone shows what is in front of it
+        self.open = Entry(start, start, self.end, self.seqno)
         return self.open
 
     def _orphan(self, at: int, line: str, why: str) -> None:
@@ -225,9 +128,13 @@ class Scan:
             self.close()
             number = file_header.number_of(trail[1])
             self.seqno = self.default if number is None else number
+        elif FENCE.match(line):
+            self.close()
         elif not line.strip(BLANKS):
             if self.open is not None and (self.open.orphan or self.open.is_over_at_blank()):
                 self.close()
+            elif self.open is not None and self.open.has_ggs and self.open.is_whole():
+                self.open.is_followed = True
         else:
             self._read_record(at, line)
 
@@ -240,7 +147,9 @@ class Scan:
         if is_new or summary and (entry is None or entry.summary is not None):
             entry = self._begin(at + len(line) - len(line.lstrip(BLANKS)))
         if entry is None:
-            if token or COLUMN.match(line) or IMAGE.match(line) or PAIR.search(line) or GGS_TOKENS.match(line):
+            if has_front(line):
+                self._orphan(at, line, "lines as logdump prints them: strip what is in front of each")
+            elif token or COLUMN.match(line) or IMAGE.match(line) or PAIR.search(line) or GGS_TOKENS.match(line):
                 self._orphan(at, line, "a record in front of these lines")
             elif (row := HEX.match(line)) and row[2]:
                 self._orphan(at, line, "a record in front of these lines")
@@ -256,14 +165,19 @@ class Scan:
             found = Token(token_id, int(token[3], 16), int(token[4]), [])
             (entry.ggs if entry.has_ggs else entry.tokens).append(found)
             self._into = found.rows
-        else:
-            self._read_line(entry, at, line)
+        elif not self._read_line(entry, at, line):
+            if entry.is_whole():
+                entry.is_followed, entry.stop, self._into = True, self.end, None
+                return
+            self._into = None
+            entry.others.append(line.strip(BLANKS))
+        entry.is_followed = False
         self._extend(at, line)
         if entry.is_over():
             self.close()
 
-    def _read_line(self, entry: Entry, at: int, line: str) -> None:
-        """Any other line of a record."""
+    def _read_line(self, entry: Entry, at: int, line: str) -> bool:
+        """Any other line of a record. Out: False where it is none."""
         if (row := HEX.match(line)) and self._into is not None:
             self._into.append(Row(at + row.start(1), row[1]))
         elif column := COLUMN.match(line):
@@ -273,6 +187,8 @@ class Scan:
         elif image := IMAGE.match(line):
             partition = int(image[2][1:], 16) if image[2][0] == "x" else int(image[2])
             entry.image, self._into = Image(at, image[1], partition, "bmes".index(image[4])), entry.data
+        elif LEN_LINE.match(line):
+            self._into = None
         elif GGS_TOKENS.match(line):
             entry.has_ggs, self._into = True, entry.ggs_rows
         elif USER_TOKENS.match(line):
@@ -285,8 +201,8 @@ class Scan:
                 word = next(filter(None, pair))
                 entry.fields[word.lower()] = ",".join(filter(None, pair)).partition(",")[2]
         else:
-            self._into = None
-            entry.others.append(line.strip(BLANKS))
+            return False
+        return True
 
 
 def lines_of(text: str) -> Iterator[tuple[int, str, int]]:

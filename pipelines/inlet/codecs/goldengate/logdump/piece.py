@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from inlet.codecs.codec import IMAGE
+from inlet.codecs.goldengate.logdump.entry import joined
 from inlet.codecs.goldengate.logdump.header import ORDERS
-from inlet.codecs.goldengate.logdump.lines import joined
 from inlet.codecs.goldengate.logdump.record import Printed
 from inlet.codecs.goldengate.trail import file_header, frame, sequence
 from inlet.codecs.goldengate.trail.change_rows import CHANGES as OF_TRAIL

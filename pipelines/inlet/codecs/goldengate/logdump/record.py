@@ -12,8 +12,8 @@ import struct
 from dataclasses import dataclass
 
 from inlet.codecs.goldengate.logdump import header as logdump_header
-from inlet.codecs.goldengate.logdump.header import ORDERS, Fault, Faulty
-from inlet.codecs.goldengate.logdump.lines import Entry, joined, num_bytes
+from inlet.codecs.goldengate.logdump.entry import Entry, joined, num_bytes
+from inlet.codecs.goldengate.logdump.header import ORDERS, WHOLE_LINES, Fault, Faulty
 from inlet.codecs.goldengate.logdump.options import Options
 from inlet.codecs.goldengate.trail import io_types, metadata, sequence
 
@@ -79,7 +79,8 @@ def _read(record: Printed, options: Options) -> None:
     """Fill a record. Raises: Faulty, at what is wrong first."""
     entry, order = record.entry, record.order
     if entry.summary is None:
-        raise Faulty(Fault("bad_frame", entry.start, "a line with the record's time, operation, Len and RBA", "none"))
+        expected = f"a line with the record's time, operation, Len and RBA; {WHOLE_LINES}"
+        raise Faulty(Fault("bad_frame", entry.start, expected, "none"))
     record.tokens, fault = _tokens(entry, order)
     record.header = logdump_header.header_of(entry, order, options.zone_offset)
     logdump_header.check_summary(entry, record.header, order)
@@ -124,8 +125,8 @@ def _check_image(record: Printed) -> None:
     """Does the line above the image say what the header says?"""
     entry, image = record.entry, record.entry.image
     if entry.name is None or image is None:
-        lacks = "the table's name" if entry.name is None else "`After  Image:` or `Before Image:`"
-        raise Faulty(Fault("bad_frame", entry.start, f"a line with {lacks}", "none"))
+        lacks = "the table's name" if entry.name is None else "`After  Image:` or `Before Image:`, and Partition"
+        raise Faulty(Fault("bad_frame", entry.start, f"a line with {lacks}; {WHOLE_LINES}", "none"))
     side, partition = chr(record.header[sequence.BEFORE_AFTER]), record.header[sequence.PARTITION]
     trans_ind = record.header[sequence.TRANS_IND]
     if (image.side[0], image.partition, image.trans_ind) != (side, partition, trans_ind):

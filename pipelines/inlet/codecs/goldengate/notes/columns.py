@@ -12,10 +12,11 @@ from decimal import Decimal
 from inlet.codecs.goldengate import source_type as vendor
 from inlet.codecs.goldengate.notes.frames import Order, size_at
 from inlet.codecs.goldengate.options import Options
+from inlet.codecs.goldengate.trail import reject
 from inlet.codecs.notes import AFTER, Note, group, of_wrong, printable, shown, unreadable
 from inlet.fields.charset import charset, text
 from inlet.fields.charset import said as charset_said
-from inlet.fields.wrong import Wrong
+from inlet.fields.wrong import Wrong, quoted
 from inlet.table import Table
 from inlet.table_column import DECIMAL, TableColumn
 
@@ -153,7 +154,7 @@ def _number(data: bytes, column: TableColumn) -> Decimal:
     spelled = data.decode("latin-1")
     bad = next((at for at, char in enumerate(spelled) if char not in "-.0123456789"), 0)
     if not NUMBER.fullmatch(spelled):
-        raise Wrong("value_does_not_fit", bad, "a decimal number", repr(spelled[:40]))
+        raise Wrong("value_does_not_fit", bad, "a decimal number", quoted(spelled))
     whole, _, fraction = spelled.lstrip("-").partition(".")
     num_whole, num_fraction = len(whole.lstrip("0")), len(fraction.rstrip("0"))
     decimal = DECIMAL.fullmatch(column.type)
@@ -165,17 +166,19 @@ def _number(data: bytes, column: TableColumn) -> Decimal:
     else:
         fits = num_whole + num_fraction <= MAX_DIGITS and num_fraction <= MAX_DIGITS
     if not fits:
-        raise Wrong("value_does_not_fit", 0, f"a number that fits {column.type} without rounding", repr(spelled[:40]))
+        raise Wrong("value_does_not_fit", 0, f"a number that fits {column.type} without rounding", quoted(spelled))
     return Decimal(spelled)
 
 
 def _moment(data: bytes, column: TableColumn) -> str:
-    """A date and time as text, a blank between them."""
+    """A date and time as text, a blank between them; of a date its day."""
     spelled = data.decode("latin-1")
-    if column.type == "date" and not (len(spelled) == vendor.LEN_DATE and _is_day(spelled)):
-        raise Wrong("bad_date", 0, "a day of the calendar, YYYY-MM-DD", repr(spelled[:40]))
-    if column.type in ("timestamp", "timestamp_ntz") and not _is_moment(spelled):
-        raise Wrong("bad_date", 0, "a day and a time to the microsecond", repr(spelled[:40]))
+    is_day, is_moment = len(spelled) == vendor.LEN_DATE and _is_day(spelled), _is_moment(spelled)
+    is_midnight = is_moment and not re.search("[1-9]", spelled[vendor.LEN_DATE :])
+    if column.type == "date" and (is_day or is_midnight):
+        return spelled[: vendor.LEN_DATE]
+    if column.type == "date" or column.type in reject.OF_DATES and not is_moment:
+        raise Wrong("bad_date", 0, reject.OF_DATES[column.type], reject.spelled(data))
     for at, byte in enumerate(data):
         if not 32 <= byte < 127:
             raise Wrong("bad_text", at, charset_said("ASCII"), f"{byte:02X}")

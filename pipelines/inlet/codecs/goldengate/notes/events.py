@@ -226,7 +226,7 @@ class Sequence:
 
     def _contract_of(self, name: str, table: str, change_seq: str | None) -> Table | Fault:
         """The version of a contract that reads a row, or why none does."""
-        if not name:
+        if not table.strip(" ."):
             return "bad_header", "no name of a table"
         contract = self.tables.get(table)
         if contract is None:

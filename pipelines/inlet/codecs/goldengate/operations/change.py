@@ -37,6 +37,7 @@ from inlet.codecs.notes import Said
 from inlet.codecs.results import Control
 from inlet.errors import Reject
 from inlet.fields.json_exact import Number
+from inlet.fields.wrong import quoted
 from inlet.source import Source
 from inlet.table import Table
 
@@ -208,7 +209,7 @@ def operation_of(operation: Operation, options: OperationOptions) -> str:
             "none",
         )
     if word not in options.words:
-        raise Refused("unknown_operation", "op_type", " ".join(options.words), f"{word[:40]!r}")
+        raise Refused("unknown_operation", "op_type", " ".join(options.words), quoted(word))
     return options.words[word]
 
 
@@ -237,7 +238,7 @@ def _change_seq(operation: Operation, word: str, options: OperationOptions) -> s
         )
     place = position.position(operation.pos)
     if place is None:
-        raise Refused("missing_change_seq", "pos", "digits of one position", f"{operation.pos[:40]!r}")
+        raise Refused("missing_change_seq", "pos", "digits of one position", quoted(operation.pos))
     is_behind = operation.row is not None and word == "INSERT"
     seq = position.change_seq(place[0] + options.sequence_shift, place[1], is_behind)
     if seq is None:

@@ -99,10 +99,11 @@ def _refuse_values(role: str, image: Mapping[str, Any], word: str) -> None:
 def _read(role: str, image: Mapping[str, Any], contract: Table) -> dict:
     """An image, each value fit for its column. Raises: Refused."""
     columns, read = {column.name: column for column in contract.columns}, {}
+    if new := contract.new_columns(image):
+        found = contract.lacks(new, "the record")
+        raise Refused("unknown_column", role, f"columns of {contract.table}", found, new[0])
     for name, value in image.items():
-        column = columns.get(name)
-        if column is None:
-            raise Refused("unknown_column", role, f"a column of {contract.table}", f"{name[:40]!r}", name)
+        column = columns[name]
         if column.type in TIMES and type(value) is str:
             value = as_iso(value, column.type)
         try:
@@ -133,11 +134,11 @@ def _check_keys(before: dict, after: dict, word: str, contract: Table, roles: di
     for image, values in (("before", before), ("after", after)):
         for name in contract.key:
             if name in values and values[name] is None:
-                raise Refused("missing_key", roles[image], "a value of the key", "null", name)
+                raise Refused("missing_key", roles[image], f"a value of {name}, of the key", "null", name)
     image = "before" if word == "DELETE" else "after"
     for name in contract.key:
         if name not in before and name not in after:
-            raise Refused("missing_key", roles[image], "a value of the key", "none", name)
+            raise Refused("missing_key", roles[image], f"a value of {name}, of the key", "none", name)
     lacking = [name for name in contract.key if name not in before]
     if word in UPDATES and 0 < len(lacking) < len(contract.key):
         raise Refused(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from inlet.fields.json_exact import Number
+from inlet.fields.wrong import quoted
 
 
 @dataclass(frozen=True)
@@ -57,4 +58,4 @@ class Refused(Exception):
 
 def shown(value) -> str:
     """A value for `found`."""
-    return {dict: "an object", list: "an array", type(None): "null"}.get(type(value)) or repr(str(value)[:40])
+    return {dict: "an object", list: "an array", type(None): "null"}.get(type(value)) or quoted(value)

@@ -1,8 +1,9 @@
 """Where a message of GoldenGate stands in its source: `pos`, the trail's sequence number and the RBA of its record.
 
 [documented] 20 digits: 10 of the sequence number, 10 of the RBA. [messages seen] 23 digits; a sign; a minus between the
-two. Read: any number of digits, of which the last 10 are the RBA; a minus before them, which is the sequence number's;
-`seqno-RBA`. Ten digits, a minus and nine digits are refused: they are `seqno-RBA` as well as an RBA below zero.
+two; a sequence number below zero, padded to ten characters, `00000000-1`. Read: any number of digits, of which the last
+10 are the RBA; a minus before them, or in a padded sequence number, which is the sequence number's; `seqno-RBA`. Ten
+digits, a minus and nine digits are refused: they are `seqno-RBA` as well as an RBA below zero.
 
 ASSUMED: position alone orders. op_ts falls while pos rises, and messages come out of pos order; so the 16 digits of
 time of change_seq are zeros for each source of messages, and no time is read from it (docs/adr/0014). Hence `until` of
@@ -13,6 +14,8 @@ its INSERT stands one byte behind its pos: the record before it is longer than a
 
 >>> position("00000000020000002052"), position("-0000000010000002052"), position("2-52")
 ((2, 2052), (-1, 2052), (2, 52))
+>>> position("00000000-10000001391"), position("0000000-120000001391")
+((-1, 1391), (-12, 1391))
 >>> position("0000000000-000000001")
 """
 
@@ -22,6 +25,7 @@ from inlet import change
 
 LEN_RBA = 10
 DIGITS = re.compile(r"(-?)([0-9]+)")
+PADDED = re.compile(rf"(?=.{{{2 * LEN_RBA}}}$)0+(-[1-9][0-9]*)([0-9]{{{LEN_RBA}}})")
 PARTED = re.compile(r"([0-9]+)-([0-9]{1,10})")
 TWO_READINGS = re.compile(r"[0-9]{10}-[0-9]{9}")
 LEN_MAX = 40  # of what is read as numbers
@@ -36,7 +40,7 @@ def position(pos: str) -> tuple[int, int] | None:
         if match[1]:
             return (-sequence, rba) if sequence else None
         return sequence, rba
-    match = PARTED.fullmatch(pos)
+    match = PADDED.fullmatch(pos) or PARTED.fullmatch(pos)
     return (int(match[1]), int(match[2])) if match else None
 
 

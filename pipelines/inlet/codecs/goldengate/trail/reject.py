@@ -8,7 +8,7 @@ from inlet.fields import charset
 from inlet.source import Source
 from inlet.table_column import TableColumn
 
-LEN_FOUND = 16
+LEN_FOUND, LEN_SPELLED = 16, 40
 OF_RECORDS = {  # by kind: what was expected of a record
     "bad_frame": "a record: a token G whose length leads to a token Z with the same length",
     "bad_length": "tokens that end where the record does, and a RecLength that is the length of D",
@@ -26,13 +26,17 @@ OF_COLUMNS = {
     "column_twice": "each column once",
     "bad_value_length": "a length that the type has",
     "value_does_not_fit": "a value that fits the column's type without rounding",
-    "bad_date": "a day of the calendar, and a time to the microsecond",
     "bad_null_indicator": "0000 or FFFF",
     "missing_key": "a value of each column of the key",
     "null_not_allowed": "a value, for the contract says nullable: false",
     "part_missing": "a before-image of the same key in front of its update; the contract's key is to be the source's",
     "ambiguous_layout": "a length of 2 or of 4 bytes before the images, with which both of them end exactly",
 }
+OF_DATES = {  # by the contract's type
+    "date": "a day of the calendar, alone or at 00:00:00 (type timestamp_ntz keeps a time of day)",
+    "timestamp": "a day of the calendar, and a time to the microsecond (type string keeps more digits)",
+}
+OF_DATES["timestamp_ntz"] = OF_DATES["timestamp"]
 
 
 def of_group(found, n: int, source: Source) -> Reject:
@@ -72,7 +76,7 @@ def _of_columns(found, n: int, at: int, end: int, source: Source) -> tuple[str, 
     """What is wrong with a column area: kind, place, expected, found, and the column."""
     kind, place, index = plan.FAULTS[found.faults[n, 0]], int(found.faults[n, 1]), int(found.faults[n, 2])
     layout = found.places.layout[n]
-    group = found.piece.groups[n]
+    group, start = found.piece.groups[n], place
     num_after = group[sequence.BASE_END] - group[sequence.FIRST] - group[sequence.NUM_BEFORE]
     if max(num_after, group[sequence.NUM_BEFORE]) > 1 and place >= len(found.piece.data):
         place = at  # in segments that are joined: the place is told by the record
@@ -85,15 +89,25 @@ def _of_columns(found, n: int, at: int, end: int, source: Source) -> tuple[str, 
             f"{index} bytes",
             None,
         )
-    table, expected, behind = found.layouts.tables[layout], OF_COLUMNS.get(kind, ""), place + LEN_FOUND
+    table, expected, behind = found.layouts.tables[layout], OF_COLUMNS.get(kind, ""), start + LEN_FOUND
     column = table.columns[index] if 0 <= index < len(table.columns) else None
     if column and kind == "bad_text":
         expected, behind = charset.said(_charset_of(column, source)), int(found.faults[n, 3])
+    if column and kind == "bad_date":
+        expected, behind = OF_DATES[column.type], int(found.faults[n, 3])
     if column:
         expected = f"{column.vendor_type} as {column.type}: {expected}"
     elif kind in ("unknown_column", "column_twice"):
         return kind, place, expected, f"column {index}", None
-    return kind, place, expected, _seen(bytes(found.bytes_[place:behind]), 0, behind - place), column
+    value = bytes(found.bytes_[start:behind])
+    return kind, place, expected, spelled(value) if kind == "bad_date" else _seen(value, 0, len(value)), column
+
+
+def spelled(value: bytes) -> str:
+    """A value as its text, which says how much of it is left out."""
+    text = value[:LEN_SPELLED].decode("latin-1")
+    more = f" ... {len(value) - LEN_SPELLED} bytes more" if len(value) > LEN_SPELLED else ""
+    return f"{text!r}{more}"
 
 
 def _charset_of(column: TableColumn, source: Source) -> str:

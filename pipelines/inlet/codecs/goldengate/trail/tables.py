@@ -155,9 +155,9 @@ def _by_ddl(places: Places, read: Piece, source: Source, contracts: dict, chosen
 
 
 def _target(name: str, definition: list | None, source: Source, contracts: dict[str, Table]) -> Target:
-    if not name:
-        return Target("", "", None, None, NO_NAME)
-    table = metadata.table_of(name, source)
+    table = metadata.table_of(name, source) if name else ""
+    if not table.strip(" ."):
+        return Target(name, "", None, None, NO_NAME)
     contract = contracts.get(table)
     how = f"`inlet import DEFGEN_FILE --source {source.name}` makes one"
     why = None if contract else ("definition_missing", f"a contract of {table}: {how}", "none")

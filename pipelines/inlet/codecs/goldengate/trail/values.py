@@ -210,13 +210,28 @@ def _is_time(data, at, end):
 
 
 @inlined
+def _is_midnight(data, at, end):
+    """Is a time, one that `_is_time` takes, 00:00:00?"""
+    for k in range(at, end):
+        if 49 <= data[k] <= 57:
+            return False
+    return True
+
+
+@inlined
 def _datetime(data, at, end, plans, r, out, pos):
-    """A date and time as text, `YYYY-MM-DD HH:MM:SS.f`, whatever stands between them. Out: as `_integer`."""
+    """A date and time as text, `YYYY-MM-DD HH:MM:SS.f`, whatever stands between them; midnight is left out of what the
+    contract calls a date. Out: as `_integer`, of BAD_DATE the value's end.
+    """
     target, size = plans[r, TARGET], end - at
-    if target == TO_DATE and (size != 10 or not _is_day(data, at)):
-        return BAD_DATE, at, pos
-    if target == TO_TIMESTAMP and (size < 19 or not _is_day(data, at) or not _is_time(data, at + 10, end)):
-        return BAD_DATE, at, pos
+    if target == TO_DATE or target == TO_TIMESTAMP:
+        has_time = size >= 19 and _is_time(data, at + 10, end)
+        if size < 10 or not _is_day(data, at) or not has_time and (target == TO_TIMESTAMP or size > 10):
+            return BAD_DATE, at, end
+        if target == TO_DATE and has_time:
+            if not _is_midnight(data, at + 10, end):
+                return BAD_DATE, at, end
+            size = 10
     start = pos + 5 if size > 63 else pos + 1
     for k in range(size):
         byte = data[at + k]

@@ -3,6 +3,7 @@
 from inlet.codecs.goldengate.operations import members as operation_members
 from inlet.codecs.goldengate.operations.operation import Operation, Refused
 from inlet.codecs.goldengate.xml.options import Options
+from inlet.fields.wrong import quoted
 from inlet.fields.xml_exact import Element
 
 NUM_COLUMNS = "numCols"
@@ -44,7 +45,7 @@ class Shaped:
             raise Refused("wrong_shape", "row", "an attribute name", "none")
         if ("row", name) in self.places:
             self.places["row", name] = element.start
-            raise Refused("column_twice", "row", "each column once", f"{name[:40]!r}", name)
+            raise Refused("column_twice", "row", "each column once", quoted(name), name)
         self.places["row", name] = element.start
         roles = {self.options.names[image]: image for image in IMAGES}
         for child in element.children:

@@ -12,7 +12,7 @@ from inlet.codecs.linkexpress.journal.frame import LEN_HEADER, LEN_JOURNAL_HEAD,
 from inlet.codecs.linkexpress.journal.items import NULL, VALID, Found, Journal
 from inlet.codecs.linkexpress.journal.messages import seq_of as seq_of_message
 from inlet.codecs.linkexpress.journal.messages import settle, waits, walk
-from inlet.codecs.linkexpress.journal.options import options_of
+from inlet.codecs.linkexpress.journal.options import options_of, reading_in_force
 from inlet.codecs.linkexpress.journal.pairs import DELETE_OF_UPDATE
 from inlet.codecs.linkexpress.journal.reading import Record
 from inlet.codecs.linkexpress.journal.record import Reader
@@ -45,14 +45,14 @@ def annotate(data: bytes, context: dict, source: Source, tables: dict) -> list[A
         settled = settle(data, context, source, tables, options)
         if isinstance(settled, Reject):
             return [bare("message", 0, len(data), settled.kind, settled.expected, settled.found, settled.byte_offset)]
-        offset, (context, in_force) = context["offset"], settled
+        offset, (context, contracts) = context["offset"], settled
         walked = walk(data, context)
 
         def seq_of(n: int) -> str:
             return seq_of_message(offset, n)
 
     else:
-        in_force = journal_reading.in_file(context, tables)
+        contracts = journal_reading.in_file(context, tables)
 
         def seq_of(n: int) -> str:
             return change_seq_of(context, n) or ""
@@ -62,7 +62,8 @@ def annotate(data: bytes, context: dict, source: Source, tables: dict) -> list[A
     if not is_message:
         order, is_each = context["reading"]["byte_order"], bool(context.get(frame.EACH))
         walked = frame.walk(data, context["framing"], order, True, is_each)
-    reader = Reader(context["reading"], source, options_of(source), in_force)
+    reading = context["reading"] if is_message else reading_in_force(context, options_of(source)).reading
+    reader = Reader(reading, source, options_of(source), contracts)
     return list(_records(data, walked, context["open"], reader, seq_of))
 
 
@@ -240,7 +241,8 @@ def _item(data: bytes, packet: Packet, one: Found, name: str, reader: Reader) ->
         meaning = f"{reader.number(data, packet, one)}"
     elif name != "TJNLTRNID":
         try:
-            meaning = reader.text(data, packet, one).rstrip(" ")
+            is_moment = name not in ("TJNLSTORAGE", "TJNLRESOURCE")
+            meaning = reader.text(data, packet, one, is_moment).rstrip(" ")
         except Wrong:
             meaning = f"no text: {meaning}"
     children = [*_head(data, one), Note(one.data_start, len(raw), "data", meaning)]

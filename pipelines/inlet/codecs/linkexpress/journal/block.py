@@ -12,6 +12,7 @@ from inlet.codecs.linkexpress.journal import reading as journal_reading
 from inlet.codecs.linkexpress.journal.images import images, scratch_of
 from inlet.codecs.linkexpress.journal.moments import BAD_TIME, NO_TIME, times
 from inlet.codecs.linkexpress.journal.open_transactions import Cells
+from inlet.codecs.linkexpress.journal.options import options_of, reading_in_force
 from inlet.codecs.linkexpress.journal.piece import Piece
 from inlet.codecs.linkexpress.journal.record import DATABASES, OPERATIONS, Reader, Walked
 from inlet.codecs.linkexpress.journal.setup import setup_of
@@ -30,10 +31,14 @@ def cut(data: bytes, context: dict, source: Source, tables: dict, len_block: int
     """Cut whole messages, or journals of a stream, into blocks."""
     if context["reading"] is None:  # no whole record yet, so nothing to read it by
         return Cut([], context, 0)
-    setup = setup_of(context, source, tables)
+    now = reading_in_force(context, options_of(source))
+    if now.begun:
+        return Cut([], context, 0, now.refused(data, context))
+    read = context | {"reading": now.reading}
+    setup = setup_of(read, source, tables)
     if setup.options.pair_divided != "none":
         return plain.cut(data, context, setup.reader, len_block, is_final)
-    piece = Piece(data, context, source, tables)
+    piece = Piece(data, read, source, tables)
     ends, nums = piece.packets()
     blocks: list[Block] = []
     start, num, transactions = 0, 0, Cells(context["open"], piece.num)
@@ -53,6 +58,13 @@ def cut(data: bytes, context: dict, source: Source, tables: dict, len_block: int
 
 def decode(data: bytes, context: dict, source: Source, tables: dict) -> Decoded:
     """Read a block."""
+    now = reading_in_force(context, options_of(source))
+    decoded = _decode(data, context | {"reading": now.reading}, source, tables)
+    return replace(decoded, rejects=[now.explained(one) for one in decoded.rejects])
+
+
+def _decode(data: bytes, context: dict, source: Source, tables: dict) -> Decoded:
+    """The same, by the reading of the context."""
     setup = setup_of(context, source, tables)
     if setup.options.pair_divided != "none":
         return _paired(data, context, setup.reader, tables)

@@ -70,7 +70,9 @@ Facts     [documented] fields, codes, widths and meanings . [inferred] offsets i
           ASSUMED: validities of two bytes are numbers in the message's byte order, unless that makes items missing that
           are no text and the other reading does not; in big-endian there is no difference. One message alone that tells
           neither is ambiguous_layout. What a contract says is no evidence: a null that it forbids is null_not_allowed
-          ASSUMED: system texts and days are in the option charset; base 16 floats come with EBCDIC
+          ASSUMED: system texts and days are in the option charset, but in utf_16 days, times and names of checkpoints:
+          these have the widths of single bytes, and are ASCII; base 16 floats come with EBCDIC
+          Under GS_KANA and GS_ASCII a NUMERIC has no sign byte [documented], unless the first journals tell otherwise
           ASSUMED: no message is longer than 16 MiB and no journal of a stream longer than 1 MiB
 Messages  the journals of a message settle what the options leave open for it: a source whose options tell framing,
           tags and widths costs no fit. Pieces of a divided journal wait for each other where the option divided says
@@ -153,11 +155,11 @@ def open_file(path: str, head: bytes, is_whole: bool, source: Source, tables: di
     name = file_name.read(path, head, options)
     if isinstance(name, Reject):
         return name
-    framing = frame.detect(head) if options.framing == "auto" else options.framing
-    if framing is None and not is_whole and len(head) < frame.LEN_CONTROL_DATA + frame.LEN_HEADER:
+    framing = _framing(head, is_whole, options)
+    if framing is None:
         return None
     context = {
-        "framing": framing or "journal_stream",
+        "framing": framing,
         frame.EACH: True,
         "time": name.time,
         "file_ordinal": name.ordinal,
@@ -168,6 +170,20 @@ def open_file(path: str, head: bytes, is_whole: bool, source: Source, tables: di
     in_file = journal_reading.in_file(context, tables)
     settled = journal_reading.settled(context, head, is_whole, source, options, in_file)
     return replace(settled, change_seq=change_seq_of(context, 0)) if isinstance(settled, Reject) else settled
+
+
+def open_options(path: str, head: bytes, source: Source, tables: dict) -> list[str]:
+    """The options that would tell how a file is read that waits until it is whole."""
+    options = options_of(source)
+    framing = _framing(head, False, options)
+    return journal_reading.open_options({"framing": framing}, head, options) if framing else ["framing"]
+
+
+def _framing(head: bytes, is_whole: bool, options: Options) -> str | None:
+    """The framing that options say, or a header; None while too little is there to tell."""
+    framing = frame.detect(head) if options.framing == "auto" else options.framing
+    is_enough = is_whole or len(head) >= frame.LEN_CONTROL_DATA + frame.LEN_HEADER
+    return framing or ("journal_stream" if is_enough else None)
 
 
 def span(context: dict, num_records: int) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import Any, Literal, NamedTuple
 
 from inlet.fields.wrong import Wrong
@@ -86,6 +87,22 @@ def walk(data: bytes, framing: str, byte_order: Any, is_block: bool = False, is_
         packets.append(packet)
         at = packet.end
     return Walked(packets, at, None)
+
+
+def begun(data: bytes, framing: str) -> Packet | None:
+    """A message that is longer than the data, with the journals that are whole in it; None where there are none."""
+    start = LEN_CONTROL_DATA if framing == "mq_message" else 0
+    order, journals = order_of(data, start), list[tuple[int, int]]()
+    if framing == "journal_stream" or order is None:
+        return None
+    end = start + _number(data, start, 4, order)
+    try:
+        journals.extend(takewhile(lambda one: one[1] <= len(data), _tiles(data, start + LEN_HEADER, end, order)))
+    except Wrong:
+        pass  # in its journals that are still to come, or for want of them
+    system, packed, num = (_number(data, start + place, 2, order) for place in (10, 12, 14))
+    header = Header(system, packed, num, data[start + 16 : start + LEN_HEADER])
+    return Packet(0, end, order, header, journals) if journals else None
 
 
 def as_it_says(data: bytes, at: int, framing: str, byte_order: Any) -> str:

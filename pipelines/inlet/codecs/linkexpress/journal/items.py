@@ -161,12 +161,9 @@ def untagged(
             columns = known
     len_columns = sum(LEN_VALIDITY + width_of(item, reading["numeric_sign"]) for item in columns)
     if first + len_system + len_columns + len_checkpoint != end:
-        raise Wrong(
-            "contradiction",
-            start,
-            f"a journal of {LEN_JOURNAL_HEAD + len_system + len_columns + len_checkpoint} bytes by its items",
-            f"{end - start}",
-        )
+        length = LEN_JOURNAL_HEAD + len_system + len_columns + len_checkpoint
+        items_ = f"system items {', '.join(sysitems) or 'none'} (option sysitems) and {len(columns)} columns"
+        raise Wrong("contradiction", start, f"a journal of {length} bytes by its items: {items_}", f"{end - start}")
     widths = [(item.column.name, width_of(item, reading["numeric_sign"])) for item in columns]
     row = reader.walk(first + len_system if is_first else first, widths, are_columns=True)
     checkpoint = reader.walk(end - len_checkpoint, [("checkpoint", LEN_CHECKPOINT)])[0] if len_checkpoint else None

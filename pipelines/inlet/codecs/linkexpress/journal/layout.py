@@ -22,7 +22,6 @@ from inlet.codecs.linkexpress.journal.items import (
 from inlet.codecs.linkexpress.journal.options import Options
 from inlet.codecs.linkexpress.journal.values import Item, items_of, width_of
 from inlet.fields import variant
-from inlet.fields.charset import DOUBLE, UTF16
 from inlet.fields.compiled import interpreter as plan
 from inlet.table import Table
 
@@ -30,6 +29,9 @@ CODE = plan.NUM_PLAN
 NUM_PLAN = plan.NUM_PLAN + 1
 DAY, CLOCK, MOMENT, REAL = range(plan.BYTES + 1, plan.BYTES + 5)  # encodings beside those of the interpreter
 ORDERS = ("big", "little")
+OF_CHARACTERS, OF_PAIRS, OF_MOMENTS = range(3)  # sets of a byte order
+NUM_SETS = 3
+TIMES = 0x23  # code of days, times and intervals
 NO_DIGITS = 256  # a set of one-byte characters that has none: text of which no byte is one
 
 
@@ -57,7 +59,7 @@ class Layouts(NamedTuple):
 
 
 class Sets(NamedTuple):
-    """Character sets: of CHARACTER and NCHAR in big-endian, of both in little-endian."""
+    """Character sets: of CHARACTER, NCHAR, and days and times in big-endian; then of these in little-endian."""
 
     singles: np.ndarray
     doubles: np.ndarray
@@ -114,14 +116,19 @@ def sets_of(options_json: str) -> Sets:
     """The character sets of a source."""
     options = Options.model_validate_json(options_json)
     sets = [
-        s for order in ORDERS for s in (options.char_set(order), options.nchar_set(order) or options.char_set(order))
+        chars
+        for order in ORDERS
+        for chars in (
+            options.char_set(order),
+            options.nchar_set(order) or options.char_set(order),
+            options.moment_set(order),
+        )
     ]
     digits = np.full((2, 256), -1, np.int64)
     for little in (0, 1):
-        chars = sets[2 * little]
-        if chars.mode not in (DOUBLE, UTF16):
-            is_digit = (chars.single >= 0x30) & (chars.single <= 0x39)
-            digits[little, is_digit] = chars.single[is_digit] - 0x30
+        single = sets[NUM_SETS * little + OF_MOMENTS].single
+        is_digit = (single >= 0x30) & (single <= 0x39)
+        digits[little, is_digit] = single[is_digit] - 0x30
     return Sets(np.stack([s.single for s in sets]), np.stack([s.double for s in sets]), digits)
 
 
@@ -150,7 +157,7 @@ def _plan_of(table: Table, options: Options, numeric_sign: str) -> Plan:
     rows = [_row(item, table, slots, options, numeric_sign) for item in items]
     big = np.array(rows, np.int64).reshape(-1, NUM_PLAN)
     little = big.copy()
-    little[:, plan.SET] += 2
+    little[:, plan.SET] += NUM_SETS
     return Plan(
         np.stack([big, little]),
         sum(LEN_VALIDITY + width_of(item, numeric_sign) for item in items),
@@ -177,10 +184,10 @@ def _row(item: Item, table: Table, slots: dict[str, int], options: Options, nume
 
 
 def _text(item: Item, options: Options, encoding: int = plan.TEXT) -> dict:
-    is_pairs = item.kind in ("NCHAR", "NVARCHAR")
-    chars = options.nchar_set("big") if is_pairs else options.char_set("big")
+    which = OF_PAIRS if item.kind in ("NCHAR", "NVARCHAR") else OF_MOMENTS if item.code == TIMES else OF_CHARACTERS
+    chars = (options.char_set, options.nchar_set, options.moment_set)[which]("big")
     has_blanks = item.kind in ("CHARACTER", "NCHAR") and options.rtrim_char == "strip"
-    return {plan.ENCODING: encoding, plan.MODE: chars.mode, plan.SET: int(is_pairs), plan.STRIP: int(has_blanks)}
+    return {plan.ENCODING: encoding, plan.MODE: chars.mode, plan.SET: which, plan.STRIP: int(has_blanks)}
 
 
 def _moment(encoding: int):

@@ -13,13 +13,14 @@ from itertools import product
 from typing import NamedTuple
 
 from inlet import change
+from inlet.codecs.linkexpress.fit import NEARLY
 from inlet.codecs.linkexpress.journal import frame
 from inlet.codecs.linkexpress.journal.frame import Packet
 from inlet.codecs.linkexpress.journal.items import NO_DEFINITION, OPEN, Journal
-from inlet.codecs.linkexpress.journal.options import Options
+from inlet.codecs.linkexpress.journal.options import ANY_FORM, OF_TAGS, OF_WIDTHS, Options
 from inlet.codecs.linkexpress.journal.record import Reader, Walked
 from inlet.codecs.linkexpress.journal.transaction import OpenTransactions, Transactions
-from inlet.codecs.linkexpress.opening import LEN_FITTED, NEARLY, NUM_TOLD, too_long
+from inlet.codecs.linkexpress.opening import LEN_FITTED, NUM_TOLD, too_long
 from inlet.codecs.linkexpress.reject import change_seq_prefix, of_file
 from inlet.codecs.results import Control
 from inlet.errors import Reject
@@ -112,11 +113,7 @@ def settled(
     None while more has to come to tell.
     """
     head = head if is_message else head[:LEN_FITTED]
-    is_stream = context["framing"] == "journal_stream"
-    orders = _open(options.byte_order, frame.ORDERS) if is_stream else (options.byte_order,)
-    walked = {order: frame.walk(head, context["framing"], order) for order in orders}
-    may_be_little = any(packet.byte_order == "little" for one in walked.values() for packet in one.packets)
-    readings = list(_readings(orders, may_be_little, options))
+    walked, readings = _left_open(context, head, options)
     if len(readings) == 1:
         return context | {"reading": readings[0]}
     if not is_whole and len(head) < LEN_FITTED:
@@ -133,13 +130,42 @@ def settled(
     return chosen if isinstance(chosen, Reject) else chosen.context
 
 
+def open_options(context: dict, head: bytes, options: Options) -> list[str]:
+    """The options by which a file's readings differ; none while no journal is whole by any. In: as of `settled`."""
+    names = ("byte_order", "tagged", *ANY_FORM[1:], *OF_TAGS, *OF_WIDTHS)
+    walked, readings = _left_open(context, head[:LEN_FITTED], options)
+    if not any(one.packets for one in walked.values()):
+        return []
+    return [name for name in names if len({one[name] for one in readings if name in one}) > 1]
+
+
+def _left_open(context: dict, head: bytes, options: Options) -> tuple[dict[str, frame.Walked], list[dict]]:
+    """The messages or journals of a head, by the byte orders that it may have; all readings that may be its own."""
+    is_stream = context["framing"] == "journal_stream"
+    orders = _open(options.byte_order, frame.ORDERS) if is_stream else (options.byte_order,)
+    walked = {order: _walked(head, context["framing"], order) for order in orders}
+    may_be_little = any(packet.byte_order == "little" for one in walked.values() for packet in one.packets)
+    return walked, list(_readings(orders, may_be_little, options))
+
+
+def _walked(head: bytes, framing: str, byte_order: str) -> frame.Walked:
+    """What readings are tried on: of a first message that is longer than the head, the journals that are whole."""
+    walked = frame.walk(head, framing, byte_order)
+    if len(head) < LEN_FITTED or walked.packets or walked.wrong:
+        return walked
+    begun = frame.begun(head, framing)
+    return walked._replace(packets=[begun] if begun else [])
+
+
 def _readings(orders: tuple[str, ...], may_be_little: bool, options: Options) -> Iterator[dict]:
     """Every reading that the options leave open, the usual ones first."""
     has_names = {"RESOURCE", "STORAGE"} & set(options.sysitems)
     both = {
         "byte_order": orders,
         "compressed": _open(options.compressed, ("no", "yes")),
-        "numeric_sign": _open(options.numeric_sign, ("separate", "overpunch")),
+        "numeric_sign": _open(
+            options.numeric_sign, ("overpunch", "separate") if options.is_gs else ("separate", "overpunch")
+        ),
     }
     of_tags = {
         "varying_length": _open(options.varying_length, ("data", "area")),
@@ -190,7 +216,8 @@ class _Fit:
 
     def _fits(self, reject: Reject) -> bool:
         is_named = self.reading["tagged"] == "yes" or reject.source_table
-        return reject.kind in FITTING or reject.kind == "unknown_table" and bool(is_named)
+        is_text = reject.kind == "bad_text" and reject.column_name  # charset may be another one
+        return reject.kind in FITTING or reject.kind == "unknown_table" and bool(is_named) or bool(is_text)
 
     def _compared(self, found) -> str:
         if isinstance(found, dict):
@@ -255,14 +282,17 @@ def _none(fits: list[_Fit], head: bytes) -> Reject:
     """No journal can be read: the trouble of the reading that got farthest."""
     farthest = max(fits, key=_Fit.reached)
     first, reject = farthest.trouble, farthest.first
+    without_tags = f" (journals without tags hold the system items that the option sysitems says, and {NO_DEFINITION})"
+    may_be_untagged = not farthest.num_parsed and any(fit.reading["tagged"] == "no" for fit in fits)
+    is_untagged = farthest.num_records and (may_be_untagged or farthest.reading["tagged"] == "no")
+    tables = without_tags if is_untagged else ""
     if all((fit.trouble.kind, fit.trouble.offset) == (first.kind, first.offset) for fit in fits):
         found = f"{first.found}, under each of the {len(fits)} readings that the options leave open"
-        told = of_file(first.kind, head, first.expected, found, first.offset)
+        told = of_file(first.kind, head, f"{first.expected}{tables}", found, first.offset)
         if reject is None:
             return told
         names = reject.source_schema, reject.source_table, reject.column_name
         return replace(told, source_schema=names[0], source_table=names[1], column_name=names[2])
-    tables = f" (journals without tags hold {NO_DEFINITION})" if farthest.reading["tagged"] == "no" else ""
     expected = f"a reading under which a journal fits; so far {first.expected}{tables}"
     return of_file(first.kind, head, expected, f"{first.found}; tried {_tried(fits)}", first.offset)
 

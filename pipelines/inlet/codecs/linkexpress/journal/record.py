@@ -39,11 +39,9 @@ class Reader:
     """Reads the journals of a file by one reading. In: contracts as they are in force for the file."""
 
     def __init__(self, reading: dict, source: Source, options: Options, tables: dict[str, Table]):
-        if "validity_order" in reading and options.validity_order != "auto":  # it may be told since it was settled
-            reading = reading | {"validity_order": options.validity_order}
         self.reading, self.source, self.options, self.tables = reading, source, options, tables
         self.columns = Columns(reading, source, options, tables)
-        self.texts: dict[tuple[str, bytes], str] = {}  # of system items, which hold few different ones
+        self.texts: dict[tuple[str, bytes, bool], str] = {}  # of system items, which hold few different ones
 
     def walk(self, data: bytes, packet: Packet, start: int, end: int, transactions: Transactions) -> Walked:
         """Find the items of a journal, and its place in its transaction. Where its message has lost one, that may have
@@ -138,14 +136,15 @@ class Reader:
         """The number that a system item holds."""
         return int.from_bytes(data[item.data_start : item.end], packet.byte_order, signed=True)
 
-    def text(self, data: bytes, packet: Packet, item: Found) -> str:
-        """The text of a system item. Raises: Wrong."""
+    def text(self, data: bytes, packet: Packet, item: Found, is_moment: bool = False) -> str:
+        """The text of a system item. In: is it TIME, or the name of a checkpoint? Raises: Wrong."""
         raw = data[item.data_start : item.end]
         try:
             order = packet.byte_order
-            if (order, raw) not in self.texts:
-                self.texts[order, raw] = charset.text(raw, self.options.char_set(order))
-            return self.texts[order, raw]
+            if (order, raw, is_moment) not in self.texts:
+                chars = self.options.moment_set(order) if is_moment else self.options.char_set(order)
+                self.texts[order, raw, is_moment] = charset.text(raw, chars)
+            return self.texts[order, raw, is_moment]
         except Wrong as wrong:
             raise Wrong(wrong.kind, item.data_start + wrong.offset, wrong.expected, wrong.found) from None
 
@@ -174,19 +173,29 @@ class Reader:
             raise Wrong("contradiction", other.start, "a checkpoint, whose columns are invalid", f"one, {other.state}")
         at = time and utc_time(time, self.options.zone)
         detail = {
-            "name": self.text(data, packet, item).rstrip(" ") if item and item.state == VALID else None,
+            "name": self._name(data, packet, item) if item and item.state == VALID else None,
             "local_time": time and time.isoformat(sep=" "),
             "timestamp": at and at.isoformat(),
         }
         told = {name: value for name, value in detail.items() if value is not None}
         return Control("checkpoint", start, end - start, change_seq=seq, detail=json.dumps(told, ensure_ascii=False))
 
+    def _name(self, data: bytes, packet: Packet, item: Found) -> str:
+        """The name of a checkpoint. Raises: Wrong."""
+        name = self.text(data, packet, item, is_moment=True).rstrip(" ")
+        if "\0" in name:
+            found = data[item.data_start : item.data_start + charset.LEN_FOUND].hex().upper()
+            raise Wrong(
+                "bad_text", item.data_start + name.index("\0"), "the name of a checkpoint, in single bytes", found
+            )
+        return name
+
     def _time(self, data: bytes, packet: Packet, journal: Journal) -> datetime.datetime | None:
         """TJNLTIME, local; None where there is none. Raises: Wrong."""
         item = self.valid(journal, "TIME")
         if item is None:
             return None
-        text = self.text(data, packet, item)
+        text = self.text(data, packet, item, is_moment=True)
         time = parsed_time(text)
         if time is None:
             raise Wrong("bad_date", item.data_start, "TJNLTIME YYYYMMDDHHMMSS and hundredths", repr(text))
@@ -194,7 +203,7 @@ class Reader:
 
     def table_of(self, data: bytes, packet: Packet, resource: Found | None, start: int = 0) -> str:
         """SCHEMA.TABLE with a contract that a journal names. Raises: Wrong."""
-        expected = "a table with a contract, by its name or by a word of `tables`"
+        expected = f"a table with a contract, by its name in {self.options.charset} or by a word of `tables`"
         if resource is None:
             if self.columns.definition is None or len(self.columns.definition) != 1:
                 raise Refused("unknown_table", start, f"TJNLRESOURCE, {expected}", "none")

@@ -204,7 +204,7 @@ def _floating(data, item, byte_order, options):
 
 def _moment(data: bytes, pattern: re.Pattern, byte_order, options: Options) -> tuple[str, tuple[int, ...]]:
     """A day or time in text, and its parts. Raises: Wrong."""
-    text = charset.text(data, options.char_set(byte_order))
+    text = charset.text(data, options.moment_set(byte_order))
     match = pattern.fullmatch(text)
     if not match:
         raise Wrong("bad_date", 0, "a day YYYY-MM-DD, a time hh:mm:ss, or both", repr(text))
@@ -248,5 +248,5 @@ READ: dict[str, Callable[[bytes, Item, Any, Options], Any]] = {
     "DATE": _date,
     "TIME": _time,
     "TIMESTAMP": _timestamp,
-    "INTERVAL": lambda data, item, byte_order, options: charset.text(data, options.char_set(byte_order)),
+    "INTERVAL": lambda data, item, byte_order, options: charset.text(data, options.moment_set(byte_order)),
 }

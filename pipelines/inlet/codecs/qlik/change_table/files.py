@@ -18,7 +18,9 @@ Lists       the columns of a file's own sidecar go to silver.table_versions, in 
             count, for those of a NUMERIC drift between sidecars [sample seen]
 Table       that of the sidecar, else the folder's name; `tables` maps either, and two answers are one too many
 Columns     the header row, else the sidecar's; else, of a load, the contract's; else option header_columns and the
-            contract's. Names in any case. A column of the contract that the file lacks was not supplied
+            contract's. Without the option they are Qlik's seven header columns, in their order, where the first record
+            has as many cells more than a contract of one version, and says there what they say. Names in any case. A
+            column of the contract that the file lacks was not supplied
 Header      header.py: any subset in any order and case. change_seq is needed, and change_oper or operation; both have
             to agree. Unknown ones and partition_name go to `header`
 Masks       images.py

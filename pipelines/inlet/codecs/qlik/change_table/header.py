@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from inlet.codecs.qlik import members
 from inlet.codecs.qlik.change_table.options import Options
 from inlet.codecs.qlik.members import Refused
+from inlet.fields.wrong import cut, quoted
 
 KNOWN = (
     "change_seq",
@@ -21,6 +22,7 @@ KNOWN = (
     "timestamp",
     "partition_name",
 )
+DEFAULT = KNOWN[:7]  # in this order [documented]; partition_name comes with partitions alone
 BEFOREIMAGE = "BEFOREIMAGE"
 OPERATIONS = {"I": "INSERT", "U": "UPDATE", "D": "DELETE", "B": BEFOREIMAGE, "T": "TRUNCATE"}
 NO_CHANGE_SEQ = (
@@ -64,7 +66,7 @@ def columns_of(names: list[str] | tuple[str, ...], options: Options) -> Columns:
     for place, name in enumerate(names):
         lower = name.lower()
         if lower in seen:
-            raise Refused("column_twice", (place,), "each column once, whatever its case", repr(name[:40]))
+            raise Refused("column_twice", (place,), "each column once, whatever its case", quoted(name))
         seen.add(lower)
         if not lower.startswith(prefix):
             data[place] = name
@@ -87,7 +89,7 @@ def check(columns: Columns, options: Options) -> None:
         )
     if lacking:
         kind = "ambiguous_layout" if "change_seq" in columns.known else "missing_change_seq"
-        raise Refused(kind, (), "; ".join(lacking), f"columns {', '.join(columns.names)[:200]}")
+        raise Refused(kind, (), "; ".join(lacking), f"columns {cut(', '.join(columns.names), 200)}")
 
 
 def said(values: list, columns: Columns) -> Said:

@@ -2,7 +2,8 @@
 
 Mask        bit n is the change table's column n from 0, header columns that are really there counted [documented, and
             used so by a public consumer]; their bits are never set [sample seen]. Bytes of zeros may be missing, bits
-            beyond the last column have to be zero. Hex text is one big-endian number [sample seen: 390 of 390 pairs].
+            beyond the last column have to be zero. Hex text is one big-endian number [sample seen: 390 of 390 pairs],
+            maybe with 0x before it.
             The byte order of binary is documented and of base64 not, so both are tried: a reading that sets a bit of a
             header column, or one beyond the last column, does not fit
 Settled     over the first rows of a file (a megabyte of text, or of the masks in Parquet): the readings that all of
@@ -25,6 +26,7 @@ from inlet.codecs.qlik.change_table.header import Columns
 from inlet.codecs.qlik.change_table.options import Options
 from inlet.codecs.qlik.members import Refused
 from inlet.fields.json_exact import Number
+from inlet.fields.wrong import cut
 
 
 class Reading(NamedTuple):
@@ -88,7 +90,7 @@ def places(mask: Any, columns: Columns, open_: list[Reading]) -> set[int] | None
     if len(by_bits) > 1:
         said = " or ".join(f"{one.form} {one.order}: {_named(bits, columns)}" for bits, one in by_bits.items())
         expected = "a mask that one reading fits; set the options mask_form and mask_order"
-        raise Refused("ambiguous_layout", (columns.known["change_mask"],), expected, said[:200])
+        raise Refused("ambiguous_layout", (columns.known["change_mask"],), expected, cut(said, 200))
     bits = next(bits for bits in by_bits if bits is not None)
     return {n for n in range(bits.bit_length()) if bits >> n & 1}
 
@@ -121,7 +123,7 @@ def _bytes(mask: Any, reading: Reading) -> bytes | None:
     if not isinstance(mask, str) or isinstance(mask, Number):
         return None
     if reading.form == "hex":
-        return bytes.fromhex(mask) if members.HEX.fullmatch(mask) else None
+        return bytes.fromhex(match[1]) if (match := members.HEX.fullmatch(mask)) else None
     try:
         return base64.b64decode(mask, validate=True)
     except ValueError:

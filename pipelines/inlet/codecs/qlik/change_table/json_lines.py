@@ -15,7 +15,7 @@ from inlet.codecs.qlik.change_table.options import Options
 from inlet.codecs.qlik.change_table.text import BETWEEN, MARK, ROW, Piece
 from inlet.codecs.qlik.members import Refused
 from inlet.fields import json_exact
-from inlet.fields.wrong import Wrong
+from inlet.fields.wrong import Wrong, cut, quoted
 from inlet.table import Table
 
 
@@ -43,7 +43,7 @@ def lines(data: bytes, may_end_so: bool = False, len_mark: int = 0) -> Iterator[
 
 def read(line: bytes, context: dict, contract: Table, options: Options) -> Object:
     """A row. Raises: Wrong, Refused."""
-    found = json_exact.parse(line)
+    found = json_exact.parse(line, has_constants=True)
     names = context["columns"] or list(found)
     columns = header.columns_of(names, options)
     places = {name.lower(): place for place, name in enumerate(names)}
@@ -52,9 +52,9 @@ def read(line: bytes, context: dict, contract: Table, options: Options) -> Objec
     for name, value in found.items():
         place = places.get(name.lower())
         if place is None:
-            raise Refused("unknown_column", (name,), "a column of its .dfm", repr(name[:40]), name)
+            raise Refused("unknown_column", (name,), "a column of its .dfm", quoted(name), name)
         if place in given:
-            raise Refused("column_twice", (name,), "each column once, whatever its case", repr(name[:40]), name)
+            raise Refused("column_twice", (name,), "each column once, whatever its case", quoted(name), name)
         values[place] = value
         given.add(place)
     columns = columns._replace(data={place: name for place, name in columns.data.items() if place in given})
@@ -62,7 +62,7 @@ def read(line: bytes, context: dict, contract: Table, options: Options) -> Objec
     mask = None if place is None or values[place] in (None, "") else values[place]
     if context["kind"] == "load" and columns.header:
         name = names[min(columns.header)]
-        raise Refused("contradiction", (name,), "no header column in a file of a full load", repr(name[:40]))
+        raise Refused("contradiction", (name,), "no header column in a file of a full load", quoted(name))
     if context["kind"] == "changes":
         if "change_seq" not in columns.known:
             raise Refused("missing_change_seq", (), header.NO_CHANGE_SEQ, "none")
@@ -93,7 +93,9 @@ def _check_members(name: str, columns: Columns, members: list[str] | None, contr
     expected = "the members of the first row with a mask in their order, or a .dfm, to tell which bit is which column"
     pairs = zip_longest(found, members or [])
     n, (own, other) = next((n, pair) for n, pair in enumerate(pairs) if pair[0] != pair[1])
-    raise Refused("ambiguous_layout", (name,), expected, f"member {n + 1} {own or 'none'}, not {other or 'none'}"[:200])
+    raise Refused(
+        "ambiguous_layout", (name,), expected, cut(f"member {n + 1} {own or 'none'}, not {other or 'none'}", 200)
+    )
 
 
 def row(line: bytes, context: dict, contract: Table, options: Options) -> Object | None:

@@ -6,7 +6,7 @@ masks are written. What leaves a choice is refused.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from inlet import change
 from inlet.codecs.qlik import column_lists, control_tables, dfm
@@ -17,7 +17,7 @@ from inlet.codecs.qlik.change_table.text import Dialect, Shape
 from inlet.codecs.qlik.members import Refused
 from inlet.errors import Reject
 from inlet.fields import charset
-from inlet.fields.wrong import Wrong
+from inlet.fields.wrong import Wrong, cut, quoted
 from inlet.source import Source
 from inlet.table import Table
 
@@ -51,7 +51,7 @@ def table_of(context: dict, sidecar: dfm.Sidecar | None, source: Source, tables:
     if contract is None or contract.sources and source.name not in contract.sources:
         expected = "a table with a contract in pipelines/tables/, by its folder or .dfm (`tables` maps it)"
         named = tuple(full.split(".")) if full.count(".") == 1 else ()
-        raise Refused("unknown_table", (), expected, full[:80], named=named)
+        raise Refused("unknown_table", (), expected, cut(full, 80), named=named)
     if context["kind"] == "load" and contract.earlier and context["place"].startswith(change.NO_TIME):
         expected = f"the option load_time, for {contract.table} has earlier versions"
         raise Refused("missing_change_seq", (), expected, "none", named=(contract.schema_name, contract.table_name))
@@ -112,8 +112,8 @@ def with_sidecar(
 def check_columns(names: list[str], listed: list[str]) -> None:
     """Raises: Refused where the columns of a file are not those of its sidecar."""
     if [name.lower() for name in names] != [name.lower() for name in listed]:
-        expected = f"the columns of its .dfm, {', '.join(listed)[:200]}"
-        raise Refused("contradiction", (), expected, ", ".join(names)[:200])
+        expected = f"the columns of its .dfm, {cut(', '.join(listed), 200)}"
+        raise Refused("contradiction", (), expected, cut(", ".join(names), 200))
 
 
 def rejected(no: Refused, data: bytes, contract: Table | None = None) -> Reject:
@@ -174,11 +174,12 @@ def _settle_delimited(data, context, sidecar, is_own, contract, options, is_fina
             expected = "the option record_delimiter: 0x0D0A, or 0x0A where a value ends with 0D"
             raise Refused("ambiguous_layout", (), expected, "a first record that ends with 0D0A")
     listed = [column.name for column in sidecar.columns] if sidecar else None
-    names = _header_row([text.value(cell, view, dialect) for cell in cells], listed, context, contract, options)
+    values = [text.value(cell, view, dialect) for cell in cells]
+    names = _header_row(values, listed, context, contract, options)
     context |= {"header_due": names is not None}
     if names and listed and is_own:
         check_columns(names, listed)
-    context |= {"columns": names or listed or _columns_told(context, contract, options)}
+    context |= {"columns": names or listed or _columns_told(values, context, contract, options)}
     columns = header.columns_of(context["columns"], options)
     if context["kind"] != "changes":
         if context["kind"] == "load" and columns.header:
@@ -240,7 +241,7 @@ def _header_row(
         is_header = sorted(name.lower() for name in names) in known
         if is_header and len(names) == 1:
             expected = "the option header_row, for a file of one column: its name may be a value"
-            raise Refused("ambiguous_layout", (), expected, repr(cells[0][:40]))
+            raise Refused("ambiguous_layout", (), expected, quoted(cells[0]))
     return names if is_header else None
 
 
@@ -249,19 +250,34 @@ def _has_header_columns(context: dict) -> bool:
     return context["kind"] == "changes" or context.get("is_change_table", False)
 
 
-def _columns_told(context: dict, contract: Table, options: Options) -> list[str]:
-    """The columns of a file that names none. Raises: Refused."""
+def _columns_told(cells: list[str], context: dict, contract: Table, options: Options) -> list[str]:
+    """The columns of a file that names none. In: its first record. Raises: Refused."""
     if not _has_header_columns(context):
         return contract.at(context.get("place", "")).column_names
-    if not options.header_columns:
+    names = [*_prefixed(options.header_columns or header.DEFAULT, options), *contract.column_names]
+    if not options.header_columns and not _fits(cells, names, contract, options):
         expected = (
             "a header row (Qlik: Add metadata header, with column names), a .dfm, or the option header_columns; header "
             "column change_seq among them"
         )
         raise Refused("definition_missing", (), expected, "a first record without column names")
-    prefix = options.prefix.lower()
-    given = [name if name.lower().startswith(prefix) else options.prefix + name for name in options.header_columns]
-    return [*given, *contract.column_names]
+    return names
+
+
+def _prefixed(names: Iterable[str], options: Options) -> list[str]:
+    return [name if name.lower().startswith(options.prefix.lower()) else options.prefix + name for name in names]
+
+
+def _fits(cells: list[str], names: list[str], contract: Table, options: Options) -> bool:
+    """Has a record Qlik's header columns as they come by default, and then those of a contract of one version?"""
+    if contract.earlier or len(cells) != len(names):
+        return False
+    columns = header.columns_of(names, options)
+    try:
+        found = header.said(cells, columns)
+    except Refused:
+        return False
+    return found.timestamp is not None and cells[columns.known["operation"]].upper() == found.operation
 
 
 def dialect_of(context: dict, options: Options) -> Dialect:

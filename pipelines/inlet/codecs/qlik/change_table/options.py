@@ -1,15 +1,11 @@
 """The options of a source of Qlik's change tables and load files."""
 
-import re
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from inlet import change
-from inlet.codecs.qlik import dfm
+from inlet.codecs.qlik import dfm, load_time
 from inlet.fields import charset
-
-FIRST = "first"  # of load_time: before all changes
 
 
 class Options(BaseModel):
@@ -39,7 +35,7 @@ class Options(BaseModel):
     header_columns: list[str] = Field(
         [],
         description="the header columns of change tables whose files have no header row, in order; the columns of the "
-        "contract follow",
+        "contract follow. Without it Qlik's default ones, where the first record fits them",
     )
     code_page: str = Field(
         "AL32UTF8", description="character set of the files, one that has ASCII, as Oracle or MySQL names it"
@@ -122,11 +118,7 @@ class Options(BaseModel):
     @field_validator("load_time")
     @classmethod
     def _time(cls, text: str | None) -> str | None:
-        if text is None or text == FIRST:
-            return text
-        if not re.fullmatch("[0-9]{14}(?:[0-9]{2})?", text):
-            raise ValueError(f"expected 14 or 16 digits, YYYYMMDDHHmmSS or YYYYMMDDHHmmSShh, or first, found {text!r}")
-        return text.ljust(change.LEN_TIME, "0")
+        return load_time.first_or_time(text)
 
     @field_validator("load_numbers")
     @classmethod

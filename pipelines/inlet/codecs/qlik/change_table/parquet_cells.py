@@ -11,6 +11,7 @@ from inlet.codecs.qlik.change_table.header import Columns
 from inlet.codecs.qlik.change_table.scan import END, NONE, START
 from inlet.codecs.qlik.change_table.walk import AS_IS, AS_NUMBER, AS_TEXT
 from inlet.fields.compiled.json_values import DECIMAL, INTEGER
+from inlet.fields.json_exact import Number
 from inlet.table import Table
 from inlet.table_column import TableColumn
 
@@ -94,7 +95,7 @@ def _as_text(column: pa.Array, type_: str, has_encoding: bool, is_mask: bool) ->
     if pa.types.is_decimal(of):  # Arrow writes small ones with an exponent
         return pa.array([None if v is None else format(v, "f") for v in column.to_pylist()], pa.string()), number
     if pa.types.is_floating(of):
-        return pa.array([None if v is None else repr(v) for v in column.to_pylist()], pa.string()), number
+        return pa.array([None if v is None else Number.of(v) for v in column.to_pylist()], pa.string()), number
     if pa.types.is_boolean(of):
         return (column.cast(pa.string()), AS_TEXT) if type_ == "boolean" else None
     if pa.types.is_timestamp(of):

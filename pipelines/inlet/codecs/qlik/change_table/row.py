@@ -288,8 +288,9 @@ def _known(bound: Bound, columns: Columns, place: int) -> TableColumn:
     """The contract's column at a place. Raises: Refused."""
     column = bound.columns.get(place)
     if column is None:
-        name = columns.names[place]
-        raise Refused("unknown_column", (place,), f"a column of {bound.contract.table}", repr(name[:40]), name)
+        name, new = columns.names[place], [n for n in sorted({place, *columns.data}) if bound.columns.get(n) is None]
+        found = bound.contract.lacks([columns.names[n] for n in new], "the file")
+        raise Refused("unknown_column", (place,), f"columns of {bound.contract.table}", found, name)
     return column
 
 

@@ -221,7 +221,7 @@ def _plain(value: Any):
     if isinstance(value, Decimal):
         return Number(format(value, "f"))
     if isinstance(value, float):
-        return Number(repr(value))
+        return Number.of(value)
     if isinstance(value, (datetime.date, datetime.time)):
         return value.isoformat()
     return Refused("value_does_not_fit", (), "a value that is no list and no object", json.dumps(str(value)[:40]))

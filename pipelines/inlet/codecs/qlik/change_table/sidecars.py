@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from inlet.change import NO_TIME
 from inlet.codecs.qlik import column_lists, dfm
-from inlet.codecs.qlik.change_table.options import FIRST, Options
+from inlet.codecs.qlik.change_table.options import Options
+from inlet.codecs.qlik.load_time import FIRST
 from inlet.codecs.qlik.members import Refused
 from inlet.codecs.results import Companion
 from inlet.errors import Reject

@@ -100,7 +100,7 @@ def _time(d, cell, token):
     end = move(d, a, b - a, token, 0)
     for k in range(end, end + LEN_GAP):
         token[k] = 0
-    at, micros = read_time(token, 0)
+    at, micros, _ = read_time(token, 0)
     if at < 0:
         return False, 0
     is_utc = at == end - 1 and token[at] == 90 or is_same(token, at, end, UTC, 0, len(UTC))
@@ -123,6 +123,8 @@ def _bit(d, cell, form, n):
 def _mask(d, cell, form, allowed, out):
     """A mask's bits by the places of columns. In: the bits that may be set. Out: is it certain."""
     size = cell[END] - cell[START]
+    if form == HEX and size > 2 and d[cell[START]] == 48 and d[cell[START] + 1] | 32 == 120:  # 0x
+        size -= 2  # bits are read from the end
     if form == HEX and size & 1:
         return False
     for n in range(size // 2 if form == HEX else size):

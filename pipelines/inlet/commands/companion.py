@@ -1,0 +1,57 @@
+"""Whether a file that comes with others may be deleted, such as a sidecar: once no other file will be read with it."""
+
+from collections.abc import Callable
+from posixpath import dirname, splitext
+
+from inlet.bronze.companions import companions_of
+from inlet.bronze.files import listing
+from inlet.config import Project
+from inlet.log import counted
+from inlet.silver import file_loads
+from inlet.source import Source
+
+Files = dict[str, bool]  # files that are read with a companion -> may others, which arrive later, be so, too
+
+
+def state(project: Project, path: str, landed: list[dict], state_of: Callable) -> tuple[bool, str] | None:
+    """May a companion be deleted? And in words. None for a file that is none, or that no source lists. In: its path as
+    bronze.files has it; rows of bronze.files; the same question of the files that are read with it."""
+    for source in project.sources.values():
+        if source.broker or source.brings_messages or companions_of(source, path) is not None:
+            continue
+        listed = [name for name, _ in listing(project, source)]
+        of_source = {row["path"] for row in landed if row["source"] == source.name}
+        files = _read_with(source, path, sorted({*listed, *of_source}))
+        if not files and path not in listed:
+            continue
+        if not files:
+            return False, f"{path}: it comes with another file, which has not arrived"
+        for name in files:
+            is_done, words = state_of(project, name if "://" in name else str(project.resolve(name)))
+            if not is_done:
+                return False, f"{path}: it comes with another file. {words}"
+        named = next(iter(files)) if len(files) == 1 else counted(len(files), "file")
+        done = f"{path}: it comes with {named}, landed and accounted for"
+        if any(files.values()):
+            return False, f"{done}; files that arrive later may be read with it, too"
+        if any(row["source"] == source.name for row in file_loads.loading(project)):
+            return (
+                False,
+                f"{done}; a full load of {source.name} has not ended, whose next files may be read with it, too",
+            )
+        return True, f"{done}: it may be deleted with them"
+    return None
+
+
+def _read_with(source: Source, path: str, names: list[str]) -> Files:
+    """The files among some that are read with a companion, or may be once they have waited for their own."""
+    folder, ending = dirname(path), splitext(path)[1]
+    is_last = all(name <= path for name in names if dirname(name) == folder and name.endswith(ending))
+    found: Files = {}
+    for name in names:
+        companions = companions_of(source, name)
+        for one in companions if isinstance(companions, list) else []:
+            is_shared = path in one.others or one.has_series and is_last and dirname(one.paths[0]) == folder
+            if is_shared or path in one.paths:
+                found[name] = found.get(name, False) or is_shared
+    return found
