@@ -52,19 +52,25 @@ def problem_of(command: str, code: int, done: subprocess.CompletedProcess) -> st
     return "prints nothing" if not output.strip() and not command.startswith(SILENT) and "--quiet" not in command else ""
 
 
-def run(text: str, folder: Path, printed: str = "") -> int:
-    """Run a page's commands in a folder, and print how each ended. `printed`: what other commands of the page printed.
-    Out: the number of commands that failed and of lines that the page shows and no command prints."""
+def in_shell(command: str, folder: Path) -> subprocess.CompletedProcess:
+    """Run a command in a folder, with the programs that were installed next to this Python."""
     environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    return subprocess.run(
+        command, shell=True, cwd=folder, env=environment, capture_output=True, text=True, executable="/bin/bash"
+    )
+
+
+def run(text: str, folder: Path, printed: str = "", execute=in_shell) -> int:
+    """Run a page's commands in a folder, and print how each ended. In: `printed`, what other commands of the page
+    printed. Out: the number of commands that failed, and of lines that the page shows and no command prints.
+    """
     num_failed = 0
     for command, code in commands(text):
         begun = time.monotonic()
         if command.startswith("cd "):
             folder = folder / command.removeprefix("cd ")
             continue
-        done = subprocess.run(
-            command, shell=True, cwd=folder, env=environment, capture_output=True, text=True, executable="/bin/bash"
-        )
+        done = execute(command, folder)
         problem = problem_of(command, code, done)
         printed += done.stdout + "\n"
         num_failed += bool(problem)
