@@ -1,6 +1,6 @@
-"""Runs the commands of README.md: in a ```console block each line that begins with `$ `. One that fails, fails the
-gate; so does one that prints nothing or a stack trace, and a line of a ```text block that neither they nor the demo
-print.
+"""Runs the commands of README.md: in a ```console block each line that begins with `$ `, with the lines up to the next
+one (a here-document). One that fails, fails the gate; so does one that prints nothing or a stack trace, and a line of a
+```text block that neither they nor the demo print. Tests run other pages in the same way.
 
 A command whose exit code is meant to be another says so: `$ inlet decode broken.lxg   # exits 3`. `make` and `git`
 commands are run by .ci/run itself, which hands over what they printed. Of what README shows, times, folder names and
@@ -15,20 +15,18 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-RUN_ELSEWHERE = ("make ", "git ", "cd ", "source ")
+SILENT = ("cat > ", "cat >> ", "mkdir ")
 BY_HAND = ("$ inlet catalog", "$ inlet serve")  # a block that begins so: it goes on until Ctrl-C
 
 
 def commands(text: str) -> list[tuple[str, int]]:
     """(command, exit code it should end with) in order."""
-    found = []
+    in_order = []
     for block in re.findall(r"```console\n(.*?)```", text, re.S):
-        for line in re.findall(r"^\$ (.+)$", block, re.M):
-            command, _, remark = line.partition("   # ")
-            code = re.search(r"exits (\d+)", remark)
-            if not command.startswith(RUN_ELSEWHERE):
-                found.append((command.strip(), int(code[1]) if code else 0))
-    return found
+        for line in re.split(r"^\$ ", block, flags=re.M)[1:]:
+            code = re.search(r"   # .*exits (\d+)", line)
+            in_order.append((line.strip(), int(code[1]) if code else 0))
+    return in_order
 
 
 def lines(text: str) -> list[str]:
@@ -44,36 +42,51 @@ def not_printed(text: str, printed: str) -> list[str]:
     return [line for block in blocks for line in lines(block) if line not in known]
 
 
-def trouble(command: str, code: int, done: subprocess.CompletedProcess) -> str:
-    """What is wrong with a command that has ended; "" where nothing is."""
+def problem_of(command: str, code: int, done: subprocess.CompletedProcess) -> str:
+    """What is wrong with a command that has ended; "" if nothing is."""
     output = done.stdout + done.stderr
     if done.returncode != code:
         return f"exit {done.returncode}, expected {code}"
     if "Traceback" in output or "at org.apache." in output:
         return "prints a stack trace"
-    return "prints nothing" if not output.strip() and "--quiet" not in command else ""
+    return "prints nothing" if not output.strip() and not command.startswith(SILENT) and "--quiet" not in command else ""
 
 
-def main(*printed_by_make: str) -> None:
-    text = (ROOT / "README.md").read_text()
-    environment = os.environ | {"PATH": f"{ROOT}/.venv/bin:{os.environ['PATH']}"}
-    printed, num_failed = "".join(Path(path).read_text() for path in printed_by_make), 0
+def in_shell(command: str, folder: Path) -> subprocess.CompletedProcess:
+    """Run a command in a folder, with the programs that were installed next to this Python."""
+    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    return subprocess.run(
+        command, shell=True, cwd=folder, env=environment, capture_output=True, text=True, executable="/bin/bash"
+    )
+
+
+def run(text: str, folder: Path, printed: str = "", execute=in_shell) -> int:
+    """Run a page's commands in a folder, and print how each ended. In: `printed`, what other commands of the page
+    printed. Out: the number of commands that failed, and of lines that the page shows and no command prints.
+    """
+    num_failed = 0
     for command, code in commands(text):
         begun = time.monotonic()
-        done = subprocess.run(
-            command, shell=True, cwd=ROOT, env=environment, capture_output=True, text=True, executable="/bin/bash"
-        )
-        problem = trouble(command, code, done)
+        if command.startswith("cd "):
+            folder = folder / command.removeprefix("cd ")
+            continue
+        done = execute(command, folder)
+        problem = problem_of(command, code, done)
         printed += done.stdout + "\n"
         num_failed += bool(problem)
         print(
-            f"{'FAIL' if problem else 'ok  '} {time.monotonic() - begun:5.1f} s  {command}"
+            f"{'FAIL' if problem else 'ok  '} {time.monotonic() - begun:5.1f} s  {command.partition(chr(10))[0]}"
             + (f"\n     {problem}\n{done.stdout[-1500:]}\n{done.stderr[-1500:]}" if problem else ""),
             flush=True,
         )
     missing = not_printed(text, printed)
-    print("".join(f"FAIL README.md shows a line that nothing prints: {line}\n" for line in missing), end="")
-    sys.exit(int(bool(num_failed or missing)))
+    print("".join(f"FAIL a line is shown that no command prints: {line}\n" for line in missing), end="")
+    return num_failed + len(missing)
+
+
+def main(*printed_by_make: str) -> None:
+    text = re.sub(r"^\$ (make|git|cd|source) .*\n", "", (ROOT / "README.md").read_text(), flags=re.M)  # .ci/run has
+    sys.exit(min(1, run(text, ROOT, "".join(Path(path).read_text() for path in printed_by_make))))
 
 
 if __name__ == "__main__":
