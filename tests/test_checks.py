@@ -63,7 +63,7 @@ def silver(spark):
             values ({batch_id}, 'checked', {total}, {len(changes)}, 0, 0, {num_rejected}, 10, 10, 0, 0, 0)""")
 
     yield add
-    for table in ("silver.changes", "silver.batches", "silver.rejects"):
+    for table in ("silver.changes", "silver.batches", "silver.rejects", "bronze.blocks"):
         spark.sql(f"delete from {table} where batch_id >= {EARLIER}")
 
 
@@ -76,7 +76,7 @@ def kept(spark, where: str) -> list[tuple]:
         tuple(r)
         for r in spark.sql(
             f"select `table`, expectation, severity, success, unexpected_count from checks.results where {where} "
-            "order by `table`, expectation"
+            "order by `table`, expectation, severity"
         ).collect()
     ]
 
@@ -162,7 +162,13 @@ def test_a_good_batch_passes_and_leaves_results_once_and_pages(project, spark, s
         lambda *of: pytest.fail("nothing is wrong, so nothing is to be looked at twice"),
     )
     silver([("001", "UPDATE", None, None)], batch_id=EARLIER)  # would fail, but is not asked about
-    silver(GOOD)
+    silver(GOOD, num_rejected=1, num_records=4)
+    spark.sql(  # of a file without a full load
+        f"""insert into silver.rejects (source, source_table, change_seq, kind, unit_id, batch_id)
+        values ('checked', 'PARCELS', '{SEQ}004', 'bad_date', 'u', {BATCH})"""
+    )
+    spark.sql(f"""insert into bronze.blocks (source, unit_id, context, batch_id)
+        values ('checked', 'u', '{{"load_id": null}}', {BATCH})""")
     results = checks.check(project, spark, "silver", [BATCH])
     assert all(r.success for r in results) and len(results) == len(suite.load(project, "silver"))
     run = results[0].run_id
@@ -170,6 +176,7 @@ def test_a_good_batch_passes_and_leaves_results_once_and_pages(project, spark, s
     assert spark.table("checks.results").where(f"run_id = {run}").count() == len(results)
     assert kept(spark, f"run_id = {run} and `table` = 'silver.rejects'") == [
         ("silver.rejects", "expect_column_values_to_be_in_set", "error", True, 0),
+        ("silver.rejects", "unexpected_rows_expectation", "error", True, 0),
         ("silver.rejects", "unexpected_rows_expectation", "warn", True, 0),
     ]
     docs = Path(project.lakehouse) / "checks" / "docs"
