@@ -34,8 +34,8 @@ MAX_LINES = 6  # of a cell
 def console(stderr: bool = False) -> Console:
     """A console that is as wide as COLUMNS says, or its terminal, and WIDE where its output goes to a file."""
     plain = Console(stderr=stderr, highlight=False)
-    is_told = plain.is_terminal or os.environ.get("COLUMNS", "").isdigit()
-    return plain if is_told else Console(stderr=stderr, highlight=False, width=WIDE)
+    has_width = plain.is_terminal or os.environ.get("COLUMNS", "").isdigit()
+    return plain if has_width else Console(stderr=stderr, highlight=False, width=WIDE)
 
 
 def print_rows(to: Console, rows: list[dict], title: str = "") -> None:

@@ -205,9 +205,9 @@ def _source(project: Project, source: Source) -> Finding:
     found = "" if paths else " (nothing delivered yet)"
     if folder and not paths and any(one.is_file() for one in Path(folder).rglob("*")):
         found = f" (files of other names or folders are below {Path(folder).name}; a pattern `**` reads all folders)"
-    num_beside = sum(companions_of(source, path) is None for path in paths)
-    beside = f" and {num_beside:,} that come with them" if num_beside else ""
-    return Finding(what, True, f"{counted(len(paths) - num_beside, 'file')}{beside} at {source.path}{found}")
+    num_companions = sum(companions_of(source, path) is None for path in paths)
+    companions = f" and {num_companions:,} that come with them" if num_companions else ""
+    return Finding(what, True, f"{counted(len(paths) - num_companions, 'file')}{companions} at {source.path}{found}")
 
 
 def _lacking(project: Project, source: Source, paths: list[str]) -> list[str]:
@@ -236,9 +236,9 @@ def _broker(what: str, project: Project, source: Source) -> Finding:
 def _lookalike(project: Project, folder: Path) -> str | None:
     """What stands beside a missing folder or file with almost its name, and no source reads it."""
     read = {project.folder(source)[0] for source in project.sources.values() if "://" not in source.path}
-    beside = (
+    alike = (
         [f.name for f in folder.parent.iterdir() if bool(f.suffix) == bool(folder.suffix) and str(f) not in read]
         if folder.parent.is_dir()
         else []
     )
-    return next(iter(difflib.get_close_matches(folder.name, beside, 1)), None)
+    return next(iter(difflib.get_close_matches(folder.name, alike, 1)), None)

@@ -84,14 +84,14 @@ class Fit:
         """What each record that is a change is, by its offset."""
         names = ("unit_offset", "operation", "before", "after")
         columns = [self.decoded.changes.column(name).to_pylist() for name in names]
-        return {at: tuple(told) for at, *told in zip(*columns)}
+        return {at: tuple(values) for at, *values in zip(*columns)}
 
     def outweighs(self, other) -> bool:
         """Does it read each record as another reading does, and by far the most of those that not both read?"""
         if not np.array_equal(self.offsets, other.offsets):
             return False
         num_own, num_others = len(self.read.keys() - other.read.keys()), len(other.read.keys() - self.read.keys())
-        is_same = all(other.read.get(at, told) == told for at, told in self.read.items())
+        is_same = all(other.read.get(at, values) == values for at, values in self.read.items())
         return is_same and 0 < num_own >= NEARLY * (num_own + num_others)
 
     def may_be_taken_early(self, fits: list) -> bool:

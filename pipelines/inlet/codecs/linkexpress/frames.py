@@ -10,7 +10,7 @@ from inlet import change
 from inlet.codecs.linkexpress import frame, reject, table_frame
 from inlet.codecs.linkexpress.item import Layouts, compile_layouts, len_items
 from inlet.codecs.linkexpress.options import Options, options_of
-from inlet.codecs.linkexpress.settled import Settled, contradicted, told
+from inlet.codecs.linkexpress.settled import Settled, contradicted, option_values
 from inlet.errors import ConfigError
 from inlet.source import Source
 from inlet.table import in_force
@@ -116,7 +116,7 @@ def reading_in_force(context: dict, source: Source, tables: dict) -> Settled:
         return Settled(context)
     options, layout = options_of(source), context.get("layout", GROUP)
     fixed = ("null_areas", "logtype") if layout == JOURNAL else ()  # of the journal form
-    now = context | told(options, [name for name in READING if name in context and name not in fixed])
+    now = context | option_values(options, [name for name in READING if name in context and name not in fixed])
     difftype = getattr(options, "difftype", "auto")
     if difftype == "journal" and layout == OPEN:  # its full extracts have them
         now |= {"null_areas": "yes"}

@@ -38,7 +38,7 @@ class Settled(NamedTuple):
         return replace(reject, expected=f"{reject.expected} ({why})")
 
 
-def told(options: BaseModel, names) -> dict:
+def option_values(options: BaseModel, names) -> dict:
     """What options say of members of a reading."""
     values = {name: getattr(options, name) for name in names if name in type(options).model_fields}
     return {name: value for name, value in values.items() if value != "auto"}

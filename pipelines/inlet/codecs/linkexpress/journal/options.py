@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import ConfigDict, Field, field_validator
 
 from inlet.codecs.linkexpress.options import CommonOptions
-from inlet.codecs.linkexpress.settled import Settled, contradicted, told
+from inlet.codecs.linkexpress.settled import Settled, contradicted, option_values
 from inlet.source import Source, required
 
 SystemItem = Literal["TIME", "TRNID", "STS", "DBKIND", "DBOP", "STORAGE", "RESOURCE"]
@@ -77,18 +77,18 @@ def reading_in_force(context: dict, options: Options) -> Settled:
     """How a file is read by the options of now. In: the context of a block, whose reading they may contradict. Messages
     say their byte order themselves, so it decides nothing but in a stream.
     """
-    reading, said = context["reading"], told(options, ("framing", "tagged", *ANY_FORM, *OF_TAGS, *OF_WIDTHS))
+    reading, given = context["reading"], option_values(options, ("framing", "tagged", *ANY_FORM, *OF_TAGS, *OF_WIDTHS))
     fixed = {"framing": context["framing"]}
     if context["framing"] == "journal_stream":
         fixed["byte_order"] = reading["byte_order"]
-    is_tagged = said.get("tagged", reading["tagged"]) == "yes"
+    is_tagged = given.get("tagged", reading["tagged"]) == "yes"
     members = ("tagged", *ANY_FORM, *(OF_TAGS if is_tagged else OF_WIDTHS))
-    now = {name: value for name, value in (reading | said).items() if name in members}
+    now = {name: value for name, value in (reading | given).items() if name in members}
     now |= {"byte_order": reading["byte_order"]}
-    if any(said.get(name, value) != value for name, value in fixed.items()):
-        return contradicted(reading, fixed, {name: said.get(name, value) for name, value in fixed.items()})
+    if any(given.get(name, value) != value for name, value in fixed.items()):
+        return contradicted(reading, fixed, {name: given.get(name, value) for name, value in fixed.items()})
     if now["tagged"] != reading["tagged"] and len(now) < len(members):  # what that form leaves open was not settled
-        return contradicted(reading, reading, {"tagged": said["tagged"]})
+        return contradicted(reading, reading, {"tagged": given["tagged"]})
     return Settled(now)
 
 
