@@ -6,6 +6,7 @@ Where a server runs for the lakehouse, or INLET_CATALOG names one, any number of
 
 import atexit
 import contextlib
+import logging
 import os
 import signal
 import stat
@@ -151,9 +152,12 @@ def end_jvm() -> None:
     gateway = pyspark and pyspark.SparkContext._gateway
     if gateway is None or gateway.proc is None:  # none, or one that another program started
         return
+    # PySpark's threads, and objects that Python collects from here on, would print that the JVM does not answer
+    logging.disable()
     if updates := getattr(pyspark.SparkContext._active_spark_context, "_accumulatorServer", None):
-        updates.handle_error = lambda *request: None  # it would print that the JVM has closed its connection
+        updates.handle_error = lambda *request: None
     with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        gateway.shutdown()  # nothing more is asked of it
         gateway.proc.stdin.close()  # its sign to end
         gateway.proc.wait(END_SECONDS)
 
