@@ -178,7 +178,7 @@ def _moment(data: bytes, column: TableColumn) -> str:
     if column.type == "date" and (is_day or is_midnight):
         return spelled[: vendor.LEN_DATE]
     if column.type == "date" or column.type in reject.OF_DATES and not is_moment:
-        raise Wrong("bad_date", 0, reject.OF_DATES[column.type], reject.spelled(data))
+        raise Wrong("bad_date", 0, reject.of_date(column.type, data), reject.spelled(data))
     for at, byte in enumerate(data):
         if not 32 <= byte < 127:
             raise Wrong("bad_text", at, charset_said("ASCII"), f"{byte:02X}")

@@ -1,5 +1,7 @@
 """Rejects of a trail: what was expected and what was found, in words, for the few records that fail."""
 
+import re
+
 from inlet.codecs.goldengate import source_type as vendor
 from inlet.codecs.goldengate.options import TextOptions
 from inlet.codecs.goldengate.trail import plan, sequence
@@ -34,9 +36,10 @@ OF_COLUMNS = {
 }
 OF_DATES = {  # by the contract's type
     "date": "a day of the calendar, alone or at 00:00:00 (type timestamp_ntz keeps a time of day)",
-    "timestamp": "a day of the calendar, and a time to the microsecond (type string keeps more digits)",
+    "timestamp": "a day of the calendar, and a time to the microsecond",
+    "timestamp_ntz": "a day of the calendar, and a time to the microsecond",
 }
-OF_DATES["timestamp_ntz"] = OF_DATES["timestamp"]
+FINER = re.compile(rb".{19}\.[0-9]{7,} *", re.DOTALL)  # text of a time finer than a microsecond
 
 
 def of_group(found, n: int, source: Source) -> Reject:
@@ -94,13 +97,20 @@ def _of_columns(found, n: int, at: int, end: int, source: Source) -> tuple[str, 
     if column and kind == "bad_text":
         expected, behind = charset.said(_charset_of(column, source)), int(found.faults[n, 3])
     if column and kind == "bad_date":
-        expected, behind = OF_DATES[column.type], int(found.faults[n, 3])
+        behind = int(found.faults[n, 3])
+        expected = of_date(column.type, bytes(found.bytes_[start:behind]))
     if column:
         expected = f"{column.vendor_type} as {column.type}: {expected}"
     elif kind in ("unknown_column", "column_twice"):
         return kind, place, expected, f"column {index}", None
     value = bytes(found.bytes_[start:behind])
     return kind, place, expected, spelled(value) if kind == "bad_date" else _seen(value, 0, len(value)), column
+
+
+def of_date(type_: str, value: bytes) -> str:
+    """What a column of dates or times holds, and the type that keeps a value which is finer."""
+    remedy = " (type string keeps more digits)" if type_ != "date" and FINER.fullmatch(value) else ""
+    return OF_DATES[type_] + remedy
 
 
 def spelled(value: bytes) -> str:
