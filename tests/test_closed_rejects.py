@@ -87,6 +87,7 @@ def test_a_table_closes_only_what_names_it(project):
     [
         (["--kind", "bad_digit", "--close"], "--close needs a reason"),
         (["--close", "--reason", "x"], "--close needs a choice"),
+        (["--table", "", "--close", "--reason", "x"], "--close needs a choice"),  # as a script's variable may be
         (["--close", "--reopen", "--reason", "x", "--batch", "1"], "are three commands"),
         (["--reason", "x"], "--reason is given with --close or --reopen"),
         (["--batch", "9", "--close", "--reason", "x"], "There is no open reject of batch 9"),
