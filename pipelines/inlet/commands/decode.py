@@ -73,12 +73,15 @@ def _decode_blocks(project: Project, source: Source, file: Path) -> Iterator[tup
         if isinstance(found, Reject):
             yield "reject", reject_row(found, block.file_offset) | {"file_offset": block.file_offset}
             continue
-        rows = [(row["unit_offset"], "change", row) for row in change_rows(codec, found, block.context, source, tables)]
-        rows += [(control.unit_offset, "control", control_row(control)) for control in found.controls]
-        rows += [(reject.byte_offset, "reject", reject_row(reject, block.file_offset)) for reject in found.rejects]
-        for offset, kind, row in sorted(rows, key=lambda one: one[0]):
-            at = block.file_offset + offset
-            yield kind, row | {"file_offset": at} | verdict_at(judged, at)
+        rows = [
+            (row["unit_offset"], row["unit_offset"], "change", row)
+            for row in change_rows(codec, found, block.context, source, tables)
+        ]
+        rows += [(one.unit_offset, one.unit_offset, "control", control_row(one)) for one in found.controls]
+        rows += [(no.unit_offset, no.byte_offset, "reject", reject_row(no, block.file_offset)) for no in found.rejects]
+        for start, offset, kind, row in sorted(rows, key=lambda one: one[:2]):
+            verdict = verdict_at(judged, block.file_offset + start)  # of the record: a fault may be at its end
+            yield kind, row | {"file_offset": block.file_offset + offset} | verdict
         for part in found.parts:
             at = block.file_offset + part.unit_offset
             if verdict := verdict_at(judged, at):
