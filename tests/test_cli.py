@@ -73,11 +73,13 @@ def apart(*words, cwd=None, **environment):
 @pytest.mark.parametrize("environment", [{}, {"PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}], ids=["cron", "ascii"])
 def test_names_in_japanese_are_read_and_said_in_the_locale_of_cron(tmp_path, environment):
     root, file = tmp_path / "受注", "landing/倉庫/注文.jsonl"
-    table = {"table": "倉庫.注文", "name": "orders", "key": ["番号"], "columns": [{"name": "番号", "type": "int"}]}
+    columns = [{"name": "番号", "type": "int"}, {"name": "備考", "type": "string"}]
+    table = {"table": "倉庫.注文", "name": "orders", "key": ["番号"], "columns": columns}
     source = {"codec": "qlik_json", "from": {"transport": "lines", "path": "landing/倉庫/*.jsonl"}}
     (root / "landing" / "倉庫").mkdir(parents=True)
     projects.make(root, {"depot": source | {"tables": {"landing/倉庫/*": "倉庫.注文"}}}, [table])
-    row = {"data": {"番号": 1}, "headers": {"operation": "INSERT", "changeSequence": f"20260102030405{7:021d}"}}
+    data = {"番号": 1, "備考": "é, and beyond 16 bits: 𠮷"}
+    row = {"data": data, "headers": {"operation": "INSERT", "changeSequence": f"20260102030405{7:021d}"}}
     (root / file).write_text(json.dumps(row, ensure_ascii=False) + "\n" + '{"番号": 1}\n', encoding="utf-8")
     locale = {"LC_ALL": "C", "LANG": ""} | environment
     if "PYTHONIOENCODING" in environment:
@@ -88,7 +90,7 @@ def test_names_in_japanese_are_read_and_said_in_the_locale_of_cron(tmp_path, env
     }
     assert {command: one.returncode for command, one in done.items() if "Traceback" in one.stderr} == {}, done
     change = json.loads(done["decode"].stdout)
-    assert (change["source_schema"], change["source_table"], change["after"]) == ("倉庫", "注文", {"番号": 1})
+    assert (change["source_schema"], change["source_table"], change["after"]) == ("倉庫", "注文", data)
     assert (done["decode"].returncode, done["generate"].returncode, done["status"].returncode) == (3, 0, 0)
 
 
