@@ -389,6 +389,12 @@ def test_piped_output_is_as_wide_as_columns_says(project, monkeypatch):
     assert widths["none"] > 100 and 60 < widths["120"] <= 120 and widths["60"] <= 60
 
 
+@pytest.mark.parametrize("columns", ["0", "1", "3"])
+def test_a_width_that_no_table_has_is_taken_for_none(project, columns):
+    wide = apart("status", "--project", project.root).stdout
+    assert wide and apart("status", "--project", project.root, COLUMNS=columns).stdout == wide
+
+
 def test_a_long_column_has_the_whole_width_where_rows_are_upright():
     to, header = Console(width=60), {"xid": "1.2.3", "io_type_name": "FieldComp"}
     with to.capture() as shown:
