@@ -299,6 +299,12 @@ LINES = {"codec": "qlik_json", "from": {"transport": "lines", "path": "in/*"}}
         (LINES, "1.seq", b"SEQ\x06\x22org", "is a Hadoop SequenceFile, which qlik_json does not read"),
         (LINES, "1.jsonl", b"SEQ,NAME", ""),
         (LINES, "1.jsonl.gz", b"\x1f\x8b\x08\x00", ""),
+        (
+            LINES | {"from": "in/*"},
+            "1.parquet",
+            b"\x1f\x8b\x08\x00",
+            "which transport parquet does not unpack: deliver it",
+        ),
         (LINES | {"from": "in/*"}, "1.jsonl", b"{}", "is not a Parquet file, as parquet is read: say what it holds in"),
         (LINES | {"codec": "qlik_change_table", "from": "in/*"}, "1.dat", b"PAR1\x15", "{transport: rows, path: ...}"),
         (projects.DEPOT | {"from": "in/*"}, NAME, b"PAR1\x15", "is a Parquet file, which linkexpress_group does not"),
@@ -310,6 +316,18 @@ def test_doctor_names_a_file_of_another_format(tmp_path, source, name, data, sai
     (tmp_path / "in" / name).write_bytes(data)
     found = {f.what: f for f in doctor.examine(project.root)}["source depot"].found
     assert said in found if said else " is " not in found, found
+
+
+def test_doctor_reads_no_pipe_which_would_keep_it_waiting(tmp_path):
+    project = projects.make(tmp_path, {"depot": LINES})
+    (tmp_path / "in").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "in" / "1.jsonl").symlink_to(tmp_path / "pipe")
+    pipe = os.open(tmp_path / "pipe", os.O_RDWR)
+    os.write(pipe, b"PAR1\x15\x04\x15\x04")
+    found = {f.what: f for f in doctor.examine(project.root)}["source depot"]
+    os.close(pipe)
+    assert found.is_good and "1 file at in/*" in found.found
 
 
 def test_options_that_are_missing_are_asked_for_at_once(tmp_path):
