@@ -345,6 +345,16 @@ def test_init_names_a_file_of_another_format(tmp_path):
     assert f"note: {tmp_path}/1.seq is a Hadoop SequenceFile, which qlik_json does not read" in done.stdout
 
 
+def test_git_ignores_what_a_new_project_writes_when_it_works(tmp_path):
+    inlet("init", tmp_path / "mine")
+    assert (tmp_path / "mine" / ".gitignore").read_text().split() == [
+        "/lakehouse/",
+        "/landing/",
+        "dbt/target/",
+        "dbt/logs/",
+    ]
+
+
 def test_before_the_first_delivery_nothing_is_wrong(project):
     shutil.rmtree(project.root / "landing", ignore_errors=True)
     found = {f.what: f for f in doctor.examine(project.root)}["source depot"]

@@ -44,7 +44,7 @@ columns:
 """
 LEFT_OUT = ("target", "logs", "gold", "shop", ".user.yml")  # made by dbt, and the demo's own models and marts
 AIRFLOW = "infra/airflow"  # a folder of this repository, and of a project that is scheduled by it
-IGNORE = "/lakehouse/\n/landing/\ndbt/target/\n"
+IGNORE = "/lakehouse/\n/landing/\ndbt/target/\ndbt/logs/\n"
 
 
 class FirstSource(NamedTuple):
