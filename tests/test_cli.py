@@ -345,6 +345,17 @@ def test_init_names_a_file_of_another_format(tmp_path):
     assert f"note: {tmp_path}/1.seq is a Hadoop SequenceFile, which qlik_json does not read" in done.stdout
 
 
+def test_commands_that_init_prints_can_be_copied(tmp_path):
+    """Of a folder with a blank in its name, on a narrow terminal."""
+    first = ("--source", "crm", "--codec", "qlik_json", "--from", "in/*", "--transport", "lines")
+    lines = inlet("init", tmp_path / "my project", *first, COLUMNS="60").stdout.splitlines()
+    of_project = f"--project '{tmp_path}/my project'"
+    assert lines[1].startswith(
+        f"  1. inlet run {of_project} and inlet import --source crm {of_project}, where the feed"
+    )
+    assert lines[2:] == [f"  2. inlet generate {of_project}", f"  3. inlet run {of_project}"]
+
+
 def test_git_ignores_what_a_new_project_writes_when_it_works(tmp_path):
     inlet("init", tmp_path / "mine")
     assert (tmp_path / "mine" / ".gitignore").read_text().split() == [

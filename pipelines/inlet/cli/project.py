@@ -65,7 +65,7 @@ def import_(
     for contract in made:
         out.print(escape(contract.what))
         if dry_run:
-            out.print(escape(contract.text))
+            out.print(escape(contract.text), soft_wrap=True)
     if files:
         told = [(path.name, definitions.content(path)) for path in files]
         fields = config.source_fields(loaded.root, source or "")
@@ -183,4 +183,4 @@ def init(
     if first is None and (source or codec or place or transport or options):
         raise ConfigError("--source, --codec and --from belong together", "Give all three, or none")
     for line in making.init(folder, first, airflow):
-        out.print(line, markup=False)
+        out.print(line, markup=False, soft_wrap=True)

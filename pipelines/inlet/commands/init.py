@@ -2,6 +2,7 @@
 and the suites this package came with.
 """
 
+import shlex
 import shutil
 from pathlib import Path
 from typing import NamedTuple
@@ -100,7 +101,7 @@ def init(folder: Path, source: FirstSource | None = None, has_airflow: bool = Fa
         shutil.copytree(generate.HOME / AIRFLOW, folder / AIRFLOW, ignore=files)
     generate.write(project)
     notes = _foreign(project, source.name) if source else []
-    steps = [*_steps(folder, source), f"inlet generate --project {folder}", f"inlet run --project {folder}"]
+    steps = _steps(folder, source) + [f"inlet {n} --project {shlex.quote(str(folder))}" for n in ("generate", "run")]
     if has_airflow:
         steps.append(f"schedule it: {folder}/{AIRFLOW}/README.md says how Airflow gets the DAG in that folder")
     what = f"a project with the source {source.name}" if source else "a project without sources yet"
