@@ -3,10 +3,12 @@
 import fnmatch
 import glob
 import json
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import IO
 
@@ -128,12 +130,17 @@ def judged_blocks(blocks: Iterator[FileBlock], path: str) -> Iterator[tuple[File
 
 
 def _not_standing(judged: Judged) -> list[list]:
-    return [[start, end, verdict] for _, start, end, *_, verdict in judged.verdicts if verdict != STANDS]
+    return sorted([start, end, verdict] for _, start, end, *_, verdict in judged.verdicts if verdict != STANDS)
 
 
 def verdict_at(judged: list[list], at: int) -> dict:
-    """What a row says of a record that does not stand, which a run leaves out, or for now."""
-    return next(({"verdict": verdict} for start, end, verdict in judged if start <= at < end), {})
+    """What a row says of a record that does not stand, which a run leaves out, or for now. In: ranges in order.
+
+    >>> [verdict_at([[10, 20, "abandoned"], [20, 30, "undecided"]], at) for at in (9, 19, 20, 30)]
+    [{}, {'verdict': 'abandoned'}, {'verdict': 'undecided'}, {}]
+    """
+    last = bisect_right(judged, at, key=itemgetter(0)) - 1
+    return {"verdict": judged[last][2]} if last >= 0 and at < judged[last][1] else {}
 
 
 def refusal(project: Project, source: Source, file: Path) -> str | None:
