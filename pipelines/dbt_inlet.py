@@ -66,7 +66,7 @@ def start_spark(path: str, lakehouse: str) -> None:
 
     flags = get_flags()
     credentials = load_profile(flags.PROJECT_DIR, flags.VARS, flags.PROFILE, flags.TARGET).credentials
-    if credentials.method != SESSION:
+    if getattr(credentials, "method", None) != SESSION:  # adapters of others need not have it
         return
     own = spark.settings(lakehouse) | {"spark.jars.packages": jars.DELTA}
     of_profile = {name: str(value) for name, value in credentials.server_side_parameters.items()}

@@ -187,6 +187,14 @@ def test_a_session_waits_for_a_process_that_is_about_to_close_the_catalog(tmp_pa
             assert holding.wait() == -signal.SIGKILL
 
 
+def test_a_catalog_whose_lock_is_removed_meanwhile_is_free(tmp_path):
+    """Derby removes it where it closes a database."""
+    with embedded(tmp_path):
+        threading.Timer(0.3, (tmp_path / "_catalog" / "dbex.lck").unlink).start()
+        catalog.check_embedded(str(tmp_path))
+    assert not (tmp_path / "_catalog" / "dbex.lck").exists()
+
+
 def test_the_catalog_is_free_when_a_command_has_returned(tmp_path, monkeypatch):
     monkeypatch.setattr(catalog, "EMBEDDED_SECONDS", 0)
     with (tmp_path / "out").open("w") as out, (tmp_path / "err").open("w") as err:  # a pipe would wait for the JVM, too

@@ -73,11 +73,13 @@ def apart(*words, cwd=None, **environment):
 @pytest.mark.parametrize("environment", [{}, {"PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}], ids=["cron", "ascii"])
 def test_names_in_japanese_are_read_and_said_in_the_locale_of_cron(tmp_path, environment):
     root, file = tmp_path / "受注", "landing/倉庫/注文.jsonl"
-    table = {"table": "倉庫.注文", "name": "orders", "key": ["番号"], "columns": [{"name": "番号", "type": "int"}]}
+    columns = [{"name": "番号", "type": "int"}, {"name": "備考", "type": "string"}]
+    table = {"table": "倉庫.注文", "name": "orders", "key": ["番号"], "columns": columns}
     source = {"codec": "qlik_json", "from": {"transport": "lines", "path": "landing/倉庫/*.jsonl"}}
     (root / "landing" / "倉庫").mkdir(parents=True)
     projects.make(root, {"depot": source | {"tables": {"landing/倉庫/*": "倉庫.注文"}}}, [table])
-    row = {"data": {"番号": 1}, "headers": {"operation": "INSERT", "changeSequence": f"20260102030405{7:021d}"}}
+    data = {"番号": 1, "備考": "é, and beyond 16 bits: 𠮷"}
+    row = {"data": data, "headers": {"operation": "INSERT", "changeSequence": f"20260102030405{7:021d}"}}
     (root / file).write_text(json.dumps(row, ensure_ascii=False) + "\n" + '{"番号": 1}\n', encoding="utf-8")
     locale = {"LC_ALL": "C", "LANG": ""} | environment
     if "PYTHONIOENCODING" in environment:
@@ -88,7 +90,7 @@ def test_names_in_japanese_are_read_and_said_in_the_locale_of_cron(tmp_path, env
     }
     assert {command: one.returncode for command, one in done.items() if "Traceback" in one.stderr} == {}, done
     change = json.loads(done["decode"].stdout)
-    assert (change["source_schema"], change["source_table"], change["after"]) == ("倉庫", "注文", {"番号": 1})
+    assert (change["source_schema"], change["source_table"], change["after"]) == ("倉庫", "注文", data)
     assert (done["decode"].returncode, done["generate"].returncode, done["status"].returncode) == (3, 0, 0)
 
 
@@ -297,6 +299,12 @@ LINES = {"codec": "qlik_json", "from": {"transport": "lines", "path": "in/*"}}
         (LINES, "1.seq", b"SEQ\x06\x22org", "is a Hadoop SequenceFile, which qlik_json does not read"),
         (LINES, "1.jsonl", b"SEQ,NAME", ""),
         (LINES, "1.jsonl.gz", b"\x1f\x8b\x08\x00", ""),
+        (
+            LINES | {"from": "in/*"},
+            "1.parquet",
+            b"\x1f\x8b\x08\x00",
+            "which transport parquet does not unpack: deliver it",
+        ),
         (LINES | {"from": "in/*"}, "1.jsonl", b"{}", "is not a Parquet file, as parquet is read: say what it holds in"),
         (LINES | {"codec": "qlik_change_table", "from": "in/*"}, "1.dat", b"PAR1\x15", "{transport: rows, path: ...}"),
         (projects.DEPOT | {"from": "in/*"}, NAME, b"PAR1\x15", "is a Parquet file, which linkexpress_group does not"),
@@ -308,6 +316,18 @@ def test_doctor_names_a_file_of_another_format(tmp_path, source, name, data, sai
     (tmp_path / "in" / name).write_bytes(data)
     found = {f.what: f for f in doctor.examine(project.root)}["source depot"].found
     assert said in found if said else " is " not in found, found
+
+
+def test_doctor_reads_no_pipe_which_would_keep_it_waiting(tmp_path):
+    project = projects.make(tmp_path, {"depot": LINES})
+    (tmp_path / "in").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "in" / "1.jsonl").symlink_to(tmp_path / "pipe")
+    pipe = os.open(tmp_path / "pipe", os.O_RDWR)
+    os.write(pipe, b"PAR1\x15\x04\x15\x04")
+    found = {f.what: f for f in doctor.examine(project.root)}["source depot"]
+    os.close(pipe)
+    assert found.is_good and "1 file at in/*" in found.found
 
 
 def test_options_that_are_missing_are_asked_for_at_once(tmp_path):
@@ -323,6 +343,27 @@ def test_init_names_a_file_of_another_format(tmp_path):
     first = ("--source", "crm", "--codec", "qlik_json", "--from", f"{tmp_path}/*.seq", "--transport", "lines")
     done = inlet("init", tmp_path / "mine", *first)
     assert f"note: {tmp_path}/1.seq is a Hadoop SequenceFile, which qlik_json does not read" in done.stdout
+
+
+def test_commands_that_init_prints_can_be_copied(tmp_path):
+    """Of a folder with a blank in its name, on a narrow terminal."""
+    first = ("--source", "crm", "--codec", "qlik_json", "--from", "in/*", "--transport", "lines")
+    lines = inlet("init", tmp_path / "my project", *first, COLUMNS="60").stdout.splitlines()
+    of_project = f"--project '{tmp_path}/my project'"
+    assert lines[1].startswith(
+        f"  1. inlet run {of_project} and inlet import --source crm {of_project}, where the feed"
+    )
+    assert lines[2:] == [f"  2. inlet generate {of_project}", f"  3. inlet run {of_project}"]
+
+
+def test_git_ignores_what_a_new_project_writes_when_it_works(tmp_path):
+    inlet("init", tmp_path / "mine")
+    assert (tmp_path / "mine" / ".gitignore").read_text().split() == [
+        "/lakehouse/",
+        "/landing/",
+        "dbt/target/",
+        "dbt/logs/",
+    ]
 
 
 def test_before_the_first_delivery_nothing_is_wrong(project):
@@ -385,6 +426,12 @@ def test_piped_output_is_as_wide_as_columns_says(project, monkeypatch):
         for columns, columns_of in (("none", {}), ("120", {"COLUMNS": "120"}), ("60", {"COLUMNS": "60"}))
     }
     assert widths["none"] > 100 and 60 < widths["120"] <= 120 and widths["60"] <= 60
+
+
+@pytest.mark.parametrize("columns", ["0", "1", "3"])
+def test_a_width_that_no_table_has_is_taken_for_none(project, columns):
+    wide = apart("status", "--project", project.root).stdout
+    assert wide and apart("status", "--project", project.root, COLUMNS=columns).stdout == wide
 
 
 def test_a_long_column_has_the_whole_width_where_rows_are_upright():

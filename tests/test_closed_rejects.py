@@ -9,7 +9,8 @@ from inlet.commands import decode, facts, rejects, replay, status
 from inlet.commands.next_steps import NEXT_STEPS
 from inlet.errors import ConfigError, Reject
 from inlet.publish import hold
-from inlet.silver import closed_rejects
+from inlet.silver import closed_rejects, resent
+from inlet.silver.batch import Batch
 from tests import lakes, projects
 from tests.lakes import batch, rejected, seq
 from tests.test_cli import inlet
@@ -87,6 +88,7 @@ def test_a_table_closes_only_what_names_it(project):
     [
         (["--kind", "bad_digit", "--close"], "--close needs a reason"),
         (["--close", "--reason", "x"], "--close needs a choice"),
+        (["--table", "", "--close", "--reason", "x"], "--close needs a choice"),  # as a script's variable may be
         (["--close", "--reopen", "--reason", "x", "--batch", "1"], "are three commands"),
         (["--reason", "x"], "--reason is given with --close or --reopen"),
         (["--batch", "9", "--close", "--reason", "x"], "There is no open reject of batch 9"),
@@ -147,3 +149,19 @@ def test_the_next_step_of_each_kind_is_printed(project):
 def test_a_sentence_of_decode_counts_in_the_file():
     reject = Reject("bad_digit", 4, 9, 12, "digits", "letters", b"abc")
     assert decode.reject_row(reject, 1000)["says"] == "bad_digit at byte 1012: expected digits, found letters"
+
+
+def test_a_rest_that_could_not_be_framed_is_not_resolved_by_one_of_its_records(project):
+    """It has the place of its first record, which another copy of the file may have; and records that that has not."""
+    rest, whole = f"{UNIT}~2", "depot/landing/depot/other@0"
+    unit = {"source": "depot", "batch_id": 2}
+    lakes.write(
+        project,
+        "bronze.blocks",
+        unit | {"unit_id": rest, "context": json.dumps({"problem": {"kind": "bad_length"}})},
+        unit | {"unit_id": whole, "context": "{}"},
+    )
+    rows = [rejected("depot", "bad_length", unit_id=rest), rejected("depot", "bad_digit", unit_id=whole)]
+    of_one_record, is_own = resent.of_one_record(Batch(None, project, 2, ["depot"]), rows)
+    assert [row["unit_id"] for row in of_one_record] == [whole]
+    assert is_own == f"batch_id = 2 and unit_id not in ('{rest}')"

@@ -65,13 +65,14 @@ def test_a_run_is_refused_beside_a_plain_dbt(tmp_path):
         ("session", {}, [{}]),
         ("session", {"spark.driver.memory": "8g", "my.own": 1}, [{"spark.driver.memory": "8g", "my.own": "1"}]),
         ("thrift", {}, []),  # Spark runs elsewhere
+        (None, {}, []),  # another adapter, whose targets have no method
     ],
 )
 def test_a_plain_dbt_starts_spark_as_a_run_does_with_what_the_profile_changes(monkeypatch, method, changed, further):
     """So its jars are resolved already, and what the JVM says goes to a file."""
     begun = []
     own = {"spark.jars.packages": jars.DELTA} | spark.settings("../lakehouse")
-    credentials = SimpleNamespace(method=method, server_side_parameters=own | changed)
+    credentials = SimpleNamespace(server_side_parameters=own | changed, **({"method": method} if method else {}))
     monkeypatch.setattr(spark, "session", lambda path, further: begun.append((path, further)))
     monkeypatch.setattr(dbt_inlet, "load_profile", lambda *_: SimpleNamespace(credentials=credentials))
     monkeypatch.setattr(dbt_inlet, "get_flags", lambda: SimpleNamespace(PROJECT_DIR="", VARS={}, PROFILE="", TARGET=""))

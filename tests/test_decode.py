@@ -83,3 +83,10 @@ def test_rejects_of_what_was_given_up_are_none_of_the_file(tmp_path):
     trail.restart(False, io_time=AT)
     done = inlet("decode", project_of(tmp_path, trail), "--project", tmp_path)
     assert (done.returncode, json.loads(done.stderr)["verdict"]) == (0, "abandoned")
+
+
+def test_rejects_of_a_transaction_whose_end_is_not_there_are_counted(tmp_path):
+    trail = Trail([ITEMS])
+    insert(trail, 1, FIRST, before_after="B")
+    done = inlet("decode", project_of(tmp_path, trail), "--project", tmp_path)
+    assert (done.returncode, json.loads(done.stderr)["verdict"]) == (3, "undecided")

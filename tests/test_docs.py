@@ -63,6 +63,7 @@ def test_every_reject_kind_a_codec_makes_is_known():
 def test_every_reject_kind_has_a_next_step_of_one_line():
     assert NEXT_STEPS.keys() == REJECT_KINDS.keys()
     assert not [kind for kind, step in NEXT_STEPS.items() if "\n" in step or len(step) > 220]
+    assert not [step for step in NEXT_STEPS.values() if re.search("rejects --close", step)]  # it needs a choice
 
 
 def test_the_page_of_symptoms_names_options_commands_and_kinds_that_exist():

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import pytest
 from typer.testing import CliRunner
 
+from infra.local import readme
 from inlet import config
 from inlet.cli import app
 from inlet.gold import dbt
-from infra.local import readme
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "first_source.md"
 
@@ -33,7 +33,9 @@ def test_the_page_of_the_first_source_prints_what_it_shows(spark, lakehouse, tmp
 
 
 def test_a_command_is_what_follows_the_prompt_up_to_the_next_one():
-    page = "```console\n$ cat > a.yml <<'END'\nkey: 1   # the first\nEND\n$ inlet inspect a   # exits 3\n```\n$ no block\n"
+    page = (
+        "```console\n$ cat > a.yml <<'END'\nkey: 1   # the first\nEND\n$ inlet inspect a   # exits 3\n```\n$ no block\n"
+    )
     file = "cat > a.yml <<'END'\nkey: 1   # the first\nEND"
     assert readme.commands(page) == [(file, 0), ("inlet inspect a   # exits 3", 3)]
 

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from inlet import cli, config
 from inlet.codecs import CODECS
+from inlet.codecs.results import Settings
 from inlet.commands import import_settings
 from inlet.errors import ConfigError
 from inlet.source import Source
@@ -274,3 +275,11 @@ def test_a_definition_reads_what_a_contract_reads_and_a_changed_one_makes_a_vers
     assert [sorted(image) for of_file in images for image in of_file] == [["ITEM_ID", "NAME", "PRICE"]] * 3 + [
         ["ITEM_ID", "KIND", "NAME", "PRICE"]
     ] * 3
+
+
+def test_patterns_of_tables_stay_in_the_source_that_import_prints(monkeypatch):
+    fields = {"codec": "linkexpress_group", "from": "landing", "tables": {"OLD_*": "SHOP.OLD"}}
+    settings = Settings({}, {"1": "SHOP.EMP", "2": "SHOP.ITEMS"}, "the group has", [])
+    monkeypatch.setattr(import_settings, "_told", lambda source, files: settings)
+    whole = import_settings.lines(Source(name="depot", **fields), [], fields)[0].split("Write the source so:\n")[1]
+    assert yaml.safe_load(whole)["sources"]["depot"]["tables"] == {"OLD_*": "SHOP.OLD"} | settings.tables

@@ -192,6 +192,20 @@ def test_a_sidecar_that_others_may_be_read_with_stays(tmp_path):
     assert not is_safe and words.endswith("files that arrive later may be read with it, too")
 
 
+def test_a_sidecar_stays_that_a_file_without_its_own_waits_to_be_read_with(tmp_path):
+    project = project_of(tmp_path, sidecar="beside", without_sidecar="last")
+    for n in (1, 2, 3, 4):
+        put(tmp_path, f"{FOLDER}/{n}.csv", text(10 * n, 1))
+    for n in (1, 3):
+        put(tmp_path, f"{FOLDER}/{n}.dfm", dfm(ITEMS, 1, file=f"{n}.csv"))
+    lakes.write(project, "bronze.files", *planned(project, []).files)
+    lakes.write(project, "silver.batches", lakes.batch(1, "s", seq(2)))
+    waiting = {n: file_state(project, str(tmp_path / f"{FOLDER}/{n}.dfm")) for n in (1, 3)}
+    assert {
+        n: (is_safe, f"{n + 1}.csv: nothing of it is landed" in words) for n, (is_safe, words) in waiting.items()
+    } == {1: (False, True), 3: (False, True)}
+
+
 def test_the_doctor_says_that_a_pattern_reads_no_folder_below(tmp_path):
     project = project_of(tmp_path, "landing/*")
     put(tmp_path, f"{FOLDER}/1.csv", text(1, 2))

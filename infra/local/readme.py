@@ -49,7 +49,8 @@ def problem_of(command: str, code: int, done: subprocess.CompletedProcess) -> st
         return f"exit {done.returncode}, expected {code}"
     if "Traceback" in output or "at org.apache." in output:
         return "prints a stack trace"
-    return "prints nothing" if not output.strip() and not command.startswith(SILENT) and "--quiet" not in command else ""
+    is_silent = command.startswith(SILENT) or "--quiet" in command
+    return "prints nothing" if not output.strip() and not is_silent else ""
 
 
 def in_shell(command: str, folder: Path) -> subprocess.CompletedProcess:

@@ -23,11 +23,10 @@ from rich.table import Table
 from rich.text import Text
 
 WIDE = 200  # characters where there is no terminal to ask
+NARROW = 20  # with fewer no card has room: a width of 0 says that none is known
 GAP = 2  # blanks between two columns
-LONG, SHORT = (
-    40,
-    24,
-)  # a word of a cell is not divided up to the first length; a column of longer ones is never narrower
+# a word of a cell is not divided up to the first length; a column of longer ones is never narrower than the second
+LONG, SHORT = 40, 24
 MAX_LINES = 6  # of a cell
 
 
@@ -35,7 +34,7 @@ def console(stderr: bool = False) -> Console:
     """A console that is as wide as COLUMNS says, or its terminal, and WIDE where its output goes to a file."""
     plain = Console(stderr=stderr, highlight=False)
     has_width = plain.is_terminal or os.environ.get("COLUMNS", "").isdigit()
-    return plain if has_width else Console(stderr=stderr, highlight=False, width=WIDE)
+    return plain if has_width and plain.width >= NARROW else Console(stderr=stderr, highlight=False, width=WIDE)
 
 
 def print_rows(to: Console, rows: list[dict], title: str = "") -> None:

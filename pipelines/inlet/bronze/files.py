@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from shlex import quote
 from typing import IO, Any
 
 import fsspec
@@ -180,9 +181,13 @@ def rewritten(path: str, start: int, expected: str, found: str) -> dict:
 
 
 def remedy_of_rewritten(path: str) -> str:
+    """
+    >>> remedy_of_rewritten("in/my file").partition(".")[0]
+    "If the same file was damaged before and is whole now, take it with `inlet replay --file 'in/my file'`"
+    """
     return (
-        f"If the same file was damaged before and is whole now, take it with `inlet replay --file {path}`. If it is "
-        "another one under an old name, as of a rotated log, give it a name of its own"
+        f"If the same file was damaged before and is whole now, take it with `inlet replay --file {quote(path)}`. "
+        "If it is another one under an old name, as of a rotated log, give it a name of its own"
     )
 
 

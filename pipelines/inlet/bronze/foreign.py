@@ -15,6 +15,7 @@ from inlet.source import Source
 LEN_HEAD = 8
 NUM_SAMPLES = 20  # files of a source that are looked at
 READ = {"a Parquet file": ("parquet", "rows"), "an Avro container": ("avro",)}  # by these transports
+PACKED_INSIDE = ("parquet", "avro")  # transports of files that compress by themselves
 UNPACKED = {"gzip": ".gz", "bzip2": ".bz2", "xz": ".xz"}
 FORMATS = {  # first bytes -> format; those that are a word are followed by no character of text
     b"PAR1": "a Parquet file",
@@ -48,8 +49,11 @@ def foreign_files(project: Project, source: Source, paths: Iterable[str]) -> lis
     of which those of a store are not looked at."""
     found: dict[str, str] = {}
     for path in islice((path for path in paths if "://" not in path), NUM_SAMPLES):
+        named = Path(project.resolve(path))
         try:
-            with Path(project.resolve(path)).open("rb") as file:
+            if not named.is_file():  # but a link to a pipe, which no one may ever write
+                continue
+            with named.open("rb") as file:
                 head = file.read(LEN_HEAD)
         except OSError:  # a run names the files that can't be opened
             continue
@@ -63,6 +67,8 @@ def _foreign(source: Source, format: str | None) -> str | None:
     readable = transports_of(CODECS[source.codec])
     if source.transport in READ.get(format or "", ()):
         return None
+    if format in UNPACKED and source.transport in PACKED_INSIDE:
+        return f"is compressed by {format}, which transport {source.transport} does not unpack: deliver it unpacked"
     if format in UNPACKED:
         return f"is compressed by {format}: let its name end with {UNPACKED[format]}"
     if format is None:

@@ -5,7 +5,9 @@ Exit codes (errors.py): 0 done, 1 internal error, 2 wrong usage or configuration
 accounting of a batch does not add up, 5 the environment lacks something, 6 something that may pass by itself.
 """
 
+import codecs
 import io
+import json
 import os
 import signal
 import sys
@@ -42,13 +44,20 @@ def _interrupted(*_) -> None:
         os._exit(130)
 
 
+def _escaped(error: UnicodeError) -> tuple[str, int]:
+    """What the character set of a stream lacks, as JSON escapes it: a line of JSON stays JSON."""
+    assert isinstance(error, UnicodeEncodeError)
+    return json.dumps(error.object[error.start : error.end])[1:-1], error.end
+
+
 def main() -> None:
     """Entry point: errors become one line on standard error and an exit code."""
     state["log"] = None
     signal.signal(signal.SIGINT, _interrupted)
-    for stream in (sys.stdout, sys.stderr):  # what their character set lacks is printed as its code point
+    codecs.register_error("inlet", _escaped)
+    for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+            stream.reconfigure(errors="inlet")
     try:
         sys.exit(
             app(prog_name="inlet", standalone_mode=Log().is_human)

@@ -10,6 +10,7 @@ from rich.markup import escape
 
 from inlet import config
 from inlet.cli.app import HERE, ProjectDir, app, out
+from inlet.codecs.results import ABANDONED
 from inlet.errors import ConfigError
 from inlet.log import Log, counted, json_of
 
@@ -64,7 +65,7 @@ def import_(
     for contract in made:
         out.print(escape(contract.what))
         if dry_run:
-            out.print(escape(contract.text))
+            out.print(escape(contract.text), soft_wrap=True)
     if files:
         told = [(path.name, definitions.content(path)) for path in files]
         fields = config.source_fields(loaded.root, source or "")
@@ -103,7 +104,7 @@ def decode(
     limit: Annotated[int | None, typer.Option(help="Stop after this many changes and rejects.")] = None,
 ):
     """Print a file's changes as JSON lines; rejects go to standard error. Nothing is written. Exit code 3 if any was
-    rejected. What the feed gave up, and a run leaves out, has `verdict: abandoned`.
+    rejected. What the feed gave up, and a run leaves out, has `verdict: abandoned`; it is not counted.
     """
     from inlet.commands import decode
 
@@ -112,7 +113,7 @@ def decode(
         if num_records == limit:
             break
         num_records += kind in ("change", "reject")
-        rejected.update([row["kind"]] if kind == "reject" and "verdict" not in row else [])
+        rejected.update([row["kind"]] if kind == "reject" and row.get("verdict") != ABANDONED else [])
         print(json_of(row), file=sys.stderr if kind == "reject" else sys.stdout)
     log = Log()
     if rejected and log.is_human:  # who reads the lines by a program counts them
@@ -182,4 +183,4 @@ def init(
     if first is None and (source or codec or place or transport or options):
         raise ConfigError("--source, --codec and --from belong together", "Give all three, or none")
     for line in making.init(folder, first, airflow):
-        out.print(line, markup=False)
+        out.print(line, markup=False, soft_wrap=True)

@@ -49,7 +49,7 @@ def rejects(
         if word and word not in names:
             raise ConfigError(f"There is no {what} {word!r}", f"There are: {', '.join(sorted(names))}")
     selection = reading.Selection(source, kind, batch, unit, at)
-    has_choice = any(value is not None for value in (*selection, table))
+    has_choice = any(value not in (None, "") for value in (*selection, table))
     _check_words(has_choice, closed, close, reopen, reason)
     rows, num_unnamed = reading.rejects(known, *selection, is_closed=closed or reopen), 0
     if table:

@@ -45,13 +45,17 @@ def state(project: Project, path: str, landed: list[dict], state_of: Callable) -
 
 def _read_with(source: Source, path: str, names: list[str]) -> Files:
     """The files among some that are read with a companion, or may be once they have waited for their own."""
-    folder, ending = dirname(path), splitext(path)[1]
-    is_last = all(name <= path for name in names if dirname(name) == folder and name.endswith(ending))
+    folder, ending, existing = dirname(path), splitext(path)[1], set(names)
+    later = [name for name in names if name > path and dirname(name) == folder and name.endswith(ending)]
+    following = min(later, default=None)  # from which on files of the series are read with that one
     found: Files = {}
     for name in names:
         companions = companions_of(source, name)
         for one in companions if isinstance(companions, list) else []:
-            is_shared = path in one.others or one.has_series and is_last and dirname(one.paths[0]) == folder
-            if is_shared or path in one.paths:
+            own = one.paths[0]
+            is_of_series = one.has_series and dirname(own) == folder
+            is_before = path < own and own not in existing and (following is None or own < following)
+            if path in (*one.paths, *one.others) or is_of_series and is_before:
+                is_shared = path in one.others or is_of_series and following is None
                 found[name] = found.get(name, False) or is_shared
     return found

@@ -3,10 +3,12 @@
 import fnmatch
 import glob
 import json
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import IO
 
@@ -73,12 +75,15 @@ def _decode_blocks(project: Project, source: Source, file: Path) -> Iterator[tup
         if isinstance(found, Reject):
             yield "reject", reject_row(found, block.file_offset) | {"file_offset": block.file_offset}
             continue
-        rows = [(row["unit_offset"], "change", row) for row in change_rows(codec, found, block.context, source, tables)]
-        rows += [(control.unit_offset, "control", control_row(control)) for control in found.controls]
-        rows += [(reject.byte_offset, "reject", reject_row(reject, block.file_offset)) for reject in found.rejects]
-        for offset, kind, row in sorted(rows, key=lambda one: one[0]):
-            at = block.file_offset + offset
-            yield kind, row | {"file_offset": at} | verdict_at(judged, at)
+        rows = [
+            (row["unit_offset"], row["unit_offset"], "change", row)
+            for row in change_rows(codec, found, block.context, source, tables)
+        ]
+        rows += [(one.unit_offset, one.unit_offset, "control", control_row(one)) for one in found.controls]
+        rows += [(no.unit_offset, no.byte_offset, "reject", reject_row(no, block.file_offset)) for no in found.rejects]
+        for start, offset, kind, row in sorted(rows, key=lambda one: one[:2]):
+            verdict = verdict_at(judged, block.file_offset + start)  # of the record: a fault may be at its end
+            yield kind, row | {"file_offset": block.file_offset + offset} | verdict
         for part in found.parts:
             at = block.file_offset + part.unit_offset
             if verdict := verdict_at(judged, at):
@@ -125,12 +130,17 @@ def judged_blocks(blocks: Iterator[FileBlock], path: str) -> Iterator[tuple[File
 
 
 def _not_standing(judged: Judged) -> list[list]:
-    return [[start, end, verdict] for _, start, end, *_, verdict in judged.verdicts if verdict != STANDS]
+    return sorted([start, end, verdict] for _, start, end, *_, verdict in judged.verdicts if verdict != STANDS)
 
 
 def verdict_at(judged: list[list], at: int) -> dict:
-    """What a row says of a record that does not stand, which a run leaves out, or for now."""
-    return next(({"verdict": verdict} for start, end, verdict in judged if start <= at < end), {})
+    """What a row says of a record that does not stand, which a run leaves out, or for now. In: ranges in order.
+
+    >>> [verdict_at([[10, 20, "abandoned"], [20, 30, "undecided"]], at) for at in (9, 19, 20, 30)]
+    [{}, {'verdict': 'abandoned'}, {'verdict': 'undecided'}, {}]
+    """
+    last = bisect_right(judged, at, key=itemgetter(0)) - 1
+    return {"verdict": judged[last][2]} if last >= 0 and at < judged[last][1] else {}
 
 
 def refusal(project: Project, source: Source, file: Path) -> str | None:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+from functools import partial
 from pathlib import Path
 
 from inlet import bronze, lake
@@ -12,15 +13,16 @@ from inlet.config import Project
 from inlet.log import counted
 
 
-def file_state(project: Project, file: str) -> tuple[bool, str]:
+def file_state(project: Project, file: str, landed: list[dict] | None = None) -> tuple[bool, str]:
     """Is every byte of a delivered file landed and accounted for, so that its source may purge it? And in words. In:
-    its path or address.
+    its path or address; the rows of bronze.files, where they are known.
     """
+    landed = bronze.landed(project) if landed is None else landed
     # of a link its own name first
     spellings = [file] if "://" in file else [str(Path(file).absolute()), str(Path(file).resolve())]
-    paths, landed = [name.removeprefix(f"{project.root}/") for name in spellings], bronze.landed(project)
+    paths = [name.removeprefix(f"{project.root}/") for name in spellings]
     path = next((path for path in paths if any(row["path"] == path for row in landed)), paths[0])
-    if known := companion.state(project, path, landed, file_state):
+    if known := companion.state(project, path, landed, partial(file_state, landed=landed)):
         return known
     rows = sorted((row for row in landed if row["path"] == path), key=lambda row: row["batch_id"])
     if not rows:

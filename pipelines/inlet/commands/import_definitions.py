@@ -1,5 +1,6 @@
 """Column lists for `inlet import`: those that feeds have given (silver.table_versions), or definition files."""
 
+import shlex
 from pathlib import Path
 
 from inlet import silver
@@ -18,7 +19,8 @@ def ways_to_contracts(name: str, codec, folder: Path | None = None) -> str:
     """How the tables of a source get their contracts, as commands. In: the source's name and codec; the project, where
     it is not the current folder.
     """
-    where, example = (f" --project {folder}", f"{folder}/{EXAMPLE}") if folder else ("", EXAMPLE)
+    where = f" --project {shlex.quote(str(folder))}" if folder else ""
+    example = folder / EXAMPLE if folder else EXAMPLE
     ways = [f"write a contract for each table, as in {example}"]
     if offers(codec, "definitions_of"):
         ways.insert(0, f"inlet import DEFINITION_FILE --source {name}{where}")

@@ -30,6 +30,8 @@ def lines(source: Source, files: list[tuple[str, bytes]], fields: dict[str, Any]
     settings = _told(source, files)
     lacking = _lacking(source, settings)
     whole = fields | lacking | {"options": (fields.get("options") or {}) | lacking.get("options", {})}
+    if "tables" in lacking:  # patterns are none of the definition's, and stay
+        whole["tables"] = {word: table for word, table in source.tables.items() if "*" in word} | lacking["tables"]
     what = ", ".join([*lacking.get("options", {}), *(["tables"] if "tables" in lacking else [])])
     text = _dump({"sources": {source.name: {name: value for name, value in whole.items() if value != {}}}})
     required = getattr(CODECS[source.codec].OPTIONS, "REQUIRED", {})

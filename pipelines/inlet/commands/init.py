@@ -2,6 +2,7 @@
 and the suites this package came with.
 """
 
+import shlex
 import shutil
 from pathlib import Path
 from typing import NamedTuple
@@ -44,7 +45,7 @@ columns:
 """
 LEFT_OUT = ("target", "logs", "gold", "shop", ".user.yml")  # made by dbt, and the demo's own models and marts
 AIRFLOW = "infra/airflow"  # a folder of this repository, and of a project that is scheduled by it
-IGNORE = "/lakehouse/\n/landing/\ndbt/target/\n"
+IGNORE = "/lakehouse/\n/landing/\ndbt/target/\ndbt/logs/\n"
 
 
 class FirstSource(NamedTuple):
@@ -100,7 +101,7 @@ def init(folder: Path, source: FirstSource | None = None, has_airflow: bool = Fa
         shutil.copytree(generate.HOME / AIRFLOW, folder / AIRFLOW, ignore=files)
     generate.write(project)
     notes = _foreign(project, source.name) if source else []
-    steps = [*_steps(folder, source), f"inlet generate --project {folder}", f"inlet run --project {folder}"]
+    steps = _steps(folder, source) + [f"inlet {n} --project {shlex.quote(str(folder))}" for n in ("generate", "run")]
     if has_airflow:
         steps.append(f"schedule it: {folder}/{AIRFLOW}/README.md says how Airflow gets the DAG in that folder")
     what = f"a project with the source {source.name}" if source else "a project without sources yet"

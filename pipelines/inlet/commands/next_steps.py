@@ -2,16 +2,13 @@
 
 REPLAY = "then `inlet replay`"
 RESEND = (
-    "ask for the record again (a good copy resolves a reject that has a change_seq), or "
-    "`inlet rejects --close --reason TEXT`"
+    "ask for the record again (a good copy resolves a reject with a change_seq), or "
+    "`inlet rejects --unit UNIT --at BYTE --close --reason TEXT`"
 )
 NEXT_STEPS = {
     "unknown_table": "write its contract (`inlet import`), map its name in `tables` of the source, or leave it out "
     "with `ignore`; the next `inlet run` decodes it",
-    "unknown_operation": "map the word with the option `operations` (GoldenGate messages), "
-    + REPLAY
-    + "; else "
-    + RESEND,
+    "unknown_operation": "map it with `operations` (GoldenGate messages), " + REPLAY + "; else " + RESEND,
     "ambiguous_table": "make `tables` of the source name one table for it, " + REPLAY,
     "ambiguous_layout": "set the option that the message names, " + REPLAY,
     "conflicting_duplicate": "compare both (`inlet rejects --raw`); if the first one is right, close the reject; if "
@@ -42,9 +39,9 @@ NEXT_STEPS = {
     "wrong_magic": "check the codec of the source, and whether `from` reads the right topic; " + REPLAY,
     "mask_too_long": "a column was probably added: add it to the contract as a new version (docs/schema_change.md); "
     "the next `inlet run` decodes it",
-    "offsets_missing": "load the tables of the source again; then `inlet rejects --close --reason TEXT`",
-    "outside_mask": "report it with the bytes of `inlet rejects --raw`: value and mask contradict each other; "
-    + RESEND,
+    "offsets_missing": "load the tables of the source again; then "
+    "`inlet rejects --kind offsets_missing --close --reason TEXT`",
+    "outside_mask": "value and mask contradict each other: report it with its bytes (`--raw`); " + RESEND,
     "unsupported_message": "set the option that the message names, " + REPLAY,
     "unreadable_file": "set what the message names (`transport`, an option), or deliver the file again; the next "
     "`inlet run` reads it",

@@ -137,13 +137,16 @@ def check_embedded(lakehouse: str) -> None:
     """Wait up to EMBEDDED_SECONDS for another process that has the catalog in the folder open: it may be about to end.
     Raises: TryAgain where it has it open still."""
     lock = Path(lakehouse) / "_catalog" / "dbex.lck"
-    if not lock.exists():
-        return
     until, is_announced = time.monotonic() + EMBEDDED_SECONDS, False
     while True:
-        with lock.open("rb") as held:
+        try:
+            held = lock.open("rb")
+        except FileNotFoundError:  # who closes a database removes it
+            return
+        with held:
             try:
-                return fcntl.lockf(held, fcntl.LOCK_SH | fcntl.LOCK_NB)  # what Derby's JVM holds while it is open
+                fcntl.lockf(held, fcntl.LOCK_SH | fcntl.LOCK_NB)  # what Derby's JVM holds while it is open
+                return
             except OSError as error:
                 if time.monotonic() > until:
                     raise taken(lakehouse) from error

@@ -21,20 +21,36 @@ OTHERS = ("conflicting_duplicate", guard.KIND, *FILE_KINDS)
 
 def resolve(batch: Batch) -> None:
     """Mark rejects as resolved whose record is here, good, at their place in the order: those of earlier batches by
-    what this one has brought, and its own by what it or an earlier batch has. Of codecs whose changes are made of
-    several records the own ones stay: another record of their change is at their place. Doing it twice changes nothing.
+    what this one has brought, and its own by what it or an earlier batch has (`of_one_record`). Doing it twice changes
+    nothing.
     """
-    columns = ["source", "change_seq", "batch_id"]
+    columns = ["source", "change_seq", "batch_id", "unit_id"]
     is_open = f"resolved_by is null and change_seq is not null and kind not in ({', '.join(map(literal, OTHERS))})"
     until = f"batch_id <= {batch.batch_id}"
     rows = lake.peek(batch.project.lakehouse_path(), "silver.rejects", columns, f"where {is_open} and {until}")
     rows = [row for row in rows if row["source"] in batch.sources]
-    alone = {name for name in batch.sources if not offers(CODECS[batch.project.sources[name].codec], "join")}
-    own = [row for row in rows if row["batch_id"] == batch.batch_id and row["source"] in alone]
     _resolve(batch, f"{is_open} and batch_id < {batch.batch_id}", rows, batch.rows)
+    own, is_own = of_one_record(batch, [row for row in rows if row["batch_id"] == batch.batch_id])
     if own:
         sources = among(sorted({row["source"] for row in own}))
-        _resolve(batch, f"{is_open} and batch_id = {batch.batch_id} and {sources}", own, f"{sources} and {until}")
+        _resolve(batch, f"{is_open} and {is_own} and {sources}", own, f"{sources} and {until}")
+
+
+def of_one_record(batch: Batch, rejects: list[dict]) -> tuple[list[dict], str]:
+    """Those whose record alone is at their place: not those of codecs whose changes are made of several records, nor
+    what could not be framed, which has the place of the first of its records and holds others. In: rejects of the
+    batch. Out: also SQL for those of their sources.
+    """
+    is_own = f"batch_id = {batch.batch_id}"
+    if not rejects:
+        return [], is_own
+    is_rest = f"where {is_own} and context like '%\"problem\"%'"
+    blocks = lake.peek(batch.project.lakehouse_path(), "bronze.blocks", ["unit_id"], is_rest)
+    rests, sources = {row["unit_id"] for row in blocks}, batch.project.sources
+    if rests:
+        is_own += f" and unit_id not in ({', '.join(map(literal, sorted(rests)))})"
+    single = {name for name in batch.sources if not offers(CODECS[sources[name].codec], "join")}
+    return [row for row in rejects if row["source"] in single and row["unit_id"] not in rests], is_own
 
 
 def _resolve(batch: Batch, is_open: str, rejects: list[dict], is_good: str) -> None:

@@ -180,9 +180,12 @@ def refresh_row(message: dict, source: Source, tables: dict) -> tuple[str, datet
 
 def _place_before(value: bytes, wrong: Wrong) -> dict:
     """The place in the order of a message that is no JSON, where its headers have it before the fault: the message may
-    arrive again, good, and resolve the reject. None where another text follows, which would not be resolved by that.
+    arrive again, good, and resolve the reject. None where another text follows, or another message after one that was
+    cut, which would not be resolved by that.
     """
-    if wrong.kind != "invalid_json":
+    place = b"changeSequence"
+    is_followed = value.count(place) > 1 or value.rfind(b"atMSG") > value.find(place)  # by changes, or by metadata
+    if wrong.kind != "invalid_json" or is_followed:
         return {}
     for path in (("message", "headers"), ("headers",)):
         oper, seq = (
