@@ -65,6 +65,7 @@ def silver(spark):
     yield add
     for table in ("silver.changes", "silver.batches", "silver.rejects", "bronze.blocks"):
         spark.sql(f"delete from {table} where batch_id >= {EARLIER}")
+    spark.sql(f"delete from silver.closed_rejects where rejected_in >= {EARLIER}")
 
 
 def sql(text):
@@ -162,11 +163,14 @@ def test_a_good_batch_passes_and_leaves_results_once_and_pages(project, spark, s
         lambda *of: pytest.fail("nothing is wrong, so nothing is to be looked at twice"),
     )
     silver([("001", "UPDATE", None, None)], batch_id=EARLIER)  # would fail, but is not asked about
-    silver(GOOD, num_rejected=1, num_records=4)
-    spark.sql(  # of a file without a full load
-        f"""insert into silver.rejects (source, source_table, change_seq, kind, unit_id, batch_id)
-        values ('checked', 'PARCELS', '{SEQ}004', 'bad_date', 'u', {BATCH})"""
+    silver(GOOD, num_rejected=2, num_records=5)
+    spark.sql(  # of a file without a full load; of a full load, and closed
+        f"""insert into silver.rejects (source, source_table, change_seq, kind, unit_id, batch_id, expected)
+        values ('checked', 'PARCELS', '{SEQ}004', 'bad_date', 'u', {BATCH}, 'a day'),
+               ('checked', 'PARCELS', null, 'missing_change_seq', 'v', {BATCH}, 'option load_time')"""
     )
+    spark.sql(f"""insert into silver.closed_rejects (source, kind, unit_id, rejected_in, is_closed, written_at)
+        values ('checked', 'missing_change_seq', 'v', {BATCH}, true, current_timestamp())""")
     spark.sql(f"""insert into bronze.blocks (source, unit_id, context, batch_id)
         values ('checked', 'u', '{{"load_id": null}}', {BATCH})""")
     results = checks.check(project, spark, "silver", [BATCH])
