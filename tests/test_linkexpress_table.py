@@ -209,6 +209,19 @@ def test_a_wrong_charset_is_no_other_layout(logtype, words):
     assert codec.decode(data, context, source, tables).rejects == []  # what a replay does under the right one
 
 
+@pytest.mark.parametrize("numeric_sign", ["separate", "overpunch"])
+def test_no_text_that_can_be_read_chooses_no_reading_of_what_is_behind_it(numeric_sign):
+    """Each reading fails for the same text; the one that is right shows under the right charset."""
+    columns = [("S", "CHAR(10)"), ("Q", "NUMERIC(5,0)")]
+    rows = [("insert", {"S": "山田", "Q": n}) for n in range(20)]
+    how = HOW | {"columns": columns, "logtype": "little", "numeric_sign": numeric_sign}
+    data = encode_table_file(rows, **how)
+    refused = codec.open_file(PATH, data, True, *project(columns, charset="utf_8"))
+    assert isinstance(refused, Reject) and refused.kind == "bad_text" and "utf_8" in refused.expected
+    context = codec.open_file(PATH, data, True, *project(columns))
+    assert context["numeric_sign"] == numeric_sign
+
+
 @pytest.mark.parametrize("byte_order", ["big", "little"])
 def test_records_of_one_size_are_taken_at_once_where_one_reading_alone_takes_all(byte_order):
     columns = [("K", "CHAR(4)"), ("Q", "NUMERIC(5,0)")]

@@ -24,6 +24,7 @@ from inlet.source import Source
 LEN_FITTED = 1 << 20
 NUM_TOLD = 4  # readings that a refusal lists
 SETTLED = ("layout", "extract", *READING)  # members of a context that are its reading
+BEHIND_TEXT = tuple(name for name in SETTLED if name != "null_var_body")  # that a record tells behind a text at fault
 IN_BYTE_ORDER = {
     *("SMALLINT", "INTEGER", "REAL", "FLOAT", "DOUBLE", "DATE", "TIMESTAMP", "INTERVAL"),
     *("VARCHAR", "NVARCHAR", "NCHAR", "BLOB", "BYTEA", "TEXT"),
@@ -169,7 +170,7 @@ def _choose(fits: list[Fit], head: bytes, is_all: bool, source: Source, tables: 
     same = [fit for fit in best if fit.tells_the_same(best[0])]
     is_one = best[0].len_good and all(fit in same or best[0].outweighs(fit) for fit in best)
     if not best[0].len_good and best[0].is_but_for_text:
-        is_one = all(fit.decoded.rejects == best[0].decoded.rejects for fit in best)
+        is_one = all(fit.decoded.rejects == best[0].decoded.rejects for fit in best) and not _varied(best, BEHIND_TEXT)
     orders = {fit.context["byte_order"] for fit in same}
     if len(fits) == 1 or is_one and (len(orders) == 1 or best[0].is_all_fitted):
         return best[0]
@@ -183,7 +184,7 @@ def _choose(fits: list[Fit], head: bytes, is_all: bool, source: Source, tables: 
             "one reading that fits best" + (f"; set the options that are auto: {options}" if options else ""),
             _tried(others),
         )
-    longest = max(fits, key=lambda fit: fit.num_records)
+    longest = max(fits, key=lambda fit: (fit.is_but_for_text, fit.num_records))
     first = (longest.decoded.rejects or decode(head, longest.context, source, tables).rejects)[0]
     return of_file(
         first.kind,
@@ -199,9 +200,9 @@ def _open_options(fits: list[Fit]) -> list[str]:
     return [OPTION_OF.get(name, name) for name in _varied(fits) if name != "extract"]
 
 
-def _varied(fits: list[Fit]) -> list[str]:
+def _varied(fits: list[Fit], names: tuple[str, ...] = SETTLED) -> list[str]:
     """In which members readings differ."""
-    return [name for name in SETTLED if len({fit.context[name] for fit in fits}) > 1]
+    return [name for name in names if len({fit.context[name] for fit in fits}) > 1]
 
 
 def _tried(fits: list[Fit]) -> str:
