@@ -4,7 +4,8 @@ What a source's options leave open (`auto`) is settled by exact fit over a file'
 one under which each record is read to its last byte, and the file to its end where all of it is there. Where damage
 lets none fit, the one that reads by far the most. Several that decode a record differently are no choice; of those that
 do not, one is where it reads by far the most of the records that not all of them read. A reading under which records
-fail for their text alone is one: their rejects say so, for the option charset may be another one than the file's.
+fail for their text alone is one: their rejects say so, for the option charset may be another one than the file's. But
+where no record can be read, readings that differ in what follows the text are no choice.
 """
 
 from collections.abc import Iterator
