@@ -126,7 +126,8 @@ def _readings(
     options = options_of(source)
     compile_layouts(tables, frozenset(carried), options, context)  # so that a wrong type is named by its column
     types = {sql_type.parse(c.source_type)[0] for t in carried for c in tables[t].columns if c.source_type}
-    orders = _open(options.byte_order, ("big", "little"))
+    orders, in_order = _open(options.byte_order, ("big", "little")), types & IN_BYTE_ORDER
+    in_order |= types & {"CHARACTER"} if options.charset == "utf_16" else set()
     signs = _open(options.numeric_sign, ("separate", "overpunch") if "NUMERIC" in types else ("separate",))
     bodies = _open(options.null_var_body, ("len0", "full", "absent") if types & VARIABLE else ("len0",))
     for layout, extract in layouts:
@@ -138,7 +139,7 @@ def _readings(
         elif (JOURNAL, DIFFERENCES) in layouts and (OPEN, DIFFERENCES) not in layouts:
             null_areas = ("yes",)
         for order, areas, sign, logtype in product(orders, null_areas, signs, logtypes):
-            if extract == FULL and logtype == "normal" and not types & IN_BYTE_ORDER and order != orders[0]:
+            if extract == FULL and logtype == "normal" and not in_order and order != orders[0]:
                 continue  # its codes read the same both ways
             for body in bodies if logtype == "little" else bodies[:1]:
                 yield dict(zip(SETTLED, (layout, extract, order, areas, sign, logtype, body)))
