@@ -7,6 +7,8 @@ import textwrap
 import pytest
 
 from inlet.codecs.goldengate.logdump import files as logdump
+from inlet.codecs.goldengate.logdump.entry import Rows
+from inlet.codecs.goldengate.logdump.lines import Scan
 from inlet.source import Source
 from tests import goldengate_streams as streams
 from tests.encode import goldengate_columns as columns
@@ -186,6 +188,21 @@ def test_the_steps_of_a_text_whose_places_fall_grow_with_its_length(monkeypatch)
 
 DETAIL, NO_TOKENS = encode.Style(header_token=False), encode.Style(header_token=False, ggs_token="")
 WITHOUT_T = encode.Style(ggs_token="")  # and its record has no tokens
+
+
+@pytest.mark.parametrize("line", ["Other text.", "", "GGS tokens:"])
+def test_lines_after_a_record_do_not_count_its_bytes_again(monkeypatch, line):
+    walked = []
+    monkeypatch.setattr(Rows, "__iter__", lambda rows: walked.append(rows) or list.__iter__(rows), raising=False)
+    Scan(encode.logdump(items(1), DETAIL) + "\n" + f"{line}\n" * 100, 0, 0, True)
+    assert walked == []
+
+
+@pytest.mark.parametrize("begin", ["Partition:", "Partition:" + " " * 9, "IO Time:", "Current LogTrail is a", "x "])
+def test_a_long_line_is_read_in_steps_as_many_as_its_characters(begin):
+    """A pattern that tries each place of a line with each other one takes hours for this one."""
+    for line in (begin * 40_000, begin + " " * 400_000 + "x"):
+        assert Scan(f"{line}\n", 0, 0, True).open is None
 
 
 @pytest.mark.parametrize(

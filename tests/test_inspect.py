@@ -10,6 +10,7 @@ from io import BytesIO
 from pathlib import Path
 
 import pytest
+import yaml
 
 from inlet import config
 from inlet.bronze.framing import cut_file
@@ -564,6 +565,20 @@ def test_the_id_of_a_schema_registry_is_apart_from_the_json_after_it(tmp_path):
     shown = [json.loads(line) for line in inlet("inspect", tmp_path / "message", *words).stdout.splitlines()]
     assert [(one["offset"], one["record"]) for one in shown] == [(0, "between records"), (5, "INSERT")]
     assert "a schema id" in shown[0]["notes"][0]["meaning"]
+
+
+@pytest.mark.parametrize("load_time", ["first", "modified", "name:(?P<time>[0-9]{14}).*"])
+def test_a_row_of_a_full_load_has_the_time_that_its_source_tells(tmp_path, load_time):
+    load = {"codec": "qlik_json", "from": {"transport": "lines", "path": "*.jsonl"}, "tables": {"*.jsonl": "SHOP.ITEM"}}
+    contract = {"table": "SHOP.ITEM", "name": "item", "key": ["ID"], "columns": [{"name": "ID", "type": "int"}]}
+    (tmp_path / "pipelines" / "tables").mkdir(parents=True)
+    (tmp_path / "pipelines" / "inlet.yml").write_text(
+        yaml.safe_dump({"sources": {"load": load | {"options": {"load_time": load_time}}}})
+    )
+    (tmp_path / "pipelines" / "tables" / "item.yml").write_text(yaml.safe_dump(contract))
+    (tmp_path / "20260102030405.jsonl").write_text('{"data":{"ID":1},"headers":{"operation":"REFRESH"}}\n')
+    done = inlet("inspect", tmp_path / "20260102030405.jsonl", "--project", tmp_path, "--json")
+    assert (done.returncode, "missing_change_seq" in done.stdout, '"REFRESH"' in done.stdout) == (0, False, True)
 
 
 def test_messages_are_chosen_by_table_transaction_and_position(tmp_path):

@@ -209,6 +209,34 @@ def test_a_wrong_charset_is_no_other_layout(logtype, words):
     assert codec.decode(data, context, source, tables).rejects == []  # what a replay does under the right one
 
 
+@pytest.mark.parametrize("word", ["田", "一丁"])
+def test_text_of_utf_16_is_read_in_no_byte_order_that_nothing_tells(word):
+    """The codes of a full extract are zeros; its text is one in either order, and another one."""
+    columns = [("S", "CHAR(4)")]
+    how = HOW | {"columns": columns, "byte_order": "little", "charset": "utf_16", "null_areas": False}
+    data = encode_table_file([("row", {"S": word * (2 // len(word))})] * 20, **how)
+    source, tables = project(columns, charset="utf_16", difftype="open", logtype="normal", null_areas="no")
+    refused = codec.open_file(PATH, data, True, source, tables)
+    assert isinstance(refused, Reject) and "auto: byte_order" in refused.expected
+    source, tables = project(columns, charset="utf_16", byte_order="little")
+    context = codec.open_file(PATH, data, True, source, tables)
+    rows = codec.changes_as_rows(codec.decode(data, context, source, tables), context, source, tables)
+    assert [row["after"]["S"] for row in rows] == [word * (2 // len(word))] * 20
+
+
+@pytest.mark.parametrize("numeric_sign", ["separate", "overpunch"])
+def test_no_text_that_can_be_read_chooses_no_reading_of_what_is_behind_it(numeric_sign):
+    """Each reading fails for the same text; the one that is right shows under the right charset."""
+    columns = [("S", "CHAR(10)"), ("Q", "NUMERIC(5,0)")]
+    rows = [("insert", {"S": "山田", "Q": n}) for n in range(20)]
+    how = HOW | {"columns": columns, "logtype": "little", "numeric_sign": numeric_sign}
+    data = encode_table_file(rows, **how)
+    refused = codec.open_file(PATH, data, True, *project(columns, charset="utf_8"))
+    assert isinstance(refused, Reject) and refused.kind == "bad_text" and "utf_8" in refused.expected
+    context = codec.open_file(PATH, data, True, *project(columns))
+    assert context["numeric_sign"] == numeric_sign
+
+
 @pytest.mark.parametrize("byte_order", ["big", "little"])
 def test_records_of_one_size_are_taken_at_once_where_one_reading_alone_takes_all(byte_order):
     columns = [("K", "CHAR(4)"), ("Q", "NUMERIC(5,0)")]

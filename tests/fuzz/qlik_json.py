@@ -68,9 +68,10 @@ def _exact(message: dict, source, tables: dict, loads: list[dict]) -> dict:
 def check(case: dict, units: list[bytes]) -> int:
     source, tables = case["source"], case["tables"]
     first = test_cases._message(case["messages"][0])
+    times = [None if n % 5 == 4 else START + datetime.timedelta(seconds=n) for n in range(len(units))]
     messages = [
-        first | {"value": unit, "unit_id": str(n), "offset": n, "timestamp": START + datetime.timedelta(seconds=n)}
-        for n, unit in enumerate(units)
+        first | {"value": unit, "unit_id": str(n), "offset": n, "timestamp": time}
+        for n, (unit, time) in enumerate(zip(units, times))
     ]
     loads = loads_of(messages, source, tables)
     together = walked(messages, source, tables, loads)
@@ -93,8 +94,7 @@ def check(case: dict, units: list[bytes]) -> int:
     find = json_fast.refreshes(
         json_contracts.Contracts([source], tables), {source.name: source}, tables, json_messages.refresh_row
     )
-    found = [row["t"] for batch in find([batch_of(messages)]) for row in batch.to_pylist()]
-    assert found == [
-        row[0] for row in (json_messages.refresh_row(message, source, tables) for message in messages) if row
-    ]
+    found = [(row["t"], row["at"]) for batch in find([batch_of(messages)]) for row in batch.to_pylist()]
+    rows = (json_messages.refresh_row(message, source, tables) for message in messages)
+    assert found == [json_fast.row_of(row) for row in rows if row]
     return len(together)

@@ -207,7 +207,7 @@ def _decode_messages(project: Project, source: Source, file: Path) -> Iterator[t
     ]
     for message in messages:
         message["unit_id"] = f"{source.name}/{message['topic']}/{message['partition']}/{message['offset']}"
-    at = load_times.of_file(source, plan["path"], datetime.fromtimestamp(file.stat().st_mtime, UTC))
+    at = load_time_of(source, plan["path"], file)
     messages = [load_times.timed(message, at) for message in messages]
     given = with_lookups(project, source, plan)
     for message in messages if lookups.brings(source) else ():
@@ -266,6 +266,11 @@ def with_lookups(project: Project, source: Source, plan: dict | None = None) -> 
         return lookups.with_lookups(codec, message, source, looked_up)
 
     return given
+
+
+def load_time_of(source: Source, path: str, file: Path) -> datetime | None:
+    """The time of a file's messages that no broker gave one, as a run that lands it now has it."""
+    return load_times.of_file(source, path, datetime.fromtimestamp(file.stat().st_mtime, UTC))
 
 
 def loads_of(codec, source: Source, tables: dict, messages: list[dict]) -> list[dict]:

@@ -11,7 +11,7 @@ from typing import IO, Any, NamedTuple
 
 import pyarrow as pa
 
-from inlet.bronze import message_text
+from inlet.bronze import load_times, message_text
 from inlet.bronze.files import LEN_READ, is_compressed, unpacked_name
 from inlet.bronze.framing import LEN_HEAD, attempt, cut_file
 from inlet.bronze.transports import TRANSPORTS
@@ -19,7 +19,16 @@ from inlet.codecs import CODECS, transports_of
 from inlet.codecs.codec import offers
 from inlet.codecs.notes import UNREADABLE, Annotated, Note, bare, leaves
 from inlet.commands import message_records, text_records
-from inlet.commands.decode import blocks_of, companions_with, opened, path_of, planned, source_of, with_lookups
+from inlet.commands.decode import (
+    blocks_of,
+    companions_with,
+    load_time_of,
+    opened,
+    path_of,
+    planned,
+    source_of,
+    with_lookups,
+)
 from inlet.config import Project, read_files
 from inlet.errors import ConfigError
 from inlet.log import counted
@@ -319,6 +328,7 @@ def _of_text(project: Project, source: Source, file: Path, at: int) -> Iterator[
     """Of messages in a text; what lies between them is shown, too."""
     codec, tables = CODECS[source.codec], project.tables_of(source)
     topic, given = str(file.resolve()).removeprefix(f"{project.root}/"), with_lookups(project, source)
+    load_at = load_time_of(source, topic, file)
     with opened(project, file) as (_, stream):
         pieces = _lines(stream) if source.transport == "lines" else iter([(0, stream.read())])
         number = 0
@@ -332,7 +342,8 @@ def _of_text(project: Project, source: Source, file: Path, at: int) -> Iterator[
                 if base + stop > at:
                     message = {"topic": topic, "partition": 0, "offset": number, "value": data[start:stop]}
                     message |= {"timestamp": None, "key": None, "headers": None}
-                    yield from _of_message(codec, source, tables, given, message, base + start)
+                    timed = load_times.timed(message, load_at)
+                    yield from _of_message(codec, source, tables, given, timed, base + start)
                 number, end = number + 1, stop
             if cut.trouble is not None:
                 found = f"{data[cut.trouble : cut.trouble + 16]!r}"
@@ -371,7 +382,7 @@ def _of_message(
 def _of_messages(project: Project, source: Source, file: Path) -> Iterator[Shown]:
     """Of messages that are kept in a container; offsets are those in each message."""
     codec, tables, plan = CODECS[source.codec], project.tables_of(source), planned(project, source, file)
-    given = with_lookups(project, source, plan)
+    given, load_at = with_lookups(project, source, plan), load_time_of(source, plan["path"], file)
     for batch in TRANSPORTS[source.transport].units_of(project, plan):
         for message in batch.to_pylist():
-            yield from _of_message(codec, source, tables, given, message)
+            yield from _of_message(codec, source, tables, given, load_times.timed(message, load_at))

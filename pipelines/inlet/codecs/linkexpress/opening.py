@@ -4,7 +4,8 @@ What a source's options leave open (`auto`) is settled by exact fit over a file'
 one under which each record is read to its last byte, and the file to its end where all of it is there. Where damage
 lets none fit, the one that reads by far the most. Several that decode a record differently are no choice; of those that
 do not, one is where it reads by far the most of the records that not all of them read. A reading under which records
-fail for their text alone is one: their rejects say so, for the option charset may be another one than the file's.
+fail for their text alone is one: their rejects say so, for the option charset may be another one than the file's. But
+where no record can be read, readings that differ in what follows the text are no choice.
 """
 
 from collections.abc import Iterator
@@ -24,6 +25,7 @@ from inlet.source import Source
 LEN_FITTED = 1 << 20
 NUM_TOLD = 4  # readings that a refusal lists
 SETTLED = ("layout", "extract", *READING)  # members of a context that are its reading
+BEHIND_TEXT = tuple(name for name in SETTLED if name != "null_var_body")  # that a record tells behind a text at fault
 IN_BYTE_ORDER = {
     *("SMALLINT", "INTEGER", "REAL", "FLOAT", "DOUBLE", "DATE", "TIMESTAMP", "INTERVAL"),
     *("VARCHAR", "NVARCHAR", "NCHAR", "BLOB", "BYTEA", "TEXT"),
@@ -124,7 +126,8 @@ def _readings(
     options = options_of(source)
     compile_layouts(tables, frozenset(carried), options, context)  # so that a wrong type is named by its column
     types = {sql_type.parse(c.source_type)[0] for t in carried for c in tables[t].columns if c.source_type}
-    orders = _open(options.byte_order, ("big", "little"))
+    orders, in_order = _open(options.byte_order, ("big", "little")), types & IN_BYTE_ORDER
+    in_order |= types & {"CHARACTER"} if options.charset == "utf_16" else set()
     signs = _open(options.numeric_sign, ("separate", "overpunch") if "NUMERIC" in types else ("separate",))
     bodies = _open(options.null_var_body, ("len0", "full", "absent") if types & VARIABLE else ("len0",))
     for layout, extract in layouts:
@@ -136,7 +139,7 @@ def _readings(
         elif (JOURNAL, DIFFERENCES) in layouts and (OPEN, DIFFERENCES) not in layouts:
             null_areas = ("yes",)
         for order, areas, sign, logtype in product(orders, null_areas, signs, logtypes):
-            if extract == FULL and logtype == "normal" and not types & IN_BYTE_ORDER and order != orders[0]:
+            if extract == FULL and logtype == "normal" and not in_order and order != orders[0]:
                 continue  # its codes read the same both ways
             for body in bodies if logtype == "little" else bodies[:1]:
                 yield dict(zip(SETTLED, (layout, extract, order, areas, sign, logtype, body)))
@@ -169,7 +172,7 @@ def _choose(fits: list[Fit], head: bytes, is_all: bool, source: Source, tables: 
     same = [fit for fit in best if fit.tells_the_same(best[0])]
     is_one = best[0].len_good and all(fit in same or best[0].outweighs(fit) for fit in best)
     if not best[0].len_good and best[0].is_but_for_text:
-        is_one = all(fit.decoded.rejects == best[0].decoded.rejects for fit in best)
+        is_one = all(fit.decoded.rejects == best[0].decoded.rejects for fit in best) and not _varied(best, BEHIND_TEXT)
     orders = {fit.context["byte_order"] for fit in same}
     if len(fits) == 1 or is_one and (len(orders) == 1 or best[0].is_all_fitted):
         return best[0]
@@ -183,7 +186,7 @@ def _choose(fits: list[Fit], head: bytes, is_all: bool, source: Source, tables: 
             "one reading that fits best" + (f"; set the options that are auto: {options}" if options else ""),
             _tried(others),
         )
-    longest = max(fits, key=lambda fit: fit.num_records)
+    longest = max(fits, key=lambda fit: (fit.is_but_for_text, fit.num_records))
     first = (longest.decoded.rejects or decode(head, longest.context, source, tables).rejects)[0]
     return of_file(
         first.kind,
@@ -199,9 +202,9 @@ def _open_options(fits: list[Fit]) -> list[str]:
     return [OPTION_OF.get(name, name) for name in _varied(fits) if name != "extract"]
 
 
-def _varied(fits: list[Fit]) -> list[str]:
+def _varied(fits: list[Fit], names: tuple[str, ...] = SETTLED) -> list[str]:
     """In which members readings differ."""
-    return [name for name in SETTLED if len({fit.context[name] for fit in fits}) > 1]
+    return [name for name in names if len({fit.context[name] for fit in fits}) > 1]
 
 
 def _tried(fits: list[Fit]) -> str:

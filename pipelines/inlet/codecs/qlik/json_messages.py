@@ -60,7 +60,8 @@ MAY_BRING = r"""contains(cast(value as string), '"MD"') or contains(cast(value a
 def _parse(message: dict, source: Source) -> dict:
     if message["value"].startswith(AVRO):
         raise Wrong("invalid_json", 0, "one JSON object", "a message in Avro: codec qlik_avro reads it")
-    return json_exact.parse(message["value"], has_constants=True)
+    found = json_exact.parse(message["value"], has_constants=True)
+    return json_exact.parse(message["value"]) if found.get("type") == "MD" else found  # which is kept as JSON
 
 
 def _offset(message: dict, source: Source, path: tuple) -> int:

@@ -17,10 +17,10 @@ import re
 from inlet import change
 
 FIRST, MODIFIED, NAME, MEMBER = "first", "modified", "name:", "member:"
+DIGITS = re.compile("[0-9]{14}(?:[0-9]{2})?")  # without hundredths of a second, and with them
 BEFORE_ALL = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 YEARS = range(1970, 9999)  # of a load: hours more or less are times, too
 HUNDREDTH = datetime.timedelta(microseconds=10_000)
-LENGTHS = 14, change.LEN_TIME  # of a time without hundredths of a second, and with them
 FORMS = (
     "first (before all changes), a time in UTC of 14 or 16 digits, modified (the file's time), name:PATTERN (of the "
     "file, with a group time), member:PATH (as headers.timestamp)"
@@ -41,7 +41,7 @@ def first_or_time(text: str | None) -> str | None:
     """
     if text is None or text == FIRST:
         return text
-    if not re.fullmatch("[0-9]{14}(?:[0-9]{2})?", text):
+    if not DIGITS.fullmatch(text):
         raise ValueError(f"expected 14 or 16 digits, YYYYMMDDHHmmSS or YYYYMMDDHHmmSShh, or first, found {text!r}")
     return text.ljust(change.LEN_TIME, "0")
 
@@ -57,13 +57,17 @@ def checked(text: str | None) -> str | None:
         except re.error as error:
             raise ValueError(f"{text!r} is no pattern: {error}") from None
         raise ValueError(f"expected a pattern with a group (?P<time>...), found {text!r}")
-    if re.fullmatch("[0-9]{14}(?:[0-9]{2})?", text) and _of_digits(text):
+    if _of_digits(text):
         return first_or_time(text)
     raise ValueError(f"expected {FORMS}, of the years {YEARS.start} to {YEARS.stop - 1}, found {text!r}")
 
 
 def of_file(option: str | None, path: str, modified_at: datetime.datetime | None) -> datetime.datetime | None:
-    """The time of a file's full-load rows; None where the file does not tell it."""
+    """The time of a file's full-load rows; None where the file does not tell it.
+
+    >>> of_file("name:(?P<time>.{16}).*", "in/20260102030405-1.jsonl", None) is None
+    True
+    """
     if option is None or option.startswith(MEMBER):
         return None
     if option == FIRST:
@@ -92,7 +96,7 @@ def _path(option: str) -> list[str]:
 
 def _of_digits(digits: str) -> datetime.datetime | None:
     try:
-        return _usable(time_of16(digits.ljust(change.LEN_TIME, "0"))) if len(digits) in LENGTHS else None
+        return _usable(time_of16(digits.ljust(change.LEN_TIME, "0"))) if DIGITS.fullmatch(digits) else None
     except ValueError:
         return None
 

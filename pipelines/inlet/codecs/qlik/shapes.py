@@ -185,7 +185,8 @@ def _custom(given: dict, path: tuple, options: Options, contract_of: Callable[[d
     for name in (name for name in IMAGES if images[name] and not f"{at['headers']}".endswith("/")):
         if twice := next((member for member in of_headers if _column(member, at[name]) in columns), None):
             raise _two((*path, twice), f"{twice}, a header and a column")
-    sections = {name: _values(given, at[name], of) for name, of in (*images.items(), ("headers", of_headers))} | named
+    sections = {name: _values(given, at[name], of) for name, of in images.items()} | named
+    sections["headers"] = _values(given, at["headers"], of_headers) or {}  # all of them null
     return Body(sections, path, {name: _place(at[name]) for name in at})
 
 

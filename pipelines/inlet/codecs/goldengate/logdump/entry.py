@@ -15,13 +15,23 @@ class Row(NamedTuple):
     hex: str
 
 
+class Rows(list[Row]):
+    """Rows of hex, and how many bytes they have: lines of other text ask it again and again."""
+
+    num_bytes = 0
+
+    def append(self, row: Row) -> None:
+        super().append(row)
+        self.num_bytes += (len(row.hex) - row.hex.count(" ")) // 2
+
+
 class Token(NamedTuple):
     """A line `TokenID`, and the rows behind it."""
 
     id: str
     info: int
     length: int
-    rows: list[Row]
+    rows: Rows
 
 
 class ColumnLine(NamedTuple):
@@ -31,7 +41,7 @@ class ColumnLine(NamedTuple):
     is_key: bool
     ordinal: int  # from 0
     length: int
-    rows: list[Row]
+    rows: Rows
 
 
 class Summary(NamedTuple):
@@ -69,13 +79,13 @@ class Entry:
     name: str | None = None
     index: int | None = None
     image: Image | None = None
-    data: list[Row] = field(default_factory=list)
+    data: Rows = field(default_factory=Rows)
     columns: list[ColumnLine] = field(default_factory=list)
     has_ggs: bool = False
-    ggs_rows: list[Row] = field(default_factory=list)  # GGSTOKEN ON
+    ggs_rows: Rows = field(default_factory=Rows)  # GGSTOKEN ON
     ggs: list[Token] = field(default_factory=list)  # GGSTOKEN DETAIL
     has_user: bool = False
-    user_rows: list[Row] = field(default_factory=list)
+    user_rows: Rows = field(default_factory=Rows)
     others: list[str] = field(default_factory=list)  # lines that are none of these, as those of a definition
     is_followed: bool = False  # by text, or a blank line, that may end it
 
@@ -99,26 +109,26 @@ class Entry:
             return False
         if self.ggs:
             last = self.ggs[-1]
-            return sum(4 + token.length for token in self.ggs) >= tokens.length and num_bytes(last.rows) >= last.length
-        return num_bytes(self.ggs_rows) >= tokens.length
+            return sum(4 + token.length for token in self.ggs) >= tokens.length and last.rows.num_bytes >= last.length
+        return self.ggs_rows.num_bytes >= tokens.length
 
     def is_over_at_blank(self) -> bool:
         """The same where a line without anything in it follows: a record without tokens ends with its columns."""
         if self.image is None or self.token("Z") is None or self.token("T") or self.token("U") or self.is_metadata:
             return False
-        return num_bytes(self.data) == self.summary.length if self.summary else False
+        return self.data.num_bytes == self.summary.length if self.summary else False
 
     def is_whole(self) -> bool:
         """Are the lines so far as long as they say? Others, which nothing announces, may still follow."""
         if self.is_metadata:
             is_reference = self.summary is not None and self.summary.length == 0 and self.name is not None
             return is_reference or self.others[-1:] == [END_OF_DEFINITION]
-        if self.summary is None or self.image is None or num_bytes(self.data) != self.summary.length:
+        if self.summary is None or self.image is None or self.data.num_bytes != self.summary.length:
             return False
         if self.token("T") and not self.has_ggs or self.token("U") and not self.has_user:
             return False
         last: list[ColumnLine | Token] = [*self.columns[-1:], *self.ggs[-1:]]
-        return all(num_bytes(line.rows) == line.length for line in last)
+        return all(line.rows.num_bytes == line.length for line in last)
 
     def is_over_at_end(self) -> bool:
         """Is it whole where the text ends?"""
@@ -131,7 +141,3 @@ class Entry:
 
 def joined(rows: list[Row]) -> bytes:
     return bytes.fromhex("".join(row.hex for row in rows))
-
-
-def num_bytes(rows: list[Row]) -> int:
-    return sum(len(row.hex) - row.hex.count(" ") for row in rows) // 2

@@ -17,7 +17,7 @@ Source: docs/formats/goldengate_logdump.md.
 import re
 from collections.abc import Iterator
 
-from inlet.codecs.goldengate.logdump.entry import ColumnLine, Entry, Image, Row, Summary, Token
+from inlet.codecs.goldengate.logdump.entry import ColumnLine, Entry, Image, Row, Rows, Summary, Token
 from inlet.codecs.goldengate.logdump.patterns import (
     BORDER,
     COLUMN,
@@ -56,7 +56,7 @@ class Scan:
         self.end = 0  # behind the last line that was read
         self._lead = ""  # in front of the lines of this record and those before
         self._led_at: int | None = None  # where the line begins that is read, with what is in front of it
-        self._into: list[Row] | None = None
+        self._into: Rows | None = None
         for at, line, end in lines_of(text):
             lead = self._len_lead(line)
             if text[end - 1] != "\n" and not (is_final and self._is_readable(line[lead:])):
@@ -162,7 +162,7 @@ class Scan:
             entry.summary = Summary(at, summary[1], summary[2], int(summary[3]), int(summary[4]))
             self._into = None
         elif token:
-            found = Token(token_id, int(token[3], 16), int(token[4]), [])
+            found = Token(token_id, int(token[3], 16), int(token[4]), Rows())
             (entry.ggs if entry.has_ggs else entry.tokens).append(found)
             self._into = found.rows
         elif not self._read_line(entry, at, line):
@@ -181,7 +181,7 @@ class Scan:
         if (row := HEX.match(line)) and self._into is not None:
             self._into.append(Row(at + row.start(1), row[1]))
         elif column := COLUMN.match(line):
-            is_key, rows = column[1] == "KeyCol", []  # type: tuple[bool, list[Row]]
+            is_key, rows = column[1] == "KeyCol", Rows()
             entry.columns.append(ColumnLine(at, is_key, int(column[2]), int(column[4]), rows))
             self._into = rows
         elif image := IMAGE.match(line):

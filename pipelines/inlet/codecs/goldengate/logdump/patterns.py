@@ -9,7 +9,7 @@ import re
 
 PROMPT = re.compile(r"(?:\s*Logdump(?: \d+)? ?>)+", re.ASCII)
 BORDER = re.compile(r"\s*(_{20,})", re.ASCII)
-TRAIL = re.compile(r"\s*Current LogTrail is\s+(\S.*?)\s*$", re.ASCII)
+TRAIL = re.compile(r"\s*Current LogTrail is\s+(\S++(?:\s++\S++)*+)\s*$", re.ASCII)
 TOKEN = re.compile(
     r"\s*TokenID\s+(?:x([0-9a-fA-F]{2}) '.'|(\S)(?: \(x[0-9a-fA-F]{2}\))?,)[^,]*?Info\s+x?([0-9a-fA-F]{1,2}),?\s+"
     r"Length\s+(\d+)\s*$",
@@ -24,8 +24,8 @@ COLUMN = re.compile(
 )
 PAIR = re.compile(
     r"\b(Hdr-Ind|Partition|UndoFlag|BeforeAfter|RecLength|IOType|OrigNode|TransInd|FormatType|SyskeyLen|Incomplete|"
-    r"Continued|RecCount)\s*:\s*\S*\s*\(x([0-9a-f]+)\)|\b(AuditRBA|AuditPos)\s*:\s*(-?\d+)|"
-    r"\b(IO Time)\s*:\s*(\S+ \S+)|\b(DDR/TDR index):\s*\((\d+), *(\d+)\)",
+    r"Continued|RecCount)\s*+:\s*+\S{0,40}\s*+\(x([0-9a-f]+)\)|\b(AuditRBA|AuditPos)\s*+:\s*+(-?\d+)|"
+    r"\b(IO Time)\s*+:\s*+(\S+ \S+)|\b(DDR/TDR index):\s*\((\d+), *(\d+)\)",
     re.ASCII | re.IGNORECASE,
 )
 HEX = re.compile(r"\s*((?:[0-9a-fA-F]{4} ){0,9}(?:[0-9a-fA-F]{4}|[0-9a-fA-F]{2}))\s*(?:([|:]) ?(.*))?$", re.ASCII)

@@ -12,7 +12,7 @@ import struct
 from dataclasses import dataclass
 
 from inlet.codecs.goldengate.logdump import header as logdump_header
-from inlet.codecs.goldengate.logdump.entry import Entry, joined, num_bytes
+from inlet.codecs.goldengate.logdump.entry import Entry, joined
 from inlet.codecs.goldengate.logdump.header import ORDERS, WHOLE_LINES, Fault, Faulty
 from inlet.codecs.goldengate.logdump.options import Options
 from inlet.codecs.goldengate.trail import io_types, metadata, sequence
@@ -231,7 +231,7 @@ def _orders(entry: Entry) -> list[str]:
     elif area and entry.columns:
         ways.append(lambda order: _from_columns(entry, order, form).startswith(area))
     if entry.ggs_rows:
-        ways.append(lambda order: _len_tokens(joined(entry.ggs_rows), order) == num_bytes(entry.ggs_rows))
+        ways.append(lambda order: _len_tokens(joined(entry.ggs_rows), order) == entry.ggs_rows.num_bytes)
     for fit in ways:
         left = [order for order in fits if fit(order)]
         if len(left) == 1:
@@ -241,7 +241,7 @@ def _orders(entry: Entry) -> list[str]:
 
 def _io_type(entry: Entry) -> int:
     header, fields = entry.token("H"), entry.fields
-    if header and num_bytes(header.rows) > sequence.IO_TYPE:
+    if header and header.rows.num_bytes > sequence.IO_TYPE:
         return joined(header.rows)[sequence.IO_TYPE]
     return int(fields["iotype"], 16) & 0xFF if "iotype" in fields else 0
 
@@ -263,10 +263,10 @@ def _tokens(entry: Entry, order: str) -> tuple[bytes, Fault | None]:
     for one in entry.ggs:
         head = struct.pack(MARKS[order] + "BBH", ord(one.id) & 0xFF, one.info, one.length & 0xFFFF)
         shown += head + joined(one.rows)
-        if num_bytes(one.rows) < one.length:
+        if one.rows.num_bytes < one.length:
             break
-        if num_bytes(one.rows) > one.length:
-            found = f"{num_bytes(one.rows)} bytes of token {one.id}"
+        if one.rows.num_bytes > one.length:
+            found = f"{one.rows.num_bytes} bytes of token {one.id}"
             return b"", Fault("contradiction", one.rows[0].at, f"{one.length} bytes, as its line says", found)
     whole = shown[: _len_tokens(shown, order)]
     length = token.length if token and shown else len(shown)

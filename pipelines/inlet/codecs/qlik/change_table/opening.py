@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from inlet import change
-from inlet.codecs.qlik import column_lists, control_tables, dfm
+from inlet.codecs.qlik import column_lists, control_tables, dfm, members
 from inlet.codecs.qlik.change_table import file_name, header, images, json_lines, sidecars, text
 from inlet.codecs.qlik.change_table.header import Columns
 from inlet.codecs.qlik.change_table.options import Options, check_dialect
@@ -276,6 +276,8 @@ def _fits(cells: list[str], names: list[str], contract: Table, options: Options)
     try:
         found = header.said(cells, columns)
     except Refused:
+        return False
+    if members.HEADER_TIME.fullmatch(cells[columns.known["transaction_id"]]):  # a column of data is in its place
         return False
     return found.timestamp is not None and cells[columns.known["operation"]].upper() == found.operation
 
