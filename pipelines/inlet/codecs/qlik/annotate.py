@@ -28,7 +28,7 @@ class _Message:
         self.prefix: Path = ("message",) if any(path[:1] == ("message",) for path in self.values) else ()
         self.is_metadata = bool(self.prefix) and self.values.get(("type",)) == "MD"
         self.options, self.own = source.options_as(form.options), dict[Path, Path]()  # path in the message -> in BODY
-        whole = _parsed(form, context, source)
+        whole, self.fault = _parsed(form, context, source)
         body = self._shape(whole, context, source, tables) if whole is not None else None
         word = self.header("operation")
         self.operation = members.OPERATIONS.get(word.upper()) if word and not self.is_metadata else None
@@ -172,16 +172,19 @@ def annotate(form: Form, context: dict, source: Source, tables: dict) -> list[An
             None,
             message.header("streamPosition"),
             seq if seq and len(seq) == change.LEN_SEQ else None,
-            found.fault,
+            found.fault or message.fault,
         )
     ]
 
 
-def _parsed(form: Form, context: dict, source: Source) -> dict | None:
+def _parsed(form: Form, context: dict, source: Source) -> tuple[dict | None, tuple[str, str] | None]:
+    """A message, and why it is refused as a whole where its members can be shown all the same."""
     try:
-        return form.parse(context, source)
-    except (Wrong, Refused, RecursionError):
-        return None
+        return form.parse(context, source), None
+    except Wrong as wrong:
+        return None, (wrong.kind, f"byte {wrong.offset}: expected {wrong.expected}, found {wrong.found}")
+    except (Refused, RecursionError):
+        return None, None
 
 
 def _listed(form: Form, whole: dict, context: dict) -> Listed | None:
