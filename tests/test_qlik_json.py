@@ -767,7 +767,7 @@ def test_both_paths_say_the_same_of_every_case(spark):
                 one |= {
                     "offset": len(messages),
                     "unit_id": f"case/{len(messages)}",
-                    "timestamp": one["timestamp"] + datetime.timedelta(hours=9 * hour),
+                    "timestamp": one["timestamp"] and one["timestamp"] + datetime.timedelta(hours=9 * hour),
                 }
                 messages.append(one)
                 names.append(name)
