@@ -10,7 +10,6 @@ from inlet.commands.next_steps import NEXT_STEPS
 from inlet.errors import ConfigError, Reject
 from inlet.publish import hold
 from inlet.silver import closed_rejects, resent
-from inlet.silver.batch import Batch
 from tests import lakes, projects
 from tests.lakes import batch, rejected, seq
 from tests.test_cli import inlet
@@ -162,6 +161,6 @@ def test_a_rest_that_could_not_be_framed_is_not_resolved_by_one_of_its_records(p
         unit | {"unit_id": whole, "context": "{}"},
     )
     rows = [rejected("depot", "bad_length", unit_id=rest), rejected("depot", "bad_digit", unit_id=whole)]
-    of_one_record, is_own = resent.of_one_record(Batch(None, project, 2, ["depot"]), rows)
+    of_one_record, is_single = resent.of_one_record(project, rows)
     assert [row["unit_id"] for row in of_one_record] == [whole]
-    assert is_own == f"batch_id = 2 and unit_id not in ('{rest}')"
+    assert is_single == f" and unit_id not in ('{rest}')"

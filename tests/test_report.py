@@ -221,11 +221,12 @@ def test_late_changes_and_records_that_were_known_are_said_by_the_run_the_status
     log = Log(is_human=False)
     with runs.recorded(busy, log):
         with log.step("silver", batch=2) as figures:
-            run_counts.note_known(figures, [Account(repeats=Counter(repeats)), Account()])
+            run_counts.note_known(figures, {"depot": Account(repeats=Counter(repeats)), "log": Account()})
         with log.step("publish") as figures:
             run_counts.note_late(figures, [late.Late("depot", 12, seq(10)), late.Late("log", 1, "0" * 35)])
     silver, publish = map(json.loads, capsys.readouterr().err.splitlines())
-    assert silver["known_already"] == dict(list(repeats.items())[:5]) | {"other files": 9}
+    known = {f"depot/{file}": num for file, num in list(repeats.items())[:5]}
+    assert silver["known_already"] == known | {"other files": 9}
     assert publish["late_changes"] == {"depot": 12, "log": 1}
     assert publish["late_from"] == {"depot": "2026-01-05 10:10:00", "log": "0" * 35}
     found = status.status(busy)
@@ -233,7 +234,7 @@ def test_late_changes_and_records_that_were_known_are_said_by_the_run_the_status
         ("depot", 12, "2026-01-05 10:10:00"),
         ("log", 1, "0" * 35),
     ]
-    assert found[status.KNOWN][0]["file"] == "landing/depot/0.lxg" and found[status.KNOWN][0]["records"] == 10
+    assert found[status.KNOWN][0]["file"] == "depot/landing/depot/0.lxg" and found[status.KNOWN][0]["records"] == 10
     words = words_of(page_of(busy))
     assert "12 late changes of depot: rows that were public are others from 2026-01-05 10:10:00 on" in words
     assert "49 records of the last run known already" in words and "landing/depot/0.lxg 10" in words

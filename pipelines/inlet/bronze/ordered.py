@@ -7,6 +7,7 @@ person decides.
 """
 
 import json
+from shlex import quote
 from typing import NamedTuple
 
 from inlet.bronze import framing
@@ -138,7 +139,8 @@ def grown_late(name: str, place: int, file: Listed) -> str:
     assert file.known is not None
     return (
         f"a person: file {place} of {name} has grown to {file.info['size']:,} bytes after file {place + 1} was read, "
-        f"which goes on behind its first {file.known['ofs_end']:,}; `inlet replay --file {file.path}` reads it all"
+        f"which goes on after its first {file.known['ofs_end']:,}; "
+        f"`inlet replay --file {quote(file.path)}` reads it all"
     )
 
 

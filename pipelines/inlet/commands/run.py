@@ -166,9 +166,9 @@ def _silver(
         decoded.append(batch_id)
         try:
             with log.step("silver", batch=batch_id) as figures:
-                accounts = silver.run(project, spark, batch_id, log.now).values()
+                accounts = silver.run(project, spark, batch_id, log.now)
                 for name in ("num_records", "num_changes", "num_repeats", "num_control", "num_rejected"):
-                    figures[name.removeprefix("num_")] = sum(getattr(a, name) for a in accounts)
+                    figures[name.removeprefix("num_")] = sum(getattr(a, name) for a in accounts.values())
                 run_counts.note_known(figures, accounts)
         except AccountingError as error:
             log.say({"step": "silver", "batch": batch_id, "stopped": error.message})

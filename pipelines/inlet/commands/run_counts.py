@@ -2,7 +2,7 @@
 its log shows and `runs` keeps, and summed up for `inlet status` and `inlet report`."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from inlet.commands.show import time_of
@@ -28,9 +28,9 @@ def _when(seq: str) -> str:
     return f"{at:%Y-%m-%d %H:%M:%S}" if at else seq
 
 
-def note_known(figures: dict, accounts: Iterable["Account"]) -> None:
-    """File, or partition of a topic -> how many of its records were known already."""
-    places: Counter[str] = sum((account.repeats for account in accounts), Counter())
+def note_known(figures: dict, accounts: Mapping[str, "Account"]) -> None:
+    """Source and file, or partition of a topic -> how many of its records were known already. In: by source."""
+    places = Counter({f"{name}/{place}": num for name, one in accounts.items() for place, num in one.repeats.items()})
     if places:
         most = dict(places.most_common(MAX_PLACES))
         num_others = places.total() - sum(most.values())

@@ -43,7 +43,7 @@ def command_of(query: str) -> str:
     >>> command_of("select *\\n  from orders")
     "inlet sql 'select * from orders'"
     """
-    return f"inlet sql {shlex.quote(' '.join(query.split()))}"
+    return "inlet sql " + shlex.quote(re.sub(r"\s*\n\s*", " ", query.strip()))
 
 
 def begin(project: Project, database: str) -> "SparkSession":

@@ -80,6 +80,11 @@ def _decimal(value, most_before: int, most_after: int):
     return _as_sent(value, exact if _fits_variant(exact) else short)
 
 
+def _is_no_number(value) -> bool:
+    """NaN and the like as a number: in a column of text it may stand for a value that is missing."""
+    return isinstance(value, Number) and value in CONSTANTS
+
+
 def _float(value, largest: float):
     if value in CONSTANTS:
         return _as_sent(value, float(value))
@@ -142,7 +147,7 @@ def _is_date(match) -> bool:
 
 
 OTHERS = {
-    "string": ("text", lambda value: None if isinstance(value, bool) else str(value)),
+    "string": ("text", lambda value: None if isinstance(value, bool) or _is_no_number(value) else str(value)),
     "boolean": ("true or false", lambda value: value if isinstance(value, bool) else None),
     "date": ("text of a day, YYYY-MM-DD", _date),
     "timestamp": (

@@ -8,6 +8,7 @@ from inlet.bronze import guard
 from inlet.codecs import CODECS
 from inlet.codecs.codec import offers
 from inlet.codecs.results import CHECKPOINT
+from inlet.config import Project
 from inlet.errors import FILE_KINDS
 from inlet.silver.batch import Batch, among, table_now
 from inlet.sql import literal
@@ -17,40 +18,45 @@ NO_PLACE = "missing_change_seq"
 OF_WHOLE_FILES = (NO_PLACE, "ambiguous_table", "ambiguous_layout")  # of which nothing was read
 # another change stands at the place of these, or theirs is that of a whole unit
 OTHERS = ("conflicting_duplicate", guard.KIND, *FILE_KINDS)
+GLUED = "bad_column_count"  # a line of this kind may be a torn record and the next one, of which it has one place
 
 
 def resolve(batch: Batch) -> None:
     """Mark rejects as resolved whose record is here, good, at their place in the order: those of earlier batches by
-    what this one has brought, and its own by what it or an earlier batch has (`of_one_record`). Doing it twice changes
-    nothing.
+    what this one has brought, and its own by what it or an earlier batch has. Of codecs whose changes are made of
+    several records the own ones stay: another record of their change is at their place. Doing it twice changes nothing.
     """
     columns = ["source", "change_seq", "batch_id", "unit_id"]
-    is_open = f"resolved_by is null and change_seq is not null and kind not in ({', '.join(map(literal, OTHERS))})"
+    is_open = (
+        f"resolved_by is null and change_seq is not null and kind not in ({', '.join(map(literal, (*OTHERS, GLUED)))})"
+    )
     until = f"batch_id <= {batch.batch_id}"
     rows = lake.peek(batch.project.lakehouse_path(), "silver.rejects", columns, f"where {is_open} and {until}")
-    rows = [row for row in rows if row["source"] in batch.sources]
-    _resolve(batch, f"{is_open} and batch_id < {batch.batch_id}", rows, batch.rows)
-    own, is_own = of_one_record(batch, [row for row in rows if row["batch_id"] == batch.batch_id])
+    rows, is_single = of_one_record(batch.project, [row for row in rows if row["source"] in batch.sources])
+    _resolve(batch, f"{is_open}{is_single} and batch_id < {batch.batch_id}", rows, batch.rows)
+    alone = {name for name in batch.sources if not offers(CODECS[batch.project.sources[name].codec], "join")}
+    own = [row for row in rows if row["batch_id"] == batch.batch_id and row["source"] in alone]
     if own:
         sources = among(sorted({row["source"] for row in own}))
-        _resolve(batch, f"{is_open} and {is_own} and {sources}", own, f"{sources} and {until}")
+        _resolve(
+            batch, f"{is_open}{is_single} and batch_id = {batch.batch_id} and {sources}", own, f"{sources} and {until}"
+        )
 
 
-def of_one_record(batch: Batch, rejects: list[dict]) -> tuple[list[dict], str]:
-    """Those whose record alone is at their place: not those of codecs whose changes are made of several records, nor
-    what could not be framed, which has the place of the first of its records and holds others. In: rejects of the
-    batch. Out: also SQL for those of their sources.
+def of_one_record(project: Project, rejects: list[dict]) -> tuple[list[dict], str]:
+    """Rejects but for those that may be of several records: what could not be framed has the place of the first of its
+    records. In: open rejects. Out: also SQL that leaves out the same.
     """
-    is_own = f"batch_id = {batch.batch_id}"
-    if not rejects:
-        return [], is_own
-    is_rest = f"where {is_own} and context like '%\"problem\"%'"
-    blocks = lake.peek(batch.project.lakehouse_path(), "bronze.blocks", ["unit_id"], is_rest)
-    rests, sources = {row["unit_id"] for row in blocks}, batch.project.sources
-    if rests:
-        is_own += f" and unit_id not in ({', '.join(map(literal, sorted(rests)))})"
-    single = {name for name in batch.sources if not offers(CODECS[sources[name].codec], "join")}
-    return [row for row in rejects if row["source"] in single and row["unit_id"] not in rests], is_own
+    units = sorted({row["unit_id"] for row in rejects})
+    if not units:
+        return rejects, ""
+    is_unframed = f"where context like '%\"problem\"%' and unit_id in ({', '.join(map(literal, units))})"
+    blocks = lake.peek(project.lakehouse_path(), "bronze.blocks", ["unit_id"], is_unframed)
+    unframed = {row["unit_id"] for row in blocks}
+    if not unframed:
+        return rejects, ""
+    is_single = f" and unit_id not in ({', '.join(map(literal, sorted(unframed)))})"
+    return [row for row in rejects if row["unit_id"] not in unframed], is_single
 
 
 def _resolve(batch: Batch, is_open: str, rejects: list[dict], is_good: str) -> None:
@@ -73,7 +79,7 @@ def _resolve(batch: Batch, is_open: str, rejects: list[dict], is_good: str) -> N
             merge into silver.rejects t using ({answered}) s
             on t.source = s.source and t.change_seq = s.change_seq and t.unit_id = s.unit_id
               and t.unit_offset = s.unit_offset and t.resolved_by is null and t.batch_id <= {batch.batch_id}
-              and t.kind not in ({", ".join(map(literal, OTHERS))})
+              and t.kind not in ({", ".join(map(literal, (*OTHERS, GLUED)))})
             when matched then update set resolved_by = {batch.batch_id}""")
 
 
