@@ -2,15 +2,16 @@
 
 import json
 import shlex
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from inlet import config
 from inlet.cli.app import HERE, ProjectDir, app, out
+from inlet.commands.next_steps import NEXT_STEPS
 from inlet.errors import REJECT_KINDS, ConfigError
 from inlet.log import counted, print_rows
-from inlet.commands.next_steps import NEXT_STEPS
 
 
 @app.command()
@@ -54,49 +55,74 @@ def rejects(
     rows, num_unnamed = reading.rejects(known, *selection, is_closed=closed or reopen), 0
     if table:
         rows, num_unnamed = reading.of_table(known, rows, table)
+    num = (0 if is_json else 20) if limit is None else limit
+    num = num or len(rows)
     if close or reopen:
-        rows = rows[: len(rows) - num_unnamed]
         what = ", ".join(filter(None, [f"{selection}", f"table {table}" if table else ""]))
-        if not rows:
-            raise ConfigError(
-                f"There is no {'open' if close else 'closed'} reject of {what}", "`inlet rejects` lists them"
+        _set_closed(known, rows[: len(rows) - num_unnamed], close, reason.strip(), what)
+    elif is_json:
+        _print_json(known, rows[:num])
+    else:
+        _print(known, rows, num, raw, verbose, closed)
+        if num_unnamed:
+            out.print(
+                f"[dim]{counted(num_unnamed, 'reject')} without a table, the last ones, may be of {table}, too[/]"
             )
-        (reading.close if close else reading.reopen)(known, rows, reason.strip())
-        print_rows(out, reading.counts(rows), "closed" if close else "open again")
-        if close:
-            out.print("[dim]`inlet rejects --closed` lists them; --reopen makes them open again[/]")
-        return
-    num = limit if limit is not None else 0 if is_json else 20
-    shown = rows[:num] if num else rows
-    stays = reading.first_of(known, shown)
-    if is_json:
-        for row in shown:
-            of_first = (
-                {"stays": stays.get((row["source"], row["change_seq"]))} if row["kind"] == reading.CONFLICT else {}
-            )
-            printed = row | {"file_offset": place[1] if (place := reading.in_file(known, row)) else None}
-            printed |= of_first | {"raw": (row["raw"] or b"").hex()}
-            print(json.dumps(printed, default=str, ensure_ascii=False))
-        return
-    if len(rows) > len(shown):
+        _print_inspect(known, rows[:num], project)
+
+
+def _set_closed(project: config.Project, rows: list[dict], is_closed: bool, reason: str, what: str) -> None:
+    """Raises: ConfigError where there is no such reject."""
+    from inlet.commands import rejects as reading
+
+    if not rows:
+        kind = "open" if is_closed else "closed"
+        raise ConfigError(f"There is no {kind} reject of {what}", "`inlet rejects` lists them")
+    (reading.close if is_closed else reading.reopen)(project, rows, reason)
+    print_rows(out, reading.counts(rows), "closed" if is_closed else "open again")
+    if is_closed:
+        out.print("[dim]`inlet rejects --closed` lists them; --reopen makes them open again[/]")
+
+
+def _print_json(project: config.Project, rows: list[dict]) -> None:
+    from inlet.commands import rejects as reading
+
+    stays = reading.first_of(project, rows)
+    for row in rows:
+        place = reading.in_file(project, row)
+        printed = row | {"file_offset": place[1] if place else None, "raw": (row["raw"] or b"").hex()}
+        if row["kind"] == reading.CONFLICT:
+            printed["stays"] = stays.get((row["source"], row["change_seq"]))
+        print(json.dumps(printed, default=str, ensure_ascii=False))
+
+
+def _print(project: config.Project, rows: list[dict], num: int, raw: bool, verbose: bool, is_closed: bool) -> None:
+    from inlet.commands import rejects as reading
+
+    shown = rows[:num]
+    if len(rows) > num:
         print_rows(out, reading.counts(rows), "rejects by source and kind")
-    places = [reading.in_file(known, row) for row in shown]
+    stays, places = reading.first_of(project, shown), [reading.in_file(project, row) for row in shown]
     lines = [
         reading.reject_line(row, raw, stays, place[1] if place else None, verbose) for row, place in zip(shown, places)
     ]
-    print_rows(out, lines, "closed rejects" if closed else "rejects")
-    if len(rows) > len(shown):
+    print_rows(out, lines, "closed rejects" if is_closed else "rejects")
+    if len(rows) > num:
         out.print(
             f"[dim]{len(shown):,} of {len(rows):,}; --limit 0 shows all, --kind, --source and --table "
             "choose, --json has them whole[/]"
         )
-    for kind_ in () if closed else dict.fromkeys(row["kind"] for row in shown):
-        out.print(f"{kind_}: {NEXT_STEPS[kind_]}", style="dim", markup=False, soft_wrap=True)
-    if num_unnamed:
-        out.print(f"[dim]{counted(num_unnamed, 'reject')} without a table, the last ones, may be of {table}, too[/]")
-    if first := reading.to_inspect(known, shown):
-        where = [] if project == HERE else ["--project", f"{project}"]
-        words = shlex.join([f"{project / first[0]}", "--at", f"{first[1]}", "--records", "1", *where])
+    for kind in () if is_closed else dict.fromkeys(row["kind"] for row in shown):
+        out.print(f"{kind}: {NEXT_STEPS[kind]}", style="dim", markup=False, soft_wrap=True)
+
+
+def _print_inspect(project: config.Project, shown: list[dict], folder: Path) -> None:
+    """The command that shows the bytes of a record, where one of them is in a file."""
+    from inlet.commands import rejects as reading
+
+    if first := reading.to_inspect(project, shown):
+        where = [] if folder == HERE else ["--project", f"{folder}"]
+        words = shlex.join([f"{folder / first[0]}", "--at", f"{first[1]}", "--records", "1", *where])
         out.print(f"the bytes of such a record: inlet inspect {words}", style="dim", markup=False, soft_wrap=True)
 
 

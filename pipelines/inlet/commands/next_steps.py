@@ -8,7 +8,7 @@ RESEND = (
 NEXT_STEPS = {
     "unknown_table": "write its contract (`inlet import`), map its name in `tables` of the source, or leave it out "
     "with `ignore`; the next `inlet run` decodes it",
-    "unknown_operation": "of GoldenGate messages: map it with option `operations`, " + REPLAY + "; else " + RESEND,
+    "unknown_operation": "map it with `operations` (GoldenGate messages), " + REPLAY + "; else " + RESEND,
     "ambiguous_table": "make `tables` of the source name one table for it, " + REPLAY,
     "ambiguous_layout": "set the option that the message names, " + REPLAY,
     "conflicting_duplicate": "compare both (`inlet rejects --raw`); if the first one is right, close the reject; if "

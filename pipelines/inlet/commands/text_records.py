@@ -36,11 +36,11 @@ def annotate(codec, data: bytes, context: dict, source: Source, tables: dict) ->
     return shown
 
 
-def _annotated(codec, data: bytes, start: int, end: int, said: dict[str, Any]) -> Annotated:
+def _annotated(codec, data: bytes, start: int, end: int, record: dict[str, Any]) -> Annotated:
     operation, notes = (codec.line_notes if offers(codec, "line_notes") else _lines)(data[start:end])
     moved = [note._replace(offset=start + note.offset) for note in notes]
-    title = said.get("title") or operation or "record"
-    return Annotated(start, end - start, read=partial(list, moved), **said | {"title": title})
+    title = record.get("title") or operation or "record"
+    return Annotated(start, end - start, read=partial(list, moved), **record | {"title": title})
 
 
 def _lines(data: bytes) -> tuple[str, list[Note]]:
@@ -79,7 +79,7 @@ def _records(
         )
     for reject in found.rejects:
         event = reject.event
-        said: dict[str, Any] = {
+        record: dict[str, Any] = {
             "table": _table(reject.source_schema, reject.source_table),
             "change_seq": reject.change_seq,
             "transaction_id": event.transaction_id if event else None,
@@ -87,7 +87,7 @@ def _records(
             "is_last": event.is_last if event else None,
         }
         fault = {} if not tables and reject.kind in OF_NO_CONTRACT else fault_of(reject)
-        yield reject.unit_offset, (reject.unit_length, said | fault)
+        yield reject.unit_offset, (reject.unit_length, record | fault)
 
 
 def _table(schema: str | None, name: str | None) -> str | None:

@@ -1,6 +1,6 @@
 """Late changes: those that came after a later one of their source was public, so that rows of the past are others now.
 
-Counted from silver without Spark, and only in the batches whose range in the ledger reaches back behind the point.
+Counted from silver without Spark, and only in the batches whose range in the ledger begins before the point.
 """
 
 from typing import NamedTuple
@@ -18,7 +18,7 @@ class Late(NamedTuple):
 
 
 def sources(ledger: list[dict], last: Point) -> set[str]:
-    """Sources with batches since the last point that reach back behind it. In: rows of silver.batches."""
+    """Sources with batches since the last point that begin before it. In: rows of silver.batches."""
     return {
         row["source"]
         for row in ledger

@@ -45,8 +45,8 @@ def run(
     project: Project, spark: "SparkSession", on_late: Callable[[list[late.Late]], None] = lambda late: None
 ) -> Point:
     """Move the public views to where gold is, as far as transactions and checkpoints allow. Doing it twice changes
-    nothing. To be called when no table of gold is behind silver. In: is called with the late changes of a point
-    that moved. Out: the point they show then; `held` tells which sources wait, and for what."""
+    nothing. To be called when all tables of gold have what silver has. In: what is called with the late changes of a
+    point that moved. Out: the point they show then; `held` tells which sources wait, and for what."""
     last = published(project, spark)
     if last.number > (newest(project) or {"number": 0})["number"]:  # a run died between the two
         log(project, spark, last)

@@ -247,7 +247,7 @@ def _changes(key: list[str]):
 
 
 def _key(columns: list[str]) -> str:
-    """SQL for the key of a change, a struct, and the comma behind it. A value that one image lacks is in the other."""
+    """SQL for the key of a change, a struct, and the comma after it. A value that one image lacks is in the other."""
     members = ", ".join(f"{literal(n)}, coalesce(after.{quoted(n)}, before.{quoted(n)})" for n in columns)
     return f"if(coalesce(after, before) is null, null, named_struct({members})) as {KEY}, " if columns else ""
 

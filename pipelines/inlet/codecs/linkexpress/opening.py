@@ -25,7 +25,7 @@ from inlet.source import Source
 LEN_FITTED = 1 << 20
 NUM_TOLD = 4  # readings that a refusal lists
 SETTLED = ("layout", "extract", *READING)  # members of a context that are its reading
-BEHIND_TEXT = tuple(name for name in SETTLED if name != "null_var_body")  # that a record tells behind a text at fault
+AFTER_TEXT = tuple(name for name in SETTLED if name != "null_var_body")  # that a record shows after a text at fault
 IN_BYTE_ORDER = {
     *("SMALLINT", "INTEGER", "REAL", "FLOAT", "DOUBLE", "DATE", "TIMESTAMP", "INTERVAL"),
     *("VARCHAR", "NVARCHAR", "NCHAR", "BLOB", "BYTEA", "TEXT"),
@@ -172,7 +172,7 @@ def _choose(fits: list[Fit], head: bytes, is_all: bool, source: Source, tables: 
     same = [fit for fit in best if fit.tells_the_same(best[0])]
     is_one = best[0].len_good and all(fit in same or best[0].outweighs(fit) for fit in best)
     if not best[0].len_good and best[0].is_but_for_text:
-        is_one = all(fit.decoded.rejects == best[0].decoded.rejects for fit in best) and not _varied(best, BEHIND_TEXT)
+        is_one = all(fit.decoded.rejects == best[0].decoded.rejects for fit in best) and not _varied(best, AFTER_TEXT)
     orders = {fit.context["byte_order"] for fit in same}
     if len(fits) == 1 or is_one and (len(orders) == 1 or best[0].is_all_fitted):
         return best[0]

@@ -133,7 +133,7 @@ def read_clock(d, i):
 
 @inlined
 def read_time(d, i):
-    """A time without a zone: (place behind, microseconds since 1970, as of read_clock), or DOUBT."""
+    """A time without a zone: (place after it, microseconds since 1970, whether that is exact), or DOUBT."""
     day = read_day(d, i)
     if day == NO_DAY or d[i + 10] != 84 and d[i + 10] != 32:
         return DOUBT, 0, False

@@ -26,7 +26,7 @@ class Rows(list[Row]):
 
 
 class Token(NamedTuple):
-    """A line `TokenID`, and the rows behind it."""
+    """A line `TokenID`, and the rows after it."""
 
     id: str
     info: int
@@ -35,7 +35,7 @@ class Token(NamedTuple):
 
 
 class ColumnLine(NamedTuple):
-    """A line `Column` or `KeyCol`, and the rows behind it."""
+    """A line `Column` or `KeyCol`, and the rows after it."""
 
     at: int
     is_key: bool

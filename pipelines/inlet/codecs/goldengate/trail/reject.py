@@ -92,18 +92,18 @@ def _of_columns(found, n: int, at: int, end: int, source: Source) -> tuple[str, 
             f"{index} bytes",
             None,
         )
-    table, expected, behind = found.layouts.tables[layout], OF_COLUMNS.get(kind, ""), start + LEN_FOUND
+    table, expected, end_of_value = found.layouts.tables[layout], OF_COLUMNS.get(kind, ""), start + LEN_FOUND
     column = table.columns[index] if 0 <= index < len(table.columns) else None
     if column and kind == "bad_text":
-        expected, behind = charset.said(_charset_of(column, source)), int(found.faults[n, 3])
+        expected, end_of_value = charset.said(_charset_of(column, source)), int(found.faults[n, 3])
     if column and kind == "bad_date":
-        behind = int(found.faults[n, 3])
-        expected = of_date(column.type, bytes(found.bytes_[start:behind]))
+        end_of_value = int(found.faults[n, 3])
+        expected = of_date(column.type, bytes(found.bytes_[start:end_of_value]))
     if column:
         expected = f"{column.vendor_type} as {column.type}: {expected}"
     elif kind in ("unknown_column", "column_twice"):
         return kind, place, expected, f"column {index}", None
-    value = bytes(found.bytes_[start:behind])
+    value = bytes(found.bytes_[start:end_of_value])
     return kind, place, expected, spelled(value) if kind == "bad_date" else _seen(value, 0, len(value)), column
 
 
