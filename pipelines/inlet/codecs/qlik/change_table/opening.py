@@ -170,6 +170,9 @@ def _settle_delimited(data, context, sidecar, is_own, contract, options, is_fina
         return None
     if "record_delimiter" not in options.model_fields_set | said.keys():
         mark = "\r" + dialect.record_delimiter
+        after = view.text[end : end + len(mark)]
+        if state == text.MALFORMED and not is_final and after != mark and mark.startswith(after):
+            return None  # the delimiter may follow
         if view.text.startswith(mark, max(0, end - len(mark)) if state == text.WHOLE else end):
             expected = "the option record_delimiter: 0x0D0A, or 0x0A where a value ends with 0D"
             raise Refused("ambiguous_layout", (), expected, "a first record that ends with 0D0A")
