@@ -40,3 +40,26 @@ def test_spark_writes_times_that_any_reader_reads(spark, lakehouse):
     for file in Path(lakehouse, "gold", "times").glob("*.parquet"):
         assert pq.ParquetFile(file).schema.column(0).physical_type == "INT64"
     spark.sql("drop table gold.times")
+
+
+def stopped(number: int) -> list[dict]:
+    return [{"source": "shop", "batch_id": number, "why": "no reason", "stopped_at": TIMES[3]}]
+
+
+def test_rows_of_state_are_added_once_and_their_files_stay_few(tmp_path):
+    for number in (0, 1, 1, 0, *range(2, 100)):
+        lake.add_rows(str(tmp_path), "silver.stopped", stopped(number), app_id="test", version=number)
+    rows = lake.peek(str(tmp_path), "silver.stopped", ["batch_id"], "order by batch_id")
+    assert [row["batch_id"] for row in rows] == list(range(100))
+    assert lake.size(str(tmp_path), "silver.stopped")[0] < 50
+
+
+def test_spark_reads_and_appends_to_what_was_added_without_it(spark, lakehouse):
+    """An app transaction of either is one of both."""
+    for number in range(2):
+        lake.add_rows(lakehouse, "silver.stopped", stopped(number), app_id="test", version=number)
+    assert spark.table("silver.stopped").count() == 2
+    for number in (1, 2):
+        lake.append(spark.table("silver.stopped").limit(1), "silver.stopped", "test", number)
+    lake.add_rows(lakehouse, "silver.stopped", stopped(2), app_id="test", version=2)
+    assert spark.table("silver.stopped").count() == 3

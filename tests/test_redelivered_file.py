@@ -87,7 +87,7 @@ def run(project, steps=("bronze", "silver")) -> None:
 
 def take_anew(project, spark, path: str) -> Redelivered:
     anew = replay.file_anew(project, str(project.root / path), None)
-    bronze.write_plan(spark, anew.plan)
+    bronze.write_plan(project, anew.plan)
     run(project, ("silver",))
     return anew
 
@@ -165,7 +165,7 @@ def test_a_file_that_is_taken_anew_gives_what_it_would_have_given_from_the_start
     assert f"take it with `inlet replay --file {anew['hurt']}`" in problems["hurt"]["remedy"]
 
     # one dies between the plan and its units; the command that comes again, or the next run, goes on from there
-    bronze.write_plan(spark, replay.file_anew(project, str(tmp_path / anew["short"]), None).plan)
+    bronze.write_plan(project, replay.file_anew(project, str(tmp_path / anew["short"]), None).plan)
     assert replay.file_anew(project, str(tmp_path / anew["short"]), None) is None
     run(project, ("silver",))
     run(project)  # and the file that waited is read

@@ -12,7 +12,7 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from inlet import lake, unit
+from inlet import lake
 from inlet.bronze import blocks, kafka, lookups, messages, ordered
 from inlet.bronze.files import as_problem, ends_its_reader, first_line, rewritten, why
 from inlet.bronze.guard import Died, apart, said_by_worker
@@ -30,16 +30,15 @@ def land(project: Project, spark: "SparkSession", new: Plan) -> None:
     """Write a planned batch: the plan, then its blocks and messages; each write happens once however often it is
     tried.
     """
-    write_plan(spark, new)
+    write_plan(project, new)
     write_units(project, spark, new)
 
 
-def write_plan(spark: "SparkSession", new: Plan) -> None:
+def write_plan(project: Project, new: Plan) -> None:
     """Write the plan of a batch; the next run, or `write_units`, follows it."""
     now = datetime.now(UTC)
-    rows = [tuple((row | {"landed_at": now})[c.name] for c in unit.FILES) for row in new.files]
-    files = spark.createDataFrame(rows, ", ".join(f"{c.name} {c.type}" for c in unit.FILES))
-    lake.append(files.coalesce(1), "bronze.files", "inlet-bronze-files", new.batch_id)
+    rows = [row | {"landed_at": now} for row in new.files]
+    lake.add_rows(project.lakehouse_path(), "bronze.files", rows, app_id="inlet-bronze-files", version=new.batch_id)
 
 
 def write_units(project: Project, spark: "SparkSession", new: Plan) -> None:

@@ -17,6 +17,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from inlet import lake, unit
@@ -112,7 +113,7 @@ def land(project: Project, spark: "SparkSession", batch_id: int, files: list[dic
         for name in sorted(name for name in wanted if (source.name, name) not in rows):
             rows[source.name, name] = (fetch(project, source, name), address(source, name) if source.lookups else None)
     # a replay may come after a later batch has landed, and Delta takes the numbers of one name in order alone
-    _keep(spark, batch_id, before, rows, f"inlet-{'bronze' if files else 'replay'}-lookups")
+    _keep(project, batch_id, before, rows, f"inlet-{'bronze' if files else 'replay'}-lookups")
 
 
 def keep_brought(project: Project, spark: "SparkSession", batch_id: int, sources: list[Source], messages) -> None:
@@ -122,20 +123,19 @@ def keep_brought(project: Project, spark: "SparkSession", batch_id: int, sources
     rows: dict[tuple[str, str], tuple] = {}
     for source, name, value, unit_id in _brought(CODECS[sources[0].codec], sources, messages):
         rows.setdefault((source, name), (value, unit_id))
-    _keep(spark, batch_id, known(project), rows)
+    _keep(project, batch_id, known(project), rows)
 
 
-def _keep(spark: "SparkSession", batch_id: int, before: dict, rows: dict[tuple[str, str], tuple], app_id="") -> None:
+def _keep(project: Project, batch_id: int, before: dict, rows: dict[tuple[str, str], tuple], app_id="") -> None:
     """Append what is not known before. In: what is known; by source and name (what was found, where)."""
+    of_batch = {"batch_id": batch_id, "landed_at": datetime.now(UTC)}
     new = [
-        (source, name, value, origin, batch_id)
+        {"source": source, "name": name, "value": value, "origin": origin} | of_batch
         for (source, name), (value, origin) in rows.items()
         if name not in before.get(source, {})
     ]
     if new:
-        schema = ", ".join(f"{c.name} {c.type}" for c in unit.LOOKUPS if c.name != "landed_at")
-        found = spark.createDataFrame(new, schema).selectExpr("*", "current_timestamp() as landed_at").coalesce(1)
-        lake.append(found, "bronze.lookups", app_id, batch_id)
+        lake.add_rows(project.lakehouse_path(), "bronze.lookups", new, app_id=app_id, version=batch_id)
 
 
 def _brought(codec, sources: list[Source], messages) -> list[tuple]:

@@ -71,11 +71,9 @@ def frame_again(project: Project, spark: "SparkSession", batch_id: int) -> None:
                 framed = _write_out(out, partial(_leave, of_source, staged, batch_id, framed))
             rows += framed
             _write(spark, out)
-    again = spark.createDataFrame(
-        [tuple((row | {"batch_id": batch_id, "landed_at": now})[c.name] for c in unit.FILES) for row in rows],
-        ", ".join(f"{c.name} {c.type}" for c in unit.FILES),
-    )
-    lake.append(again.coalesce(1), "bronze.files", f"inlet-bronze-framed-again-{batch_id}", batch_id)
+    again = [row | {"batch_id": batch_id, "landed_at": now} for row in rows]
+    app_id = f"inlet-bronze-framed-again-{batch_id}"
+    lake.add_rows(project.lakehouse_path(), "bronze.files", again, app_id=app_id, version=batch_id)
 
 
 def _stage(spark: "SparkSession", rest: Rest, file: Path) -> None:

@@ -1,13 +1,9 @@
 """Batches that decode again what was rejected: their plans (bronze.replays)."""
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from inlet import lake, unit
 from inlet.config import Project
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 PLANNED = [c.name for c in unit.REPLAYS]
 
@@ -23,25 +19,8 @@ def of_batch(project: Project, batch_id: int) -> list[dict]:
     return list({(row["source"], row["unit_id"], row["unit_offset"]): row for row in rows}.values())
 
 
-def plan(spark: "SparkSession", rejects: list[dict], batch_id: int) -> None:
+def plan(project: Project, rejects: list[dict], batch_id: int) -> None:
     """Write the plan of a batch, once however often it is tried. In: rejects."""
-    now = datetime.now(UTC)
-    rows = [
-        (
-            r["source"],
-            r["unit_id"],
-            r["unit_offset"],
-            r["unit_length"],
-            r.get("num_records", 1),
-            r["batch_id"],
-            batch_id,
-            now,
-        )
-        for r in rejects
-    ]
-    lake.append(
-        spark.createDataFrame(rows, ", ".join(f"{c.name} {c.type}" for c in unit.REPLAYS)).coalesce(1),
-        "bronze.replays",
-        "inlet-bronze-replays",
-        batch_id,
-    )
+    planned = {"batch_id": batch_id, "planned_at": datetime.now(UTC)}
+    rows = [{"num_records": 1, **reject, "rejected_in": reject["batch_id"], **planned} for reject in rejects]
+    lake.add_rows(project.lakehouse_path(), "bronze.replays", rows, app_id="inlet-bronze-replays", version=batch_id)

@@ -94,7 +94,7 @@ def replay(
             if anew and anew.plan:
                 spark = session(loaded.lakehouse_path())
                 hold(spark)
-                bronze.write_plan(spark, anew.plan)
+                bronze.write_plan(loaded, anew.plan)
                 log.say({"step": "replay", "batch": anew.plan.batch_id, "file": anew.path})
                 if anew.read_behind:
                     because = "it was read with what the damaged file said: `inlet replay --file` takes it anew, too"

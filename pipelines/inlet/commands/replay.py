@@ -196,7 +196,7 @@ def plan(project: Project, spark: "SparkSession", rejects: list[dict]) -> int:
             "Deliver the file under another name, for `inlet run` to read it so; or set `from` back",
         )
     batch_id = bronze.next_batch(project, bronze.landed(project))
-    replay.plan(spark, rejects, batch_id)
+    replay.plan(project, rejects, batch_id)
     bronze.frame_again(project, spark, batch_id)
     return batch_id
 

@@ -14,10 +14,11 @@ from inlet.lake.reads import (
     size_bytes,
     version,
 )
-from inlet.lake.tables import DATABASES, add_rows, append, arrow_schema, create, create_sql, ddl_of
+from inlet.lake.tables import DATABASES, add_arrow, add_rows, append, arrow_schema, create, create_sql, ddl_of
 
 __all__ = [
     "DATABASES",
+    "add_arrow",
     "add_rows",
     "append",
     "arrow_schema",

@@ -15,7 +15,7 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from inlet import bronze, change, lake
+from inlet import bronze, lake
 from inlet.bronze import replay
 from inlet.bronze.guard import said_by_worker
 from inlet.config import Project
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SMALL_BYTES = 8 << 20  # a batch up to which planning costs more than decoding
-LEDGER = [c.name for c in change.BATCHES]
 
 
 def pending(project: Project) -> list[int]:
@@ -72,7 +71,7 @@ def run(project: Project, spark: "SparkSession", batch_id: int, tell=lambda doin
     ready, failed = [source for source in sources if source not in held], {}
     if held:
         _decode_apart(
-            spark, batch_id, {source: f"batch {before} of the source is not whole" for source, before in held.items()}
+            project, batch_id, {source: f"batch {before} of the source is not whole" for source, before in held.items()}
         )
     size = sum(project.size_of(row) for row in files) + sum(row["unit_length"] for row in replays)
     with small_query_settings(spark, is_small=size <= SMALL_BYTES):
@@ -81,7 +80,7 @@ def run(project: Project, spark: "SparkSession", batch_id: int, tell=lambda doin
         except AccountingError as error:
             if len(ready) == 1:
                 raise
-            _decode_apart(spark, batch_id, dict.fromkeys(ready, error.message))
+            _decode_apart(project, batch_id, dict.fromkeys(ready, error.message))
             accounts = {}
             for source in ready:
                 try:
@@ -127,14 +126,11 @@ def _decode(
     return _run(project, spark, batch_id, files, replays, tell, is_apart=True)
 
 
-def _decode_apart(spark: "SparkSession", batch_id: int, why: dict[str, str]) -> None:
+def _decode_apart(project: Project, batch_id: int, why: dict[str, str]) -> None:
     """Note that sources of a batch come into the ledger one by one, or later. In: why, by source."""
     now = datetime.now(UTC)
-    rows = [(source, batch_id, words, now) for source, words in why.items()]
-    lake.append(
-        spark.createDataFrame(rows, ", ".join(f"{c.name} {c.type}" for c in change.STOPPED)).coalesce(1),
-        "silver.stopped",
-    )
+    rows = [{"source": s, "batch_id": batch_id, "why": words, "stopped_at": now} for s, words in why.items()]
+    lake.add_rows(project.lakehouse_path(), "silver.stopped", rows)
 
 
 def _done(project: Project) -> set[tuple[int, str]]:
@@ -270,34 +266,18 @@ def _table_versions(batch: Batch) -> None:
         if (source, name, number) not in known:
             version = next(v for v in tables[name].versions if v.version == number)
             listed = [{"name": c.name, "type": c.type, "nullable": c.nullable} for c in version.columns]
-            rows.append((source, *name.split("."), number, json.dumps(listed), "contract"))
+            schema, table = name.split(".")
+            row = {"source": source, "source_schema": schema, "source_table": table, "table_version": number}
+            row |= {"columns": json.dumps(listed), "origin": "contract", "batch_id": batch.batch_id}
+            rows.append(row | {"decoded_at": datetime.now(UTC)})
     if rows:
-        batch.append(
-            batch.spark.createDataFrame(
-                rows,
-                "source string, source_schema string, source_table string, "
-                "table_version int, columns string, origin string",
-            ),
-            "silver.table_versions",
-        )
+        lake.add_rows(batch.project.lakehouse_path(), "silver.table_versions", rows)
 
 
 def _close(batch: Batch) -> None:
-    now = datetime.now(UTC)
+    of_batch = {"batch_id": batch.batch_id, "finished_at": datetime.now(UTC)}
     rows = [
-        tuple(
-            (
-                vars(account)
-                | {
-                    "batch_id": batch.batch_id,
-                    "source": source,
-                    "finished_at": now,
-                    "codec": batch.project.sources[source].codec,
-                }
-            )[name]
-            for name in LEDGER
-        )
+        vars(account) | of_batch | {"source": source, "codec": batch.project.sources[source].codec}
         for source, account in sorted(batch.accounts.items())
     ]
-    ledger = batch.spark.createDataFrame(rows, ", ".join(f"{c.name} {c.type}" for c in change.BATCHES)).coalesce(1)
-    lake.append(ledger, "silver.batches")
+    lake.add_rows(batch.project.lakehouse_path(), "silver.batches", rows)
