@@ -1,10 +1,8 @@
 {# Create the table of a model from its declared columns: the contract is the DDL. Statistics on few columns keep
-   appends cheap; Delta has none for boolean and binary. What is only appended to has no deletion vectors: they cost
-   every scan's planning. Nor has a table with a column `_metadata`: Delta asks its own column of that name where the
-   rows of a vector are. -#}
-{% macro create_gold_table(node, statistics, contract, is_replacing=false, is_altered=false) %}
+   appends cheap; Delta has none for boolean and binary. There are no deletion vectors, which cost every scan's
+   planning, until a table is so large that writing its files anew would cost more (inlet.gold.build). -#}
+{% macro create_gold_table(node, statistics, contract, is_replacing=false) %}
   {%- set kept = [] -%}
-  {%- set has_vectors = is_altered and '_metadata' not in contract.columns | map(attribute='name') -%}
   {%- for name in statistics if node.columns[name].data_type not in ('boolean', 'binary') -%}
     {%- do kept.append(name if modules.re.fullmatch('\\w+', name, modules.re.ASCII) else identifier(name)) -%}
   {%- endfor -%}
@@ -14,7 +12,7 @@
   {{ identifier(column.name) }} {{ column.data_type }}
   {%- if column.description %} comment {{ text_literal(column.description) }}{% endif %}{{ ',' if not loop.last }}
   {% endfor -%}
-) using delta tblproperties (delta.enableDeletionVectors = {{ has_vectors | lower }},
+) using delta tblproperties (delta.enableDeletionVectors = false,
   delta.dataSkippingStatsColumns = {{ text_literal(kept | join(",")) }},
   inlet.key = {{ text_literal(contract.key | join(",")) }}{{ name_properties(contract) }})
   {% endcall %}
@@ -26,9 +24,7 @@
   {%- set contract = contract(name) -%}
   {%- set our, key = ours(contract), contract.key -%}
   {%- do create_gold_table(graph.nodes['model.inlet.' ~ name ~ '__past'],
-                        [our.source, our.valid_from_seq, our.valid_to_seq] + key[:2], contract, is_replacing,
-                        is_altered=true) -%}
+                        [our.source, our.valid_from_seq, our.valid_to_seq] + key[:2], contract, is_replacing) -%}
   {%- do create_gold_table(graph.nodes['model.inlet.' ~ name ~ '__current'],
-                        [our.source, our.valid_from_seq] + key[:3], contract, is_replacing,
-                        is_altered=true) -%}
+                        [our.source, our.valid_from_seq] + key[:3], contract, is_replacing) -%}
 {% endmacro %}

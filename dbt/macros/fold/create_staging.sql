@@ -15,7 +15,8 @@ create table if not exists {{ target.schema }}.{{ name }}__{{ table }} (
     comment 'the last version of its key: the one to keep in current, or the key to drop from it',
   {{ our._through_batch_id }} bigint comment 'set in the rows that say how far the batch comes',
   {{ our._through_change_seq }} string
-) using delta tblproperties (delta.dataSkippingStatsColumns = '{{ our.valid_to_seq }},{{ our._through_batch_id }}'
+) using delta tblproperties (delta.enableDeletionVectors = false,
+  delta.dataSkippingStatsColumns = '{{ our.valid_to_seq }},{{ our._through_batch_id }}'
   {{- name_properties(contract) }})
   {% endcall %}
 {%- endmacro %}

@@ -3,6 +3,7 @@
 {% macro stage(name, batch) -%}
   {%- if name ~ '__folded' not in gold_tables(name) %}{% do create_staging(name, 'folded') %}{% endif -%}
   {%- do small_query_settings(false) -%}
+  {%- do batch.update({'is_small': name in gold_state().small and not batch.has_rewind}) -%}
   {%- do fold_into(name, batch, 'folded') -%}
   {%- do gold_state().staged.update({name: batch}) -%}
 {%- endmacro %}
@@ -24,9 +25,12 @@
     {%- set timeline_query = 'select * from ' ~ kept[-1] -%}
     {%- set threads_query = threads(name, kept, batch.has_partial) -%}
   {%- endif -%}
-  {% call statement('stage') %}
-insert overwrite table {{ target.schema }}.{{ name }}__{{ table }}
-{{ fold(name, batch, timeline_query, threads_query) }}
-  {% endcall %}
+  {%- set staged = target.schema ~ '.' ~ name ~ '__' ~ table -%}
+  {%- set query = fold(name, batch, timeline_query, threads_query) -%}
+  {%- if batch.is_small -%}
+    {%- do adapter.small_batches.stage(staged, query) -%}
+  {%- else -%}
+    {% call statement('stage') %}insert overwrite table {{ staged }} {{ query }}{% endcall %}
+  {%- endif -%}
   {%- for table in kept %}{% do run_query('drop table ' ~ table) %}{% endfor -%}
 {%- endmacro %}

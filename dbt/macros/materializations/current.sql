@@ -4,7 +4,15 @@
   {%- set name = model.name.removesuffix('__current') -%}
   {%- set batch = is_staged(name) -%}
   {%- do small_query_settings(not batch) -%}
-  {%- if batch is mapping -%}
+  {%- if batch is mapping and batch.is_small -%}
+    {%- set contract, staged = contract(name), 'gold.' ~ name ~ '__folded' -%}
+    {%- set our = ours(contract) -%}
+    {%- do adapter.small_batches.replace_current('gold.' ~ name ~ '__current', staged,
+                                                 version_columns(contract, is_current=true),
+                                                 [our.source] + contract.key, our.valid_to_seq, our._is_last) -%}
+    {%- do adapter.small_batches.commit(name, staged, our) -%}
+    {%- do gold_state().staged.update({name: false}) -%}
+  {%- elif batch is mapping -%}
     {%- do apply_current(name, batch) -%}
     {%- do commit(name) -%}
   {%- elif batch -%}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from inlet import lake
 from inlet.config import Project
 from inlet.errors import ConfigError, InletError
-from inlet.gold import dbt, evolve, generate, progress
+from inlet.gold import dbt, evolve, generate, progress, small_batches
 from inlet.lake.spark import SMALL, small_query_settings
 from inlet.silver import table_versions
 from inlet.table import Table
@@ -80,15 +80,16 @@ def run(
         and max((lake.size_bytes(project.lakehouse_path(), f"gold.{name}__current") for name in lags), default=0)
         <= SMALL_BYTES
     )
-    names = {t.name for t in wanted}
+    names, lakehouse, by_name = {t.name for t in wanted}, project.lakehouse_path(), {t.name: t for t in wanted}
     greatest = progress.greatest(ledger, {name for t in wanted for name in t.names})
     state = {
         "ledger": greatest,
         "applied": [list(row.values()) for row in applied if row["table_name"] in names],
         "few": SMALL if is_few and not is_small else {},
         "kept": "delta" if "://" in project.lakehouse_path() else "parquet",
+        "small": [name for name in lags if is_small and small_batches.is_small(lakehouse, by_name[name])],
     }
-    with small_query_settings(spark, is_small), dbt.run_context(spark, state):
+    with small_query_settings(spark, is_small), dbt.small_batches(spark, lakehouse), dbt.run_context(spark, state):
         existing = _without_kept(project, spark, {r.tableName for r in spark.sql("show tables in gold").collect()})
         changed = [
             t
@@ -125,6 +126,20 @@ def run(
             "; ".join(dict.fromkeys(p.remedy for p in problems.values())),
         )
     return built
+
+
+def _give_vectors(project: Project, spark: "SparkSession", tables: list[Table]) -> None:
+    """Turn deletion vectors on for versions that have become many: to write their files anew would cost more than the
+    vectors cost a scan's planning. Not with a column `_metadata`: Delta asks its own of that name where the rows of a
+    vector are."""
+    lakehouse = project.lakehouse_path()
+    for table in tables:
+        for step in ("past", "current") if table.key and evolve.METADATA not in table.column_names else ():
+            name = f"gold.{table.name}__{step}"
+            if lake.size_bytes(lakehouse, name) > SMALL_BYTES:
+                described = lake.describe(lakehouse, name)
+                if described and described[1].get(evolve.VECTORS) == "false":
+                    spark.sql(f"alter table {name} set tblproperties ({evolve.VECTORS} = true)")
 
 
 def _models(project: Project, command: list[str], models: list[str], tell) -> list[dbt.Built]:

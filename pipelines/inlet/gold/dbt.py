@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from inlet.config import Project
 from inlet.errors import InletError
+from inlet.gold.small_batches import SmallBatches
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,6 +26,21 @@ class Built:
     status: str  # success, error, skipped
     message: str
     seconds: float
+
+
+@contextmanager
+def small_batches(spark: "SparkSession", lakehouse: str):
+    """Let the materializations write small batches without Spark: `adapter.small_batches` in dbt."""
+    from dbt.adapters.spark import SparkAdapter
+
+    name, available = "small_batches", SparkAdapter._available_
+    SparkAdapter._available_ = available | {name}
+    setattr(SparkAdapter, name, SmallBatches(spark, lakehouse))
+    try:
+        yield
+    finally:
+        SparkAdapter._available_ = available
+        delattr(SparkAdapter, name)
 
 
 @contextmanager
