@@ -3,6 +3,7 @@ changes.
 """
 
 import random
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,11 +17,12 @@ from tests import reference
 from tests.silver import by_source, write_silver
 from tests.streams import COLUMNS, KEY, Change, deliver, seq, stream
 from tests.test_generate import ITEMS, project
+from tests.test_gold_sql import statements
 
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory, spark, lakehouse):
-    names = "kept", "crashed", "verified", "unused", "ranged", "broken", "left"
+    names = "kept", "crashed", "crashed_small", "verified", "unused", "ranged", "broken", "left", "small"
     made = project(
         tmp_path_factory.mktemp("gold_runs"),
         lakehouse,
@@ -82,17 +84,22 @@ def assert_history(spark, table: str, streams: dict[str, list[list[Change]]]) ->
 # ----------------------------------------------------------------------------------------------------------------
 
 STEPS = {  # the tables that a run writes, the last one first, and the commits that it makes there
-    "gold.applied": ["WRITE"],
-    "gold.crashed__current": ["WRITE", "DELETE"],
-    "gold.crashed__past": ["WRITE", "MERGE"],
-    "gold.crashed__folded": ["WRITE"],
+    "applied": ["WRITE"],
+    "current": ["WRITE", "DELETE"],
+    "past": ["WRITE", "MERGE"],
+    "folded": ["WRITE"],
 }
 
 
 @pytest.mark.proof
-def test_a_crash_between_any_two_steps_heals_on_the_next_run(spark, here):
+@pytest.mark.parametrize("name", ["crashed", "crashed_small"])
+def test_a_crash_between_any_two_steps_heals_on_the_next_run(spark, here, name, monkeypatch):
     """A crash is the state in which the tables of the steps after it are as they were before the run. The next run
     heals it, folds the next batch, and dies in its turn."""
+    is_small = name == "crashed_small"
+    if not is_small:
+        monkeypatch.setattr(build, "SMALL_CHANGES", 0)
+    tables = {"gold.applied" if step == "applied" else f"gold.{name}__{step}": done for step, done in STEPS.items()}
     crashes = [
         (1, False),
         (2, False),
@@ -100,7 +107,7 @@ def test_a_crash_between_any_two_steps_heals_on_the_next_run(spark, here):
         (1, True),
         (4, False),
     ]  # how many steps are undone; is half of the next one, too
-    streams = {}
+    streams, lakehouse = {}, here.lakehouse_path()
     for number in range(30):
         rng = random.Random(f"crashed {number}")
         batches = deliver(rng, stream(rng, wipes=0.0, loads=0, length=40), 2 + len(crashes), late=0.0, repeated=0.0)
@@ -111,35 +118,52 @@ def test_a_crash_between_any_two_steps_heals_on_the_next_run(spark, here):
         streams[f"url_{number:02d}"] = batches  # Spark hides settings that hold such a word
     first = next_batch(spark)
     for place in range(2 + len(crashes)):
-        write_silver(spark, first + place, {"crashed": {s: batches[place] for s, batches in streams.items()}})
-        build_gold(here, spark, ["crashed"])
+        write_silver(spark, first + place, {name: {s: batches[place] for s, batches in streams.items()}})
+        build_gold(here, spark, [name])
         num_undone, is_half = crashes[place - 1] if 0 < place <= len(crashes) else (0, False)
-        for table in list(STEPS)[:num_undone]:
-            undo(spark, table, 2 if table == "gold.crashed__current" else 1)
-        if is_half:  # rows were taken from current, and not put back
-            undo(spark, "gold.crashed__current", 1)
-            assert lake.operations(here.lakehouse_path(), "gold.crashed__current", 3)[-1] == "DELETE"
+        for table in list(tables)[:num_undone]:
+            is_in_two = table == f"gold.{name}__current" and "DELETE" in lake.operations(lakehouse, table, 2)
+            undo(spark, table, 2 if is_in_two else 1, tables[table])
+        if is_half and "DELETE" in lake.operations(lakehouse, f"gold.{name}__current", 2):
+            undo(spark, f"gold.{name}__current", 1, STEPS["current"])  # rows were taken, and not put back
+            assert lake.operations(lakehouse, f"gold.{name}__current", 3)[-1] == "DELETE"
         if num_undone == 3:  # past was not written: a run of the last model alone must not lose it
-            dbt.run(here, ["run", "--select", "crashed__current"])
-    assert_history(spark, "crashed", streams)
-    spark.sql("drop table gold.crashed__before_after")  # where a --full-refresh begins, and died
+            dbt.run(here, ["run", "--select", f"{name}__current"])
+    assert_history(spark, name, streams)
+    spark.sql(f"drop table gold.{name}__before_after")  # where a --full-refresh begins, and died
     told = []
 
     def tell(doing, done, of, finished=None):
         told.append((doing, done, of, finished and finished["table"]))
 
-    build_gold(here, spark, ["crashed"], tell=tell)
-    assert told == [*((f"crashed__{step}", 0, 1, None) for step in gold.STEPS), ("crashed__current", 1, 1, "crashed")]
-    assert_history(spark, "crashed", streams)
+    build_gold(here, spark, [name], tell=tell)
+    assert told == [*((f"{name}__{step}", 0, 1, None) for step in gold.STEPS), (f"{name}__current", 1, 1, name)]
+    assert_history(spark, name, streams)
 
 
-def undo(spark, table: str, num_commits: int) -> None:
+def undo(spark, table: str, num_commits: int, operations: list[str]) -> None:
     """Take back the last commits of a table."""
     last = [
         (row.version, row.operation) for row in spark.sql(f"describe history {table} limit {num_commits}").collect()
     ]
-    assert all(operation in STEPS[table] for _, operation in last)
+    assert all(operation in operations for _, operation in last)
     spark.sql(f"restore table {table} to version as of {last[-1][0] - 1}")
+
+
+def test_a_small_batch_costs_three_queries_of_spark(spark, here, monkeypatch):
+    """The new rows of the log, the survey, the fold; what comes of them is written without Spark."""
+    batches = [
+        [change("small", n, "INSERT", ("z", n), "a") for n in range(3)],
+        [change("small", 10, "UPDATE", ("z", 1), "b"), change("small", 11, "DELETE", ("z", 2))],
+        [change("small", 20, "UPDATE", ("z", 1), "c"), change("small", 21, "INSERT", ("z", 2), "d")],
+    ]
+    bring(spark, here, "small", {"far": batches[:2]})
+    write_silver(spark, next_batch(spark), {"small": {"far": batches[2]}})
+    sent = statements(spark, monkeypatch, lambda: build_gold(here, spark, ["small"]))
+    data = re.compile(r"\b(from|join|into|table) (silver|gold|inlet_new_changes)", re.IGNORECASE)
+    asked = [query for query in sent if data.search(query) and not re.match(r"show|alter view|/\*.*\*/\s*show", query)]
+    assert len(asked) == 3, [q[:300] for q in asked]
+    assert_history(spark, "small", {"far": batches})
 
 
 def test_what_a_run_kept_that_died_is_in_nobodys_way(spark, here):
@@ -282,7 +306,8 @@ def test_changes_are_read_once_the_ledger_has_their_batch_and_nothing_new_is_not
 
 
 @pytest.mark.proof
-def test_a_batch_in_order_reads_only_the_range_of_its_keys(spark, here):
+def test_a_batch_in_order_reads_only_the_range_of_its_keys(spark, here, monkeypatch):
+    monkeypatch.setattr(build, "SMALL_CHANGES", 0)  # small tables are read and written whole
     keys = [
         (region, item) for region in ("", "${env:HOME}", "a'b", "a\\", "a\\'b", "nörd", "z") for item in range(-3, 4)
     ]

@@ -5,6 +5,7 @@
 -- nothing new: {{ source('silver', 'changes') }} {{ source('silver', 'control_events') }}
 -- {{ source('silver', 'batches') }} {{ source('gold_state', 'applied') }}
 {%- else -%}
-{{ typed_changes(name, lagging, this) }}
+{%- set new = gold_state().small.get(name, {'is_logged': true}) -%}
+{{ typed_changes(name, lagging, this if new.is_logged else none, new.get('has_load_events', true) or contract(name).added_again) }}
 {%- endif -%}
 {% endmacro %}

@@ -1,7 +1,7 @@
 {# The ledger and gold.applied, for all tables (or those a run of Inlet wants), once a run. Out: {whole: {(SCHEMA.TABLE,
    source): last batch that has the table}, applied: {(table, source): {batch_id, change_seq}}, staged: {table: is there
-   a batch to commit}, kept: the format of tables that do not outlive a batch, small: the tables that are written
-   without Spark (inlet.gold.small_batches)}. A run of dbt has one `graph`, so the
+   a batch to commit}, kept: the format of tables that do not outlive a batch, small: {table that is
+   written without Spark: what its state is (inlet.gold.small_batches)}}. A run of dbt has one `graph`, so the
    state is kept there, under the run's id; `reload_state` asks again for one table. #}
 {% macro gold_state() -%}
   {%- set state = graph.get('inlet_state', {}) -%}
@@ -22,7 +22,8 @@ from {{ source('gold_state', 'applied') }} group by source, table_name
       {%- endfor -%}
     {%- endif -%}
     {%- set state = {'invocation_id': invocation_id, 'whole': {}, 'applied': {}, 'staged': {},
-                  'kept': from_inlet.get('kept', 'delta'), 'small': from_inlet.get('small', [])} -%}
+                  'kept': from_inlet.get('kept', 'delta'), 'small': from_inlet.get('small', {})} -%}
+    {%- for name, new in state.small.items() if not new.is_staged %}{% do state.staged.update({name: false}) %}{% endfor -%}
     {%- for row in from_inlet.ledger %}{% do state.whole.update({(row[0], row[1]): row[2]}) %}{% endfor -%}
     {%- for row in from_inlet.applied if row[2] >= state.applied.get((row[0], row[1]), {'batch_id': -1}).batch_id -%}
       {%- do state.applied.update({(row[0], row[1]): {'batch_id': row[2], 'change_seq': row[3]}}) -%}

@@ -11,4 +11,5 @@
                             contract(name), is_replacing=true) -%}
   {%- do run_query('drop table ' ~ gold ~ '__forgetting') -%}
   {%- do reload_state(name) -%}
+  {%- do gold_state().small.pop(name, none) -%}
 {%- endmacro %}

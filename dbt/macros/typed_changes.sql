@@ -1,7 +1,7 @@
 {# Silver's changes of one table, typed: one row per change. An empty full load, the end of a load and a column that is
    added again are rows too, because they say something about every row of the table. In: rows of `progress`; a log
-   whose batches are left out (none: every batch up to where they come). -#}
-{% macro typed_changes(name, lagging, log=none) -%}
+   whose batches are left out (none: every batch up to where they come); whether there may be events of loads. -#}
+{% macro typed_changes(name, lagging, log=none, has_load_events=true) -%}
 {%- set changes, control_events = source('silver', 'changes'), source('silver', 'control_events') -%}
 {%- set contract = contract(name) -%}
 {%- set of_table -%}
@@ -18,22 +18,26 @@ changes as (
          operation in ('INSERT', 'REFRESH', 'UPDATE', 'UPSERT') as has_row
   from {{ changes }} c{{ ' left anti join logged l on l.source = c.source and l.batch_id = c.batch_id' if log }}
   where {{ of_table }}
-),
+)
+{%- if has_load_events %},
 
 load_events as (
   select e.* from {{ control_events }} e
   {{- ' left anti join logged l on l.source = e.source and l.batch_id = e.batch_id' if log }}
   where kind in ('empty_load', 'load_end') and change_seq is not null and {{ of_table }}
 )
+{%- endif %}
 
 {% for version in versions_of_changes(contract, changes, of_table) -%}
 {{ typed_as(contract, version) }}
-union all
+{{ 'union all' if not loop.last or has_load_events }}
 {% endfor -%}
+{% if has_load_events -%}
 select source, change_seq, upper(kind), upper(substr(kind, 1, 1)), null, null, array(), array(), array(), false,
        null, null, null, null, load_id, null,
        null, unit_id, unit_offset, batch_id
 from load_events
+{%- endif -%}
 {%- if contract.key %}{{ columns_added_again(contract, lagging, log) }}{% endif %}
 {%- endmacro %}
 

@@ -28,7 +28,7 @@
   {%- set staged = target.schema ~ '.' ~ name ~ '__' ~ table -%}
   {%- set query = fold(name, batch, timeline_query, threads_query) -%}
   {%- if batch.is_small -%}
-    {%- do adapter.small_batches.stage(staged, query) -%}
+    {%- do adapter.small_batches.stage(name, query) -%}
   {%- else -%}
     {% call statement('stage') %}insert overwrite table {{ staged }} {{ query }}{% endcall %}
   {%- endif -%}

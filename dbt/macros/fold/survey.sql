@@ -15,7 +15,8 @@
      has_delete (within transactions), has_wipe, has_added (a dropped column is added again: it wipes the column) #}
 {% macro survey(name, lagging, log=none) -%}
   {%- set is_first, log, filter = log is not none, log or ref(name ~ '__before_after'), batch_filter(lagging) -%}
-  {%- set found = query_rows(new_changes_by_source(name, log, filter, lagging)) -%}
+  {%- set new = gold_state().small.get(name) and not is_first and adapter.small_batches.new_changes(name) or log -%}
+  {%- set found = query_rows(new_changes_by_source(name, new, filter, lagging)) -%}
   {%- if not found %}{{ return(none) }}{% endif -%}
   {%- set kinds, late = kinds_of(found), {} -%}
   {%- for row in found if row.late_seq %}{% do late.update({row.source: row.late_seq}) %}{% endfor -%}
@@ -34,7 +35,7 @@
             if rewind else kinds -%}
   {%- set has_wipe = read.has_wipe or starts != [] -%}
   {{ return({
-    'log': log, 'is_first': is_first, 'filter': filter, 'num_changes': found | sum(attribute='num_changes') | int,
+    'log': log if rewind else new, 'is_first': is_first, 'filter': filter, 'num_changes': found | sum(attribute='num_changes') | int,
     'sources': sources, 'progress': progress,
     'starts': starts, 'disturbed': loads.disturbed, 'continued': loads.continued,
     'has_rewind': rewind != {}, 'rewind_seq': rewind.values() | min if rewind else none, 'start_seq': start_seq,

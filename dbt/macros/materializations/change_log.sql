@@ -11,8 +11,10 @@
     {%- set sql = before_after(name) -%}
   {%- endif -%}
   {%- do small_query_settings(true) -%}
-  {%- if 'select' in sql and name in gold_state().small -%}
-    {%- do adapter.small_batches.append('gold.' ~ this.identifier, model.columns.keys() | list, sql) -%}
+  {%- set small = gold_state().small.get(name) -%}
+  {%- if 'select' in sql and small -%}
+    {%- do adapter.small_batches.append_log(name, model.columns.keys() | list, sql,
+                                            contract(name).key and not small.is_logged) -%}
     {% call noop_statement('main', 'appended') %}{% endcall %}
   {%- elif 'select' in sql -%}
     {% call statement('main') %}insert into {{ this }} ({{ columns_of(model.columns) }})

@@ -5,12 +5,10 @@
   {%- set batch = is_staged(name) -%}
   {%- do small_query_settings(not batch) -%}
   {%- if batch is mapping and batch.is_small -%}
-    {%- set contract, staged = contract(name), 'gold.' ~ name ~ '__folded' -%}
-    {%- set our = ours(contract) -%}
-    {%- do adapter.small_batches.replace_current('gold.' ~ name ~ '__current', staged,
-                                                 version_columns(contract, is_current=true),
-                                                 [our.source] + contract.key, our.valid_to_seq, our._is_last) -%}
-    {%- do adapter.small_batches.commit(name, staged, our) -%}
+    {%- set contract, our = contract(name), ours(contract(name)) -%}
+    {%- do adapter.small_batches.replace_current(name, version_columns(contract, is_current=true),
+                                                 [our.source] + contract.key, our) -%}
+    {%- do adapter.small_batches.commit(name, our) -%}
     {%- do gold_state().staged.update({name: false}) -%}
   {%- elif batch is mapping -%}
     {%- do apply_current(name, batch) -%}

@@ -15,8 +15,7 @@
   {%- endif -%}
   {%- if batch and batch.is_small -%}
     {%- set contract = contract(name) -%}
-    {%- do adapter.small_batches.append_closed('gold.' ~ name ~ '__past', 'gold.' ~ name ~ '__folded',
-                                               version_columns(contract), ours(contract).valid_to_seq) -%}
+    {%- do adapter.small_batches.append_closed(name, version_columns(contract), ours(contract).valid_to_seq) -%}
     {% call noop_statement('main', 'appended') %}{% endcall %}
   {%- elif batch -%}
     {% call statement('main') %}{{ apply_past(name, batch.has_rewind, batch.rewind_seq) }}{% endcall %}

@@ -87,8 +87,10 @@ def run(
         "applied": [list(row.values()) for row in applied if row["table_name"] in names],
         "few": SMALL if is_few and not is_small else {},
         "kept": "delta" if "://" in project.lakehouse_path() else "parquet",
-        "small": [name for name in lags if is_small and small_batches.is_small(lakehouse, by_name[name])],
+        "small": small_batches.states(project, [by_name[name] for name in lags], lags, applied) if is_small else {},
     }
+    if not is_small:
+        _give_vectors(project, spark, [by_name[name] for name in lags])
     with small_query_settings(spark, is_small), dbt.small_batches(spark, lakehouse), dbt.run_context(spark, state):
         existing = _without_kept(project, spark, {r.tableName for r in spark.sql("show tables in gold").collect()})
         changed = [

@@ -35,10 +35,12 @@ def small_batches(spark: "SparkSession", lakehouse: str):
 
     name, available = "small_batches", SparkAdapter._available_
     SparkAdapter._available_ = available | {name}
-    setattr(SparkAdapter, name, SmallBatches(spark, lakehouse))
+    writer = SmallBatches(spark, lakehouse)
+    setattr(SparkAdapter, name, writer)
     try:
         yield
     finally:
+        writer.drop_views()
         SparkAdapter._available_ = available
         delattr(SparkAdapter, name)
 

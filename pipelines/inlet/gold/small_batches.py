@@ -17,19 +17,47 @@ import pyarrow.compute as pc
 import pyarrow.dataset
 
 from inlet import lake
+from inlet.config import Project
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from inlet.table import Table
 
-NUM_CHANGES = 60_000  # of a run, up to which planning is what costs
 SIZE_BYTES = 16 << 20  # of a table of current rows, which is written whole
 FEATURES = {"appendOnly", "invariants", "timestampNtz"}  # of a table, with which delta-rs reads and writes it whole
 # a float is equal to another one in Spark that has other bytes; the others delta-rs does not write
 NO_KEYS, NO_COLUMNS = ("float", "double"), ("variant", "interval", "void", "geometry", "geography")
 
 APPLIED = ["table_name", "source", "through_batch_id", "through_change_seq", "applied_at"]
+
+
+def states(project: Project, tables: list["Table"], lags: dict, applied: list[dict]) -> dict[str, dict]:
+    """What the materializations need not ask of each table that is written without Spark: is a batch staged that is not
+    committed; does the log hold batches that gold.applied does not; may there be events of loads among what is new. In:
+    contracts; how far each is behind (progress.lagging); rows of gold.applied."""
+    lakehouse, found = project.lakehouse_path(), {}
+    small = [table for table in tables if is_small(lakehouse, table)]
+    least = min((through for table in small for through, _ in lags[table.name].values()), default=0)
+    columns = ["source_schema", "source_table"]
+    of_loads = f"where kind in ('empty_load', 'load_end') and batch_id > {least}"
+    events = lake.peek(lakehouse, "silver.control_events", columns, of_loads) if small else []
+    loaded = {f"{row['source_schema']}.{row['source_table']}" for row in events}
+    for table in small:
+        of_table = sorted((r["through_batch_id"], r["source"]) for r in applied if r["table_name"] == table.name)
+        done = {source: batch_id for batch_id, source in of_table}
+        logged = _beyond(lakehouse, table, "before_after", ["source", "batch_id"], done)
+        staged = _beyond(lakehouse, table, "folded", [table.our("source"), table.our("_through_batch_id")], done)
+        has_events = not loaded.isdisjoint(table.names)
+        found[table.name] = {"is_staged": staged, "is_logged": logged, "has_load_events": has_events}
+    return found
+
+
+def _beyond(lakehouse: str, table: "Table", step: str, columns: list[str], done: dict[str, int]) -> bool:
+    """Has a table rows of batches behind those that are done? In: its columns of source and batch; by source."""
+    rest = f"where {columns[1]} > {min(done.values(), default=-1)}"
+    rows = lake.peek(lakehouse, f"gold.{table.name}__{step}", columns, rest)
+    return any(row[columns[1]] > done.get(row[columns[0]], -1) for row in rows)
 
 
 def is_small(lakehouse: str, table: "Table") -> bool:
@@ -49,6 +77,10 @@ def is_small(lakehouse: str, table: "Table") -> bool:
     return features <= FEATURES and lake.size_bytes(lakehouse, names[2]) <= SIZE_BYTES
 
 
+def _view(name: str) -> str:
+    return f"inlet_new_changes__{name}"
+
+
 def place(lakehouse: str, table: str) -> str:
     return f"{lakehouse}/{table.replace('.', '/')}"
 
@@ -59,55 +91,65 @@ class SmallBatches:
     def __init__(self, spark: "SparkSession", lakehouse: str):
         self.spark, self.lakehouse = spark, lakehouse
         self.staged: dict[str, pa.Table] = {}
+        self.logged: set[str] = set()
 
-    def append(self, table: str, columns: list[str], query: str) -> None:
-        """Append the rows of a query. In: the table, as in gold.orders__before_after, and its columns, as the query
-        gives them."""
-        rows = self.spark.sql(query).toArrow().rename_columns(list(columns))
+    def append_log(self, name: str, columns: list[str], query: str, is_kept: bool) -> None:
+        """Append new changes to the log of a table. In: the name of the contract; the columns of the log, as the query
+        gives them; whether they are kept for the survey and the fold, as all that is new."""
+        rows = self.spark.sql(query).toArrow().rename_columns(columns)
         if len(rows):
-            self._write(table, rows, "append")
+            self._write(f"{name}__before_after", rows, "append")
+        if is_kept:
+            self.spark.createDataFrame(rows).createOrReplaceTempView(_view(name))
+            self.logged.add(name)
 
-    def stage(self, table: str, query: str) -> None:
+    def new_changes(self, name: str) -> str | None:
+        """The view that holds all that is new in the log; None where this run has not written it."""
+        return _view(name) if name in self.logged else None
+
+    def stage(self, name: str, query: str) -> None:
         """Replace what is staged by the rows of a query, which gives the columns in the table's order."""
+        table = f"{name}__folded"
         names = [field.name for field in self._table(table).schema().fields]
-        self.staged[table] = self.spark.sql(query).toArrow().rename_columns(names)
-        self._write(table, self.staged[table], "overwrite")
+        self.staged[name] = self.spark.sql(query).toArrow().rename_columns(names)
+        self._write(table, self.staged[name], "overwrite")
 
-    def append_closed(self, table: str, staged: str, columns: list[str], until: str) -> None:
+    def append_closed(self, name: str, columns: list[str], until: str) -> None:
         """Append the closed versions. In: the columns of past; the one that says where a version ends."""
-        rows = self.staged[staged]
+        rows = self.staged[name]
         closed = rows.filter(pc.is_valid(rows[until])).select(columns)
         if len(closed):
-            self._write(table, closed, "append")
+            self._write(f"{name}__past", closed, "append")
 
-    def replace_current(
-        self, table: str, staged: str, columns: list[str], key: list[str], until: str, is_last: str
-    ) -> None:
+    def replace_current(self, name: str, columns: list[str], key: list[str], our: dict[str, str]) -> None:
         """Write the current rows anew, in one commit: without those of keys that the batch touches, with the versions
-        that it leaves open. In: the columns of current; those of a key, the source among them; the column of the staged
-        rows that says where a version ends, and the one that marks the last version of a key."""
-        rows = self.staged[staged]
-        last = rows.filter(pc.fill_null(rows[is_last], False))
-        live = last.filter(pc.is_null(last[until])).select(columns)
+        that it leaves open. In: the columns of current; those of a key, the source among them; what columns of ours are
+        called in the staged rows."""
+        rows, table = self.staged[name], f"{name}__current"
+        last = rows.filter(pc.fill_null(rows[our["_is_last"]], False))
+        live = last.filter(pc.is_null(last[our["valid_to_seq"]])).select(columns)
         options = pyarrow.dataset.ParquetReadOptions(coerce_int96_timestamp_unit="us")
         now = self._table(table).to_pyarrow_dataset(parquet_read_options=options).to_table(columns)
         places = now.select(key).append_column("_n", pa.array(range(len(now)), pa.int64()))
-        kept = places.join(last.select(key).cast(places.select(key).schema), key, join_type="left anti")
+        kept = places.join(last.select(key).cast(now.select(key).schema), key, join_type="left anti")
         left = now.take(kept["_n"].combine_chunks().sort())
         self._write(table, pa.concat_tables([left, live.cast(left.schema)]), "overwrite")
 
-    def commit(self, name: str, staged: str, our: dict[str, str]) -> None:
-        """Note in gold.applied how far the table comes. In: the name of its contract; what columns of ours are called
-        in the staged rows."""
-        rows = self.staged.pop(staged)
+    def commit(self, name: str, our: dict[str, str]) -> None:
+        """Note in gold.applied how far the table comes. In: what columns of ours are called in the staged rows."""
+        rows = self.staged.pop(name)
         through = rows.filter(pc.is_valid(rows[our["_through_batch_id"]]))
         of_all = [pa.array([value] * len(through)) for value in (name, datetime.now(UTC))]
         names = ("source", "_through_batch_id", "_through_change_seq")
         columns = [of_all[0], *(through[our[n]] for n in names), of_all[1]]
         lake.add_arrow(self.lakehouse, "gold.applied", pa.Table.from_arrays(columns, APPLIED))
 
+    def drop_views(self) -> None:
+        for name in self.logged:
+            self.spark.catalog.dropTempView(_view(name))
+
     def _table(self, table: str) -> deltalake.DeltaTable:
-        return deltalake.DeltaTable(place(self.lakehouse, table))
+        return deltalake.DeltaTable(place(self.lakehouse, f"gold.{table}"))
 
     def _write(self, table: str, rows: pa.Table, mode: Literal["append", "overwrite"]) -> None:
         to = self._table(table)
