@@ -344,7 +344,12 @@ def test_tables_of_a_step_are_asked_in_one_statement_of_rows_read_without_spark(
         gold(
             current=[("s", 1, 1), ("s", 1, 4, "2", False, ["STATE"]), ("t", 1, 2)],
             history=None,
-            past=[("s", 1, 4, "1", True, [], "2"), ("s", 1, 2, "1", True, [], "3"), ("s", 1, 5, "1", True, [], "3")],
+            past=[
+                ("s", 1, 4, "1", True, [], "2"),
+                ("s", 1, 2, "1", True, [], "3"),
+                ("s", 1, 5, "1", True, [], "3"),
+                ("s", 1, None, "1", True, [], "3"),
+            ],
             touched=[("s", (1, 1), (1, 2), BATCH), ("s", None, (1, 4), BATCH), ("s", None, (1, 5), EARLIER)],
             name=name,
         )
@@ -358,11 +363,11 @@ def test_tables_of_a_step_are_asked_in_one_statement_of_rows_read_without_spark(
     with local_rows.held(project, spark, suites, [BATCH], 1 << 20) as held:
         for by_spark, local in zip(suites, held, strict=True):
             shown = [
-                sorted(one.narrow_rows(spark).select("PARCEL_ID", "valid_from_seq").collect())
+                sorted(one.narrow_rows(spark).select("PARCEL_ID", "valid_from_seq").collect(), key=str)
                 for one in (by_spark, local)
             ]
             assert shown[0] == shown[1] and "inlet_touched" in local.rows
-            assert [row[0] for row in shown[0]] == [1, 4] if "current" in local.table else [1, 2, 4, 4]
+            assert [row[0] for row in shown[0]] == [1, 4] if "current" in local.table else [1, 2, 4, 4, None]
     statements.clear()
     results = checks.check(project, spark, "gold", [BATCH])
     assert [(r.table, r.severity, r.unexpected_count) for r in results if not r.success] == [
@@ -517,6 +522,29 @@ ROWS = "inlet_checked_1"
 )
 def test_a_query_of_single_rows_or_of_repeated_values_is_an_aggregate(query, aggregate):
     assert counting._aggregate(query) == aggregate
+
+
+def test_of_binary_columns_a_key_is_compared_and_others_are_null_or_not(project):
+    columns = [
+        {"name": "ID", "type": "binary"},
+        {"name": "PHOTO", "type": "binary"},
+        {"name": "NOTE", "type": "binary"},
+    ]
+    contract = Table(table="T.SCANS", name="scans", key=["ID"], columns=columns)
+    write_suite(
+        project,
+        """
+- {table: "*__current", expect: expect_column_values_to_be_unique, kwargs: {column: ID}, severity: warn, why: w}
+- {table: "*__current", expect: expect_column_values_to_not_be_null, kwargs: {column: PHOTO}, severity: warn, why: w}
+""",
+        "gold",
+    )
+    expected = suite.expand(suite.load(project, "gold"), [contract])
+    (scans,) = rows_to_check.of_tables(project, None, expected, suite.build(expected), [BATCH])
+    assert scans.slim_rows == (
+        "select * except (`id`, `photo`), hex(`id`) as `id`, if(`photo` is not null, true, null) as `photo` "
+        "from gold.scans__current"
+    )
 
 
 def test_results_of_a_clock_that_was_set_back_are_kept(project):

@@ -110,7 +110,7 @@ def _counts(spark: "SparkSession", suites: list[TableSuite], is_small: bool) -> 
     groups = [[s for of_contract in asked[n : n + size] for s in of_contract] for n in range(0, len(asked), size)]
     num_threads = spark.sparkContext.defaultParallelism if is_small else 1
     with ThreadPoolExecutor(min(num_threads, MAX_THREADS)) as pool:
-        counted = [counts for group in pool.map(partial(count, spark), groups) for counts in group]
+        counted = [counts for group in pool.map(partial(count, spark, is_small=is_small), groups) for counts in group]
     return {s.table: counts for s, counts in zip([s for group in groups for s in group], counted, strict=True)}
 
 

@@ -114,11 +114,13 @@ def keep(
     project: Project, spark: "SparkSession", step: str, run_id: int, results: list[CheckResult], pages: dict
 ) -> str:
     """Append the results, write the pages and the index. Out: path of the index."""
-    if not spark.catalog.tableExists(TABLE):  # by Spark, so that the catalog has it
+    lakehouse, app_id = project.lakehouse_path(), f"inlet-checks-{step}"
+    if not lake.transaction_version(
+        lakehouse, TABLE, app_id
+    ):  # by Spark, so that the catalog has it; asking it is slow
         spark.sql(lake.create_sql(TABLE, RESULTS))
     if results:
-        rows = [r._asdict() for r in results]
-        lake.add_rows(project.lakehouse_path(), TABLE, rows, RESULTS, app_id=f"inlet-checks-{step}", version=run_id)
+        lake.add_rows(lakehouse, TABLE, [r._asdict() for r in results], RESULTS, app_id, run_id)
     return page.write(
         project.lakehouse_path("checks", "docs"),
         {table: ([r for r in results if r.table == table], has_page) for table, has_page in pages.items()},
