@@ -11,7 +11,9 @@ from deltalake import write_deltalake
 
 from inlet import checks, lake
 from inlet.checks import checks as checking
-from inlet.checks import suite, validation
+from inlet.checks import counting, local_rows, suite, validation
+from inlet.checks import results as kept_results
+from inlet.checks import rows as rows_to_check
 from inlet.config import Project
 from inlet.errors import CheckFailed, ConfigError
 from inlet.table import Table
@@ -162,6 +164,9 @@ def test_a_good_batch_passes_and_leaves_results_once_and_pages(project, spark, s
         "validate_on_spark",
         lambda *of: pytest.fail("nothing is wrong, so nothing is to be looked at twice"),
     )
+    monkeypatch.setattr(
+        "pyspark.sql.classic.dataframe.DataFrame.persist", lambda *of: pytest.fail("rows are read once")
+    )
     silver([("001", "UPDATE", None, None)], batch_id=EARLIER)  # would fail, but is not asked about
     silver(GOOD, num_rejected=2, num_records=5)
     spark.sql(  # of a file without a full load; of a full load, and closed
@@ -176,7 +181,7 @@ def test_a_good_batch_passes_and_leaves_results_once_and_pages(project, spark, s
     results = checks.check(project, spark, "silver", [BATCH])
     assert all(r.success for r in results) and len(results) == len(suite.load(project, "silver"))
     run = results[0].run_id
-    lake.append(spark.table("checks.results").where(f"run_id = {run}"), "checks.results", "checks.silver", run)
+    kept_results.keep(project, spark, "silver", run, results, {})  # again: an append of a run happens once
     assert spark.table("checks.results").where(f"run_id = {run}").count() == len(results)
     assert kept(spark, f"run_id = {run} and `table` = 'silver.rejects'") == [
         ("silver.rejects", "expect_column_values_to_be_in_set", "error", True, 0),
@@ -252,30 +257,38 @@ def test_what_cannot_run_has_failed_even_as_a_warning(project, spark, silver):
 
 @pytest.fixture
 def gold(spark):
-    """Gold tables of the contract with the rows given: current keys, history periods, and the log of touched keys."""
+    """Gold tables of contracts with the rows given: current keys, history periods, and the log of touched keys. With
+    rows of past, history is the view over past and current that it is in a lakehouse.
+    """
+    made = []
 
-    def make(current, history, touched):
-        names = {
-            "current": (
-                "source string, SHOP int, PARCEL_ID int, valid_from_seq string, is_complete boolean, not_supplied "
-                "array<string>",
-                [(*key, "1", True, []) for key in current],
-            ),
-            "history": ("source string, SHOP int, PARCEL_ID int, valid_from_seq string, valid_to_seq string", history),
+    def make(current, history, touched, name="parcels", past=None):
+        version = "source string, SHOP int, PARCEL_ID int, valid_from_seq string"
+        rest = "is_complete boolean, not_supplied array<string>"
+        tables = {
+            "current": (f"{version}, {rest}", [(*key, "1", True, []) if len(key) == 3 else key for key in current]),
             "before_after": (
                 "source string, before struct<SHOP int, PARCEL_ID int>, after struct<SHOP int, PARCEL_ID int>, "
                 "batch_id bigint",
                 touched,
             ),
+            "past": (f"{version}, {rest}, valid_to_seq string", past),
+            "history": (f"{version}, valid_to_seq string", history),
         }
-        for name, (schema, rows) in names.items():
-            spark.createDataFrame(rows, schema).write.format("delta").mode("overwrite").saveAsTable(
-                f"gold.parcels__{name}"
-            )
+        for kind, (schema, rows) in tables.items():
+            if rows is not None:
+                rows_of_table = spark.createDataFrame(rows, schema)
+                rows_of_table.write.format("delta").mode("overwrite").saveAsTable(f"gold.{name}__{kind}")
+        if history is None:
+            spark.sql(f"""create view gold.{name}__history as select * from gold.{name}__past
+                union all select *, cast(null as string) from gold.{name}__current""")
+        made.append((name, past, history))
 
     yield make
-    for name in ("current", "history", "before_after"):
-        spark.sql(f"drop table if exists gold.parcels__{name}")
+    for name, past, history in made:
+        spark.sql(f"drop {'view' if history is None else 'table'} if exists gold.{name}__history")
+        for kind in ("current", "before_after", *["past"] * (past is not None)):
+            spark.sql(f"drop table if exists gold.{name}__{kind}")
 
 
 @pytest.mark.smoke
@@ -304,15 +317,78 @@ def test_gold_keys_are_unique_and_periods_sound_among_the_keys_a_batch_touched(p
     ]
 
 
+@pytest.fixture
+def statements(spark, monkeypatch) -> list[str]:
+    """The statements that ask for counts."""
+    sent, sql = [], type(spark).sql
+
+    def noted(session, text, *args, **kwargs):
+        if "inlet_checked_" in text:
+            sent.append(text)
+        return sql(session, text, *args, **kwargs)
+
+    monkeypatch.setattr(type(spark), "sql", noted)
+    return sent
+
+
+@pytest.mark.smoke
+def test_tables_of_a_step_are_asked_in_one_statement_of_rows_read_without_spark(
+    project, spark, silver, gold, statements
+):
+    """Two contracts, four tables: keys are touched in both images, in batches of before, and lack a part."""
+    crates = ORDERS.model_copy(update={"table": "T.CRATES", "name": "crates"})
+    project = Project(
+        root=project.root, lakehouse=project.lakehouse, sources={}, tables={t.table: t for t in (ORDERS, crates)}
+    )
+    for name in ("parcels", "crates"):
+        gold(
+            current=[("s", 1, 1), ("s", 1, 4, "2", False, ["STATE"]), ("t", 1, 2)],
+            history=None,
+            past=[
+                ("s", 1, 4, "1", True, [], "2"),
+                ("s", 1, 2, "1", True, [], "3"),
+                ("s", 1, 5, "1", True, [], "3"),
+                ("s", 1, None, "1", True, [], "3"),
+            ],
+            touched=[("s", (1, 1), (1, 2), BATCH), ("s", None, (1, 4), BATCH), ("s", None, (1, 5), EARLIER)],
+            name=name,
+        )
+    suites = rows_to_check.of_tables(
+        project,
+        spark,
+        expected := suite.expand(suite.load(project, "gold"), project.tables.values()),
+        suite.build(expected),
+        [BATCH],
+    )
+    with local_rows.held(project, spark, suites, [BATCH], 1 << 20) as held:
+        for by_spark, local in zip(suites, held, strict=True):
+            shown = [
+                sorted(one.narrow_rows(spark).select("PARCEL_ID", "valid_from_seq").collect(), key=str)
+                for one in (by_spark, local)
+            ]
+            assert shown[0] == shown[1] and "inlet_touched" in local.rows
+            assert [row[0] for row in shown[0]] == [1, 4] if "current" in local.table else [1, 2, 4, 4, None]
+    statements.clear()
+    results = checks.check(project, spark, "gold", [BATCH])
+    assert [(r.table, r.severity, r.unexpected_count) for r in results if not r.success] == [
+        ("gold.parcels__current", "warn", 1),
+        ("gold.crates__current", "warn", 1),
+    ]
+    assert len(statements) == 1 and "gold." not in statements[0]
+    silver(GOOD)
+    checks.check(project, spark, "silver", [BATCH])
+    assert len(statements) == 2 and "rejects" not in statements[1]  # no file of them can hold a row of the batch
+
+
 def both_ways(project, spark, monkeypatch, step, tables=None) -> list[tuple]:
     """What is found by counting and by Great Expectations alone: fields of checks.results, and its own results as they
     are shown.
     """
     found, validate = [], validation.validate
-    for counted in (validation.COUNTED, {}):
+    for counted in (counting.COUNTED, {}):
         with monkeypatch.context() as patch:
             validations = []
-            patch.setattr(validation, "COUNTED", counted)
+            patch.setattr(counting, "COUNTED", counted)
             patch.setattr(validation, "validate", lambda *of: validations.append(validate(*of)) or validations[-1])
             patch.setattr(checking, "raise_on_errors", lambda *of: None)
             results = checks.check(project, spark, step, [BATCH], tables)
@@ -392,6 +468,91 @@ def test_a_column_that_is_not_there_hides_nothing_else(project, spark, silver, m
         ("change_seq", 1),
         ("nowhere", None),
     ]
+
+
+def test_an_expectation_that_cannot_run_leaves_the_others_counted(project, spark, silver, statements, monkeypatch):
+    """The statement of all tables fails, then that of its table; each of its expectations is asked alone."""
+    silver(GOOD)
+    write_suite(
+        project,
+        """
+- {table: silver.batches, expect: expect_column_values_to_not_be_null, kwargs: {column: source}, severity: warn,
+  why: w}
+- {table: silver.changes, expect: expect_column_values_to_not_be_null, kwargs: {column: source}, severity: warn,
+  why: w}
+- {table: silver.changes, expect: unexpected_rows_expectation, severity: warn, why: w,
+  kwargs: {unexpected_rows_query: "select nowhere from {batch} where source is null"}}
+""",
+    )
+    validated, on_spark = [], validation.validate_on_spark
+    monkeypatch.setattr(
+        validation,
+        "validate_on_spark",
+        lambda rows, table, built: validated.append((table, len(built))) or on_spark(rows, table, built),
+    )
+    with pytest.raises(CheckFailed, match="1 check of silver failed(?s:.*)could not run.*nowhere"):
+        checks.check(project, spark, "silver", [BATCH])
+    assert validated == [("silver.changes", 1)] and len(statements) == 1 + 2 + 2
+
+
+ROWS = "inlet_checked_1"
+
+
+@pytest.mark.parametrize(
+    "query, aggregate",
+    [
+        (
+            f"select a, `b c`, r.d from {ROWS}\n where a > 1 or b is distinct from 'x' ",
+            "count_if((a > 1 or b is distinct from 'x'\n) and (true or struct(a, `b c`, r.d) is null))",
+        ),
+        (
+            f"select a, `b c`, count(*) as num_rows from {ROWS} group by a, `b c` having count(*) > 1",
+            "count(*) - count(distinct struct(a, `b c`))",
+        ),
+        (f"select a, count(*) as n from {ROWS} group by a, b having count(*) > 1", None),
+        (f"select a, count(*) as n from {ROWS} group by a having count(*) > 2", None),
+        (f"select a from {ROWS} where a > 1 limit 3", None),
+        (f"select a from {ROWS} where a > 1 union all select a from b", None),
+        (f"select a from {ROWS} where a in (select a from b)", None),
+        (f"select distinct a from {ROWS} where a > 1", None),
+        (f"select explode(a) from {ROWS} where a is null", None),
+        ("select a from silver.changes where a > 1", None),
+        (f"select a from {ROWS}", None),
+    ],
+)
+def test_a_query_of_single_rows_or_of_repeated_values_is_an_aggregate(query, aggregate):
+    assert counting._aggregate(query) == aggregate
+
+
+def test_of_binary_columns_a_key_is_compared_and_others_are_null_or_not(project):
+    columns = [
+        {"name": "ID", "type": "binary"},
+        {"name": "PHOTO", "type": "binary"},
+        {"name": "NOTE", "type": "binary"},
+    ]
+    contract = Table(table="T.SCANS", name="scans", key=["ID"], columns=columns)
+    write_suite(
+        project,
+        """
+- {table: "*__current", expect: expect_column_values_to_be_unique, kwargs: {column: ID}, severity: warn, why: w}
+- {table: "*__current", expect: expect_column_values_to_not_be_null, kwargs: {column: PHOTO}, severity: warn, why: w}
+""",
+        "gold",
+    )
+    expected = suite.expand(suite.load(project, "gold"), [contract])
+    (scans,) = rows_to_check.of_tables(project, None, expected, suite.build(expected), [BATCH])
+    assert scans.slim_rows == (
+        "select * except (`id`, `photo`), hex(`id`) as `id`, if(`photo` is not null, true, null) as `photo` "
+        "from gold.scans__current"
+    )
+
+
+def test_results_of_a_clock_that_was_set_back_are_kept(project):
+    ahead = 4_000_000_000 * 10**6
+    lake.add_rows(
+        project.lakehouse_path(), "checks.results", [{"run_id": ahead}], checks.RESULTS, "inlet-checks-gold", ahead
+    )
+    assert kept_results.next_run_id(project, "gold") == ahead + 1 > kept_results.next_run_id(project, "silver")
 
 
 RESULTS = "run_id bigint, step string, table string, severity string, success bool, batch_ids bigints"

@@ -1,10 +1,10 @@
 """Checks: whether today's data is right, asked of every step. (Whether the SQL is right is for dbt unit tests.)
 
-Suites are data (suite.py), judged by Great Expectations (validation.py); what came of it is kept (results.py, page.py).
+Suites are data (suite.py). Great Expectations judges the counts (validation.py). What it finds is kept (results.py,
+page.py).
 
-Which rows: where a table has a batch_id, those of the batches being checked; of a gold table, all rows of the keys that
-those batches touched (a new row can contradict an old one); else the table. So the cost follows the batch. Only columns
-that a suite names are read, and of binary and variant ones only whether they are null.
+Which rows: rows.py; so the cost follows the batch. How they are counted: counting.py, one statement for several tables.
+Tables without a row of the batches, as the statistics of their files tell, are not asked.
 
 Out: rows in `checks.results` (results.py), pages under <lakehouse>/checks/docs/index.html that need no network, and
 CheckFailed when an expectation of severity `error` does not hold. What cannot run, because a table or column is not
@@ -13,20 +13,22 @@ built is compared with the number declared.
 """
 
 import logging
-import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from inlet import lake
 from inlet.checks import page, validation
-from inlet.checks.results import CheckResult, as_fields, fields_of, keep, raise_on_errors
-from inlet.checks.suite import Expected, build, expand, load, shown
+from inlet.checks.counting import NUM_ROWS, count
+from inlet.checks.local_rows import held
+from inlet.checks.results import CheckResult, as_fields, fields_of, keep, next_run_id, raise_on_errors
+from inlet.checks.rows import TableSuite, of_tables
+from inlet.checks.suite import Expected, build, expand, load
 from inlet.config import Project
 from inlet.errors import ConfigError
 from inlet.lake.spark import small_query_settings
-from inlet.sql import name as quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,6 +37,7 @@ log = logging.getLogger(__name__)
 
 NO_TABLE = "the table does not exist"
 MAX_THREADS = 8  # that check small tables side by side
+NUM_TOGETHER = 4  # contracts whose small tables are asked in one statement: a plan of more costs more than it saves
 SMALL_BYTES = 16 << 20  # landed bytes, or bytes of a table, up to which planning is what costs
 
 
@@ -51,9 +54,7 @@ def check(project: Project, spark: "SparkSession", step: str, batch_ids=None, ta
     batch_ids = sorted(batch_ids or []) or None
     is_small = _is_small(project, suite, batch_ids)
     with small_query_settings(spark, is_small):
-        return _check(
-            project, spark, step, suite, batch_ids, num_threads=spark.sparkContext.defaultParallelism if is_small else 1
-        )
+        return _check(project, spark, step, suite, batch_ids, is_small)
 
 
 def _is_small(project: Project, suite: list[Expected], batch_ids) -> bool:
@@ -61,30 +62,28 @@ def _is_small(project: Project, suite: list[Expected], batch_ids) -> bool:
     tables = {e.table for e in suite if not batch_ids} | {
         f"gold.{e.contract.name}__current" for e in suite if e.contract
     }
-    files = lake.peek(lakehouse, "bronze.files", ["batch_id", "source", "ofs_start", "ofs_end"]) if batch_ids else []
+    columns, of_batches = (
+        ["source", "ofs_start", "ofs_end"],
+        f"where batch_id in ({', '.join(map(str, batch_ids or []))})",
+    )
+    files = lake.peek(lakehouse, "bronze.files", columns, of_batches) if batch_ids else []
     sizes = [lake.size_bytes(lakehouse, table) for table in tables]
-    return sum(project.size_of(f) for f in files if f["batch_id"] in batch_ids) <= SMALL_BYTES >= max(sizes, default=0)
+    return sum(map(project.size_of, files)) <= SMALL_BYTES >= max(sizes, default=0)
 
 
 def _check(
-    project: Project, spark: "SparkSession", step: str, suite: list[Expected], batch_ids, num_threads: int
+    project: Project, spark: "SparkSession", step: str, expected: list[Expected], batch_ids, is_small: bool
 ) -> list[CheckResult]:
-    started, run_id = time.monotonic(), time.time_ns() // 1000
-    built, of_table = build(suite), {}
-    for n, expected in enumerate(suite):
-        of_table.setdefault(expected.table, []).append(n)
-
-    def checked(table: str):
-        mine = of_table[table]
-        return *_check_table(spark, table, [suite[n] for n in mine], [built[n] for n in mine], batch_ids), datetime.now(
-            UTC
-        )
-
+    started, run_id = time.monotonic(), next_run_id(project, step)
+    suites = of_tables(project, spark, expected, build(expected), batch_ids)
+    asked = [s for s in suites if s.may_have_rows]
+    with held(project, spark, asked, batch_ids, SMALL_BYTES if is_small and batch_ids else 0) as with_rows:
+        counts = _counts(spark, with_rows, is_small)
     results, pages = [], {}
-    with ThreadPoolExecutor(min(num_threads, MAX_THREADS)) as pool:  # small tables take longer to plan than to read
-        for table, (fields_of_table, validated, now) in zip(of_table, pool.map(checked, of_table), strict=True):
-            results += [CheckResult(run_id, step, batch_ids, checked_at=now, **fields) for fields in fields_of_table]
-            pages[table] = validated is not None
+    for suite in suites:
+        fields_of_table, pages[suite.table] = _judged(spark, suite, counts.get(suite.table, {NUM_ROWS: 0}))
+        now = datetime.now(UTC)
+        results += [CheckResult(run_id, step, batch_ids, checked_at=now, **fields) for fields in fields_of_table]
     index = keep(project, spark, step, run_id, results, pages)
     failed = [r for r in results if not r.success]
     log.info(
@@ -99,6 +98,32 @@ def _check(
     return results
 
 
+def _counts(spark: "SparkSession", suites: list[TableSuite], is_small: bool) -> dict[str, dict]:
+    """The counts of each table. The tables of a contract are asked in one statement, for they share the keys that were
+    touched; small tables are, for planning a statement costs more than reading them."""
+    by_contract: dict[str, list[TableSuite]] = {}
+    for suite in suites:
+        contract = suite.contract
+        by_contract.setdefault(contract.name if contract else "" if is_small else suite.table, []).append(suite)
+    asked = list(by_contract.values())
+    size = NUM_TOGETHER if is_small else 1
+    groups = [[s for of_contract in asked[n : n + size] for s in of_contract] for n in range(0, len(asked), size)]
+    num_threads = spark.sparkContext.defaultParallelism if is_small else 1
+    with ThreadPoolExecutor(min(num_threads, MAX_THREADS)) as pool:
+        counted = [counts for group in pool.map(partial(count, spark, is_small=is_small), groups) for counts in group]
+    return {s.table: counts for s, counts in zip([s for group in groups for s in group], counted, strict=True)}
+
+
+def _judged(spark: "SparkSession", suite: TableSuite, counts: dict) -> tuple[list[dict], bool]:
+    """Result fields of one table, and whether it had rows to check."""
+    if NUM_ROWS not in counts and not spark.catalog.tableExists(suite.table):
+        return [as_fields(e, False, NO_TABLE, None, None, "error") for e in suite.expected], False
+    validated = validation.validate(spark, suite, counts)
+    if validated is None:
+        return [as_fields(e, True, page.NO_ROWS, 0, None) for e in suite.expected], False
+    return [fields_of(e, r, suite.rows) for e, r in zip(suite.expected, validated.results, strict=True)], True
+
+
 def _contracts(project: Project, spark: "SparkSession", step: str, names) -> list:
     if step != "gold":
         return []
@@ -110,68 +135,3 @@ def _contracts(project: Project, spark: "SparkSession", step: str, names) -> lis
     if unknown:
         raise ConfigError(f"No contract is named {', '.join(unknown)}", f"Known: {', '.join(sorted(known))}")
     return [known[name] for name in names]
-
-
-def _check_table(spark: "SparkSession", table: str, suite: list[Expected], built: list, batch_ids):
-    """Result fields and the validation (None without rows) of one table: all its expectations at once."""
-    if not spark.catalog.tableExists(table):
-        return [as_fields(e, False, NO_TABLE, None, None, "error") for e in suite], None
-    rows, where = _rows(spark, table, suite[0].contract, batch_ids)
-    rows = _slim(rows, suite).persist()  # each expectation of a table reads them
-    try:
-        validated = validation.validate(spark, table, rows, suite, built)
-    finally:
-        rows.unpersist()
-    if validated is None:
-        return [as_fields(e, True, page.NO_ROWS, 0, None) for e in suite], None
-    return [fields_of(e, r, where) for e, r in zip(suite, validated.results, strict=True)], validated
-
-
-def _rows(spark: "SparkSession", table: str, contract, batch_ids):
-    """The rows to check as a DataFrame, and the same as SQL."""
-    rows = spark.table(table)
-    if batch_ids is None:
-        return rows, table
-    batches = f"batch_id in ({', '.join(map(str, batch_ids))})"
-    if contract is None:
-        if "batch_id" not in rows.columns:
-            return rows, table
-        return rows.where(batches), f"(select * from {table} where {batches})"
-    log_table = f"gold.{contract.name}__before_after"
-    if not spark.catalog.tableExists(log_table) or not {"before", "after", "batch_id"} <= set(
-        spark.table(log_table).columns
-    ):
-        return rows, table
-    if table == log_table:
-        return rows.where(batches), f"(select * from {table} where {batches})"
-    keys = [quoted(k) for k in contract.key]
-    key = ", ".join([contract.our("source"), *keys])
-    images = (
-        f"select source, {', '.join(f'image.{k}' for k in keys)} from (select source, explode(array(before, after)) "
-        f"as image from {log_table} where {batches}) where image is not null"
-    )
-    no_key = " or ".join(f"{k} is null" for k in keys)  # a null is in no list
-    where = f"(select * from {table} where ({key}) in ({images}) or {no_key})"
-    return spark.sql(f"select * from {where}"), where
-
-
-def _slim(rows, suite: list[Expected]):
-    """Only the columns that the suite names; of binary and variant ones only whether they are null."""
-    from pyspark.sql import functions as F
-
-    words = set(re.findall(r"\w+", " ".join(str(e.kwargs) for e in suite).lower()))
-    fields = [
-        f for f in rows.schema if f.name.lower() in words or not re.fullmatch(r"\w+", f.name)
-    ] or rows.schema.fields[:1]
-    slim = [
-        (
-            f.name,
-            F.when(F.col(quoted(f.name)).isNotNull(), True).alias(f.name)
-            if f.dataType.typeName() in ("binary", "variant")
-            else F.col(quoted(f.name)),
-        )
-        for f in fields
-    ]
-    return rows.select(
-        [column for _, column in slim] + [column.alias(shown(name)) for name, column in slim if shown(name) != name]
-    )

@@ -1,5 +1,6 @@
 """What came of checks: rows of checks.results, their pages, and the error that stops a run."""
 
+import time
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,6 +16,7 @@ from inlet.sql import name as quoted
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+TABLE = "checks.results"
 RESULTS = (
     Column("run_id", "bigint", "one call of the check: microseconds since 1970, so it only grows"),
     Column("step", "string", "bronze, silver or gold"),
@@ -102,31 +104,27 @@ def _rows_sql(kwargs: dict, examples: list, where: str) -> str:
     return f"select * from {where} where {quoted(column)} " + (f"in ({literals})" if literals else "is null")
 
 
+def next_run_id(project: Project, step: str) -> int:
+    """A run_id after all of the step, whatever the clock says: an append under an earlier one is taken for a repeat."""
+    last = lake.transaction_version(project.lakehouse_path(), TABLE, f"inlet-checks-{step}")
+    return max(time.time_ns() // 1000, last + 1)
+
+
 def keep(
     project: Project, spark: "SparkSession", step: str, run_id: int, results: list[CheckResult], pages: dict
 ) -> str:
     """Append the results, write the pages and the index. Out: path of the index."""
-    if not spark.catalog.tableExists("checks.results"):
-        spark.sql(lake.create_sql("checks.results", RESULTS))
+    lakehouse, app_id = project.lakehouse_path(), f"inlet-checks-{step}"
+    if not lake.transaction_version(
+        lakehouse, TABLE, app_id
+    ):  # by Spark, so that the catalog has it; asking it is slow
+        spark.sql(lake.create_sql(TABLE, RESULTS))
     if results:
-        lake.append(spark.createDataFrame(_arrow(results)), "checks.results", f"checks.{step}", run_id)
+        lake.add_rows(lakehouse, TABLE, [r._asdict() for r in results], RESULTS, app_id, run_id)
     return page.write(
         project.lakehouse_path("checks", "docs"),
         {table: ([r for r in results if r.table == table], has_page) for table, has_page in pages.items()},
     )
-
-
-def _arrow(results: list[CheckResult]):
-    import pyarrow as pa
-
-    types = {
-        "bigint": pa.int64(),
-        "string": pa.string(),
-        "boolean": pa.bool_(),
-        "timestamp": pa.timestamp("us", tz="UTC"),
-        "array<bigint>": pa.list_(pa.int64()),
-    }
-    return pa.Table.from_pylist([r._asdict() for r in results], pa.schema([(c.name, types[c.type]) for c in RESULTS]))
 
 
 def raise_on_errors(step: str, failed: list[CheckResult], index: str) -> None:

@@ -2,6 +2,7 @@
 
 from inlet.lake.lock import following, writing
 from inlet.lake.reads import (
+    column_names,
     describe,
     exists,
     has_files,
@@ -12,6 +13,7 @@ from inlet.lake.reads import (
     query_builder,
     size,
     size_bytes,
+    transaction_version,
     version,
 )
 from inlet.lake.tables import DATABASES, add_arrow, add_rows, append, arrow_schema, create, create_sql, ddl_of
@@ -22,6 +24,7 @@ __all__ = [
     "add_rows",
     "append",
     "arrow_schema",
+    "column_names",
     "create",
     "create_sql",
     "ddl_of",
@@ -36,6 +39,7 @@ __all__ = [
     "query_builder",
     "size",
     "size_bytes",
+    "transaction_version",
     "version",
     "writing",
 ]

@@ -48,8 +48,9 @@ def column_names(lakehouse: str, table: str) -> set[str]:
     return {field.name for field in deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}").schema().fields}
 
 
-def may_hold(lakehouse: str, table: str, column: str, value: int) -> bool:
-    """Can a table hold rows with this number in a column? Told by the statistics of its files, without Spark."""
+def may_hold(lakehouse: str, table: str, column: str, *values: int) -> bool:
+    """Can a table hold rows with one of these numbers in a column? Told by the statistics of its files, without
+    Spark."""
     import deltalake
     import pyarrow as pa
 
@@ -59,7 +60,7 @@ def may_hold(lakehouse: str, table: str, column: str, value: int) -> bool:
     if not {f"min.{column}", f"max.{column}"} <= set(files.column_names):
         return files.num_rows > 0
     return any(
-        low is None or high is None or low <= value <= high
+        low is None or high is None or any(low <= value <= high for value in values)
         for low, high in zip(files.column(f"min.{column}").to_pylist(), files.column(f"max.{column}").to_pylist())
     )
 
@@ -110,6 +111,15 @@ def version(lakehouse: str, table: str) -> int:
     import deltalake
 
     return deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}").version()
+
+
+def transaction_version(lakehouse: str, table: str, app_id: str) -> int:
+    """The version of the last append to a table under an app_id; 0 where there is none."""
+    import deltalake
+
+    if not exists(lakehouse, table):
+        return 0
+    return deltalake.DeltaTable(f"{lakehouse}/{table.replace('.', '/')}").transaction_version(app_id) or 0
 
 
 def has_version(lakehouse: str, table: str, number: int) -> bool:
