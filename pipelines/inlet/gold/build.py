@@ -60,11 +60,11 @@ def run(
     tables: list[str] | None = None,
     full_refresh: bool = False,
     tell=lambda doing, **parts: None,
-    after=lambda table, batch_id: None,
+    after=lambda done: None,
 ) -> list[dbt.Built]:
     """Bring the tables' gold up to the ledger. In: table names (None: all); a function called with each model that
-    begins, and with each table that is done (as of `Log.now`); one that is called for each table whose gold is up to
-    the ledger, with the last batch that has the table. Out: one row per model that ran.
+    begins, and with each table that is done (as of `Log.now`); one that is called with the tables whose gold is up to
+    the ledger, each with the last batch that has it. Out: one row per model that ran.
 
     Raises: InletError naming the models that failed; what others did stays, and the next run goes on from there.
     """
@@ -113,9 +113,13 @@ def run(
         asked = ["run", "--threads", str(threads), "--select", *models]
         built = _models(project, asked + ["--full-refresh"] * full_refresh, models, tell) if models else []
         failed, done = [b for b in built if b.status != "success"], {b.model for b in built if b.status == "success"}
-        for table in wanted if ledger else ():
-            if table not in changed or done.issuperset(f"{table.name}__{step}" for step in steps(table)):
-                after(table, max((last for name, _, last in greatest if name in table.names), default=-1))
+        after(
+            [
+                (table, max((last for name, _, last in greatest if name in table.names), default=-1))
+                for table in (wanted if ledger else ())
+                if table not in changed or done.issuperset(f"{table.name}__{step}" for step in steps(table))
+            ]
+        )
         if failed:
             raise InletError(
                 "gold: " + "; ".join(f"{b.model}: {b.message}" for b in failed if b.status != "skipped"),

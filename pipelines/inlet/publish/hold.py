@@ -1,11 +1,14 @@
 """What holds a source back: transactions that lack events, and what may be shown meanwhile."""
 
+import datetime as dt
 from typing import TYPE_CHECKING, NamedTuple
 
+from inlet import lake
 from inlet.config import Project
 from inlet.log import counted
 from inlet.publish.point import Point
 from inlet.publish.times import UNTIMED, time_of
+from inlet.publish.views import TRANSACTIONS
 from inlet.silver import closed_rejects
 from inlet.sql import literal
 
@@ -28,6 +31,7 @@ def freeze(point: Point, last: Point, late: set[str]) -> None:
     for name in tables:
         shown, before = point.table(name), last.table(name)
         shown.versions, shown.through = dict(before.versions), dict(before.through)
+        shown.built_at = before.built_at
         if before.shape is not None:
             shown.shape, shown.columns = before.shape, before.columns
 
@@ -110,6 +114,8 @@ def holds_of(project: Project, spark: "SparkSession", last: Point) -> dict[str, 
     """source -> what has to wait for transactions that lack events. One is waited for until its source is
     `open_transaction_minutes` further, by its own times, in a later batch; 0 waits for none. Where its order tells no
     time the times are those of the changes."""
+    if not _may_wait(project):
+        return {}
     minutes = " ".join(f"when {literal(s.name)} then {s.open_transaction_minutes}" for s in project.sources.values())
     points = " ".join(f"when {literal(source)} then {literal(seq)}" for source, seq in last.points.items())
     is_untimed = UNTIMED.format("t.last_change_seq")
@@ -141,6 +147,34 @@ def holds_of(project: Project, spark: "SparkSession", last: Point) -> dict[str, 
         )
         for r in rows
     }
+
+
+def _may_wait(project: Project) -> bool:
+    """False if no transaction that lacks events is waited for any more, as the newest batch of each source tells. Told
+    without Spark: most often there is no such transaction."""
+    lakehouse = project.lakehouse_path()
+    columns, lacking = ["source", "last_change_seq", "batch_id"], "where state <> 'complete'"
+    transactions = lake.peek(lakehouse, TRANSACTIONS, columns, lacking)
+    newest: dict[str, dict] = {}
+    for row in lake.peek(lakehouse, "silver.batches", columns) if transactions else ():
+        if row["last_change_seq"] and row["batch_id"] > newest.get(row["source"], {"batch_id": -1})["batch_id"]:
+            newest[row["source"]] = row
+    for row in transactions:
+        source, last = project.sources.get(row["source"]), newest.get(row["source"])
+        if minutes := source.open_transaction_minutes if source else 60:
+            end = _end_of_wait(row["last_change_seq"], minutes)
+            if last is None or last["batch_id"] <= row["batch_id"] or last["last_change_seq"] <= end:
+                return True
+    return False
+
+
+def _end_of_wait(seq: str, minutes: float) -> str:
+    """The last change_seq of the time that a transaction is waited for; one behind all where its order tells none."""
+    try:
+        at = dt.datetime.strptime(seq[:16] + "0000", "%Y%m%d%H%M%S%f") + dt.timedelta(minutes=minutes)
+    except (ValueError, OverflowError):  # not of a calendar
+        return "~"
+    return f"{at.year:04}{at:%m%d%H%M%S%f}"[:16] + "~"
 
 
 def _rejected(project: Project) -> list[dict]:

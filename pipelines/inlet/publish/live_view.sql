@@ -1,5 +1,6 @@
 with after_gold as (   -- is_moved: gold has gone on since, or is being rebuilt, and this view soon with it
-  select b.source, b.batch_id, a.applied_seq, coalesce(a.is_moved, false) or {{ is_rebuilt }} as is_moved
+  select b.source, b.batch_id, a.applied_seq, coalesce(a.is_moved, false)
+    or {{ through }} >= 0 and (select count(*) from gold.applied where table_name = {{ table_name }}) = 0 as is_moved
   from silver.batches b
   left join (
     select source, max(case when through_batch_id <= {{ through }} then through_change_seq end) as applied_seq,
@@ -74,7 +75,7 @@ changed as (   -- one row per key: its changes in order
 
 current as (
   select *{% for key in keys %}, {{ quoted(key.column) }} as {{ key.name }}{% endfor %}
-  from gold.{{ current }} version as of {{ version }}
+  from (select row.* from {{ base }} where through_batch_id is null)
 ),
 
 based as (   -- one row per changed key: gold's row, and the changes that follow it

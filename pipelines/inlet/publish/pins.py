@@ -14,7 +14,7 @@ from inlet import lake
 from inlet.config import Project
 from inlet.errors import ConfigError
 from inlet.gold.evolve import KEY, ours, own
-from inlet.publish import checkpoints, views
+from inlet.publish import checkpoints, fixed_views, views
 from inlet.publish.point import PUBLISHED, Point
 from inlet.sql import literal
 from inlet.sql import name as quoted
@@ -107,7 +107,7 @@ def pin(project: Project, spark: "SparkSession", database: str, point: Point) ->
         if columns:
             our_names[table] = ours_beside(set(own(columns, "", ours(properties))))
         key = _key(project, table, properties.get(KEY, "")) if columns else []
-        views.write_pinned(spark, database, table, point, key, list(columns), our_names.get(table, {}))
+        fixed_views.write_pinned(spark, database, table, point, key, list(columns), our_names.get(table, {}))
     checkpoints.write_pinned(project, spark, database, point, our_names)
     return tables
 

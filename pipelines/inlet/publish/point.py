@@ -1,5 +1,6 @@
 """The published point: what the public views show, kept in the view `public._point` and logged in gold.published."""
 
+import datetime as dt
 import json
 import zlib
 from dataclasses import asdict, dataclass, field
@@ -9,7 +10,7 @@ from inlet import lake
 from inlet.change import Column, ddl
 from inlet.config import Project
 from inlet.errors import InletError
-from inlet.publish.views import TRANSACTIONS, number_map, string_map
+from inlet.publish.views import TRANSACTIONS, number_map
 from inlet.sql import literal
 
 if TYPE_CHECKING:
@@ -29,9 +30,10 @@ PUBLISHED = (
     Column("held", "map<string,string>", "source -> why its point is not at the end of what gold has; empty: it is"),
 )
 POINT = "public._point"
+LOG = "gold.published"
 EVENTS = "silver.control_events"
-PROPERTY = "inlet.point."  # what the view's properties that hold the point begin with, before its number
-NUM_FILES = 500  # of gold.published, one a point, above which they are made one
+PROPERTY = "inlet.point."  # what the view's properties that hold the point begin with
+SLOTS = ("even.", "odd.")  # how they go on, by its number: the next point never overwrites the one that is shown
 
 
 @dataclass
@@ -53,6 +55,7 @@ class TablePoint:
     moved: int | None = None  # number of the point that last moved its views
     shape: int | None = None  # of the columns its views were made with, and what is said of them
     columns: int | None = None  # of the columns alone
+    built_at: int | None = None  # when gold last built it, in microseconds; what it was built to then is shown
 
 
 @dataclass
@@ -64,6 +67,7 @@ class Point:
     tables: dict[str, TablePoint] = field(default_factory=dict)
     transactions: int | None = None  # version of silver.transactions
     events: int | None = None  # version of silver.control_events; None: no source has checkpoints
+    looked_at: int = 0  # when the versions of all tables were last looked up, in seconds
 
     @classmethod
     def of(cls, stored: dict) -> "Point":
@@ -79,7 +83,8 @@ class Point:
             return point
         sources = {name: SourcePoint(**fields) for name, fields in stored["sources"].items()}
         tables = {name: TablePoint(**fields) for name, fields in stored["tables"].items()}
-        return cls(stored["number"], sources, tables, stored["transactions"], stored.get("events"))
+        transactions, events, looked_at = (stored.get(name) for name in ("transactions", "events", "looked_at"))
+        return cls(stored["number"], sources, tables, transactions, events, looked_at or 0)
 
     @classmethod
     def of_log(cls, row: dict) -> "Point":
@@ -135,11 +140,13 @@ def _of_maps(number: int, points: dict[str, str], versions: dict[str, int]) -> P
 
 def newest(project: Project) -> dict | None:
     """The last row of gold.published; none while there is none."""
-    rows = lake.peek(
-        project.lakehouse_path(),
-        "gold.published",
+    lakehouse, number = project.lakehouse_path(), "coalesce(max(number), -1)"
+    last = lake.peek(lakehouse, LOG, [f"{number} as number"])  # of one column: the others are long
+    rows = last and lake.peek(
+        lakehouse,
+        LOG,
         [c.name for c in PUBLISHED],
-        "order by number desc, published_at desc limit 1",
+        f"where number = {last[0]['number']} order by published_at desc limit 1",
     )
     return rows[0] if rows else None
 
@@ -147,64 +154,60 @@ def newest(project: Project) -> dict | None:
 def published(project: Project, spark: "SparkSession") -> Point:
     """The published point, as `public._point` says."""
     if not spark.catalog.tableExists(POINT):  # new, or dropped: then numbers go on from the log's
-        commit(spark, Point((newest(project) or {"number": 0})["number"]))
-    mine = f"{PROPERTY}{spark.table(POINT).first()['number']}."
-    pieces = sorted(
-        (row.key, row.value) for row in spark.sql(f"show tblproperties {POINT}").collect() if row.key.startswith(mine)
-    )
-    if not pieces:
-        raise InletError(
-            "public._point is one of an earlier Inlet",
-            "`drop view public._point` and run `inlet run --step publish`: the views are written anew",
+        first = Point((newest(project) or {"number": 0})["number"])
+        spark.sql(
+            f"create view {POINT} comment 'The published point: its number, and table -> number of the point that "
+            "last moved its views. Altering this view moves all public views at once.' "
+            f"tblproperties ({_properties(first)}) as {_body(first)}"
         )
-    return Point.of(json.loads(zlib.decompress(bytes.fromhex("".join(piece for _, piece in pieces)))))
+    number = spark.table(POINT).first()["number"]
+    pieces = {row.key: row.value for row in spark.sql(f"show tblproperties {POINT}").collect()}
+    for slot in (SLOTS[number % 2], f"{number}."):  # the other is of an earlier Inlet
+        packed = "".join(pieces[key] for key in sorted(pieces) if key.startswith(PROPERTY + slot))
+        if packed:  # its end tells where former pieces begin
+            stored = json.loads(zlib.decompressobj().decompress(bytes.fromhex(packed)))
+            if stored["number"] == number:
+                return Point.of(stored)
+    raise InletError(
+        "public._point is one of an earlier Inlet",
+        "`drop view public._point` and run `inlet run --step publish`: the views are written anew",
+    )
 
 
 def commit(spark: "SparkSession", point: Point) -> None:
-    """Say the point in properties under its number, then move the view to the number: ALTER VIEW is one change of the
-    catalog, where CREATE OR REPLACE drops the view first. Hive's own catalog takes texts of 32,700 characters and
-    properties of 4,000, and Spark hides values with `url` or `token` in them: so the point is packed as hex, in pieces.
+    """Say the point in properties, then move the view to its number: ALTER VIEW is one change of the catalog, where
+    CREATE OR REPLACE drops the view first. Hive's own catalog takes texts of 32,700 characters and properties of 4,000,
+    and Spark hides values with `url` or `token` in them: so the point is packed as hex, in pieces.
     """
-    packed = zlib.compress(json.dumps(asdict(point)).encode()).hex()
-    pieces = {f"{PROPERTY}{point.number}.{i:06}": packed[i : i + 4000] for i in range(0, len(packed), 4000)}
-    properties = ", ".join(f"{literal(key)} = {literal(piece)}" for key, piece in pieces.items())
-    body = f"select {point.number}L as number, {number_map(point.moved)} as moved"
-    if not spark.catalog.tableExists(POINT):
-        spark.sql(
-            f"create view {POINT} comment 'The published point: its number, and table -> number of the point that "
-            f"last moved its views. Altering this view moves all public views at once.' tblproperties ({properties}) "
-            f"as {body}"
-        )
-        return
-    shown = f"{PROPERTY}{spark.table(POINT).first()['number']}."
-    left = [
-        row.key
-        for row in spark.sql(f"show tblproperties {POINT}").collect()
-        if row.key.startswith(PROPERTY) and not row.key.startswith(shown)
-    ]
-    if left:  # of the point before, or of a run that died here
-        spark.sql(f"alter view {POINT} unset tblproperties ({', '.join(map(literal, left))})")
-    spark.sql(f"alter view {POINT} set tblproperties ({properties})")
-    spark.sql(f"alter view {POINT} as {body}")
+    spark.sql(f"alter view {POINT} set tblproperties ({_properties(point)})")
+    spark.sql(f"alter view {POINT} as {_body(point)}")
 
 
-def log(project: Project, spark: "SparkSession", point: Point) -> None:
-    """Add a point to gold.published, unless it is its last row."""
+def _properties(point: Point) -> str:
+    packed, slot = zlib.compress(json.dumps(asdict(point)).encode()).hex(), PROPERTY + SLOTS[point.number % 2]
+    pieces = {f"{slot}{i:06}": packed[i : i + 4000] for i in range(0, len(packed), 4000)}
+    return ", ".join(f"{literal(key)} = {literal(piece)}" for key, piece in pieces.items())
+
+
+def _body(point: Point) -> str:
+    return f"select {point.number}L as number, {number_map(point.moved)} as moved"
+
+
+def log(project: Project, spark: "SparkSession", point: Point, before: dict | None) -> None:
+    """Add a point to gold.published, unless it is its last row, which is given."""
     if not point.batches:
         return
-    if not lake.exists(project.lakehouse_path(), "gold.published"):
-        spark.sql(
-            f"create table if not exists gold.published (\n  {ddl(PUBLISHED)}\n) using delta "
-            "tblproperties (delta.enableDeletionVectors = false)"
-        )  # so that delta-rs can read it
-    before = newest(project)
     if before and (before["number"], dict(before["batches"]), dict(before["held"])) == (
         point.number,
         point.batches,
         point.held,
     ):
         return
-    maps = (string_map(point.points), number_map(point.batches), number_map(point.versions), string_map(point.held))
-    spark.sql(f"insert into gold.published select {point.number}L, current_timestamp(), {', '.join(maps)}")
-    if point.number % NUM_FILES == 0:
-        spark.sql("optimize gold.published")  # one small file a row
+    if not lake.exists(project.lakehouse_path(), LOG):  # so that the catalog has it
+        spark.sql(
+            f"create table if not exists {LOG} (\n  {ddl(PUBLISHED)}\n) using delta "
+            "tblproperties (delta.enableDeletionVectors = false)"
+        )
+    maps = {name: list(getattr(point, name).items()) for name in ("points", "batches", "versions", "held")}
+    row = {"number": point.number, "published_at": dt.datetime.now(dt.UTC), **maps}
+    lake.add_rows(project.lakehouse_path(), LOG, [row], PUBLISHED)

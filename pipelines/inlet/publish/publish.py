@@ -12,19 +12,26 @@ a property of it. `gold.published` is its log, one row per run that came this fa
 engines without these views.
 """
 
+import time
 from collections.abc import Callable
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from inlet import lake
 from inlet.config import Project
 from inlet.gold.build import steps
-from inlet.publish import at_checkpoints, checkpoints, late, views
+from inlet.lake.spark import side_by_side
+from inlet.publish import at_checkpoints, checkpoints, fixed_views, late, views
 from inlet.publish.hold import freeze, holds_of, last_before
 from inlet.publish.point import EVENTS, Point, commit, log, newest, published
+from inlet.publish.times import is_untimed
 from inlet.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+LOOK_SECONDS = 24 * 3600  # after which the versions of all tables are looked up
 
 
 def pending(project: Project) -> bool:
@@ -47,33 +54,37 @@ def run(
     """Move the public views to where gold is, as far as transactions and checkpoints allow. Doing it twice changes
     nothing. To be called when all tables of gold have what silver has. In: what is called with the late changes of a
     point that moved. Out: the point they show then; `held` tells which sources wait, and for what."""
-    last = published(project, spark)
-    if last.number > (newest(project) or {"number": 0})["number"]:  # a run died between the two
-        log(project, spark, last)
+    last, logged = published(project, spark), newest(project)
+    if last.number > (logged or {"number": 0})["number"]:  # a run died between the two
+        log(project, spark, last, logged)
+        logged = newest(project)
     ledger = lake.peek(project.lakehouse_path(), "silver.batches", ["source", "batch_id", "first_change_seq"])
-    tables = [
-        t for t in project.tables.values() if lake.exists(project.lakehouse_path(), f"gold.{t.name}__{steps(t)[-1]}")
-    ]
-    point = _next(project, spark, last, tables, ledger)
+    point = _next(project, spark, last, ledger)
     may_be_late = late.sources(ledger, last)
-    for table in tables:
-        if _is_moved(table, last, point):
-            point.table(table.name).moved = point.number
-            is_readable = _is_readable(project, table, last, point)
-            is_old_needed = is_readable and not _is_appended(project, table, last, point, may_be_late)
-            views.write(spark, table, last, point, is_old_needed, is_old_log_needed=is_readable)
+    moved = [table for table in project.tables.values() if _is_moved(table, last, point)]
+    moving = []
+    for table in moved:
+        point.table(table.name).moved = point.number
+        is_readable = _is_readable(project, table, last, point)
+        is_old_needed = is_readable and not _is_appended(project, table, last, point, may_be_late)
+        moving += views.moving(table, last, point, is_old_needed, is_old_log_needed=is_readable)
+    side_by_side(partial(views.write, spark), moving)
+    new = [table for table in moved if table.key and not views.is_made(table.name, last, point)]
+    for statements in zip(*(fixed_views.statements(table, point) for table in new)):
+        side_by_side(spark.sql, chain.from_iterable(statements))
     if is_moved := point.moved != last.moved or point.points != last.points:
         checkpoints.write(project, spark, last, point)
         commit(spark, point)
+        side_by_side(spark.sql, chain.from_iterable(views.former(table.name, last) for table in new))
     else:
         point.number = last.number
-    log(project, spark, point)
+    log(project, spark, point, logged)
     if is_moved:
         on_late(late.changes(project, last, point, may_be_late))
     return point
 
 
-def _next(project: Project, spark: "SparkSession", last: Point, tables: list, ledger: list[dict]) -> Point:
+def _next(project: Project, spark: "SparkSession", last: Point, ledger: list[dict]) -> Point:
     """The point that gold and its transactions allow."""
     lakehouse = project.lakehouse_path()
     point = Point(last.number + 1, transactions=lake.version(lakehouse, views.TRANSACTIONS))
@@ -82,9 +93,10 @@ def _next(project: Project, spark: "SparkSession", last: Point, tables: list, le
     for row in ledger:
         source = point.source(row["source"])
         source.batch = source.taken = max(row["batch_id"], source.batch)
-    for row in lake.peek(lakehouse, "gold.applied", ["table_name", "source", "through_change_seq"]):
-        through, source = point.table(row["table_name"]).through, point.source(row["source"])
-        through[row["source"]] = max(row["through_change_seq"], through.get(row["source"], ""))
+    for row in lake.peek(lakehouse, "gold.applied", ["table_name", "source", "through_change_seq", "applied_at"]):
+        shown, source = point.table(row["table_name"]), point.source(row["source"])
+        shown.through[row["source"]] = max(row["through_change_seq"], shown.through.get(row["source"], ""))
+        shown.built_at = max(int(row["applied_at"].timestamp() * 1e6), shown.built_at or 0)
         source.seq = max(row["through_change_seq"], source.seq or "")
     holds = holds_of(project, spark, last)
     for name, before_seq in last_before(spark, holds).items():
@@ -92,14 +104,30 @@ def _next(project: Project, spark: "SparkSession", last: Point, tables: list, le
         point.source(name).seq = max(before_seq, last.points.get(name, ""))
     held_back = {source for source, hold in holds.items() if hold.seq <= last.points.get(source, "")}
     held_back |= at_checkpoints.move(project, spark, last, point, holds)
-    for table in tables:
-        shown = point.table(table.name)
-        shown.shape, shown.columns = views.shape(table)
-        shown.versions = {step: lake.version(lakehouse, f"gold.{table.name}__{step}") for step in steps(table)}
-    for name, moved in last.moved.items():
-        point.table(name).moved = moved
+    _look_up_versions(project, last, point)
     freeze(point, last, held_back)
     return point
+
+
+def _look_up_versions(project: Project, last: Point, point: Point) -> None:
+    """Give each table its shape, and the newest versions of its gold. Where gold has not built it since the last point
+    they are those of that point; once a day all are looked up, for `optimize` makes new versions, too, and files of
+    older ones are removed in time."""
+    lakehouse, now = project.lakehouse_path(), int(time.time())
+    point.looked_at = now if now - last.looked_at >= LOOK_SECONDS else last.looked_at
+    for table in project.tables.values():
+        shown, before = point.table(table.name), last.table(table.name)
+        shape, columns = views.shape(table, is_untimed(table.name, point))
+        is_known = before.moved is not None and (before.built_at, before.shape) == (shown.built_at, shape)
+        if is_known and point.looked_at == last.looked_at:
+            shown.versions = dict(before.versions)
+        elif lake.exists(lakehouse, f"gold.{table.name}__{steps(table)[-1]}"):
+            shown.versions = {step: lake.version(lakehouse, f"gold.{table.name}__{step}") for step in steps(table)}
+        else:
+            continue
+        shown.shape, shown.columns = shape, columns
+    for name, moved in last.moved.items():  # of tables, too, that have no contract any more
+        point.table(name).moved = moved
 
 
 def _is_moved(table: Table, last: Point, point: Point) -> bool:
@@ -122,7 +150,8 @@ def _is_readable(project: Project, table: Table, last: Point, point: Point) -> b
         before.moved is not None
         and before.columns == shown.columns
         and all(
-            before.versions[step] <= shown.versions[step]
+            before.versions[step] == shown.versions[step]
+            or before.versions[step] < shown.versions[step]
             and lake.has_version(project.lakehouse_path(), f"gold.{table.name}__{step}", before.versions[step])
             for step in steps(table)
         )

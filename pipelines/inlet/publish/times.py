@@ -21,10 +21,15 @@ def time(seq: str, of_change: str) -> str:
     return f"if({UNTIMED.format(seq)}, {of_change}, {time_of(seq)})"
 
 
+def is_untimed(name: str, point) -> bool:
+    """Does the order of some source of a table tell no time?"""
+    return any(point.points.get(source, "").startswith(change.NO_TIME) for source in point.table(name).through)
+
+
 def closing_times(database: str, name: str, point, our) -> str:
     """SQL that brings the times of the changes that closed versions, where some source's order tells no time; else
     none."""
-    if not any(point.points.get(source, "").startswith(change.NO_TIME) for source in point.table(name).through):
+    if not is_untimed(name, point):
         return ""
     return (
         "\nleft join (select source as _closed_source, change_seq as _closed_seq, change_timestamp as _closed_at "
