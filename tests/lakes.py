@@ -1,7 +1,10 @@
 """State tables of a lakehouse written without Spark, for tests of what reads them so."""
 
+from collections import Counter
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
+import deltalake
 import pyarrow as pa
 from deltalake import write_deltalake
 
@@ -84,3 +87,22 @@ def rejected(source: str, kind: str, **fields) -> dict:
         "raw": b"abc",
         "batch_id": 1,
     } | fields
+
+
+def reads(monkeypatch) -> Counter:
+    """How often each table is opened, and each query asked of one, from now on."""
+    counted = Counter[str]()
+    opening, asking = deltalake.DeltaTable.__init__, deltalake.QueryBuilder.execute
+
+    def opened(self, place, *given, **named):
+        counted[".".join(Path(place).parts[-2:])] += 1
+        opening(self, place, *given, **named)
+
+    def asked(self, query):
+        if " from rows" in query:
+            counted[query.strip()] += 1
+        return asking(self, query)
+
+    monkeypatch.setattr(deltalake.DeltaTable, "__init__", opened)
+    monkeypatch.setattr(deltalake.QueryBuilder, "execute", asked)
+    return counted

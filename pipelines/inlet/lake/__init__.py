@@ -9,11 +9,11 @@ from inlet.lake.reads import (
     may_hold,
     operations,
     peek,
-    query_builder,
     size,
     size_bytes,
     version,
 )
+from inlet.lake.snapshots import query_builder
 from inlet.lake.tables import DATABASES, add_rows, append, arrow_schema, create, create_sql, ddl_of
 
 __all__ = [

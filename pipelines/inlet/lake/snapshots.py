@@ -1,0 +1,117 @@
+"""Delta tables as this process has read them: each is opened once, and asked each question once, until a commit
+follows.
+
+The file of the newest commit tells: while it is as it was and no other one follows it, the table has not been written,
+whoever writes it. At a URL each look costs requests, so a table there is opened again each time; its answers are kept
+for as long as its version stays.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import deltalake
+    import pyarrow as pa
+
+MAX_BYTES = 32 << 20  # of the answers that are kept of a table
+Mark = tuple[int, ...]  # of the file of a commit: another file of its name has another one
+
+
+class Snapshot:
+    """One version of a table."""
+
+    def __init__(self, table: "deltalake.DeltaTable", mark: Mark | None):
+        self.table, self.mark = table, mark
+        self.version: int = table.version()
+        self._answers: dict[Any, Any] = {}
+        self._num_bytes = 0
+
+    def once(self, question, ask: Callable[[], Any]):
+        """What `ask` gives, asked once of this version."""
+        if question not in self._answers:
+            self._answers[question] = ask()
+        return self._answers[question]
+
+    def query(self, sql: str) -> "pa.Table":
+        """The answer to a query of `rows`, asked once of this version, but for one that is large."""
+        import pyarrow as pa
+
+        if (kept := self._answers.get(sql)) is not None:
+            return kept
+        builder = self.once("builder", lambda: query_builder().register("rows", self.table))
+        found = pa.table(builder.execute(sql).read_all())
+        if self._num_bytes + found.nbytes <= MAX_BYTES:
+            self._answers[sql] = found
+            self._num_bytes += found.nbytes
+        return found
+
+
+_snapshots: dict[str, Snapshot] = {}  # by the path of the table
+_lock = Lock()
+
+
+def query_builder():
+    """A builder of queries over Delta tables. Files of earlier releases hold timestamps as INT96, and it reads them as
+    microseconds: nanoseconds, its default, overflow outside the years 1677 to 2262 and give another time.
+    """
+    import deltalake
+
+    builder = deltalake.QueryBuilder()
+    builder.execute("set datafusion.execution.parquet.coerce_int96 = 'us'")
+    return builder
+
+
+def newest(place: str) -> Snapshot | None:
+    """The newest version of a table; None while it does not exist. In: its path or address."""
+    with _lock:
+        last = _snapshots.get(place)
+        if last and _is_newest(place, last):
+            return last
+        found = _opened(place, last)
+        if found is None:
+            _snapshots.pop(place, None)
+        else:
+            _snapshots[place] = found
+        return found
+
+
+def _is_newest(place: str, last: Snapshot) -> bool:
+    return (
+        last.mark is not None
+        and _mark(place, last.version) == last.mark
+        and not os.path.lexists(_commit(place, last.version + 1))
+    )
+
+
+def _opened(place: str, last: Snapshot | None) -> Snapshot | None:
+    """In: the version that was read last, whose answers stay where it is still the newest."""
+    import deltalake
+
+    if "://" not in place and not os.path.isdir(f"{place}/_delta_log"):
+        return None
+    if last and last.mark is not None and _mark(place, last.version) == last.mark:
+        last.table.update_incremental()  # reads the commits that follow
+        return Snapshot(last.table, _mark(place, last.table.version()))
+    try:
+        table = deltalake.DeltaTable(place)
+    except deltalake.exceptions.TableNotFoundError:
+        return None
+    if "://" not in place:
+        return Snapshot(table, _mark(place, table.version()))
+    is_same = last and (last.version, last.table.metadata().id) == (table.version(), table.metadata().id)
+    return last if is_same else Snapshot(table, None)
+
+
+def _commit(place: str, version: int) -> str:
+    return f"{place}/_delta_log/{version:020}.json"
+
+
+def _mark(place: str, version: int) -> Mark | None:
+    try:
+        about = Path(_commit(place, version)).stat()
+    except FileNotFoundError:
+        return None
+    return about.st_dev, about.st_ino, about.st_mtime_ns, about.st_size
