@@ -91,18 +91,24 @@ def rejected(source: str, kind: str, **fields) -> dict:
 
 def reads(monkeypatch) -> Counter:
     """How often each table is opened, and each query asked of one, from now on."""
-    counted = Counter[str]()
-    opening, asking = deltalake.DeltaTable.__init__, deltalake.QueryBuilder.execute
+    counted, asked_of = Counter[str](), dict[int, str]()
+    opening, registering = deltalake.DeltaTable.__init__, deltalake.QueryBuilder.register
+    asking = deltalake.QueryBuilder.execute
 
     def opened(self, place, *given, **named):
         counted[".".join(Path(place).parts[-2:])] += 1
         opening(self, place, *given, **named)
 
+    def registered(self, name, table):
+        asked_of.setdefault(id(self), ".".join(Path(table.table_uri).parts[-2:]))
+        return registering(self, name, table)
+
     def asked(self, query):
         if " from rows" in query:
-            counted[query.strip()] += 1
+            counted[f"{asked_of[id(self)]}: {query.strip()}"] += 1
         return asking(self, query)
 
     monkeypatch.setattr(deltalake.DeltaTable, "__init__", opened)
+    monkeypatch.setattr(deltalake.QueryBuilder, "register", registered)
     monkeypatch.setattr(deltalake.QueryBuilder, "execute", asked)
     return counted

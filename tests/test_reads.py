@@ -56,14 +56,16 @@ def test_a_table_is_opened_once_and_asked_once_until_it_is_written(tmp_path, mon
     for _ in range(3):
         assert lake.peek(lakehouse, "silver.batches", columns, order) == [{"batch_id": 1}]
         assert lake.may_hold(lakehouse, "silver.batches", "batch_id", 1)
-    assert counted == {"silver.batches": 1, "select batch_id from rows order by batch_id": 1}
+    assert counted == {"silver.batches": 1, "silver.batches: select batch_id from rows order by batch_id": 1}
     lakes.write(project, "silver.batches", lakes.batch(2, "depot", lakes.seq(2)))
     counted.clear()
     for _ in range(3):
         rows = lake.peek(lakehouse, "silver.batches", columns, order)
         assert rows == [{"batch_id": 1}, {"batch_id": 2}]
         rows[0]["batch_id"] = 7  # the rows are the caller's own
-    assert counted == {"select batch_id from rows order by batch_id": 1}  # the commits that follow are added to it
+    assert counted == {
+        "silver.batches: select batch_id from rows order by batch_id": 1
+    }  # the commits that follow are added to it
     assert lake.version(lakehouse, "silver.batches") == 1
     assert lake.peek(lakehouse, "silver.batches", columns, version=0) == [{"batch_id": 1}]
 

@@ -570,7 +570,7 @@ def test_bytes_are_read_by_the_version_of_their_time(spark, lakehouse, tmp_path)
             qlik.rows(messages, "stocked", offset=10 * number),
             tmp_path / "landing" / "versions_shop" / f"{number}.parquet",
         )
-        new = bronze.plan_batch(here, list(here.sources.values()), bronze.landed(here))
+        new = bronze.plan_batch(here, list(here.sources.values()), bronze.History(here))
         bronze.land(here, spark, new)
         silver.run(here, spark, new.batch_id)
 

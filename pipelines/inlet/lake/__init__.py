@@ -2,10 +2,12 @@
 
 from inlet.lake.lock import following, writing
 from inlet.lake.reads import (
+    ask,
     describe,
     exists,
     has_files,
     has_version,
+    lacking,
     may_hold,
     operations,
     peek,
@@ -21,6 +23,7 @@ __all__ = [
     "add_rows",
     "append",
     "arrow_schema",
+    "ask",
     "create",
     "create_sql",
     "ddl_of",
@@ -29,6 +32,7 @@ __all__ = [
     "following",
     "has_files",
     "has_version",
+    "lacking",
     "may_hold",
     "operations",
     "peek",

@@ -33,6 +33,21 @@ def peek(lakehouse: str, table: str, columns: list[str], rest: str = "", version
     return found.query(f"select {asked} from rows {rest}").to_pylist()
 
 
+def lacking(lakehouse: str, table: str, other: str, columns: list[str]) -> list[dict]:
+    """Columns of the rows of a table, each once, that another table has no row with."""
+    asked = ", ".join(columns)
+    if not (exists(lakehouse, table) and exists(lakehouse, other)):
+        return peek(lakehouse, table, [f"distinct {asked}"])
+    return ask(lakehouse, f"select {asked} from rows except select {asked} from others", rows=table, others=other)
+
+
+def ask(lakehouse: str, query: str, **tables: str) -> list[dict]:
+    """The rows of a query without Spark, asked once of the newest versions of its tables. In: the tables, which exist,
+    by their names in it."""
+    found = {name: snapshots.existing(_place(lakehouse, table)) for name, table in tables.items()}
+    return snapshots.query(query, found).to_pylist()
+
+
 def column_names(lakehouse: str, table: str) -> set[str]:
     """The columns of a table, read without Spark."""
     found = newest(lakehouse, table)
@@ -117,11 +132,7 @@ def _columns(fields: list[dict], path: str = ""):
 
 def version(lakehouse: str, table: str) -> int:
     """The newest Delta version of a table."""
-    import deltalake
-
-    if (found := newest(lakehouse, table)) is None:
-        raise deltalake.exceptions.TableNotFoundError(_place(lakehouse, table))
-    return found.version
+    return snapshots.existing(_place(lakehouse, table)).version
 
 
 def has_version(lakehouse: str, table: str, number: int) -> bool:

@@ -26,27 +26,26 @@ class Snapshot:
     def __init__(self, table: "deltalake.DeltaTable", mark: Mark | None):
         self.table, self.mark = table, mark
         self.version: int = table.version()
+        self.key = table.table_uri, table.metadata().id, self.version
         self._answers: dict[Any, Any] = {}
         self._num_bytes = 0
 
     def once(self, question, ask: Callable[[], Any]):
-        """What `ask` gives, asked once of this version."""
-        if question not in self._answers:
-            self._answers[question] = ask()
-        return self._answers[question]
+        """What `ask` gives, asked once of this version, but for an answer that is large."""
+        if question in self._answers:
+            return self._answers[question]
+        found = ask()
+        size = getattr(found, "nbytes", 0)
+        if size <= MAX_BYTES:
+            if self._num_bytes + size > MAX_BYTES:
+                self._answers, self._num_bytes = {}, 0
+            self._answers[question] = found
+            self._num_bytes += size
+        return found
 
     def query(self, sql: str) -> "pa.Table":
-        """The answer to a query of `rows`, asked once of this version, but for one that is large."""
-        import pyarrow as pa
-
-        if (kept := self._answers.get(sql)) is not None:
-            return kept
-        builder = self.once("builder", lambda: query_builder().register("rows", self.table))
-        found = pa.table(builder.execute(sql).read_all())
-        if self._num_bytes + found.nbytes <= MAX_BYTES:
-            self._answers[sql] = found
-            self._num_bytes += found.nbytes
-        return found
+        """The answer to a query of `rows`."""
+        return self.once(sql, lambda: answer(self.once("builder", lambda: _builder(rows=self)), sql))
 
 
 _snapshots: dict[str, Snapshot] = {}  # by the path of the table
@@ -64,6 +63,27 @@ def query_builder():
     return builder
 
 
+def answer(builder, sql: str) -> "pa.Table":
+    """The answer to a query."""
+    import pyarrow as pa
+
+    return pa.table(builder.execute(sql).read_all())
+
+
+def query(sql: str, tables: dict[str, Snapshot]) -> "pa.Table":
+    """The answer to a query of several tables, asked once of these versions. In: the tables by their names in it."""
+    first, *others = tables.values()
+    question = sql, *(other.key for other in others)
+    return first.once(question, lambda: answer(_builder(**tables), sql))
+
+
+def _builder(**tables: Snapshot):
+    builder = query_builder()
+    for name, one in tables.items():
+        builder = builder.register(name, one.table)
+    return builder
+
+
 def newest(place: str) -> Snapshot | None:
     """The newest version of a table; None while it does not exist. In: its path or address."""
     with _lock:
@@ -76,6 +96,15 @@ def newest(place: str) -> Snapshot | None:
         else:
             _snapshots[place] = found
         return found
+
+
+def existing(place: str) -> Snapshot:
+    """The newest version of a table that exists. In: its path or address."""
+    import deltalake
+
+    if (found := newest(place)) is None:
+        raise deltalake.exceptions.TableNotFoundError(place)
+    return found
 
 
 def _is_newest(place: str, last: Snapshot) -> bool:
@@ -101,8 +130,8 @@ def _opened(place: str, last: Snapshot | None) -> Snapshot | None:
         return None
     if "://" not in place:
         return Snapshot(table, _mark(place, table.version()))
-    is_same = last and (last.version, last.table.metadata().id) == (table.version(), table.metadata().id)
-    return last if is_same else Snapshot(table, None)
+    found = Snapshot(table, None)
+    return last if last and last.key == found.key else found
 
 
 def _commit(place: str, version: int) -> str:
