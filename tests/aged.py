@@ -1,5 +1,6 @@
 """The state tables of a lakehouse after years of runs, made without Spark: a stream of files each batch, every batch
-decoded, checked, folded and published. As maintenance leaves them: each table is a few files of many batches.
+decoded, checked, folded and published; gold's own tables are left out. Each table is a few files of many batches, as
+maintenance leaves them.
 """
 
 from datetime import timedelta
@@ -31,10 +32,6 @@ def write(project: Project, source: str, num_files: int, num_batches: int) -> No
     lakes.write(project, "gold.published", lakes.point(1, at) | {"batches": {source: num_batches}})
     for table in ("bronze.replays", "silver.rejects", "silver.waiting", "silver.control_events"):
         lakes.write(project, table)
-    for step in ("before_after", "past", "current"):
-        write_deltalake(
-            project.lakehouse_path("gold", f"items__{step}"), pa.table({"item_id": pa.array([], pa.int64())})
-        )
 
 
 def path(number: int) -> str:

@@ -91,7 +91,7 @@ def rejected(source: str, kind: str, **fields) -> dict:
 
 def reads(monkeypatch) -> Counter:
     """How often each table is opened, and each query asked of one, from now on."""
-    counted, asked_of = Counter[str](), dict[int, str]()
+    counted, asked_of, builders = Counter[str](), dict[int, str](), []
     opening, registering = deltalake.DeltaTable.__init__, deltalake.QueryBuilder.register
     asking = deltalake.QueryBuilder.execute
 
@@ -100,6 +100,7 @@ def reads(monkeypatch) -> Counter:
         opening(self, place, *given, **named)
 
     def registered(self, name, table):
+        builders.append(self)  # no other one gets its id
         asked_of.setdefault(id(self), ".".join(Path(table.table_uri).parts[-2:]))
         return registering(self, name, table)
 

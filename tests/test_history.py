@@ -3,16 +3,24 @@ earlier one (without a cause), in lists and in Delta tables. And its cost: what 
 """
 
 import json
+import os
 import random
+import shutil
 from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 
-from inlet import bronze
+from inlet import bronze, gold
 from inlet.bronze import history, kafka
+from inlet.commands import run as running
+from inlet.gold import progress
+from inlet.lake import snapshots
 from inlet.unit import FRAMED_AGAIN, PLANNED, REREAD, SET_ASIDE
-from tests import lakes, projects
+from tests import aged, lakes, projects
+from tests.test_redelivered_file import message
 
+ROOT = Path(__file__).parent.parent
 NUM_LAKEHOUSES = 40
 SOURCES = {
     "depot": projects.DEPOT | {"from": "landing/depot/*"},
@@ -141,3 +149,34 @@ def test_each_question_is_answered_as_by_reading_all(tmp_path, seed):
             past.of_partitions("topic"), key=lambda r: (r["batch_id"], r["problem"] is None, r["ofs_end"])
         )
         assert kafka._progress(partitions) == kafka._progress(in_order)
+
+
+def aged_project(root: Path, num_files: int, num_batches: int):
+    """A stream of files of which the last one is delivered still, and a new one; all before it is done."""
+    source = {"codec": "qlik_json", "settle_minutes": 0}
+    source |= {"from": {"transport": "lines", "path": "landing/depot/2026/*.jsonl"}}
+    project = projects.make(root, {"depot": source}, [projects.ITEMS])
+    shutil.copytree(ROOT / "expectations", root / "expectations")
+    aged.write(project, "depot", num_files, num_batches)
+    (root / "landing" / "depot" / "2026").mkdir(parents=True)
+    (root / aged.path(num_files - 1)).write_bytes(b" " * 4096)
+    os.utime(root / aged.path(num_files - 1), (lakes.BEGAN.timestamp(),) * 2)
+    (root / aged.path(num_files)).write_bytes(message(1, "one") + b"\n")
+    return project
+
+
+def test_looking_for_work_gives_python_as_many_rows_of_an_old_lakehouse_as_of_a_new_one(tmp_path, monkeypatch):
+    """What is counted are rows that leave the engine: what they cost in it, the bench says."""
+    given: list[int] = []
+    rows_of = snapshots.rows_of
+    monkeypatch.setattr(snapshots, "rows_of", lambda table: given.append(table.num_rows) or rows_of(table))
+    counted, found = [], []
+    for num_files, num_batches in ((100, 10), (100_000, 10_000)):
+        project = aged_project(tmp_path / str(num_files), num_files, num_batches)
+        given.clear()
+        work = running.find_work(project, running.steps_to_run(None, "gold"), [], [])
+        counted.append(sum(given))
+        found.append(([f["path"] for f in work.plan.files], work.plan.batch_id, work.unlanded, work.due))
+        assert not work.is_unchecked and gold.lagging(*progress.state(project), project.tables.values()) == {}
+    assert found == [([aged.path(n)], b + 1, [], []) for n, b in ((100, 10), (100_000, 10_000))]
+    assert counted[0] == counted[1] < 30

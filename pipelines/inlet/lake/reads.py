@@ -30,7 +30,7 @@ def peek(lakehouse: str, table: str, columns: list[str], rest: str = "", version
     asked = ", ".join(
         name if name.strip('"') in existing or not name.isidentifier() else f"null as {name}" for name in columns
     )
-    return found.query(f"select {asked} from rows {rest}").to_pylist()
+    return snapshots.rows_of(found.query(f"select {asked} from rows {rest}"))
 
 
 def lacking(lakehouse: str, table: str, other: str, columns: list[str]) -> list[dict]:
@@ -45,7 +45,7 @@ def ask(lakehouse: str, query: str, **tables: str) -> list[dict]:
     """The rows of a query without Spark, asked once of the newest versions of its tables. In: the tables, which exist,
     by their names in it."""
     found = {name: snapshots.existing(_place(lakehouse, table)) for name, table in tables.items()}
-    return snapshots.query(query, found).to_pylist()
+    return snapshots.rows_of(snapshots.query(query, found))
 
 
 def column_names(lakehouse: str, table: str) -> set[str]:
@@ -113,9 +113,7 @@ def _version(lakehouse: str, table: str, version: int | None) -> snapshots.Snaps
 
 def _files(found: snapshots.Snapshot):
     """The data files of a table, with their statistics."""
-    import pyarrow as pa
-
-    return found.once("files", lambda: pa.table(found.table.get_add_actions(flatten=True)))
+    return found.once("files", lambda: snapshots.as_arrow(found.table.get_add_actions(flatten=True)))
 
 
 def _columns(fields: list[dict], path: str = ""):

@@ -8,6 +8,7 @@ for as long as its version stays.
 
 import os
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -65,9 +66,31 @@ def query_builder():
 
 def answer(builder, sql: str) -> "pa.Table":
     """The answer to a query."""
+    return as_arrow(builder.execute(sql))
+
+
+def as_arrow(stream) -> "pa.Table":
+    """Rows that are not pyarrow's as a table of pyarrow's. `pyarrow.table` would import pandas, which takes longer than
+    a look for work.
+    """
     import pyarrow as pa
 
-    return pa.table(builder.execute(sql).read_all())
+    return pa.RecordBatchReader.from_stream(stream).read_all()
+
+
+def rows_of(table: "pa.Table") -> list[dict]:
+    """As `to_pylist`, which would import pandas for the first time stamp."""
+    columns = [_values(column) for column in table.columns]
+    return [dict(zip(table.column_names, row)) for row in zip(*columns)]
+
+
+def _values(column) -> list:
+    import pyarrow as pa
+
+    if not pa.types.is_timestamp(column.type) or column.type.unit != "us" or column.type.tz not in (None, "UTC"):
+        return column.to_pylist()
+    epoch = datetime(1970, 1, 1, tzinfo=UTC if column.type.tz else None)
+    return [None if at is None else epoch + timedelta(microseconds=at) for at in column.cast(pa.int64()).to_pylist()]
 
 
 def query(sql: str, tables: dict[str, Snapshot]) -> "pa.Table":
