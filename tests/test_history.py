@@ -18,7 +18,7 @@ from inlet.gold import progress
 from inlet.lake import snapshots
 from inlet.unit import FRAMED_AGAIN, PLANNED, REREAD, SET_ASIDE
 from tests import aged, lakes, projects
-from tests.test_redelivered_file import message
+from tests.test_redelivered_file import CARGO, TRAIL, message, put, trail_of_three
 
 ROOT = Path(__file__).parent.parent
 NUM_LAKEHOUSES = 40
@@ -149,6 +149,20 @@ def test_each_question_is_answered_as_by_reading_all(tmp_path, seed):
             past.of_partitions("topic"), key=lambda r: (r["batch_id"], r["problem"] is None, r["ofs_end"])
         )
         assert kafka._progress(partitions) == kafka._progress(in_order)
+
+
+def test_files_in_an_order_are_planned_from_tables_as_from_rows(tmp_path):
+    """Their codec reads them in a process of its own, where the lakehouse cannot be read."""
+    project = projects.make(tmp_path, {"hurt": TRAIL | {"from": "landing/hurt"}}, [CARGO])
+    sources, (first, *others) = list(project.sources.values()), trail_of_three().files
+    put(tmp_path, "hurt", *first)
+    rows = bronze.plan_batch(project, sources, bronze.History(project)).files
+    lakes.write(project, "bronze.files", *rows)
+    for name, data in others:
+        put(tmp_path, "hurt", name, data)
+    from_tables = bronze.plan_batch(project, sources, bronze.History(project)).files
+    assert from_tables == bronze.plan_batch(project, sources, bronze.History(project, rows)).files
+    assert [(row["batch_id"], row["cause"]) for row in from_tables] == [(2, PLANNED)] * 2
 
 
 def aged_project(root: Path, num_files: int, num_batches: int):

@@ -19,7 +19,7 @@ from inlet.config import Project
 from inlet.errors import FILE_KINDS, ConfigError
 from inlet.silver import closed_rejects, parts, table_versions
 from inlet.silver.decoded import IGNORED
-from inlet.sql import literal
+from inlet.sql import literal, plain_literal
 from inlet.table import by_name, fingerprint
 from inlet.unit import place_in_file
 
@@ -327,13 +327,10 @@ def _key(row: dict, rejected_in: str) -> tuple:
 def _gone(project: Project, rejects: list[dict]) -> set[str]:
     """The units of rejects that bronze does not hold any more."""
     units = {row["unit_id"] for row in rejects}
-    landed = (
-        {
-            row["unit_id"]
-            for table in ("bronze.blocks", "bronze.messages")
-            for row in lake.peek(project.lakehouse_path(), table, ["unit_id"])
-        }
-        if units
-        else set()
-    )
-    return units - landed
+    if not units:
+        return units
+    among = f"where unit_id in ({', '.join(map(plain_literal, sorted(units)))})"
+    tables = ("bronze.blocks", "bronze.messages")
+    return units - {
+        row["unit_id"] for table in tables for row in lake.peek(project.lakehouse_path(), table, ["unit_id"], among)
+    }

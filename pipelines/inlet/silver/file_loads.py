@@ -129,10 +129,14 @@ def loading(project: Project) -> list[dict]:
 def _whole(batch: Batch, loads: dict[Load, dict[str, dict]]) -> set[Load]:
     """Those loads whose landed files are whole, without a gap in their numbers and without a rejected record."""
     columns = ["source", "unit_id", "kind", "batch_id", "resolved_by"]
-    rejects = lake.peek(batch.project.lakehouse_path(), "silver.rejects", columns) if loads else []
+    rejects = (
+        lake.peek(batch.project.lakehouse_path(), "silver.rejects", columns, "where resolved_by is null")
+        if loads
+        else []
+    )
     newest: dict[tuple[str, str], int] = {}  # (source, path) -> the last batch that a record of it was rejected in
     for row in rejects:
-        if row["resolved_by"] is None and row["kind"] not in FILE_KINDS:
+        if row["kind"] not in FILE_KINDS:
             place = row["source"], row["unit_id"].removeprefix(f"{row['source']}/").rsplit("@", 1)[0]
             newest[place] = max(row["batch_id"], newest.get(place, 0))
     return {

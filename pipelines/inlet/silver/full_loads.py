@@ -46,9 +46,9 @@ def of_files(batch: Batch, units: list[dict]) -> None:
     rejected = {
         (row["source"], row["unit_id"].removeprefix(f"{row['source']}/").rsplit("@", 1)[0])
         for row in lake.peek(
-            batch.project.lakehouse_path(), "silver.rejects", ["source", "unit_id", "kind", "resolved_by"]
+            batch.project.lakehouse_path(), "silver.rejects", ["source", "unit_id", "kind"], "where resolved_by is null"
         )
-        if row["kind"] not in FILE_KINDS and row["resolved_by"] is None
+        if row["kind"] not in FILE_KINDS
     }  # of those nothing was landed then
     ended = {(source, path, loads[source, path]) for source, path in (loads.keys() & whole) - rejected}
     if not ended:
