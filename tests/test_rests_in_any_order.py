@@ -44,7 +44,8 @@ class Lakehouse:
         monkeypatch.setattr(reframing, "History", lambda project: self.history())
         peek = lambda *given: [dict(row) for row in self.blocks]  # noqa: E731
         monkeypatch.setattr(rests, "lake", SimpleNamespace(peek=peek))
-        monkeypatch.setattr(reframing, "lake", SimpleNamespace(append=lambda *given: None))
+        added = lambda lakehouse, table, rows, **once: self.files.extend(rows)  # noqa: E731
+        monkeypatch.setattr(reframing, "lake", SimpleNamespace(append=lambda *given: None, add_rows=added))
         monkeypatch.setattr(reframing, "_stage", lambda spark, rest, file: file.write_bytes(self._bytes(rest.pieces)))
         monkeypatch.setattr(reframing, "_write", lambda spark, out: self._append(_pickled(out)))
 
