@@ -1,8 +1,9 @@
 """What has been read so far: the rows of bronze.files, each with its cause, and the batches that the ledger lacks.
 
-Each question reads the rows that can matter, by their columns and by the statistics of the files that hold them: no
-question of a run reads all rows, however old the lakehouse is. The answers are those of the newest version of the
-tables (lake/snapshots.py), so a commit of this run or of another process is never missed.
+Each question reads the rows that can matter, by their columns and by the statistics of the files that hold them. No
+question of a run reads all rows. Those about a whole source (`of_source`) read all of that source: files in an order,
+loads of several files, times of loads, and messages with a topic in files ask so. The answers are those of the newest
+version of the tables (lake/snapshots.py), so a commit of this run or of another process is never missed.
 """
 
 from collections import Counter
@@ -54,7 +55,7 @@ class History:
         replays: Iterable[dict] = (),
         done: Iterable[tuple[int, str]] = (),
     ):
-        self._project, self._lakehouse = project, project.lakehouse_path()
+        self._lakehouse = project.lakehouse_path()
         self._rows, self._replays, self._done = None if rows is None else list(rows), list(replays), set(done)
 
     @property
